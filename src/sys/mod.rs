@@ -1,6 +1,11 @@
-//! The operating system, one family of calls a file; the only place beside the
-//! ring, the coordinator and the worker where `unsafe` may stand.
+//! The operating system, one family of calls a file.
 //!
-//! Runs in every process. Knows nothing of images, rings or recipes.
+//! Runs in every process. Knows nothing of images, rings or recipes; most of
+//! the crate's `unsafe` lives here, behind functions that are safe to call.
 
+pub(crate) mod clock;
+pub(crate) mod futex;
+pub(crate) mod process;
 pub(crate) mod sealed;
+pub(crate) mod shared;
+pub(crate) mod socket;

@@ -1,0 +1,113 @@
+//! What the coordinator does to the ring: give back the rows of a worker that
+//! is dead for certain, wake everybody, say that the pool ended.
+//!
+//! Runs in the coordinator only, after waitpid has said that the owner ended,
+//! so nobody but us can touch the row between the look and the swap.
+
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use super::layout::{Layout, ticket_word};
+use super::row_word::{RowState, RowWord};
+use super::words::Words;
+use super::worker_side::Outcome;
+
+/// A row found in the hands of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Held {
+    pub(crate) slot: u32,
+    pub(crate) row: u32,
+    pub(crate) owner: u32,
+    pub(crate) sequence: u32,
+}
+
+/// What becomes of a dead worker's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Another worker redoes it, with the same bytes.
+    Return,
+    /// It is final without pixels; `reason` was written into its record.
+    Fail,
+}
+
+/// Every row in the hands of `owner`.
+pub(crate) fn held_by<W: Words>(w: &W, l: &Layout, owner: u32) -> impl Iterator<Item = Held> {
+    claimed(w, l).filter(move |h| h.owner == owner)
+}
+
+/// Every row in the hands of anybody.
+pub(crate) fn claimed<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Held> {
+    let shape = l.shape();
+    (0..shape.slots)
+        .flat_map(move |slot| (0..shape.rows).map(move |row| (slot, row)))
+        .filter_map(move |(slot, row)| {
+            let word = RowWord::unpack(w.load(l.row(slot, row), Acquire));
+            (word.state == RowState::Claimed).then_some(Held {
+                slot,
+                row,
+                owner: word.owner,
+                sequence: word.sequence,
+            })
+        })
+}
+
+/// Settles one row of a dead worker, on its exact owner and sequence. False
+/// when the row was not that owner's any more.
+pub(crate) fn settle<W: Words>(w: &W, l: &Layout, held: Held, verdict: Verdict) -> bool {
+    let from = RowWord::claimed(held.owner, held.sequence).pack();
+    let to = match verdict {
+        Verdict::Return => RowWord::open(held.sequence),
+        Verdict::Fail => RowWord::new(RowState::Failed, held.owner, held.sequence),
+    };
+    w.compare_exchange(l.row(held.slot, held.row), from, to.pack())
+        .is_ok()
+}
+
+/// Step one and two after a death: settle the dead worker's rows by `verdict`,
+/// then wake all workers and the consumer. The replacement is forked after it,
+/// by the caller.
+pub(crate) fn bury<W: Words>(
+    w: &W,
+    l: &Layout,
+    owner: u32,
+    mut verdict: impl FnMut(Held) -> Verdict,
+) -> u32 {
+    let mut settled = 0;
+    for held in held_by(w, l, owner) {
+        let v = verdict(held);
+        settled += u32::from(settle(w, l, held, v));
+    }
+    w.fetch_add(l.work(), 1);
+    w.wake_all(l.work());
+    wake_consumer(w, l);
+    settled
+}
+
+/// Makes the consumer look again: a worker may have died between its last
+/// commit and its wake.
+pub(crate) fn wake_consumer<W: Words>(w: &W, l: &Layout) {
+    w.fetch_add(l.done(), 1);
+    w.wake_all(l.done());
+}
+
+/// Says that no more rows will come.
+pub(crate) fn give_up<W: Words>(w: &W, l: &Layout) {
+    w.store(l.fatal(), 1, Release);
+    wake_consumer(w, l);
+}
+
+/// The ticket that a slot holds: epoch and batch, for messages.
+pub(crate) fn ticket_of<W: Words>(w: &W, l: &Layout, slot: u32) -> (u64, u64) {
+    (
+        w.load(l.ticket(slot, ticket_word::EPOCH), Acquire),
+        w.load(l.ticket(slot, ticket_word::BATCH), Acquire),
+    )
+}
+
+/// The outcome of a settled row, for tests and reports.
+pub(crate) fn outcome<W: Words>(w: &W, l: &Layout, slot: u32, row: u32) -> Option<Outcome> {
+    match RowWord::unpack(w.load(l.row(slot, row), Acquire)).state {
+        RowState::Done => Some(Outcome::Done),
+        RowState::Failed => Some(Outcome::Failed),
+        _ => None,
+    }
+}

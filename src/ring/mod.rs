@@ -1,0 +1,31 @@
+//! The slot ring: where rows of a batch are claimed, filled, committed and read.
+//!
+//! One memfd, mapped by consumer, coordinator and workers. Each file is one
+//! part of the contract:
+//!
+//! - [`layout`]: which word and which byte lies where,
+//! - [`row_word`]: the 64 bits that say what a row is and whose,
+//! - [`words`]: loads, stores, sleeps and wakes, as a trait, so that the model
+//!   test can stand between any two of them,
+//! - [`consumer_side`], [`worker_side`], [`coordinator_side`]: the protocol,
+//!   one file for each kind of process, generic over the words,
+//! - [`region`]: the mapped memory itself, rows as bytes.
+//!
+//! Invariants: a row has at most one live owner, named in its word; only that
+//! owner writes the row's bytes; only the consumer posts and frees slots. What
+//! must never be here: images, recipes, descriptors other than the ring's own,
+//! and messages - the data path has none.
+
+pub(crate) mod consumer_side;
+pub(crate) mod coordinator_side;
+pub(crate) mod layout;
+pub(crate) mod region;
+pub(crate) mod row_word;
+pub(crate) mod words;
+pub(crate) mod worker_side;
+
+#[cfg(test)]
+mod model;
+
+pub(crate) use layout::{Layout, Shape};
+pub(crate) use region::Ring;

@@ -1,0 +1,149 @@
+//! What a worker does to the ring: claim the next open row, commit it, sleep.
+//!
+//! Runs in workers only. A worker never posts, frees or returns anything.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Duration;
+
+use super::consumer_side::Ticket;
+use super::layout::{Layout, ticket_word};
+use super::row_word::{RowState, RowWord};
+use super::words::Words;
+use crate::error::{Error, Result};
+
+/// A row that this worker owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Claim {
+    pub(crate) slot: u32,
+    pub(crate) row: u32,
+    pub(crate) ticket: Ticket,
+}
+
+/// How a row ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Outcome {
+    Done,
+    Failed,
+}
+
+/// What a worker should do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    Fill(Claim),
+    /// Woken, or the limit passed: ask again.
+    Again,
+    Stop,
+}
+
+/// The next thing to do, sleeping at most `limit` when there is nothing.
+pub(crate) fn next<W: Words>(w: &W, l: &Layout, serial: u32, limit: Duration) -> Next {
+    let work = w.load(l.work(), Acquire);
+    if w.load(l.stop(), Acquire) != 0 {
+        return Next::Stop;
+    }
+    if let Some(claim) = claim(w, l, serial) {
+        return Next::Fill(claim);
+    }
+    w.wait(l.work(), work, limit);
+    Next::Again
+}
+
+/// Claims an open row of the open ticket with the lowest sequence.
+fn claim<W: Words>(w: &W, l: &Layout, serial: u32) -> Option<Claim> {
+    let mut tried = 0;
+    loop {
+        // The lowest sequence above those that had no open row. Slots are few
+        // and this loads one word of each, so no order is kept anywhere.
+        let (slot, sequence) = (0..l.shape().slots)
+            .filter_map(|slot| {
+                // SYNC: pairs with the Release store in `consumer_side::post`.
+                let s = w.load(l.ticket(slot, ticket_word::SEQUENCE), Acquire) as u32;
+                (s > tried).then_some((slot, s))
+            })
+            .min_by_key(|&(_, s)| s)?;
+        if let Some(row) = claim_in(w, l, slot, sequence, serial) {
+            // The claim holds the slot: the consumer cannot post into it now,
+            // so these words are those of our ticket. The count is bounded all
+            // the same: another worker's decoder may have scribbled on it.
+            let rows = w.load(l.ticket(slot, ticket_word::ROWS), Relaxed);
+            let rows = rows.min(u64::from(l.shape().rows)) as u32;
+            return Some(Claim {
+                slot,
+                row,
+                ticket: Ticket {
+                    sequence,
+                    epoch: w.load(l.ticket(slot, ticket_word::EPOCH), Relaxed),
+                    batch: w.load(l.ticket(slot, ticket_word::BATCH), Relaxed),
+                    rows,
+                },
+            });
+        }
+        tried = sequence;
+    }
+}
+
+/// Claims the first open row of a slot, searching in a circle from the hint: a
+/// stale hint costs time, never a row.
+fn claim_in<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32, serial: u32) -> Option<u32> {
+    let rows = l.shape().rows;
+    let hint = l.ticket(slot, ticket_word::HINT);
+    let start = (w.load(hint, Relaxed) % u64::from(rows)) as u32;
+    let open = RowWord::open(sequence).pack();
+    for i in 0..rows {
+        let row = (start + i) % rows;
+        let at = l.row(slot, row);
+        // A look before the compare-and-swap keeps the line shared while
+        // searching; the swap alone decides.
+        if w.load(at, Relaxed) == open
+            && w.compare_exchange(at, open, RowWord::claimed(serial, sequence).pack())
+                .is_ok()
+        {
+            w.store(hint, u64::from(row) + 1, Relaxed);
+            return Some(row);
+        }
+    }
+    None
+}
+
+/// Hands a filled row over and wakes the consumer when it was the slot's last.
+///
+/// # Errors
+/// When the row is not ours any more: the protocol is broken, end at once.
+pub(crate) fn commit<W: Words>(
+    w: &W,
+    l: &Layout,
+    serial: u32,
+    c: Claim,
+    outcome: Outcome,
+) -> Result<()> {
+    let state = match outcome {
+        Outcome::Done => RowState::Done,
+        Outcome::Failed => RowState::Failed,
+    };
+    let mine = RowWord::claimed(serial, c.ticket.sequence).pack();
+    let last = RowWord::new(state, serial, c.ticket.sequence).pack();
+    // SYNC: the swap is a Release for the row's bytes; it pairs with the
+    // Acquire load in `consumer_side::is_ready`.
+    w.compare_exchange(l.row(c.slot, c.row), mine, last)
+        .map_err(|found| {
+            Error::protocol(format!(
+                "worker {serial} committed row {} of slot {} but its word is {:?}",
+                c.row,
+                c.slot,
+                RowWord::unpack(found)
+            ))
+        })?;
+    // Two workers may commit a slot's last two rows at once; with the fence at
+    // least one of them sees both, so the consumer is woken by one at least.
+    // Void rows of a cancelled ticket count: somebody waits for the slot.
+    w.full_fence();
+    let settled = (0..c.ticket.rows).all(|row| {
+        let word = RowWord::unpack(w.load(l.row(c.slot, row), Acquire));
+        !matches!(word.state, RowState::Open | RowState::Claimed)
+    });
+    if settled {
+        w.fetch_add(l.done(), 1);
+        w.wake_all(l.done());
+    }
+    Ok(())
+}

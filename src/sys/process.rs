@@ -1,0 +1,246 @@
+//! Making processes, watching them end, and what a child must do first.
+//!
+//! `fork` is called in the coordinator, and in a consumer that asked for
+//! `Launch::Fork` and has one thread. The single thread is checked, not assumed.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::sys::prctl;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, getpid, getppid, setpgid};
+
+use crate::error::{Error, Result};
+
+/// A process, named by a descriptor: no reuse of its number can fool us.
+#[derive(Debug)]
+pub(crate) struct PidFd(OwnedFd);
+
+impl PidFd {
+    pub(crate) fn open(pid: Pid) -> Result<Self> {
+        // SAFETY: pidfd_open takes two integers and returns a descriptor.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
+        if fd < 0 {
+            return Err(Error::io(
+                format!("pidfd_open {pid}"),
+                io::Error::last_os_error(),
+            ));
+        }
+        // SAFETY: the kernel has just installed `fd`; nobody else owns it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
+    }
+
+    pub(crate) fn current() -> Result<Self> {
+        Self::open(getpid())
+    }
+
+    pub(crate) fn from_fd(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+}
+
+impl AsFd for PidFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Threads of this process, as the kernel counts them.
+pub(crate) fn thread_count() -> Result<usize> {
+    let tasks =
+        fs::read_dir("/proc/self/task").map_err(|e| Error::io_at("read", "/proc/self/task", e))?;
+    Ok(tasks.count())
+}
+
+/// True when a descriptor of this process leads to an NVIDIA device: CUDA was
+/// initialised here and would not survive a fork.
+pub(crate) fn cuda_initialised() -> bool {
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else {
+        return false;
+    };
+    entries.flatten().any(|e| {
+        fs::read_link(e.path()).is_ok_and(|to| {
+            to.as_os_str()
+                .as_encoded_bytes()
+                .starts_with(b"/dev/nvidia")
+        })
+    })
+}
+
+/// Runs `child` in a forked process that can never return to the caller's
+/// code: it ends with `_exit`, so no destructor or at-exit handler of the
+/// parent runs in it.
+///
+/// # Errors
+/// When this process has more than one thread, or fork fails.
+pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
+    let threads = thread_count()?;
+    if threads != 1 {
+        return Err(Error::config(format!(
+            "cannot fork: this process has {threads} threads and a forked copy would inherit \
+             their locks but not the threads; build the loader before starting threads, or use \
+             Launch::Exec"
+        )));
+    }
+    // SAFETY: one thread (checked above), so every lock is free and the child
+    // may run ordinary code; it leaves only through `_exit`.
+    match unsafe { nix::unistd::fork() }.map_err(|e| Error::io("fork", e))? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(101);
+            exit_now(code)
+        }
+    }
+}
+
+/// Ends the process without running anything else of it.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: `_exit` has no preconditions and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// What a coordinator or a worker is called in `ps`.
+pub(crate) fn set_name(name: &CStr) {
+    // The name is for people; a kernel that refuses it changes nothing else.
+    let _ = prctl::set_name(name);
+}
+
+/// Leads a process group of its own, so that a terminal's Ctrl-C reaches only
+/// the consumer, which decides.
+pub(crate) fn lead_own_group() -> Result<()> {
+    setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(|e| Error::io("setpgid", e))
+}
+
+/// Default handlers and an empty mask, whatever the parent had; then SIGINT,
+/// SIGHUP and SIGPIPE ignored.
+pub(crate) fn reset_signals() -> Result<()> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    for signal in Signal::iterator() {
+        let action = match signal {
+            Signal::SIGKILL | Signal::SIGSTOP => continue,
+            Signal::SIGINT | Signal::SIGHUP | Signal::SIGPIPE => &ignore,
+            _ => &default,
+        };
+        // SAFETY: SIG_DFL and SIG_IGN run no code of ours.
+        unsafe { sigaction(signal, action) }
+            .map_err(|e| Error::io(format!("reset {signal}"), e))?;
+    }
+    SigSet::empty()
+        .thread_set_mask()
+        .map_err(|e| Error::io("clear the signal mask", e))
+}
+
+/// Asks to be killed when the parent dies, and checks that it has not already.
+/// Only for children of a process that is single-threaded for life: the signal
+/// fires when the parent *thread* ends.
+pub(crate) fn die_with(parent: Pid) -> Result<()> {
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::io("set the death signal", e))?;
+    if getppid() != parent {
+        exit_now(0);
+    }
+    Ok(())
+}
+
+/// Closes every descriptor but those in `keep`. Their owners in this process
+/// must not be used or dropped afterwards: only for a child that never returns.
+pub(crate) fn close_all_but(keep: &[RawFd]) -> Result<()> {
+    let mut keep: Vec<u32> = keep
+        .iter()
+        .filter_map(|&fd| u32::try_from(fd).ok())
+        .collect();
+    keep.sort_unstable();
+    keep.dedup();
+    let mut first = 0u32;
+    for fd in keep.into_iter().chain([u32::MAX]) {
+        if fd > first {
+            let last = if fd == u32::MAX { u32::MAX } else { fd - 1 };
+            // SAFETY: closing descriptors touches no memory; this process will
+            // not use their owners (the contract above).
+            let r = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+            if r != 0 {
+                return Err(Error::io("close_range", io::Error::last_os_error()));
+            }
+        }
+        first = fd.saturating_add(1);
+    }
+    Ok(())
+}
+
+/// Puts /dev/null on descriptors 0 and 1 (and 2 when it is closed).
+pub(crate) fn standard_streams_to_null() -> Result<()> {
+    let null = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(|e| Error::io_at("open", "/dev/null", e))?;
+    let mut targets = vec![0, 1];
+    // SAFETY: F_GETFD on a number is defined whether it is open or not.
+    if unsafe { libc::fcntl(2, libc::F_GETFD) } < 0 {
+        targets.push(2);
+    }
+    for target in targets {
+        if null.as_raw_fd() != target {
+            // SAFETY: dup2 replaces the standard stream in the table; no
+            // memory is touched and nobody else in this child owns the number.
+            if unsafe { libc::dup2(null.as_raw_fd(), target) } < 0 {
+                return Err(Error::io("dup2 /dev/null", io::Error::last_os_error()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the out-of-memory killer prefer this process to the trainer.
+pub(crate) fn prefer_for_oom() {
+    // Raising it is always allowed; where /proc is not mounted the kernel's
+    // own choice stands.
+    let _ = fs::write("/proc/self/oom_score_adj", "500");
+}
+
+/// Reaps one ended child, if any, without waiting.
+pub(crate) fn reap_one() -> Result<Option<WaitStatus>> {
+    match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+        Ok(WaitStatus::StillAlive) | Err(nix::errno::Errno::ECHILD) => Ok(None),
+        Ok(status) => Ok(Some(status)),
+        Err(nix::errno::Errno::EINTR) => Ok(None),
+        Err(e) => Err(Error::io("waitpid", e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pidfd_becomes_readable_when_its_process_ends() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let fd = PidFd::open(Pid::from_raw(child.id() as i32)).unwrap();
+        let wait = |ms| {
+            super::super::socket::readable(fd.as_fd(), std::time::Duration::from_millis(ms))
+                .unwrap()
+        };
+        assert!(!wait(10));
+        child.kill().unwrap();
+        assert!(wait(5000));
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn forking_with_threads_is_refused() {
+        // The test harness itself has more than one thread.
+        std::thread::scope(|s| {
+            let (tx, rx) = std::sync::mpsc::channel::<()>();
+            s.spawn(move || rx.recv());
+            let e = fork_never_returning(|| 0).unwrap_err().to_string();
+            assert!(e.contains("Launch::Exec"), "{e}");
+            drop(tx);
+        });
+    }
+}

@@ -1,0 +1,166 @@
+//! A writable memfd of fixed size, mapped by several processes at once.
+//!
+//! Created by the consumer, mapped by all. All its pages are allocated at the
+//! start and its size is sealed, so touching it can neither fail for want of
+//! memory nor fault. Hands out raw pointers and atomics only: who may touch
+//! which byte at which time is the ring protocol's business.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::stat::fstat;
+use nix::unistd::ftruncate;
+
+use crate::error::{Error, Result};
+
+const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK
+    .union(SealFlag::F_SEAL_GROW)
+    .union(SealFlag::F_SEAL_SEAL);
+
+/// Memory that several processes read and write, alive as long as this value.
+#[derive(Debug)]
+pub(crate) struct SharedMemory {
+    fd: OwnedFd,
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread; every access
+// goes through atomics or through raw pointers whose users carry the proof.
+unsafe impl Send for SharedMemory {}
+// SAFETY: as for Send; `&SharedMemory` gives only atomics and raw pointers.
+unsafe impl Sync for SharedMemory {}
+
+impl SharedMemory {
+    /// Makes, allocates and seals `len` bytes of zeros.
+    pub(crate) fn create(name: &str, len: usize) -> Result<Self> {
+        let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
+            .map_err(|e| Error::io("memfd_create", e))?;
+        let size = libc::off_t::try_from(len)
+            .map_err(|_| Error::config(format!("a ring of {len} bytes is too large to map")))?;
+        ftruncate(&fd, size).map_err(|e| Error::io("ftruncate the ring", e))?;
+        fallocate(&fd, FallocateFlags::empty(), 0, size).map_err(|e| {
+            Error::io(
+                format!("allocate {len} bytes for the ring (lower batch or depth)"),
+                e,
+            )
+        })?;
+        fcntl(&fd, FcntlArg::F_ADD_SEALS(SEALS)).map_err(|e| Error::io("seal the ring", e))?;
+        Self::map(fd, len)
+    }
+
+    /// Maps what another process created; `len` bytes, sealed, or an error.
+    pub(crate) fn open(fd: OwnedFd, len: usize) -> Result<Self> {
+        let seals =
+            fcntl(&fd, FcntlArg::F_GET_SEALS).map_err(|e| Error::io("read the seals", e))?;
+        if SealFlag::from_bits_truncate(seals) & SEALS != SEALS {
+            return Err(Error::protocol("the received ring is not sealed"));
+        }
+        let size = fstat(&fd)
+            .map_err(|e| Error::io("fstat the ring", e))?
+            .st_size;
+        if usize::try_from(size) != Ok(len) {
+            return Err(Error::protocol(format!(
+                "the received ring has {size} bytes, its layout needs {len}"
+            )));
+        }
+        Self::map(fd, len)
+    }
+
+    fn map(fd: OwnedFd, len: usize) -> Result<Self> {
+        let size = std::num::NonZeroUsize::new(len)
+            .ok_or_else(|| Error::config("a ring of 0 bytes cannot be mapped"))?;
+        // SAFETY: a fresh mapping at an address of the kernel's choice touches
+        // no memory of ours; the size is sealed, so no access can fault later.
+        let base = unsafe {
+            mmap(
+                None,
+                size,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_SHARED,
+                &fd,
+                0,
+            )
+        }
+        .map_err(|e| Error::io(format!("map {len} bytes of shared memory"), e))?;
+        Ok(Self {
+            fd,
+            base: base.cast(),
+            len,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The `i`-th 8-byte word. Panics when it lies outside: offsets come from
+    /// the layout, which was checked against the length.
+    #[inline]
+    pub(crate) fn word(&self, i: usize) -> &AtomicU64 {
+        assert!(i < self.len / 8, "word {i} lies outside the ring");
+        // SAFETY: in bounds by the assertion, aligned because the map starts
+        // on a page; AtomicU64 allows every bit pattern and shared mutation,
+        // and lives as long as the map, which `&self` keeps.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().cast::<u64>().add(i)) }
+    }
+
+    /// Pointer to `len` bytes at `offset`. Panics when they lie outside.
+    #[inline]
+    pub(crate) fn bytes_at(&self, offset: usize, len: usize) -> *mut u8 {
+        assert!(
+            offset <= self.len && len <= self.len - offset,
+            "bytes {offset}+{len} lie outside the ring"
+        );
+        // SAFETY: in bounds of the mapping by the assertion.
+        unsafe { self.base.as_ptr().add(offset) }
+    }
+}
+
+impl AsFd for SharedMemory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: `base` and `len` are those of the mapping made in `map`, and
+        // nothing borrowed from `self` can outlive it.
+        if let Err(e) = unsafe { munmap(self.base.cast(), self.len) } {
+            tracing::warn!("munmap of the ring failed: {e}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn two_maps_show_the_same_bytes() {
+        let a = SharedMemory::create("featherload-test", 8192).unwrap();
+        let b = SharedMemory::open(a.as_fd().try_clone_to_owned().unwrap(), 8192).unwrap();
+        a.word(3).store(42, Ordering::Release);
+        assert_eq!(b.word(3).load(Ordering::Acquire), 42);
+    }
+
+    #[test]
+    fn a_wrong_length_is_refused() {
+        let a = SharedMemory::create("featherload-test", 8192).unwrap();
+        let fd = a.as_fd().try_clone_to_owned().unwrap();
+        assert!(SharedMemory::open(fd, 4096).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the ring")]
+    fn words_outside_are_refused() {
+        let a = SharedMemory::create("featherload-test", 4096).unwrap();
+        a.word(512);
+    }
+}

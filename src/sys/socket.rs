@@ -1,0 +1,185 @@
+//! A pair of connected packet sockets that carry small messages and descriptors.
+//!
+//! Runs in the consumer and in the coordinator; workers have no socket. Message
+//! boundaries are kept (SOCK_SEQPACKET), so there is no framing to get wrong.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
+    sendmsg, socketpair,
+};
+
+use crate::error::{Error, Result};
+
+/// Descriptors one message may carry.
+const MAX_DESCRIPTORS: usize = 8;
+
+/// Two ends of a connection, both closed on exec.
+pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd)> {
+    socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )
+    .map_err(|e| Error::io("socketpair", e))
+}
+
+/// What `receive` found.
+pub(crate) enum Received {
+    /// This many bytes of the buffer were filled.
+    Message(usize, Vec<OwnedFd>),
+    /// The other end is closed.
+    Closed,
+    /// Nothing came within the limit.
+    Timeout,
+}
+
+/// Sends one message. Fails at once when the peer does not drain its socket:
+/// nobody here may be blocked by another process.
+pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
+    let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+    let rights = [ControlMessage::ScmRights(&raw)];
+    let cmsgs: &[ControlMessage<'_>] = if raw.is_empty() { &[] } else { &rights };
+    loop {
+        match sendmsg::<()>(
+            socket.as_raw_fd(),
+            &[IoSlice::new(bytes)],
+            cmsgs,
+            MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT,
+            None,
+        ) {
+            Ok(n) if n == bytes.len() => return Ok(()),
+            Ok(n) => {
+                return Err(Error::protocol(format!(
+                    "{n} of {} bytes of a control message were sent",
+                    bytes.len()
+                )));
+            }
+            Err(Errno::EINTR) => {}
+            Err(e) => return Err(Error::io("send a control message", e)),
+        }
+    }
+}
+
+/// Receives one message, waiting at most `limit`.
+pub(crate) fn receive(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    limit: Duration,
+) -> Result<Received> {
+    let end = Instant::now() + limit;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if !readable(socket, left)? {
+            if Instant::now() >= end {
+                return Ok(Received::Timeout);
+            }
+            continue;
+        }
+        let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
+        let mut io = [IoSliceMut::new(buffer)];
+        let message = match recvmsg::<()>(
+            socket.as_raw_fd(),
+            &mut io,
+            Some(&mut space),
+            MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT,
+        ) {
+            Ok(m) => m,
+            Err(Errno::EINTR | Errno::EAGAIN) => continue,
+            Err(Errno::ECONNRESET) => return Ok(Received::Closed),
+            Err(e) => return Err(Error::io("receive a control message", e)),
+        };
+        let mut fds = Vec::new();
+        for c in message
+            .cmsgs()
+            .map_err(|e| Error::io("read the descriptors of a control message", e))?
+        {
+            if let ControlMessageOwned::ScmRights(raw) = c {
+                for fd in raw {
+                    // SAFETY: the kernel has just installed `fd` for this
+                    // message in this process; nobody else owns it.
+                    fds.push(unsafe { OwnedFd::from_raw_fd(fd) });
+                }
+            }
+        }
+        if message
+            .flags
+            .intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC)
+        {
+            return Err(Error::protocol(
+                "a control message was longer than any we send",
+            ));
+        }
+        return Ok(match message.bytes {
+            0 => Received::Closed,
+            n => Received::Message(n, fds),
+        });
+    }
+}
+
+/// True when `fd` can be read (or is closed at the other end) within `limit`.
+pub(crate) fn readable(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool> {
+    let ms =
+        PollTimeout::try_from(limit.min(Duration::from_secs(3600))).unwrap_or(PollTimeout::MAX);
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    match poll(&mut fds, ms) {
+        Ok(0) | Err(Errno::EINTR) => Ok(false),
+        Ok(_) => Ok(true),
+        Err(e) => Err(Error::io("poll", e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn messages_keep_their_boundaries_and_carry_descriptors() {
+        let (a, b) = pair().unwrap();
+        send(a.as_fd(), b"one", &[]).unwrap();
+        send(a.as_fd(), b"two!", &[a.as_fd(), b.as_fd()]).unwrap();
+        let mut buf = [0; 16];
+        let Received::Message(3, fds) =
+            receive(b.as_fd(), &mut buf, Duration::from_secs(1)).unwrap()
+        else {
+            panic!("no first message");
+        };
+        assert!(fds.is_empty());
+        let Received::Message(4, fds) =
+            receive(b.as_fd(), &mut buf, Duration::from_secs(1)).unwrap()
+        else {
+            panic!("no second message");
+        };
+        assert_eq!((&buf[..4], fds.len()), (&b"two!"[..], 2));
+    }
+
+    #[test]
+    fn silence_and_a_closed_end_are_told_apart() {
+        let (a, b) = pair().unwrap();
+        let mut buf = [0; 4];
+        assert!(matches!(
+            receive(b.as_fd(), &mut buf, Duration::from_millis(1)).unwrap(),
+            Received::Timeout
+        ));
+        drop(a);
+        assert!(matches!(
+            receive(b.as_fd(), &mut buf, Duration::from_secs(1)).unwrap(),
+            Received::Closed
+        ));
+    }
+
+    #[test]
+    fn a_peer_that_does_not_read_never_blocks_us() {
+        let (a, _b) = pair().unwrap();
+        let blocked = (0..100_000).any(|_| send(a.as_fd(), &[0; 64], &[]).is_err());
+        assert!(blocked);
+    }
+}
