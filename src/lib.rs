@@ -2,6 +2,8 @@
 //! and with the memory of one process.
 
 pub mod error;
+pub mod plan;
+pub mod recipe;
 pub(crate) mod ring;
 pub(crate) mod sys;
 

@@ -1,0 +1,133 @@
+//! The random numbers of one position: counter-based, so that they depend on
+//! (seed, epoch, position) alone and on no process, order or history.
+//!
+//! Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+//! easy as 1, 2, 3" (SC 2011): the generator of JAX-like frameworks and cuRAND,
+//! small enough that a well-kept crate for it does not exist.
+
+use crate::recipe::geometry::Uniform;
+
+const MULTIPLIERS: (u32, u32) = (0xD251_1F53, 0xCD9E_8D57);
+const WEYL: (u32, u32) = (0x9E37_79B9, 0xBB67_AE85);
+
+fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for round in 0..10 {
+        if round > 0 {
+            key = [key[0].wrapping_add(WEYL.0), key[1].wrapping_add(WEYL.1)];
+        }
+        let a = u64::from(MULTIPLIERS.0) * u64::from(counter[0]);
+        let b = u64::from(MULTIPLIERS.1) * u64::from(counter[2]);
+        counter = [
+            (b >> 32) as u32 ^ counter[1] ^ key[0],
+            b as u32,
+            (a >> 32) as u32 ^ counter[3] ^ key[1],
+            a as u32,
+        ];
+    }
+    counter
+}
+
+/// The stream of one position of one epoch.
+#[derive(Debug, Clone)]
+pub(crate) struct PositionRandom {
+    key: [u32; 2],
+    position: [u32; 2],
+    block: u32,
+    drawn: [u32; 4],
+    left: usize,
+}
+
+impl PositionRandom {
+    pub(crate) fn new(seed: u64, epoch: u64, position: u64) -> Self {
+        // The epoch is mixed into the key by one call of the generator, so
+        // that (seed, epoch) pairs do not overlap as seed + epoch would.
+        let k = philox4x32_10(
+            [epoch as u32, (epoch >> 32) as u32, 0, u32::MAX],
+            [seed as u32, (seed >> 32) as u32],
+        );
+        Self {
+            key: [k[0], k[1]],
+            position: [position as u32, (position >> 32) as u32],
+            block: 0,
+            drawn: [0; 4],
+            left: 0,
+        }
+    }
+
+    fn next_u32(&mut self) -> u32 {
+        if self.left == 0 {
+            let counter = [self.block, 0, self.position[0], self.position[1]];
+            self.drawn = philox4x32_10(counter, self.key);
+            self.block += 1;
+            self.left = 4;
+        }
+        self.left -= 1;
+        self.drawn[3 - self.left]
+    }
+}
+
+impl Uniform for PositionRandom {
+    /// 53 random bits: every multiple of 2^-53 in [0, 1) equally likely.
+    fn next_f64(&mut self) -> f64 {
+        let high = u64::from(self.next_u32());
+        let low = u64::from(self.next_u32());
+        ((high << 32 | low) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The known answers of the authors' own test suite (Random123, kat_vectors).
+    #[test]
+    fn known_answers() {
+        assert_eq!(
+            philox4x32_10([0; 4], [0; 2]),
+            [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]
+        );
+        assert_eq!(
+            philox4x32_10([u32::MAX; 4], [u32::MAX; 2]),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
+        assert_eq!(
+            philox4x32_10(
+                [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
+                [0xa409_3822, 0x299f_31d0]
+            ),
+            [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
+        );
+    }
+
+    #[test]
+    fn positions_epochs_and_seeds_give_other_numbers() {
+        let first = |s, e, p| PositionRandom::new(s, e, p).next_f64();
+        let base = first(1, 2, 3);
+        assert_eq!(base, first(1, 2, 3));
+        for other in [
+            first(1, 2, 4),
+            first(1, 3, 3),
+            first(2, 2, 3),
+            first(2, 1, 3),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn numbers_are_uniform_along_positions_and_within_one() {
+        let n = 100_000;
+        let mut bins = [0f64; 64];
+        for p in 0..n / 2 {
+            let mut r = PositionRandom::new(5, 1, p);
+            for _ in 0..2 {
+                let x = r.next_f64();
+                assert!((0.0..1.0).contains(&x));
+                bins[(x * 64.0) as usize] += 1.0;
+            }
+        }
+        let expected = n as f64 / 64.0;
+        let chi: f64 = bins.iter().map(|b| (b - expected).powi(2) / expected).sum();
+        assert!(chi < 63.0 + 6.0 * 126f64.sqrt(), "chi-square {chi}");
+    }
+}

@@ -1,0 +1,134 @@
+//! Where a run stands, and all that must be equal to go on from there.
+
+use serde::{Deserialize, Serialize};
+
+use super::epoch::PlanOptions;
+use crate::error::{Error, Result};
+use crate::recipe::NumericProfile;
+
+/// Where a run stands. Counts the batches that were handed to the user, not
+/// those that workers have prepared ahead; serialise it beside the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Version of this form.
+    pub version: u32,
+    /// Epoch that the next batch belongs to.
+    pub epoch: u64,
+    /// Batch of that epoch that comes next, on this rank.
+    pub batch: u64,
+    pub plan: PlanOptions,
+    /// Fingerprint of paths, labels and their order, as hexadecimal digits.
+    pub index_hash: String,
+    /// Fingerprint of the recipe's operations, as hexadecimal digits.
+    pub recipe_hash: String,
+    pub profile: NumericProfile,
+}
+
+/// The version that this crate writes.
+pub(crate) const STATE_VERSION: u32 = 1;
+
+impl State {
+    /// Checks that going on with `now` gives the stream that `self` left.
+    ///
+    /// # Errors
+    /// Names what differs, both values, and what to do.
+    pub(crate) fn check_resumable(&self, now: &Self) -> Result<()> {
+        let differs = |what: &str, then: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
+            Err(Error::config(format!(
+                "cannot resume: {what} was {then} and is {now} now; resume with the former, or \
+                 start without a state"
+            )))
+        };
+        if self.version != now.version {
+            return differs("the version of the state", &self.version, &now.version);
+        }
+        if self.index_hash != now.index_hash {
+            return differs(
+                "the index (paths, labels, order)",
+                &self.index_hash,
+                &now.index_hash,
+            );
+        }
+        if self.recipe_hash != now.recipe_hash {
+            return differs("the recipe", &self.recipe_hash, &now.recipe_hash);
+        }
+        if let Some((name, then, now)) = self.profile.difference(&now.profile) {
+            return differs(&format!("the numeric profile's {name}"), &then, &now);
+        }
+        let (a, b) = (&self.plan, &now.plan);
+        for (what, then, now) in [
+            ("batch", u64::from(a.batch), u64::from(b.batch)),
+            ("seed", a.seed, b.seed),
+            ("shuffle", u64::from(a.shuffle), u64::from(b.shuffle)),
+            ("rank", u64::from(a.rank), u64::from(b.rank)),
+            ("world", u64::from(a.world), u64::from(b.world)),
+        ] {
+            if then != now {
+                return differs(what, &then, &now);
+            }
+        }
+        if a.tail != b.tail {
+            return differs("tail", &format!("{:?}", a.tail), &format!("{:?}", b.tail));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> State {
+        State {
+            version: STATE_VERSION,
+            epoch: 3,
+            batch: 17,
+            plan: PlanOptions::default(),
+            index_hash: "aa".into(),
+            recipe_hash: "bb".into(),
+            profile: NumericProfile {
+                featherload: "0.1.0".into(),
+                decoder: "d".into(),
+                decode: "full".into(),
+                resampler: "r".into(),
+                hand_over: "h".into(),
+                dtype: "f32".into(),
+            },
+        }
+    }
+
+    #[test]
+    fn round_trips_through_json() {
+        let s = state();
+        let text = serde_json::to_string(&s).unwrap();
+        assert_eq!(serde_json::from_str::<State>(&text).unwrap(), s);
+    }
+
+    #[test]
+    fn each_difference_is_named() {
+        let base = state();
+        assert!(base.check_resumable(&state()).is_ok());
+        let changes: [(&str, fn(&mut State)); 9] = [
+            ("version", |s| s.version = 2),
+            ("index", |s| s.index_hash = "x".into()),
+            ("recipe", |s| s.recipe_hash = "x".into()),
+            ("decode", |s| s.profile.decode = "scaled".into()),
+            ("batch", |s| s.plan.batch = 1),
+            ("seed", |s| s.plan.seed = 1),
+            ("shuffle", |s| s.plan.shuffle = false),
+            ("world", |s| s.plan.world = 2),
+            ("tail", |s| s.plan.tail = crate::plan::Tail::Drop),
+        ];
+        for (name, change) in changes {
+            let mut other = state();
+            change(&mut other);
+            let e = base.check_resumable(&other).unwrap_err().to_string();
+            assert!(e.contains(name), "{e} lacks {name}");
+        }
+        let mut elsewhere = state();
+        elsewhere.epoch = 9;
+        elsewhere.batch = 0;
+        assert!(base.check_resumable(&elsewhere).is_ok());
+    }
+}

@@ -1,0 +1,17 @@
+//! What is done to one sample: operations as data, and what follows from them.
+//!
+//! Pure: no I/O, no clock, no processes; the same in every process. A
+//! [`Recipe`] is what the user wrote; [`SampleProgram`] is what runs, checked
+//! and in the one order that the stages have.
+
+pub(crate) mod geometry;
+mod ops;
+mod preset;
+mod profile;
+mod program;
+mod tensor;
+
+pub use ops::{DecodeMode, Op, Recipe};
+pub use profile::NumericProfile;
+pub(crate) use program::{Crop, SampleProgram};
+pub use tensor::{Dtype, MemoryLayout};

@@ -1,0 +1,77 @@
+//! The numeric profile: everything but index, recipe and seed that the bytes of
+//! a batch depend on.
+//!
+//! Chosen once, before the run, never by timing during one. Kept in `State` and
+//! printed beside every digest; a resume under another is refused.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What must be equal for two streams to be bit-identical.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumericProfile {
+    /// Version of this crate.
+    pub featherload: String,
+    /// Decoder and its version.
+    pub decoder: String,
+    /// `full` or `scaled`.
+    pub decode: String,
+    /// Where, and in which arithmetic, pixels are resampled.
+    pub resampler: String,
+    /// What workers hand over.
+    pub hand_over: String,
+    pub dtype: String,
+}
+
+impl NumericProfile {
+    /// The first field in which two profiles differ: name, ours, theirs.
+    pub fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'static str, &'a str, &'a str)> {
+        let fields = |p: &'a Self| {
+            [
+                ("featherload", p.featherload.as_str()),
+                ("decoder", &p.decoder),
+                ("decode", &p.decode),
+                ("resampler", &p.resampler),
+                ("hand_over", &p.hand_over),
+                ("dtype", &p.dtype),
+            ]
+        };
+        fields(self)
+            .into_iter()
+            .zip(fields(other))
+            .find(|(a, b)| a.1 != b.1)
+            .map(|(a, b)| (a.0, a.1, b.1))
+    }
+}
+
+impl fmt::Display for NumericProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "featherload {}, {}, decode {}, {}, {}, {}",
+            self.featherload, self.decoder, self.decode, self.resampler, self.hand_over, self.dtype
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_named() {
+        let a = NumericProfile {
+            featherload: "0.1.0".into(),
+            decoder: "libjpeg-turbo 3.1.0".into(),
+            decode: "full".into(),
+            resampler: "u8 CPU".into(),
+            hand_over: "finished rows".into(),
+            dtype: "f16".into(),
+        };
+        assert_eq!(a.difference(&a.clone()), None);
+        let mut b = a.clone();
+        b.decode = "scaled".into();
+        assert_eq!(a.difference(&b), Some(("decode", "full", "scaled")));
+    }
+}

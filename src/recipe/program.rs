@@ -1,0 +1,265 @@
+//! From the operations that the user wrote to the one program that runs.
+//!
+//! The stages of a sample are fixed: decode (with crop and scale), resize, flip,
+//! normalise, cast, layout. A recipe whose operations fit that order compiles;
+//! any other is refused with the operation's name and what would fit.
+
+use serde::{Deserialize, Serialize};
+
+use super::ops::{DecodeMode, Op, Recipe};
+use super::tensor::{Dtype, MemoryLayout};
+use crate::error::{Error, Result};
+
+/// Largest side of an output, pixels: JPEG's own limit.
+const MAX_SIDE: u32 = 65_535;
+
+/// Which part of the image becomes the output.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Crop {
+    /// Crop, then resize: the filter never sees outside of the box.
+    RandomResized {
+        scale: (f64, f64),
+        ratio: (f64, f64),
+    },
+    /// Resize the shorter side, then crop the middle: the filter sees beyond
+    /// the box's edge.
+    ShorterThenCenter { shorter: u32 },
+}
+
+/// A checked recipe: what a worker runs for each sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SampleProgram {
+    pub(crate) decode: DecodeMode,
+    pub(crate) crop: Crop,
+    /// Height and width of the output.
+    pub(crate) size: (u32, u32),
+    /// Probability of a horizontal flip.
+    pub(crate) flip: f64,
+    pub(crate) mean: [f32; 3],
+    pub(crate) std: [f32; 3],
+    pub(crate) dtype: Dtype,
+    pub(crate) layout: MemoryLayout,
+}
+
+impl SampleProgram {
+    /// Compiles a recipe.
+    ///
+    /// # Errors
+    /// Names the operation, the number, and what would be accepted.
+    pub(crate) fn compile(recipe: &Recipe) -> Result<Self> {
+        let bad = |op: &Op, why: String| {
+            Error::config(format!("recipe '{}': {}: {why}", recipe.name, op.name()))
+        };
+        let mut decode = None;
+        let mut shorter = None;
+        let mut crop = None;
+        let mut flip = None;
+        let mut normalise = None;
+        let mut dtype = None;
+        let mut layout = None;
+        // The stage an operation belongs to; they must come in this order.
+        let mut last = 0;
+        for op in &recipe.ops {
+            let stage = match op {
+                Op::Decode { .. } => 1,
+                Op::ResizeShorter { .. } => 2,
+                Op::RandomResizedCrop { .. } | Op::CenterCrop { .. } => 3,
+                Op::HorizontalFlip { .. } => 4,
+                Op::Normalize { .. } => 5,
+                // Where the type and the order of axes are written makes no
+                // difference to the values.
+                Op::Cast { .. } | Op::Layout { .. } => last,
+            };
+            if stage < last {
+                return Err(bad(
+                    op,
+                    "comes too late: the order is decode, resize, crop, flip, normalize".into(),
+                ));
+            }
+            last = stage;
+            let doubled = match op {
+                Op::Decode { mode } => decode.replace(*mode).is_some(),
+                Op::ResizeShorter { size } => {
+                    check_side(*size).map_err(|e| bad(op, e))?;
+                    shorter.replace(*size).is_some()
+                }
+                Op::RandomResizedCrop { size, scale, ratio } => {
+                    check_size(*size).map_err(|e| bad(op, e))?;
+                    check_range("scale", *scale, 1.0).map_err(|e| bad(op, e))?;
+                    check_range("ratio", *ratio, f64::MAX).map_err(|e| bad(op, e))?;
+                    if shorter.is_some() {
+                        return Err(bad(op, "cannot follow resize_shorter".into()));
+                    }
+                    let c = Crop::RandomResized {
+                        scale: *scale,
+                        ratio: *ratio,
+                    };
+                    crop.replace((c, *size)).is_some()
+                }
+                Op::CenterCrop { size } => {
+                    check_size(*size).map_err(|e| bad(op, e))?;
+                    let shorter = shorter
+                        .ok_or_else(|| bad(op, "needs a resize_shorter before it".into()))?;
+                    if size.0 > shorter || size.1 > shorter {
+                        return Err(bad(
+                            op,
+                            format!(
+                                "size {}x{} is larger than the shorter side {shorter}",
+                                size.0, size.1
+                            ),
+                        ));
+                    }
+                    let c = Crop::ShorterThenCenter { shorter };
+                    crop.replace((c, *size)).is_some()
+                }
+                Op::HorizontalFlip { p } => {
+                    if !(0.0..=1.0).contains(p) {
+                        return Err(bad(op, format!("p is {p}, it must lie between 0 and 1")));
+                    }
+                    flip.replace(*p).is_some()
+                }
+                Op::Normalize { mean, std } => {
+                    if mean.iter().any(|m| !m.is_finite())
+                        || std.iter().any(|s| !s.is_finite() || *s == 0.0)
+                    {
+                        return Err(bad(
+                            op,
+                            format!("mean {mean:?} and std {std:?} must be finite, std not 0"),
+                        ));
+                    }
+                    normalise.replace((*mean, *std)).is_some()
+                }
+                Op::Cast { dtype: d } => dtype.replace(*d).is_some(),
+                Op::Layout { layout: l } => layout.replace(*l).is_some(),
+            };
+            if doubled {
+                return Err(bad(op, "is written twice".into()));
+            }
+        }
+        let (crop, size) = crop.ok_or_else(|| {
+            Error::config(format!(
+                "recipe '{}' has no crop: rows of a batch need one size (random_resized_crop, or \
+                 resize_shorter and center_crop)",
+                recipe.name
+            ))
+        })?;
+        let (mean, std) = normalise.unwrap_or(([0.0; 3], [1.0; 3]));
+        Ok(Self {
+            decode: decode.unwrap_or(DecodeMode::Scaled),
+            crop,
+            size,
+            flip: flip.unwrap_or(0.0),
+            mean,
+            std,
+            dtype: dtype.unwrap_or(Dtype::F32),
+            layout: layout.unwrap_or(MemoryLayout::Nchw),
+        })
+    }
+
+    /// Bytes of one row of a batch. Follows from the recipe, never from the data.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        3 * u64::from(self.size.0) * u64::from(self.size.1) * self.dtype.size() as u64
+    }
+
+    /// Axes of one row: without the sample axis.
+    pub(crate) fn row_shape(&self) -> [usize; 3] {
+        let (h, w) = (self.size.0 as usize, self.size.1 as usize);
+        match self.layout {
+            MemoryLayout::Nchw => [3, h, w],
+            MemoryLayout::Nhwc => [h, w, 3],
+        }
+    }
+}
+
+fn check_side(side: u32) -> std::result::Result<(), String> {
+    if (1..=MAX_SIDE).contains(&side) {
+        Ok(())
+    } else {
+        Err(format!(
+            "size is {side}, it must lie between 1 and {MAX_SIDE}"
+        ))
+    }
+}
+
+fn check_size(size: (u32, u32)) -> std::result::Result<(), String> {
+    check_side(size.0).and_then(|()| check_side(size.1))
+}
+
+fn check_range(what: &str, (low, high): (f64, f64), most: f64) -> std::result::Result<(), String> {
+    if low.is_finite() && high.is_finite() && 0.0 < low && low <= high && high <= most {
+        Ok(())
+    } else {
+        Err(format!(
+            "{what} is {low} to {high}, it must be a range of finite numbers above 0{}",
+            if most == 1.0 { ", at most 1" } else { "" }
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_named() {
+        let rrc = |size, scale, ratio| Op::RandomResizedCrop { size, scale, ratio };
+        let good = rrc((8, 8), (0.1, 1.0), (0.5, 2.0));
+        for (ops, text) in [
+            (vec![], "no crop"),
+            (vec![rrc((0, 8), (0.1, 1.0), (0.5, 2.0))], "size is 0"),
+            (
+                vec![rrc((8, 8), (0.1, 1.5), (0.5, 2.0))],
+                "scale is 0.1 to 1.5",
+            ),
+            (vec![rrc((8, 8), (0.0, 1.0), (0.5, 2.0))], "scale"),
+            (vec![rrc((8, 8), (0.1, 1.0), (2.0, 0.5))], "ratio"),
+            (vec![rrc((8, 8), (0.1, 1.0), (0.5, f64::NAN))], "ratio"),
+            (vec![good.clone(), good.clone()], "written twice"),
+            (
+                vec![Op::CenterCrop { size: (8, 8) }],
+                "needs a resize_shorter",
+            ),
+            (
+                vec![
+                    Op::ResizeShorter { size: 7 },
+                    Op::CenterCrop { size: (8, 8) },
+                ],
+                "larger than the shorter side 7",
+            ),
+            (
+                vec![Op::HorizontalFlip { p: 0.5 }, good.clone()],
+                "comes too late",
+            ),
+            (
+                vec![good.clone(), Op::HorizontalFlip { p: 1.5 }],
+                "p is 1.5",
+            ),
+            (
+                vec![
+                    good.clone(),
+                    Op::Normalize {
+                        mean: [f32::NAN; 3],
+                        std: [1.0; 3],
+                    },
+                ],
+                "must be finite",
+            ),
+        ] {
+            let e = SampleProgram::compile(&Recipe::new("r", ops)).unwrap_err();
+            assert!(e.to_string().contains(text), "{e} lacks {text}");
+            assert!(e.is_usage());
+        }
+    }
+
+    #[test]
+    fn a_row_is_as_large_as_its_shape_says() {
+        for dtype in [Dtype::U8, Dtype::F16, Dtype::F32] {
+            for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
+                let r = Recipe::train224().with_dtype(dtype).with_layout(layout);
+                let p = SampleProgram::compile(&r).unwrap();
+                let elements: usize = p.row_shape().iter().product();
+                assert_eq!(p.row_bytes(), (elements * dtype.size()) as u64);
+            }
+        }
+    }
+}
