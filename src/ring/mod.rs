@@ -9,7 +9,8 @@
 //!   test can stand between any two of them,
 //! - [`consumer_side`], [`worker_side`], [`coordinator_side`]: the protocol,
 //!   one file for each kind of process, generic over the words,
-//! - [`region`]: the mapped memory itself, rows as bytes.
+//! - [`region`]: the mapped memory itself, rows as bytes,
+//! - [`slots`]: the life of a slot in the consumer, as types.
 //!
 //! Invariants: a row has at most one live owner, named in its word; only that
 //! owner writes the row's bytes; only the consumer posts and frees slots. What
@@ -21,6 +22,7 @@ pub(crate) mod coordinator_side;
 pub(crate) mod layout;
 pub(crate) mod region;
 pub(crate) mod row_word;
+pub(crate) mod slots;
 pub(crate) mod words;
 pub(crate) mod worker_side;
 

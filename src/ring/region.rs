@@ -5,10 +5,11 @@
 //! the row word that makes it right.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::layout::{Layout, MAGIC, Shape, record_word, worker_word};
-use super::words::{SharedWords, Words};
+use super::words::{SharedWords, WordIndex, Words};
 use super::worker_side::Claim;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::sys::shared::SharedMemory;
@@ -53,6 +54,11 @@ impl Ring {
 
     pub(crate) fn words(&self) -> SharedWords<'_> {
         SharedWords(&self.memory)
+    }
+
+    /// One word, for who must reach it without the trait: a signal handler.
+    pub(crate) fn word(&self, i: WordIndex) -> &AtomicU64 {
+        self.memory.word(i)
     }
 
     pub(crate) fn layout(&self) -> &Layout {

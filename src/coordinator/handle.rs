@@ -1,0 +1,153 @@
+//! The consumer's hold on its coordinator.
+//!
+//! Runs in the consumer. Dropping it ends the coordinator and all workers, and
+//! waits until they are gone; in a forked copy of the consumer it does nothing.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use ipc_channel::TryRecvError;
+use ipc_channel::ipc::{IpcReceiver, IpcSender};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpid};
+
+use super::messages::{Bootstrap, Command, Reply, Report, Request, StartRequest};
+use crate::error::{Error, Result};
+use crate::sys::process::PidFd;
+use crate::sys::socket;
+
+/// How long the coordinator may take to map the ring and fork its workers.
+const START_LIMIT: Duration = Duration::from_secs(30);
+const REPORT_LIMIT: Duration = Duration::from_secs(2);
+/// The coordinator gives workers 100 ms; after this it is killed, and they die
+/// with it.
+const END_LIMIT: Duration = Duration::from_millis(400);
+
+/// A live coordinator.
+#[derive(Debug)]
+pub(crate) struct CoordinatorHandle {
+    socket: OwnedFd,
+    requests: IpcSender<Request>,
+    replies: IpcReceiver<Reply>,
+    pid: Pid,
+    pidfd: PidFd,
+    /// The process that owns this value; a forked copy of it does not.
+    owner: Pid,
+}
+
+impl CoordinatorHandle {
+    pub(super) fn new(socket: OwnedFd, bootstrap: Bootstrap, pid: Pid, pidfd: PidFd) -> Self {
+        Self {
+            socket,
+            requests: bootstrap.requests,
+            replies: bootstrap.replies,
+            pid,
+            pidfd,
+            owner: getpid(),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    /// Sends the ring and the job, and waits until the workers are forked.
+    /// Their process ids come back.
+    pub(crate) fn start(
+        &self,
+        request: StartRequest,
+        ring: BorrowedFd<'_>,
+        job: &[BorrowedFd<'_>],
+    ) -> Result<Vec<i32>> {
+        self.requests
+            .send(Request::Start(Box::new(request)))
+            .map_err(|e| Error::protocol(format!("send the start request: {e}")))?;
+        let mut fds = vec![ring];
+        fds.extend_from_slice(job);
+        socket::send(self.socket.as_fd(), &[Command::Start as u8], &fds)?;
+        match self.receive(START_LIMIT)? {
+            Reply::Started { workers } => Ok(workers),
+            Reply::Refused { what } => Err(Error::worker(format!("the pool did not start: {what}"))),
+            Reply::Report(_) => Err(Error::protocol("a report came instead of a start")),
+        }
+    }
+
+    /// What happened since the start.
+    pub(crate) fn report(&self) -> Result<Report> {
+        socket::send(self.socket.as_fd(), &[Command::Report as u8], &[])?;
+        match self.receive(REPORT_LIMIT)? {
+            Reply::Report(report) => Ok(report),
+            other => Err(Error::protocol(format!("{other:?} came instead of a report"))),
+        }
+    }
+
+    fn receive(&self, limit: Duration) -> Result<Reply> {
+        let end = Instant::now() + limit;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            // Short waits: the crate does not retry EINTR, and the coordinator
+            // may end meanwhile.
+            match self.replies.try_recv_timeout(left.min(Duration::from_millis(50))) {
+                Ok(reply) => return Ok(reply),
+                Err(TryRecvError::Empty) if left.is_zero() => {
+                    return Err(Error::worker(format!(
+                        "the coordinator (pid {}) did not answer within {limit:?}",
+                        self.pid
+                    )));
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(_) if !self.is_alive() => return Err(self.ended()),
+                Err(e) if left.is_zero() => {
+                    return Err(Error::protocol(format!("read a reply: {e}")));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
+            if !self.is_alive() {
+                return Err(self.ended());
+            }
+        }
+    }
+
+    /// False once the coordinator has ended, reaped or not.
+    pub(crate) fn is_alive(&self) -> bool {
+        matches!(
+            socket::readable(self.pidfd.as_fd(), Duration::ZERO),
+            Ok(false)
+        )
+    }
+
+    /// The error of a coordinator that is gone.
+    pub(crate) fn ended(&self) -> Error {
+        Error::worker(format!(
+            "the coordinator (pid {}) ended and its workers with it; build a new loader, from the \
+             last state if one was kept",
+            self.pid
+        ))
+    }
+
+    fn reap(&self, flags: WaitPidFlag) -> bool {
+        // Somebody else may have reaped it (SIGCHLD ignored): gone is gone.
+        !matches!(waitpid(self.pid, Some(flags)), Ok(WaitStatus::StillAlive))
+    }
+}
+
+impl Drop for CoordinatorHandle {
+    fn drop(&mut self) {
+        if getpid() != self.owner {
+            return;
+        }
+        // A coordinator that is gone already, or does not listen, is killed below.
+        let _ = socket::send(self.socket.as_fd(), &[Command::Stop as u8], &[]);
+        let end = Instant::now() + END_LIMIT;
+        while self.is_alive() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let _ = kill(self.pid, Signal::SIGKILL);
+                break;
+            }
+            let _ = socket::readable(self.pidfd.as_fd(), left);
+        }
+        self.reap(WaitPidFlag::empty());
+    }
+}

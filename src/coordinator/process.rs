@@ -1,0 +1,178 @@
+//! The coordinator's beginning: cut the ties to the parent, shake hands, map
+//! what the consumer sends, hand over to the supervisor.
+//!
+//! Runs in the coordinator. The same path after a fork and after an exec.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use super::messages::{Bootstrap, Command, HELLO_BYTES, Hello, Reply, Request, StartRequest};
+use super::supervisor::{Supervisor, abandon};
+use crate::error::{Error, Result};
+use crate::ring::Ring;
+use crate::sys::cpu;
+use crate::sys::process::{self, PidFd};
+use crate::sys::socket::{self, Received};
+
+/// How long the other side may take to greet.
+pub(crate) const HELLO_LIMIT: Duration = Duration::from_secs(5);
+
+/// Exit status when the hand-shake or the start failed; the consumer knows why.
+const EXIT_NOT_STARTED: i32 = 2;
+
+/// The coordinator's ends of the connection.
+pub(super) struct Line {
+    socket: OwnedFd,
+    requests: IpcReceiver<Request>,
+    replies: IpcSender<Reply>,
+}
+
+impl Line {
+    pub(super) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Answers the one outstanding request. The consumer asked and waits, so
+    /// the channel has room.
+    pub(super) fn reply(&self, reply: Reply) -> Result<()> {
+        self.replies
+            .send(reply)
+            .map_err(|e| Error::protocol(format!("reply to the consumer: {e}")))
+    }
+}
+
+/// Lives as a coordinator on `socket`; the return value is the exit status.
+/// `channel` names the one-shot server of the typed channel.
+pub(crate) fn live(socket: OwnedFd, channel: &str) -> i32 {
+    match begin(socket, channel) {
+        Ok(None) => 0,
+        Ok(Some((supervisor, line, consumer, children))) => {
+            match supervisor.run(&line, &consumer, &children) {
+                Ok(()) => 0,
+                Err(e) => abandon(&e),
+            }
+        }
+        Err(e) => {
+            tracing::error!("coordinator: {e}");
+            EXIT_NOT_STARTED
+        }
+    }
+}
+
+type Begun = (Supervisor, Line, PidFd, SignalFd);
+
+fn begin(socket: OwnedFd, channel: &str) -> Result<Option<Begun>> {
+    process::reset_signals()?;
+    process::lead_own_group()?;
+    process::close_all_but(&[0, 1, 2, socket.as_raw_fd()])?;
+    process::standard_streams_to_null()?;
+    process::set_name(c"featherload-co");
+    let children = watch_children()?;
+    let (line, consumer) = greet(socket, channel)?;
+    cpu::prepare_decoder()?;
+    loop {
+        let mut byte = [0; 1];
+        // The consumer may scan its data set for long: no limit here, but its
+        // end is noticed.
+        if consumer_ended(&consumer)? {
+            return Ok(None);
+        }
+        match socket::receive(line.socket.as_fd(), &mut byte, Duration::from_millis(200))? {
+            Received::Timeout => {}
+            Received::Closed => return Ok(None),
+            Received::Message(_, fds) => match Command::from_byte(byte[0]) {
+                Some(Command::Start) => match start(&line, fds) {
+                    Ok(supervisor) => {
+                        line.reply(Reply::Started {
+                            workers: supervisor.worker_pids(),
+                        })?;
+                        return Ok(Some((supervisor, line, consumer, children)));
+                    }
+                    Err(e) => {
+                        line.reply(Reply::Refused {
+                            what: e.to_string(),
+                        })?;
+                        return Err(e);
+                    }
+                },
+                Some(Command::Stop) => return Ok(None),
+                Some(Command::Report) => line.reply(Reply::Report(Default::default()))?,
+                None => return Err(Error::protocol(format!("command {} is unknown", byte[0]))),
+            },
+        }
+    }
+}
+
+fn watch_children() -> Result<SignalFd> {
+    let mut mask = SigSet::empty();
+    mask.add(Signal::SIGCHLD);
+    mask.thread_block()
+        .map_err(|e| Error::io("block SIGCHLD", e))?;
+    SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+        .map_err(|e| Error::io("signalfd", e))
+}
+
+/// Opens the typed channel, then greets, so that the consumer never waits for a
+/// channel that nobody opens.
+fn greet(socket: OwnedFd, channel: &str) -> Result<(Line, PidFd)> {
+    let failed = |what: &str, e: &dyn std::fmt::Display| Error::protocol(format!("{what}: {e}"));
+    let bootstrap = IpcSender::<Bootstrap>::connect(channel.to_owned())
+        .map_err(|e| Error::io_at("connect to", channel, e))?;
+    let (requests_to_us, requests) =
+        ipc::channel::<Request>().map_err(|e| failed("make a channel", &e))?;
+    let (replies, replies_from_us) =
+        ipc::channel::<Reply>().map_err(|e| failed("make a channel", &e))?;
+    bootstrap
+        .send(Bootstrap {
+            requests: requests_to_us,
+            replies: replies_from_us,
+        })
+        .map_err(|e| failed("send the channel's ends", &e))?;
+    let ours = Hello::ours();
+    socket::send(socket.as_fd(), &ours.to_bytes(), &[])?;
+    let mut buffer = [0; HELLO_BYTES + 1];
+    let (n, fds) = match socket::receive(socket.as_fd(), &mut buffer, HELLO_LIMIT)? {
+        Received::Message(n, fds) => (n, fds),
+        Received::Closed => return Err(Error::protocol("the consumer ended in the hand-shake")),
+        Received::Timeout => {
+            return Err(Error::protocol(format!(
+                "the consumer did not answer within {HELLO_LIMIT:?}"
+            )));
+        }
+    };
+    let theirs = Hello::read(&buffer[..n], "the consumer")?;
+    ours.check("the helper", &theirs, "the consumer")?;
+    let [consumer] = <[OwnedFd; 1]>::try_from(fds)
+        .map_err(|_| Error::protocol("the consumer sent no descriptor of itself"))?;
+    let line = Line {
+        socket,
+        requests,
+        replies,
+    };
+    Ok((line, PidFd::from_fd(consumer)))
+}
+
+fn consumer_ended(consumer: &PidFd) -> Result<bool> {
+    socket::readable(consumer.as_fd(), Duration::ZERO)
+}
+
+fn start(line: &Line, mut fds: Vec<OwnedFd>) -> Result<Supervisor> {
+    let Request::Start(request) = line
+        .requests
+        .recv()
+        .map_err(|e| Error::protocol(format!("read the start request: {e}")))?;
+    let StartRequest { shape, job, .. } = &*request;
+    if fds.is_empty() {
+        return Err(Error::protocol("the start request came without a ring"));
+    }
+    let ring = Ring::open(fds.remove(0), *shape)?;
+    let job = job.clone().build(fds)?;
+    // Lives as long as the process: workers are forked out of this function's
+    // callee and use the map until they end.
+    let ring: &'static Ring = Box::leak(Box::new(ring));
+    Supervisor::start(ring, job, &request)
+}

@@ -1,0 +1,474 @@
+//! The coordinator's work: keep every lane manned, give back what the dead
+//! held, answer the consumer, end when it ends.
+//!
+//! Runs in the coordinator, single-threaded, never touching a pixel.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::wait::WaitStatus;
+use nix::unistd::{Pid, getpid};
+
+use super::lanes::{Backoff, Killed, Lane, START_FAILURES, Worker};
+use super::messages::{Command, Reply, Report, StartRequest};
+use super::overdue::Overdue;
+use super::process::Line;
+use super::strikes::{Cause, Strikes};
+use crate::error::{Error, Result};
+use crate::ring::Ring;
+use crate::ring::consumer_side::{self, Ticket};
+use crate::ring::coordinator_side::{self, Verdict};
+use crate::ring::layout::{ticket_word, worker_word};
+use crate::ring::row_word::MAX_SERIAL;
+use crate::ring::words::Words;
+use crate::sys::process::{self, PidFd, fork_never_returning, reap_one};
+use crate::sys::socket::{self, Received};
+use crate::worker::job::Job;
+use crate::worker::{self, sigbus};
+
+/// How long workers may finish their rows after a stop.
+const GRACE: Duration = Duration::from_millis(100);
+/// How long a killed worker may stay unreaped before the pool is given up.
+const REAP_LIMIT: Duration = Duration::from_secs(5);
+/// Events kept for a consumer that does not ask.
+const EVENTS: usize = 256;
+
+/// Why the loop goes round.
+enum Ending {
+    /// Workers are told to stop; those left at the time are killed.
+    By(Instant),
+}
+
+/// Everything that the coordinator keeps about its pool.
+pub(super) struct Supervisor {
+    ring: &'static Ring,
+    job: Box<dyn Job>,
+    lanes: Vec<Lane>,
+    next_serial: u32,
+    backoff: Backoff,
+    strikes: Strikes,
+    overdue: Overdue,
+    next_look: Instant,
+    row_limit_ms: u64,
+    kills: Option<OrderedKills>,
+    report: Report,
+    events: VecDeque<String>,
+    ending: Option<Ending>,
+    me: Pid,
+}
+
+/// `--kill-workers-every`: a test of the recovery, on demand.
+struct OrderedKills {
+    every: Duration,
+    next: Instant,
+    turn: usize,
+}
+
+impl Supervisor {
+    /// Forks the first workers.
+    pub(super) fn start(
+        ring: &'static Ring,
+        job: Box<dyn Job>,
+        request: &StartRequest,
+    ) -> Result<Self> {
+        let now = Instant::now();
+        let overdue = Overdue::new(Duration::from_millis(request.row_limit_ms));
+        let mut s = Self {
+            ring,
+            job,
+            lanes: vec![Lane::Due(now); request.shape.lanes as usize],
+            next_serial: request.first_serial.max(1),
+            backoff: Backoff::default(),
+            strikes: Strikes::default(),
+            next_look: now + overdue.tick(),
+            overdue,
+            row_limit_ms: request.row_limit_ms,
+            kills: request.kill_every_ms.map(|ms| {
+                let every = Duration::from_millis(ms.max(1));
+                OrderedKills {
+                    every,
+                    next: now + every,
+                    turn: 0,
+                }
+            }),
+            report: Report::default(),
+            events: VecDeque::new(),
+            ending: None,
+            me: getpid(),
+        };
+        s.fork_due(now)?;
+        Ok(s)
+    }
+
+    pub(super) fn worker_pids(&self) -> Vec<i32> {
+        self.lanes
+            .iter()
+            .filter_map(|lane| match lane {
+                Lane::Running(w) => Some(w.pid.as_raw()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Runs until the consumer says stop, closes its socket or dies, and no
+    /// worker is left.
+    pub(super) fn run(mut self, line: &Line, consumer: &PidFd, children: &SignalFd) -> Result<()> {
+        loop {
+            let timeout = self.next_deadline().saturating_duration_since(Instant::now());
+            let [from_consumer, consumer_gone, child_ended] =
+                wait_for(line.socket(), consumer, children, timeout)?;
+            if consumer_gone {
+                self.end(Duration::ZERO);
+            } else if from_consumer {
+                self.serve(line)?;
+            }
+            if child_ended {
+                // One signal stands for any number of ended children.
+                while matches!(children.read_signal(), Ok(Some(_))) {}
+            }
+            self.reap()?;
+            let now = Instant::now();
+            if self.ending.is_some() {
+                if self.finish_ending(now) {
+                    return Ok(());
+                }
+                if consumer_gone || from_consumer {
+                    // Both stay readable for ever once closed: wait for the
+                    // workers instead of spinning.
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                continue;
+            }
+            self.kill_by_order(now);
+            self.kill_overdue(now);
+            if let Err(e) = self.fork_due(now) {
+                self.give_up(e.to_string());
+            }
+        }
+    }
+
+    /// Answers one command.
+    fn serve(&mut self, line: &Line) -> Result<()> {
+        let mut byte = [0; 1];
+        match socket::receive(line.socket().as_fd(), &mut byte, Duration::ZERO)? {
+            Received::Timeout => {}
+            Received::Closed => self.end(Duration::ZERO),
+            Received::Message(..) => match Command::from_byte(byte[0]) {
+                Some(Command::Stop) => self.end(GRACE),
+                Some(Command::Report) => {
+                    self.report.workers = self.worker_pids();
+                    self.report.events = self.events.drain(..).collect();
+                    line.reply(Reply::Report(self.report.clone()))?;
+                }
+                Some(Command::Start) => line.reply(Reply::Refused {
+                    what: "the pool has been started already".into(),
+                })?,
+                None => {
+                    return Err(Error::protocol(format!("command {} is unknown", byte[0])));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn next_deadline(&self) -> Instant {
+        let due = self.lanes.iter().filter_map(|lane| match lane {
+            Lane::Due(at) => Some(*at),
+            _ => None,
+        });
+        let kills = self.kills.iter().map(|k| k.next);
+        let ending = self.ending.iter().map(|Ending::By(at)| {
+            // After the grace the killed are reaped by signal; look now and then.
+            (*at).max(Instant::now() + Duration::from_millis(1))
+        });
+        due.chain(kills)
+            .chain(ending)
+            .fold(self.next_look, Instant::min)
+    }
+
+    /// Rules 3 and 4: bury every ended child, then plan its replacement.
+    fn reap(&mut self) -> Result<()> {
+        while let Some(status) = reap_one()? {
+            let Some(pid) = status.pid() else { continue };
+            let lane = self.lanes.iter().position(
+                |lane| matches!(lane, Lane::Running(w) if w.pid == pid),
+            );
+            let Some(lane) = lane else { continue };
+            let Lane::Running(worker) = self.lanes[lane] else {
+                continue;
+            };
+            if self.ending.is_some() {
+                self.lanes[lane] = Lane::Ended;
+                continue;
+            }
+            let cause = self.cause(lane, worker, status);
+            let text = self.bury(worker, cause);
+            self.plan_replacement(lane, cause, &text);
+        }
+        Ok(())
+    }
+
+    fn cause(&self, lane: usize, worker: Worker, status: WaitStatus) -> Cause {
+        match (worker.killed, status) {
+            (Some(Killed::Ordered), WaitStatus::Signaled(_, Signal::SIGKILL, _)) => Cause::Ordered,
+            (Some(Killed::TimedOut(_)), _) => Cause::TimedOut,
+            (_, WaitStatus::Signaled(_, signal, _)) => Cause::of_signal(signal),
+            (_, WaitStatus::Exited(_, sigbus::EXIT_BROKEN_MAP))
+                if self.record(lane, worker_word::BROKEN_MAP) == 1 =>
+            {
+                Cause::BrokenMap
+            }
+            (_, WaitStatus::Exited(_, code)) => Cause::Crash { signal: None, code },
+            _ => Cause::Crash {
+                signal: None,
+                code: -1,
+            },
+        }
+    }
+
+    fn record(&self, lane: usize, word: usize) -> u64 {
+        let at = self.ring.layout().worker(lane as u32) + word;
+        self.ring.words().load(at, std::sync::atomic::Ordering::Acquire)
+    }
+
+    /// Gives back (or fails) the dead worker's rows and wakes everybody.
+    fn bury(&mut self, worker: Worker, cause: Cause) -> String {
+        let ring = self.ring;
+        let mut at_work = Vec::new();
+        let (strikes, job, limit) = (&mut self.strikes, &self.job, self.row_limit_ms);
+        coordinator_side::bury(&ring.words(), ring.layout(), worker.serial, |held| {
+            let (verdict, fault) = strikes.judge(held.sequence, held.row, cause, limit);
+            let what = job.describe(&ticket(ring, held.slot, held.sequence), held.row);
+            if let Some(fault) = fault {
+                ring.write_fault(held.slot, held.row, &fault);
+            }
+            at_work.push(match verdict {
+                Verdict::Return => what,
+                Verdict::Fail => format!("{what} (given up)"),
+            });
+            verdict
+        });
+        let at = if at_work.is_empty() {
+            String::new()
+        } else {
+            format!(" while at {}", at_work.join(", "))
+        };
+        let text = format!("worker {} (pid {}) {}{at}", worker.serial, worker.pid, cause.text());
+        self.report.deaths += 1;
+        self.report.ordered_deaths += u64::from(cause == Cause::Ordered);
+        if cause != Cause::Ordered {
+            self.note(text.clone());
+        }
+        text
+    }
+
+    fn note(&mut self, event: String) {
+        tracing::warn!("{event}");
+        if self.events.len() == EVENTS {
+            self.events.pop_front();
+            self.report.events_lost += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    fn plan_replacement(&mut self, lane: usize, cause: Cause, text: &str) {
+        let now = Instant::now();
+        if cause == Cause::Ordered {
+            self.lanes[lane] = Lane::Due(now);
+            return;
+        }
+        match self.backoff.after_death(self.ring.rows_committed()) {
+            Some(wait) => self.lanes[lane] = Lane::Due(now + wait),
+            None => {
+                self.lanes[lane] = Lane::Ended;
+                self.give_up(format!(
+                    "{START_FAILURES} workers ended in a row before a row was committed; the \
+                     last: {text}"
+                ));
+            }
+        }
+    }
+
+    fn fork_due(&mut self, now: Instant) -> Result<()> {
+        for lane in 0..self.lanes.len() {
+            if !matches!(self.lanes[lane], Lane::Due(at) if at <= now) || self.report.fatal.is_some()
+            {
+                continue;
+            }
+            let serial = self.next_serial;
+            if serial > MAX_SERIAL {
+                return Err(Error::worker(format!(
+                    "{MAX_SERIAL} workers were forked, the most that a pool can count: build a \
+                     new loader"
+                )));
+            }
+            let (ring, job, me) = (self.ring, &mut *self.job, self.me);
+            let pid = fork_never_returning(|| {
+                worker::process::live(ring, job, lane as u32, serial, me)
+            })?;
+            self.next_serial += 1;
+            self.lanes[lane] = Lane::Running(Worker {
+                pid,
+                serial,
+                killed: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn kill_by_order(&mut self, now: Instant) {
+        let Some(k) = &mut self.kills else { return };
+        if now < k.next {
+            return;
+        }
+        k.next = now + k.every;
+        let n = self.lanes.len();
+        for i in 0..n {
+            let lane = (k.turn + i) % n;
+            if let Lane::Running(w) = &mut self.lanes[lane]
+                && w.killed.is_none()
+            {
+                w.killed = Some(Killed::Ordered);
+                // Not reaped yet, so the number is still this worker's.
+                let _ = kill(w.pid, Signal::SIGKILL);
+                k.turn = lane + 1;
+                return;
+            }
+        }
+    }
+
+    /// Rule 6.
+    fn kill_overdue(&mut self, now: Instant) {
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = now + self.overdue.tick();
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        let over = self.overdue.look(now, coordinator_side::claimed(&w, l));
+        for held in over {
+            let what = || self.job.describe(&ticket(self.ring, held.slot, held.sequence), held.row);
+            let worker = self.lanes.iter_mut().find_map(|lane| match lane {
+                Lane::Running(w) if w.serial == held.owner => Some(w),
+                _ => None,
+            });
+            match worker {
+                Some(w) if w.killed.is_none() => {
+                    w.killed = Some(Killed::TimedOut(now));
+                    let _ = kill(w.pid, Signal::SIGKILL);
+                }
+                Some(Worker {
+                    pid,
+                    killed: Some(Killed::TimedOut(at)),
+                    ..
+                }) if now.duration_since(*at) > REAP_LIMIT => {
+                    let text = format!(
+                        "worker (pid {pid}) cannot be killed while it reads {}: its storage does \
+                         not answer",
+                        what()
+                    );
+                    self.give_up(text);
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn give_up(&mut self, what: String) {
+        tracing::error!("{what}");
+        self.report.fatal.get_or_insert(what);
+        for lane in &self.lanes {
+            if let Lane::Running(w) = lane {
+                let _ = kill(w.pid, Signal::SIGKILL);
+            }
+        }
+        for lane in &mut self.lanes {
+            if matches!(lane, Lane::Due(_)) {
+                *lane = Lane::Ended;
+            }
+        }
+        coordinator_side::give_up(&self.ring.words(), self.ring.layout());
+    }
+
+    /// Tells the workers to stop and gives them `grace`.
+    fn end(&mut self, grace: Duration) {
+        consumer_side::stop(&self.ring.words(), self.ring.layout());
+        let by = Instant::now() + grace;
+        let by = match &self.ending {
+            Some(Ending::By(at)) => by.min(*at),
+            None => by,
+        };
+        self.ending = Some(Ending::By(by));
+        for lane in &mut self.lanes {
+            if matches!(lane, Lane::Due(_)) {
+                *lane = Lane::Ended;
+            }
+        }
+    }
+
+    /// Kills who is left after the grace; true when nobody is.
+    fn finish_ending(&mut self, now: Instant) -> bool {
+        let Some(Ending::By(by)) = &self.ending else {
+            return false;
+        };
+        let mut left = false;
+        for lane in &self.lanes {
+            if let Lane::Running(w) = lane {
+                left = true;
+                if now >= *by {
+                    let _ = kill(w.pid, Signal::SIGKILL);
+                }
+            }
+        }
+        // Who survives SIGKILL that long sits in uninterruptible I/O; the death
+        // signal gets it when the kernel lets go.
+        !left || now >= *by + REAP_LIMIT
+    }
+}
+
+fn ticket(ring: &Ring, slot: u32, sequence: u32) -> Ticket {
+    let (w, l) = (ring.words(), ring.layout());
+    let (epoch, batch) = coordinator_side::ticket_of(&w, l, slot);
+    let rows = w.load(
+        l.ticket(slot, ticket_word::ROWS),
+        std::sync::atomic::Ordering::Acquire,
+    );
+    Ticket {
+        sequence,
+        epoch,
+        batch,
+        rows: rows.min(u64::from(l.shape().rows)) as u32,
+    }
+}
+
+/// Sleeps until something happens: [a command, the consumer's end, a child's end].
+fn wait_for(
+    socket: &OwnedFd,
+    consumer: &PidFd,
+    children: &SignalFd,
+    timeout: Duration,
+) -> Result<[bool; 3]> {
+    let mut fds = [
+        PollFd::new(socket.as_fd(), PollFlags::POLLIN),
+        PollFd::new(consumer.as_fd(), PollFlags::POLLIN),
+        PollFd::new(children.as_fd(), PollFlags::POLLIN),
+    ];
+    // Rounded up: a deadline half a millisecond away must not spin.
+    let ms = timeout.as_micros().div_ceil(1000).min(60_000) as u16;
+    match poll(&mut fds, PollTimeout::from(ms)) {
+        Ok(_) => Ok(fds.map(|fd| fd.revents().is_some_and(|r| !r.is_empty()))),
+        Err(nix::errno::Errno::EINTR) => Ok([false; 3]),
+        Err(e) => Err(Error::io("poll", e)),
+    }
+}
+
+/// Ends the process group's own children when the loop broke off with an error.
+pub(super) fn abandon(error: &Error) -> i32 {
+    tracing::error!("coordinator: {error}");
+    // The workers' death signal does the rest.
+    process::exit_now(1)
+}

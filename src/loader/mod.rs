@@ -1,0 +1,24 @@
+//! The loader: from a data set and a recipe to batches.
+//!
+//! In the consumer.
+//!
+//! - [`builder`]: what the user asks for, and the order of the start: first the
+//!   coordinator, then the index, then the ring;
+//! - [`epoch`]: the iterator and the place where the run stands;
+//! - [`pool`]: batches by workers, through the ring;
+//! - [`in_process`]: batches by a plain loop, with zero workers;
+//! - [`source`]: where samples come from;
+//! - [`report`]: what happened and where the time went.
+
+mod builder;
+mod epoch;
+#[cfg(feature = "codecs")]
+mod in_process;
+mod pool;
+mod report;
+mod source;
+
+pub use builder::{LoaderBuilder, OnError};
+pub use epoch::{Epoch, Loader};
+pub use report::LoaderReport;
+pub use source::Source;

@@ -1,0 +1,249 @@
+//! Batches by workers: tickets go out in order, ready slots come in in order.
+//!
+//! In the consumer. Knows tickets and slots; samples and recipes are the epoch's
+//! business.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use nix::unistd::{Pid, getpid};
+
+use super::report::{LoaderReport, StageTimes};
+use crate::coordinator::handle::CoordinatorHandle;
+use crate::coordinator::messages::{PoolTimes, StartRequest};
+use crate::error::{Error, Result};
+use crate::ring::consumer_side::{Ticket, Wait};
+use crate::ring::layout::worker_word;
+use crate::ring::slots::{HeldSlot, PostedSlot, Slots};
+use crate::ring::words::Words;
+use crate::ring::Ring;
+use crate::worker::meter::STAGES;
+use crate::worker::spec::JobInput;
+
+/// How long to sleep before looking whether the coordinator lives.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Where a batch stands in the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) epoch: u64,
+    pub(super) batch: u64,
+    /// Rows for workers to fill.
+    pub(super) filled: u32,
+    /// Rows of the batch, padding included.
+    pub(super) rows: u32,
+}
+
+/// A started pool.
+#[derive(Debug)]
+pub(super) struct Pool {
+    slots: Slots,
+    coordinator: CoordinatorHandle,
+    in_flight: VecDeque<(Place, PostedSlot)>,
+    draining: Vec<PostedSlot>,
+    sequence: u32,
+    hold_timeout: Duration,
+    waited: Duration,
+    /// The error that ended the pool; every later call gives its text again.
+    ended: Option<String>,
+    owner: Pid,
+    began_ns: u64,
+}
+
+impl Pool {
+    /// Sends ring and job to a coordinator that waits for them.
+    pub(super) fn start(
+        coordinator: CoordinatorHandle,
+        ring: Ring,
+        job: &JobInput<'_>,
+        request: StartRequest,
+        hold_timeout: Duration,
+        first_sequence: u32,
+        began_ns: u64,
+    ) -> Result<Self> {
+        use std::os::fd::AsFd;
+        coordinator.start(request, ring.as_fd(), &job.descriptors())?;
+        Ok(Self {
+            slots: Slots::new(ring),
+            coordinator,
+            in_flight: VecDeque::new(),
+            draining: Vec::new(),
+            sequence: first_sequence.max(1),
+            hold_timeout,
+            waited: Duration::ZERO,
+            ended: None,
+            owner: getpid(),
+            began_ns,
+        })
+    }
+
+    /// Posts as many of the coming batches as there are free slots. `coming`
+    /// gives the batch that is `n` behind those in flight.
+    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<()> {
+        for posted in std::mem::take(&mut self.draining) {
+            self.draining.extend(self.slots.drain(posted));
+        }
+        while let Some(place) = coming(self.in_flight.len()) {
+            let Some(free) = self.slots.take_free() else {
+                break;
+            };
+            let sequence = self.sequence;
+            if sequence == u32::MAX {
+                return Err(Error::worker(format!(
+                    "{} batches were posted, the most that a pool can count: build a new loader \
+                     from the state of this one",
+                    u32::MAX
+                )));
+            }
+            self.sequence += 1;
+            let ticket = Ticket {
+                sequence,
+                epoch: place.epoch,
+                batch: place.batch,
+                rows: place.filled,
+            };
+            let posted = self.slots.post(free, ticket);
+            self.in_flight.push_back((place, posted));
+        }
+        Ok(())
+    }
+
+    /// The next batch. `coming(0)` is its place, `coming(n)` that of the n-th
+    /// behind it, as far as the run is known.
+    pub(super) fn next(
+        &mut self,
+        coming: &impl Fn(usize) -> Option<Place>,
+    ) -> Result<(Place, HeldSlot)> {
+        if getpid() != self.owner {
+            return Err(Error::worker(
+                "a loader cannot be used in a forked copy of the process that built it",
+            ));
+        }
+        if let Some(text) = &self.ended {
+            return Err(Error::worker(text.clone()));
+        }
+        let began = Instant::now();
+        let result = self.wait_for_front(coming, began);
+        self.waited += began.elapsed();
+        if let Err(e @ (Error::Worker { .. } | Error::Protocol { .. })) = &result
+            && !matches!(e, Error::Worker { what } if what.starts_with(ALL_HELD))
+        {
+            self.ended = Some(e.to_string());
+        }
+        let next = result?;
+        // The slot just taken was the front: refill behind the others.
+        self.post_ahead(&|n| coming(n + 1))?;
+        Ok(next)
+    }
+
+    fn wait_for_front(
+        &mut self,
+        coming: &impl Fn(usize) -> Option<Place>,
+        began: Instant,
+    ) -> Result<(Place, HeldSlot)> {
+        loop {
+            self.post_ahead(coming)?;
+            let Some((place, posted)) = self.in_flight.pop_front() else {
+                self.wait_for_slot(began)?;
+                continue;
+            };
+            match self.slots.wait(&posted, LOOK) {
+                Wait::Ready => match self.slots.hold(posted, place.rows) {
+                    Ok(held) => return Ok((place, held)),
+                    Err(posted) => self.in_flight.push_front((place, posted)),
+                },
+                Wait::Fatal => {
+                    self.in_flight.push_front((place, posted));
+                    return Err(self.fatal());
+                }
+                Wait::Again => {
+                    self.in_flight.push_front((place, posted));
+                    if !self.coordinator.is_alive() {
+                        return Err(self.coordinator.ended());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Every slot is held by batches (or still in the hands of a worker that
+    /// works for a cancelled ticket).
+    fn wait_for_slot(&mut self, began: Instant) -> Result<()> {
+        if !self.coordinator.is_alive() {
+            return Err(self.coordinator.ended());
+        }
+        let left = self.hold_timeout.saturating_sub(began.elapsed());
+        let depth = self.slots.ring().layout().shape().slots as usize;
+        let step = if self.draining.is_empty() {
+            left
+        } else {
+            // Workers end their rows by themselves: not the user's doing.
+            Duration::from_millis(2)
+        };
+        if !self.slots.wait_free(step) && self.draining.is_empty() && left.is_zero() {
+            return Err(Error::worker(format!(
+                "{ALL_HELD} {depth} slots are held by live batches and none was dropped within \
+                 {:?}: drop batches earlier, or raise depth above {depth}",
+                self.hold_timeout
+            )));
+        }
+        Ok(())
+    }
+
+    fn fatal(&self) -> Error {
+        match self.coordinator.report() {
+            Ok(r) => Error::worker(format!(
+                "the pool was given up: {}",
+                r.fatal.as_deref().unwrap_or("no reason was given")
+            )),
+            Err(e) => e,
+        }
+    }
+
+    /// Cancels every ticket that is out.
+    pub(super) fn cancel(&mut self) {
+        for (_, posted) in self.in_flight.drain(..) {
+            self.draining.extend(self.slots.drain(posted));
+        }
+    }
+
+    pub(super) fn report(&self) -> Result<LoaderReport> {
+        let times = self.times();
+        let mut report = LoaderReport {
+            coordinator: Some(self.coordinator.pid()),
+            ring_bytes: self.slots.ring().bytes() as u64,
+            times: StageTimes::from_pool(&times),
+            first_row_ms: (times.first_commit_ns != 0)
+                .then(|| times.first_commit_ns.saturating_sub(self.began_ns) as f64 * 1e-6),
+            consumer_wait_s: self.waited.as_secs_f64(),
+            ..LoaderReport::default()
+        };
+        report.add_coordinator(self.coordinator.report()?);
+        Ok(report)
+    }
+
+    fn times(&self) -> PoolTimes {
+        let ring = self.slots.ring();
+        let mut sum = PoolTimes::default();
+        for lane in 0..ring.layout().shape().lanes {
+            let record = ring.layout().worker(lane);
+            let get = |word| {
+                ring.words()
+                    .load(record + word, std::sync::atomic::Ordering::Relaxed)
+            };
+            sum.rows += get(worker_word::ROWS);
+            sum.input_bytes += get(worker_word::BYTES);
+            for stage in 0..STAGES {
+                sum.stage_ns[stage] += get(worker_word::STAGES + stage);
+            }
+            let first = get(worker_word::FIRST_COMMIT);
+            if first != 0 && (sum.first_commit_ns == 0 || first < sum.first_commit_ns) {
+                sum.first_commit_ns = first;
+            }
+        }
+        sum
+    }
+}
+
+/// How the error of held slots begins: it ends no pool.
+const ALL_HELD: &str = "all";

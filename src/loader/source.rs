@@ -1,0 +1,59 @@
+//! Where samples come from.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::index::{FolderOptions, Index, ListOptions, ScanReport};
+
+/// A data set, not read yet.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Source {
+    /// A folder, flat or with class sub-folders.
+    Folder(PathBuf, FolderOptions),
+    /// A text file with a path and a label on each line.
+    List(PathBuf, ListOptions),
+    /// A file that [`Index::save`] wrote.
+    Saved(PathBuf),
+    /// An index that is in memory already.
+    Index(Box<Index>),
+}
+
+impl Source {
+    /// A folder is a folder; a file is a saved index when it begins like one,
+    /// and a list file otherwise. All with default options.
+    ///
+    /// # Errors
+    /// When nothing is at `path`.
+    pub fn detect(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let meta = std::fs::metadata(&path).map_err(|e| {
+            Error::dataset(&path, format!("cannot be read: {e} (a folder, a list file or a saved index is needed)"))
+        })?;
+        if meta.is_dir() {
+            Ok(Self::Folder(path, FolderOptions::default()))
+        } else if Index::is_saved(&path)? {
+            Ok(Self::Saved(path))
+        } else {
+            Ok(Self::List(path, ListOptions::default()))
+        }
+    }
+
+    /// Reads names, labels and nothing else.
+    pub(crate) fn open(self) -> Result<(Index, Option<ScanReport>)> {
+        match self {
+            Self::Folder(path, options) => {
+                Index::folder(&path, &options).map(|(i, r)| (i, Some(r)))
+            }
+            Self::List(path, options) => Index::list(&path, &options).map(|(i, r)| (i, Some(r))),
+            Self::Saved(path) => Ok((Index::load(&path)?, None)),
+            Self::Index(index) => Ok((*index, None)),
+        }
+    }
+}
+
+impl From<Index> for Source {
+    fn from(index: Index) -> Self {
+        Self::Index(Box::new(index))
+    }
+}

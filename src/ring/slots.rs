@@ -1,0 +1,266 @@
+//! The life of a slot in the consumer, as types: free, posted, held, free.
+//!
+//! Runs in the consumer only. A slot number exists in one of these values at a
+//! time and none of them can be copied, so a slot that a batch still shows
+//! cannot be posted, and a posted slot cannot be read.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::consumer_side::{self, Ticket, Wait};
+use super::region::Ring;
+use crate::error::SampleFault;
+
+/// A slot that nobody uses.
+#[derive(Debug)]
+pub(crate) struct FreeSlot(u32);
+
+/// A slot whose ticket workers are filling.
+#[derive(Debug)]
+pub(crate) struct PostedSlot {
+    slot: u32,
+    ticket: Ticket,
+}
+
+/// A ready slot. Free again when dropped.
+#[derive(Debug)]
+pub(crate) struct HeldSlot {
+    slot: u32,
+    ticket: Ticket,
+    ring: Arc<Ring>,
+    returned: Arc<Returned>,
+}
+
+/// Where held slots go when their batches are dropped, from any thread.
+#[derive(Debug, Default)]
+struct Returned {
+    slots: Mutex<Vec<FreeSlot>>,
+    changed: Condvar,
+}
+
+/// All slots of a ring.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    ring: Arc<Ring>,
+    returned: Arc<Returned>,
+}
+
+impl Slots {
+    /// Takes possession of every slot of a fresh ring.
+    pub(crate) fn new(ring: Ring) -> Self {
+        let slots = (0..ring.layout().shape().slots).rev().map(FreeSlot);
+        Self {
+            returned: Arc::new(Returned {
+                slots: Mutex::new(slots.collect()),
+                changed: Condvar::new(),
+            }),
+            ring: Arc::new(ring),
+        }
+    }
+
+    pub(crate) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// A free slot, if there is one now.
+    pub(crate) fn take_free(&self) -> Option<FreeSlot> {
+        self.returned.lock().pop()
+    }
+
+    /// Waits until a batch is dropped, at most `limit`; true when a slot is free.
+    pub(crate) fn wait_free(&self, limit: Duration) -> bool {
+        let slots = self.returned.lock();
+        let (slots, _) = self
+            .returned
+            .changed
+            .wait_timeout_while(slots, limit, |s| s.is_empty())
+            .unwrap_or_else(PoisonError::into_inner);
+        !slots.is_empty()
+    }
+
+    pub(crate) fn post(&self, free: FreeSlot, ticket: Ticket) -> PostedSlot {
+        consumer_side::post(&self.ring.words(), self.ring.layout(), free.0, ticket);
+        PostedSlot {
+            slot: free.0,
+            ticket,
+        }
+    }
+
+    /// One wait for a posted slot, at most `limit`.
+    pub(crate) fn wait(&self, posted: &PostedSlot, limit: Duration) -> Wait {
+        consumer_side::wait_ready(
+            &self.ring.words(),
+            self.ring.layout(),
+            posted.slot,
+            posted.ticket,
+            limit,
+        )
+    }
+
+    /// Holds a posted slot for a batch, or gives it back when it is not ready.
+    /// Failed rows, and those from `ticket.rows` to `rows`, are zeroed.
+    pub(crate) fn hold(&self, posted: PostedSlot, rows: u32) -> Result<HeldSlot, PostedSlot> {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        let PostedSlot { slot, ticket } = posted;
+        if !consumer_side::is_ready(&w, l, slot, ticket) {
+            return Err(posted);
+        }
+        let held = HeldSlot {
+            slot,
+            ticket,
+            ring: self.ring.clone(),
+            returned: self.returned.clone(),
+        };
+        for row in 0..ticket.rows {
+            if held.failed(row) {
+                held.zero(row..row + 1);
+            }
+        }
+        held.zero(ticket.rows..rows.min(l.shape().rows).max(ticket.rows));
+        Ok(held)
+    }
+
+    /// Takes back what is unclaimed of a cancelled ticket. The slot becomes
+    /// free when no worker is at it; otherwise ask again later.
+    pub(crate) fn drain(&self, posted: PostedSlot) -> Option<PostedSlot> {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        if consumer_side::drain(&w, l, posted.slot, posted.ticket) {
+            self.returned.put(posted.slot);
+            None
+        } else {
+            Some(posted)
+        }
+    }
+}
+
+impl HeldSlot {
+    /// The bytes of all the slot's rows.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `hold` saw every row of the ticket final, and the slot cannot
+        // be posted again before `self`, which the slice borrows, is dropped.
+        unsafe { self.ring.slot_bytes(self.slot) }
+    }
+
+    pub(crate) fn failed(&self, row: u32) -> bool {
+        consumer_side::row_failed(&self.ring.words(), self.ring.layout(), self.slot, row)
+    }
+
+    pub(crate) fn fault(&self, row: u32) -> SampleFault {
+        self.ring.read_fault(self.slot, row)
+    }
+
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// Only for `hold`, before anybody has seen the slot's bytes.
+    fn zero(&self, rows: std::ops::Range<u32>) {
+        // SAFETY: every row of the ticket is final and rows behind it belong to
+        // nobody; `hold` has not handed `self` out yet, so no slice is alive.
+        unsafe { self.ring.zero_rows(self.slot, rows) };
+    }
+}
+
+impl Drop for HeldSlot {
+    fn drop(&mut self) {
+        self.returned.put(self.slot);
+    }
+}
+
+impl Returned {
+    fn lock(&self) -> MutexGuard<'_, Vec<FreeSlot>> {
+        // The list is whole at every moment: a panic elsewhere cannot tear it.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, slot: u32) {
+        self.lock().push(FreeSlot(slot));
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::Shape;
+    use crate::ring::worker_side::{self, Next, Outcome};
+
+    fn slots() -> Slots {
+        Slots::new(
+            Ring::create(Shape {
+                slots: 2,
+                rows: 3,
+                row_bytes: 16,
+                lanes: 1,
+            })
+            .unwrap(),
+        )
+    }
+
+    fn ticket(sequence: u32, rows: u32) -> Ticket {
+        Ticket {
+            sequence,
+            epoch: 0,
+            batch: 0,
+            rows,
+        }
+    }
+
+    fn fill_one(s: &Slots, byte: u8, outcome: Outcome) {
+        let (w, l) = (s.ring().words(), s.ring().layout());
+        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO) else {
+            panic!("nothing to fill");
+        };
+        // SAFETY: claimed just above.
+        unsafe { s.ring().row_mut(&c) }.fill(byte);
+        worker_side::commit(&w, l, 1, c, outcome).unwrap();
+    }
+
+    #[test]
+    fn a_slot_goes_round_and_masked_rows_are_zero() {
+        let s = slots();
+        for sequence in 1..10 {
+            let posted = s.post(s.take_free().unwrap(), ticket(sequence, 2));
+            assert_eq!(s.wait(&posted, Duration::ZERO), Wait::Again);
+            fill_one(&s, 7, Outcome::Done);
+            let posted = s.hold(posted, 3).unwrap_err();
+            fill_one(&s, 8, Outcome::Failed);
+            assert_eq!(s.wait(&posted, Duration::ZERO), Wait::Ready);
+            let held = s.hold(posted, 3).unwrap();
+            assert_eq!(held.bytes()[..16], [7; 16]);
+            assert_eq!(held.bytes()[16..], [0; 32]);
+            assert!(!held.failed(0) && held.failed(1));
+        }
+    }
+
+    #[test]
+    fn a_held_slot_is_not_free() {
+        let s = slots();
+        let mut held = Vec::new();
+        for sequence in 1..=2 {
+            let posted = s.post(s.take_free().unwrap(), ticket(sequence, 1));
+            fill_one(&s, 1, Outcome::Done);
+            held.push(s.hold(posted, 1).unwrap());
+        }
+        assert!(s.take_free().is_none());
+        assert!(!s.wait_free(Duration::from_millis(5)));
+        held.pop();
+        assert!(s.wait_free(Duration::from_millis(5)));
+        assert!(s.take_free().is_some());
+    }
+
+    #[test]
+    fn a_cancelled_slot_is_free_once_nobody_is_at_it() {
+        let s = slots();
+        let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
+        let (w, l) = (s.ring().words(), s.ring().layout());
+        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO) else {
+            panic!("nothing to fill");
+        };
+        let posted = s.drain(posted).unwrap();
+        assert_eq!(worker_side::next(&w, l, 1, Duration::ZERO), Next::Again);
+        worker_side::commit(&w, l, 1, c, Outcome::Done).unwrap();
+        assert!(s.drain(posted).is_none());
+        assert!(s.take_free().is_some() && s.take_free().is_some());
+    }
+}

@@ -1,0 +1,64 @@
+//! Descriptions of jobs: what the consumer sends and the coordinator builds from.
+//!
+//! Plain data, used in every process; compiled without the decoders too.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use serde::{Deserialize, Serialize};
+
+use crate::index::Index;
+use crate::plan::Plan;
+use crate::recipe::SampleProgram;
+
+/// Limits on what one sample may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    /// Most pixels that an image may have.
+    pub(crate) max_pixels: u64,
+    /// Most bytes that a worker may take to decode one image.
+    pub(crate) max_scratch: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_pixels: 178_956_970,
+            max_scratch: 512 << 20,
+        }
+    }
+}
+
+/// One row = one sample.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ImageSpec {
+    pub(crate) program: SampleProgram,
+    pub(crate) plan: Plan,
+    pub(crate) limits: Limits,
+}
+
+/// What the coordinator needs to build a job, beside its descriptors.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum JobSpec {
+    Images(ImageSpec),
+}
+
+/// A job description with the shared memory that it reads.
+#[derive(Debug)]
+pub(crate) enum JobInput<'a> {
+    Images(ImageSpec, &'a Index),
+}
+
+impl JobInput<'_> {
+    pub(crate) fn spec(&self) -> JobSpec {
+        match self {
+            Self::Images(spec, _) => JobSpec::Images(spec.clone()),
+        }
+    }
+
+    /// Descriptors to send along, in the order that `JobSpec::build` expects.
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        match self {
+            Self::Images(_, index) => vec![index.as_fd()],
+        }
+    }
+}
