@@ -2,6 +2,7 @@
 //! and with the memory of one process.
 
 pub mod error;
+pub mod index;
 pub(crate) mod sys;
 
 pub use error::{Error, FaultKind, Result, SampleFault};
