@@ -6,8 +6,26 @@
 //! broken, dangling or no regular file is found when it is loaded. A sample's
 //! id is its position, from 0. Nothing here is random, prints, or decides
 //! which samples a batch takes: that is the plan's.
+//!
+//! ```
+//! # fn main() -> featherload::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let src = dir.path();
+//! # std::fs::create_dir_all(src.join("cat")).unwrap();
+//! # std::fs::write(src.join("cat/1.jpg"), "").unwrap();
+//! use featherload::index::{FolderOptions, Index, Label};
+//!
+//! let (index, report) = Index::folder(src, &FolderOptions::default())?;
+//! assert_eq!(index.len(), 1);
+//! assert_eq!(index.relative_path(0), std::path::Path::new("cat/1.jpg"));
+//! assert_eq!(index.label(0), Label::Class(0));
+//! assert_eq!(report.skipped_total(), 0);
+//! # Ok(())
+//! # }
+//! ```
 
 mod classes;
+mod folder;
 mod lines;
 mod report;
 mod save;
@@ -22,6 +40,7 @@ use crate::error::{Error, Result};
 use crate::sys::sealed::SealedBytes;
 
 pub use classes::Classes;
+pub use folder::{FolderLabels, FolderOptions};
 pub use report::{ScanReport, SkipReason, Skipped};
 pub use sealed::LabelVector;
 
@@ -45,6 +64,15 @@ pub enum Label<'a> {
 }
 
 impl Index {
+    /// Every image under a folder: class sub-folders, or a flat folder.
+    ///
+    /// Samples are sorted by the bytes of their relative path, as
+    /// `find | LC_ALL=C sort` would; classes by the bytes of their name.
+    pub fn folder(root: &Path, options: &FolderOptions) -> Result<(Self, ScanReport)> {
+        let (root, content, report) = folder::scan(root, options)?;
+        Ok((Self::seal(&root, content)?, report))
+    }
+
     /// An index that [`Index::save`] wrote.
     pub fn load(file: &Path) -> Result<Self> {
         save::load(file)
