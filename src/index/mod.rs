@@ -27,6 +27,7 @@
 mod classes;
 mod folder;
 mod lines;
+mod list;
 mod report;
 mod save;
 mod sealed;
@@ -41,6 +42,7 @@ use crate::sys::sealed::SealedBytes;
 
 pub use classes::Classes;
 pub use folder::{FolderLabels, FolderOptions};
+pub use list::{Delimiter, ListLabels, ListOptions};
 pub use report::{ScanReport, SkipReason, Skipped};
 pub use sealed::LabelVector;
 
@@ -70,6 +72,12 @@ impl Index {
     /// `find | LC_ALL=C sort` would; classes by the bytes of their name.
     pub fn folder(root: &Path, options: &FolderOptions) -> Result<(Self, ScanReport)> {
         let (root, content, report) = folder::scan(root, options)?;
+        Ok((Self::seal(&root, content)?, report))
+    }
+
+    /// The samples of a list file of `path label` lines, in the file's order.
+    pub fn list(file: &Path, options: &ListOptions) -> Result<(Self, ScanReport)> {
+        let (root, content, report) = list::read(file, options)?;
         Ok((Self::seal(&root, content)?, report))
     }
 
