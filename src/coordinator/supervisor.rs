@@ -201,7 +201,7 @@ impl Supervisor {
             let Lane::Running(worker) = self.lanes[lane] else {
                 continue;
             };
-            if self.ending.is_some() {
+            if self.ending.is_some() || self.report.fatal.is_some() {
                 self.lanes[lane] = Lane::Ended;
                 continue;
             }

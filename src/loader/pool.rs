@@ -125,11 +125,6 @@ impl Pool {
         let began = Instant::now();
         let result = self.wait_for_front(coming, began);
         self.waited += began.elapsed();
-        if let Err(e @ (Error::Worker { .. } | Error::Protocol { .. })) = &result
-            && !matches!(e, Error::Worker { what } if what.starts_with(ALL_HELD))
-        {
-            self.ended = Some(e.to_string());
-        }
         let next = result?;
         // The slot just taken was the front: refill behind the others.
         self.post_ahead(&|n| coming(n + 1))?;
@@ -154,24 +149,35 @@ impl Pool {
                 },
                 Wait::Fatal => {
                     self.in_flight.push_front((place, posted));
-                    return Err(self.fatal());
+                    let why = self.fatal();
+                    return Err(self.end(why));
                 }
                 Wait::Again => {
                     self.in_flight.push_front((place, posted));
-                    if !self.coordinator.is_alive() {
-                        return Err(self.coordinator.ended());
-                    }
+                    self.check_alive()?;
                 }
             }
         }
     }
 
+    fn check_alive(&mut self) -> Result<()> {
+        if self.coordinator.is_alive() {
+            return Ok(());
+        }
+        let why = self.coordinator.ended();
+        Err(self.end(why))
+    }
+
+    /// No batch will come any more: every later call says why again.
+    fn end(&mut self, why: Error) -> Error {
+        self.ended = Some(why.to_string());
+        why
+    }
+
     /// Every slot is held by batches (or still in the hands of a worker that
     /// works for a cancelled ticket).
     fn wait_for_slot(&mut self, began: Instant) -> Result<()> {
-        if !self.coordinator.is_alive() {
-            return Err(self.coordinator.ended());
-        }
+        self.check_alive()?;
         let left = self.hold_timeout.saturating_sub(began.elapsed());
         let depth = self.slots.ring().layout().shape().slots as usize;
         let step = if self.draining.is_empty() {
@@ -182,7 +188,7 @@ impl Pool {
         };
         if !self.slots.wait_free(step) && self.draining.is_empty() && left.is_zero() {
             return Err(Error::worker(format!(
-                "{ALL_HELD} {depth} slots are held by live batches and none was dropped within \
+                "all {depth} slots are held by live batches and none was dropped within \
                  {:?}: drop batches earlier, or raise depth above {depth}",
                 self.hold_timeout
             )));
@@ -244,6 +250,3 @@ impl Pool {
         sum
     }
 }
-
-/// How the error of held slots begins: it ends no pool.
-const ALL_HELD: &str = "all";

@@ -1,0 +1,323 @@
+//! What there is: the paths of all samples, their labels and the class names.
+//!
+//! Built in the consumer, before any other process exists, and sealed into a
+//! memfd that coordinator and workers map: its bytes are paid for once. Only
+//! names are read here: no file of the data set is opened, so a sample that is
+//! broken, dangling or no regular file is found when it is loaded. A sample's
+//! id is its position, from 0. Nothing here is random, prints, or decides
+//! which samples a batch takes: that is the plan's.
+//!
+//! ```
+//! # fn main() -> featherload::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let src = dir.path();
+//! # std::fs::create_dir_all(src.join("cat")).unwrap();
+//! # std::fs::write(src.join("cat/1.jpg"), "").unwrap();
+//! use featherload::index::{FolderOptions, Index, Label};
+//!
+//! let (index, report) = Index::folder(src, &FolderOptions::default())?;
+//! assert_eq!(index.len(), 1);
+//! assert_eq!(index.relative_path(0), std::path::Path::new("cat/1.jpg"));
+//! assert_eq!(index.label(0), Label::Class(0));
+//! assert_eq!(report.skipped_total(), 0);
+//! # Ok(())
+//! # }
+//! ```
+
+mod classes;
+mod folder;
+mod lines;
+mod list;
+mod report;
+mod save;
+mod sealed;
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::sys::sealed::SealedBytes;
+
+pub use classes::Classes;
+pub use folder::{FolderLabels, FolderOptions};
+pub use list::{Delimiter, ListLabels, ListOptions};
+pub use report::{ScanReport, SkipReason, Skipped};
+pub use sealed::LabelVector;
+
+use sealed::{Content, Damage, Layout};
+
+/// The samples of a data set, in a fixed order. Immutable.
+#[derive(Debug)]
+pub struct Index {
+    sealed: SealedBytes,
+    layout: Layout,
+    classes: Classes,
+}
+
+/// What is known about one sample beside its path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Label<'a> {
+    None,
+    /// A class number; -1 in a flat folder.
+    Class(i64),
+    Vector(LabelVector<'a>),
+}
+
+impl Index {
+    /// Every image under a folder: class sub-folders, or a flat folder.
+    ///
+    /// Samples are sorted by the bytes of their relative path, as
+    /// `find | LC_ALL=C sort` would; classes by the bytes of their name.
+    pub fn folder(root: &Path, options: &FolderOptions) -> Result<(Self, ScanReport)> {
+        let (root, content, report) = folder::scan(root, options)?;
+        Ok((Self::seal(&root, content)?, report))
+    }
+
+    /// The samples of a list file of `path label` lines, in the file's order.
+    pub fn list(file: &Path, options: &ListOptions) -> Result<(Self, ScanReport)> {
+        let (root, content, report) = list::read(file, options)?;
+        Ok((Self::seal(&root, content)?, report))
+    }
+
+    /// An index that [`Index::save`] wrote.
+    pub fn load(file: &Path) -> Result<Self> {
+        save::load(file)
+    }
+
+    /// Writes the index to a file: whole, or not at all.
+    pub fn save(&self, file: &Path) -> Result<()> {
+        save::save(self.sealed.bytes(), file)
+    }
+
+    /// An index out of another process.
+    pub(crate) fn from_fd(fd: OwnedFd) -> Result<Self> {
+        Self::open(SealedBytes::from_fd(fd)?)
+            .map_err(|damage| Error::protocol(format!("the received index: {damage}")))
+    }
+
+    fn seal(root: &Path, content: Content) -> Result<Self> {
+        Self::open(content.encode(root)?)
+            .map_err(|damage| Error::protocol(format!("the index just made: {damage}")))
+    }
+
+    fn open(sealed: SealedBytes) -> Result<Self, Damage> {
+        let (layout, classes) = Layout::decode(sealed.bytes())?;
+        Ok(Self {
+            sealed,
+            layout,
+            classes,
+        })
+    }
+
+    /// The number of samples.
+    pub fn len(&self) -> u64 {
+        self.layout.samples()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The folder that relative paths start from; absolute.
+    pub fn root(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.layout.root(self.sealed.bytes())))
+    }
+
+    /// A sample's path under the root; absolute only for a list file's sample
+    /// outside the root. Empty for an id that is not less than [`Index::len`].
+    pub fn relative_path(&self, id: u64) -> &Path {
+        Path::new(OsStr::from_bytes(self.layout.path(self.sealed.bytes(), id)))
+    }
+
+    /// A sample's full path.
+    pub fn path(&self, id: u64) -> PathBuf {
+        self.root().join(self.relative_path(id))
+    }
+
+    /// Replaces `buf` by the full path and a NUL byte, as `open` wants it.
+    /// Allocates nothing once `buf` has grown to the longest path.
+    pub(crate) fn write_path(&self, id: u64, buf: &mut Vec<u8>) {
+        let bytes = self.sealed.bytes();
+        let path = self.layout.path(bytes, id);
+        buf.clear();
+        if !path.starts_with(b"/") {
+            let root = self.layout.root(bytes);
+            buf.extend_from_slice(root);
+            if !root.ends_with(b"/") {
+                buf.push(b'/');
+            }
+        }
+        buf.extend_from_slice(path);
+        buf.push(0);
+    }
+
+    /// A sample's label; `None` for an id that is not less than [`Index::len`].
+    pub fn label(&self, id: u64) -> Label<'_> {
+        self.layout.label(self.sealed.bytes(), id)
+    }
+
+    /// Numbers per label: 0 without labels, 1 for classes, n for vectors.
+    pub fn label_width(&self) -> usize {
+        self.layout.label_width()
+    }
+
+    /// The classes; empty when labels do not come from folder names.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// xxh3-128 of all but the root, so that a data set that was moved as a
+    /// whole keeps its hash and a run over it can be resumed.
+    pub fn hash(&self) -> u128 {
+        self.layout.hash()
+    }
+
+    /// Shared memory held, once for all processes.
+    pub fn bytes(&self) -> u64 {
+        self.sealed.bytes().len() as u64
+    }
+}
+
+impl AsFd for Index {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.sealed.as_fd()
+    }
+}
+
+/// The extensions that make a name a sample's, in any case.
+pub const IMAGE_EXTENSIONS: [&str; 13] = [
+    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pbm",
+];
+
+/// True for a name, or a path, that ends in a known image extension. A name
+/// that is nothing but the extension, such as `.jpg`, has none.
+fn has_image_extension(name: &[u8]) -> bool {
+    let name = name.rsplit(|&b| b == b'/').next().unwrap_or_default();
+    match name.iter().rposition(|&b| b == b'.') {
+        None | Some(0) => false,
+        Some(dot) => {
+            let extension = &name[dot + 1..];
+            IMAGE_EXTENSIONS
+                .iter()
+                .any(|known| extension.eq_ignore_ascii_case(known.as_bytes()))
+        }
+    }
+}
+
+/// Bytes of a path or a text, for a message.
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn small(root: &str) -> Index {
+        let mut content = Content::default();
+        content.push_path(b"a/1.jpg");
+        content.push_path(b"b/\xff\n.png");
+        content.push_path(b"/else/where.jpg");
+        content.labels = sealed::Labels::Class(vec![0, 1, 1 << 40]);
+        Index::seal(Path::new(root), content).unwrap()
+    }
+
+    #[test]
+    fn an_index_is_send_and_sync() {
+        fn check<T: Send + Sync>() {}
+        check::<Index>();
+    }
+
+    #[test]
+    fn paths_and_labels_come_back() {
+        let index = small("/data");
+        assert_eq!(index.len(), 3);
+        assert!(!index.is_empty());
+        assert_eq!(index.relative_path(0), Path::new("a/1.jpg"));
+        assert_eq!(index.path(0), Path::new("/data/a/1.jpg"));
+        let odd = OsString::from_vec(b"/data/b/\xff\n.png".to_vec());
+        assert_eq!(index.path(1), Path::new(&odd));
+        assert_eq!(index.path(2), Path::new("/else/where.jpg"));
+        assert_eq!(index.label(0), Label::Class(0));
+        assert_eq!(index.label(2), Label::Class(1 << 40));
+        assert_eq!(index.label_width(), 1);
+        assert!(index.classes().is_empty());
+    }
+
+    #[test]
+    fn an_id_past_the_end_is_an_empty_path_without_a_label() {
+        let index = small("/data");
+        for id in [3, 4, u64::from(u32::MAX), u64::MAX / 8, u64::MAX] {
+            assert_eq!(index.relative_path(id), Path::new(""));
+            assert_eq!(index.label(id), Label::None);
+        }
+    }
+
+    #[test]
+    fn write_path_equals_path_and_keeps_its_buffer() {
+        for root in ["/data", "/", "/data/x/"] {
+            let index = small(root);
+            let mut buf = Vec::with_capacity(64);
+            let at = buf.as_ptr();
+            for id in [2, 0, 1] {
+                index.write_path(id, &mut buf);
+                let (nul, path) = buf.split_last().unwrap();
+                assert_eq!(*nul, 0);
+                assert_eq!(path, index.path(id).as_os_str().as_bytes());
+            }
+            assert_eq!(buf.as_ptr(), at);
+        }
+    }
+
+    #[test]
+    fn another_process_sees_the_same_index() {
+        let index = small("/data");
+        let other = Index::from_fd(index.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        assert_eq!(other.hash(), index.hash());
+        assert_eq!(other.path(1), index.path(1));
+        assert_eq!(other.bytes(), index.bytes());
+    }
+
+    #[test]
+    fn a_sealed_descriptor_that_is_no_index_is_a_protocol_error() {
+        let sealed = SealedBytes::new("featherload-test", &[&[7; 500]]).unwrap();
+        let e = Index::from_fd(sealed.as_fd().try_clone_to_owned().unwrap()).unwrap_err();
+        assert!(matches!(e, Error::Protocol { .. }), "{e}");
+    }
+
+    #[test]
+    fn the_hash_knows_the_content_and_not_the_root() {
+        let index = small("/data");
+        assert_eq!(index.hash(), small("/moved/elsewhere").hash());
+        let mut content = Content::default();
+        content.push_path(b"a/1.jpg");
+        let other = Index::seal(Path::new("/data"), content).unwrap();
+        assert_ne!(index.hash(), other.hash());
+    }
+
+    #[test]
+    fn image_names() {
+        for yes in [
+            "a.jpg", "a.JPEG", "a.b.PnG", "..jpg", "d/x.jfif", "x.Jpe", "-.pbm",
+        ] {
+            assert!(has_image_extension(yes.as_bytes()), "{yes}");
+        }
+        for no in [
+            "",
+            "jpg",
+            ".jpg",
+            "a.jpg.txt",
+            "a.",
+            "a.jp",
+            "x.jpg/y",
+            "d/.png",
+        ] {
+            assert!(!has_image_extension(no.as_bytes()), "{no}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Files: an index written as a whole or not at all, and read back.
+//!
+//! Used in the consumer. The file is the sealed form, byte for byte; what the
+//! bytes mean is checked where the form is kept.
+
+use std::fs::{File, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::index::sealed::{self, Damage};
+use crate::sys::sealed::SealedBytes;
+
+/// Writes a sibling temporary file and renames it over `path`, so that a reader
+/// sees the old file or the new one, and a crash leaves one of them.
+pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".featherload-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(|e| Error::io_at("make a temporary file in", folder, e))?;
+    write(temporary.as_file_mut()).map_err(|e| Error::io_at("write", path, e))?;
+    temporary
+        .as_file()
+        .sync_all()
+        .map_err(|e| Error::io_at("sync", path, e))?;
+    temporary
+        .persist(path)
+        .map_err(|e| Error::io_at("rename a temporary file to", path, e.error))?;
+    File::open(folder)
+        .and_then(|f| f.sync_all())
+        .map_err(|e| Error::io_at("sync", folder, e))
+}
+
+pub(super) fn save(bytes: &[u8], path: &Path) -> Result<()> {
+    replace(path, |file| file.write_all(bytes))
+}
+
+pub(super) fn load(path: &Path) -> Result<Index> {
+    let damaged = |damage: Damage| {
+        Error::dataset(
+            path,
+            format!("{damage}; make the index again with `featherload index`"),
+        )
+    };
+    let opening = |e: io::Error| match e.kind() {
+        ErrorKind::NotFound => Error::dataset(path, "no such file"),
+        _ => Error::io_at("open", path, e),
+    };
+    // Asked before the open, which would wait for ever on a FIFO.
+    if !path.metadata().map_err(opening)?.is_file() {
+        return Err(damaged(Damage::NotAnIndex));
+    }
+    let mut file = File::open(path).map_err(opening)?;
+    let reading = |e| Error::io_at("read", path, e);
+    // The head says how much there is to read: another file that was passed by
+    // mistake is refused before its gigabytes are read.
+    let mut bytes = Vec::new();
+    (&mut file)
+        .take(sealed::HEAD as u64)
+        .read_to_end(&mut bytes)
+        .map_err(reading)?;
+    let total = sealed::total_bytes(&bytes).map_err(damaged)?;
+    let found = file.metadata().map_err(reading)?.len();
+    if found != total {
+        return Err(damaged(Damage::Length { said: total, found }));
+    }
+    file.read_to_end(&mut bytes).map_err(reading)?;
+    let sealed = SealedBytes::new(sealed::NAME, &[&bytes])?;
+    drop(bytes);
+    Index::open(sealed).map_err(damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::index::sealed::{Content, Labels};
+
+    fn saved(dir: &Path) -> (Index, std::path::PathBuf) {
+        let mut content = Content::default();
+        content.push_path(b"a/1.jpg");
+        content.push_path(b"b/\xff.png");
+        content.labels = Labels::Class(vec![0, 1]);
+        content.classes = crate::index::Classes::new(["a", "b"]).unwrap();
+        let index = Index::open(content.encode(Path::new("/data")).unwrap()).unwrap();
+        let path = dir.join("index.fli");
+        index.save(&path).unwrap();
+        (index, path)
+    }
+
+    #[test]
+    fn a_saved_index_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (index, path) = saved(dir.path());
+        index.save(&path).unwrap();
+        let again = Index::load(&path).unwrap();
+        assert_eq!(again.hash(), index.hash());
+        assert_eq!(again.classes(), index.classes());
+        for id in 0..2 {
+            assert_eq!(again.path(id), index.path(id));
+            assert_eq!(again.label(id), index.label(id));
+        }
+        assert_eq!(fs::metadata(&path).unwrap().len(), index.bytes());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        let e = replace(&path, |_| Err(io::Error::other("no"))).unwrap_err();
+        assert!(e.to_string().starts_with("write "), "{e}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn every_truncation_and_every_changed_byte_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, path) = saved(dir.path());
+        let good = fs::read(&path).unwrap();
+        let other = dir.path().join("bad");
+        for len in 0..good.len() {
+            fs::write(&other, &good[..len]).unwrap();
+            let e = Index::load(&other).unwrap_err();
+            assert!(e.is_usage(), "{len}: {e}");
+        }
+        for at in 0..good.len() {
+            for change in [1, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] ^= change;
+                fs::write(&other, &bad).unwrap();
+                let e = Index::load(&other).unwrap_err();
+                assert!(e.to_string().contains("featherload index"), "{at}: {e}");
+            }
+        }
+        let mut long = good.clone();
+        long.push(0);
+        fs::write(&other, &long).unwrap();
+        assert!(Index::load(&other).unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn another_file_is_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jpg");
+        fs::write(&path, [0xff; 4096]).unwrap();
+        let e = Index::load(&path).unwrap_err().to_string();
+        assert!(e.contains("not an index file"), "{e}");
+        let e = Index::load(dir.path()).unwrap_err().to_string();
+        assert!(e.contains("not an index file"), "{e}");
+        let e = Index::load(&dir.path().join("none")).unwrap_err();
+        assert!(e.is_usage() && e.to_string().contains("no such file"));
+    }
+}

@@ -1,0 +1,812 @@
+//! The binary form of an index: how it lies in the memfd and in a saved file.
+//!
+//! Encoded in the consumer, decoded by whoever maps it. Little-endian; nothing
+//! is aligned and nothing is padded, so equal contents are equal bytes. Decoding
+//! is one pass over the bytes that copies nothing but the class names; after it
+//! no offset can lead out of the bytes, and the accessors allocate nothing.
+//! There is no unsafe code here and no panic, whatever the bytes.
+//!
+//! ```text
+//!   0  magic  8 bytes            | head: not part of the content
+//!   8  version u32, 0 u32        |
+//!  16  hash of the content, 16 bytes (xxh3-128 of 64..root)
+//!  32  hash of the root, 16 bytes
+//!  48  where the root begins u64, its length u64
+//!  64  samples u64               | content: the counts, from which
+//!  72  kind u8, bytes per path end u8, bytes per label word u8, 0 x 5
+//!  80  label width u64           | every section's place follows
+//!  88  path bytes u64, classes u64, class name bytes u64, 0 u64
+//! 120  path ends: samples x (4 or 8); a path begins where the one before ends
+//!      labels: samples x width x (4 or 8 signed, or 4 float)
+//!      class name ends: classes x 8
+//!      class names, then paths
+//!      root: the last bytes; changing it leaves the content alone
+//! ```
+//!
+//! Ends and class labels take 4 bytes when all of them fit, so a sample costs 8
+//! bytes and its path.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use twox_hash::XxHash3_128;
+
+use crate::error::Result;
+use crate::index::{Classes, Label};
+use crate::sys::sealed::SealedBytes;
+
+/// The memfd's name.
+pub(super) const NAME: &str = "featherload-index";
+
+const MAGIC: &[u8; 8] = b"\x89FLIDX\r\n";
+const VERSION: u32 = 1;
+/// Bytes before the content.
+pub(super) const HEAD: usize = 64;
+/// Bytes before the first section.
+const COUNTS_END: usize = 120;
+
+const KIND_NONE: u8 = 0;
+const KIND_CLASS: u8 = 1;
+const KIND_VECTOR: u8 = 2;
+
+/// What a scan gathers, before it is sealed.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    paths: Vec<u8>,
+    ends: Vec<u64>,
+    pub(super) labels: Labels,
+    pub(super) classes: Classes,
+}
+
+/// The labels of all samples, of one kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) enum Labels {
+    #[default]
+    None,
+    Class(Vec<i64>),
+    /// `width` numbers a sample.
+    Vector {
+        width: usize,
+        values: Vec<f32>,
+    },
+}
+
+impl Content {
+    pub(super) fn push_path(&mut self, path: &[u8]) {
+        self.paths.extend_from_slice(path);
+        self.ends.push(self.paths.len() as u64);
+    }
+
+    pub(super) fn samples(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Seals the content under `root`.
+    pub(super) fn encode(self, root: &Path) -> Result<SealedBytes> {
+        let (end_bytes, ends) = if self.paths.len() as u64 <= u64::from(u32::MAX) {
+            let narrow = |&end: &u64| (end as u32).to_le_bytes();
+            (4u8, self.ends.iter().flat_map(narrow).collect::<Vec<u8>>())
+        } else {
+            (8, self.ends.iter().flat_map(|e| e.to_le_bytes()).collect())
+        };
+        let samples = self.ends.len() as u64;
+        drop(self.ends);
+
+        let (kind, word_bytes, width, labels) = match self.labels {
+            Labels::None => (KIND_NONE, 0u8, 0, Vec::new()),
+            Labels::Class(all) if all.iter().all(|&l| i32::try_from(l).is_ok()) => {
+                let narrow = |&label: &i64| (label as i32).to_le_bytes();
+                (KIND_CLASS, 4, 1, all.iter().flat_map(narrow).collect())
+            }
+            Labels::Class(all) => {
+                let bytes = all.iter().flat_map(|l| l.to_le_bytes()).collect();
+                (KIND_CLASS, 8, 1, bytes)
+            }
+            Labels::Vector { width, values } => {
+                let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                (KIND_VECTOR, 4, width as u64, bytes)
+            }
+        };
+
+        let mut class_ends = Vec::new();
+        let mut class_names = Vec::new();
+        for name in self.classes.iter() {
+            class_names.extend_from_slice(name.as_bytes());
+            class_ends.extend_from_slice(&(class_names.len() as u64).to_le_bytes());
+        }
+
+        let mut counts = Vec::with_capacity(COUNTS_END - HEAD);
+        counts.extend_from_slice(&samples.to_le_bytes());
+        counts.extend_from_slice(&[kind, end_bytes, word_bytes, 0, 0, 0, 0, 0]);
+        counts.extend_from_slice(&width.to_le_bytes());
+        counts.extend_from_slice(&(self.paths.len() as u64).to_le_bytes());
+        counts.extend_from_slice(&(self.classes.len() as u64).to_le_bytes());
+        counts.extend_from_slice(&(class_names.len() as u64).to_le_bytes());
+        counts.extend_from_slice(&0u64.to_le_bytes());
+
+        let sections: [&[u8]; 6] = [
+            &counts,
+            &ends,
+            &labels,
+            &class_ends,
+            &class_names,
+            &self.paths,
+        ];
+        let mut hasher = twox_hash::xxhash3_128::Hasher::new();
+        let mut root_at = HEAD as u64;
+        for section in sections {
+            hasher.write(section);
+            root_at += section.len() as u64;
+        }
+        let root = root.as_os_str().as_bytes();
+
+        let mut head = Vec::with_capacity(HEAD);
+        head.extend_from_slice(MAGIC);
+        head.extend_from_slice(&VERSION.to_le_bytes());
+        head.extend_from_slice(&0u32.to_le_bytes());
+        head.extend_from_slice(&hasher.finish_128().to_le_bytes());
+        head.extend_from_slice(&XxHash3_128::oneshot(root).to_le_bytes());
+        head.extend_from_slice(&root_at.to_le_bytes());
+        head.extend_from_slice(&(root.len() as u64).to_le_bytes());
+
+        let [a, b, c, d, e, f] = sections;
+        SealedBytes::new(NAME, &[&head, a, b, c, d, e, f, root])
+    }
+}
+
+/// Why bytes are no index, or no longer one.
+#[derive(Debug, PartialEq)]
+pub(super) enum Damage {
+    NotAnIndex,
+    Version { found: u32 },
+    Length { said: u64, found: u64 },
+    Checksum { of: &'static str },
+    Counts { of: &'static str },
+    Sample { id: u64, what: &'static str },
+    Class { number: u64, what: &'static str },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnIndex => f.write_str("not an index file"),
+            Self::Version { found } => {
+                write!(
+                    f,
+                    "an index of form {found}, where form {VERSION} is understood"
+                )
+            }
+            Self::Length { said, found } => {
+                write!(f, "damaged: {found} bytes, where its head says {said}")
+            }
+            Self::Checksum { of } => write!(f, "damaged: the checksum of its {of} is wrong"),
+            Self::Counts { of } => write!(f, "damaged: its number of {of} cannot be"),
+            Self::Sample { id, what } => write!(f, "damaged: the {what} of sample {id}"),
+            Self::Class { number, what } => write!(f, "damaged: the {what} of class {number}"),
+        }
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// Where everything lies. Made by [`Layout::decode`] only, for the bytes that
+/// it checked.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    samples: usize,
+    ends: Words,
+    labels: LabelsAt,
+    paths: Range<usize>,
+    root: Range<usize>,
+    hash: u128,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum LabelsAt {
+    None,
+    Class(Words),
+    Vector { at: usize, width: usize },
+}
+
+/// An array of integers of 4 or 8 bytes.
+#[derive(Debug, Clone, Copy)]
+struct Words {
+    at: usize,
+    wide: bool,
+}
+
+impl Words {
+    fn unsigned(self, bytes: &[u8], i: usize) -> Option<u64> {
+        if self.wide {
+            word(bytes, self.at + i * 8).map(u64::from_le_bytes)
+        } else {
+            word(bytes, self.at + i * 4).map(|w| u64::from(u32::from_le_bytes(w)))
+        }
+    }
+
+    fn signed(self, bytes: &[u8], i: usize) -> Option<i64> {
+        if self.wide {
+            word(bytes, self.at + i * 8).map(i64::from_le_bytes)
+        } else {
+            word(bytes, self.at + i * 4).map(|w| i64::from(i32::from_le_bytes(w)))
+        }
+    }
+}
+
+fn word<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// Takes fields off the front; a missing field is zero, which no check passes.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        match self.0.split_first_chunk() {
+            Some((field, rest)) => {
+                self.0 = rest;
+                *field
+            }
+            None => [0; N],
+        }
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+}
+
+/// The head's fields, after the checks that need nothing else.
+struct Head {
+    content_hash: u128,
+    root_hash: u128,
+    root_at: u64,
+    root_bytes: u64,
+}
+
+fn head(bytes: &[u8]) -> Result<Head, Damage> {
+    let mut fields = Fields(bytes);
+    if fields.take::<8>() != *MAGIC {
+        return Err(Damage::NotAnIndex);
+    }
+    let version = u32::from_le_bytes(fields.take());
+    if version != VERSION {
+        return Err(Damage::Version { found: version });
+    }
+    if fields.take::<4>() != [0; 4] {
+        return Err(Damage::NotAnIndex);
+    }
+    Ok(Head {
+        content_hash: u128::from_le_bytes(fields.take()),
+        root_hash: u128::from_le_bytes(fields.take()),
+        root_at: fields.u64(),
+        root_bytes: fields.u64(),
+    })
+}
+
+/// How long the whole is, by its first [`HEAD`] bytes.
+pub(super) fn total_bytes(bytes: &[u8]) -> Result<u64, Damage> {
+    let head = head(bytes)?;
+    head.root_at
+        .checked_add(head.root_bytes)
+        .filter(|&total| total > HEAD as u64)
+        .ok_or(Damage::NotAnIndex)
+}
+
+impl Layout {
+    /// Checks everything that the accessors rely on.
+    pub(super) fn decode(bytes: &[u8]) -> Result<(Self, Classes), Damage> {
+        let found = bytes.len() as u64;
+        let said = total_bytes(bytes)?;
+        if said != found {
+            return Err(Damage::Length { said, found });
+        }
+        let head = head(bytes)?;
+        let root_at = usize::try_from(head.root_at).unwrap_or(usize::MAX);
+        let (Some(content), Some(root)) = (bytes.get(HEAD..root_at), bytes.get(root_at..)) else {
+            return Err(Damage::Length { said, found });
+        };
+        if XxHash3_128::oneshot(root) != head.root_hash {
+            return Err(Damage::Checksum { of: "root" });
+        }
+        if !root.starts_with(b"/") || root.contains(&0) {
+            return Err(Damage::Counts { of: "root bytes" });
+        }
+        if XxHash3_128::oneshot(content) != head.content_hash {
+            return Err(Damage::Checksum { of: "content" });
+        }
+
+        let mut fields = Fields(content);
+        let samples = fields.u64();
+        let [kind, end_bytes, word_bytes, zeros @ ..] = fields.take::<8>();
+        let width = fields.u64();
+        let path_bytes = fields.u64();
+        let classes = fields.u64();
+        let class_bytes = fields.u64();
+        if zeros != [0; 5] || fields.u64() != 0 {
+            return Err(Damage::Counts { of: "fields" });
+        }
+        if end_bytes != 4 && end_bytes != 8 {
+            return Err(Damage::Counts {
+                of: "bytes per path end",
+            });
+        }
+        let well_formed = match kind {
+            KIND_NONE => word_bytes == 0 && width == 0,
+            KIND_CLASS => (word_bytes == 4 || word_bytes == 8) && width == 1,
+            KIND_VECTOR => word_bytes == 4 && width > 0,
+            _ => false,
+        };
+        if !well_formed {
+            return Err(Damage::Counts { of: "label bytes" });
+        }
+
+        // Each section begins where the one before it ends; the last one ends
+        // where the root begins, so none reaches past the bytes.
+        let mut sections = Sections {
+            at: COUNTS_END,
+            end: root_at,
+        };
+        let ends_at = sections.next([samples, u64::from(end_bytes), 1], "samples")?;
+        let labels_at = sections.next([samples, width, u64::from(word_bytes)], "labels")?;
+        let class_ends_at = sections.next([classes, 8, 1], "classes")?;
+        let class_names = sections.next([class_bytes, 1, 1], "class name bytes")?;
+        let paths = sections.next([path_bytes, 1, 1], "path bytes")?;
+        if sections.at != root_at {
+            return Err(Damage::Counts { of: "path bytes" });
+        }
+
+        let counted = |n: u64| usize::try_from(n).map_err(|_| Damage::Counts { of: "samples" });
+        let layout = Self {
+            samples: counted(samples)?,
+            ends: Words {
+                at: ends_at.start,
+                wide: end_bytes == 8,
+            },
+            labels: match kind {
+                KIND_CLASS => LabelsAt::Class(Words {
+                    at: labels_at.start,
+                    wide: word_bytes == 8,
+                }),
+                KIND_VECTOR => LabelsAt::Vector {
+                    at: labels_at.start,
+                    width: counted(width)?,
+                },
+                _ => LabelsAt::None,
+            },
+            paths,
+            root: root_at..bytes.len(),
+            hash: head.content_hash,
+        };
+        let classes = decode_classes(bytes, class_ends_at.start, class_names, counted(classes)?)?;
+        layout.check_samples(bytes, classes.len())?;
+        Ok((layout, classes))
+    }
+
+    /// The linear pass: path ends rise to the end of the paths, no path is
+    /// empty or holds a NUL, no class label is past the classes.
+    fn check_samples(&self, bytes: &[u8], classes: usize) -> Result<(), Damage> {
+        let paths = bytes.get(self.paths.clone()).unwrap_or_default();
+        let damaged = |id: usize, what| Damage::Sample {
+            id: id as u64,
+            what,
+        };
+        let mut start = 0;
+        for id in 0..self.samples {
+            let end = self.ends.unsigned(bytes, id).unwrap_or(0);
+            if end <= start || end > paths.len() as u64 {
+                return Err(damaged(id, "path's place"));
+            }
+            start = end;
+        }
+        if start != paths.len() as u64 {
+            return Err(Damage::Counts { of: "path bytes" });
+        }
+        if let Some(at) = paths.iter().position(|&b| b == 0) {
+            let ends = (0..self.samples).map(|id| self.ends.unsigned(bytes, id));
+            let id = ends.take_while(|end| end.is_some_and(|e| e <= at as u64));
+            return Err(damaged(id.count(), "path's bytes"));
+        }
+        if let LabelsAt::Class(words) = self.labels
+            && classes > 0
+        {
+            for id in 0..self.samples {
+                let label = words.signed(bytes, id).map(usize::try_from);
+                if !matches!(label, Some(Ok(class)) if class < classes) {
+                    return Err(damaged(id, "class"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn samples(&self) -> u64 {
+        self.samples as u64
+    }
+
+    pub(super) fn hash(&self) -> u128 {
+        self.hash
+    }
+
+    pub(super) fn root<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        bytes.get(self.root.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn path<'a>(&self, bytes: &'a [u8], id: u64) -> &'a [u8] {
+        self.path_at(bytes, id).unwrap_or_default()
+    }
+
+    fn path_at<'a>(&self, bytes: &'a [u8], id: u64) -> Option<&'a [u8]> {
+        let id = self.known(id)?;
+        let start = match id.checked_sub(1) {
+            Some(before) => self.ends.unsigned(bytes, before)?,
+            None => 0,
+        };
+        let end = self.ends.unsigned(bytes, id)?;
+        bytes
+            .get(self.paths.clone())?
+            .get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    pub(super) fn label<'a>(&self, bytes: &'a [u8], id: u64) -> Label<'a> {
+        self.label_at(bytes, id).unwrap_or(Label::None)
+    }
+
+    fn label_at<'a>(&self, bytes: &'a [u8], id: u64) -> Option<Label<'a>> {
+        let id = self.known(id)?;
+        match self.labels {
+            LabelsAt::None => None,
+            LabelsAt::Class(words) => words.signed(bytes, id).map(Label::Class),
+            LabelsAt::Vector { at, width } => {
+                let values = bytes.get(at + id * width * 4..)?.get(..width * 4)?;
+                Some(Label::Vector(LabelVector(values.as_chunks().0)))
+            }
+        }
+    }
+
+    pub(super) fn label_width(&self) -> usize {
+        match self.labels {
+            LabelsAt::None => 0,
+            LabelsAt::Class(_) => 1,
+            LabelsAt::Vector { width, .. } => width,
+        }
+    }
+
+    /// Ids below the number of samples: with them no product overflows.
+    fn known(&self, id: u64) -> Option<usize> {
+        usize::try_from(id).ok().filter(|&id| id < self.samples)
+    }
+}
+
+/// Hands out sections from the front, and none past the end.
+struct Sections {
+    at: usize,
+    end: usize,
+}
+
+impl Sections {
+    fn next(&mut self, sides: [u64; 3], of: &'static str) -> Result<Range<usize>, Damage> {
+        sides
+            .into_iter()
+            .try_fold(1u64, u64::checked_mul)
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .and_then(|bytes| self.at.checked_add(bytes))
+            .filter(|&end| end <= self.end)
+            .map(|end| {
+                let section = self.at..end;
+                self.at = end;
+                section
+            })
+            .ok_or(Damage::Counts { of })
+    }
+}
+
+fn decode_classes(
+    bytes: &[u8],
+    ends_at: usize,
+    names: Range<usize>,
+    classes: usize,
+) -> Result<Classes, Damage> {
+    let blob = bytes.get(names).unwrap_or_default();
+    let ends = Words {
+        at: ends_at,
+        wide: true,
+    };
+    let mut names = Vec::with_capacity(classes);
+    let mut start = 0;
+    for number in 0..classes {
+        let name = ends
+            .unsigned(bytes, number)
+            .and_then(|end| usize::try_from(end).ok())
+            .and_then(|end| blob.get(start..end))
+            .ok_or(Damage::Class {
+                number: number as u64,
+                what: "name's place",
+            })?;
+        names.push(OsString::from_vec(name.to_vec()));
+        start += name.len();
+    }
+    if start != blob.len() {
+        return Err(Damage::Counts {
+            of: "class name bytes",
+        });
+    }
+    Classes::distinct(names).map_err(|(_, twice)| Damage::Class {
+        number: twice.second as u64,
+        what: "name, which stands twice,",
+    })
+}
+
+/// A sample's numbers: a view of shared memory, whose place there need not be
+/// aligned for an `f32`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct LabelVector<'a>(&'a [[u8; 4]]);
+
+impl<'a> LabelVector<'a> {
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn get(self, i: usize) -> Option<f32> {
+        self.0.get(i).copied().map(f32::from_le_bytes)
+    }
+
+    pub fn iter(self) -> impl ExactSizeIterator<Item = f32> + 'a {
+        self.0.iter().copied().map(f32::from_le_bytes)
+    }
+
+    /// The same numbers as little-endian bytes.
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0.as_flattened()
+    }
+}
+
+impl fmt::Debug for LabelVector<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn content(paths: &[&[u8]], labels: Labels, classes: &[&str]) -> Content {
+        let mut content = Content::default();
+        for path in paths {
+            content.push_path(path);
+        }
+        content.labels = labels;
+        content.classes = Classes::new(classes).unwrap();
+        content
+    }
+
+    fn samples() -> [Vec<u8>; 4] {
+        let paths: [&[u8]; 3] = [b"a/1.jpg", b"b/\xff.png", b"b/3.jpg"];
+        let vector = Labels::Vector {
+            width: 2,
+            values: vec![0.0, 1.0, -0.0, 0.5, f32::MAX, 1e-40],
+        };
+        [
+            content(&paths, Labels::None, &[]),
+            content(&paths, Labels::Class(vec![0, 1, 1]), &["a", "b"]),
+            content(&paths, Labels::Class(vec![-1, 5, 1 << 33]), &[]),
+            content(&paths, vector, &[]),
+        ]
+        .map(|c| c.encode(Path::new("/data")).unwrap().bytes().to_vec())
+    }
+
+    /// Makes the checksums right again, so that the checks behind them are met.
+    fn mend(bytes: &mut [u8]) {
+        let Some(root_at) = word(bytes, 48).map(u64::from_le_bytes) else {
+            return;
+        };
+        let root_at = (root_at as usize).clamp(HEAD, bytes.len());
+        let content = XxHash3_128::oneshot(&bytes[HEAD..root_at]);
+        let root = XxHash3_128::oneshot(&bytes[root_at..]);
+        bytes[16..32].copy_from_slice(&content.to_le_bytes());
+        bytes[32..48].copy_from_slice(&root.to_le_bytes());
+    }
+
+    /// Reads all that can be read: what decodes must be safe to use.
+    fn use_all(bytes: &[u8]) -> bool {
+        let Ok((layout, classes)) = Layout::decode(bytes) else {
+            return false;
+        };
+        for id in 0..layout.samples() {
+            let path = layout.path(bytes, id);
+            assert!(!path.is_empty() && !path.contains(&0));
+            match layout.label(bytes, id) {
+                Label::None => assert_eq!(layout.label_width(), 0),
+                Label::Class(class) => {
+                    assert!(classes.is_empty() || classes.name(class).is_some());
+                }
+                Label::Vector(v) => assert_eq!(v.iter().count(), layout.label_width()),
+            }
+        }
+        assert!(layout.root(bytes).starts_with(b"/"));
+        true
+    }
+
+    #[test]
+    fn a_sample_costs_eight_bytes_and_its_path() {
+        let paths: [&[u8]; 2] = [b"a/1.jpg", b"b/22.png"];
+        let sealed = content(&paths, Labels::Class(vec![0, 1]), &[])
+            .encode(Path::new("/d"))
+            .unwrap();
+        assert_eq!(sealed.bytes().len(), COUNTS_END + 2 * 8 + 15 + 2);
+    }
+
+    #[test]
+    fn all_kinds_of_labels_come_back() {
+        let [none, class, wide, vector] = samples();
+        for bytes in [&none, &class, &wide, &vector] {
+            assert!(use_all(bytes));
+            let (layout, _) = Layout::decode(bytes).unwrap();
+            assert_eq!(layout.path(bytes, 1), b"b/\xff.png");
+            assert_eq!(layout.root(bytes), b"/data");
+        }
+        let label = |bytes: &[u8], id| match Layout::decode(bytes).unwrap().0.label(bytes, id) {
+            Label::None => vec![],
+            Label::Class(c) => vec![c as f64],
+            Label::Vector(v) => v.iter().map(f64::from).collect(),
+        };
+        assert_eq!(label(&none, 2), []);
+        assert_eq!(label(&class, 2), [1.0]);
+        assert_eq!(label(&wide, 0), [-1.0]);
+        assert_eq!(label(&wide, 2), [(1u64 << 33) as f64]);
+        assert_eq!(label(&vector, 1), [0.0, 0.5]);
+        assert_eq!(
+            label(&vector, 2),
+            [f64::from(f32::MAX), f64::from(1e-40f32)]
+        );
+    }
+
+    #[test]
+    fn a_label_vector_is_read_in_every_way() {
+        let bytes = samples()[3].clone();
+        let (layout, _) = Layout::decode(&bytes).unwrap();
+        let Label::Vector(v) = layout.label(&bytes, 1) else {
+            panic!("a vector is due");
+        };
+        assert_eq!((v.len(), v.is_empty()), (2, false));
+        assert_eq!((v.get(1), v.get(2)), (Some(0.5), None));
+        assert_eq!(v.as_bytes(), [0, 0, 0, 0x80, 0, 0, 0, 0x3f]);
+        assert_eq!(format!("{v:?}"), "[-0.0, 0.5]");
+    }
+
+    #[test]
+    fn nothing_at_all_is_an_index_too() {
+        let sealed = Content::default().encode(Path::new("/")).unwrap();
+        let (layout, classes) = Layout::decode(sealed.bytes()).unwrap();
+        assert_eq!((layout.samples(), classes.len()), (0, 0));
+        assert_eq!(layout.path(sealed.bytes(), 0), b"");
+    }
+
+    #[test]
+    fn every_truncation_is_refused() {
+        for good in samples() {
+            for len in 0..good.len() {
+                assert!(Layout::decode(&good[..len]).is_err(), "{len}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_refused_and_behind_a_right_checksum_it_is_harmless() {
+        for good in samples() {
+            for at in 0..good.len() {
+                for value in 0..=255 {
+                    let mut bad = good.clone();
+                    bad[at] = value;
+                    assert_eq!(use_all(&bad), value == good[at], "{at}");
+                    mend(&mut bad);
+                    use_all(&bad);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_told_in_words() {
+        let [_, good, ..] = samples();
+        let told = |at: usize, with: &[u8]| {
+            let mut bad = good.clone();
+            bad[at..at + with.len()].copy_from_slice(with);
+            if at >= 48 {
+                mend(&mut bad);
+            }
+            Layout::decode(&bad).unwrap_err().to_string()
+        };
+        assert_eq!(told(0, b"x"), "not an index file");
+        let form = "an index of form 9, where form 1 is understood";
+        assert_eq!(told(8, &[9]), form);
+        let sum = "damaged: the checksum of its content is wrong";
+        assert_eq!(told(16, &[0; 4]), sum);
+        let many = u64::MAX.to_le_bytes();
+        assert_eq!(told(64, &many), "damaged: its number of samples cannot be");
+        assert_eq!(
+            told(73, &[5]),
+            "damaged: its number of bytes per path end cannot be"
+        );
+        assert_eq!(
+            told(120, &[9, 0, 0, 0, 3]),
+            "damaged: the path's place of sample 1"
+        );
+        assert_eq!(told(120 + 12 + 4, &[2]), "damaged: the class of sample 1");
+        let names = 120 + 12 + 12 + 16;
+        assert_eq!(
+            told(names, b"b"),
+            "damaged: the name, which stands twice, of class 1"
+        );
+        assert_eq!(
+            told(names + 2 + 8, &[0]),
+            "damaged: the path's bytes of sample 1"
+        );
+    }
+
+    fn labels() -> impl Strategy<Value = (Vec<Vec<u8>>, Labels)> {
+        let path = vec(1u8..=255, 1..20);
+        vec(path, 0..20).prop_flat_map(|paths| {
+            let n = paths.len();
+            let kinds = prop_oneof![
+                Just(Labels::None),
+                vec(any::<i64>(), n).prop_map(Labels::Class),
+                vec(-1i64..1000, n).prop_map(Labels::Class),
+                (1usize..4).prop_flat_map(move |width| {
+                    vec(-1e9f32..1e9, n * width)
+                        .prop_map(move |values| Labels::Vector { width, values })
+                }),
+            ];
+            (Just(paths), kinds)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sealed_comes_back((paths, labels) in labels()) {
+            let slices: Vec<&[u8]> = paths.iter().map(Vec::as_slice).collect();
+            let content = content(&slices, labels.clone(), &[]);
+            let sealed = content.encode(Path::new("/r")).unwrap();
+            let bytes = sealed.bytes();
+            let (layout, _) = Layout::decode(bytes).unwrap();
+            prop_assert_eq!(layout.samples(), paths.len() as u64);
+            for (id, path) in paths.iter().enumerate() {
+                prop_assert_eq!(layout.path(bytes, id as u64), path.as_slice());
+                match (layout.label(bytes, id as u64), &labels) {
+                    (Label::None, Labels::None) => {}
+                    (Label::Class(c), Labels::Class(all)) => prop_assert_eq!(c, all[id]),
+                    (Label::Vector(v), Labels::Vector { width, values }) => {
+                        let want = &values[id * width..][..*width];
+                        prop_assert_eq!(v.iter().collect::<Vec<_>>(), want);
+                    }
+                    (label, want) => prop_assert!(false, "{label:?} is not of {want:?}"),
+                }
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_refused_or_harmless(
+            which in 0usize..4,
+            changes in vec((HEAD..200usize, any::<u8>()), 1..12),
+        ) {
+            let mut bytes = samples()[which].clone();
+            for (at, value) in changes {
+                let len = bytes.len();
+                bytes[at % len] = value;
+            }
+            mend(&mut bytes);
+            use_all(&bytes);
+        }
+    }
+}
