@@ -12,3 +12,4 @@ mod state;
 pub use epoch::{Plan, PlanOptions, RowPlan, RowStatus, Tail};
 pub(crate) use random::PositionRandom;
 pub use state::State;
+pub(crate) use state::STATE_VERSION;

@@ -1,0 +1,321 @@
+//! What the user asks for, and the order of the start.
+//!
+//! In the consumer. First the coordinator (before a thread or a byte of data
+//! exists), then the names of the samples, then the ring, then the workers.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::epoch::{Engine, Loader, Run};
+use super::pool::Pool;
+use super::source::Source;
+use crate::coordinator::launch::{Launch, launch};
+use crate::coordinator::messages::StartRequest;
+use crate::error::{Error, Result};
+use crate::plan::{Plan, PlanOptions, STATE_VERSION, State, Tail};
+use crate::recipe::{NumericProfile, Recipe, SampleProgram};
+use crate::ring::{Ring, Shape};
+use crate::sys::clock::monotonic_ns;
+use crate::worker::spec::{ImageSpec, JobInput, Limits};
+
+/// What happens when a sample gives no pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// The run stops with the first failed sample in delivery order.
+    #[default]
+    Stop,
+    /// The row is masked: zero pixels, status `Failed`, listed in the batch.
+    Skip,
+}
+
+/// Builds a [`Loader`].
+#[derive(Debug)]
+pub struct LoaderBuilder {
+    source: Source,
+    recipe: Recipe,
+    plan: PlanOptions,
+    workers: Option<usize>,
+    depth: u32,
+    launch: Launch,
+    helper: Option<PathBuf>,
+    on_error: OnError,
+    epochs: Option<u64>,
+    start: (u64, u64),
+    resume: Option<State>,
+    hold_timeout: Duration,
+    row_limit: Duration,
+    kill_every: Option<Duration>,
+    limits: Limits,
+    first_sequence: u32,
+    first_serial: u32,
+}
+
+impl LoaderBuilder {
+    pub(super) fn new(source: Source) -> Self {
+        Self {
+            source,
+            recipe: Recipe::train224(),
+            plan: PlanOptions::default(),
+            workers: None,
+            depth: 3,
+            launch: Launch::default(),
+            helper: None,
+            on_error: OnError::default(),
+            epochs: None,
+            start: (0, 0),
+            resume: None,
+            hold_timeout: Duration::from_secs(2),
+            row_limit: Duration::from_secs(60),
+            kill_every: None,
+            limits: Limits::default(),
+            first_sequence: 1,
+            first_serial: 1,
+        }
+    }
+
+    /// What is done to each sample. Default: [`Recipe::train224`].
+    pub fn recipe(mut self, recipe: Recipe) -> Self {
+        self.recipe = recipe;
+        self
+    }
+
+    /// Rows of a batch. Default 64.
+    pub fn batch_size(mut self, rows: u32) -> Self {
+        self.plan.batch = rows;
+        self
+    }
+
+    /// Worker processes. 0 decodes in this process, without ring or
+    /// coordinator: the same bytes, for debugging. Default: the CPUs that this
+    /// process may use, by affinity and cgroup quota.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Seed of order and random parameters. Default 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.plan.seed = seed;
+        self
+    }
+
+    /// Another order in each epoch. Default true.
+    pub fn shuffle(mut self, shuffle: bool) -> Self {
+        self.plan.shuffle = shuffle;
+        self
+    }
+
+    /// What happens to samples that do not fill a batch. Default: a short batch.
+    pub fn tail(mut self, tail: Tail) -> Self {
+        self.plan.tail = tail;
+        self
+    }
+
+    /// This process's place among those that train together. Every rank gets
+    /// the same number of batches. Default 0 of 1.
+    pub fn rank(mut self, rank: u32, world: u32) -> Self {
+        self.plan.rank = rank;
+        self.plan.world = world;
+        self
+    }
+
+    /// Slots of the ring: batches that are held, ready or being filled at a
+    /// time. Default 3.
+    pub fn depth(mut self, slots: u32) -> Self {
+        self.depth = slots;
+        self
+    }
+
+    /// How the coordinator is made. Default [`Launch::Exec`].
+    pub fn launch(mut self, launch: Launch) -> Self {
+        self.launch = launch;
+        self
+    }
+
+    /// The executable for [`Launch::Exec`]; searched for when not given.
+    pub fn helper(mut self, path: impl Into<PathBuf>) -> Self {
+        self.helper = Some(path.into());
+        self
+    }
+
+    /// What happens when a sample gives no pixels. Default [`OnError::Stop`].
+    pub fn on_error(mut self, policy: OnError) -> Self {
+        self.on_error = policy;
+        self
+    }
+
+    /// Epochs that the run will have, when that is known: lets workers go on
+    /// to the next epoch without a gap.
+    pub fn epochs(mut self, epochs: u64) -> Self {
+        self.epochs = Some(epochs);
+        self
+    }
+
+    /// Starts at batch `batch` of epoch `epoch`.
+    pub fn start(mut self, epoch: u64, batch: u64) -> Self {
+        self.start = (epoch, batch);
+        self
+    }
+
+    /// Goes on where `state` stands.
+    pub fn resume(mut self, state: State) -> Self {
+        self.resume = Some(state);
+        self
+    }
+
+    /// How long [`Epoch::next`](super::Epoch) waits for a batch to be dropped
+    /// when every slot is held. 0 = an error at once. Default 2 s.
+    pub fn hold_timeout(mut self, limit: Duration) -> Self {
+        self.hold_timeout = limit;
+        self
+    }
+
+    /// Most time that one sample may take; its worker is killed and the sample
+    /// fails. Default 60 s.
+    pub fn row_limit(mut self, limit: Duration) -> Self {
+        self.row_limit = limit;
+        self
+    }
+
+    /// Most pixels that an image may have. Default 178,956,970, as Pillow.
+    pub fn max_pixels(mut self, pixels: u64) -> Self {
+        self.limits.max_pixels = pixels;
+        self
+    }
+
+    /// Most bytes that a worker may take to decode one image. Default 512 MiB.
+    pub fn max_scratch(mut self, bytes: u64) -> Self {
+        self.limits.max_scratch = bytes;
+        self
+    }
+
+    /// Kills a worker that often: a test of the recovery. The batches stay the same.
+    pub fn kill_workers_every(mut self, every: Duration) -> Self {
+        self.kill_every = Some(every);
+        self
+    }
+
+    /// Starts the counts that never wrap elsewhere than at 1: for tests of
+    /// their limits.
+    #[doc(hidden)]
+    pub fn first_counts(mut self, sequence: u32, serial: u32) -> Self {
+        self.first_sequence = sequence;
+        self.first_serial = serial;
+        self
+    }
+
+    /// Starts the pool.
+    ///
+    /// # Errors
+    /// Options that cannot work, a data set that cannot be read, a helper that
+    /// is missing or of another version, a system that refuses.
+    pub fn build(self) -> Result<Loader> {
+        let began = Instant::now();
+        let began_ns = monotonic_ns();
+        let program = SampleProgram::compile(&self.recipe)?;
+        let workers = self.workers.unwrap_or_else(default_workers);
+        let lanes = u32::try_from(workers)
+            .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
+        let coordinator = match lanes {
+            0 => None,
+            _ => Some(launch(self.launch, self.helper.as_deref())?),
+        };
+        let (index, scan) = self.source.open()?;
+        let plan = Plan::new(index.len(), self.plan.clone())?;
+        let mut state = State {
+            version: STATE_VERSION,
+            epoch: self.start.0,
+            batch: self.start.1,
+            plan: self.plan,
+            index_hash: format!("{:032x}", index.hash()),
+            recipe_hash: format!("{:016x}", self.recipe.hash()),
+            profile: NumericProfile::of(&program),
+        };
+        if let Some(from) = self.resume {
+            from.check_resumable(&state)?;
+            state.epoch = from.epoch;
+            state.batch = from.batch;
+        }
+        if state.batch >= plan.batches() && state.batch != 0 {
+            return Err(Error::config(format!(
+                "start is batch {} of epoch {}, an epoch has {} batches",
+                state.batch,
+                state.epoch,
+                plan.batches()
+            )));
+        }
+        let spec = ImageSpec {
+            program: program.clone(),
+            plan: plan.clone(),
+            limits: self.limits,
+        };
+        let engine = match coordinator {
+            None => in_process(spec, &index)?,
+            Some(coordinator) => {
+                let shape = Shape {
+                    slots: self.depth,
+                    rows: plan.options().batch,
+                    row_bytes: program.row_bytes(),
+                    lanes,
+                };
+                let request = StartRequest {
+                    shape,
+                    job: JobInput::Images(spec.clone(), &index).spec(),
+                    row_limit_ms: self.row_limit.as_millis().max(1) as u64,
+                    kill_every_ms: self.kill_every.map(|d| d.as_millis() as u64),
+                    first_serial: self.first_serial,
+                };
+                let ring = Ring::create(shape)?;
+                let job = JobInput::Images(spec, &index);
+                Engine::Pool(Box::new(Pool::start(
+                    coordinator,
+                    ring,
+                    &job,
+                    request,
+                    self.hold_timeout,
+                    self.first_sequence,
+                    began_ns,
+                )?))
+            }
+        };
+        Ok(Loader::new(
+            engine,
+            Run {
+                index,
+                scan,
+                plan,
+                program,
+                state,
+                epochs: self.epochs,
+                on_error: self.on_error,
+                startup: began.elapsed(),
+            },
+        ))
+    }
+}
+
+#[cfg(feature = "codecs")]
+fn in_process(spec: ImageSpec, index: &crate::index::Index) -> Result<Engine> {
+    use std::os::fd::AsFd;
+    let fd = index
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|e| Error::io("duplicate the index's descriptor", e))?;
+    let index = crate::index::Index::from_fd(fd)?;
+    Ok(Engine::InProcess(Box::new(
+        super::in_process::InProcess::new(&spec, index)?,
+    )))
+}
+
+#[cfg(not(feature = "codecs"))]
+fn in_process(_spec: ImageSpec, _index: &crate::index::Index) -> Result<Engine> {
+    Err(Error::config(
+        "zero workers decode in this process, and this library was built without the feature \
+         'codecs'; use at least 1 worker",
+    ))
+}
+
+fn default_workers() -> usize {
+    // Affinity and cgroup quota are both in it; at least 1 by its type.
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -1,0 +1,308 @@
+//! The iterator over an epoch, and the place where the run stands.
+//!
+//! In the consumer.
+
+use std::time::Duration;
+
+use nix::unistd::getpid;
+
+use super::builder::{LoaderBuilder, OnError};
+use super::pool::{Place, Pool};
+use super::report::LoaderReport;
+use super::source::Source;
+use crate::batch::{Batch, Labels, RowFault, Storage};
+use crate::error::{Error, Result, SampleFault};
+use crate::index::{Index, Label, ScanReport};
+use crate::plan::{Plan, RowStatus, State};
+use crate::recipe::SampleProgram;
+
+/// What makes the rows.
+#[derive(Debug)]
+pub(super) enum Engine {
+    Pool(Box<Pool>),
+    #[cfg(feature = "codecs")]
+    InProcess(Box<super::in_process::InProcess>),
+}
+
+/// What the run is, apart from who makes the rows.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) index: Index,
+    pub(super) scan: Option<ScanReport>,
+    pub(super) plan: Plan,
+    pub(super) program: SampleProgram,
+    pub(super) state: State,
+    pub(super) epochs: Option<u64>,
+    pub(super) on_error: OnError,
+    pub(super) startup: Duration,
+}
+
+/// Streams batches of images out of worker processes.
+///
+/// Dropping it ends coordinator and workers, without waiting for a decode;
+/// batches that are still alive stay readable.
+#[derive(Debug)]
+pub struct Loader {
+    engine: Engine,
+    run: Run,
+}
+
+/// The batches of one epoch, from where the loader stands to the epoch's end.
+///
+/// Dropped early, it cancels what workers have not begun, and the next
+/// [`Loader::epoch`] is the next epoch.
+#[derive(Debug)]
+pub struct Epoch<'a> {
+    loader: &'a mut Loader,
+    epoch: u64,
+    over: bool,
+}
+
+impl Loader {
+    /// Starts the description of a loader over `source`.
+    pub fn builder(source: impl Into<Source>) -> LoaderBuilder {
+        LoaderBuilder::new(source.into())
+    }
+
+    pub(super) fn new(engine: Engine, run: Run) -> Self {
+        Self { engine, run }
+    }
+
+    /// The batches of the epoch at which the loader stands.
+    pub fn epoch(&mut self) -> Epoch<'_> {
+        let epoch = self.run.state.epoch;
+        Epoch {
+            loader: self,
+            epoch,
+            over: false,
+        }
+    }
+
+    /// Goes to the first batch of `epoch`.
+    pub fn set_epoch(&mut self, epoch: u64) {
+        if (self.run.state.epoch, self.run.state.batch) != (epoch, 0) {
+            self.cancel();
+            self.run.state.epoch = epoch;
+            self.run.state.batch = 0;
+        }
+    }
+
+    /// Where the run stands: after the last batch that was handed over.
+    pub fn state(&self) -> State {
+        self.run.state.clone()
+    }
+
+    pub fn index(&self) -> &Index {
+        &self.run.index
+    }
+
+    /// What the scan of the data set left out, and why. None for a saved index.
+    pub fn scan_report(&self) -> Option<&ScanReport> {
+        self.run.scan.as_ref()
+    }
+
+    /// Order and batches of every epoch.
+    pub fn plan(&self) -> &Plan {
+        &self.run.plan
+    }
+
+    /// Batches of an epoch, on this rank.
+    pub fn batches_per_epoch(&self) -> u64 {
+        self.run.plan.batches()
+    }
+
+    /// Time that [`LoaderBuilder::build`] took.
+    pub fn startup(&self) -> Duration {
+        self.run.startup
+    }
+
+    /// What happened so far.
+    ///
+    /// # Errors
+    /// When the coordinator does not answer.
+    pub fn report(&self) -> Result<LoaderReport> {
+        match &self.engine {
+            Engine::Pool(pool) => pool.report(),
+            #[cfg(feature = "codecs")]
+            Engine::InProcess(p) => Ok(p.report()),
+        }
+    }
+
+    fn cancel(&mut self) {
+        match &mut self.engine {
+            Engine::Pool(pool) => pool.cancel(),
+            #[cfg(feature = "codecs")]
+            Engine::InProcess(_) => {}
+        }
+    }
+
+    fn next_batch(&mut self) -> Result<Batch> {
+        let (place, storage, faults) = match &mut self.engine {
+            Engine::Pool(pool) => {
+                let run = &self.run;
+                let (place, held) = pool.next(&|n| run.coming(n))?;
+                let rows = held.ticket().rows;
+                let faults = (0..rows)
+                    .filter(|row| held.failed(*row))
+                    .map(|row| (row, held.fault(row)))
+                    .collect();
+                (place, Storage::Slot(held), faults)
+            }
+            #[cfg(feature = "codecs")]
+            Engine::InProcess(p) => {
+                let place = self.run.place(self.run.state.epoch, self.run.state.batch);
+                let (buffer, faults) = p.fill(&place);
+                (place, Storage::Own(buffer), faults)
+            }
+        };
+        let batch = self.run.batch(place, storage, faults);
+        if self.run.on_error == OnError::Stop
+            && let Some(first) = batch.faults.first()
+        {
+            let error = Error::Sample {
+                id: first.id,
+                path: first.path.clone(),
+                fault: first.fault.clone(),
+            };
+            // The state stays before the batch: mend the file and go on.
+            self.cancel();
+            return Err(error);
+        }
+        self.run.advance();
+        Ok(batch)
+    }
+}
+
+impl Run {
+    fn place(&self, epoch: u64, batch: u64) -> Place {
+        Place {
+            epoch,
+            batch,
+            filled: self.plan.filled_rows(batch),
+            rows: self.plan.rows(batch),
+        }
+    }
+
+    /// The place `n` batches behind the state, as far as the run is known: to
+    /// the end of this epoch, or of the last when their number was given.
+    fn coming(&self, n: usize) -> Option<Place> {
+        let batches = self.plan.batches();
+        let ahead = self.state.batch + n as u64;
+        let epoch = self.state.epoch + ahead / batches;
+        let known = epoch == self.state.epoch || self.epochs.is_some_and(|last| epoch < last);
+        known.then(|| self.place(epoch, ahead % batches))
+    }
+
+    fn advance(&mut self) {
+        self.state.batch += 1;
+        if self.state.batch >= self.plan.batches() {
+            self.state.batch = 0;
+            self.state.epoch += 1;
+        }
+    }
+
+    fn batch(&self, place: Place, storage: Storage, faults: Vec<(u32, SampleFault)>) -> Batch {
+        let rows: Vec<_> = (0..place.rows)
+            .map(|row| self.plan.row(place.epoch, place.batch, row))
+            .collect();
+        let mut status: Vec<RowStatus> = rows.iter().map(|r| r.status).collect();
+        for (row, _) in &faults {
+            status[*row as usize] = RowStatus::Failed;
+        }
+        let [a, b, c] = self.program.row_shape();
+        Batch {
+            storage,
+            owner: getpid(),
+            epoch: place.epoch,
+            number: place.batch,
+            shape: [rows.len(), a, b, c],
+            dtype: self.program.dtype,
+            layout: self.program.layout,
+            labels: self.labels(&rows),
+            ids: rows.iter().map(|r| r.id).collect(),
+            status,
+            faults: faults
+                .into_iter()
+                .map(|(row, fault)| RowFault {
+                    row: row as usize,
+                    id: rows[row as usize].id,
+                    path: self.index.path(rows[row as usize].id),
+                    fault,
+                })
+                .collect(),
+        }
+    }
+
+    fn labels(&self, rows: &[crate::plan::RowPlan]) -> Labels {
+        let is_padding = |r: &crate::plan::RowPlan| r.status == RowStatus::Padding;
+        let width = self.index.label_width();
+        match self.index.label(0) {
+            Label::None => Labels::None,
+            Label::Class(_) => Labels::Classes(
+                rows.iter()
+                    .map(|r| match self.index.label(r.id) {
+                        Label::Class(class) if !is_padding(r) => class,
+                        _ => -1,
+                    })
+                    .collect(),
+            ),
+            Label::Vector(_) => {
+                let mut values = Vec::with_capacity(rows.len() * width);
+                for r in rows {
+                    match self.index.label(r.id) {
+                        Label::Vector(v) if !is_padding(r) => values.extend(v.iter()),
+                        _ => values.resize(values.len() + width, 0.0),
+                    }
+                }
+                Labels::Vectors { width, values }
+            }
+        }
+    }
+}
+
+impl Epoch<'_> {
+    /// Number of the epoch.
+    pub fn number(&self) -> u64 {
+        self.epoch
+    }
+
+    /// As [`Loader::state`], while the epoch runs.
+    pub fn state(&self) -> State {
+        self.loader.state()
+    }
+
+    /// As [`Loader::report`], while the epoch runs.
+    ///
+    /// # Errors
+    /// When the coordinator does not answer.
+    pub fn report(&self) -> Result<LoaderReport> {
+        self.loader.report()
+    }
+}
+
+impl Iterator for Epoch<'_> {
+    type Item = Result<Batch>;
+
+    /// The next batch in order. After an error that ends the epoch (a failed
+    /// sample under `stop`, a lost coordinator) there is no further one; after
+    /// "all slots are held" there is, once batches were dropped.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let result = self.loader.next_batch();
+        match &result {
+            Ok(_) => self.over = self.loader.run.state.epoch != self.epoch,
+            Err(e) => self.over = e.is_sample(),
+        }
+        Some(result)
+    }
+}
+
+impl Drop for Epoch<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.loader.set_epoch(self.epoch + 1);
+        }
+    }
+}
