@@ -56,6 +56,7 @@ pub struct Epoch<'a> {
     loader: &'a mut Loader,
     epoch: u64,
     over: bool,
+    failed: bool,
 }
 
 impl Loader {
@@ -75,6 +76,7 @@ impl Loader {
             loader: self,
             epoch,
             over: false,
+            failed: false,
         }
     }
 
@@ -293,7 +295,10 @@ impl Iterator for Epoch<'_> {
         let result = self.loader.next_batch();
         match &result {
             Ok(_) => self.over = self.loader.run.state.epoch != self.epoch,
-            Err(e) => self.over = e.is_sample(),
+            Err(e) => {
+                self.over = e.is_sample();
+                self.failed = true;
+            }
         }
         Some(result)
     }
@@ -301,7 +306,8 @@ impl Iterator for Epoch<'_> {
 
 impl Drop for Epoch<'_> {
     fn drop(&mut self) {
-        if !self.over {
+        // After an error the state stays where it is, to be saved and resumed.
+        if !self.over && !self.failed {
             self.loader.set_epoch(self.epoch + 1);
         }
     }

@@ -1,1 +1,79 @@
-fn main() {}
+//! The command line: parse, dispatch, exit code. One file a sub-command.
+//!
+//! The same executable is the helper of `Launch::Exec`: started with a hidden
+//! sub-command it becomes a coordinator, before anything else is looked at.
+
+mod bench;
+mod ceiling;
+mod digest;
+mod index;
+mod interrupt;
+mod output;
+mod run_args;
+mod source_args;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Batches of images for vision and NeRF training, at the speed of the decoder
+/// and with the memory of one process.
+#[derive(Parser)]
+#[command(name = "featherload", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Bench(bench::BenchArgs),
+    Index(index::IndexArgs),
+}
+
+/// A check that the user asked for failed.
+const EXIT_CHECK: u8 = 1;
+/// Bad usage or input.
+const EXIT_USAGE: u8 = 2;
+/// The run failed.
+const EXIT_RUN: u8 = 3;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        Some(featherload::COORDINATOR_COMMAND) => {
+            let channel = args.next().unwrap_or_default();
+            return ExitCode::from(featherload::run_coordinator(&channel) as u8);
+        }
+        Some(ceiling::CHILD_COMMAND) => return ceiling::child(args),
+        _ => {}
+    }
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::WARN)
+        .with_target(false)
+        .init();
+    let result = match Cli::parse().command {
+        Command::Bench(args) => bench::run(args),
+        Command::Index(args) => index::run(args),
+    };
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
+        Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
+        Err(e) => {
+            eprintln!("featherload: {e}");
+            ExitCode::from(if e.is_usage() { EXIT_USAGE } else { EXIT_RUN })
+        }
+    }
+}
+
+/// How a sub-command ended, when not by an error.
+pub enum Outcome {
+    Done,
+    /// A bound that was given on the command line does not hold.
+    #[allow(dead_code, reason = "the sub-commands with bounds come with the memory measurements")]
+    CheckFailed,
+    /// By SIGINT or SIGTERM.
+    Interrupted(i32),
+}

@@ -1,0 +1,67 @@
+//! The digest of a stream: two runs with equal digests gave the same bytes.
+//!
+//! One xxh3-128 an epoch over rows in delivery order; per row: id (u64), label
+//! (i64; -1 for none; the bits of each number for a vector), status (u8), pixel
+//! bytes. Little-endian; masked rows are zero.
+
+use featherload::{Batch, Labels, Result};
+use twox_hash::XxHash3_128;
+
+/// Digests of the epochs that were seen.
+#[derive(Default)]
+pub struct StreamDigest {
+    current: Option<(u64, XxHash3_128)>,
+    done: Vec<u128>,
+}
+
+impl StreamDigest {
+    pub fn add(&mut self, batch: &Batch) -> Result<()> {
+        if let Some((epoch, _)) = &self.current
+            && *epoch != batch.epoch()
+        {
+            self.end_epoch();
+        }
+        let (_, hash) = self
+            .current
+            .get_or_insert_with(|| (batch.epoch(), XxHash3_128::new()));
+        add_rows(hash, batch)
+    }
+
+    fn end_epoch(&mut self) {
+        if let Some((_, hash)) = self.current.take() {
+            self.done.push(hash.finish_128());
+        }
+    }
+
+    /// The digest of each epoch, and that of all together.
+    pub fn finish(mut self) -> (Vec<String>, String) {
+        self.end_epoch();
+        let mut all = XxHash3_128::new();
+        for d in &self.done {
+            all.write(&d.to_le_bytes());
+        }
+        let text = |d: u128| format!("{d:032x}");
+        (
+            self.done.iter().copied().map(text).collect(),
+            text(all.finish_128()),
+        )
+    }
+}
+
+fn add_rows(hash: &mut XxHash3_128, batch: &Batch) -> Result<()> {
+    for row in 0..batch.len() {
+        hash.write(&batch.ids()[row].to_le_bytes());
+        match batch.labels() {
+            Labels::Classes(classes) => hash.write(&classes[row].to_le_bytes()),
+            Labels::Vectors { width, values } => {
+                for v in &values[row * width..(row + 1) * width] {
+                    hash.write(&v.to_bits().to_le_bytes());
+                }
+            }
+            _ => hash.write(&(-1i64).to_le_bytes()),
+        }
+        hash.write(&[batch.status()[row] as u8]);
+        hash.write(batch.row_bytes(row)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! Arguments that describe a run, shared by the sub-commands that make one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use featherload::{
+    DecodeMode, Dtype, Error, Launch, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe, Result,
+    Source, State, Tail,
+};
+
+#[derive(Args)]
+pub struct RunArgs {
+    /// train224 or eval224.
+    #[arg(long, default_value = "train224")]
+    recipe: String,
+
+    /// Rows of a batch.
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    pub batch: u32,
+
+    /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+
+    /// Epochs of the whole run.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub epochs: u64,
+
+    /// Slots of the ring.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    depth: u32,
+
+    /// Element type: u8, f16 or f32 (default: the recipe's).
+    #[arg(long)]
+    dtype: Option<Dtype>,
+
+    /// nchw or nhwc (default: the recipe's).
+    #[arg(long)]
+    layout: Option<MemoryLayout>,
+
+    /// Decode JPEG data at full size only, or at 1/2, 1/4, 1/8 where the target
+    /// is that much smaller (default: the recipe's).
+    #[arg(long, value_enum)]
+    decode: Option<Decode>,
+
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Keep the order of the index.
+    #[arg(long)]
+    no_shuffle: bool,
+
+    /// Leave out a last batch that is not full.
+    #[arg(long, conflicts_with = "pad_last")]
+    drop_last: bool,
+
+    /// Fill a last batch with masked rows.
+    #[arg(long)]
+    pad_last: bool,
+
+    /// This process's place among those that train together, as RANK/WORLD.
+    #[arg(long, value_name = "RANK/WORLD", value_parser = parse_rank, default_value = "0/1")]
+    rank: (u32, u32),
+
+    /// What a failed sample does.
+    #[arg(long, value_enum, default_value_t = Policy::Stop)]
+    on_error: Policy,
+
+    /// How the coordinator is made.
+    #[arg(long, value_enum, default_value_t = How::Exec)]
+    launch: How,
+
+    /// Begin at batch B of epoch E.
+    #[arg(long, value_name = "E:B", value_parser = parse_start)]
+    start: Option<(u64, u64)>,
+
+    /// Go on from a state that `--save-state` wrote.
+    #[arg(long, value_name = "FILE", conflicts_with = "start")]
+    resume: Option<PathBuf>,
+
+    /// Kill a worker that often, as a test of the recovery.
+    #[arg(long, value_name = "MS")]
+    kill_workers_every: Option<u64>,
+
+    /// Most time that one sample may take.
+    #[arg(long, value_name = "MS", default_value_t = 60_000)]
+    row_limit: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Decode {
+    Full,
+    Scaled,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Policy {
+    Stop,
+    Skip,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum How {
+    Exec,
+    Fork,
+}
+
+impl RunArgs {
+    pub fn recipe(&self) -> Result<Recipe> {
+        let mut recipe = Recipe::preset(&self.recipe)?;
+        if let Some(dtype) = self.dtype {
+            recipe = recipe.with_dtype(dtype);
+        }
+        if let Some(layout) = self.layout {
+            recipe = recipe.with_layout(layout);
+        }
+        Ok(match self.decode {
+            None => recipe,
+            Some(Decode::Full) => recipe.with_decode(DecodeMode::Full),
+            Some(Decode::Scaled) => recipe.with_decode(DecodeMode::Scaled),
+        })
+    }
+
+    /// The loader that the arguments describe.
+    pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
+        let tail = match (self.drop_last, self.pad_last) {
+            (true, _) => Tail::Drop,
+            (_, true) => Tail::Pad,
+            _ => Tail::Short,
+        };
+        let mut b = Loader::builder(source)
+            .recipe(self.recipe()?)
+            .batch_size(self.batch)
+            .depth(self.depth)
+            .epochs(self.epochs)
+            .seed(self.seed)
+            .shuffle(!self.no_shuffle)
+            .tail(tail)
+            .rank(self.rank.0, self.rank.1)
+            .row_limit(Duration::from_millis(self.row_limit))
+            .on_error(match self.on_error {
+                Policy::Stop => OnError::Stop,
+                Policy::Skip => OnError::Skip,
+            })
+            .launch(match self.launch {
+                How::Exec => Launch::Exec,
+                How::Fork => Launch::Fork,
+            });
+        if let Some(n) = self.workers {
+            b = b.workers(n);
+        }
+        if let Some((epoch, batch)) = self.start {
+            b = b.start(epoch, batch);
+        }
+        if let Some(file) = &self.resume {
+            b = b.resume(read_state(file)?);
+        }
+        if let Some(ms) = self.kill_workers_every {
+            b = b.kill_workers_every(Duration::from_millis(ms));
+        }
+        Ok(b)
+    }
+}
+
+fn read_state(file: &PathBuf) -> Result<State> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Error::dataset(file, format!("cannot be read: {e}")))?;
+    serde_json::from_str(&text)
+        .map_err(|e| Error::dataset(file, format!("is no state that --save-state wrote: {e}")))
+}
+
+fn parse_start(text: &str) -> std::result::Result<(u64, u64), String> {
+    let (epoch, batch) = text.split_once(':').ok_or("it must be E:B, as in 3:17")?;
+    let number = |s: &str| s.parse::<u64>().map_err(|e| format!("'{s}': {e}"));
+    Ok((number(epoch)?, number(batch)?))
+}
+
+fn parse_rank(text: &str) -> std::result::Result<(u32, u32), String> {
+    let (rank, world) = text.split_once('/').ok_or("it must be RANK/WORLD, as in 0/8")?;
+    let number = |s: &str| s.parse::<u32>().map_err(|e| format!("'{s}': {e}"));
+    Ok((number(rank)?, number(world)?))
+}

@@ -1,0 +1,10 @@
+//! What a run costs: memory of processes, processor time, the decoder's ceiling.
+//!
+//! In the consumer (and, for the ceiling, in processes of its own). Result
+//! structs only: who prints them is the binary's business.
+
+#[cfg(feature = "codecs")]
+pub mod ceiling;
+pub mod processes;
+
+pub use processes::{ProcessUsage, TreeUsage};

@@ -1,0 +1,217 @@
+//! Images: one row = one sample, from its path to finished elements.
+//!
+//! Runs in workers, and in the consumer with zero workers. The steps are those
+//! of [`ImageJob::fill`], one after the other; no heap allocation once warm.
+
+use std::ffi::CStr;
+
+use super::emit::{Emitter, Placement};
+use super::input::{Bytes, Input, InputMode};
+use super::job::Job;
+use super::jpeg::{
+    self, Decoded, JpegDecoder, JpegHeader, Orientation, Region, Scale, Scratch,
+};
+use super::meter::{Meter, Stage};
+use super::resample::{Resampler, Source};
+use super::spec::ImageSpec;
+use crate::error::{FaultKind, Result, SampleFault};
+use crate::index::Index;
+use crate::plan::{Plan, PositionRandom};
+use crate::recipe::geometry::{BoxF, SampleGeometry, sample_geometry, scale_denominator};
+use crate::recipe::weights::Filter;
+use crate::recipe::SampleProgram;
+use crate::ring::consumer_side::Ticket;
+use crate::sys::cpu::CpuLevel;
+
+/// Everything that a worker keeps from sample to sample.
+#[derive(Debug)]
+pub(crate) struct ImageJob {
+    index: Index,
+    plan: Plan,
+    program: SampleProgram,
+    input: Input,
+    decoder: JpegDecoder,
+    scratch: Scratch,
+    resampler: Resampler,
+    emitter: Emitter,
+    path: Vec<u8>,
+    /// RGB8 of the output's size, before it is emitted.
+    resampled: Vec<u8>,
+}
+
+/// What is decoded for one sample, and what becomes of it.
+struct Cut {
+    scale: Scale,
+    /// Part of the scaled, stored image that the filter sees.
+    want: Region,
+    /// The box to resample, within `want`.
+    within: BoxF,
+    /// Size of the resampled pixels, as stored: width, height.
+    size: (u32, u32),
+    placement: Placement,
+}
+
+impl ImageJob {
+    pub(crate) fn new(spec: &ImageSpec, index: Index, mode: InputMode) -> Result<Self> {
+        let p = &spec.program;
+        let (height, width) = p.size;
+        Ok(Self {
+            index,
+            plan: spec.plan.clone(),
+            program: p.clone(),
+            input: Input::new(mode),
+            decoder: JpegDecoder::new(&spec.limits),
+            scratch: Scratch::default(),
+            resampler: Resampler::new(CpuLevel::detect()?),
+            emitter: Emitter::new(p.mean, p.std, p.dtype, p.layout),
+            path: Vec::new(),
+            resampled: vec![0; 3 * width as usize * height as usize],
+        })
+    }
+}
+
+impl Job for ImageJob {
+    fn fill(
+        &mut self,
+        ticket: &Ticket,
+        row: u32,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let row = self.plan.row(ticket.epoch, ticket.batch, row);
+        self.index.write_path(row.id, &mut self.path);
+        let path = CStr::from_bytes_with_nul(&self.path).map_err(|_| {
+            SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte")
+        })?;
+        let bytes = self.input.open(path)?;
+        meter.bytes += bytes.len() as u64;
+        let header = jpeg::read_header(&bytes)?;
+        let mut random =
+            PositionRandom::new(self.plan.options().seed, ticket.epoch, row.position);
+        let upright = header.orientation.apply_to_size((header.width, header.height));
+        let geometry = sample_geometry(&self.program, upright.0, upright.1, &mut random);
+        let cut = cut(&self.program, &header, &geometry);
+        meter.lap(Stage::Open);
+        let decoded =
+            self.decoder
+                .decode_region(&bytes, &header, cut.scale, cut.want, &mut self.scratch)?;
+        close(bytes);
+        meter.lap(Stage::Decode);
+        let (width, height) = cut.size;
+        self.resampler.resample(
+            source(&self.scratch.rgb, &decoded, cut.want),
+            cut.within,
+            &mut self.resampled,
+            width,
+            height,
+            Filter::Bilinear,
+            true,
+        );
+        meter.lap(Stage::Resample);
+        self.emitter
+            .emit(&self.resampled, width, height, cut.placement, out);
+        meter.lap(Stage::Emit);
+        Ok(())
+    }
+
+    fn describe(&self, ticket: &Ticket, row: u32) -> String {
+        let id = self.plan.row(ticket.epoch, ticket.batch, row).id;
+        format!("sample {id} ({})", self.index.path(id).display())
+    }
+}
+
+/// Unmaps the file as soon as its pixels are out.
+fn close(bytes: Bytes<'_>) {
+    drop(bytes);
+}
+
+/// From the box in the upright image to what is decoded of the stored one.
+fn cut(program: &SampleProgram, header: &JpegHeader, geometry: &SampleGeometry) -> Cut {
+    let stored = (header.width, header.height);
+    let turned = header.orientation.swaps_axes();
+    let (height, width) = program.size;
+    let size = if turned { (height, width) } else { (width, height) };
+    let source = stored_box(&geometry.source, header.orientation, stored);
+    let scale = Scale::of_denominator(scale_denominator(
+        program.decode,
+        &source,
+        (size.1, size.0),
+    ));
+    let d = f64::from(scale.denominator());
+    let scaled = BoxF {
+        x0: source.x0 / d,
+        y0: source.y0 / d,
+        x1: source.x1 / d,
+        y1: source.y1 / d,
+    };
+    let whole = jpeg::scaled_size(header, scale);
+    // A filter that sees beyond the box reaches as far as its support.
+    let reach = |length: f64, to: u32| {
+        if geometry.sees_outside {
+            Filter::Bilinear.reach(length / f64::from(to))
+        } else {
+            0.0
+        }
+    };
+    let (x, w) = span(scaled.x0, scaled.x1, reach(scaled.width(), size.0), whole.0);
+    let (y, h) = span(scaled.y0, scaled.y1, reach(scaled.height(), size.1), whole.1);
+    let (dx, dy) = (f64::from(x), f64::from(y));
+    Cut {
+        scale,
+        want: Region { x, y, w, h },
+        within: BoxF {
+            x0: scaled.x0 - dx,
+            y0: scaled.y0 - dy,
+            // The division may leave a rounding error beyond the last pixel.
+            x1: (scaled.x1 - dx).min(f64::from(w)),
+            y1: (scaled.y1 - dy).min(f64::from(h)),
+        },
+        size,
+        placement: Placement {
+            transpose: turned,
+            flip_x: header.orientation.flips_stored_x() ^ (geometry.flip && !turned),
+            flip_y: header.orientation.flips_stored_y() ^ (geometry.flip && turned),
+        },
+    }
+}
+
+/// The whole pixels from `from - reach` to `to + reach` that exist: first, count.
+fn span(from: f64, to: f64, reach: f64, size: u32) -> (u32, u32) {
+    let first = ((from - reach).floor().max(0.0) as u32).min(size - 1);
+    let end = ((to + reach).ceil() as u32).clamp(first + 1, size);
+    (first, end - first)
+}
+
+/// A box of the upright image, in the coordinates in which the file stores it.
+fn stored_box(upright: &BoxF, orientation: Orientation, stored: (u32, u32)) -> BoxF {
+    let mut b = *upright;
+    if orientation.swaps_axes() {
+        b = BoxF {
+            x0: b.y0,
+            y0: b.x0,
+            x1: b.y1,
+            y1: b.x1,
+        };
+    }
+    if orientation.flips_stored_x() {
+        let w = f64::from(stored.0);
+        (b.x0, b.x1) = (w - b.x1, w - b.x0);
+    }
+    if orientation.flips_stored_y() {
+        let h = f64::from(stored.1);
+        (b.y0, b.y1) = (h - b.y1, h - b.y0);
+    }
+    b
+}
+
+/// Exactly the wanted part of what was decoded: the decoder's alignment must
+/// not change what the filter sees.
+fn source<'a>(rgb: &'a [u8], decoded: &Decoded, want: Region) -> Source<'a> {
+    let skip = (want.y - decoded.y) as usize * decoded.stride + 3 * (want.x - decoded.x) as usize;
+    Source {
+        rgb: &rgb[skip..],
+        width: want.w,
+        height: want.h,
+        stride: decoded.stride,
+    }
+}
