@@ -3,5 +3,6 @@
 
 pub mod error;
 pub(crate) mod sys;
+pub(crate) mod worker;
 
 pub use error::{Error, FaultKind, Result, SampleFault};
