@@ -1,0 +1,645 @@
+//! libjpeg-turbo behind one safe type: a region of a JPEG, at one of four
+//! scales, as RGB.
+//!
+//! Runs in workers, and in the consumer when there are none; one decoder each,
+//! never shared. The only file of this folder with `unsafe`. Never opens files,
+//! never keeps the bytes it was given, and never lets anything of one sample
+//! reach the next: the handle's state is set anew before each decode, and the
+//! handle itself is replaced after a failed one.
+//!
+//! No Rust heap allocation once [`Scratch`] has grown to what the data need;
+//! libjpeg-turbo allocates and frees its working memory in each decode.
+//!
+//! **Warnings.** libjpeg-turbo goes on after these (jerror.h, `JWRN_*`), and so
+//! does Pillow, without a word:
+//!
+//! | message | here |
+//! |---|---|
+//! | "Corrupt JPEG data: ..." (extraneous bytes before a marker, premature end of a data segment, bad Huffman code, bad arithmetic code, wrong restart marker, bad ICC marker) | accepted |
+//! | "Inconsistent progression sequence ..." | accepted |
+//! | "Invalid SOS parameters for sequential JPEG" | accepted |
+//! | "Unknown Adobe color transform code ..." | accepted |
+//! | "Warning: unknown JFIF revision number ..." | accepted |
+//! | "Premature end of JPEG file" | truncated, when the file has several scans |
+//!
+//! The last one needs a word. Files without an end marker are refused before
+//! they are decoded, because a crop does not read as far as the damage. With an
+//! end marker, coded data cannot run over the end; what still can is a marker
+//! segment with a wrong length: between scans, where it costs coefficients, or
+//! behind the only scan, where it costs nothing.
+
+use std::ffi::CStr;
+use std::ptr::NonNull;
+
+use turbojpeg_sys as tj;
+
+use crate::error::{FaultKind, SampleFault};
+
+use super::header::{JpegHeader, has_end};
+use super::region::{Decoded, Region, Scale, cover, scaled_size};
+
+/// Scans of a progressive file; more are an attack. Real files have about ten.
+const MAX_SCANS: i32 = 500;
+
+/// Buffers grow in steps of this many bytes, so that a run settles soon.
+const GROWTH: usize = 256 << 10;
+
+/// What one sample may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DecodeLimits {
+    /// Pixels of the stored picture.
+    pub(crate) max_pixels: u64,
+    /// Bytes of buffers and coefficients of one worker.
+    pub(crate) max_scratch: u64,
+}
+
+impl Default for DecodeLimits {
+    fn default() -> Self {
+        Self {
+            max_pixels: 178_956_970,
+            max_scratch: 512 << 20,
+        }
+    }
+}
+
+/// Buffers that a worker keeps between samples. They grow and never shrink;
+/// what lies behind [`Decoded::len`] is of earlier samples.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) rgb: Vec<u8>,
+    /// Only grows when there are CMYK files.
+    pub(crate) cmyk: Vec<u8>,
+}
+
+/// The decoder of one worker.
+#[derive(Debug)]
+pub(crate) struct JpegDecoder {
+    limits: DecodeLimits,
+    /// None after a failed decode: the library may leave a handle half-way
+    /// through a header (`tj3DecompressHeader` does).
+    handle: Option<Handle>,
+}
+
+impl JpegDecoder {
+    pub(crate) fn new(limits: &DecodeLimits) -> Self {
+        Self {
+            limits: *limits,
+            handle: None,
+        }
+    }
+
+    /// Decodes the part of a picture that covers `want`, both in stored
+    /// orientation at that scale. Every pixel inside `want` is that of a decode
+    /// of the whole picture at that scale (`tj3Decompress8` to RGB, default
+    /// flags); pixels outside may differ.
+    ///
+    /// Whether a file is refused does not depend on `scale` or `want`, but for
+    /// the size of the buffers.
+    pub(crate) fn decode_region(
+        &mut self,
+        bytes: &[u8],
+        header: &JpegHeader,
+        scale: Scale,
+        want: Region,
+        out: &mut Scratch,
+    ) -> Result<Decoded, SampleFault> {
+        let size = scaled_size(header, scale);
+        if !want.fits_in(size) {
+            return Err(corrupt(format!(
+                "region {want:?} is not inside the decoded {} x {} pixels",
+                size.1, size.0
+            )));
+        }
+        let region = cover(header, scale, want);
+        self.check_limits(header, region)?;
+        if !has_end(bytes, header.scan_start) {
+            return Err(cut_off(bytes));
+        }
+        let job = Job {
+            bytes,
+            header,
+            scale,
+            size,
+        };
+        match self.decode_once(&job, region, out) {
+            // A file with one scan is read to its end only by a region that
+            // touches the bottom, and can fail only before the first row or
+            // behind the last one. Behind it is no fault of the pixels, and
+            // would make the verdict depend on the crop.
+            Err(fault) if !header.multi_scan && region.y + region.h == size.1 && size.1 > 1 => {
+                self.decode_without_tail(&job, region, out).ok_or(fault)
+            }
+            result => result,
+        }
+    }
+
+    /// The region again, which fills all rows and fails, and then without its
+    /// last row, which succeeds when the damage lies behind the pixels.
+    #[cold]
+    fn decode_without_tail(
+        &mut self,
+        job: &Job<'_>,
+        mut region: Region,
+        out: &mut Scratch,
+    ) -> Option<Decoded> {
+        if region.h == 1 {
+            region.y -= 1;
+            region.h = 2;
+        }
+        self.check_limits(job.header, region).ok()?;
+        let whole = self.decode_once(job, region, out);
+        region.h -= 1;
+        let mut decoded = self.decode_once(job, region, out).ok()?;
+        if whole.is_err() {
+            decoded.h += 1;
+        }
+        Some(decoded)
+    }
+
+    fn check_limits(&self, header: &JpegHeader, region: Region) -> Result<(), SampleFault> {
+        let DecodeLimits {
+            max_pixels,
+            max_scratch,
+        } = self.limits;
+        if header.pixels() > max_pixels {
+            return Err(too_large(format!(
+                "JPEG of {} x {} = {} pixels, over max_pixels = {max_pixels}",
+                header.height,
+                header.width,
+                header.pixels()
+            )));
+        }
+        let coefficients = header.coefficient_bytes();
+        let bytes_per_pixel = if header.components == 4 { 7 } else { 3 };
+        let buffers = u64::from(region.w) * u64::from(region.h) * bytes_per_pixel;
+        if coefficients + buffers > max_scratch {
+            return Err(too_large(format!(
+                "JPEG needs {} bytes ({buffers} of pixels, {coefficients} of coefficients), \
+                 over max_scratch = {max_scratch}",
+                coefficients + buffers
+            )));
+        }
+        Ok(())
+    }
+
+    fn decode_once(
+        &mut self,
+        job: &Job<'_>,
+        region: Region,
+        out: &mut Scratch,
+    ) -> Result<Decoded, SampleFault> {
+        let mut handle = match self.handle.take() {
+            Some(handle) => handle,
+            None => Handle::new(&self.limits)?,
+        };
+        let decoded = self.decode_with(&mut handle, job, region, out)?;
+        // Only a handle that has just succeeded is used again.
+        self.handle = Some(handle);
+        Ok(decoded)
+    }
+
+    fn decode_with(
+        &self,
+        handle: &mut Handle,
+        job: &Job<'_>,
+        region: Region,
+        out: &mut Scratch,
+    ) -> Result<Decoded, SampleFault> {
+        let header = job.header;
+        let found = handle.read_header(job)?;
+        if found != (header.width, header.height) {
+            return Err(corrupt(format!(
+                "JPEG header says {} x {} pixels, the decoder {} x {}",
+                header.height, header.width, found.1, found.0
+            )));
+        }
+        let region = if handle.can_crop() {
+            region
+        } else {
+            // Sampling factors that TurboJPEG has no name for.
+            Region::whole(job.size)
+        };
+        self.check_limits(header, region)?;
+        let (w, h) = (region.w as usize, region.h as usize);
+        let stride = w * 3;
+        grow(&mut out.rgb, stride * h)?;
+        if header.components == 4 {
+            grow(&mut out.cmyk, w * h * 4)?;
+            handle.decode(job, region, Pixels::Cmyk, &mut out.cmyk)?;
+            cmyk_to_rgb(&out.cmyk[..w * h * 4], &mut out.rgb[..w * h * 3]);
+        } else {
+            handle.decode(job, region, Pixels::Rgb, &mut out.rgb)?;
+        }
+        Ok(Decoded {
+            x: region.x,
+            y: region.y,
+            w: region.w,
+            h: region.h,
+            stride,
+        })
+    }
+}
+
+/// One file at one scale.
+struct Job<'a> {
+    bytes: &'a [u8],
+    header: &'a JpegHeader,
+    scale: Scale,
+    /// Of the picture at that scale.
+    size: (u32, u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pixels {
+    Rgb,
+    Cmyk,
+}
+
+impl Pixels {
+    fn format(self) -> i32 {
+        match self {
+            Self::Rgb => tj::TJPF_TJPF_RGB,
+            Self::Cmyk => tj::TJPF_TJPF_CMYK,
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::Rgb => 3,
+            Self::Cmyk => 4,
+        }
+    }
+}
+
+/// A TurboJPEG decompression handle: alive, owned, used by one thread.
+#[derive(Debug)]
+struct Handle(NonNull<std::ffi::c_void>);
+
+impl Handle {
+    fn new(limits: &DecodeLimits) -> Result<Self, SampleFault> {
+        // SAFETY: takes no pointer; the null of a failure is caught on the next line.
+        let raw = unsafe { tj::tj3Init(tj::TJINIT_TJINIT_DECOMPRESS as i32) };
+        let handle = NonNull::new(raw)
+            .map(Self)
+            .ok_or_else(|| too_large("no memory for a JPEG decoder"))?;
+        let mib = limits.max_scratch.div_ceil(1 << 20).max(1);
+        let clamp = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
+        for (name, parameter, value) in [
+            (
+                "maximum pixels",
+                tj::TJPARAM_TJPARAM_MAXPIXELS,
+                clamp(limits.max_pixels.max(1)),
+            ),
+            ("maximum memory", tj::TJPARAM_TJPARAM_MAXMEMORY, clamp(mib)),
+            ("scan limit", tj::TJPARAM_TJPARAM_SCANLIMIT, MAX_SCANS),
+            // Colour profiles would be copied for nothing.
+            ("saved markers", tj::TJPARAM_TJPARAM_SAVEMARKERS, 0),
+        ] {
+            // SAFETY: `handle` is live (made above, dropped by us alone); no other pointer.
+            let rc = unsafe { tj::tj3Set(handle.raw(), parameter as i32, value) };
+            if rc != 0 {
+                return Err(corrupt(format!("the JPEG decoder refuses its {name}")));
+            }
+        }
+        Ok(handle)
+    }
+
+    fn raw(&self) -> tj::tjhandle {
+        self.0.as_ptr()
+    }
+
+    fn get(&self, parameter: u32) -> i32 {
+        // SAFETY: `self.raw()` is live while `self` is; no other pointer.
+        unsafe { tj::tj3Get(self.raw(), parameter as i32) }
+    }
+
+    /// Clears what the last sample left, and lets the library read the header.
+    /// The size that it found.
+    fn read_header(&mut self, job: &Job<'_>) -> Result<(u32, u32), SampleFault> {
+        let everything = tj::tjregion {
+            x: 0,
+            y: 0,
+            w: 0,
+            h: 0,
+        };
+        let factor = tj::tjscalingfactor {
+            num: 1,
+            denom: job.scale.denominator() as i32,
+        };
+        // SAFETY: `self.raw()` is live while `self` is; the region goes by value.
+        let rc = unsafe { tj::tj3SetCroppingRegion(self.raw(), everything) };
+        self.check(rc, job)?;
+        // SAFETY: `self.raw()` is live while `self` is; the factor goes by value.
+        let rc = unsafe { tj::tj3SetScalingFactor(self.raw(), factor) };
+        self.check(rc, job)?;
+        // SAFETY: pointer and length are those of the live slice `job.bytes`, which
+        // the library only reads, and only during this call: `decode` sets it again.
+        let rc = unsafe {
+            tj::tj3DecompressHeader(
+                self.raw(),
+                job.bytes.as_ptr(),
+                job.bytes.len() as tj::size_t,
+            )
+        };
+        self.check(rc, job)?;
+        let side = |parameter| u32::try_from(self.get(parameter)).unwrap_or(0);
+        Ok((
+            side(tj::TJPARAM_TJPARAM_JPEGWIDTH),
+            side(tj::TJPARAM_TJPARAM_JPEGHEIGHT),
+        ))
+    }
+
+    fn can_crop(&self) -> bool {
+        self.get(tj::TJPARAM_TJPARAM_SUBSAMP) != tj::TJSAMP_TJSAMP_UNKNOWN
+    }
+
+    /// Decodes `region` of the picture whose header was just read into tightly
+    /// packed rows at the start of `out`.
+    fn decode(
+        &mut self,
+        job: &Job<'_>,
+        region: Region,
+        pixels: Pixels,
+        out: &mut [u8],
+    ) -> Result<(), SampleFault> {
+        let stride = region.w as usize * pixels.bytes();
+        if !region.fits_in(job.size) || out.len() < stride * region.h as usize {
+            return Err(corrupt("the decode buffer is too small for its region"));
+        }
+        if self.can_crop() {
+            // Also for the whole picture: the library then writes this many
+            // rows and columns or fails.
+            let crop = tj::tjregion {
+                x: region.x as i32,
+                y: region.y as i32,
+                w: region.w as i32,
+                h: region.h as i32,
+            };
+            // SAFETY: `self.raw()` is live while `self` is; the region goes by value.
+            let rc = unsafe { tj::tj3SetCroppingRegion(self.raw(), crop) };
+            self.check(rc, job)?;
+        } else if region != Region::whole(job.size) {
+            return Err(corrupt(
+                "a JPEG that cannot be cropped was asked for a part",
+            ));
+        }
+        // SAFETY: pointer and length are those of the live slice `job.bytes`, which is
+        // only read. `out` is exclusively ours; the call writes `region.h` rows of
+        // `region.w` pixels, `stride` bytes apart, which the check at the top of this
+        // function found to fit: the cropping region set above bounds both, and
+        // without one the region is the whole picture, whose size `decode_with`
+        // compared with what the library read from the same bytes.
+        let rc = unsafe {
+            tj::tj3Decompress8(
+                self.raw(),
+                job.bytes.as_ptr(),
+                job.bytes.len() as tj::size_t,
+                out.as_mut_ptr(),
+                stride as i32,
+                pixels.format(),
+            )
+        };
+        self.check(rc, job)
+    }
+
+    /// What a return code means, by the policy at the top of this file.
+    fn check(&mut self, rc: i32, job: &Job<'_>) -> Result<(), SampleFault> {
+        if rc == 0 {
+            return Ok(());
+        }
+        // SAFETY: `self.raw()` is live while `self` is; no other pointer.
+        let code = unsafe { tj::tj3GetErrorCode(self.raw()) };
+        // SAFETY: `self.raw()` is live while `self` is, so the answer is a
+        // NUL-terminated text in the handle or in thread-local storage. It is not
+        // written before the next call on this handle, which `&mut self` holds off
+        // until `text` is gone.
+        let text = unsafe { CStr::from_ptr(tj::tj3GetErrorStr(self.raw())) };
+        let text = text.to_bytes();
+        // An error that follows a warning is reported as a warning too: only the
+        // text tells them apart, for the library keeps that of the first warning
+        // unless an error replaces it.
+        if code == tj::TJERR_TJERR_WARNING as i32 && is_warning(text) {
+            if text.starts_with(END_OF_FILE) && job.header.multi_scan {
+                return Err(cut_off(job.bytes));
+            }
+            return Ok(());
+        }
+        Err(fatal(text))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: the handle is live, and this is the last use of it.
+        unsafe { tj::tj3Destroy(self.raw()) };
+    }
+}
+
+const END_OF_FILE: &[u8] = b"Premature end of JPEG file";
+
+/// Beginnings of all messages of jerror.h after which libjpeg-turbo goes on,
+/// but "too many scanlines", which would be a mistake of ours.
+fn is_warning(text: &[u8]) -> bool {
+    const WARNINGS: [&[u8]; 6] = [
+        b"Corrupt JPEG data: ",
+        b"Inconsistent progression sequence",
+        b"Invalid SOS parameters for sequential JPEG",
+        b"Unknown Adobe color transform code",
+        b"Warning: unknown JFIF revision number",
+        END_OF_FILE,
+    ];
+    WARNINGS.iter().any(|w| text.starts_with(w))
+}
+
+/// The fault behind a message after which libjpeg-turbo gave up.
+#[cold]
+fn fatal(text: &[u8]) -> SampleFault {
+    let says = |part: &str| text.windows(part.len()).any(|w| w == part.as_bytes());
+    let kind = if says("Memory limit exceeded")
+        || says("Insufficient memory")
+        || says("Memory allocation failure")
+        || says("Image is too large")
+    {
+        FaultKind::TooLarge
+    } else if says("Premature end") {
+        FaultKind::Truncated
+    } else if says("Unsupported") || says("not implemented") || says("not supported") {
+        FaultKind::Unsupported
+    } else {
+        FaultKind::Corrupt
+    };
+    let text = String::from_utf8_lossy(text);
+    let option = match kind {
+        FaultKind::TooLarge => " (see max_pixels and max_scratch)",
+        _ => "",
+    };
+    SampleFault::new(kind, format!("JPEG: {text}{option}"))
+}
+
+#[cold]
+fn corrupt(reason: impl Into<String>) -> SampleFault {
+    SampleFault::new(FaultKind::Corrupt, reason)
+}
+
+#[cold]
+fn too_large(reason: impl Into<String>) -> SampleFault {
+    SampleFault::new(FaultKind::TooLarge, reason)
+}
+
+#[cold]
+fn cut_off(bytes: &[u8]) -> SampleFault {
+    let len = bytes.len();
+    SampleFault::new(
+        FaultKind::Truncated,
+        format!("JPEG cut off: {len} bytes without an end-of-image marker behind the picture"),
+    )
+}
+
+/// Makes a buffer at least `len` bytes long.
+fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
+    if buffer.len() < len {
+        let len = len.next_multiple_of(GROWTH);
+        // Nothing of the content is needed: do not copy it.
+        buffer.clear();
+        buffer
+            .try_reserve_exact(len)
+            .map_err(|_| too_large(format!("no memory for {len} bytes of pixels")))?;
+        buffer.resize(len, 0);
+    }
+    Ok(())
+}
+
+/// Adobe's inverted CMYK to RGB, as Pillow converts it. Pillow takes all CMYK
+/// JPEGs for inverted, with or without an Adobe marker.
+fn cmyk_to_rgb(cmyk: &[u8], rgb: &mut [u8]) {
+    for (from, to) in cmyk.chunks_exact(4).zip(rgb.chunks_exact_mut(3)) {
+        let k = from[3];
+        for (channel, &ink) in to.iter_mut().zip(&from[..3]) {
+            *channel = k - mul_div_255(255 - ink, k);
+        }
+    }
+}
+
+/// a * b / 255, rounded (Pillow's `MULDIV255`); at most `b`.
+fn mul_div_255(a: u8, b: u8) -> u8 {
+    let t = u32::from(a) * u32::from(b) + 128;
+    (((t >> 8) + t) >> 8) as u8
+}
+
+/// Making JPEGs for tests; here because it calls the library.
+#[cfg(test)]
+pub(crate) mod encode {
+    use super::*;
+
+    /// How to compress; the values are TurboJPEG's.
+    pub(crate) struct Options {
+        pub(crate) format: i32,
+        pub(crate) colorspace: Option<i32>,
+        pub(crate) subsampling: i32,
+        pub(crate) quality: i32,
+        pub(crate) progressive: bool,
+        pub(crate) arithmetic: bool,
+        pub(crate) restart_blocks: i32,
+    }
+
+    pub(crate) fn compress(pixels: &[u8], w: u32, h: u32, o: &Options) -> Vec<u8> {
+        let pixel = match o.format {
+            tj::TJPF_TJPF_GRAY => 1,
+            tj::TJPF_TJPF_RGB => 3,
+            tj::TJPF_TJPF_CMYK => 4,
+            other => panic!("format {other}"),
+        };
+        assert_eq!(pixels.len(), w as usize * h as usize * pixel);
+        let mut parameters = vec![
+            (tj::TJPARAM_TJPARAM_SUBSAMP, o.subsampling),
+            (tj::TJPARAM_TJPARAM_QUALITY, o.quality),
+            (tj::TJPARAM_TJPARAM_PROGRESSIVE, i32::from(o.progressive)),
+            (tj::TJPARAM_TJPARAM_ARITHMETIC, i32::from(o.arithmetic)),
+            (tj::TJPARAM_TJPARAM_RESTARTBLOCKS, o.restart_blocks),
+        ];
+        parameters.extend(o.colorspace.map(|c| (tj::TJPARAM_TJPARAM_COLORSPACE, c)));
+        let mut data = std::ptr::null_mut();
+        let mut len = 0;
+        // SAFETY: the handle is checked and destroyed here; `pixels` has w * h pixels
+        // (asserted above); `data` is allocated by the library, copied and freed here.
+        unsafe {
+            let handle = tj::tj3Init(tj::TJINIT_TJINIT_COMPRESS as i32);
+            assert!(!handle.is_null());
+            for (parameter, value) in parameters {
+                assert_eq!(tj::tj3Set(handle, parameter as i32, value), 0);
+            }
+            let (w, h) = (w as i32, h as i32);
+            let rc = tj::tj3Compress8(
+                handle,
+                pixels.as_ptr(),
+                w,
+                0,
+                h,
+                o.format,
+                &mut data,
+                &mut len,
+            );
+            let text = CStr::from_ptr(tj::tj3GetErrorStr(handle)).to_owned();
+            assert_eq!(rc, 0, "{text:?}");
+            let jpeg = std::slice::from_raw_parts(data, len as usize).to_vec();
+            tj::tj3Free(data.cast());
+            tj::tj3Destroy(handle);
+            jpeg
+        }
+    }
+
+    /// The whole picture straight from the library: what regions are compared with.
+    pub(crate) fn reference(jpeg: &[u8], scale: Scale, pixels: Pixel) -> (u32, u32, Vec<u8>) {
+        // SAFETY: the handle is checked and destroyed here; the output has the scaled
+        // size that the library itself has just read from the same bytes.
+        unsafe {
+            let handle = tj::tj3Init(tj::TJINIT_TJINIT_DECOMPRESS as i32);
+            assert!(!handle.is_null());
+            tj::tj3DecompressHeader(handle, jpeg.as_ptr(), jpeg.len() as tj::size_t);
+            let d = scale.denominator();
+            let factor = tj::tjscalingfactor {
+                num: 1,
+                denom: d as i32,
+            };
+            assert_eq!(tj::tj3SetScalingFactor(handle, factor), 0);
+            let side = |p| (tj::tj3Get(handle, p) as u32).div_ceil(d);
+            let w = side(tj::TJPARAM_TJPARAM_JPEGWIDTH as i32);
+            let h = side(tj::TJPARAM_TJPARAM_JPEGHEIGHT as i32);
+            let (format, bytes) = match pixels {
+                Pixel::Rgb => (tj::TJPF_TJPF_RGB, 3),
+                Pixel::Cmyk => (tj::TJPF_TJPF_CMYK, 4),
+            };
+            let mut out = vec![0; w as usize * h as usize * bytes];
+            let rc = tj::tj3Decompress8(
+                handle,
+                jpeg.as_ptr(),
+                jpeg.len() as tj::size_t,
+                out.as_mut_ptr(),
+                0,
+                format,
+            );
+            let warned = tj::tj3GetErrorCode(handle) == tj::TJERR_TJERR_WARNING as i32;
+            tj::tj3Destroy(handle);
+            assert!(rc == 0 || warned, "the reference decode failed");
+            (w, h, out)
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    pub(crate) enum Pixel {
+        Rgb,
+        Cmyk,
+    }
+
+    #[test]
+    fn cmyk_rounding_is_that_of_exact_division() {
+        for ink in 0..=255u8 {
+            for k in 0..=255u8 {
+                let mut rgb = [0; 3];
+                cmyk_to_rgb(&[ink, ink, ink, k], &mut rgb);
+                let exact = f64::from(ink) * f64::from(k) / 255.0;
+                assert_eq!(f64::from(rgb[0]), exact.round());
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! JPEGs made in memory, for the tests of this and other folders.
+
+use turbojpeg_sys as tj;
+
+use super::decoder::encode::{Options, compress};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sampling {
+    S444,
+    S422,
+    S420,
+    S411,
+    S440,
+    S441,
+    Grey,
+    /// RGB stored without a colour transform (Adobe marker, transform 0).
+    AdobeRgb,
+    Cmyk,
+    /// YCCK with chroma halved both ways.
+    Ycck420,
+}
+
+impl Sampling {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::S444,
+        Self::S422,
+        Self::S420,
+        Self::S411,
+        Self::S440,
+        Self::S441,
+        Self::Grey,
+        Self::AdobeRgb,
+        Self::Cmyk,
+        Self::Ycck420,
+    ];
+
+    pub(crate) fn is_cmyk(self) -> bool {
+        matches!(self, Self::Cmyk | Self::Ycck420)
+    }
+}
+
+/// The usual file: quality 90, baseline, no restart markers.
+pub(crate) fn jpeg(w: u32, h: u32, sampling: Sampling) -> Vec<u8> {
+    encode(w, h, sampling, 90, false, 0)
+}
+
+/// A picture with gradients, edges and noise, the same on every run.
+pub(crate) fn encode(
+    w: u32,
+    h: u32,
+    sampling: Sampling,
+    quality: i32,
+    progressive: bool,
+    restart_blocks: i32,
+) -> Vec<u8> {
+    build(w, h, sampling, quality, progressive, false, restart_blocks)
+}
+
+pub(crate) fn encode_arithmetic(w: u32, h: u32, sampling: Sampling, progressive: bool) -> Vec<u8> {
+    build(w, h, sampling, 90, progressive, true, 0)
+}
+
+fn build(
+    w: u32,
+    h: u32,
+    sampling: Sampling,
+    quality: i32,
+    progressive: bool,
+    arithmetic: bool,
+    restart_blocks: i32,
+) -> Vec<u8> {
+    let (format, channels) = match sampling {
+        Sampling::Grey => (tj::TJPF_TJPF_GRAY, 1),
+        Sampling::Cmyk | Sampling::Ycck420 => (tj::TJPF_TJPF_CMYK, 4),
+        _ => (tj::TJPF_TJPF_RGB, 3),
+    };
+    let subsampling = match sampling {
+        Sampling::S444 | Sampling::AdobeRgb | Sampling::Cmyk => tj::TJSAMP_TJSAMP_444,
+        Sampling::S422 => tj::TJSAMP_TJSAMP_422,
+        Sampling::S420 | Sampling::Ycck420 => tj::TJSAMP_TJSAMP_420,
+        Sampling::S411 => tj::TJSAMP_TJSAMP_411,
+        Sampling::S440 => tj::TJSAMP_TJSAMP_440,
+        Sampling::S441 => tj::TJSAMP_TJSAMP_441,
+        Sampling::Grey => tj::TJSAMP_TJSAMP_GRAY,
+    };
+    let colorspace = match sampling {
+        Sampling::AdobeRgb => Some(tj::TJCS_TJCS_RGB as i32),
+        Sampling::Cmyk => Some(tj::TJCS_TJCS_CMYK as i32),
+        Sampling::Ycck420 => Some(tj::TJCS_TJCS_YCCK as i32),
+        _ => None,
+    };
+    let options = Options {
+        format,
+        colorspace,
+        subsampling,
+        quality,
+        progressive,
+        arithmetic,
+        restart_blocks,
+    };
+    compress(&pattern(w, h, channels), w, h, &options)
+}
+
+/// Gradients, slanted edges and noise, different in every channel.
+fn pattern(w: u32, h: u32, channels: u32) -> Vec<u8> {
+    let mut noise = Random::new(u64::from(w) << 32 | u64::from(h));
+    let mut pixels = Vec::with_capacity((w * h * channels) as usize);
+    for y in 0..h {
+        for x in 0..w {
+            for c in 0..channels {
+                let ramp = (x * (3 + c) + y * (5 - c)) % 256;
+                let edge = if (x + y * (c + 1)) / 11 % 2 == 0 {
+                    70
+                } else {
+                    0
+                };
+                let grain = noise.below(48) as u32;
+                pixels.push((ramp / 2 + edge + grain).min(255) as u8);
+            }
+        }
+    }
+    pixels
+}
+
+/// Repeatable numbers (splitmix64).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    pub(crate) fn in_range(&mut self, low: u32, high: u32) -> u32 {
+        low + self.below(u64::from(high - low + 1)) as u32
+    }
+}
+
+/// All photos of the shared data folder, or none when it is absent.
+pub(crate) fn photos() -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let data = std::env::var("FEATHERLOAD_DATA").unwrap_or_else(|_| "../shared/data".into());
+    let root = std::path::Path::new(&data).join("photos");
+    let mut files = Vec::new();
+    let folders = std::fs::read_dir(&root).into_iter().flatten().flatten();
+    for folder in folders.map(|e| e.path()).filter(|p| p.is_dir()) {
+        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+            files.push(entry.path());
+        }
+    }
+    if files.is_empty() {
+        eprintln!("SKIP: no photos under {}", root.display());
+    }
+    files.sort();
+    files
+        .into_iter()
+        .map(|p| {
+            let bytes = std::fs::read(&p).unwrap();
+            (p, bytes)
+        })
+        .collect()
+}

@@ -1,0 +1,353 @@
+//! The header of a JPEG: size, sampling, coding process, orientation, and where
+//! the coded data begin.
+//!
+//! Pure: bytes in, numbers or a fault out. Used by workers before each decode
+//! and by header scans. Never allocates except to word a fault, never reads
+//! coded data but to look for the end marker, and decides nothing about limits.
+
+use crate::error::{FaultKind, SampleFault};
+
+use super::orientation::Orientation;
+
+/// What the markers before the first scan say. Only forms that the decoder
+/// serves get this far: 8 bits, sequential or progressive, 1, 3 or 4 components.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JpegHeader {
+    /// As stored, before any orientation.
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// 1 (grey), 3 or 4 (CMYK or YCCK).
+    pub(crate) components: u8,
+    /// Horizontal and vertical factor of each component; the rest are 0.
+    factors: [(u8, u8); 4],
+    pub(crate) progressive: bool,
+    pub(crate) arithmetic: bool,
+    /// The first scan does not hold all components, or the process is
+    /// progressive: the decoder keeps the coefficients of the whole frame.
+    pub(crate) multi_scan: bool,
+    /// The colour transform of an Adobe marker (0, 1 or 2), if there is one.
+    pub(crate) adobe_transform: Option<u8>,
+    pub(crate) orientation: Orientation,
+    /// Offset of the first byte of coded data.
+    pub(crate) scan_start: usize,
+}
+
+impl JpegHeader {
+    /// Horizontal and vertical sampling factor of each component, 1 to 4.
+    pub(crate) fn sampling(&self) -> &[(u8, u8)] {
+        &self.factors[..usize::from(self.components.min(4))]
+    }
+
+    pub(crate) fn max_sampling(&self) -> (u8, u8) {
+        self.sampling()
+            .iter()
+            .fold((1, 1), |(mh, mv), &(h, v)| (mh.max(h), mv.max(v)))
+    }
+
+    pub(crate) fn pixels(&self) -> u64 {
+        u64::from(self.width) * u64::from(self.height)
+    }
+
+    /// What the decoder keeps of a file with several scans: two bytes for each
+    /// coefficient of the frame, whatever part of it is wanted.
+    pub(crate) fn coefficient_bytes(&self) -> u64 {
+        if !self.multi_scan {
+            return 0;
+        }
+        let (max_h, max_v) = self.max_sampling();
+        let blocks = |size: u32, factor: u8, max: u8| {
+            let (factor, max) = (u64::from(factor), u64::from(max));
+            let own = (u64::from(size) * factor).div_ceil(max * 8);
+            own.next_multiple_of(factor)
+        };
+        self.sampling()
+            .iter()
+            .map(|&(h, v)| blocks(self.width, h, max_h) * blocks(self.height, v, max_v) * 128)
+            .sum()
+    }
+}
+
+const SOI: u8 = 0xD8;
+const EOI: u8 = 0xD9;
+const SOS: u8 = 0xDA;
+const TEM: u8 = 0x01;
+
+/// Reads the markers up to the first scan.
+pub(crate) fn read_header(bytes: &[u8]) -> Result<JpegHeader, SampleFault> {
+    check_signature(bytes)?;
+    let mut frame: Option<JpegHeader> = None;
+    let mut adobe_transform = None;
+    let mut orientation = None;
+    let mut at = 2;
+    loop {
+        let marker = next_marker(bytes, &mut at)?;
+        match marker {
+            TEM | 0xD0..=0xD7 => continue,
+            SOI => return Err(corrupt("JPEG header: a second start-of-image marker")),
+            EOI => return Err(corrupt("JPEG ends before its first scan")),
+            0x00..=0xBF | 0xDE | 0xDF | 0xF0..=0xFD => {
+                return Err(corrupt(format!(
+                    "JPEG header: unknown marker 0x{marker:02x} at byte {}",
+                    at - 1
+                )));
+            }
+            _ => {}
+        }
+        let segment = segment(bytes, &mut at, marker)?;
+        match marker {
+            0xC0..=0xCF if !matches!(marker, 0xC4 | 0xC8 | 0xCC) => {
+                if frame.is_some() {
+                    return Err(corrupt("JPEG header: a second frame header"));
+                }
+                frame = Some(read_frame(marker, segment)?);
+            }
+            0xC8 => return Err(unsupported("JPEG with reserved frame type 0xc8")),
+            0xE1 if orientation.is_none() && segment.starts_with(b"Exif\0\0") => {
+                // The first EXIF block decides, readable or not.
+                orientation = Some(exif_orientation(&segment[6..]).unwrap_or_default());
+            }
+            0xEE if segment.len() >= 12 && segment.starts_with(b"Adobe") => {
+                adobe_transform = Some(segment[11]);
+            }
+            SOS => {
+                let Some(mut header) = frame else {
+                    return Err(corrupt("JPEG header: a scan before the frame header"));
+                };
+                let in_scan = segment.first().copied().unwrap_or(0);
+                let expected = usize::from(in_scan) * 2 + 4;
+                if in_scan == 0 || in_scan > header.components || segment.len() != expected {
+                    return Err(corrupt(format!(
+                        "JPEG scan header with {in_scan} components in {} bytes, in a frame of {}",
+                        segment.len(),
+                        header.components
+                    )));
+                }
+                header.multi_scan = header.progressive || in_scan < header.components;
+                header.adobe_transform = adobe_transform;
+                header.orientation = orientation.unwrap_or_default();
+                header.scan_start = at;
+                return Ok(header);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether an end-of-image marker follows the start of the coded data. Looks
+/// from the end, so a sane file costs two bytes; what follows the marker does
+/// not matter. Thumbnails have their own, but lie before `scan_start`.
+///
+/// Coded data cannot hold the marker's two bytes (0xff is always stuffed), so
+/// a file that was cut off has none.
+pub(crate) fn has_end(bytes: &[u8], scan_start: usize) -> bool {
+    let mut data = bytes.get(scan_start..).unwrap_or_default();
+    while let Some(at) = data.iter().rposition(|&b| b == EOI) {
+        if at > 0 && data[at - 1] == 0xFF {
+            return true;
+        }
+        data = &data[..at];
+    }
+    false
+}
+
+fn corrupt(reason: impl Into<String>) -> SampleFault {
+    SampleFault::new(FaultKind::Corrupt, reason)
+}
+
+fn unsupported(reason: impl Into<String>) -> SampleFault {
+    SampleFault::new(FaultKind::Unsupported, reason)
+}
+
+fn truncated(bytes: &[u8]) -> SampleFault {
+    let len = bytes.len();
+    SampleFault::new(
+        FaultKind::Truncated,
+        format!("JPEG header cut off: the file ends after {len} bytes"),
+    )
+}
+
+fn check_signature(bytes: &[u8]) -> Result<(), SampleFault> {
+    match bytes {
+        [] => Err(SampleFault::new(FaultKind::Truncated, "empty file")),
+        [0xFF, SOI, ..] => Ok(()),
+        [0xFF] => Err(truncated(bytes)),
+        _ => Err(match looks_like(bytes) {
+            Some(name) => unsupported(format!("not a JPEG: the content is {name}")),
+            None => unsupported(format!(
+                "not a JPEG: the content starts with {:02x?}",
+                &bytes[..bytes.len().min(4)]
+            )),
+        }),
+    }
+}
+
+/// A name for content that is no JPEG.
+fn looks_like(bytes: &[u8]) -> Option<&'static str> {
+    const MAGIC: [(&[u8], &str); 15] = [
+        (b"\x89PNG\r\n\x1a\n", "PNG"),
+        (b"GIF87a", "GIF"),
+        (b"GIF89a", "GIF"),
+        (b"BM", "BMP"),
+        (b"II*\0", "TIFF"),
+        (b"MM\0*", "TIFF"),
+        (b"\xff\x0a", "JPEG XL"),
+        (b"\0\0\0\x0cJXL ", "JPEG XL"),
+        (b"\0\0\0\x0cjP  ", "JPEG 2000"),
+        (b"\xff\x4f\xff\x51", "JPEG 2000"),
+        (b"%PDF", "PDF"),
+        (b"\x1f\x8b", "gzip"),
+        (b"PK\x03\x04", "ZIP"),
+        (b"8BPS", "Photoshop PSD"),
+        (b"<", "HTML or XML"),
+    ];
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        return Some("WebP");
+    }
+    if bytes.get(4..8) == Some(b"ftyp") {
+        return Some(match bytes.get(8..12) {
+            Some(b"avif" | b"avis") => "AVIF",
+            _ => "HEIF or MP4",
+        });
+    }
+    if bytes.iter().take(16).all(|&b| b == 0) {
+        return Some("zero bytes");
+    }
+    MAGIC
+        .iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map(|&(_, name)| name)
+}
+
+/// Steps over stray and fill bytes to the next marker, and past it.
+fn next_marker(bytes: &[u8], at: &mut usize) -> Result<u8, SampleFault> {
+    let mut after_ff = false;
+    while let Some(&byte) = bytes.get(*at) {
+        *at += 1;
+        match byte {
+            0xFF => after_ff = true,
+            0x00 => after_ff = false,
+            marker if after_ff => return Ok(marker),
+            _ => {}
+        }
+    }
+    Err(truncated(bytes))
+}
+
+/// The content of the segment at `at`, and past it.
+fn segment<'a>(bytes: &'a [u8], at: &mut usize, marker: u8) -> Result<&'a [u8], SampleFault> {
+    let start = *at;
+    let len = match bytes.get(start..start + 2) {
+        Some(&[high, low]) => usize::from(u16::from_be_bytes([high, low])),
+        _ => return Err(truncated(bytes)),
+    };
+    if len < 2 {
+        return Err(corrupt(format!(
+            "JPEG header: segment 0x{marker:02x} at byte {start} claims {len} bytes"
+        )));
+    }
+    let content = bytes
+        .get(start + 2..start + len)
+        .ok_or_else(|| truncated(bytes))?;
+    *at = start + len;
+    Ok(content)
+}
+
+fn read_frame(marker: u8, segment: &[u8]) -> Result<JpegHeader, SampleFault> {
+    match marker {
+        0xC3 | 0xCB => return Err(unsupported("lossless JPEG")),
+        0xC5..=0xC7 | 0xCD..=0xCF => return Err(unsupported("hierarchical JPEG")),
+        _ => {}
+    }
+    let &[precision, h1, h0, w1, w0, components, ref specs @ ..] = segment else {
+        return Err(corrupt(format!(
+            "JPEG frame header of {} bytes",
+            segment.len()
+        )));
+    };
+    if precision != 8 {
+        return Err(unsupported(format!("JPEG with {precision} bits a sample")));
+    }
+    let width = u32::from(u16::from_be_bytes([w1, w0]));
+    let height = u32::from(u16::from_be_bytes([h1, h0]));
+    if width == 0 || height == 0 || components == 0 {
+        return Err(corrupt(format!(
+            "JPEG of {height} x {width} pixels with {components} components"
+        )));
+    }
+    if specs.len() != usize::from(components) * 3 {
+        return Err(corrupt(format!(
+            "JPEG frame header of {} bytes for {components} components",
+            segment.len()
+        )));
+    }
+    if !matches!(components, 1 | 3 | 4) {
+        return Err(unsupported(format!("JPEG with {components} components")));
+    }
+    let mut factors = [(0, 0); 4];
+    for (slot, spec) in factors.iter_mut().zip(specs.chunks_exact(3)) {
+        let (h, v) = (spec[1] >> 4, spec[1] & 15);
+        if !(1..=4).contains(&h) || !(1..=4).contains(&v) {
+            return Err(corrupt(format!("JPEG with sampling factors {h} x {v}")));
+        }
+        *slot = (h, v);
+    }
+    Ok(JpegHeader {
+        width,
+        height,
+        components,
+        factors,
+        progressive: matches!(marker, 0xC2 | 0xCA),
+        arithmetic: marker >= 0xC9,
+        multi_scan: false,
+        adobe_transform: None,
+        orientation: Orientation::Normal,
+        scan_start: 0,
+    })
+}
+
+/// The orientation tag of the first directory of a TIFF block. None for
+/// anything unexpected: a bad EXIF block never costs a picture.
+fn exif_orientation(tiff: &[u8]) -> Option<Orientation> {
+    const TAG: u16 = 0x0112;
+    let little = match tiff.get(..4)? {
+        b"II*\0" => true,
+        b"MM\0*" => false,
+        _ => return None,
+    };
+    let u16_at = |at: usize| -> Option<u16> {
+        let b = tiff.get(at..at.checked_add(2)?)?.try_into().ok()?;
+        Some(if little {
+            u16::from_le_bytes(b)
+        } else {
+            u16::from_be_bytes(b)
+        })
+    };
+    let u32_at = |at: usize| -> Option<u32> {
+        let b = tiff.get(at..at.checked_add(4)?)?.try_into().ok()?;
+        Some(if little {
+            u32::from_le_bytes(b)
+        } else {
+            u32::from_be_bytes(b)
+        })
+    };
+    let directory = usize::try_from(u32_at(4)?).ok()?;
+    let entries = usize::from(u16_at(directory)?);
+    for i in 0..entries {
+        let entry = directory.checked_add(2 + 12 * i)?;
+        if u16_at(entry)? != TAG {
+            continue;
+        }
+        let value_at = entry.checked_add(8)?;
+        if u32_at(entry.checked_add(4)?)? != 1 {
+            return None;
+        }
+        let value = match u16_at(entry.checked_add(2)?)? {
+            1 => u32::from(*tiff.get(value_at)?),
+            3 => u32::from(u16_at(value_at)?),
+            4 => u32_at(value_at)?,
+            _ => return None,
+        };
+        return Orientation::from_tag(value);
+    }
+    None
+}
