@@ -3,4 +3,5 @@
 //!
 //! Runs in every process. Knows nothing of images, rings or recipes.
 
+pub(crate) mod cpu;
 pub(crate) mod sealed;
