@@ -2,10 +2,11 @@
 //! and with the memory of one process.
 
 pub mod batch;
-pub mod coordinator;
+pub(crate) mod coordinator;
 pub mod error;
 pub mod index;
 pub mod loader;
+pub mod measure;
 pub mod plan;
 pub mod recipe;
 pub(crate) mod ring;
@@ -13,7 +14,9 @@ pub(crate) mod sys;
 pub(crate) mod worker;
 
 pub use batch::{Batch, Labels, RowFault};
-pub use coordinator::launch::Launch;
+pub use coordinator::launch::{COORDINATOR_COMMAND, Launch};
+#[cfg(feature = "codecs")]
+pub use coordinator::process::run_coordinator;
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use index::Index;
 pub use loader::{Epoch, Loader, LoaderBuilder, LoaderReport, OnError, Source};

@@ -63,6 +63,16 @@ pub(crate) fn live(socket: OwnedFd, channel: &str) -> i32 {
     }
 }
 
+/// The helper executable's life as a coordinator: standard input is the socket
+/// to the consumer, `channel` the name of the typed channel. Returns the exit
+/// status. Call it first in `main`, before any thread exists.
+pub fn run_coordinator(channel: &str) -> i32 {
+    match std::io::stdin().as_fd().try_clone_to_owned() {
+        Ok(socket) => live(socket, channel),
+        Err(_) => EXIT_NOT_STARTED,
+    }
+}
+
 type Begun = (Supervisor, Line, PidFd, SignalFd);
 
 fn begin(socket: OwnedFd, channel: &str) -> Result<Option<Begun>> {

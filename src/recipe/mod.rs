@@ -10,6 +10,7 @@ mod preset;
 mod profile;
 mod program;
 mod tensor;
+pub(crate) mod weights;
 
 pub use ops::{DecodeMode, Op, Recipe};
 pub use profile::NumericProfile;

@@ -4,6 +4,7 @@
 //! the crate's `unsafe` lives here, behind functions that are safe to call.
 
 pub(crate) mod clock;
+pub(crate) mod cpu;
 pub(crate) mod futex;
 pub(crate) mod process;
 pub(crate) mod sealed;

@@ -8,12 +8,18 @@ pub(crate) mod meter;
 pub(crate) mod spec;
 
 #[cfg(feature = "codecs")]
+pub(crate) mod emit;
+#[cfg(feature = "codecs")]
 pub(crate) mod images;
 #[cfg(feature = "codecs")]
 pub(crate) mod input;
 #[cfg(feature = "codecs")]
 pub(crate) mod job;
 #[cfg(feature = "codecs")]
+pub(crate) mod jpeg;
+#[cfg(feature = "codecs")]
 pub(crate) mod process;
+#[cfg(feature = "codecs")]
+pub(crate) mod resample;
 #[cfg(feature = "codecs")]
 pub(crate) mod sigbus;

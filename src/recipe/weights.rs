@@ -1,0 +1,528 @@
+//! The weights of a separable resize, one table an axis: the only place where
+//! they are computed. The CPU resampler, its reference and the CUDA kernel all
+//! read this table.
+//!
+//! Built in the worker (CPU) or in the consumer (to be uploaded). Pure: never
+//! any I/O, pixels or `unsafe` in here, and no allocation once a table has seen
+//! its largest axis.
+//!
+//! # Formula
+//!
+//! As in Pillow (`precompute_coeffs` in `src/libImaging/Resample.c`), in `f64`.
+//! For output pixel `o` of `out_size` over the input interval `in0..in1`:
+//!
+//! ```text
+//! scale   = (in1 - in0) / out_size
+//! stretch = antialias ? max(scale, 1) : 1
+//! center  = in0 + (o + 0.5) * scale
+//! first   = max(trunc(center - support * stretch + 0.5), 0)
+//! end     = min(trunc(center + support * stretch + 0.5), in_size)
+//! w(i)    = filter((i - center + 0.5) / stretch)    for i in first..end
+//! weight  = w(i) / sum of w
+//! ```
+//!
+//! The interval may begin and end between pixels: the fraction lives in the
+//! weights. The filter sees pixels outside the interval, up to the edge of the
+//! image; a caller who does not want that passes the crop as the image. One
+//! difference from Pillow: its interval is `f32`, ours `f64`.
+
+/// The shape of the filter, by its kernel of width 2 x [`support`](Self::support).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Filter {
+    /// Area average; nearest neighbour when enlarging.
+    Box,
+    /// Triangle, called bilinear by everybody.
+    Triangle,
+    /// Cubic convolution with a = -0.5 (Catmull-Rom), called bicubic by Pillow.
+    Cubic,
+    /// Sinc windowed by a sinc, three lobes.
+    Lanczos3,
+}
+
+impl Filter {
+    /// Half the width of the kernel at scale 1, in input pixels.
+    pub fn support(self) -> f64 {
+        match self {
+            Self::Box => 0.5,
+            Self::Triangle => 1.0,
+            Self::Cubic => 2.0,
+            Self::Lanczos3 => 3.0,
+        }
+    }
+
+    /// The kernel before normalisation. Zero outside the support.
+    pub fn at(self, x: f64) -> f64 {
+        match self {
+            Self::Box => {
+                if x > -0.5 && x <= 0.5 {
+                    1.0
+                } else {
+                    0.0
+                }
+            }
+            Self::Triangle => {
+                let x = x.abs();
+                if x < 1.0 { 1.0 - x } else { 0.0 }
+            }
+            Self::Cubic => {
+                const A: f64 = -0.5;
+                let x = x.abs();
+                if x < 1.0 {
+                    ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0
+                } else if x < 2.0 {
+                    (((x - 5.0) * x + 8.0) * x - 4.0) * A
+                } else {
+                    0.0
+                }
+            }
+            Self::Lanczos3 => {
+                if (-3.0..3.0).contains(&x) {
+                    sinc(x) * sinc(x / 3.0)
+                } else {
+                    0.0
+                }
+            }
+        }
+    }
+}
+
+// libm, not std: std's sine may differ from one C library to the next.
+fn sinc(x: f64) -> f64 {
+    if x == 0.0 {
+        return 1.0;
+    }
+    let x = x * std::f64::consts::PI;
+    libm::sin(x) / x
+}
+
+/// All that the weights of one axis depend on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Axis {
+    /// Pixels that there are.
+    pub in_size: u32,
+    /// Where the interval begins, `0 <= in0 < in1`.
+    pub in0: f64,
+    /// Where it ends, `in1 <= in_size`.
+    pub in1: f64,
+    /// Pixels wanted.
+    pub out_size: u32,
+    pub filter: Filter,
+    /// Stretch the filter when shrinking. Off = what other libraries call
+    /// plain bilinear or bicubic, which skips pixels.
+    pub antialias: bool,
+}
+
+impl Axis {
+    /// True when every output pixel is one input pixel, so that a pass over
+    /// this axis is a copy.
+    pub fn is_identity(&self) -> bool {
+        self.in0 == f64::from(self.in0 as u32) && self.in1 - self.in0 == f64::from(self.out_size)
+    }
+
+    /// Input pixels per output pixel.
+    pub fn scale(&self) -> f64 {
+        (self.in1 - self.in0) / f64::from(self.out_size)
+    }
+
+    /// The most weights an output pixel can have: what a GPU buffer or a
+    /// memory bound reckons with.
+    pub fn window(&self) -> usize {
+        let stretch = if self.antialias {
+            self.scale().max(1.0)
+        } else {
+            1.0
+        };
+        (self.filter.support() * stretch).ceil() as usize * 2 + 1
+    }
+
+    fn check(&self) {
+        assert!(
+            self.in_size >= 1 && self.out_size >= 1,
+            "an axis of {} to {} pixels",
+            self.in_size,
+            self.out_size
+        );
+        assert!(
+            self.in0 >= 0.0 && self.in0 < self.in1 && self.in1 <= f64::from(self.in_size),
+            "the interval {}..{} does not lie in 0..{}",
+            self.in0,
+            self.in1,
+            self.in_size
+        );
+    }
+}
+
+/// The weights of one axis in `f64`, reused from call to call.
+#[derive(Debug, Default, Clone)]
+pub struct WeightTable {
+    axis: Option<Axis>,
+    window: usize,
+    starts: Vec<u32>,
+    sizes: Vec<u32>,
+    weights: Vec<f64>,
+}
+
+impl WeightTable {
+    /// Computes the weights of `axis`, unless they are the ones already here.
+    /// True when they were computed.
+    pub fn prepare(&mut self, axis: Axis) -> bool {
+        if self.axis == Some(axis) {
+            return false;
+        }
+        axis.check();
+        self.axis = None;
+        let out = axis.out_size as usize;
+        let scale = axis.scale();
+        let stretch = if axis.antialias { scale.max(1.0) } else { 1.0 };
+        let support = axis.filter.support() * stretch;
+        let squeeze = 1.0 / stretch;
+        self.window = axis.window();
+        self.starts.clear();
+        self.sizes.clear();
+        self.weights.clear();
+        self.weights.resize(out * self.window, 0.0);
+        for (o, row) in self.weights.chunks_exact_mut(self.window).enumerate() {
+            let center = axis.in0 + (o as f64 + 0.5) * scale;
+            // Casts truncate, and clamp below 0, as Pillow does by hand.
+            let start = (center - support + 0.5) as u32;
+            let end = ((center + support + 0.5) as u32).min(axis.in_size);
+            let size = (end.saturating_sub(start) as usize).min(self.window);
+            let mut sum = 0.0;
+            for (i, w) in row[..size].iter_mut().enumerate() {
+                *w = axis
+                    .filter
+                    .at((f64::from(start + i as u32) - center + 0.5) * squeeze);
+                sum += *w;
+            }
+            if sum != 0.0 {
+                for w in &mut row[..size] {
+                    *w /= sum;
+                }
+            }
+            self.starts.push(start);
+            self.sizes.push(size as u32);
+        }
+        self.axis = Some(axis);
+        true
+    }
+
+    /// Slots per output pixel in [`weights`](Self::weights).
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
+    /// First input pixel of each output pixel; never decreasing.
+    pub fn starts(&self) -> &[u32] {
+        &self.starts
+    }
+
+    /// Number of input pixels of each output pixel.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+
+    /// `window` slots for each output pixel; those past its size are zero.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// First input pixel and weights of output pixel `o`.
+    pub fn row(&self, o: usize) -> (usize, &[f64]) {
+        let at = o * self.window;
+        (
+            self.starts[o] as usize,
+            &self.weights[at..at + self.sizes[o] as usize],
+        )
+    }
+
+    /// Allocates now for axes of up to `out` pixels with up to `window` weights.
+    pub fn reserve(&mut self, out: usize, window: usize) {
+        reserve_to(&mut self.starts, out);
+        reserve_to(&mut self.sizes, out);
+        reserve_to(&mut self.weights, out * window);
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        (self.starts.capacity() + self.sizes.capacity()) * size_of::<u32>()
+            + self.weights.capacity() * size_of::<f64>()
+    }
+}
+
+/// Makes `v` hold `n` elements without another allocation.
+pub(crate) fn reserve_to<T>(v: &mut Vec<T>, n: usize) {
+    v.reserve(n.saturating_sub(v.len()));
+}
+
+/// A [`WeightTable`] in fixed point, for `u8` pixels.
+///
+/// Coefficients are `i16` in units of 2^-[`precision`](Self::precision), with
+/// the largest precision (at most 22) at which all fit. Those of one output
+/// pixel sum to exactly 2^precision, so a flat area keeps its level. Zeros at
+/// both ends of a row are cut off, in such a manner that neither the starts nor
+/// the ends ever decrease from one output pixel to the next.
+#[derive(Debug, Default, Clone)]
+pub struct FixedTable {
+    precision: u32,
+    taps: usize,
+    starts: Vec<u32>,
+    sizes: Vec<u32>,
+    coeffs: Vec<i16>,
+    raw: Vec<i16>,
+}
+
+impl FixedTable {
+    /// So that 255 x (sum of absolute coefficients) stays within `i32`.
+    const MAX_PRECISION: u32 = 22;
+
+    /// Quantises `table`.
+    pub fn fill(&mut self, table: &WeightTable) {
+        let window = table.window;
+        let largest = table.weights.iter().fold(0.0f64, |m, &w| m.max(w.abs()));
+        // What the rounding errors of a row can add to its largest coefficient.
+        let limit = f64::from(i16::MAX) - (window as f64 / 2.0 + 1.0).min(4096.0);
+        let mut precision = Self::MAX_PRECISION;
+        while precision > 0 && largest * f64::from(1u32 << precision) > limit {
+            precision -= 1;
+        }
+        self.precision = precision;
+        let one = 1i32 << precision;
+        let unit = f64::from(one);
+
+        self.starts.clear();
+        self.sizes.clear();
+        self.raw.clear();
+        for ((&start, &size), row) in table
+            .starts
+            .iter()
+            .zip(&table.sizes)
+            .zip(table.weights.chunks_exact(window))
+        {
+            let at = self.raw.len();
+            let mut sum = 0i32;
+            let (mut first, mut end) = (size, 0u32);
+            let (mut peak, mut peak_value) = (0, 0i32);
+            for (i, &w) in (0u32..).zip(&row[..size as usize]) {
+                let k = (w * unit + if w < 0.0 { -0.5 } else { 0.5 }) as i32;
+                sum += k;
+                if k != 0 {
+                    first = first.min(i);
+                    end = i + 1;
+                }
+                if k > peak_value {
+                    (peak, peak_value) = (i, k);
+                }
+                self.raw.push(k as i16);
+            }
+            if peak_value > 0 {
+                self.raw[at + peak as usize] = (peak_value + one - sum) as i16;
+            }
+            self.raw.resize(at + window, 0);
+            self.starts.push(start + first.min(end));
+            self.sizes.push(start + end); // the end, for now
+        }
+        // Ends never decrease, starts never decrease: widen where they would.
+        for i in 1..self.sizes.len() {
+            self.sizes[i] = self.sizes[i].max(self.sizes[i - 1]);
+        }
+        for i in (1..self.starts.len()).rev() {
+            self.starts[i - 1] = self.starts[i - 1].min(self.starts[i]);
+        }
+        self.taps = 0;
+        for (start, end) in self.starts.iter().zip(&mut self.sizes) {
+            *end -= *start;
+            self.taps = self.taps.max(*end as usize);
+        }
+        self.taps = self.taps.next_multiple_of(2).max(2);
+
+        self.coeffs.clear();
+        self.coeffs.resize(self.taps * self.starts.len(), 0);
+        for (((row, raw), (&from, &start)), &size) in self
+            .coeffs
+            .chunks_exact_mut(self.taps)
+            .zip(self.raw.chunks_exact(window))
+            .zip(table.starts.iter().zip(&self.starts))
+            .zip(&self.sizes)
+        {
+            let skip = (start - from) as usize;
+            let size = size as usize;
+            row[..size].copy_from_slice(&raw[skip..skip + size]);
+        }
+    }
+
+    /// Fractional bits of the coefficients.
+    pub fn precision(&self) -> u32 {
+        self.precision
+    }
+
+    /// Slots per output pixel: the largest size, rounded up to an even number.
+    pub fn taps(&self) -> usize {
+        self.taps
+    }
+
+    /// First input pixel of each output pixel; never decreasing.
+    pub fn starts(&self) -> &[u32] {
+        &self.starts
+    }
+
+    /// Number of input pixels of each output pixel.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+
+    /// `taps` slots for each output pixel; those past its size are zero.
+    pub fn coeffs(&self) -> &[i16] {
+        &self.coeffs
+    }
+
+    /// First input pixel, number of input pixels, and all `taps` slots of
+    /// output pixel `o`.
+    pub fn row(&self, o: usize) -> (usize, usize, &[i16]) {
+        (
+            self.starts[o] as usize,
+            self.sizes[o] as usize,
+            &self.coeffs[o * self.taps..(o + 1) * self.taps],
+        )
+    }
+
+    /// The input pixels that are read at all.
+    pub fn span(&self) -> std::ops::Range<usize> {
+        match (self.starts.first(), self.starts.last(), self.sizes.last()) {
+            (Some(&first), Some(&last), Some(&size)) => first as usize..(last + size) as usize,
+            _ => 0..0,
+        }
+    }
+
+    /// Allocates now for axes of up to `out` pixels with up to `window` weights.
+    pub fn reserve(&mut self, out: usize, window: usize) {
+        reserve_to(&mut self.starts, out);
+        reserve_to(&mut self.sizes, out);
+        reserve_to(&mut self.raw, out * window);
+        reserve_to(&mut self.coeffs, out * window.next_multiple_of(2));
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        (self.starts.capacity() + self.sizes.capacity()) * size_of::<u32>()
+            + (self.raw.capacity() + self.coeffs.capacity()) * size_of::<i16>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILTERS: [Filter; 4] = [
+        Filter::Box,
+        Filter::Triangle,
+        Filter::Cubic,
+        Filter::Lanczos3,
+    ];
+
+    fn axis(in_size: u32, in0: f64, in1: f64, out_size: u32, filter: Filter) -> Axis {
+        Axis {
+            in_size,
+            in0,
+            in1,
+            out_size,
+            filter,
+            antialias: true,
+        }
+    }
+
+    fn table(axis: Axis) -> WeightTable {
+        let mut t = WeightTable::default();
+        assert!(t.prepare(axis));
+        t
+    }
+
+    #[test]
+    fn halving_with_a_triangle_gives_the_textbook_weights() {
+        let t = table(axis(8, 0.0, 8.0, 4, Filter::Triangle));
+        assert_eq!(t.window(), 5);
+        let (start, w) = t.row(1);
+        assert_eq!((start, w), (1, &[0.125, 0.375, 0.375, 0.125][..]));
+        // At the edge what falls outside is left out and the rest made whole.
+        let (start, w) = t.row(0);
+        assert_eq!((start, w), (0, &[3.0 / 7.0, 3.0 / 7.0, 1.0 / 7.0][..]));
+    }
+
+    #[test]
+    fn without_antialias_two_pixels_are_mixed() {
+        let t = table(Axis {
+            antialias: false,
+            ..axis(100, 0.0, 100.0, 10, Filter::Triangle)
+        });
+        // Centre at 15 = between pixels 14 and 15.
+        assert_eq!(t.row(1), (14, &[0.5, 0.5][..]));
+    }
+
+    #[test]
+    fn the_fraction_of_the_box_lives_in_the_weights() {
+        let t = table(axis(10, 2.25, 6.25, 4, Filter::Triangle));
+        assert_eq!(t.row(0), (2, &[0.75, 0.25][..]));
+    }
+
+    #[test]
+    fn the_same_axis_is_not_computed_again() {
+        let a = axis(50, 0.5, 40.0, 20, Filter::Cubic);
+        let mut t = table(a);
+        assert!(!t.prepare(a));
+        assert!(t.prepare(Axis { in1: 41.0, ..a }));
+    }
+
+    #[test]
+    fn fixed_rows_sum_to_one_and_hold_the_table() {
+        let mut fixed = FixedTable::default();
+        for filter in FILTERS {
+            for (n, in0, in1, out) in [
+                (1, 0.0, 1.0, 7),
+                (3, 0.2, 2.9, 1),
+                (40, 0.0, 40.0, 39),
+                (100, 13.7, 90.1, 24),
+                (33, 0.0, 33.0, 100),
+                (5000, 0.0, 5000.0, 3),
+                (9, 4.0, 4.5, 64),
+            ] {
+                for antialias in [true, false] {
+                    let a = Axis {
+                        antialias,
+                        ..axis(n, in0, in1, out, filter)
+                    };
+                    let t = table(a);
+                    fixed.fill(&t);
+                    let one = 1i64 << fixed.precision();
+                    // Error of rounding, and of making the sum whole.
+                    let near = 1.0 + t.window() as f64 / 2.0;
+                    assert_eq!(fixed.taps() % 2, 0);
+                    for o in 0..out as usize {
+                        let (from, weights) = t.row(o);
+                        let (start, size, coeffs) = fixed.row(o);
+                        assert!(start >= from && start + size <= from + weights.len());
+                        assert_eq!(coeffs.iter().map(|&k| i64::from(k)).sum::<i64>(), one);
+                        assert!(coeffs[size..].iter().all(|&k| k == 0));
+                        for (i, w) in weights.iter().enumerate() {
+                            let k = (from + i).checked_sub(start).filter(|&k| k < size);
+                            let k = k.map_or(0.0, |k| f64::from(coeffs[k]));
+                            assert!((w * one as f64 - k).abs() <= near, "{a:?} {o} {i}");
+                        }
+                    }
+                    for w in fixed.starts().windows(2) {
+                        assert!(w[0] <= w[1]);
+                    }
+                    let ends = fixed.starts().iter().zip(fixed.sizes());
+                    assert!(ends.map(|(a, b)| a + b).is_sorted());
+                    assert!(fixed.span().end <= n as usize);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_identity_is_seen_as_one() {
+        assert!(axis(10, 3.0, 8.0, 5, Filter::Cubic).is_identity());
+        assert!(!axis(10, 3.5, 8.5, 5, Filter::Cubic).is_identity());
+        assert!(!axis(10, 3.0, 8.0, 4, Filter::Cubic).is_identity());
+    }
+}

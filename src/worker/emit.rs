@@ -1,0 +1,399 @@
+//! The end of the chain on the CPU: from RGB8 to the bytes of an output row,
+//! that is normalise, cast, lay out, turn and mirror in one pass.
+//!
+//! Runs in the worker, and in the consumer when there are no workers. A sample
+//! has 256 levels a channel, so every value is looked up in a table built once
+//! a recipe: exact, and the same on every CPU. Never in here: arithmetic on
+//! pixels, allocation after `new`, `unsafe`.
+
+use half::f16;
+
+/// Bytes of a source pixel.
+const PIXEL: usize = 3;
+
+/// What an element of the output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dtype {
+    F32,
+    F16,
+    /// The levels as they are, not normalised.
+    U8,
+}
+
+impl Dtype {
+    /// Bytes of an element.
+    pub fn size(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+            Self::U8 => 1,
+        }
+    }
+}
+
+/// The order of the elements of one image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// Three planes.
+    Nchw,
+    /// Pixel by pixel.
+    Nhwc,
+}
+
+/// Where an output pixel is read: orientation and mirroring without a pass.
+///
+/// Output pixel `(y, x)` reads source pixel `(sy, sx)`, where
+///
+/// ```text
+/// (sy, sx) = transpose ? (x, y) : (y, x)
+/// sx = flip_x ? width  - 1 - sx : sx          of the source
+/// sy = flip_y ? height - 1 - sy : sy
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Placement {
+    pub flip_x: bool,
+    pub flip_y: bool,
+    pub transpose: bool,
+}
+
+impl Placement {
+    /// What makes a picture with this EXIF orientation upright. Numbers other
+    /// than 1 to 8 mean nothing and change nothing.
+    pub fn from_exif(orientation: u8) -> Self {
+        let (transpose, flip_y, flip_x) = match orientation {
+            2 => (false, false, true),
+            3 => (false, true, true),
+            4 => (false, true, false),
+            5 => (true, false, false),
+            6 => (true, true, false),
+            7 => (true, true, true),
+            8 => (true, false, true),
+            _ => (false, false, false),
+        };
+        Self {
+            flip_x,
+            flip_y,
+            transpose,
+        }
+    }
+
+    /// The same, then mirrored left to right.
+    pub fn mirrored(self) -> Self {
+        if self.transpose {
+            Self {
+                flip_y: !self.flip_y,
+                ..self
+            }
+        } else {
+            Self {
+                flip_x: !self.flip_x,
+                ..self
+            }
+        }
+    }
+
+    /// Width and height of the output of a `width` x `height` source.
+    pub fn output_size(self, width: usize, height: usize) -> (usize, usize) {
+        if self.transpose {
+            (height, width)
+        } else {
+            (width, height)
+        }
+    }
+}
+
+/// One element for each level of each channel, as the bytes to be written.
+type Table<const N: usize> = [[[u8; N]; 256]; PIXEL];
+
+#[derive(Debug)]
+enum Tables {
+    F32(Box<Table<4>>),
+    F16(Box<Table<2>>),
+    U8(Box<Table<1>>),
+}
+
+/// Writes output rows of one recipe.
+#[derive(Debug)]
+pub struct Emitter {
+    tables: Tables,
+    layout: Layout,
+}
+
+impl Emitter {
+    /// For floats, level `v` of channel `c` becomes
+    /// `((v / 255) - mean[c]) / std[c]`, each step rounded to `f32` as
+    /// torchvision does it, then rounded to the nearest `f16` where that is the
+    /// type. For `u8` mean and deviation are not applied.
+    pub fn new(mean: [f32; 3], std: [f32; 3], dtype: Dtype, layout: Layout) -> Self {
+        let value = |c: usize, v: u8| (f32::from(v) / 255.0 - mean[c]) / std[c];
+        let tables = match dtype {
+            Dtype::F32 => Tables::F32(table(|c, v| value(c, v).to_ne_bytes())),
+            Dtype::F16 => Tables::F16(table(|c, v| f16::from_f32(value(c, v)).to_ne_bytes())),
+            Dtype::U8 => Tables::U8(table(|_, v| [v])),
+        };
+        Self { tables, layout }
+    }
+
+    /// Bytes that an image of `width` x `height` becomes.
+    pub fn row_bytes(&self, width: usize, height: usize) -> usize {
+        let dtype = match self.tables {
+            Tables::F32(_) => Dtype::F32,
+            Tables::F16(_) => Dtype::F16,
+            Tables::U8(_) => Dtype::U8,
+        };
+        width * height * PIXEL * dtype.size()
+    }
+
+    /// Fills `out` from tight rows of RGB. `out` needs no alignment.
+    pub fn emit(
+        &self,
+        rgb: &[u8],
+        width: usize,
+        height: usize,
+        placement: Placement,
+        out: &mut [u8],
+    ) {
+        assert!(width >= 1 && height >= 1, "an empty image");
+        assert_eq!(
+            rgb.len(),
+            width * height * PIXEL,
+            "not an image of {height} x {width}"
+        );
+        assert_eq!(
+            out.len(),
+            self.row_bytes(width, height),
+            "the output row does not fit {height} x {width}"
+        );
+        let source = Pixels {
+            pixels: rgb.as_chunks::<PIXEL>().0,
+            width,
+            height,
+            placement,
+        };
+        match &self.tables {
+            // Nothing to look up and nothing to move.
+            Tables::U8(_) if self.layout == Layout::Nhwc && placement == Placement::default() => {
+                out.copy_from_slice(rgb);
+            }
+            Tables::F32(t) => write(t, self.layout, source, out),
+            Tables::F16(t) => write(t, self.layout, source, out),
+            Tables::U8(t) => write(t, self.layout, source, out),
+        }
+    }
+}
+
+fn table<const N: usize>(value: impl Fn(usize, u8) -> [u8; N]) -> Box<Table<N>> {
+    let mut table = Box::new([[[0; N]; 256]; PIXEL]);
+    for (c, channel) in table.iter_mut().enumerate() {
+        for (v, entry) in (0..=255).zip(channel) {
+            *entry = value(c, v);
+        }
+    }
+    table
+}
+
+/// An image and how it is to be read.
+#[derive(Clone, Copy)]
+struct Pixels<'a> {
+    pixels: &'a [[u8; PIXEL]],
+    width: usize,
+    height: usize,
+    placement: Placement,
+}
+
+/// Where the elements of one output row go.
+enum Line<'a, const N: usize> {
+    Planes([&'a mut [[u8; N]]; PIXEL]),
+    Packed(&'a mut [[[u8; N]; PIXEL]]),
+}
+
+fn write<const N: usize>(table: &Table<N>, layout: Layout, source: Pixels, out: &mut [u8]) {
+    let Placement {
+        flip_x,
+        flip_y,
+        transpose,
+    } = source.placement;
+    let (width, height) = source.placement.output_size(source.width, source.height);
+    let elements = out.as_chunks_mut::<N>().0;
+    for y in 0..height {
+        let at = y * width;
+        let line = match layout {
+            Layout::Nchw => {
+                let (r, rest) = elements.split_at_mut(width * height);
+                let (g, b) = rest.split_at_mut(width * height);
+                Line::Planes([r, g, b].map(|plane| &mut plane[at..at + width]))
+            }
+            Layout::Nhwc => Line::Packed(&mut elements.as_chunks_mut::<PIXEL>().0[at..at + width]),
+        };
+        if transpose {
+            let column = if flip_x { source.width - 1 - y } else { y };
+            let pixels = source.pixels[column..].iter().step_by(source.width);
+            if flip_y {
+                fill(table, pixels.rev(), line);
+            } else {
+                fill(table, pixels, line);
+            }
+        } else {
+            let row = if flip_y { height - 1 - y } else { y };
+            let pixels = source.pixels[row * width..(row + 1) * width].iter();
+            if flip_x {
+                fill(table, pixels.rev(), line);
+            } else {
+                fill(table, pixels, line);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn fill<'a, const N: usize>(
+    table: &Table<N>,
+    pixels: impl Iterator<Item = &'a [u8; PIXEL]>,
+    line: Line<N>,
+) {
+    let [tr, tg, tb] = table;
+    match line {
+        Line::Planes([r, g, b]) => {
+            for (((pixel, r), g), b) in pixels.zip(r).zip(g).zip(b) {
+                *r = tr[usize::from(pixel[0])];
+                *g = tg[usize::from(pixel[1])];
+                *b = tb[usize::from(pixel[2])];
+            }
+        }
+        Line::Packed(out) => {
+            for (pixel, out) in pixels.zip(out) {
+                *out = [
+                    tr[usize::from(pixel[0])],
+                    tg[usize::from(pixel[1])],
+                    tb[usize::from(pixel[2])],
+                ];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
+    const STD: [f32; 3] = [0.229, 0.224, 0.225];
+
+    fn image(width: usize, height: usize) -> Vec<u8> {
+        (0..width * height * PIXEL)
+            .map(|i| (i * 7 + i / 5) as u8)
+            .collect()
+    }
+
+    fn placements() -> impl Iterator<Item = Placement> {
+        (0..8).map(|bits| Placement {
+            flip_x: bits & 1 != 0,
+            flip_y: bits & 2 != 0,
+            transpose: bits & 4 != 0,
+        })
+    }
+
+    /// The documented map and formula, element by element.
+    fn expected(
+        rgb: &[u8],
+        (width, height): (usize, usize),
+        p: Placement,
+        dtype: Dtype,
+        layout: Layout,
+    ) -> Vec<u8> {
+        let (ow, oh) = p.output_size(width, height);
+        let size = dtype.size();
+        let mut out = vec![0; ow * oh * PIXEL * size];
+        for y in 0..oh {
+            for x in 0..ow {
+                let (mut sy, mut sx) = if p.transpose { (x, y) } else { (y, x) };
+                if p.flip_x {
+                    sx = width - 1 - sx;
+                }
+                if p.flip_y {
+                    sy = height - 1 - sy;
+                }
+                for c in 0..PIXEL {
+                    let v = rgb[(sy * width + sx) * PIXEL + c];
+                    let f = (f32::from(v) / 255.0 - MEAN[c]) / STD[c];
+                    let at = match layout {
+                        Layout::Nchw => (c * oh + y) * ow + x,
+                        Layout::Nhwc => (y * ow + x) * PIXEL + c,
+                    } * size;
+                    match dtype {
+                        Dtype::F32 => out[at..at + 4].copy_from_slice(&f.to_ne_bytes()),
+                        Dtype::F16 => {
+                            out[at..at + 2].copy_from_slice(&f16::from_f32(f).to_ne_bytes());
+                        }
+                        Dtype::U8 => out[at] = v,
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn every_form_follows_the_documented_map_and_formula() {
+        for (width, height) in [(1, 1), (5, 3), (17, 4), (3, 33), (16, 16)] {
+            let rgb = image(width, height);
+            for dtype in [Dtype::F32, Dtype::F16, Dtype::U8] {
+                for layout in [Layout::Nchw, Layout::Nhwc] {
+                    let emitter = Emitter::new(MEAN, STD, dtype, layout);
+                    for p in placements() {
+                        // One byte in, so that nothing is aligned.
+                        let mut out = vec![0xee; emitter.row_bytes(width, height) + 1];
+                        emitter.emit(&rgb, width, height, p, &mut out[1..]);
+                        let want = expected(&rgb, (width, height), p, dtype, layout);
+                        assert!(
+                            out[1..] == want,
+                            "{width}x{height} {dtype:?} {layout:?} {p:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Upright pictures of an F, stored in each of the eight ways.
+    #[test]
+    fn exif_orientations_come_out_upright() {
+        let upright = ["##", "# ", "##", "# "];
+        let stored: [&[&str]; 8] = [
+            &["##", "# ", "##", "# "],
+            &["##", " #", "##", " #"],
+            &[" #", "##", " #", "##"],
+            &["# ", "##", "# ", "##"],
+            &["####", "# # "],
+            &["# # ", "####"],
+            &[" # #", "####"],
+            &["####", " # #"],
+        ];
+        let emitter = Emitter::new(MEAN, STD, Dtype::U8, Layout::Nhwc);
+        let bytes =
+            |rows: &[&str]| -> Vec<u8> { rows.concat().bytes().flat_map(|b| [b; PIXEL]).collect() };
+        for (orientation, rows) in (1..).zip(stored) {
+            let p = Placement::from_exif(orientation);
+            let (width, height) = (rows[0].len(), rows.len());
+            assert_eq!(p.output_size(width, height), (2, 4));
+            let mut out = vec![0; 24];
+            emitter.emit(&bytes(rows), width, height, p, &mut out);
+            assert_eq!(out, bytes(&upright), "orientation {orientation}");
+            emitter.emit(&bytes(rows), width, height, p.mirrored(), &mut out);
+            assert_eq!(
+                out,
+                bytes(&["##", " #", "##", " #"]),
+                "{orientation} mirrored"
+            );
+        }
+        assert_eq!(Placement::from_exif(0), Placement::default());
+        assert_eq!(Placement::from_exif(9), Placement::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "the output row does not fit 2 x 2")]
+    fn an_output_of_another_size_is_refused() {
+        let emitter = Emitter::new(MEAN, STD, Dtype::F32, Layout::Nchw);
+        emitter.emit(&[0; 12], 2, 2, Placement::default(), &mut [0; 47]);
+    }
+}

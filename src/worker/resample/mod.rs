@@ -1,0 +1,395 @@
+//! Separable resize of RGB8, the fast CPU one: `u8` in, `u8` out, `i16`
+//! coefficients, `i32` sums, two passes with a `u8` level between them.
+//!
+//! Runs in the worker, and in the consumer when there are no workers. The
+//! folder is the table: one file an instruction set, each with the same two
+//! functions (one row across, one row down), all of them bit-identical to
+//! `scalar`, because integers are. What the pixels become is a function of the
+//! arguments alone, never of the CPU. Must never be in here: a formula for
+//! weights (they are `recipe::weights`), floats (only `reference` has them),
+//! threads, and allocation in a warm call.
+//!
+//! ```text
+//! across first (as Pillow)            down first (strong reductions)
+//! src row --across--> ring of rows    src rows --down--> one row
+//! ring    --down----> dst row         one row  --across-> dst row
+//! ```
+//!
+//! Either order goes through the image once, with a few rows of scratch that
+//! stay in the first-level cache.
+
+pub(crate) mod reference;
+mod scalar;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod sse41;
+
+mod lanes;
+
+#[cfg(test)]
+mod tests;
+
+use crate::recipe::weights::{Axis, Filter, FixedTable, WeightTable, reserve_to};
+use crate::sys::cpu::CpuLevel;
+use lanes::Lanes;
+
+/// Bytes of a pixel.
+const PIXEL: usize = 3;
+
+/// Pixels to read: rows of packed RGB, `stride` bytes apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    pub pixels: &'a [u8],
+    pub width: usize,
+    pub height: usize,
+    pub stride: usize,
+}
+
+impl<'a> Source<'a> {
+    /// Rows without a gap.
+    pub fn tight(pixels: &'a [u8], width: usize, height: usize) -> Self {
+        Self {
+            pixels,
+            width,
+            height,
+            stride: width * PIXEL,
+        }
+    }
+
+    fn check(&self) {
+        assert!(self.width >= 1 && self.height >= 1, "an empty source");
+        assert!(
+            self.width <= i32::MAX as usize && self.height <= i32::MAX as usize,
+            "a source of {} x {}",
+            self.height,
+            self.width
+        );
+        assert!(
+            self.stride >= self.width * PIXEL,
+            "rows of {} pixels in {} bytes",
+            self.width,
+            self.stride
+        );
+        let needed = (self.height - 1)
+            .checked_mul(self.stride)
+            .and_then(|n| n.checked_add(self.width * PIXEL));
+        assert!(
+            needed.is_some_and(|n| n <= self.pixels.len()),
+            "{} bytes for {} rows of {}",
+            self.pixels.len(),
+            self.height,
+            self.stride
+        );
+    }
+}
+
+/// The part of the source that becomes the whole output, in source pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BoxF {
+    pub x0: f64,
+    pub y0: f64,
+    pub x1: f64,
+    pub y1: f64,
+}
+
+impl BoxF {
+    /// All of a source.
+    pub fn whole(width: usize, height: usize) -> Self {
+        Self {
+            x0: 0.0,
+            y0: 0.0,
+            x1: width as f64,
+            y1: height as f64,
+        }
+    }
+}
+
+/// The wanted picture: its size, and how its pixels are gathered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    pub width: usize,
+    pub height: usize,
+    pub filter: Filter,
+    pub antialias: bool,
+}
+
+impl Target {
+    fn axes(&self, src: &Source, bx: BoxF) -> (Axis, Axis) {
+        let axis = |in_size: usize, in0, in1, out: usize| Axis {
+            in_size: in_size as u32,
+            in0,
+            in1,
+            out_size: out as u32,
+            filter: self.filter,
+            antialias: self.antialias,
+        };
+        (
+            axis(src.width, bx.x0, bx.x1, self.width),
+            axis(src.height, bx.y0, bx.y1, self.height),
+        )
+    }
+}
+
+/// Weights of one axis, in both forms.
+#[derive(Debug, Default)]
+struct AxisTables {
+    exact: WeightTable,
+    fixed: FixedTable,
+}
+
+impl AxisTables {
+    fn prepare(&mut self, axis: Axis) -> bool {
+        let new = self.exact.prepare(axis);
+        if new {
+            self.fixed.fill(&self.exact);
+        }
+        new
+    }
+}
+
+/// Resizes, and owns the memory for it: a warm call allocates nothing.
+#[derive(Debug)]
+pub struct Resampler {
+    cpu: CpuLevel,
+    across: AxisTables,
+    lanes: Lanes,
+    down: AxisTables,
+    /// Rows between the passes, plus room to read beyond the last.
+    rows: Vec<u8>,
+    /// A source row at the very end of its slice, with room behind it.
+    last_row: Vec<u8>,
+    /// Where the rows of one output row begin.
+    offsets: Vec<usize>,
+}
+
+impl Resampler {
+    pub fn new(cpu: CpuLevel) -> Self {
+        assert!(cpu.is_supported(), "this CPU has no {}", cpu.name());
+        Self {
+            cpu,
+            across: AxisTables::default(),
+            lanes: Lanes::default(),
+            down: AxisTables::default(),
+            rows: Vec::new(),
+            last_row: Vec::new(),
+            offsets: Vec::new(),
+        }
+    }
+
+    /// Allocates now for any box of sources up to `max_width` x `max_height`,
+    /// so that not even the first calls allocate.
+    pub fn reserve(&mut self, max_width: usize, max_height: usize, target: Target) {
+        let source = Source::tight(&[], max_width, max_height);
+        let (x, y) = target.axes(&source, BoxF::whole(max_width, max_height));
+        for (tables, axis) in [(&mut self.across, x), (&mut self.down, y)] {
+            tables.exact.reserve(axis.out_size as usize, axis.window());
+            tables.fixed.reserve(axis.out_size as usize, axis.window());
+        }
+        let taps = x.window().next_multiple_of(2);
+        self.lanes.reserve(target.width, taps);
+        let down_taps = y.window().next_multiple_of(2);
+        reserve_to(&mut self.offsets, down_taps);
+        let ring = ring_stride(target.width) * down_taps;
+        let row = max_width * PIXEL;
+        reserve_to(&mut self.rows, ring.max(row) + slack(taps));
+        reserve_to(&mut self.last_row, row + slack(taps));
+    }
+
+    /// Bytes held, all of which are reused by later calls.
+    pub fn scratch_bytes(&self) -> usize {
+        self.across.exact.bytes()
+            + self.across.fixed.bytes()
+            + self.down.exact.bytes()
+            + self.down.fixed.bytes()
+            + self.lanes.bytes()
+            + self.rows.capacity()
+            + self.last_row.capacity()
+            + self.offsets.capacity() * size_of::<usize>()
+    }
+
+    /// Fills `dst`, tight RGB, with the part `bx` of `src`. The filter may see
+    /// pixels outside the box, up to the edges of `src`.
+    pub fn resample(&mut self, src: Source, bx: BoxF, dst: &mut [u8], target: Target) {
+        src.check();
+        let dst_row = target.width * PIXEL;
+        assert_eq!(
+            dst.len(),
+            dst_row * target.height,
+            "the output does not hold {} x {} pixels",
+            target.height,
+            target.width
+        );
+        let (x, y) = target.axes(&src, bx);
+        let (copy_across, copy_down) = (x.is_identity(), y.is_identity());
+        if !copy_across && self.across.prepare(x) && self.cpu != CpuLevel::Scalar {
+            self.lanes.fill(&self.across.fixed);
+        }
+        if !copy_down {
+            self.down.prepare(y);
+        }
+        match (copy_across, copy_down) {
+            (true, true) => {
+                let (x0, y0) = (bx.x0 as usize * PIXEL, bx.y0 as usize);
+                for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
+                    let at = (y0 + o) * src.stride + x0;
+                    dst.copy_from_slice(&src.pixels[at..at + dst_row]);
+                }
+            }
+            (false, true) => {
+                let y0 = bx.y0 as usize;
+                for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
+                    self.across_source(&src, y0 + o, dst);
+                }
+            }
+            (true, false) => {
+                let x0 = bx.x0 as usize * PIXEL;
+                for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
+                    self.aim(o, |y| y * src.stride + x0);
+                    down(
+                        self.cpu,
+                        &self.down.fixed,
+                        o,
+                        src.pixels,
+                        &self.offsets,
+                        dst,
+                    );
+                }
+            }
+            (false, false) if down_first(&x, &y) => self.down_then_across(&src, dst, dst_row),
+            (false, false) => self.across_then_down(&src, dst, dst_row),
+        }
+    }
+
+    fn across_then_down(&mut self, src: &Source, dst: &mut [u8], dst_row: usize) {
+        let stride = ring_stride(dst_row / PIXEL);
+        let slots = self.down.fixed.taps();
+        let mut ring = std::mem::take(&mut self.rows);
+        grow(&mut ring, stride * slots);
+        let mut next = 0;
+        for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
+            let (start, size, _) = self.down.fixed.row(o);
+            // Rows start.. are either in the ring already or still to come.
+            for y in next.max(start)..start + size {
+                let at = y % slots * stride;
+                self.across_source(src, y, &mut ring[at..at + dst_row]);
+            }
+            next = next.max(start + size);
+            self.aim(o, |y| y % slots * stride);
+            down(self.cpu, &self.down.fixed, o, &ring, &self.offsets, dst);
+        }
+        self.rows = ring;
+    }
+
+    fn down_then_across(&mut self, src: &Source, dst: &mut [u8], dst_row: usize) {
+        let columns = self.across.fixed.span();
+        let (from, to) = (columns.start * PIXEL, columns.end * PIXEL);
+        let mut row = std::mem::take(&mut self.rows);
+        grow(&mut row, to + slack(self.across.fixed.taps()));
+        for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
+            self.aim(o, |y| y * src.stride + from);
+            down(
+                self.cpu,
+                &self.down.fixed,
+                o,
+                src.pixels,
+                &self.offsets,
+                &mut row[from..to],
+            );
+            across(self.cpu, &self.across.fixed, &self.lanes, &row, dst);
+        }
+        self.rows = row;
+    }
+
+    /// The pass across over source row `y`.
+    fn across_source(&mut self, src: &Source, y: usize, dst: &mut [u8]) {
+        let at = y * src.stride;
+        let row = &src.pixels[at..];
+        let table = &self.across.fixed;
+        let needed = table.span().end * PIXEL + slack(table.taps());
+        if row.len() >= needed {
+            across(self.cpu, table, &self.lanes, row, dst);
+        } else {
+            // The paths load whole registers: give them room behind the row.
+            grow(&mut self.last_row, needed);
+            let bytes = src.width * PIXEL;
+            self.last_row[..bytes].copy_from_slice(&row[..bytes]);
+            across(self.cpu, table, &self.lanes, &self.last_row, dst);
+        }
+    }
+
+    /// Sets `offsets` to where the rows under output row `o` begin: one for
+    /// each of an even number of taps, the odd one out being the last again.
+    fn aim(&mut self, o: usize, at: impl Fn(usize) -> usize) {
+        let (start, size, _) = self.down.fixed.row(o);
+        self.offsets.clear();
+        self.offsets.extend((start..start + size).map(&at));
+        if size % 2 == 1 {
+            self.offsets.push(at(start + size - 1));
+        }
+    }
+}
+
+/// Which pass goes first. A pass down costs about half as much a weight as a
+/// pass across, so the strong reductions begin with it; else the order is
+/// Pillow's, which gives Pillow's pixels.
+fn down_first(x: &Axis, y: &Axis) -> bool {
+    let _ = x;
+    y.scale() >= 2.0
+}
+
+/// Bytes beyond the last weighted pixel that a path may load (never use).
+const fn slack(taps: usize) -> usize {
+    taps * PIXEL + 32
+}
+
+/// Distance between rows of the ring.
+const fn ring_stride(width: usize) -> usize {
+    (width * PIXEL).next_multiple_of(32)
+}
+
+fn grow(v: &mut Vec<u8>, len: usize) {
+    if v.len() < len {
+        v.resize(len, 0);
+    }
+}
+
+/// One row across: `dst` from the pixels of `src`, which begins with pixel 0.
+fn across(cpu: CpuLevel, table: &FixedTable, lanes: &Lanes, src: &[u8], dst: &mut [u8]) {
+    match cpu {
+        CpuLevel::Scalar => scalar::across(table, src, dst),
+        // SAFETY: `Resampler::new` has checked that this CPU has SSE4.1.
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Sse41 => unsafe { sse41::across(lanes, src, dst) },
+        // SAFETY: `Resampler::new` has checked that this CPU has AVX2.
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Avx2 => unsafe { avx2::across(lanes, src, dst) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => scalar::across(table, src, dst),
+    }
+}
+
+/// One row down: `dst` from the rows of `src` that begin at `offsets`.
+fn down(
+    cpu: CpuLevel,
+    table: &FixedTable,
+    o: usize,
+    src: &[u8],
+    offsets: &[usize],
+    dst: &mut [u8],
+) {
+    let coeffs = &table.row(o).2[..offsets.len()];
+    let precision = table.precision();
+    match cpu {
+        CpuLevel::Scalar => scalar::down(coeffs, precision, src, offsets, dst),
+        // SAFETY: `Resampler::new` has checked that this CPU has SSE4.1.
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Sse41 => unsafe { sse41::down(coeffs, precision, src, offsets, dst) },
+        // SAFETY: `Resampler::new` has checked that this CPU has AVX2.
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Avx2 => unsafe { avx2::down(coeffs, precision, src, offsets, dst) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => scalar::down(coeffs, precision, src, offsets, dst),
+    }
+}

@@ -1,0 +1,43 @@
+//! The resize as it should be: `f32`, straight from the weight table, no
+//! rounding between the passes. What the fast path and the CUDA kernel are
+//! measured against.
+//!
+//! Runs where a check runs, and on the CPU stage of the device. Slow and
+//! readable; allocates.
+
+use super::{BoxF, PIXEL, Source, Target};
+use crate::recipe::weights::WeightTable;
+
+/// Levels, 0 to 255 for most filters, as tight rows of RGB.
+pub fn resample_f32(src: Source, bx: BoxF, target: Target) -> Vec<f32> {
+    src.check();
+    let (x, y) = target.axes(&src, bx);
+    let (mut across, mut down) = (WeightTable::default(), WeightTable::default());
+    across.prepare(x);
+    down.prepare(y);
+
+    let mut between = vec![0.0f32; src.height * target.width * PIXEL];
+    for (row, out) in between.chunks_exact_mut(target.width * PIXEL).enumerate() {
+        let line = &src.pixels[row * src.stride..];
+        for (o, pixel) in out.as_chunks_mut::<PIXEL>().0.iter_mut().enumerate() {
+            let (start, weights) = across.row(o);
+            for (i, &w) in weights.iter().enumerate() {
+                for (c, v) in pixel.iter_mut().enumerate() {
+                    *v += f32::from(line[(start + i) * PIXEL + c]) * w as f32;
+                }
+            }
+        }
+    }
+    let mut out = vec![0.0f32; target.height * target.width * PIXEL];
+    let width = target.width * PIXEL;
+    for (o, line) in out.chunks_exact_mut(width).enumerate() {
+        let (start, weights) = down.row(o);
+        for (i, &w) in weights.iter().enumerate() {
+            let from = &between[(start + i) * width..(start + i + 1) * width];
+            for (v, &b) in line.iter_mut().zip(from) {
+                *v += b * w as f32;
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,52 @@
+//! The passes in plain Rust: what the other paths must equal, bit for bit, and
+//! what runs where there is no SIMD path.
+
+use super::PIXEL;
+use crate::recipe::weights::FixedTable;
+
+/// One row across: every output pixel is the weighted sum of its input pixels.
+pub(super) fn across(table: &FixedTable, src: &[u8], dst: &mut [u8]) {
+    let precision = table.precision();
+    let half = half(precision);
+    for (o, out) in dst.as_chunks_mut::<PIXEL>().0.iter_mut().enumerate() {
+        let (start, size, coeffs) = table.row(o);
+        let pixels = src[start * PIXEL..(start + size) * PIXEL]
+            .as_chunks::<PIXEL>()
+            .0;
+        let mut sums = [half; PIXEL];
+        for (pixel, &k) in pixels.iter().zip(coeffs) {
+            for (sum, &v) in sums.iter_mut().zip(pixel) {
+                *sum += i32::from(v) * i32::from(k);
+            }
+        }
+        *out = sums.map(|sum| clip(sum >> precision));
+    }
+}
+
+/// One row down: every output byte is the weighted sum of the bytes above and
+/// below it, in the rows that begin at `offsets`.
+pub(super) fn down(coeffs: &[i16], precision: u32, src: &[u8], offsets: &[usize], dst: &mut [u8]) {
+    assert_eq!(coeffs.len(), offsets.len());
+    const BLOCK: usize = 64;
+    let half = half(precision);
+    for (b, out) in dst.chunks_mut(BLOCK).enumerate() {
+        let mut sums = [half; BLOCK];
+        for (&offset, &k) in offsets.iter().zip(coeffs) {
+            let at = offset + b * BLOCK;
+            for (sum, &v) in sums.iter_mut().zip(&src[at..at + out.len()]) {
+                *sum += i32::from(v) * i32::from(k);
+            }
+        }
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out = clip(sum >> precision);
+        }
+    }
+}
+
+fn half(precision: u32) -> i32 {
+    (1 << precision) >> 1
+}
+
+fn clip(v: i32) -> u8 {
+    v.clamp(0, 255) as u8
+}

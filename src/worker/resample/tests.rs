@@ -1,0 +1,334 @@
+use fast_image_resize as fir;
+use proptest::prelude::*;
+
+use super::reference::resample_f32;
+use super::*;
+
+const FILTERS: [Filter; 4] = [
+    Filter::Box,
+    Filter::Triangle,
+    Filter::Cubic,
+    Filter::Lanczos3,
+];
+
+fn noise(n: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..n)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 56) as u8
+        })
+        .collect()
+}
+
+fn target(width: usize, height: usize) -> Target {
+    Target {
+        width,
+        height,
+        filter: Filter::Triangle,
+        antialias: true,
+    }
+}
+
+fn levels() -> impl Iterator<Item = CpuLevel> {
+    CpuLevel::ALL.into_iter().filter(|l| l.is_supported())
+}
+
+/// The same call down every path; the paths must agree to the bit.
+fn resample(src: Source, bx: BoxF, target: Target) -> Vec<u8> {
+    let mut results = levels().map(|level| {
+        let mut out = vec![0xa5; target.width * target.height * PIXEL];
+        Resampler::new(level).resample(src, bx, &mut out, target);
+        (level, out)
+    });
+    let (_, scalar) = results.next().unwrap();
+    for (level, out) in results {
+        assert!(out == scalar, "{} differs from scalar", level.name());
+    }
+    scalar
+}
+
+/// Largest and mean distance, in levels.
+fn distance(a: impl IntoIterator<Item = f32>, b: impl IntoIterator<Item = f32>) -> (f32, f32) {
+    let (mut max, mut sum, mut n) = (0.0f32, 0.0f64, 0);
+    for (a, b) in a.into_iter().zip(b) {
+        let d = (a - b).abs();
+        max = max.max(d);
+        sum += f64::from(d);
+        n += 1;
+    }
+    (max, (sum / f64::from(n.max(1))) as f32)
+}
+
+/// The contract is 0.35. Averages of two pixels end in one half half of the
+/// time, and two roundings upwards show: a little more for the box.
+fn mean_limit(filter: Filter) -> f32 {
+    if filter == Filter::Box { 0.5 } else { 0.35 }
+}
+
+fn floats(v: &[u8]) -> impl Iterator<Item = f32> {
+    v.iter().map(|&v| f32::from(v))
+}
+
+fn fir(src: Source, bx: BoxF, target: Target) -> Vec<u8> {
+    let rows = src.pixels.chunks(src.stride).take(src.height);
+    let tight: Vec<u8> = rows
+        .flat_map(|r| &r[..src.width * PIXEL])
+        .copied()
+        .collect();
+    let view = fir::images::ImageRef::new(
+        src.width as u32,
+        src.height as u32,
+        &tight,
+        fir::PixelType::U8x3,
+    )
+    .unwrap();
+    let mut out = fir::images::Image::new(
+        target.width as u32,
+        target.height as u32,
+        fir::PixelType::U8x3,
+    );
+    let options = fir::ResizeOptions::new()
+        .crop(bx.x0, bx.y0, bx.x1 - bx.x0, bx.y1 - bx.y0)
+        .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::Bilinear))
+        .use_alpha(false);
+    fir::Resizer::new()
+        .resize(&view, &mut out, &options)
+        .unwrap();
+    out.into_vec()
+}
+
+prop_compose! {
+    fn cases()(
+        (w, h) in (1usize..=70, 1usize..=70),
+        (ow, oh) in (1usize..=70, 1usize..=70),
+        pad in 0usize..9,
+        seed in any::<u64>(),
+        a in prop::array::uniform4(0.0f64..1.0),
+        whole in prop::bool::weighted(0.2),
+        integral in prop::bool::weighted(0.2),
+        filter in prop::sample::select(&FILTERS[..]),
+        antialias in prop::bool::weighted(0.8),
+    ) -> (usize, usize, usize, u64, BoxF, Target) {
+        let span = |a: f64, b: f64, n: usize| {
+            let (lo, hi) = (a.min(b) * n as f64, a.max(b) * n as f64);
+            if integral {
+                let lo = lo.floor();
+                (lo, hi.ceil().max(lo + 1.0).min(n as f64))
+            } else {
+                (lo, hi.max(lo + 0.01).min(n as f64))
+            }
+        };
+        let (x0, x1) = span(a[0], a[1], w);
+        let (y0, y1) = span(a[2], a[3], h);
+        let bx = if whole || x0 >= x1 || y0 >= y1 {
+            BoxF::whole(w, h)
+        } else {
+            BoxF { x0, y0, x1, y1 }
+        };
+        (w, h, pad, seed, bx, Target { width: ow, height: oh, filter, antialias })
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn all_paths_agree_and_lie_near_the_reference(
+        (width, height, pad, seed, bx, target) in cases()
+    ) {
+        let stride = width * PIXEL + pad;
+        let pixels = noise((height - 1) * stride + width * PIXEL, seed);
+        let src = Source { pixels: &pixels, width, height, stride };
+        let fast = resample(src, bx, target);
+        let exact = resample_f32(src, bx, target);
+        // Noise overshoots with the sharp filters: both are clipped at the end,
+        // but only the fast one between the passes too.
+        let clips = matches!(target.filter, Filter::Cubic | Filter::Lanczos3);
+        if !clips {
+            let (max, mean) = distance(floats(&fast), exact.iter().map(|v| v.clamp(0.0, 255.0)));
+            prop_assert!(max <= 1.5, "max {max}");
+            if fast.len() >= 300 {
+                prop_assert!(mean <= mean_limit(target.filter), "mean {mean}");
+            }
+        }
+        if target.filter == Filter::Triangle && target.antialias {
+            let (max, _) = distance(floats(&fast), floats(&fir(src, bx, target)));
+            prop_assert!(max <= 1.0, "max {max} from fast_image_resize");
+        }
+    }
+
+    #[test]
+    fn a_flat_picture_stays_flat((width, height, _, seed, bx, target) in cases()) {
+        let level = seed as u8;
+        let pixels = vec![level; width * height * PIXEL];
+        let out = resample(Source::tight(&pixels, width, height), bx, target);
+        prop_assert!(out.iter().all(|&v| v == level));
+    }
+}
+
+#[test]
+fn photo_like_shapes_lie_near_the_reference_with_every_filter() {
+    let (width, height) = (237, 180);
+    // Smooth, so that the sharp filters do not overshoot.
+    let pixels: Vec<u8> = (0..width * height * PIXEL)
+        .map(|i| {
+            let (x, y) = (i / PIXEL % width, i / PIXEL / width);
+            (40 + (x * 5 + y * 3 + i % PIXEL * 17) % 170 / 2 + (x + y) / 6) as u8
+        })
+        .collect();
+    let src = Source::tight(&pixels, width, height);
+    let bx = BoxF {
+        x0: 10.3,
+        y0: 4.75,
+        x1: 200.6,
+        y1: 171.0,
+    };
+    for filter in FILTERS {
+        for (w, h) in [(224, 224), (100, 90), (31, 47), (224, 30), (30, 224)] {
+            let target = Target {
+                width: w,
+                height: h,
+                filter,
+                antialias: true,
+            };
+            let (max, mean) = distance(
+                floats(&resample(src, bx, target)),
+                resample_f32(src, bx, target),
+            );
+            assert!(
+                max <= 1.5 && mean <= mean_limit(filter),
+                "{filter:?} {w}x{h}: {max} {mean}"
+            );
+        }
+    }
+}
+
+#[test]
+fn strong_reductions_take_the_other_order_and_agree_too() {
+    let (width, height) = (1003, 517);
+    let pixels = noise(width * height * PIXEL, 7);
+    let src = Source::tight(&pixels, width, height);
+    for (w, h) in [(61, 33), (224, 9), (7, 224), (1, 1), (1003, 40), (40, 517)] {
+        let bx = BoxF::whole(width, height);
+        let fast = resample(src, bx, target(w, h));
+        let (max, _) = distance(floats(&fast), resample_f32(src, bx, target(w, h)));
+        assert!(max <= 1.5, "{w}x{h}: {max}");
+        let (max, _) = distance(floats(&fast), floats(&fir(src, bx, target(w, h))));
+        assert!(max <= 1.0, "{w}x{h}: {max} from fast_image_resize");
+    }
+}
+
+#[test]
+fn an_integral_box_of_the_same_size_is_a_copy() {
+    let (width, height) = (40, 30);
+    let pixels = noise(width * height * PIXEL, 3);
+    let src = Source::tight(&pixels, width, height);
+    let bx = BoxF {
+        x0: 7.0,
+        y0: 5.0,
+        x1: 27.0,
+        y1: 25.0,
+    };
+    let out = resample(src, bx, target(20, 20));
+    for (y, row) in out.chunks_exact(20 * PIXEL).enumerate() {
+        let at = ((y + 5) * width + 7) * PIXEL;
+        assert_eq!(row, &pixels[at..at + 20 * PIXEL]);
+    }
+    // One axis only, against the reference.
+    for (w, h) in [(20, 13), (13, 20)] {
+        let (max, _) = distance(
+            floats(&resample(src, bx, target(w, h))),
+            resample_f32(src, bx, target(w, h)),
+        );
+        assert!(max <= 0.51, "{max}");
+    }
+}
+
+#[test]
+fn one_pixel_fills_any_output() {
+    let out = resample(
+        Source::tight(&[1, 2, 250], 1, 1),
+        BoxF::whole(1, 1),
+        target(50, 3),
+    );
+    assert!(out.chunks_exact(3).all(|p| p == [1, 2, 250]));
+}
+
+#[test]
+fn a_reused_resampler_gives_what_a_new_one_gives() {
+    let pixels = noise(64 * 64 * PIXEL, 11);
+    let src = Source::tight(&pixels, 64, 64);
+    for level in levels() {
+        let mut used = Resampler::new(level);
+        for i in 0..40usize {
+            let to = target(1 + i * 7 % 50, 1 + i * 5 % 33);
+            let bx = BoxF {
+                x0: (i % 5) as f64 * 1.7,
+                y0: (i % 3) as f64 * 2.3,
+                x1: 64.0 - (i % 4) as f64 * 6.1,
+                y1: 64.0 - (i % 7) as f64 * 4.9,
+            };
+            let mut a = vec![0; to.width * to.height * PIXEL];
+            let mut b = a.clone();
+            used.resample(src, bx, &mut a, to);
+            Resampler::new(level).resample(src, bx, &mut b, to);
+            assert!(a == b, "call {i} at {}", level.name());
+        }
+    }
+}
+
+#[test]
+fn after_reserve_nothing_grows() {
+    let (width, height) = (300, 200);
+    let pixels = noise(width * height * PIXEL, 5);
+    let src = Source::tight(&pixels, width, height);
+    for level in levels() {
+        for filter in FILTERS {
+            let to = Target {
+                width: 56,
+                height: 48,
+                filter,
+                antialias: true,
+            };
+            let mut r = Resampler::new(level);
+            r.reserve(width, height, to);
+            let reserved = r.scratch_bytes();
+            let mut out = vec![0; to.width * to.height * PIXEL];
+            for i in 0..60 {
+                let bx = BoxF {
+                    x0: f64::from(i),
+                    y0: f64::from(i) * 1.5,
+                    x1: 300.0 - f64::from(i) * 2.3,
+                    y1: 200.0 - f64::from(i * 7 % 90),
+                };
+                r.resample(src, bx, &mut out, to);
+            }
+            assert_eq!(r.scratch_bytes(), reserved, "{filter:?}");
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "does not lie in 0..4")]
+fn a_box_outside_the_source_is_refused() {
+    let bx = BoxF {
+        x0: 0.0,
+        y0: 0.0,
+        x1: 4.5,
+        y1: 4.0,
+    };
+    resample(Source::tight(&[0; 48], 4, 4), bx, target(2, 2));
+}
+
+#[test]
+#[should_panic(expected = "47 bytes for 4 rows of 12")]
+fn a_source_without_all_its_bytes_is_refused() {
+    resample(
+        Source::tight(&[0; 47], 4, 4),
+        BoxF::whole(4, 4),
+        target(2, 2),
+    );
+}
