@@ -68,7 +68,9 @@ impl CoordinatorHandle {
         socket::send(self.socket.as_fd(), &[Command::Start as u8], &fds)?;
         match self.receive(START_LIMIT)? {
             Reply::Started { workers } => Ok(workers),
-            Reply::Refused { what } => Err(Error::worker(format!("the pool did not start: {what}"))),
+            Reply::Refused { what } => {
+                Err(Error::worker(format!("the pool did not start: {what}")))
+            }
             Reply::Report(_) => Err(Error::protocol("a report came instead of a start")),
         }
     }
@@ -78,7 +80,9 @@ impl CoordinatorHandle {
         socket::send(self.socket.as_fd(), &[Command::Report as u8], &[])?;
         match self.receive(REPORT_LIMIT)? {
             Reply::Report(report) => Ok(report),
-            other => Err(Error::protocol(format!("{other:?} came instead of a report"))),
+            other => Err(Error::protocol(format!(
+                "{other:?} came instead of a report"
+            ))),
         }
     }
 
@@ -88,7 +92,10 @@ impl CoordinatorHandle {
             let left = end.saturating_duration_since(Instant::now());
             // Short waits: the crate does not retry EINTR, and the coordinator
             // may end meanwhile.
-            match self.replies.try_recv_timeout(left.min(Duration::from_millis(50))) {
+            match self
+                .replies
+                .try_recv_timeout(left.min(Duration::from_millis(50)))
+            {
                 Ok(reply) => return Ok(reply),
                 Err(TryRecvError::Empty) if left.is_zero() => {
                     return Err(Error::worker(format!(

@@ -72,6 +72,9 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(e.contains("/nowhere/featherload"), "{e}");
-        assert_eq!(find(Some(Path::new("/bin/sh"))).unwrap(), Path::new("/bin/sh"));
+        assert_eq!(
+            find(Some(Path::new("/bin/sh"))).unwrap(),
+            Path::new("/bin/sh")
+        );
     }
 }

@@ -41,8 +41,12 @@ pub enum Launch {
 /// Makes a coordinator and shakes hands with it.
 pub(crate) fn launch(how: Launch, named_helper: Option<&Path>) -> Result<CoordinatorHandle> {
     let (ours, theirs) = socket::pair()?;
-    let (server, channel) = IpcOneShotServer::<Bootstrap>::new()
-        .map_err(|e| Error::io("make the control channel's socket in the temporary folder", e))?;
+    let (server, channel) = IpcOneShotServer::<Bootstrap>::new().map_err(|e| {
+        Error::io(
+            "make the control channel's socket in the temporary folder",
+            e,
+        )
+    })?;
     let (pid, executable) = match how {
         Launch::Exec => exec(theirs, &channel, named_helper)?,
         Launch::Fork => (fork(theirs, &channel)?, own_executable()),

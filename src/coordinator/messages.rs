@@ -193,7 +193,10 @@ mod tests {
             version: "0.0.9".into(),
             ..a.clone()
         };
-        let e = a.check("/bin/me", &old, "/bin/you").unwrap_err().to_string();
+        let e = a
+            .check("/bin/me", &old, "/bin/you")
+            .unwrap_err()
+            .to_string();
         for part in ["/bin/me", "/bin/you", "0.0.9", env!("CARGO_PKG_VERSION")] {
             assert!(e.contains(part), "{e} lacks {part}");
         }

@@ -104,7 +104,10 @@ impl Strikes {
                 }
                 fail(
                     FaultKind::Quarantined,
-                    format!("quarantined: {crashes} workers died of it, the last {}", cause.text()),
+                    format!(
+                        "quarantined: {crashes} workers died of it, the last {}",
+                        cause.text()
+                    ),
                 )
             }
             Cause::Outside(_) => {

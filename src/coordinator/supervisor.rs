@@ -118,7 +118,9 @@ impl Supervisor {
     /// worker is left.
     pub(super) fn run(mut self, line: &Line, consumer: &PidFd, children: &SignalFd) -> Result<()> {
         loop {
-            let timeout = self.next_deadline().saturating_duration_since(Instant::now());
+            let timeout = self
+                .next_deadline()
+                .saturating_duration_since(Instant::now());
             let [from_consumer, consumer_gone, child_ended] =
                 wait_for(line.socket(), consumer, children, timeout)?;
             if consumer_gone {
@@ -194,9 +196,10 @@ impl Supervisor {
     fn reap(&mut self) -> Result<()> {
         while let Some(status) = reap_one()? {
             let Some(pid) = status.pid() else { continue };
-            let lane = self.lanes.iter().position(
-                |lane| matches!(lane, Lane::Running(w) if w.pid == pid),
-            );
+            let lane = self
+                .lanes
+                .iter()
+                .position(|lane| matches!(lane, Lane::Running(w) if w.pid == pid));
             let Some(lane) = lane else { continue };
             let Lane::Running(worker) = self.lanes[lane] else {
                 continue;
@@ -232,7 +235,9 @@ impl Supervisor {
 
     fn record(&self, lane: usize, word: usize) -> u64 {
         let at = self.ring.layout().worker(lane as u32) + word;
-        self.ring.words().load(at, std::sync::atomic::Ordering::Acquire)
+        self.ring
+            .words()
+            .load(at, std::sync::atomic::Ordering::Acquire)
     }
 
     /// Gives back (or fails) the dead worker's rows and wakes everybody.
@@ -257,7 +262,12 @@ impl Supervisor {
         } else {
             format!(" while at {}", at_work.join(", "))
         };
-        let text = format!("worker {} (pid {}) {}{at}", worker.serial, worker.pid, cause.text());
+        let text = format!(
+            "worker {} (pid {}) {}{at}",
+            worker.serial,
+            worker.pid,
+            cause.text()
+        );
         self.report.deaths += 1;
         self.report.ordered_deaths += u64::from(cause == Cause::Ordered);
         if cause != Cause::Ordered {
@@ -295,7 +305,8 @@ impl Supervisor {
 
     fn fork_due(&mut self, now: Instant) -> Result<()> {
         for lane in 0..self.lanes.len() {
-            if !matches!(self.lanes[lane], Lane::Due(at) if at <= now) || self.report.fatal.is_some()
+            if !matches!(self.lanes[lane], Lane::Due(at) if at <= now)
+                || self.report.fatal.is_some()
             {
                 continue;
             }
@@ -307,9 +318,8 @@ impl Supervisor {
                 )));
             }
             let (ring, job, me) = (self.ring, &mut *self.job, self.me);
-            let pid = fork_never_returning(|| {
-                worker::process::live(ring, job, lane as u32, serial, me)
-            })?;
+            let pid =
+                fork_never_returning(|| worker::process::live(ring, job, lane as u32, serial, me))?;
             self.next_serial += 1;
             self.lanes[lane] = Lane::Running(Worker {
                 pid,
@@ -350,7 +360,10 @@ impl Supervisor {
         let (w, l) = (self.ring.words(), self.ring.layout());
         let over = self.overdue.look(now, coordinator_side::claimed(&w, l));
         for held in over {
-            let what = || self.job.describe(&ticket(self.ring, held.slot, held.sequence), held.row);
+            let what = || {
+                self.job
+                    .describe(&ticket(self.ring, held.slot, held.sequence), held.row)
+            };
             let worker = self.lanes.iter_mut().find_map(|lane| match lane {
                 Lane::Running(w) if w.serial == held.owner => Some(w),
                 _ => None,

@@ -86,6 +86,14 @@ impl Index {
         save::load(file)
     }
 
+    /// True when the file at `path` begins as one that [`Index::save`] wrote.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_saved(path: &Path) -> Result<bool> {
+        save::is_saved(path)
+    }
+
     /// Writes the index to a file: whole, or not at all.
     pub fn save(&self, file: &Path) -> Result<()> {
         save::save(self.sealed.bytes(), file)

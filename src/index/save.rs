@@ -42,6 +42,21 @@ pub(super) fn save(bytes: &[u8], path: &Path) -> Result<()> {
     replace(path, |file| file.write_all(bytes))
 }
 
+pub(super) fn is_saved(path: &Path) -> Result<bool> {
+    let failed = |e| Error::io_at("read", path, e);
+    // Asked before the open, which would wait for ever on a FIFO.
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Ok(false);
+    }
+    let mut head = Vec::new();
+    File::open(path)
+        .map_err(failed)?
+        .take(sealed::MAGIC.len() as u64)
+        .read_to_end(&mut head)
+        .map_err(failed)?;
+    Ok(head == sealed::MAGIC)
+}
+
 pub(super) fn load(path: &Path) -> Result<Index> {
     let damaged = |damage: Damage| {
         Error::dataset(

@@ -41,7 +41,7 @@ use crate::sys::sealed::SealedBytes;
 /// The memfd's name.
 pub(super) const NAME: &str = "featherload-index";
 
-const MAGIC: &[u8; 8] = b"\x89FLIDX\r\n";
+pub(super) const MAGIC: &[u8; 8] = b"\x89FLIDX\r\n";
 const VERSION: u32 = 1;
 /// Bytes before the content.
 pub(super) const HEAD: usize = 64;
@@ -661,7 +661,7 @@ mod tests {
             Label::Class(c) => vec![c as f64],
             Label::Vector(v) => v.iter().map(f64::from).collect(),
         };
-        assert_eq!(label(&none, 2), []);
+        assert!(label(&none, 2).is_empty());
         assert_eq!(label(&class, 2), [1.0]);
         assert_eq!(label(&wide, 0), [-1.0]);
         assert_eq!(label(&wide, 2), [(1u64 << 33) as f64]);

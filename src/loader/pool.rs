@@ -12,11 +12,11 @@ use super::report::{LoaderReport, StageTimes};
 use crate::coordinator::handle::CoordinatorHandle;
 use crate::coordinator::messages::{PoolTimes, StartRequest};
 use crate::error::{Error, Result};
+use crate::ring::Ring;
 use crate::ring::consumer_side::{Ticket, Wait};
 use crate::ring::layout::worker_word;
 use crate::ring::slots::{HeldSlot, PostedSlot, Slots};
 use crate::ring::words::Words;
-use crate::ring::Ring;
 use crate::worker::meter::STAGES;
 use crate::worker::spec::JobInput;
 

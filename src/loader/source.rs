@@ -28,7 +28,10 @@ impl Source {
     pub fn detect(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let meta = std::fs::metadata(&path).map_err(|e| {
-            Error::dataset(&path, format!("cannot be read: {e} (a folder, a list file or a saved index is needed)"))
+            Error::dataset(
+                &path,
+                format!("cannot be read: {e} (a folder, a list file or a saved index is needed)"),
+            )
         })?;
         if meta.is_dir() {
             Ok(Self::Folder(path, FolderOptions::default()))
@@ -40,7 +43,10 @@ impl Source {
     }
 
     /// Reads names, labels and nothing else.
-    pub(crate) fn open(self) -> Result<(Index, Option<ScanReport>)> {
+    ///
+    /// # Errors
+    /// When the data set cannot be read, or is empty.
+    pub fn open(self) -> Result<(Index, Option<ScanReport>)> {
         match self {
             Self::Folder(path, options) => {
                 Index::folder(&path, &options).map(|(i, r)| (i, Some(r)))

@@ -11,5 +11,5 @@ mod state;
 
 pub use epoch::{Plan, PlanOptions, RowPlan, RowStatus, Tail};
 pub(crate) use random::PositionRandom;
-pub use state::State;
 pub(crate) use state::STATE_VERSION;
+pub use state::State;

@@ -17,6 +17,16 @@ pub(crate) struct BoxF {
 }
 
 impl BoxF {
+    /// All of an image.
+    pub(crate) fn whole(width: usize, height: usize) -> Self {
+        Self {
+            x0: 0.0,
+            y0: 0.0,
+            x1: width as f64,
+            y1: height as f64,
+        }
+    }
+
     pub(crate) fn width(&self) -> f64 {
         self.x1 - self.x0
     }

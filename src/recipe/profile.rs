@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::program::SampleProgram;
+
 /// What must be equal for two streams to be bit-identical.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumericProfile {
@@ -24,7 +26,22 @@ pub struct NumericProfile {
     pub dtype: String,
 }
 
+/// The decoder that is built in: vendored, so its version is ours.
+const DECODER: &str = "libjpeg-turbo 3.1.0";
+
 impl NumericProfile {
+    /// The profile of a program on the CPU.
+    pub(crate) fn of(program: &SampleProgram) -> Self {
+        Self {
+            featherload: env!("CARGO_PKG_VERSION").to_owned(),
+            decoder: DECODER.to_owned(),
+            decode: program.decode.name().to_owned(),
+            resampler: "u8 CPU".to_owned(),
+            hand_over: "finished rows".to_owned(),
+            dtype: program.dtype.name().to_owned(),
+        }
+    }
+
     /// The first field in which two profiles differ: name, ours, theirs.
     pub fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'static str, &'a str, &'a str)> {
         let fields = |p: &'a Self| {

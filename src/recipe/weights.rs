@@ -51,6 +51,12 @@ impl Filter {
         }
     }
 
+    /// How far beyond its box an antialiased resize by `scale` (input pixels
+    /// for each output pixel) may look, in input pixels.
+    pub fn reach(self, scale: f64) -> f64 {
+        self.support() * scale.max(1.0)
+    }
+
     /// The kernel before normalisation. Zero outside the support.
     pub fn at(self, x: f64) -> f64 {
         match self {

@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use super::layout::{Layout, ticket_word};
 use super::row_word::{RowState, RowWord};
 use super::words::Words;
-use super::worker_side::Outcome;
 
 /// A row found in the hands of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,13 +100,4 @@ pub(crate) fn ticket_of<W: Words>(w: &W, l: &Layout, slot: u32) -> (u64, u64) {
         w.load(l.ticket(slot, ticket_word::EPOCH), Acquire),
         w.load(l.ticket(slot, ticket_word::BATCH), Acquire),
     )
-}
-
-/// The outcome of a settled row, for tests and reports.
-pub(crate) fn outcome<W: Words>(w: &W, l: &Layout, slot: u32, row: u32) -> Option<Outcome> {
-    match RowWord::unpack(w.load(l.row(slot, row), Acquire)).state {
-        RowState::Done => Some(Outcome::Done),
-        RowState::Failed => Some(Outcome::Failed),
-        _ => None,
-    }
 }

@@ -8,37 +8,10 @@
 
 use half::f16;
 
+use crate::recipe::{Dtype, MemoryLayout};
+
 /// Bytes of a source pixel.
 const PIXEL: usize = 3;
-
-/// What an element of the output is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Dtype {
-    F32,
-    F16,
-    /// The levels as they are, not normalised.
-    U8,
-}
-
-impl Dtype {
-    /// Bytes of an element.
-    pub fn size(self) -> usize {
-        match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
-            Self::U8 => 1,
-        }
-    }
-}
-
-/// The order of the elements of one image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Layout {
-    /// Three planes.
-    Nchw,
-    /// Pixel by pixel.
-    Nhwc,
-}
 
 /// Where an output pixel is read: orientation and mirroring without a pass.
 ///
@@ -116,7 +89,7 @@ enum Tables {
 #[derive(Debug)]
 pub struct Emitter {
     tables: Tables,
-    layout: Layout,
+    layout: MemoryLayout,
 }
 
 impl Emitter {
@@ -124,7 +97,7 @@ impl Emitter {
     /// `((v / 255) - mean[c]) / std[c]`, each step rounded to `f32` as
     /// torchvision does it, then rounded to the nearest `f16` where that is the
     /// type. For `u8` mean and deviation are not applied.
-    pub fn new(mean: [f32; 3], std: [f32; 3], dtype: Dtype, layout: Layout) -> Self {
+    pub fn new(mean: [f32; 3], std: [f32; 3], dtype: Dtype, layout: MemoryLayout) -> Self {
         let value = |c: usize, v: u8| (f32::from(v) / 255.0 - mean[c]) / std[c];
         let tables = match dtype {
             Dtype::F32 => Tables::F32(table(|c, v| value(c, v).to_ne_bytes())),
@@ -172,7 +145,9 @@ impl Emitter {
         };
         match &self.tables {
             // Nothing to look up and nothing to move.
-            Tables::U8(_) if self.layout == Layout::Nhwc && placement == Placement::default() => {
+            Tables::U8(_)
+                if self.layout == MemoryLayout::Nhwc && placement == Placement::default() =>
+            {
                 out.copy_from_slice(rgb);
             }
             Tables::F32(t) => write(t, self.layout, source, out),
@@ -207,7 +182,7 @@ enum Line<'a, const N: usize> {
     Packed(&'a mut [[[u8; N]; PIXEL]]),
 }
 
-fn write<const N: usize>(table: &Table<N>, layout: Layout, source: Pixels, out: &mut [u8]) {
+fn write<const N: usize>(table: &Table<N>, layout: MemoryLayout, source: Pixels, out: &mut [u8]) {
     let Placement {
         flip_x,
         flip_y,
@@ -218,12 +193,14 @@ fn write<const N: usize>(table: &Table<N>, layout: Layout, source: Pixels, out: 
     for y in 0..height {
         let at = y * width;
         let line = match layout {
-            Layout::Nchw => {
+            MemoryLayout::Nchw => {
                 let (r, rest) = elements.split_at_mut(width * height);
                 let (g, b) = rest.split_at_mut(width * height);
                 Line::Planes([r, g, b].map(|plane| &mut plane[at..at + width]))
             }
-            Layout::Nhwc => Line::Packed(&mut elements.as_chunks_mut::<PIXEL>().0[at..at + width]),
+            MemoryLayout::Nhwc => {
+                Line::Packed(&mut elements.as_chunks_mut::<PIXEL>().0[at..at + width])
+            }
         };
         if transpose {
             let column = if flip_x { source.width - 1 - y } else { y };
@@ -299,7 +276,7 @@ mod tests {
         (width, height): (usize, usize),
         p: Placement,
         dtype: Dtype,
-        layout: Layout,
+        layout: MemoryLayout,
     ) -> Vec<u8> {
         let (ow, oh) = p.output_size(width, height);
         let size = dtype.size();
@@ -317,8 +294,8 @@ mod tests {
                     let v = rgb[(sy * width + sx) * PIXEL + c];
                     let f = (f32::from(v) / 255.0 - MEAN[c]) / STD[c];
                     let at = match layout {
-                        Layout::Nchw => (c * oh + y) * ow + x,
-                        Layout::Nhwc => (y * ow + x) * PIXEL + c,
+                        MemoryLayout::Nchw => (c * oh + y) * ow + x,
+                        MemoryLayout::Nhwc => (y * ow + x) * PIXEL + c,
                     } * size;
                     match dtype {
                         Dtype::F32 => out[at..at + 4].copy_from_slice(&f.to_ne_bytes()),
@@ -338,7 +315,7 @@ mod tests {
         for (width, height) in [(1, 1), (5, 3), (17, 4), (3, 33), (16, 16)] {
             let rgb = image(width, height);
             for dtype in [Dtype::F32, Dtype::F16, Dtype::U8] {
-                for layout in [Layout::Nchw, Layout::Nhwc] {
+                for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
                     let emitter = Emitter::new(MEAN, STD, dtype, layout);
                     for p in placements() {
                         // One byte in, so that nothing is aligned.
@@ -369,7 +346,7 @@ mod tests {
             &[" # #", "####"],
             &["####", " # #"],
         ];
-        let emitter = Emitter::new(MEAN, STD, Dtype::U8, Layout::Nhwc);
+        let emitter = Emitter::new(MEAN, STD, Dtype::U8, MemoryLayout::Nhwc);
         let bytes =
             |rows: &[&str]| -> Vec<u8> { rows.concat().bytes().flat_map(|b| [b; PIXEL]).collect() };
         for (orientation, rows) in (1..).zip(stored) {
@@ -393,7 +370,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "the output row does not fit 2 x 2")]
     fn an_output_of_another_size_is_refused() {
-        let emitter = Emitter::new(MEAN, STD, Dtype::F32, Layout::Nchw);
+        let emitter = Emitter::new(MEAN, STD, Dtype::F32, MemoryLayout::Nchw);
         emitter.emit(&[0; 12], 2, 2, Placement::default(), &mut [0; 47]);
     }
 }

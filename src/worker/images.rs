@@ -8,20 +8,21 @@ use std::ffi::CStr;
 use super::emit::{Emitter, Placement};
 use super::input::{Bytes, Input, InputMode};
 use super::job::Job;
-use super::jpeg::{
-    self, Decoded, JpegDecoder, JpegHeader, Orientation, Region, Scale, Scratch,
-};
+use super::jpeg::{self, Decoded, JpegDecoder, JpegHeader, Orientation, Region, Scale, Scratch};
 use super::meter::{Meter, Stage};
-use super::resample::{Resampler, Source};
+use super::resample::{Resampler, Source, Target};
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::plan::{Plan, PositionRandom};
+use crate::recipe::SampleProgram;
 use crate::recipe::geometry::{BoxF, SampleGeometry, sample_geometry, scale_denominator};
 use crate::recipe::weights::Filter;
-use crate::recipe::SampleProgram;
 use crate::ring::consumer_side::Ticket;
 use crate::sys::cpu::CpuLevel;
+
+/// The filter of every resize that a recipe can name today.
+const FILTER: Filter = Filter::Triangle;
 
 /// Everything that a worker keeps from sample to sample.
 #[derive(Debug)]
@@ -40,10 +41,10 @@ pub(crate) struct ImageJob {
 }
 
 /// What is decoded for one sample, and what becomes of it.
-struct Cut {
-    scale: Scale,
+pub(super) struct Cut {
+    pub(super) scale: Scale,
     /// Part of the scaled, stored image that the filter sees.
-    want: Region,
+    pub(super) want: Region,
     /// The box to resample, within `want`.
     within: BoxF,
     /// Size of the resampled pixels, as stored: width, height.
@@ -80,15 +81,15 @@ impl Job for ImageJob {
     ) -> std::result::Result<(), SampleFault> {
         let row = self.plan.row(ticket.epoch, ticket.batch, row);
         self.index.write_path(row.id, &mut self.path);
-        let path = CStr::from_bytes_with_nul(&self.path).map_err(|_| {
-            SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte")
-        })?;
+        let path = CStr::from_bytes_with_nul(&self.path)
+            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
         let bytes = self.input.open(path)?;
         meter.bytes += bytes.len() as u64;
         let header = jpeg::read_header(&bytes)?;
-        let mut random =
-            PositionRandom::new(self.plan.options().seed, ticket.epoch, row.position);
-        let upright = header.orientation.apply_to_size((header.width, header.height));
+        let mut random = PositionRandom::new(self.plan.options().seed, ticket.epoch, row.position);
+        let upright = header
+            .orientation
+            .apply_to_size((header.width, header.height));
         let geometry = sample_geometry(&self.program, upright.0, upright.1, &mut random);
         let cut = cut(&self.program, &header, &geometry);
         meter.lap(Stage::Open);
@@ -97,15 +98,17 @@ impl Job for ImageJob {
                 .decode_region(&bytes, &header, cut.scale, cut.want, &mut self.scratch)?;
         close(bytes);
         meter.lap(Stage::Decode);
-        let (width, height) = cut.size;
+        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
         self.resampler.resample(
             source(&self.scratch.rgb, &decoded, cut.want),
             cut.within,
             &mut self.resampled,
-            width,
-            height,
-            Filter::Bilinear,
-            true,
+            Target {
+                width,
+                height,
+                filter: FILTER,
+                antialias: true,
+            },
         );
         meter.lap(Stage::Resample);
         self.emitter
@@ -126,17 +129,17 @@ fn close(bytes: Bytes<'_>) {
 }
 
 /// From the box in the upright image to what is decoded of the stored one.
-fn cut(program: &SampleProgram, header: &JpegHeader, geometry: &SampleGeometry) -> Cut {
+pub(super) fn cut(program: &SampleProgram, header: &JpegHeader, geometry: &SampleGeometry) -> Cut {
     let stored = (header.width, header.height);
     let turned = header.orientation.swaps_axes();
     let (height, width) = program.size;
-    let size = if turned { (height, width) } else { (width, height) };
+    let size = if turned {
+        (height, width)
+    } else {
+        (width, height)
+    };
     let source = stored_box(&geometry.source, header.orientation, stored);
-    let scale = Scale::of_denominator(scale_denominator(
-        program.decode,
-        &source,
-        (size.1, size.0),
-    ));
+    let scale = Scale::of_denominator(scale_denominator(program.decode, &source, (size.1, size.0)));
     let d = f64::from(scale.denominator());
     let scaled = BoxF {
         x0: source.x0 / d,
@@ -148,13 +151,18 @@ fn cut(program: &SampleProgram, header: &JpegHeader, geometry: &SampleGeometry) 
     // A filter that sees beyond the box reaches as far as its support.
     let reach = |length: f64, to: u32| {
         if geometry.sees_outside {
-            Filter::Bilinear.reach(length / f64::from(to))
+            FILTER.reach(length / f64::from(to))
         } else {
             0.0
         }
     };
     let (x, w) = span(scaled.x0, scaled.x1, reach(scaled.width(), size.0), whole.0);
-    let (y, h) = span(scaled.y0, scaled.y1, reach(scaled.height(), size.1), whole.1);
+    let (y, h) = span(
+        scaled.y0,
+        scaled.y1,
+        reach(scaled.height(), size.1),
+        whole.1,
+    );
     let (dx, dy) = (f64::from(x), f64::from(y));
     Cut {
         scale,
@@ -209,9 +217,9 @@ fn stored_box(upright: &BoxF, orientation: Orientation, stored: (u32, u32)) -> B
 fn source<'a>(rgb: &'a [u8], decoded: &Decoded, want: Region) -> Source<'a> {
     let skip = (want.y - decoded.y) as usize * decoded.stride + 3 * (want.x - decoded.x) as usize;
     Source {
-        rgb: &rgb[skip..],
-        width: want.w,
-        height: want.h,
+        pixels: &rgb[skip..],
+        width: want.w as usize,
+        height: want.h as usize,
         stride: decoded.stride,
     }
 }

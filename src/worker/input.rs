@@ -97,10 +97,16 @@ impl Input {
 fn open_regular(path: &CStr) -> Result<(OwnedFd, usize), SampleFault> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
     let fd = open(path, flags, Mode::empty()).map_err(|e| {
-        SampleFault::new(FaultKind::Unreadable, format!("cannot be opened: {}", e.desc()))
+        SampleFault::new(
+            FaultKind::Unreadable,
+            format!("cannot be opened: {}", e.desc()),
+        )
     })?;
     let stat = fstat(&fd).map_err(|e| {
-        SampleFault::new(FaultKind::Unreadable, format!("cannot be examined: {}", e.desc()))
+        SampleFault::new(
+            FaultKind::Unreadable,
+            format!("cannot be examined: {}", e.desc()),
+        )
     })?;
     let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
     if kind != SFlag::S_IFREG {

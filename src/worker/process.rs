@@ -33,8 +33,8 @@ pub(crate) fn live(
     serial: u32,
     coordinator: Pid,
 ) -> i32 {
-    let run = settle_in(ring, lane, serial, coordinator)
-        .and_then(|()| work(ring, job, lane, serial));
+    let run =
+        settle_in(ring, lane, serial, coordinator).and_then(|()| work(ring, job, lane, serial));
     match run {
         Ok(()) => 0,
         Err(e) => {

@@ -21,7 +21,10 @@ static RECORD: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 /// Says which addresses are the live input map.
 pub(crate) fn set_live_map(bytes: &[u8]) {
     let start = bytes.as_ptr() as usize;
-    LIVE_END.store(start + bytes.len().next_multiple_of(4096), Ordering::Release);
+    LIVE_END.store(
+        start + bytes.len().next_multiple_of(4096),
+        Ordering::Release,
+    );
     LIVE_START.store(start, Ordering::Release);
 }
 
@@ -53,7 +56,10 @@ pub(crate) fn install(record: &'static AtomicU64) -> Result<()> {
     // SAFETY: `on_sigbus` has the signature that SA_SIGINFO asks for and calls
     // only async-signal-safe functions.
     if unsafe { libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut()) } != 0 {
-        return Err(Error::io("install the SIGBUS handler", io::Error::last_os_error()));
+        return Err(Error::io(
+            "install the SIGBUS handler",
+            io::Error::last_os_error(),
+        ));
     }
     Ok(())
 }

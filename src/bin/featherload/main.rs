@@ -72,7 +72,10 @@ fn main() -> ExitCode {
 pub enum Outcome {
     Done,
     /// A bound that was given on the command line does not hold.
-    #[allow(dead_code, reason = "the sub-commands with bounds come with the memory measurements")]
+    #[allow(
+        dead_code,
+        reason = "the sub-commands with bounds come with the memory measurements"
+    )]
     CheckFailed,
     /// By SIGINT or SIGTERM.
     Interrupted(i32),

@@ -177,7 +177,9 @@ fn parse_start(text: &str) -> std::result::Result<(u64, u64), String> {
 }
 
 fn parse_rank(text: &str) -> std::result::Result<(u32, u32), String> {
-    let (rank, world) = text.split_once('/').ok_or("it must be RANK/WORLD, as in 0/8")?;
+    let (rank, world) = text
+        .split_once('/')
+        .ok_or("it must be RANK/WORLD, as in 0/8")?;
     let number = |s: &str| s.parse::<u32>().map_err(|e| format!("'{s}': {e}"));
     Ok((number(rank)?, number(world)?))
 }

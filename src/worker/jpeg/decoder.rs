@@ -35,6 +35,7 @@ use turbojpeg_sys as tj;
 
 use crate::error::{FaultKind, SampleFault};
 
+use super::super::spec::Limits;
 use super::header::{JpegHeader, has_end};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
 
@@ -43,24 +44,6 @@ const MAX_SCANS: i32 = 500;
 
 /// Buffers grow in steps of this many bytes, so that a run settles soon.
 const GROWTH: usize = 256 << 10;
-
-/// What one sample may cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DecodeLimits {
-    /// Pixels of the stored picture.
-    pub(crate) max_pixels: u64,
-    /// Bytes of buffers and coefficients of one worker.
-    pub(crate) max_scratch: u64,
-}
-
-impl Default for DecodeLimits {
-    fn default() -> Self {
-        Self {
-            max_pixels: 178_956_970,
-            max_scratch: 512 << 20,
-        }
-    }
-}
 
 /// Buffers that a worker keeps between samples. They grow and never shrink;
 /// what lies behind [`Decoded::len`] is of earlier samples.
@@ -74,14 +57,14 @@ pub(crate) struct Scratch {
 /// The decoder of one worker.
 #[derive(Debug)]
 pub(crate) struct JpegDecoder {
-    limits: DecodeLimits,
+    limits: Limits,
     /// None after a failed decode: the library may leave a handle half-way
     /// through a header (`tj3DecompressHeader` does).
     handle: Option<Handle>,
 }
 
 impl JpegDecoder {
-    pub(crate) fn new(limits: &DecodeLimits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             limits: *limits,
             handle: None,
@@ -157,7 +140,7 @@ impl JpegDecoder {
     }
 
     fn check_limits(&self, header: &JpegHeader, region: Region) -> Result<(), SampleFault> {
-        let DecodeLimits {
+        let Limits {
             max_pixels,
             max_scratch,
         } = self.limits;
@@ -276,7 +259,7 @@ impl Pixels {
 struct Handle(NonNull<std::ffi::c_void>);
 
 impl Handle {
-    fn new(limits: &DecodeLimits) -> Result<Self, SampleFault> {
+    fn new(limits: &Limits) -> Result<Self, SampleFault> {
         // SAFETY: takes no pointer; the null of a failure is caught on the next line.
         let raw = unsafe { tj::tj3Init(tj::TJINIT_TJINIT_DECOMPRESS as i32) };
         let handle = NonNull::new(raw)

@@ -24,7 +24,7 @@ mod speed;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decoder::{DecodeLimits, JpegDecoder, Scratch};
+pub(crate) use decoder::{JpegDecoder, Scratch};
 pub(crate) use header::{JpegHeader, has_end, read_header};
 pub(crate) use orientation::Orientation;
 pub(crate) use region::{Decoded, Region, Scale, scaled_size};

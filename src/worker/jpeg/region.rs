@@ -46,6 +46,14 @@ impl Scale {
         }
     }
 
+    /// The scale with this denominator; full for any other number.
+    pub(crate) fn of_denominator(denominator: u32) -> Self {
+        Self::ALL
+            .into_iter()
+            .find(|s| s.denominator() == denominator)
+            .unwrap_or(Self::Full)
+    }
+
     /// The side of a luma block after the inverse DCT.
     fn block(self) -> u32 {
         8 / self.denominator()

@@ -5,9 +5,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use super::fixtures::{Random, photos};
-use super::{
-    DecodeLimits, JpegDecoder, JpegHeader, Region, Scale, Scratch, read_header, scaled_size,
-};
+use crate::worker::spec::Limits;
+
+use super::{JpegDecoder, JpegHeader, Region, Scale, Scratch, read_header, scaled_size};
 
 #[test]
 #[ignore = "a measurement"]
@@ -16,7 +16,7 @@ fn images_per_second() {
     if photos.is_empty() {
         return;
     }
-    let mut decoder = JpegDecoder::new(&DecodeLimits::default());
+    let mut decoder = JpegDecoder::new(&Limits::default());
     let mut scratch = Scratch::default();
     let mut rng = Random::new(1);
     type Choose = fn(&JpegHeader, &mut Random) -> (Scale, Region);

@@ -1,13 +1,14 @@
 //! Tests that need more than one file of this folder.
 
 use crate::error::FaultKind;
+use crate::worker::spec::Limits;
 
 use super::decoder::encode::{Pixel, reference};
 use super::fixtures::{Random, Sampling, encode, encode_arithmetic, jpeg, photos};
 use super::*;
 
 fn decoder() -> JpegDecoder {
-    JpegDecoder::new(&DecodeLimits::default())
+    JpegDecoder::new(&Limits::default())
 }
 
 /// A whole picture as RGB.

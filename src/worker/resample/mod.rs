@@ -31,6 +31,7 @@ mod lanes;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crate::recipe::geometry::BoxF;
 use crate::recipe::weights::{Axis, Filter, FixedTable, WeightTable, reserve_to};
 use crate::sys::cpu::CpuLevel;
 use lanes::Lanes;
@@ -82,27 +83,6 @@ impl<'a> Source<'a> {
             self.height,
             self.stride
         );
-    }
-}
-
-/// The part of the source that becomes the whole output, in source pixels.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BoxF {
-    pub x0: f64,
-    pub y0: f64,
-    pub x1: f64,
-    pub y1: f64,
-}
-
-impl BoxF {
-    /// All of a source.
-    pub fn whole(width: usize, height: usize) -> Self {
-        Self {
-            x0: 0.0,
-            y0: 0.0,
-            x1: width as f64,
-            y1: height as f64,
-        }
     }
 }
 

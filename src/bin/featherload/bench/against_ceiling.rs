@@ -1,0 +1,195 @@
+//! Windows of the loader and of the bare decoder, in turns, in one run: a slow
+//! spell of the machine falls on both.
+
+use std::time::{Duration, Instant};
+
+use featherload::measure::ceiling::CeilingPart;
+use featherload::{Error, Loader, Result};
+use nix::sys::signal::SigSet;
+use serde::Serialize;
+
+use super::{BenchArgs, Part};
+use crate::ceiling::Ceiling;
+use crate::{Outcome, interrupt, output};
+
+/// Halves of a run that differ by more make it void.
+const STEADY: f64 = 0.05;
+
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct CeilingReport {
+    images_per_s: f64,
+    ceiling_images_per_s: f64,
+    /// Median of the pairs' ratios.
+    ceiling_ratio: f64,
+    ceiling_ratio_min: f64,
+    ceiling_ratio_max: f64,
+    /// True when the ratios' halves differ by more than 5%: measure again.
+    void: bool,
+    workers: usize,
+    pairs: Vec<Pair>,
+}
+
+#[derive(Serialize, Clone, Copy)]
+struct Pair {
+    images_per_s: f64,
+    ceiling_images_per_s: f64,
+    ratio: f64,
+}
+
+pub fn run(args: &BenchArgs, part: Part, signals: SigSet) -> Result<Outcome> {
+    let mut loader = args
+        .run
+        .builder(args.source.source()?)?
+        .epochs(u64::MAX)
+        .build()?;
+    interrupt::listen(signals)?;
+    let workers = loader.report()?.workers.len();
+    let folder = tempfile::tempdir().map_err(|e| Error::io("make a temporary folder", e))?;
+    let saved = folder.path().join("index");
+    loader.index().save(&saved)?;
+    let mut ceiling = Ceiling::start(
+        workers.max(1) as u64,
+        match part {
+            Part::Full => CeilingPart::Full,
+            Part::Crop => CeilingPart::Crop,
+        },
+        &saved,
+        &args.run.recipe()?,
+        loader.plan().options(),
+    )?;
+    let window = Duration::from_secs_f64(args.window);
+    let bar = output::progress(u64::from(args.pairs), !args.json);
+    // Both warm up before anything counts.
+    loader_window(&mut loader, window / 3)?;
+    ceiling.window(window / 3)?;
+    let mut pairs = Vec::new();
+    for i in 0..args.pairs {
+        // Who goes first changes, so that a drift favours neither.
+        let (ours, bare) = if i % 2 == 0 {
+            let ours = loader_window(&mut loader, window)?;
+            (ours, ceiling.window(window)?)
+        } else {
+            let bare = ceiling.window(window)?;
+            (loader_window(&mut loader, window)?, bare)
+        };
+        pairs.push(Pair {
+            images_per_s: ours,
+            ceiling_images_per_s: bare,
+            ratio: ours / bare,
+        });
+        bar.inc(1);
+        if let Some(signal) = interrupt::caught() {
+            return Ok(Outcome::Interrupted(signal));
+        }
+    }
+    bar.finish_and_clear();
+    let report = summarise(pairs, workers);
+    if args.json {
+        output::json(&report)?;
+    } else {
+        print(&report, part)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Images per second over a window that begins and ends with a batch's
+/// arrival. What waited in the ring is taken out first.
+fn loader_window(loader: &mut Loader, length: Duration) -> Result<f64> {
+    let mut ready = 8;
+    let mut began: Option<Instant> = None;
+    let mut images = 0;
+    loop {
+        for batch in loader.epoch() {
+            let batch = batch?;
+            let sum = batch.bytes()?.chunks(4096).fold(0u8, |s, p| s ^ p[0]);
+            std::hint::black_box(sum);
+            match began {
+                None if ready > 0 => ready -= 1,
+                None => began = Some(Instant::now()),
+                Some(began) => {
+                    images += batch.len();
+                    if began.elapsed() >= length {
+                        let rate = images as f64 / began.elapsed().as_secs_f64();
+                        // Dropping the epoch cancels what is out, so workers
+                        // rest while the bare decoder has its turn.
+                        return Ok(rate);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn summarise(pairs: Vec<Pair>, workers: usize) -> CeilingReport {
+    let of = |f: fn(&Pair) -> f64, pairs: &[Pair]| median(pairs.iter().map(f).collect());
+    let (first, second) = pairs.split_at(pairs.len() / 2);
+    let halves = (of(|p| p.ratio, first), of(|p| p.ratio, second));
+    let void = pairs.len() < 2 || (halves.0 / halves.1 - 1.0).abs() > STEADY;
+    CeilingReport {
+        images_per_s: of(|p| p.images_per_s, &pairs),
+        ceiling_images_per_s: of(|p| p.ceiling_images_per_s, &pairs),
+        ceiling_ratio: of(|p| p.ratio, &pairs),
+        ceiling_ratio_min: pairs.iter().map(|p| p.ratio).fold(f64::INFINITY, f64::min),
+        ceiling_ratio_max: pairs.iter().map(|p| p.ratio).fold(0.0, f64::max),
+        void,
+        workers,
+        pairs,
+    }
+}
+
+fn median(mut v: Vec<f64>) -> f64 {
+    if v.is_empty() {
+        return f64::NAN;
+    }
+    v.sort_by(f64::total_cmp);
+    let n = v.len();
+    (v[(n - 1) / 2] + v[n / 2]) / 2.0
+}
+
+fn print(r: &CeilingReport, part: Part) -> Result<()> {
+    let what = match part {
+        Part::Full => "decoding whole pictures",
+        Part::Crop => "decoding the recipe's boxes",
+    };
+    for p in &r.pairs {
+        output::line(&format!(
+            "{:>10.0} images/s   {:>8.0} {what}   {:.3}",
+            p.images_per_s, p.ceiling_images_per_s, p.ratio
+        ))?;
+    }
+    output::line(&format!(
+        "{:>10.3} of the ceiling (median; {:.3} to {:.3}), {} workers{}",
+        r.ceiling_ratio,
+        r.ceiling_ratio_min,
+        r.ceiling_ratio_max,
+        r.workers,
+        if r.void {
+            "; VOID: the halves differ by over 5%, measure again on a quiet machine"
+        } else {
+            ""
+        }
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(ratio: f64) -> Pair {
+        Pair {
+            images_per_s: 100.0 * ratio,
+            ceiling_images_per_s: 100.0,
+            ratio,
+        }
+    }
+
+    #[test]
+    fn medians_and_the_void_rule() {
+        let r = summarise([1.0, 1.1, 1.2, 1.0, 1.1, 1.2, 1.1].map(pair).to_vec(), 2);
+        assert_eq!(r.ceiling_ratio, 1.1);
+        assert!(!r.void);
+        let r = summarise([1.0, 1.0, 1.2, 1.2].map(pair).to_vec(), 2);
+        assert!(r.void);
+    }
+}

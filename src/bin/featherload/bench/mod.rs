@@ -1,0 +1,79 @@
+//! `featherload bench`: runs the loader and reports rate, start, memory.
+//!
+//! - `run`: one pass over the epochs, with digests and failures;
+//! - `against_ceiling`: windows of loader and bare decoder in turns;
+//! - `report`: the result struct and how it is printed.
+
+mod against_ceiling;
+mod report;
+mod run;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use featherload::Result;
+
+use crate::Outcome;
+use crate::interrupt;
+use crate::run_args::RunArgs;
+use crate::source_args::SourceArgs;
+
+/// Runs the loader over a data set and reports images per second, start-up
+/// times and memory.
+#[derive(Args)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+
+    #[command(flatten)]
+    run: RunArgs,
+
+    /// Where batches end.
+    #[arg(long, default_value = "cpu", value_parser = ["cpu"])]
+    device: String,
+
+    /// Stop after N samples.
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+
+    /// Hash every row: the same digests mean the same bytes.
+    #[arg(long)]
+    digest: bool,
+
+    /// Measure the decoder alone too, in turns with the loader: `full` decodes
+    /// whole pictures, `crop` what the recipe's boxes need; neither resizes.
+    #[arg(long, value_enum, conflicts_with_all = ["digest", "limit", "save_state"])]
+    ceiling: Option<Part>,
+
+    /// Pairs of windows of `--ceiling`.
+    #[arg(long, default_value_t = 7, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pairs: u32,
+
+    /// Length of a window of `--ceiling`.
+    #[arg(long, default_value_t = 3.0, value_name = "SECONDS")]
+    window: f64,
+
+    /// Write where the run stands when it ends, for `--resume`.
+    #[arg(long, value_name = "FILE")]
+    save_state: Option<PathBuf>,
+
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Part {
+    Full,
+    Crop,
+}
+
+pub fn run(args: BenchArgs) -> Result<Outcome> {
+    let began = Instant::now();
+    let signals = interrupt::block()?;
+    match args.ceiling {
+        None => run::run(&args, began, signals),
+        Some(part) => against_ceiling::run(&args, part, signals),
+    }
+}

@@ -1,0 +1,120 @@
+//! What a run of `bench` found, and how it is printed.
+
+use featherload::measure::TreeUsage;
+use featherload::{LoaderReport, NumericProfile, Result};
+use serde::Serialize;
+
+use crate::output;
+
+/// Everything that `bench` reports; the names are the contract of `--json`.
+#[derive(Serialize)]
+pub struct BenchReport {
+    pub images_per_s: f64,
+    /// From the start of the process to the first batch in hand.
+    pub first_batch_ms: f64,
+    /// From the start of the process to workers that run.
+    pub startup_ms: f64,
+    pub cpu_s_per_1k_images: f64,
+    pub pss_total_mib: f64,
+    pub gpu_mib: f64,
+    /// Rows that hold samples, repeated ones included.
+    pub samples: u64,
+    pub failed: u64,
+    /// Failed rows that were masked and handed over.
+    pub skipped: u64,
+    pub repeated: u64,
+    pub batches: u64,
+    pub worker_deaths: u64,
+    pub failures: Vec<Failure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digests: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    pub profile: NumericProfile,
+    pub bound_by: &'static str,
+    pub seconds: f64,
+    pub workers: usize,
+    pub ring_mib: f64,
+    pub loader: LoaderReport,
+    pub memory: TreeUsage,
+}
+
+/// One failed sample.
+#[derive(Serialize)]
+pub struct Failure {
+    pub id: u64,
+    pub path: String,
+    pub kind: &'static str,
+    pub reason: String,
+}
+
+impl BenchReport {
+    pub fn print(&self) -> Result<()> {
+        let t = &self.loader.times;
+        let busy = t.busy_s().max(1e-9);
+        let share = |s: f64| 100.0 * s / busy;
+        output::line(&format!(
+            "{:>10.0} images/s   {} samples in {} batches, {:.2} s, {} workers",
+            self.images_per_s, self.samples, self.batches, self.seconds, self.workers
+        ))?;
+        output::line(&format!(
+            "{:>10.1} ms to the first batch ({:.1} ms to running workers)",
+            self.first_batch_ms, self.startup_ms
+        ))?;
+        output::line(&format!(
+            "{:>10.2} s of CPU for 1,000 images: open {:.0}%, decode {:.0}%, resample {:.0}%, emit {:.0}%; bound by {}",
+            self.cpu_s_per_1k_images,
+            share(t.open_s),
+            share(t.decode_s),
+            share(t.resample_s),
+            share(t.emit_s),
+            self.bound_by
+        ))?;
+        output::line(&format!(
+            "{:>10.1} MiB PSS of all processes, {:.1} MiB of it the ring",
+            self.pss_total_mib, self.ring_mib
+        ))?;
+        output::line(&format!("profile    {}", self.profile))?;
+        if self.worker_deaths > 0 {
+            output::line(&format!(
+                "{:>10} workers died and were replaced",
+                self.worker_deaths
+            ))?;
+        }
+        for event in &self.loader.events {
+            output::line(&format!("event      {event}"))?;
+        }
+        if self.failed > 0 {
+            output::line(&format!(
+                "{:>10} samples failed, {} skipped",
+                self.failed, self.skipped
+            ))?;
+        }
+        for f in &self.failures {
+            output::line(&format!(
+                "failed     {} (sample {}): {}: {}",
+                f.path, f.id, f.kind, f.reason
+            ))?;
+        }
+        for (i, digest) in self.digests.iter().flatten().enumerate() {
+            output::line(&format!("digest     {digest} of the {}. epoch", i + 1))?;
+        }
+        if let Some(digest) = &self.digest {
+            output::line(&format!("digest     {digest}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// What keeps the run from being faster.
+pub fn bound_by(r: &LoaderReport, workers: usize) -> &'static str {
+    let t = &r.times;
+    let all = t.busy_s() + t.idle_s;
+    if workers > 0 && t.idle_s > 0.3 * all {
+        "the consumer"
+    } else if t.open_s > 0.5 * t.busy_s() {
+        "storage"
+    } else {
+        "decode"
+    }
+}

@@ -1,0 +1,164 @@
+//! One pass over the epochs.
+
+use std::path::Path;
+use std::time::Instant;
+
+use featherload::measure::TreeUsage;
+use featherload::{Batch, Error, Loader, NumericProfile, Result, RowStatus, State};
+use nix::sys::signal::SigSet;
+
+use super::BenchArgs;
+use super::report::{BenchReport, Failure, bound_by};
+use crate::digest::StreamDigest;
+use crate::{Outcome, index, interrupt, output};
+
+/// What is counted while batches come.
+#[derive(Default)]
+struct Counts {
+    batches: u64,
+    samples: u64,
+    repeated: u64,
+    failures: Vec<Failure>,
+    /// Arrival of the first batch, and its rows.
+    first: Option<(Instant, u64)>,
+}
+
+pub fn run(args: &BenchArgs, began: Instant, signals: SigSet) -> Result<Outcome> {
+    let mut loader = args.run.builder(args.source.source()?)?.build()?;
+    let startup = began.elapsed();
+    interrupt::listen(signals)?;
+    index::print_skipped(loader.scan_report());
+    let first_epoch = loader.state().epoch;
+    let epochs = args.run.epochs.saturating_sub(first_epoch);
+    let rows = loader.plan().samples() * epochs;
+    let bar = output::progress(args.limit.unwrap_or(rows).min(rows), !args.json);
+    let mut digest = args.digest.then(StreamDigest::default);
+    let mut counts = Counts::default();
+    let ended = consume(args, &mut loader, &mut counts, &mut digest, &bar);
+    bar.finish_and_clear();
+    let end = Instant::now();
+    if let Some(file) = &args.save_state {
+        write_state(file, &loader.state())?;
+    }
+    if let Err(e) = ended {
+        return Err(e);
+    }
+    let report = loader.report()?;
+    let pids = report
+        .coordinator
+        .into_iter()
+        .chain(report.workers.iter().copied())
+        .chain([std::process::id() as i32]);
+    let memory = TreeUsage::read(pids);
+    let (first_at, first_rows) = counts.first.unwrap_or((end, 0));
+    let (digests, digest) = digest.map(StreamDigest::finish).unzip();
+    let workers = report.workers.len();
+    let result = BenchReport {
+        images_per_s: rate(&counts, began, first_at, first_rows, end),
+        first_batch_ms: (first_at - began).as_secs_f64() * 1e3,
+        startup_ms: startup.as_secs_f64() * 1e3,
+        cpu_s_per_1k_images: memory.cpu_s * 1e3 / counts.samples.max(1) as f64,
+        pss_total_mib: output::mib(memory.pss_bytes),
+        gpu_mib: 0.0,
+        samples: counts.samples,
+        failed: counts.failures.len() as u64,
+        skipped: counts.failures.len() as u64,
+        repeated: counts.repeated,
+        batches: counts.batches,
+        worker_deaths: report.worker_deaths,
+        failures: counts.failures,
+        digests,
+        digest,
+        profile: profile(&loader.state()),
+        bound_by: bound_by(&report, workers),
+        seconds: (end - began).as_secs_f64(),
+        workers,
+        ring_mib: output::mib(report.ring_bytes),
+        loader: report,
+        memory,
+    };
+    if args.json {
+        output::json(&result)?;
+    } else {
+        result.print()?;
+    }
+    Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+/// Takes batches until the last epoch's end, the limit, or a signal.
+fn consume(
+    args: &BenchArgs,
+    loader: &mut Loader,
+    counts: &mut Counts,
+    digest: &mut Option<StreamDigest>,
+    bar: &indicatif::ProgressBar,
+) -> Result<()> {
+    while loader.state().epoch < args.run.epochs {
+        for batch in loader.epoch() {
+            let batch = batch?;
+            let arrived = Instant::now();
+            counts.add(&batch, arrived);
+            match digest {
+                Some(digest) => digest.add(&batch)?,
+                None => touch(&batch)?,
+            }
+            bar.inc(batch.len() as u64);
+            let full = args.limit.is_some_and(|limit| counts.samples >= limit);
+            if full || interrupt::caught().is_some() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Counts {
+    fn add(&mut self, batch: &Batch, arrived: Instant) {
+        self.first.get_or_insert((arrived, batch.len() as u64));
+        self.batches += 1;
+        for status in batch.status() {
+            self.samples += u64::from(*status != RowStatus::Padding);
+            self.repeated += u64::from(*status == RowStatus::Repeated);
+        }
+        self.failures.extend(batch.faults().iter().map(|f| Failure {
+            id: f.id,
+            path: f.path.display().to_string(),
+            kind: f.fault.kind.name(),
+            reason: f.fault.reason.clone(),
+        }));
+    }
+}
+
+/// Reads one byte of each page, so that every page of the batch is mapped here
+/// as a consumer's would be.
+fn touch(batch: &Batch) -> Result<()> {
+    let sum = batch
+        .bytes()?
+        .chunks(4096)
+        .fold(0u8, |sum, page| sum.wrapping_add(page[0]));
+    std::hint::black_box(sum);
+    Ok(())
+}
+
+/// Images per second behind the first batch; of all when there is only one.
+fn rate(counts: &Counts, began: Instant, first: Instant, first_rows: u64, end: Instant) -> f64 {
+    if counts.batches > 1 {
+        counts.samples.saturating_sub(first_rows) as f64 / (end - first).as_secs_f64()
+    } else {
+        counts.samples as f64 / (end - began).as_secs_f64()
+    }
+}
+
+fn profile(state: &State) -> NumericProfile {
+    state.profile.clone()
+}
+
+fn write_state(file: &Path, state: &State) -> Result<()> {
+    let text = serde_json::to_string_pretty(state)
+        .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
+    // Whole or not at all: a state that was cut off is worse than the last one.
+    let temporary = file.with_extension("tmp");
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, file))
+        .map_err(|e| Error::io_at("write", file, e))
+}

@@ -1,0 +1,71 @@
+//! The decoder's own rate on the same files: the ceiling of any loader.
+//!
+//! `serve` is the life of a measuring process; who starts it, when its windows
+//! are and what is made of them is the caller's business.
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::plan::{Plan, PlanOptions};
+use crate::recipe::{Recipe, SampleProgram};
+use crate::worker::bare::{BareLoop, Part};
+
+/// How much of each picture the ceiling decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CeilingPart {
+    /// All of it: `tj3Decompress8` to RGB with default flags.
+    Full,
+    /// What the recipe's boxes need, at the scales that the recipe allows.
+    Crop,
+}
+
+/// One measuring process's share of the work.
+#[derive(Debug, Clone)]
+pub struct CeilingShare {
+    pub part: CeilingPart,
+    pub recipe: Recipe,
+    pub plan: PlanOptions,
+    /// Which process, of how many.
+    pub share: (u64, u64),
+}
+
+/// Serves windows: for each line of milliseconds that comes in, decodes for
+/// that long and answers `IMAGES NANOSECONDS`. Answers `ready` first. Ends with
+/// the input.
+///
+/// # Errors
+/// A file that does not decode, or a broken pipe.
+pub fn serve(
+    saved_index: &Path,
+    share: &CeilingShare,
+    input: impl BufRead,
+    mut output: impl Write,
+) -> Result<()> {
+    let index = Index::load(saved_index)?;
+    let plan = Plan::new(index.len(), share.plan.clone())?;
+    let program = SampleProgram::compile(&share.recipe)?;
+    let part = match share.part {
+        CeilingPart::Full => Part::Full,
+        CeilingPart::Crop => Part::Crop,
+    };
+    let mut bare = BareLoop::new(index, plan, program, part, share.share)?;
+    let mut answer = |text: String| {
+        writeln!(output, "{text}")
+            .and_then(|()| output.flush())
+            .map_err(|e| Error::io("answer the measuring process's parent", e))
+    };
+    answer("ready".into())?;
+    for line in input.lines() {
+        let line = line.map_err(|e| Error::io("read a window's length", e))?;
+        let ms = line
+            .trim()
+            .parse()
+            .map_err(|e| Error::protocol(format!("a window of '{line}' milliseconds: {e}")))?;
+        let (images, took) = bare.run(Duration::from_millis(ms))?;
+        answer(format!("{images} {}", took.as_nanos()))?;
+    }
+    Ok(())
+}
