@@ -568,6 +568,8 @@ fn unfinished_progressive_files() {
         let scans: Vec<usize> = (0..bytes.len() - 1)
             .filter(|&i| bytes[i..i + 2] == [0xFF, 0xDA])
             .collect();
+        let header = read_header(&bytes).unwrap();
+        assert!(!header::is_unfinished(&bytes, &header));
         for &cut in &scans[1..] {
             let short = [&bytes[..cut], &[0xFF, 0xD9]].concat();
             assert_eq!(verdict(&short), None);
