@@ -36,7 +36,7 @@ use turbojpeg_sys as tj;
 use crate::error::{FaultKind, SampleFault};
 
 use super::super::spec::Limits;
-use super::header::{JpegHeader, has_end};
+use super::header::{JpegHeader, has_end, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
 
 /// Scans of a progressive file; more are an attack. Real files have about ten.
@@ -93,7 +93,12 @@ impl JpegDecoder {
                 size.1, size.0
             )));
         }
-        let region = cover(header, scale, want);
+        let region =
+            if header.progressive && want != Region::whole(size) && is_unfinished(bytes, header) {
+                Region::whole(size)
+            } else {
+                cover(header, scale, want)
+            };
         self.check_limits(header, region)?;
         if !has_end(bytes, header.scan_start) {
             return Err(cut_off(bytes));

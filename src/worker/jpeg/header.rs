@@ -20,6 +20,8 @@ pub(crate) struct JpegHeader {
     pub(crate) components: u8,
     /// Horizontal and vertical factor of each component; the rest are 0.
     factors: [(u8, u8); 4],
+    /// The names by which scans call the components.
+    ids: [u8; 4],
     pub(crate) progressive: bool,
     pub(crate) arithmetic: bool,
     /// The first scan does not hold all components, or the process is
@@ -28,6 +30,8 @@ pub(crate) struct JpegHeader {
     /// The colour transform of an Adobe marker (0, 1 or 2), if there is one.
     pub(crate) adobe_transform: Option<u8>,
     pub(crate) orientation: Orientation,
+    /// Offset of the content of the first scan's header.
+    scan_header: usize,
     /// Offset of the first byte of coded data.
     pub(crate) scan_start: usize,
 }
@@ -125,6 +129,7 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<JpegHeader, SampleFault> {
                 header.multi_scan = header.progressive || in_scan < header.components;
                 header.adobe_transform = adobe_transform;
                 header.orientation = orientation.unwrap_or_default();
+                header.scan_header = at - segment.len();
                 header.scan_start = at;
                 return Ok(header);
             }
@@ -148,6 +153,73 @@ pub(crate) fn has_end(bytes: &[u8], scan_start: usize) -> bool {
         data = &data[..at];
     }
     false
+}
+
+/// Whether a progressive file lacks scans that would make its coarsest
+/// coefficients exact. The decoder smooths such a picture with the blocks around
+/// each block, so that a part of it can be had only by decoding the whole
+/// (`smoothing_ok` in jdcoefct.c). Reads the whole file, at memory speed.
+pub(crate) fn is_unfinished(bytes: &[u8], header: &JpegHeader) -> bool {
+    const COARSE: usize = 10;
+    if !header.progressive {
+        return false;
+    }
+    let components = usize::from(header.components);
+    // Bits still missing of each coefficient.
+    let mut missing = [[1u8; COARSE]; 4];
+    let mut at = header.scan_start;
+    let mut scan = bytes.get(header.scan_header..at).unwrap_or_default();
+    loop {
+        let in_scan = usize::from(scan.first().copied().unwrap_or(0));
+        if let Some(&[first, last, bits]) = scan.get(1 + 2 * in_scan..4 + 2 * in_scan) {
+            for spec in scan[1..1 + 2 * in_scan].chunks_exact(2) {
+                let ids = header.ids[..components].iter();
+                for (_, missing) in ids.zip(&mut missing).filter(|&(id, _)| *id == spec[0]) {
+                    let coarse = usize::from(first)..usize::from(last).saturating_add(1);
+                    for c in coarse.take_while(|&c| c < COARSE) {
+                        missing[c] = bits & 15;
+                    }
+                }
+            }
+        }
+        let Some(next) = next_scan(bytes, &mut at) else {
+            return missing[..components]
+                .iter()
+                .any(|m| m[1..].iter().any(|&bits| bits != 0));
+        };
+        scan = next;
+    }
+}
+
+/// The content of the next scan header behind the coded data at `at`; none when
+/// the file ends first.
+fn next_scan<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
+    loop {
+        *at += find_ff(bytes.get(*at..)?)? + 1;
+        match *bytes.get(*at)? {
+            0x00 | 0xFF | TEM | 0xD0..=0xD7 => {}
+            EOI => return None,
+            marker => {
+                *at += 1;
+                let content = segment(bytes, at, marker).ok()?;
+                if marker == SOS {
+                    return Some(content);
+                }
+            }
+        }
+    }
+}
+
+/// Where the first 0xff byte is, by blocks that the compiler can compare at once.
+fn find_ff(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 64;
+    let clean = bytes
+        .chunks_exact(BLOCK)
+        .take_while(|block| block.iter().fold(true, |clean, &b| clean & (b != 0xFF)))
+        .count();
+    let start = clean * BLOCK;
+    let at = bytes[start..].iter().position(|&b| b == 0xFF)?;
+    Some(start + at)
 }
 
 fn corrupt(reason: impl Into<String>) -> SampleFault {
@@ -283,24 +355,27 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<JpegHeader, SampleFault> {
     if !matches!(components, 1 | 3 | 4) {
         return Err(unsupported(format!("JPEG with {components} components")));
     }
-    let mut factors = [(0, 0); 4];
-    for (slot, spec) in factors.iter_mut().zip(specs.chunks_exact(3)) {
+    let (mut factors, mut ids) = ([(0, 0); 4], [0; 4]);
+    for (i, spec) in specs.chunks_exact(3).enumerate() {
         let (h, v) = (spec[1] >> 4, spec[1] & 15);
         if !(1..=4).contains(&h) || !(1..=4).contains(&v) {
             return Err(corrupt(format!("JPEG with sampling factors {h} x {v}")));
         }
-        *slot = (h, v);
+        factors[i] = (h, v);
+        ids[i] = spec[0];
     }
     Ok(JpegHeader {
         width,
         height,
         components,
         factors,
+        ids,
         progressive: matches!(marker, 0xC2 | 0xCA),
         arithmetic: marker >= 0xC9,
         multi_scan: false,
         adobe_transform: None,
         orientation: Orientation::Normal,
+        scan_header: 0,
         scan_start: 0,
     })
 }
@@ -350,4 +425,281 @@ fn exif_orientation(tiff: &[u8]) -> Option<Orientation> {
         return Orientation::from_tag(value);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(marker: u8, content: &[u8]) -> Vec<u8> {
+        let len = (content.len() as u16 + 2).to_be_bytes();
+        [&[0xFF, marker], &len[..], content].concat()
+    }
+
+    fn frame(marker: u8, w: u16, h: u16, factors: &[u8]) -> Vec<u8> {
+        let mut content = vec![8];
+        content.extend(h.to_be_bytes());
+        content.extend(w.to_be_bytes());
+        content.push(factors.len() as u8);
+        for (i, f) in factors.iter().enumerate() {
+            content.extend([i as u8 + 1, *f, 0]);
+        }
+        segment(marker, &content)
+    }
+
+    fn scan(components: u8) -> Vec<u8> {
+        let mut content = vec![components];
+        for i in 0..components {
+            content.extend([i + 1, 0]);
+        }
+        content.extend([0, 63, 0]);
+        segment(SOS, &content)
+    }
+
+    /// SOI, then these parts.
+    fn file(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = vec![0xFF, SOI];
+        bytes.extend(parts.concat());
+        bytes
+    }
+
+    fn plain(before: Vec<u8>) -> Vec<u8> {
+        file(&[before, frame(0xC0, 640, 480, &[0x22, 0x11, 0x11]), scan(3)])
+    }
+
+    fn fault(bytes: &[u8]) -> (FaultKind, String) {
+        let fault = read_header(bytes).unwrap_err();
+        (fault.kind, fault.reason)
+    }
+
+    /// An EXIF segment with some other tag before the orientation.
+    fn exif(little: bool, kind: u16, count: u32, value: u32) -> Vec<u8> {
+        let w2 = |v: u16| {
+            if little {
+                v.to_le_bytes()
+            } else {
+                v.to_be_bytes()
+            }
+        };
+        let w4 = |v: u32| {
+            if little {
+                v.to_le_bytes()
+            } else {
+                v.to_be_bytes()
+            }
+        };
+        let mut tiff = if little { b"II*\0" } else { b"MM\0*" }.to_vec();
+        tiff.extend(w4(8));
+        tiff.extend(w2(2));
+        for (tag, kind, count) in [(0x0100u16, 3u16, 1u32), (0x0112, kind, count)] {
+            tiff.extend(w2(tag));
+            tiff.extend(w2(kind));
+            tiff.extend(w4(count));
+            match kind {
+                1 => tiff.extend([value as u8, 0, 0, 0]),
+                3 => {
+                    tiff.extend(w2(value as u16));
+                    tiff.extend([0, 0]);
+                }
+                _ => tiff.extend(w4(value)),
+            }
+        }
+        tiff.extend(w4(0));
+        segment(0xE1, &[b"Exif\0\0", &tiff[..]].concat())
+    }
+
+    #[test]
+    fn a_plain_header() {
+        let bytes = plain(segment(0xE0, b"JFIF\0\x01\x02\0\0\x01\0\x01\0\0"));
+        let h = read_header(&bytes).unwrap();
+        assert_eq!((h.width, h.height, h.components), (640, 480, 3));
+        assert_eq!(h.sampling(), [(2, 2), (1, 1), (1, 1)]);
+        assert!(!h.progressive && !h.arithmetic && !h.multi_scan);
+        assert_eq!(h.adobe_transform, None);
+        assert_eq!(h.orientation, Orientation::Normal);
+        assert_eq!(h.scan_start, bytes.len());
+        assert_eq!(h.coefficient_bytes(), 0);
+    }
+
+    #[test]
+    fn coding_processes() {
+        for (marker, progressive, arithmetic) in [
+            (0xC0, false, false),
+            (0xC1, false, false),
+            (0xC2, true, false),
+            (0xC9, false, true),
+            (0xCA, true, true),
+        ] {
+            let h = read_header(&file(&[frame(marker, 9, 9, &[0x11]), scan(1)])).unwrap();
+            assert_eq!((h.progressive, h.arithmetic), (progressive, arithmetic));
+            assert_eq!(h.multi_scan, progressive);
+        }
+        for (marker, word) in [
+            (0xC3, "lossless"),
+            (0xC5, "hierarchical"),
+            (0xC8, "reserved"),
+            (0xCB, "lossless"),
+            (0xCF, "hierarchical"),
+        ] {
+            let (kind, reason) = fault(&file(&[frame(marker, 9, 9, &[0x11]), scan(1)]));
+            assert_eq!(kind, FaultKind::Unsupported);
+            assert!(reason.contains(word), "{reason}");
+        }
+        let mut twelve = frame(0xC1, 9, 9, &[0x11]);
+        twelve[4] = 12;
+        let (kind, reason) = fault(&file(&[twelve, scan(1)]));
+        assert_eq!(kind, FaultKind::Unsupported);
+        assert!(reason.contains("12 bits"), "{reason}");
+    }
+
+    #[test]
+    fn several_scans_cost_coefficients() {
+        let h = read_header(&file(&[frame(0xC0, 17, 17, &[0x22, 0x11, 0x11]), scan(1)])).unwrap();
+        assert!(h.multi_scan && !h.progressive);
+        // Luma 3 x 3 blocks padded to 4 x 4, chroma 2 x 2 each.
+        assert_eq!(h.coefficient_bytes(), (16 + 4 + 4) * 128);
+    }
+
+    #[test]
+    fn fill_bytes_stray_bytes_and_parameterless_markers() {
+        let mut stray = vec![0x00, 0x12, 0xFF, 0x00, 0x34];
+        stray.extend([0xFF, 0xFF, 0xFF]);
+        stray.extend(segment(0xFE, b"comment"));
+        stray.extend([0xFF, 0xD0, 0xFF, TEM, 0xFF, 0xFF]);
+        assert_eq!(read_header(&plain(stray)).unwrap().width, 640);
+    }
+
+    #[test]
+    fn adobe_markers() {
+        for transform in [0, 1, 2] {
+            let marker = segment(0xEE, &[b"Adobe\0\x64\0\0\0\0", &[transform][..]].concat());
+            let h = read_header(&plain(marker)).unwrap();
+            assert_eq!(h.adobe_transform, Some(transform));
+        }
+        let h = read_header(&plain(segment(0xEE, b"Adobe\0\x64"))).unwrap();
+        assert_eq!(h.adobe_transform, None);
+    }
+
+    #[test]
+    fn orientations() {
+        for little in [false, true] {
+            for value in 1..=8 {
+                for kind in [1, 3, 4] {
+                    let h = read_header(&plain(exif(little, kind, 1, value))).unwrap();
+                    assert_eq!(h.orientation as u32, value);
+                }
+            }
+        }
+        // The first EXIF block decides.
+        let two = [exif(true, 3, 1, 6), exif(true, 3, 1, 3)].concat();
+        let h = read_header(&plain(two)).unwrap();
+        assert_eq!(h.orientation, Orientation::Rotate90);
+        // Another APP1 before it does not count.
+        let xmp = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>");
+        let h = read_header(&plain([xmp, exif(false, 3, 1, 8)].concat())).unwrap();
+        assert_eq!(h.orientation, Orientation::Rotate270);
+    }
+
+    #[test]
+    fn bad_exif_is_no_orientation_and_no_fault() {
+        let good = exif(true, 3, 1, 6);
+        let mut bad: Vec<Vec<u8>> = vec![
+            exif(true, 3, 1, 0),
+            exif(true, 3, 1, 9),
+            exif(true, 3, 2, 6),
+            exif(true, 2, 1, 6),
+            exif(false, 4, 1, u32::MAX),
+            segment(0xE1, b"Exif\0\0"),
+            segment(0xE1, b"Exif\0\0XX*\0\x08\0\0\0"),
+        ];
+        for offset in [0u32, 4, 1000, u32::MAX, u32::MAX - 1] {
+            let mut e = good.clone();
+            e[14..18].copy_from_slice(&offset.to_le_bytes());
+            bad.push(e);
+        }
+        for e in bad {
+            let h = read_header(&plain(e)).unwrap();
+            assert_eq!(h.orientation, Orientation::Normal);
+        }
+        // Cut anywhere: never a panic, never an error.
+        for len in 0..good.len() - 4 {
+            let _ = read_header(&plain(segment(0xE1, &good[4..4 + len]))).unwrap();
+        }
+        // A first block that is broken still decides.
+        let two = [segment(0xE1, b"Exif\0\0"), good].concat();
+        let h = read_header(&plain(two)).unwrap();
+        assert_eq!(h.orientation, Orientation::Normal);
+    }
+
+    #[test]
+    fn other_formats_are_named() {
+        for (bytes, name) in [
+            (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "PNG"),
+            (b"GIF89a....", "GIF"),
+            (b"RIFF\x10\0\0\0WEBPVP8 ", "WebP"),
+            (b"BM......", "BMP"),
+            (b"\0\0\0\x1cftypavif", "AVIF"),
+            (b"\0\0\0\x0cJXL \r\n", "JPEG XL"),
+            (b"<!DOCTYPE html>", "HTML"),
+            (&[0; 40], "zero bytes"),
+            (b"hello", "68, 65, 6c, 6c"),
+            (b"x", "78"),
+        ] {
+            let (kind, reason) = fault(bytes);
+            assert_eq!(kind, FaultKind::Unsupported);
+            assert!(reason.contains(name), "{reason}");
+        }
+    }
+
+    #[test]
+    fn cut_off_anywhere_is_truncated() {
+        let bytes = plain(exif(true, 3, 1, 6));
+        for len in 0..bytes.len() {
+            assert_eq!(fault(&bytes[..len]).0, FaultKind::Truncated, "{len} bytes");
+        }
+        assert_eq!(fault(&[]).1, "empty file");
+    }
+
+    #[test]
+    fn corrupt_headers() {
+        let good = || frame(0xC0, 9, 9, &[0x11]);
+        let mut short = good();
+        short[3] -= 1;
+        short.pop();
+        for bytes in [
+            file(&[frame(0xC0, 0, 9, &[0x11]), scan(1)]),
+            // A height of 0, to be told by a DNL marker: nobody serves that.
+            file(&[frame(0xC0, 9, 0, &[0x11]), scan(1)]),
+            file(&[frame(0xC0, 9, 9, &[]), scan(1)]),
+            file(&[frame(0xC0, 9, 9, &[0x01]), scan(1)]),
+            file(&[frame(0xC0, 9, 9, &[0x15]), scan(1)]),
+            file(&[good(), good(), scan(1)]),
+            file(&[scan(1)]),
+            file(&[good(), scan(2)]),
+            file(&[good(), scan(0)]),
+            file(&[short, scan(1)]),
+            file(&[good(), vec![0xFF, SOI], scan(1)]),
+            file(&[good(), vec![0xFF, EOI], scan(1)]),
+            file(&[good(), vec![0xFF, 0x42], scan(1)]),
+            file(&[vec![0xFF, 0xFE, 0, 1], good(), scan(1)]),
+        ] {
+            assert_eq!(fault(&bytes).0, FaultKind::Corrupt, "{bytes:02x?}");
+        }
+        let (kind, reason) = fault(&file(&[frame(0xC0, 9, 9, &[0x11; 2]), scan(2)]));
+        assert_eq!(kind, FaultKind::Unsupported);
+        assert!(reason.contains("2 components"), "{reason}");
+    }
+
+    #[test]
+    fn the_end_marker() {
+        let end = |data: &[u8]| has_end(data, 2);
+        assert!(end(&[0, 0, 1, 2, 0xFF, EOI]));
+        assert!(end(&[0, 0, 1, 2, 0xFF, EOI, EOI, 0, EOI]));
+        assert!(end(&[0, 0, 0xFF, 0xFF, EOI]));
+        assert!(!end(&[0xFF, EOI, EOI, 1, 2, EOI]));
+        // Half of it lies before the scan.
+        assert!(!end(&[0, 0xFF, EOI, 1]));
+        assert!(!end(&[]));
+        assert!(!has_end(&[0xFF, EOI], 7));
+    }
 }

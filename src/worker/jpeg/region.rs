@@ -11,9 +11,9 @@
 //! wrong unless it is the picture's first, and the last one is wrong when the
 //! decoded width is even (with an odd width the blend that lacks its neighbour
 //! falls outside). One column more on the left, and one on the right only when
-//! the width would be even, make every wanted pixel exact. Fewer than three
-//! chroma samples make the library change to another, plainer filter, so a
-//! decode with blending is at least five columns wide.
+//! the width would be even, make every wanted pixel exact. With a single chroma
+//! sample the library changes to another, plainer filter, so a decode with
+//! blending is at least three columns wide.
 //!
 //! **Rows** need no margin: the library decodes the neighbouring rows of blocks
 //! itself when blending needs them.
@@ -136,8 +136,8 @@ pub(crate) fn cover(header: &JpegHeader, scale: Scale, want: Region) -> Region {
     Region::new(x, want.y, end - x, want.h)
 }
 
-/// Three chroma samples: with fewer the library falls back to replication.
-const MIN_BLENDED: u32 = 5;
+/// Two chroma samples: with one the library falls back to replication.
+const MIN_BLENDED: u32 = 3;
 
 /// The multiple on which a cropped decode must begin.
 fn imcu_width(header: &JpegHeader, scale: Scale) -> u32 {

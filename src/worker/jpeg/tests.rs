@@ -226,3 +226,355 @@ fn real_photos() {
         }
     }
 }
+
+/// Decodes everything; the kind of the fault, if any.
+fn try_whole(decoder: &mut JpegDecoder, scratch: &mut Scratch, bytes: &[u8]) -> Option<FaultKind> {
+    let header = match read_header(bytes) {
+        Ok(header) => header,
+        Err(fault) => return Some(fault.kind),
+    };
+    let want = Region::whole((header.width, header.height));
+    decoder
+        .decode_region(bytes, &header, Scale::Full, want, scratch)
+        .err()
+        .map(|fault| fault.kind)
+}
+
+/// Three regions: top, middle, bottom.
+fn some_regions(size: (u32, u32)) -> [Region; 3] {
+    let (w, h) = size;
+    [
+        Region::new(0, 0, w, 1),
+        Region::new(w / 3, h / 3, w.div_ceil(3), h.div_ceil(3)),
+        Region::new(w / 2, h - 1, w - w / 2, 1),
+    ]
+}
+
+/// The verdict on each region at each scale, which must be one and the same.
+fn verdict(bytes: &[u8]) -> Option<FaultKind> {
+    let (mut decoder, mut scratch) = (decoder(), Scratch::default());
+    let all = try_whole(&mut decoder, &mut scratch, bytes);
+    let Ok(header) = read_header(bytes) else {
+        return all;
+    };
+    for scale in Scale::ALL {
+        for want in some_regions(scaled_size(&header, scale)) {
+            let one = decoder
+                .decode_region(bytes, &header, scale, want, &mut scratch)
+                .err();
+            let kind = one.as_ref().map(|f| f.kind);
+            assert_eq!(kind, all, "{scale:?} {want:?}: {one:?}");
+        }
+    }
+    all
+}
+
+#[test]
+fn cut_off_files_are_truncated_whatever_part_is_wanted() {
+    for progressive in [false, true] {
+        for sampling in [Sampling::S420, Sampling::Grey, Sampling::Cmyk] {
+            let bytes = encode(227, 149, sampling, 90, progressive, 0);
+            assert_eq!(verdict(&bytes), None);
+            for tenth in 0..10 {
+                let cut = &bytes[..bytes.len() * tenth / 10];
+                assert_eq!(verdict(cut), Some(FaultKind::Truncated), "{tenth}/10");
+            }
+            for less in 1..3 {
+                let cut = &bytes[..bytes.len() - less];
+                assert_eq!(verdict(cut), Some(FaultKind::Truncated), "-{less}");
+            }
+        }
+    }
+}
+
+#[test]
+fn junk_behind_the_end_does_not_matter() {
+    let bytes = jpeg(97, 61, Sampling::S420);
+    let pixels = whole(&bytes, Scale::Full, false);
+    let (mut decoder, mut scratch) = (decoder(), Scratch::default());
+    for junk in [
+        &[0; 5000][..],
+        b"\xff\xd8\xff\xe0 another one",
+        b"\xff\xff\xd9\xd9",
+    ] {
+        let long = [&bytes[..], junk].concat();
+        let want = Region::whole(pixels.size);
+        check(
+            &mut decoder,
+            &mut scratch,
+            &long,
+            Scale::Full,
+            want,
+            &pixels,
+        );
+        assert_eq!(verdict(&long), None);
+    }
+}
+
+/// Segments between the only scan and the end: read only by regions that touch
+/// the bottom, so they must not decide.
+#[test]
+fn damage_behind_the_pixels_does_not_matter() {
+    let bytes = jpeg(97, 61, Sampling::S420);
+    let pixels = whole(&bytes, Scale::Full, false);
+    let body = &bytes[..bytes.len() - 2];
+    let scan = {
+        let h = read_header(&bytes).unwrap();
+        let sos = h.scan_start - 14;
+        assert_eq!(bytes[sos..sos + 2], [0xFF, 0xDA]);
+        bytes[sos..].to_vec()
+    };
+    for tail in [
+        &b"\xff\xd8\xff\xd9"[..],
+        b"\xff\x42\xff\xd9",
+        b"\xff\xc4\0\x04\x55\x55\xff\xd9",
+        b"\xff\xe3\x7f\xff short \xff\xd9",
+        &scan,
+    ] {
+        let odd = [body, tail].concat();
+        assert_eq!(verdict(&odd), None, "{:02x?}", &tail[..4]);
+        let (mut decoder, mut scratch) = (decoder(), Scratch::default());
+        for want in [Region::whole(pixels.size), Region::new(40, 60, 30, 1)] {
+            check(&mut decoder, &mut scratch, &odd, Scale::Full, want, &pixels);
+        }
+    }
+}
+
+#[test]
+fn a_bomb_is_refused_by_its_header() {
+    let mut bytes = jpeg(16, 16, Sampling::S444);
+    let at = frame_specs(&bytes) - 5;
+    bytes[at..at + 4].copy_from_slice(&[0xFF, 0xDC, 0xFF, 0xDC]);
+    let header = read_header(&bytes).unwrap();
+    assert_eq!((header.width, header.height), (65500, 65500));
+    let begun = std::time::Instant::now();
+    let mut scratch = Scratch::default();
+    let fault = decoder()
+        .decode_region(
+            &bytes,
+            &header,
+            Scale::Eighth,
+            Region::new(0, 0, 1, 1),
+            &mut scratch,
+        )
+        .unwrap_err();
+    assert_eq!(fault.kind, FaultKind::TooLarge);
+    for part in ["4290250000", "max_pixels", "178956970"] {
+        assert!(fault.reason.contains(part), "{fault}");
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_millis(100));
+    assert_eq!(scratch.rgb.capacity(), 0);
+}
+
+#[test]
+fn scratch_limits_are_checked_before_decoding() {
+    let limits = Limits {
+        max_scratch: 1 << 20,
+        ..Limits::default()
+    };
+    let mut decoder = JpegDecoder::new(&limits);
+    let mut scratch = Scratch::default();
+    let one = Region::new(0, 0, 1, 1);
+    let mut decode = |bytes: &[u8], want| {
+        let header = read_header(bytes).unwrap();
+        decoder.decode_region(bytes, &header, Scale::Full, want, &mut scratch)
+    };
+    // 800 x 800 4:2:0: 1.92 MB of coefficients; the pixels of one block are few.
+    let fault = decode(&encode(800, 800, Sampling::S420, 50, true, 0), one).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::TooLarge);
+    for part in ["1920000 of coefficients", "max_scratch = 1048576"] {
+        assert!(fault.reason.contains(part), "{fault}");
+    }
+    let baseline = encode(800, 800, Sampling::S420, 50, false, 0);
+    assert!(decode(&baseline, one).is_ok());
+    let fault = decode(&baseline, Region::new(0, 0, 800, 800)).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::TooLarge);
+    assert!(fault.reason.contains("1920000 of pixels"), "{fault}");
+    // What the library itself finds too much is the same kind of fault.
+    let close = encode(512, 512, Sampling::S444, 50, true, 0);
+    let mut tight = JpegDecoder::new(&Limits {
+        max_scratch: 3 * 512 * 512 * 2 + 3 * 8 * 8,
+        ..limits
+    });
+    let header = read_header(&close).unwrap();
+    let result = tight.decode_region(&close, &header, Scale::Full, one, &mut scratch);
+    if let Err(fault) = result {
+        assert_eq!(fault.kind, FaultKind::TooLarge, "{fault}");
+    }
+}
+
+#[test]
+fn nothing_of_one_sample_reaches_the_next() {
+    let good = jpeg(97, 61, Sampling::S420);
+    let pixels = whole(&good, Scale::Full, false);
+    let header = read_header(&good).unwrap();
+    let mut no_tables = good.clone();
+    let dht = good.windows(2).position(|w| w == [0xFF, 0xC4]).unwrap();
+    no_tables[dht + 4] = 0x77;
+    let progressive = encode(97, 61, Sampling::S422, 90, true, 0);
+    let others: Vec<Vec<u8>> = vec![
+        no_tables,
+        good[..dht + 9].to_vec(),
+        good[..good.len() / 2].to_vec(),
+        jpeg(31, 17, Sampling::Cmyk),
+        jpeg(301, 203, Sampling::S411),
+        progressive,
+        vec![0xFF, 0xD8, 0xFF, 0xD9],
+    ];
+    let (mut decoder, mut scratch) = (decoder(), Scratch::default());
+    for other in others {
+        for scale in Scale::ALL {
+            // With its own header where it has one, else with a wrong one.
+            let h = read_header(&other).unwrap_or(header);
+            for want in some_regions(scaled_size(&h, scale)) {
+                let _ = decoder.decode_region(&other, &h, scale, want, &mut scratch);
+            }
+            for want in [Region::new(20, 20, 30, 30), Region::whole(pixels.size)] {
+                check(
+                    &mut decoder,
+                    &mut scratch,
+                    &good,
+                    Scale::Full,
+                    want,
+                    &pixels,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_header_of_another_file_is_refused() {
+    let (a, b) = (jpeg(97, 61, Sampling::S420), jpeg(64, 64, Sampling::S420));
+    let header = read_header(&a).unwrap();
+    let mut scratch = Scratch::default();
+    let want = Region::whole((97, 61));
+    let fault = decoder()
+        .decode_region(&b, &header, Scale::Full, want, &mut scratch)
+        .unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Corrupt);
+    assert!(fault.reason.contains("61 x 97"), "{fault}");
+    for want in [
+        Region::new(0, 0, 98, 61),
+        Region::new(u32::MAX, 0, 2, 1),
+        Region::new(3, 3, 0, 1),
+    ] {
+        let fault = decoder().decode_region(&a, &header, Scale::Full, want, &mut scratch);
+        assert_eq!(fault.unwrap_err().kind, FaultKind::Corrupt);
+    }
+}
+
+/// Random damage never panics, never writes outside the region, never leaves
+/// the decoder unusable.
+#[test]
+fn damaged_files_do_no_harm() {
+    const GUARD: u8 = 0xA5;
+    let good = jpeg(97, 61, Sampling::S420);
+    let pixels = whole(&good, Scale::Full, false);
+    let files = [
+        good.clone(),
+        encode(61, 97, Sampling::S422, 60, true, 0),
+        encode(40, 40, Sampling::Ycck420, 60, false, 2),
+        encode(50, 30, Sampling::S444, 60, false, 4),
+        encode_arithmetic(33, 47, Sampling::S420, true),
+        jpeg(37, 53, Sampling::Grey),
+    ];
+    let limits = Limits {
+        max_pixels: 1 << 20,
+        max_scratch: 16 << 20,
+    };
+    let mut decoder = JpegDecoder::new(&limits);
+    let mut scratch = Scratch {
+        rgb: vec![GUARD; 4 << 20],
+        cmyk: vec![GUARD; 5 << 20],
+    };
+    let mut random = Random::new(11);
+    let (mut decoded, mut refused) = (0, 0);
+    for round in 0..6000 {
+        let mut bytes = files[round % files.len()].clone();
+        let in_header = random.below(2) == 0;
+        let end = if in_header {
+            700.min(bytes.len())
+        } else {
+            bytes.len()
+        };
+        for _ in 0..=random.below(4) {
+            let at = random.below(end as u64) as usize;
+            bytes[at] = match random.below(3) {
+                0 => bytes[at] ^ 1 << random.below(8),
+                1 => random.next() as u8,
+                _ => 0xFF,
+            };
+        }
+        let Ok(header) = read_header(&bytes) else {
+            refused += 1;
+            continue;
+        };
+        let scale = Scale::ALL[random.below(4) as usize];
+        let (w, h) = scaled_size(&header, scale);
+        let (x, y) = (random.in_range(0, w - 1), random.in_range(0, h - 1));
+        let want = Region::new(x, y, random.in_range(1, w - x), random.in_range(1, h - y));
+        match decoder.decode_region(&bytes, &header, scale, want, &mut scratch) {
+            Ok(d) => {
+                decoded += 1;
+                assert!(Region::new(d.x, d.y, d.w, d.h).fits_in((w, h)));
+                let used = d.len();
+                assert!(
+                    scratch.rgb[used..]
+                        .iter()
+                        .take(1 << 16)
+                        .all(|&b| b == GUARD)
+                );
+                scratch.rgb[..used].fill(GUARD);
+                let used = used / 3 * 4;
+                assert!(
+                    scratch.cmyk[used..]
+                        .iter()
+                        .take(1 << 16)
+                        .all(|&b| b == GUARD)
+                );
+                scratch.cmyk[..used].fill(GUARD);
+            }
+            Err(_) => {
+                refused += 1;
+                scratch.rgb.fill(GUARD);
+                scratch.cmyk.fill(GUARD);
+            }
+        }
+        if round % 100 == 0 {
+            let want = Region::new(20, 20, 30, 30);
+            check(
+                &mut decoder,
+                &mut scratch,
+                &good,
+                Scale::Full,
+                want,
+                &pixels,
+            );
+            scratch.rgb.fill(GUARD);
+        }
+    }
+    assert!(
+        decoded > 1000 && refused > 300,
+        "{decoded} decoded, {refused} refused"
+    );
+}
+
+/// A progressive file whose last scans are missing is smoothed by the library;
+/// a region of it shows what the whole shows.
+#[test]
+fn unfinished_progressive_files() {
+    for sampling in [Sampling::S444, Sampling::S420] {
+        let bytes = encode(131, 97, sampling, 80, true, 0);
+        let scans: Vec<usize> = (0..bytes.len() - 1)
+            .filter(|&i| bytes[i..i + 2] == [0xFF, 0xDA])
+            .collect();
+        let header = read_header(&bytes).unwrap();
+        assert!(!header::is_unfinished(&bytes, &header));
+        for &cut in &scans[1..] {
+            let short = [&bytes[..cut], &[0xFF, 0xD9]].concat();
+            assert_eq!(verdict(&short), None);
+            check_grid(&short, false, 3);
+        }
+    }
+}
