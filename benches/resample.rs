@@ -1,7 +1,8 @@
-//! The CPU ops of a worker. Resize of RGB8 against fast_image_resize, interleaved in one process: the
-//! machine's noise falls on both. Prints the smallest times and the median of
-//! the ratios; the box moves a little in each call, so that weights are
-//! computed again, as for random crops.
+//! The CPU ops of a worker: the resize of RGB8 against fast_image_resize,
+//! interleaved in one process so that the machine's noise falls on both, and
+//! the emission. Prints the smallest times and the median of the ratios; the
+//! box moves a little in each call, so that weights are computed again, as for
+//! random crops.
 //!
 //! `cargo bench --bench resample`
 
