@@ -1,6 +1,15 @@
 //! Batches of images for vision and NeRF training, at the speed of the decoder
 //! and with the memory of one process.
 
+#![cfg_attr(
+    not(feature = "codecs"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "without the decoders this library makes no workers, but describes their work"
+    )
+)]
+
 pub mod batch;
 pub(crate) mod coordinator;
 pub mod error;
@@ -22,3 +31,14 @@ pub use index::Index;
 pub use loader::{Epoch, Loader, LoaderBuilder, LoaderReport, OnError, Source};
 pub use plan::{RowStatus, State, Tail};
 pub use recipe::{DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe};
+
+/// What `benches/` measures. Not part of the API.
+#[cfg(feature = "bench-internals")]
+#[doc(hidden)]
+pub mod bench_support {
+    pub use crate::recipe::geometry::BoxF;
+    pub use crate::recipe::weights::Filter;
+    pub use crate::sys::cpu::CpuLevel;
+    pub use crate::worker::emit::{Emitter, Placement};
+    pub use crate::worker::resample::{Resampler, Source, Target};
+}

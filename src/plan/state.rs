@@ -109,7 +109,8 @@ mod tests {
     fn each_difference_is_named() {
         let base = state();
         assert!(base.check_resumable(&state()).is_ok());
-        let changes: [(&str, fn(&mut State)); 9] = [
+        type Change = fn(&mut State);
+        let changes: [(&str, Change); 9] = [
             ("version", |s| s.version = 2),
             ("index", |s| s.index_hash = "x".into()),
             ("recipe", |s| s.recipe_hash = "x".into()),

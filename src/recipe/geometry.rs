@@ -9,16 +9,16 @@ use super::program::{Crop, SampleProgram};
 
 /// A box with fractional edges, in source pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct BoxF {
-    pub(crate) x0: f64,
-    pub(crate) y0: f64,
-    pub(crate) x1: f64,
-    pub(crate) y1: f64,
+pub struct BoxF {
+    pub x0: f64,
+    pub y0: f64,
+    pub x1: f64,
+    pub y1: f64,
 }
 
 impl BoxF {
     /// All of an image.
-    pub(crate) fn whole(width: usize, height: usize) -> Self {
+    pub fn whole(width: usize, height: usize) -> Self {
         Self {
             x0: 0.0,
             y0: 0.0,

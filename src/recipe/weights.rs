@@ -213,26 +213,6 @@ impl WeightTable {
         true
     }
 
-    /// Slots per output pixel in [`weights`](Self::weights).
-    pub fn window(&self) -> usize {
-        self.window
-    }
-
-    /// First input pixel of each output pixel; never decreasing.
-    pub fn starts(&self) -> &[u32] {
-        &self.starts
-    }
-
-    /// Number of input pixels of each output pixel.
-    pub fn sizes(&self) -> &[u32] {
-        &self.sizes
-    }
-
-    /// `window` slots for each output pixel; those past its size are zero.
-    pub fn weights(&self) -> &[f64] {
-        &self.weights
-    }
-
     /// First input pixel and weights of output pixel `o`.
     pub fn row(&self, o: usize) -> (usize, &[f64]) {
         let at = o * self.window;
@@ -370,11 +350,6 @@ impl FixedTable {
     /// First input pixel of each output pixel; never decreasing.
     pub fn starts(&self) -> &[u32] {
         &self.starts
-    }
-
-    /// Number of input pixels of each output pixel.
-    pub fn sizes(&self) -> &[u32] {
-        &self.sizes
     }
 
     /// `taps` slots for each output pixel; those past its size are zero.
@@ -517,7 +492,7 @@ mod tests {
                     for w in fixed.starts().windows(2) {
                         assert!(w[0] <= w[1]);
                     }
-                    let ends = fixed.starts().iter().zip(fixed.sizes());
+                    let ends = fixed.starts().iter().zip(&fixed.sizes);
                     assert!(ends.map(|(a, b)| a + b).is_sorted());
                     assert!(fixed.span().end <= n as usize);
                 }

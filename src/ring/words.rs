@@ -7,7 +7,6 @@
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-use crate::sys::clock;
 use crate::sys::futex;
 use crate::sys::shared::SharedMemory;
 
@@ -31,8 +30,6 @@ pub(crate) trait Words {
     /// Sleeps while the low half of the word is that of `value`, at most `limit`.
     fn wait(&self, word: WordIndex, value: u64, limit: Duration);
     fn wake_all(&self, word: WordIndex);
-    /// The clock of claim times: monotonic, the same in every process.
-    fn now_ns(&self) -> u64;
 }
 
 /// The words of a mapped ring.
@@ -73,9 +70,5 @@ impl Words for SharedWords<'_> {
 
     fn wake_all(&self, word: WordIndex) {
         futex::wake_all(self.0.word(word));
-    }
-
-    fn now_ns(&self) -> u64 {
-        clock::monotonic_ns()
     }
 }

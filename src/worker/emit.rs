@@ -176,75 +176,96 @@ struct Pixels<'a> {
     placement: Placement,
 }
 
-/// Where the elements of one output row go.
-enum Line<'a, const N: usize> {
-    Planes([&'a mut [[u8; N]]; PIXEL]),
-    Packed(&'a mut [[[u8; N]; PIXEL]]),
+impl<'a> Pixels<'a> {
+    /// The source pixels of output row `y` from `x` on, as many as `buffer`
+    /// holds: lent where they lie in order already, else gathered.
+    #[inline(always)]
+    fn run<'b>(self, y: usize, x: usize, buffer: &'b mut [[u8; PIXEL]]) -> &'b [[u8; PIXEL]]
+    where
+        'a: 'b,
+    {
+        let Placement {
+            flip_x,
+            flip_y,
+            transpose,
+        } = self.placement;
+        let n = buffer.len();
+        if transpose {
+            let column = if flip_x { self.width - 1 - y } else { y };
+            for (i, pixel) in (x..).zip(buffer.iter_mut()) {
+                let row = if flip_y { self.height - 1 - i } else { i };
+                *pixel = self.pixels[row * self.width + column];
+            }
+            return buffer;
+        }
+        let row = if flip_y { self.height - 1 - y } else { y };
+        let row = &self.pixels[row * self.width..(row + 1) * self.width];
+        if flip_x {
+            let from = &row[self.width - x - n..self.width - x];
+            for (pixel, &v) in buffer.iter_mut().rev().zip(from) {
+                *pixel = v;
+            }
+            return buffer;
+        }
+        &row[x..x + n]
+    }
 }
 
+/// Pixels to a run. One plane gets a whole run before the next plane does:
+/// stores that take turns between three planes cost twice as much.
+const RUN: usize = 16;
+
 fn write<const N: usize>(table: &Table<N>, layout: MemoryLayout, source: Pixels, out: &mut [u8]) {
-    let Placement {
-        flip_x,
-        flip_y,
-        transpose,
-    } = source.placement;
     let (width, height) = source.placement.output_size(source.width, source.height);
     let elements = out.as_chunks_mut::<N>().0;
-    for y in 0..height {
-        let at = y * width;
-        let line = match layout {
-            MemoryLayout::Nchw => {
-                let (r, rest) = elements.split_at_mut(width * height);
-                let (g, b) = rest.split_at_mut(width * height);
-                Line::Planes([r, g, b].map(|plane| &mut plane[at..at + width]))
-            }
-            MemoryLayout::Nhwc => {
-                Line::Packed(&mut elements.as_chunks_mut::<PIXEL>().0[at..at + width])
-            }
-        };
-        if transpose {
-            let column = if flip_x { source.width - 1 - y } else { y };
-            let pixels = source.pixels[column..].iter().step_by(source.width);
-            if flip_y {
-                fill(table, pixels.rev(), line);
-            } else {
-                fill(table, pixels, line);
-            }
-        } else {
-            let row = if flip_y { height - 1 - y } else { y };
-            let pixels = source.pixels[row * width..(row + 1) * width].iter();
-            if flip_x {
-                fill(table, pixels.rev(), line);
-            } else {
-                fill(table, pixels, line);
-            }
+    match layout {
+        MemoryLayout::Nchw => {
+            let (r, rest) = elements.split_at_mut(width * height);
+            let (g, b) = rest.split_at_mut(width * height);
+            each_run(source, |at, run| {
+                for ((plane, table), c) in
+                    [&mut *r, &mut *g, &mut *b].into_iter().zip(table).zip(0..)
+                {
+                    for (to, pixel) in plane[at..at + run.len()].iter_mut().zip(run) {
+                        *to = table[usize::from(pixel[c])];
+                    }
+                }
+            });
+        }
+        MemoryLayout::Nhwc => {
+            let pixels = elements.as_chunks_mut::<PIXEL>().0;
+            let [r, g, b] = table;
+            each_run(source, |at, run| {
+                for (to, pixel) in pixels[at..at + run.len()].iter_mut().zip(run) {
+                    *to = [
+                        r[usize::from(pixel[0])],
+                        g[usize::from(pixel[1])],
+                        b[usize::from(pixel[2])],
+                    ];
+                }
+            });
         }
     }
 }
 
+/// Calls `with` with each run of source pixels in output order, and with the
+/// output pixel at which it begins.
 #[inline(always)]
-fn fill<'a, const N: usize>(
-    table: &Table<N>,
-    pixels: impl Iterator<Item = &'a [u8; PIXEL]>,
-    line: Line<N>,
-) {
-    let [tr, tg, tb] = table;
-    match line {
-        Line::Planes([r, g, b]) => {
-            for (((pixel, r), g), b) in pixels.zip(r).zip(g).zip(b) {
-                *r = tr[usize::from(pixel[0])];
-                *g = tg[usize::from(pixel[1])];
-                *b = tb[usize::from(pixel[2])];
+fn each_run(source: Pixels, mut with: impl FnMut(usize, &[[u8; PIXEL]])) {
+    let (width, height) = source.placement.output_size(source.width, source.height);
+    let mut buffer = [[0; PIXEL]; RUN];
+    for y in 0..height {
+        let mut x = 0;
+        while x + RUN <= width {
+            let run = source.run(y, x, &mut buffer);
+            // A length that the compiler knows.
+            if let Some(run) = run.first_chunk::<RUN>() {
+                with(y * width + x, run);
             }
+            x += RUN;
         }
-        Line::Packed(out) => {
-            for (pixel, out) in pixels.zip(out) {
-                *out = [
-                    tr[usize::from(pixel[0])],
-                    tg[usize::from(pixel[1])],
-                    tb[usize::from(pixel[2])],
-                ];
-            }
+        if x < width {
+            with(y * width + x, source.run(y, x, &mut buffer[..width - x]));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use super::emit::{Emitter, Placement};
 use super::input::{Bytes, Input, InputMode};
 use super::job::Job;
-use super::jpeg::{self, Decoded, JpegDecoder, JpegHeader, Orientation, Region, Scale, Scratch};
+use super::jpeg::{self, Decoded, JpegDecoder, JpegHeader, Region, Scale, Scratch};
 use super::meter::{Meter, Stage};
 use super::resample::{Resampler, Source, Target};
 use super::spec::ImageSpec;
@@ -138,7 +138,7 @@ pub(super) fn cut(program: &SampleProgram, header: &JpegHeader, geometry: &Sampl
     } else {
         (width, height)
     };
-    let source = stored_box(&geometry.source, header.orientation, stored);
+    let source = header.orientation.to_stored(geometry.source, stored);
     let scale = Scale::of_denominator(scale_denominator(program.decode, &source, (size.1, size.0)));
     let d = f64::from(scale.denominator());
     let scaled = BoxF {
@@ -188,28 +188,6 @@ fn span(from: f64, to: f64, reach: f64, size: u32) -> (u32, u32) {
     let first = ((from - reach).floor().max(0.0) as u32).min(size - 1);
     let end = ((to + reach).ceil() as u32).clamp(first + 1, size);
     (first, end - first)
-}
-
-/// A box of the upright image, in the coordinates in which the file stores it.
-fn stored_box(upright: &BoxF, orientation: Orientation, stored: (u32, u32)) -> BoxF {
-    let mut b = *upright;
-    if orientation.swaps_axes() {
-        b = BoxF {
-            x0: b.y0,
-            y0: b.x0,
-            x1: b.y1,
-            y1: b.x1,
-        };
-    }
-    if orientation.flips_stored_x() {
-        let w = f64::from(stored.0);
-        (b.x0, b.x1) = (w - b.x1, w - b.x0);
-    }
-    if orientation.flips_stored_y() {
-        let h = f64::from(stored.1);
-        (b.y0, b.y1) = (h - b.y1, h - b.y0);
-    }
-    b
 }
 
 /// Exactly the wanted part of what was decoded: the decoder's alignment must

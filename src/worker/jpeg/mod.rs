@@ -9,9 +9,6 @@
 //! - `region`: which part of a picture to decode for a wanted part; pure.
 //! - `decoder`: libjpeg-turbo; the only `unsafe` of this folder.
 
-// Nothing outside calls these yet; remove with the job loop.
-#![allow(dead_code, unused_imports)]
-
 mod decoder;
 mod header;
 mod orientation;
@@ -20,11 +17,8 @@ mod region;
 #[cfg(test)]
 pub(crate) mod fixtures;
 #[cfg(test)]
-mod speed;
-#[cfg(test)]
 mod tests;
 
 pub(crate) use decoder::{JpegDecoder, Scratch};
-pub(crate) use header::{JpegHeader, has_end, read_header};
-pub(crate) use orientation::Orientation;
+pub(crate) use header::{JpegHeader, read_header};
 pub(crate) use region::{Decoded, Region, Scale, scaled_size};

@@ -85,10 +85,6 @@ impl Region {
         };
         inside(self.x, self.w, w) && inside(self.y, self.h, h)
     }
-
-    pub(crate) fn transposed(self) -> Self {
-        Self::new(self.y, self.x, self.h, self.w)
-    }
 }
 
 /// What a decode left in the scratch buffer: rows of `stride` bytes of RGB,
@@ -100,13 +96,6 @@ pub(crate) struct Decoded {
     pub(crate) w: u32,
     pub(crate) h: u32,
     pub(crate) stride: usize,
-}
-
-impl Decoded {
-    /// The bytes that the region fills.
-    pub(crate) fn len(&self) -> usize {
-        self.stride * self.h as usize
-    }
 }
 
 /// The size of the picture when decoded at this scale, in stored orientation.

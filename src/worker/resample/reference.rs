@@ -9,6 +9,13 @@ use super::{BoxF, PIXEL, Source, Target};
 use crate::recipe::weights::WeightTable;
 
 /// Levels, 0 to 255 for most filters, as tight rows of RGB.
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "what the fast paths, and later the kernel, are tested against"
+    )
+)]
 pub fn resample_f32(src: Source, bx: BoxF, target: Target) -> Vec<f32> {
     src.check();
     let (x, y) = target.axes(&src, bx);

@@ -40,9 +40,7 @@ pub fn run(args: &BenchArgs, began: Instant, signals: SigSet) -> Result<Outcome>
     if let Some(file) = &args.save_state {
         write_state(file, &loader.state())?;
     }
-    if let Err(e) = ended {
-        return Err(e);
-    }
+    ended?;
     let report = loader.report()?;
     let pids = report
         .coordinator

@@ -1,0 +1,176 @@
+//! The CPU ops of a worker: the resize of RGB8 against fast_image_resize,
+//! interleaved in one process so that the machine's noise falls on both, and
+//! the emission. Prints the smallest times and the median of the ratios; the
+//! box moves a little in each call, so that weights are computed again, as for
+//! random crops.
+//!
+//! `cargo bench --bench resample --features bench-internals`
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use fast_image_resize as fir;
+use featherload::bench_support::{
+    BoxF, CpuLevel, Emitter, Filter, Placement, Resampler, Source, Target,
+};
+use featherload::{Dtype, MemoryLayout};
+
+const ROUNDS: usize = 61;
+
+fn main() {
+    println!("| source box -> output | level | ours us | FIR us | FIR / ours |");
+    println!("|---|---|---|---|---|");
+    // Source, box, output, each width x height.
+    let shapes = [
+        ((500, 375), (341.0, 341.0), (224, 224)),
+        ((500, 375), (300.0, 280.0), (224, 224)),
+        ((400, 300), (226.0, 230.0), (224, 224)),
+        ((500, 375), (440.0, 360.0), (224, 224)),
+        ((250, 190), (120.0, 100.0), (224, 224)),
+        ((300, 225), (60.0, 75.0), (224, 224)),
+        ((640, 640), (600.0, 580.0), (224, 224)),
+        ((1920, 1080), (1920.0, 1080.0), (455, 256)),
+        ((1080, 1920), (1080.0, 1920.0), (270, 480)),
+    ];
+    for (size, bx, out) in shapes {
+        for level in CpuLevel::ALL {
+            if level.is_supported() {
+                compare(size, bx, out, level);
+            }
+        }
+    }
+    emit();
+}
+
+/// Normalise, cast and lay out one 224 x 224 image.
+fn emit() {
+    const SIDE: usize = 224;
+    println!();
+    println!("| emit 224x224 | layout | placement | us |");
+    println!("|---|---|---|---|");
+    let rgb = noise(SIDE * SIDE * 3);
+    for dtype in [Dtype::F32, Dtype::F16, Dtype::U8] {
+        for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
+            for (name, placement) in [
+                ("upright", Placement::default()),
+                (
+                    "mirrored",
+                    Placement {
+                        flip_x: true,
+                        ..Placement::default()
+                    },
+                ),
+                (
+                    "rotated",
+                    Placement {
+                        flip_y: true,
+                        transpose: true,
+                        ..Placement::default()
+                    },
+                ),
+            ] {
+                let emitter =
+                    Emitter::new([0.485, 0.456, 0.406], [0.229, 0.224, 0.225], dtype, layout);
+                let mut out = vec![0; emitter.row_bytes(SIDE, SIDE)];
+                let mut best = f64::MAX;
+                for _ in 0..200 {
+                    let begin = Instant::now();
+                    emitter.emit(black_box(&rgb), SIDE, SIDE, placement, &mut out);
+                    black_box(&out);
+                    best = best.min(begin.elapsed().as_secs_f64() * 1e6);
+                }
+                println!("| {dtype:?} | {layout:?} | {name} | {best:.1} |");
+            }
+        }
+    }
+}
+
+fn compare(
+    (width, height): (usize, usize),
+    (bw, bh): (f64, f64),
+    (ow, oh): (usize, usize),
+    level: CpuLevel,
+) {
+    let pixels = noise(width * height * 3);
+    let mut dst = vec![0; ow * oh * 3];
+    let mut ours = Resampler::new(level);
+    let target = Target {
+        width: ow,
+        height: oh,
+        filter: Filter::Triangle,
+        antialias: true,
+    };
+
+    let view =
+        fir::images::ImageRef::new(width as u32, height as u32, &pixels, fir::PixelType::U8x3)
+            .unwrap();
+    let mut theirs = fir::Resizer::new();
+    // SAFETY: the level is supported, as `main` has checked.
+    unsafe {
+        theirs.set_cpu_extensions(match level {
+            CpuLevel::Scalar => fir::CpuExtensions::None,
+            CpuLevel::Sse41 => fir::CpuExtensions::Sse4_1,
+            CpuLevel::Avx2 => fir::CpuExtensions::Avx2,
+        });
+    }
+    let mut image = fir::images::Image::new(ow as u32, oh as u32, fir::PixelType::U8x3);
+
+    let mut call = 0usize;
+    let mut step = |of: bool| {
+        call += 1;
+        let shift = (call % 7) as f64 * 0.125;
+        let (w, h) = (bw - shift, bh - shift);
+        let (x0, y0) = ((width as f64 - w) * 0.5, (height as f64 - h) * 0.5);
+        let begin = Instant::now();
+        if of {
+            let bx = BoxF {
+                x0,
+                y0,
+                x1: x0 + w,
+                y1: y0 + h,
+            };
+            ours.resample(Source::tight(&pixels, width, height), bx, &mut dst, target);
+            black_box(&dst);
+        } else {
+            let options = fir::ResizeOptions::new()
+                .crop(x0, y0, w, h)
+                .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::Bilinear))
+                .use_alpha(false);
+            theirs.resize(&view, &mut image, &options).unwrap();
+            black_box(image.buffer());
+        }
+        begin.elapsed().as_secs_f64() * 1e6
+    };
+    let calls = ((2000.0 / (step(true) + step(false))) as usize).clamp(1, 7);
+    let mut ratios = Vec::new();
+    let (mut best_ours, mut best_theirs) = (f64::MAX, f64::MAX);
+    for _ in 0..ROUNDS {
+        let (mut a, mut b) = (0.0, 0.0);
+        for _ in 0..calls {
+            let (x, y) = (step(true), step(false));
+            best_ours = best_ours.min(x);
+            best_theirs = best_theirs.min(y);
+            a += x;
+            b += y;
+        }
+        ratios.push(b / a);
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!(
+        "| {width}x{height} box {bw}x{bh} -> {ow}x{oh} | {} | {best_ours:.1} | {best_theirs:.1} | {:.2} |",
+        level.name(),
+        ratios[ratios.len() / 2]
+    );
+}
+
+fn noise(n: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    (0..n)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 56) as u8
+        })
+        .collect()
+}
