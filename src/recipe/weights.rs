@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn halving_with_a_triangle_gives_the_textbook_weights() {
         let t = table(axis(8, 0.0, 8.0, 4, Filter::Triangle));
-        assert_eq!(t.window(), 5);
+        assert_eq!(t.window, 5);
         let (start, w) = t.row(1);
         assert_eq!((start, w), (1, &[0.125, 0.375, 0.375, 0.125][..]));
         // At the edge what falls outside is left out and the rest made whole.
@@ -475,7 +475,7 @@ mod tests {
                     fixed.fill(&t);
                     let one = 1i64 << fixed.precision();
                     // Error of rounding, and of making the sum whole.
-                    let near = 1.0 + t.window() as f64 / 2.0;
+                    let near = 1.0 + t.window as f64 / 2.0;
                     assert_eq!(fixed.taps() % 2, 0);
                     for o in 0..out as usize {
                         let (from, weights) = t.row(o);
