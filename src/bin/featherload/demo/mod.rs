@@ -16,11 +16,13 @@ use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 
 use featherload::{Error, Result};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::{Outcome, output};
 use photo::Photo;
 
 const MANIFEST: &str = "featherload-demo.json";
@@ -31,33 +33,33 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Clone, clap::Args)]
 pub struct DemoArgs {
     /// Folder to write; made when missing, must be empty or hold this very set
-    pub dir: PathBuf,
+    dir: PathBuf,
     /// Number of pictures, about 90 kB each
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub images: u32,
+    images: u32,
     /// Number of class folders
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub classes: u32,
+    classes: u32,
     /// Another seed gives other pictures
     #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    seed: u64,
     /// One JSON object on stdout
     #[arg(long)]
-    pub json: bool,
+    json: bool,
 }
 
 /// What stands in the folder now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Summary {
-    pub dir: PathBuf,
-    pub images: u32,
-    pub classes: u32,
-    pub seed: u64,
+struct Summary {
+    dir: PathBuf,
+    images: u32,
+    classes: u32,
+    seed: u64,
     /// Files that this call wrote; the others were there.
-    pub written: u32,
+    written: u32,
     /// Of all files together.
-    pub bytes: u64,
-    pub pixels: u64,
+    bytes: u64,
+    pixels: u64,
 }
 
 impl fmt::Display for Summary {
@@ -100,8 +102,18 @@ impl fmt::Display for Manifest {
     }
 }
 
+pub fn run(args: DemoArgs) -> Result<Outcome> {
+    let summary = write(&args)?;
+    if args.json {
+        output::json(&summary)?;
+    } else {
+        output::line(&summary.to_string())?;
+    }
+    Ok(Outcome::Done)
+}
+
 /// Makes the set, or what is missing of it.
-pub fn run(args: &DemoArgs) -> Result<Summary> {
+fn write(args: &DemoArgs) -> Result<Summary> {
     if args.classes > args.images {
         return Err(Error::config(format!(
             "--classes {} is more than --images {}: every class needs an image",
@@ -120,18 +132,15 @@ pub fn run(args: &DemoArgs) -> Result<Summary> {
         fs::create_dir_all(&dir).map_err(|e| Error::io_at("create folder", &dir, e))?;
     }
 
-    let files = (0..args.images)
-        .into_par_iter()
-        .map(|i| make(args, i))
-        .collect::<Result<Vec<Made>>>()?;
+    let made = make_all(args)?;
     Ok(Summary {
         dir: args.dir.clone(),
         images: args.images,
         classes: args.classes,
         seed: args.seed,
-        written: files.iter().filter(|f| f.written).count() as u32,
-        bytes: files.iter().map(|f| f.bytes).sum(),
-        pixels: files.iter().map(|f| f.pixels).sum(),
+        written: made.written,
+        bytes: made.bytes,
+        pixels: made.pixels,
     })
 }
 
@@ -198,10 +207,56 @@ fn holds_others(dir: &Path) -> Result<bool> {
     Ok(false)
 }
 
+#[derive(Default)]
 struct Made {
-    written: bool,
+    /// Files written; the others were there.
+    written: u32,
     bytes: u64,
     pixels: u64,
+}
+
+impl Made {
+    fn add(&mut self, other: &Made) {
+        self.written += other.written;
+        self.bytes += other.bytes;
+        self.pixels += other.pixels;
+    }
+}
+
+/// All pictures, by as many threads as there are processors. The first error
+/// ends the work of all.
+fn make_all(args: &DemoArgs) -> Result<Made> {
+    let threads = thread::available_parallelism()
+        .map_err(|e| Error::io("count the processors", e))?
+        .get();
+    let next = AtomicU32::new(0);
+    let work = || -> Result<Made> {
+        let mut sum = Made::default();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= args.images {
+                return Ok(sum);
+            }
+            match make(args, i) {
+                Ok(made) => sum.add(&made),
+                Err(e) => {
+                    next.store(args.images, Ordering::Relaxed);
+                    return Err(e);
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let mut sum = Made::default();
+        for thread in threads {
+            let made = thread
+                .join()
+                .map_err(|_| Error::worker("a thread that makes pictures panicked"))??;
+            sum.add(&made);
+        }
+        Ok(sum)
+    })
 }
 
 /// Picture `i`, unless it is there.
@@ -215,7 +270,7 @@ fn make(args: &DemoArgs, i: u32) -> Result<Made> {
         // An empty file is what a power cut may leave of a rename.
         Ok(there) if there.is_file() && there.len() > 0 => {
             return Ok(Made {
-                written: false,
+                written: 0,
                 bytes: there.len(),
                 pixels,
             });
@@ -232,7 +287,7 @@ fn make(args: &DemoArgs, i: u32) -> Result<Made> {
         .map_err(|e| Error::io_at("encode", &path, io::Error::other(e)))?;
     write_whole(&dir.join(format!(".{number:04}.jpg.part")), &path, &jpeg)?;
     Ok(Made {
-        written: true,
+        written: 1,
         bytes: jpeg.len() as u64,
         pixels,
     })

@@ -51,7 +51,7 @@ fn digest(files: &BTreeMap<String, Vec<u8>>) -> u128 {
 #[test]
 fn the_bytes_are_pinned() {
     let dir = tempfile::tempdir().unwrap();
-    let summary = run(&args(dir.path())).unwrap();
+    let summary = write(&args(dir.path())).unwrap();
     let files = files(dir.path());
     assert_eq!(
         files.keys().collect::<Vec<_>>(),
@@ -78,10 +78,10 @@ fn the_bytes_are_pinned() {
 #[test]
 fn a_complete_set_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let first = run(&args(dir.path())).unwrap();
+    let first = write(&args(dir.path())).unwrap();
     let path = dir.path().join("class_01/0001.jpg");
     let before = fs::metadata(&path).unwrap().modified().unwrap();
-    let again = run(&args(dir.path())).unwrap();
+    let again = write(&args(dir.path())).unwrap();
     assert_eq!(again.written, 0);
     assert_eq!((again.bytes, again.pixels), (first.bytes, first.pixels));
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
@@ -94,7 +94,7 @@ fn a_complete_set_is_left_alone() {
 #[test]
 fn a_set_broken_off_is_completed() {
     let dir = tempfile::tempdir().unwrap();
-    run(&args(dir.path())).unwrap();
+    write(&args(dir.path())).unwrap();
     let whole = files(dir.path());
     let at = |name: &str| dir.path().join(name);
     fs::remove_file(at("class_00/0001.jpg")).unwrap();
@@ -105,7 +105,7 @@ fn a_set_broken_off_is_completed() {
     .unwrap();
     fs::write(at("class_02/0000.jpg"), "").unwrap();
     fs::remove_dir_all(at("class_03")).unwrap();
-    let summary = run(&args(dir.path())).unwrap();
+    let summary = write(&args(dir.path())).unwrap();
     assert_eq!(summary.written, 3);
     assert_eq!(files(dir.path()), whole);
     assert!(
@@ -119,8 +119,8 @@ fn a_set_broken_off_is_completed() {
 fn a_manifest_left_empty_by_a_kill_is_filled() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(MANIFEST), "").unwrap();
-    assert_eq!(run(&args(dir.path())).unwrap().written, 6);
-    assert_eq!(run(&args(dir.path())).unwrap().written, 0);
+    assert_eq!(write(&args(dir.path())).unwrap().written, 6);
+    assert_eq!(write(&args(dir.path())).unwrap().written, 0);
 }
 
 #[test]
@@ -129,12 +129,12 @@ fn anything_else_in_the_folder_is_refused_and_untouched() {
     let foreign = dir.path().join("foreign");
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("notes.txt"), "mine").unwrap();
-    let e = run(&args(&foreign)).unwrap_err();
+    let e = write(&args(&foreign)).unwrap_err();
     assert!(e.is_usage() && e.to_string().contains("not empty"), "{e}");
     assert_eq!(files(&foreign).len(), 1);
 
     let other = dir.path().join("other");
-    run(&args(&other)).unwrap();
+    write(&args(&other)).unwrap();
     let before = files(&other);
     for change in [
         |a: &mut DemoArgs| a.images = 7,
@@ -143,11 +143,11 @@ fn anything_else_in_the_folder_is_refused_and_untouched() {
     ] {
         let mut changed = args(&other);
         change(&mut changed);
-        let e = run(&changed).unwrap_err();
+        let e = write(&changed).unwrap_err();
         assert!(e.is_usage() && e.to_string().contains("--seed 7"), "{e}");
     }
     fs::write(other.join(MANIFEST), "{}").unwrap();
-    assert!(run(&args(&other)).unwrap_err().is_usage());
+    assert!(write(&args(&other)).unwrap_err().is_usage());
     fs::write(other.join(MANIFEST), &before[MANIFEST]).unwrap();
     assert_eq!(files(&other), before);
 }
@@ -155,13 +155,13 @@ fn anything_else_in_the_folder_is_refused_and_untouched() {
 #[test]
 fn two_writers_at_once_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    run(&args(dir.path())).unwrap();
+    write(&args(dir.path())).unwrap();
     let held = File::open(dir.path().join(MANIFEST)).unwrap();
     held.lock().unwrap();
-    let e = run(&args(dir.path())).unwrap_err();
+    let e = write(&args(dir.path())).unwrap_err();
     assert!(e.to_string().contains("another process"), "{e}");
     drop(held);
-    assert_eq!(run(&args(dir.path())).unwrap().written, 0);
+    assert_eq!(write(&args(dir.path())).unwrap().written, 0);
 }
 
 #[test]
@@ -179,16 +179,16 @@ fn paths_that_cannot_be_written_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let e = run(&args(&file.join("under"))).unwrap_err();
+    let e = write(&args(&file.join("under"))).unwrap_err();
     assert!(e.to_string().contains("file/under: Not a directory"), "{e}");
 
     // A link in a picture's place is neither followed nor replaced.
     let set = dir.path().join("set");
-    run(&args(&set)).unwrap();
+    write(&args(&set)).unwrap();
     let place = set.join("class_01/0000.jpg");
     fs::remove_file(&place).unwrap();
     symlink(&file, &place).unwrap();
-    let e = run(&args(&set)).unwrap_err();
+    let e = write(&args(&set)).unwrap_err();
     assert!(e.to_string().contains("class_01/0000.jpg"), "{e}");
     assert_eq!(fs::read(&file).unwrap(), b"");
 }
@@ -222,5 +222,10 @@ fn arguments_are_checked() {
     assert!(read("demo out --classes 0").is_err());
     assert!(read("demo").is_err());
     let demo = read("demo out --images 4 --classes 5").unwrap().demo;
-    assert!(run(&demo).unwrap_err().to_string().contains("--classes 5"));
+    assert!(
+        write(&demo)
+            .unwrap_err()
+            .to_string()
+            .contains("--classes 5")
+    );
 }
