@@ -5,6 +5,7 @@
 
 mod bench;
 mod ceiling;
+mod demo;
 mod digest;
 mod index;
 mod interrupt;
@@ -28,6 +29,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::BenchArgs),
+    Demo(demo::DemoArgs),
     Index(index::IndexArgs),
 }
 
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         .init();
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(args),
+        Command::Demo(args) => demo::run(args),
         Command::Index(args) => index::run(args),
     };
     match result {

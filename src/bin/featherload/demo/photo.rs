@@ -1,0 +1,228 @@
+//! One picture of the set: its place, size and coding, then its bytes.
+
+use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, EncodingError, SamplingFactor};
+
+use super::random::{Stream, hash};
+use super::scene;
+
+/// Sizes and how many in a hundred have them, after ImageNet; the rest is odd.
+const COMMON: [(u16, u16, u32); 4] = [
+    (500, 375, 38),
+    (375, 500, 14),
+    (500, 333, 15),
+    (333, 500, 6),
+];
+/// Short side against long side, in sixteenths.
+const RATIOS: [u16; 5] = [9, 11, 12, 12, 16];
+/// Forms repeat after this many pictures, each time from another start, so
+/// that a small set has all of them and no class has one form only.
+const CYCLE: u64 = 32;
+
+/// How a picture is coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Grey,
+    Baseline(Chroma),
+    Progressive(Chroma),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chroma {
+    /// Every pixel has its own colour (4:4:4).
+    Full,
+    /// Two by two pixels share one (4:2:0).
+    Quarter,
+}
+
+/// All that fixes the bytes of one picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Photo {
+    pub(super) width: u16,
+    pub(super) height: u16,
+    pub(super) form: Form,
+    pub(super) quality: u8,
+    look: u64,
+    key: u64,
+}
+
+impl Photo {
+    /// Picture `i` of the set, which is of class `class`.
+    pub(super) fn new(seed: u64, i: u64, class: u64) -> Self {
+        let key = hash(hash(seed, 0), i);
+        let mut s = Stream::new(hash(key, 0));
+        let (width, height) = size(&mut s);
+        let turn = hash(hash(seed, 1), i / CYCLE);
+        let form = match (i % CYCLE * 13).wrapping_add(turn) % CYCLE {
+            0 => Form::Grey,
+            1 => Form::Progressive(Chroma::Full),
+            2 => Form::Progressive(Chroma::Quarter),
+            3..=9 => Form::Baseline(Chroma::Quarter),
+            _ => Form::Baseline(Chroma::Full),
+        };
+        Self {
+            width,
+            height,
+            form,
+            quality: 75 + s.below(21) as u8,
+            look: hash(hash(seed, 2), class),
+            key,
+        }
+    }
+
+    pub(super) fn pixels(&self) -> u64 {
+        u64::from(self.width) * u64::from(self.height)
+    }
+
+    /// The file.
+    pub(super) fn jpeg(&self) -> Result<Vec<u8>, EncodingError> {
+        let (w, h) = (self.width, self.height);
+        let mut pixels = scene::paint(w.into(), h.into(), self.look, self.key);
+        let mut colour = ColorType::Rgb;
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new(&mut bytes, self.quality);
+        match self.form {
+            Form::Grey => {
+                pixels = grey(&pixels);
+                colour = ColorType::Luma;
+            }
+            Form::Baseline(chroma) => sample(&mut encoder, chroma),
+            Form::Progressive(chroma) => {
+                sample(&mut encoder, chroma);
+                encoder.set_progressive(true);
+                encoder.set_optimized_huffman_tables(true);
+            }
+        }
+        encoder.encode(&pixels, w, h, colour)?;
+        Ok(bytes)
+    }
+}
+
+fn sample<W: jpeg_encoder::JfifWrite>(encoder: &mut Encoder<W>, chroma: Chroma) {
+    encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
+    encoder.set_sampling_factor(match chroma {
+        Chroma::Full => SamplingFactor::F_1_1,
+        Chroma::Quarter => SamplingFactor::F_2_2,
+    });
+}
+
+/// The luma of JPEG, in 256ths.
+fn grey(rgb: &[u8]) -> Vec<u8> {
+    rgb.chunks_exact(3)
+        .map(|p| {
+            let sum = 77 * u32::from(p[0]) + 150 * u32::from(p[1]) + 29 * u32::from(p[2]);
+            ((sum + 128) >> 8) as u8
+        })
+        .collect()
+}
+
+fn size(s: &mut Stream) -> (u16, u16) {
+    let mut part = s.below(100);
+    for (width, height, parts) in COMMON {
+        if part < parts {
+            return (width, height);
+        }
+        part -= parts;
+    }
+    // Each doubling is less frequent than the one before.
+    let (low, spread) = match s.below(16) {
+        0..=7 => (200, 201),
+        8..=13 => (400, 401),
+        _ => (800, 801),
+    };
+    let long = (low + s.below(spread)) as u16;
+    let ratio = RATIOS[s.below(RATIOS.len() as u32) as usize];
+    let short = (u32::from(long) * u32::from(ratio) / 16) as u16;
+    if s.below(3) == 0 {
+        (short, long)
+    } else {
+        (long, short)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn set(n: u64) -> Vec<Photo> {
+        (0..n).map(|i| Photo::new(0, i, i % 8)).collect()
+    }
+
+    #[test]
+    fn sizes_are_imagenets() {
+        let photos = set(5000);
+        let mean = photos.iter().map(Photo::pixels).sum::<u64>() / 5000;
+        assert!((190_000..215_000).contains(&mean), "{mean}");
+        let common = photos
+            .iter()
+            .filter(|p| [375, 333].contains(&p.width.min(p.height)));
+        assert!((3300..4000).contains(&common.count()));
+        let long = |p: &Photo| p.width.max(p.height);
+        assert!(photos.iter().all(|p| (200..=1600).contains(&long(p))));
+        assert!(photos.iter().any(|p| long(p) > 1500) && photos.iter().any(|p| long(p) < 220));
+        assert!(photos.iter().all(|p| (75..=95).contains(&p.quality)));
+    }
+
+    #[test]
+    fn three_quarters_of_the_colour_pictures_keep_all_their_chroma() {
+        let photos = set(256);
+        let count = |form| photos.iter().filter(|p| p.form == form).count();
+        assert_eq!(count(Form::Grey), 8);
+        assert_eq!(count(Form::Progressive(Chroma::Full)), 8);
+        assert_eq!(count(Form::Progressive(Chroma::Quarter)), 8);
+        assert_eq!(count(Form::Baseline(Chroma::Quarter)), 56);
+        assert_eq!(count(Form::Baseline(Chroma::Full)), 176);
+    }
+
+    #[test]
+    fn no_form_belongs_to_one_class() {
+        let grey: HashSet<usize> = set(256)
+            .iter()
+            .enumerate()
+            .filter_map(|(i, p)| (p.form == Form::Grey).then_some(i % 8))
+            .collect();
+        assert!(grey.len() > 2, "{grey:?}");
+    }
+
+    /// What the file says of itself: its frame marker, size and first sampling.
+    fn frame(jpeg: &[u8]) -> (u8, u16, u16, u8, u8) {
+        let mut at = 2;
+        loop {
+            assert_eq!(jpeg[at], 0xff);
+            let marker = jpeg[at + 1];
+            let word = |i: usize| u16::from_be_bytes([jpeg[at + i], jpeg[at + i + 1]]);
+            if matches!(marker, 0xc0..=0xc2) {
+                return (marker, word(7), word(5), jpeg[at + 9], jpeg[at + 11]);
+            }
+            at += 2 + usize::from(word(2));
+        }
+    }
+
+    #[test]
+    fn files_are_what_their_form_says() {
+        let mut photo = Photo::new(0, 0, 0);
+        (photo.width, photo.height) = (90, 50);
+        for (form, marker, parts, sampling) in [
+            (Form::Grey, 0xc0, 1, 0x11),
+            (Form::Baseline(Chroma::Full), 0xc0, 3, 0x11),
+            (Form::Baseline(Chroma::Quarter), 0xc0, 3, 0x22),
+            (Form::Progressive(Chroma::Full), 0xc2, 3, 0x11),
+            (Form::Progressive(Chroma::Quarter), 0xc2, 3, 0x22),
+        ] {
+            photo.form = form;
+            let jpeg = photo.jpeg().unwrap();
+            assert_eq!(frame(&jpeg), (marker, 90, 50, parts, sampling), "{form:?}");
+            assert_eq!(jpeg[jpeg.len() - 2..], [0xff, 0xd9]);
+        }
+    }
+
+    #[test]
+    fn files_are_as_large_as_photos() {
+        let photos = set(24);
+        let bytes: usize = photos.iter().map(|p| p.jpeg().unwrap().len()).sum();
+        let pixels: u64 = photos.iter().map(Photo::pixels).sum();
+        let bits = bytes as f64 * 8.0 / pixels as f64;
+        assert!((3.0..5.5).contains(&bits), "{bits} bits a pixel");
+    }
+}
