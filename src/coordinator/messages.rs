@@ -144,7 +144,7 @@ pub(crate) struct StartRequest {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    Started { workers: Vec<i32> },
+    Started,
     Refused { what: String },
     Report(Report),
 }

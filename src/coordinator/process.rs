@@ -97,9 +97,7 @@ fn begin(socket: OwnedFd, channel: &str) -> Result<Option<Begun>> {
             Received::Message(_, fds) => match Command::from_byte(byte[0]) {
                 Some(Command::Start) => match start(&line, fds) {
                     Ok(supervisor) => {
-                        line.reply(Reply::Started {
-                            workers: supervisor.worker_pids(),
-                        })?;
+                        line.reply(Reply::Started)?;
                         return Ok(Some((supervisor, line, consumer, children)));
                     }
                     Err(e) => {

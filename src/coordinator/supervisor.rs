@@ -104,7 +104,7 @@ impl Supervisor {
         Ok(s)
     }
 
-    pub(super) fn worker_pids(&self) -> Vec<i32> {
+    fn worker_pids(&self) -> Vec<i32> {
         self.lanes
             .iter()
             .filter_map(|lane| match lane {
