@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::memory::{Entry, FRESH, Op, Place, Places, Replay, STALE};
+use super::memory::{CONSUMER_GONE, Entry, FRESH, Op, Place, Places, Replay, STALE};
 use super::processes::{self, Config, End, Flow, Local};
 use crate::ring::layout::{Layout, Shape};
 use crate::ring::row_word::{RowState, RowWord};
@@ -31,6 +31,8 @@ struct Node {
     pending: Pending,
     /// The same for nodes that differ only in what nobody looks at.
     class: u32,
+    /// A coordinator with a certain worker in mind.
+    burying: bool,
 }
 
 /// All nodes found so far.
@@ -77,6 +79,11 @@ impl Automaton {
 
     pub(super) fn class(&self, node: NodeId) -> u32 {
         self.nodes[node as usize].class
+    }
+
+    /// Whether a coordinator has a certain worker in mind.
+    pub(super) fn burying(&self, node: NodeId) -> bool {
+        self.nodes[node as usize].burying
     }
 
     pub(super) fn len(&self) -> usize {
@@ -145,11 +152,13 @@ impl Automaton {
             return id;
         }
         let class = self.class_of(&settled, &pending);
+        let burying = burying(&settled);
         let id = NodeId::try_from(self.nodes.len()).expect("few nodes");
         self.nodes.push(Node {
             key: settled.clone(),
             pending,
             class,
+            burying,
         });
         self.ids.insert(settled, id);
         self.ids.insert(key, id);
@@ -165,9 +174,14 @@ impl Automaton {
     /// - A worker that has claimed a row remembers which, and the
     ///   compare-and-swap says that; what it saw on the way there is forgotten.
     ///
+    /// - Who a worker is: `State::key` tells by the rows that it owns.
+    /// - The serials that a coordinator knows, unless it has one in mind: they
+    ///   are those of the processes.
+    ///
     /// The words and records themselves stay as they are: this is for telling
     /// states apart only.
-    fn class_of(&mut self, (local, record): &Key, pending: &Pending) -> u32 {
+    fn class_of(&mut self, key: &Key, pending: &Pending) -> u32 {
+        let (local, record) = key;
         let claim = record.iter().position(
             |e| matches!(e.op, Op::CompareExchange { current, .. } if e.result == current),
         );
@@ -176,18 +190,37 @@ impl Automaton {
             _ => 0,
         };
         let mut record = record[first..].to_vec();
-        for entry in &mut record {
+        let swapped: Vec<_> = record
+            .iter()
+            .map(|e| matches!(e.op, Op::CompareExchange { current, .. } if e.result == current))
+            .collect();
+        let mut pending = pending.clone();
+        let mut local = local.clone();
+        match &mut local {
+            Local::Worker { serial } => {
+                *serial = 0;
+                let ops = record.iter_mut().map(|e| &mut e.op);
+                for op in ops.chain(match &mut pending {
+                    Pending::Do(op) => Some(op),
+                    _ => None,
+                }) {
+                    forget_owner(op, &self.places);
+                }
+            }
+            Local::Coordinator(s) if !burying(key) => s.forget_serials(),
+            _ => {}
+        }
+        for (i, entry) in record.iter_mut().enumerate() {
             let claimed = |value| {
                 let state = RowWord::unpack(value).state;
-                u64::from(matches!(local, Local::Consumer(_)) && state == RowState::Claimed)
+                u64::from(matches!(key.0, Local::Consumer(_)) && state == RowState::Claimed)
             };
             match entry.op {
                 Op::Load(word) if matches!(self.places.place(word), Place::Row(..)) => {
                     entry.result = claimed(entry.result);
                 }
-                Op::CompareExchange { current, .. } => {
-                    let swapped = u64::from(entry.result == current);
-                    entry.result = claimed(entry.result) << 1 | swapped;
+                Op::CompareExchange { .. } => {
+                    entry.result = claimed(entry.result) << 1 | u64::from(swapped[i]);
                 }
                 _ => {}
             }
@@ -195,7 +228,7 @@ impl Automaton {
         let fresh = u32::try_from(self.classes.len()).expect("few nodes");
         *self
             .classes
-            .entry((local.clone(), record, pending.clone()))
+            .entry((local, record, pending))
             .or_insert(fresh)
     }
 
@@ -210,5 +243,33 @@ impl Automaton {
             }
             _ => value,
         }
+    }
+}
+
+/// Whether a coordinator has reaped a worker and is not done with it.
+fn burying((local, record): &Key) -> bool {
+    matches!(local, Local::Coordinator(_))
+        && !matches!(
+            record.first(),
+            None | Some(Entry {
+                op: Op::Reap,
+                result: CONSUMER_GONE
+            })
+        )
+}
+
+/// Takes the worker's own serial out of an operation on a row word.
+fn forget_owner(op: &mut Op, places: &Places) {
+    let forget = |value: &mut u64| {
+        let word = RowWord::unpack(*value);
+        *value = RowWord::new(word.state, 0, word.sequence).pack();
+    };
+    match op {
+        Op::CompareExchange { current, new, .. } => {
+            forget(current);
+            forget(new);
+        }
+        Op::Store(word, value) if matches!(places.place(*word), Place::Row(..)) => forget(value),
+        _ => {}
     }
 }

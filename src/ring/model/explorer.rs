@@ -16,6 +16,7 @@ use super::automaton::{Automaton, NodeId, Pending};
 use super::memory::{CONSUMER_GONE, FRESH, Op, Place, STALE};
 use super::processes::{self, Config, End, Local, is_whole};
 use super::properties::{self, Actor};
+use crate::ring::row_word::{RowState, RowWord};
 
 /// Whether a process is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,21 +120,47 @@ impl State {
         matches!(self.life(process), Life::Zombie | Life::Absent) || self.end(a, process).is_some()
     }
 
+    /// Tells states apart. Workers are alike: unless the coordinator has one in
+    /// mind, they are told apart by what they do and which rows they own, not
+    /// by lane and serial.
     fn key(&self, a: &Automaton) -> u128 {
+        let coordinator = &self.processes[self.coordinator()];
+        let alike = coordinator.life == Life::Zombie || !a.burying(coordinator.node);
+        let mut owned = [0_u32; 8];
         let mut bytes = Vec::with_capacity(256);
-        for (value, place) in self.words.iter().zip(a.places.all()) {
-            bytes.extend_from_slice(&a.what_matters(*place, *value).to_le_bytes());
+        for (i, (value, place)) in self.words.iter().zip(a.places.all()).enumerate() {
+            let mut value = a.what_matters(*place, *value);
+            let row = RowWord::unpack(value);
+            if alike && matches!(place, Place::Row(..)) && row.state == RowState::Claimed {
+                let is_owner = |p: &Process| p.serial == row.owner && p.life != Life::Absent;
+                if let Some(owner) = self.processes.iter().position(is_owner) {
+                    owned[owner] |= 1 << i;
+                    value = RowWord::claimed(0, row.sequence).pack();
+                }
+            }
+            bytes.extend_from_slice(&value.to_le_bytes());
         }
-        for p in &self.processes {
-            let class = match p.life {
-                Life::Runs | Life::Asleep => a.class(p.node),
-                Life::Zombie | Life::Absent => 0,
+        let mut processes = [(0, 0, 0, 0); 8];
+        let count = self.processes.len();
+        for (i, p) in self.processes.iter().enumerate() {
+            let (class, serial) = match p.life {
+                Life::Runs | Life::Asleep => (a.class(p.node), p.serial),
+                Life::Zombie => (0, p.serial),
+                Life::Absent => (0, 0),
             };
-            bytes.push(p.life as u8);
-            bytes.extend_from_slice(&class.to_le_bytes());
-            bytes.extend_from_slice(&p.serial.to_le_bytes());
+            let serial = if alike { 0 } else { serial };
+            processes[i] = (p.life as u32, class, serial, owned[i]);
+        }
+        if alike {
+            processes[..self.consumer()].sort_unstable();
+        }
+        for p in &processes[..count] {
+            for part in [p.0, p.1, p.2, p.3] {
+                bytes.extend_from_slice(&part.to_le_bytes());
+            }
         }
         bytes.extend_from_slice(&[
+            u8::from(alike),
             self.worker_deaths,
             self.coordinator_deaths,
             self.consumer_deaths,

@@ -142,6 +142,14 @@ pub(super) struct Coordinator {
     deaths: u32,
 }
 
+impl Coordinator {
+    /// For telling states apart.
+    pub(super) fn forget_serials(&mut self) {
+        self.serials.clear();
+        self.next_serial = 0;
+    }
+}
+
 /// The local state of a process between routines.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Local {
