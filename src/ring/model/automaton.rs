@@ -8,7 +8,8 @@
 use std::collections::HashMap;
 
 use super::memory::{CONSUMER_GONE, Entry, FRESH, Op, Place, Places, Replay, STALE};
-use super::processes::{self, Config, End, Flow, Local};
+use super::plan::Config;
+use super::processes::{self, End, Flow, Local};
 use crate::ring::layout::{Layout, Shape};
 use crate::ring::row_word::{RowState, RowWord};
 
@@ -170,7 +171,7 @@ impl Automaton {
     ///
     /// - Of a row word that was looked at, the next operation shows what was
     ///   made of it at once; only `drain` remembers one thing for later: whether
-    ///   it was claimed. A compare-and-swap also leaves behind whether it did.
+    ///   it was open or claimed. A compare-and-swap also leaves behind whether it did.
     /// - A worker that has claimed a row remembers which, and the
     ///   compare-and-swap says that; what it saw on the way there is forgotten.
     ///
@@ -211,16 +212,17 @@ impl Automaton {
             _ => {}
         }
         for (i, entry) in record.iter_mut().enumerate() {
-            let claimed = |value| {
+            let alive = |value| {
                 let state = RowWord::unpack(value).state;
-                u64::from(matches!(key.0, Local::Consumer(_)) && state == RowState::Claimed)
+                let alive = matches!(state, RowState::Open | RowState::Claimed);
+                u64::from(alive && matches!(key.0, Local::Consumer(_)))
             };
             match entry.op {
                 Op::Load(word) if matches!(self.places.place(word), Place::Row(..)) => {
-                    entry.result = claimed(entry.result);
+                    entry.result = alive(entry.result);
                 }
                 Op::CompareExchange { .. } => {
-                    entry.result = claimed(entry.result) << 1 | u64::from(swapped[i]);
+                    entry.result = alive(entry.result) << 1 | u64::from(swapped[i]);
                 }
                 _ => {}
             }

@@ -37,6 +37,8 @@ pub(super) enum Fault {
     ClaimInTwoSteps,
     /// A slot of a cancelled ticket is used again while rows of it are claimed.
     ReuseUndrained,
+    /// Drain takes a row that was given back meanwhile for settled.
+    DrainMissesReturned,
     /// Drain looks at each row once: a row is seen claimed before the next one
     /// is voided.
     DrainInOnePass,
@@ -192,6 +194,13 @@ pub(super) fn drain_in_one_pass<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticke
         }
     }
     idle
+}
+
+/// `consumer_side::drain` whose second look is for claimed rows only.
+pub(super) fn drain_missing_returned<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
+    drain_in_one_pass(w, l, slot, t);
+    (0..t.rows)
+        .all(|row| RowWord::unpack(w.load(l.row(slot, row), Acquire)).state != RowState::Claimed)
 }
 
 /// `Words` on which nobody sleeps.

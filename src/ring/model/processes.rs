@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use super::faults::{self, Fault, Tampered};
 use super::memory::{Replay, payload};
-use crate::ring::consumer_side::{self, Ticket, Wait};
+use super::plan::Config;
+use crate::ring::consumer_side::{self, Wait};
 use crate::ring::coordinator_side::{self, Verdict};
 use crate::ring::layout::Layout;
 use crate::ring::row_word::RowState;
@@ -20,88 +21,13 @@ use crate::ring::worker_side::{self, Next, Outcome};
 /// Ignored: a model process sleeps until it is woken.
 pub(super) const LIMIT: Duration = Duration::MAX;
 
-/// One epoch of the consumer's plan.
-#[derive(Debug, Clone)]
-pub(super) struct Epoch {
-    /// Rows of each ticket.
-    pub(super) tickets: Vec<u32>,
-    /// Broken off when so many of its tickets were delivered.
-    pub(super) break_after: Option<usize>,
-}
-
-/// What is run: the ring's size, the consumer's plan, what may go wrong.
-#[derive(Debug, Clone)]
-pub(super) struct Config {
-    pub(super) workers: u32,
-    pub(super) slots: u32,
-    pub(super) rows: u32,
-    pub(super) epochs: Vec<Epoch>,
-    /// Batches that the consumer keeps while it asks for the next.
-    pub(super) hold: usize,
-    /// Workers that may die, each between any two operations.
-    pub(super) worker_deaths: u8,
-    pub(super) coordinator_dies: bool,
-    pub(super) consumer_dies: bool,
-    /// Sleepers that may wake for no reason.
-    pub(super) spurious_wakes: u8,
-    /// A dead worker's row is failed instead of returned.
-    pub(super) quarantine: bool,
-    /// The coordinator gives the pool up at this death.
-    pub(super) give_up_at: Option<u32>,
-    pub(super) fault: Fault,
-    /// Check every change of a row word or payload by `properties::row_rules`.
-    pub(super) row_rules: bool,
-}
-
-impl Config {
-    /// Rows, epoch, batch of every ticket, in sequence from 1.
-    pub(super) fn ticket(&self, index: usize) -> Ticket {
-        let mut first = 0;
-        for (epoch, e) in self.epochs.iter().enumerate() {
-            if let Some(&rows) = e.tickets.get(index - first) {
-                return Ticket {
-                    sequence: index as u32 + 1,
-                    epoch: epoch as u64,
-                    batch: (index - first) as u64,
-                    rows,
-                };
-            }
-            first += e.tickets.len();
-        }
-        panic!("the plan has no ticket {index}")
-    }
-
-    fn tickets(&self) -> usize {
-        self.epochs.iter().map(|e| e.tickets.len()).sum()
-    }
-
-    fn first_of(&self, epoch: usize) -> usize {
-        self.epochs[..epoch].iter().map(|e| e.tickets.len()).sum()
-    }
-
-    /// Tickets known before anything beyond `deliver` is delivered: up to the
-    /// end of the first epoch that will be broken off.
-    fn known(&self, deliver: usize) -> usize {
-        (0..self.epochs.len())
-            .find(|&e| self.epochs[e].break_after.is_some() && deliver < self.first_of(e + 1))
-            .map_or(self.tickets(), |e| self.first_of(e + 1))
-    }
-
-    /// The ticket to go on with when the epoch is broken off before `deliver`.
-    fn break_at(&self, deliver: usize) -> Option<usize> {
-        (0..self.epochs.len())
-            .find(|&e| self.epochs[e].break_after.map(|k| self.first_of(e) + k) == Some(deliver))
-            .map(|e| self.first_of(e + 1))
-    }
-}
+/// Marks a row's bytes as written to the end.
+const WHOLE: u64 = 1 << 63;
 
 /// The bytes of a row.
 fn whole(sequence: u32, row: u32) -> u64 {
     WHOLE | torn(sequence, row)
 }
-
-/// Marks a row's bytes as written to the end.
-const WHOLE: u64 = 1 << 63;
 
 /// The bytes of a row, half written.
 fn torn(sequence: u32, row: u32) -> u64 {
@@ -320,6 +246,16 @@ fn consumer_step<W: Words>(
             return go(s);
         }
     }
+    // Keep every slot busy.
+    if s.post < c.known(s.deliver)
+        && let Some(slot) = s.slots.iter().position(|u| *u == SlotUse::Free)
+    {
+        faults::before_post(c.fault, w, l, slot as u32);
+        consumer_side::post(w, l, slot as u32, c.ticket(s.post));
+        s.slots[slot] = SlotUse::Posted(s.post);
+        s.post += 1;
+        return go(s);
+    }
     // Break the epoch off: cancel its tickets, until every slot is free.
     if let Some(next) = c.break_at(s.deliver) {
         let done = w.load(l.done(), Acquire);
@@ -329,6 +265,7 @@ fn consumer_step<W: Words>(
                 let t = c.ticket(ticket);
                 idle &= match c.fault {
                     Fault::DrainInOnePass => faults::drain_in_one_pass(w, l, slot, t),
+                    Fault::DrainMissesReturned => faults::drain_missing_returned(w, l, slot, t),
                     _ => consumer_side::drain(w, l, slot, t),
                 };
             }
@@ -351,16 +288,6 @@ fn consumer_step<W: Words>(
         } else {
             Ok(Flow::End(End::CoordinatorLost))
         };
-    }
-    // Keep every slot busy.
-    if s.post < c.known(s.deliver)
-        && let Some(slot) = s.slots.iter().position(|u| *u == SlotUse::Free)
-    {
-        faults::before_post(c.fault, w, l, slot as u32);
-        consumer_side::post(w, l, slot as u32, c.ticket(s.post));
-        s.slots[slot] = SlotUse::Posted(s.post);
-        s.post += 1;
-        return go(s);
     }
     if all_delivered {
         consumer_side::stop(w, l);

@@ -3,9 +3,10 @@
 //! What the consumer sees (bytes of each delivered row, twice: at delivery and
 //! when it lets go) is checked by its routine in `processes`.
 
-use super::explorer::{Life, State};
 use super::memory::Place;
-use super::processes::{Config, End};
+use super::plan::Config;
+use super::processes::End;
+use super::state::{Life, State};
 use crate::ring::row_word::{RowState, RowWord};
 
 /// Who performs an operation.
@@ -81,13 +82,18 @@ pub(super) fn ticket_rule(slot: u32, rows: impl Iterator<Item = u64>) -> Result<
 /// Nobody can do anything any more: everybody must have ended, and as the plan
 /// says.
 pub(super) fn at_the_end(c: &Config, state: &State, ends: &[Option<End>]) -> Result<(), String> {
-    for (process, (life, end)) in state.lives().zip(ends).enumerate() {
-        let process = state.name(process);
-        match (life, end) {
-            (Life::Runs, Some(_)) | (Life::Zombie | Life::Absent, _) => {}
-            (Life::Asleep, _) => return Err(format!("{process} sleeps for ever")),
-            (Life::Runs, None) => return Err(format!("{process} waits for ever")),
-        }
+    let stuck: Vec<_> = state
+        .lives()
+        .zip(ends)
+        .enumerate()
+        .filter_map(|(process, (life, end))| match (life, end) {
+            (Life::Runs, Some(_)) | (Life::Zombie | Life::Absent, _) => None,
+            (Life::Asleep, _) => Some(format!("{} sleeps for ever", state.name(process))),
+            (Life::Runs, None) => Some(format!("{} waits for ever", state.name(process))),
+        })
+        .collect();
+    if !stuck.is_empty() {
+        return Err(stuck.join(", "));
     }
     match ends[state.consumer()] {
         _ if state.life(state.consumer()) == Life::Zombie => Ok(()),
