@@ -26,6 +26,7 @@ fn config(epochs: &[(&[u32], Option<usize>)]) -> Config {
         give_up_at: None,
         fault: Fault::None,
         row_rules: true,
+        merge: true,
     }
 }
 
@@ -258,5 +259,33 @@ fn the_rules_of_rows_see_a_fault_at_once() {
         let report = explore("with rules", Config { fault, ..config });
         let found = report.violation.expect("the fault must be found").what;
         assert!(found.contains("must not write"), "{found}");
+    }
+}
+
+/// What merges states must not hide anything: the same without it.
+#[test]
+fn nothing_is_hidden_by_merging_states() {
+    let drained = one_slot(&[(&[2], Some(0))]);
+    let two_slots = Config {
+        rows: 1,
+        ..config(&[(&[1], None), (&[1], None)])
+    };
+    for c in [one_death(), drained.clone(), two_slots] {
+        let merged = explore("merged", c.clone());
+        let all = explore("all", Config { merge: false, ..c });
+        assert!(merged.violation.is_none() && all.violation.is_none());
+        assert!(merged.states < all.states && merged.ends <= all.ends);
+    }
+    for (fault, c) in [
+        (Fault::WakeForkReturn, one_death()),
+        (Fault::ReadyByCounter, one_death()),
+        (Fault::DrainInOnePass, drained),
+    ] {
+        let c = Config {
+            fault,
+            merge: false,
+            ..c
+        };
+        assert!(explore("fault, all", c).violation.is_some());
     }
 }

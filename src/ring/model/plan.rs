@@ -34,6 +34,9 @@ pub(super) struct Config {
     pub(super) fault: Fault,
     /// Check every change of a row word or payload by `properties::row_rules`.
     pub(super) row_rules: bool,
+    /// Take states for the same that differ only in what nobody looks at; off
+    /// to check just that.
+    pub(super) merge: bool,
 }
 
 impl Config {

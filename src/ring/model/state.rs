@@ -115,11 +115,15 @@ impl State {
     /// by lane and serial.
     pub(super) fn key(&self, a: &Automaton) -> u128 {
         let coordinator = &self.processes[self.coordinator()];
-        let alike = coordinator.life == Life::Zombie || !a.burying(coordinator.node);
+        let merge = a.config.merge;
+        let alike = merge && (coordinator.life == Life::Zombie || !a.burying(coordinator.node));
         let mut owned = [0_u32; 8];
         let mut bytes = Vec::with_capacity(256);
         for (i, (value, place)) in self.words.iter().zip(a.places.all()).enumerate() {
-            let mut value = a.what_matters(*place, *value);
+            let mut value = *value;
+            if merge {
+                value = a.what_matters(*place, value);
+            }
             let row = RowWord::unpack(value);
             if alike && matches!(place, Place::Row(..)) && row.state == RowState::Claimed {
                 let is_owner = |p: &Process| p.serial == row.owner && p.life != Life::Absent;
@@ -134,7 +138,9 @@ impl State {
         let count = self.processes.len();
         for (i, p) in self.processes.iter().enumerate() {
             let (class, serial) = match p.life {
-                Life::Runs | Life::Asleep => (a.class(p.node), p.serial),
+                Life::Runs | Life::Asleep => {
+                    (if merge { a.class(p.node) } else { p.node }, p.serial)
+                }
                 Life::Zombie => (0, p.serial),
                 Life::Absent => (0, 0),
             };
