@@ -25,6 +25,10 @@ use crate::worker::spec::JobInput;
 /// How long to sleep before looking whether the coordinator lives.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// The same while cancelled rows are awaited: a batch that another thread
+/// drops frees a slot without a wake.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
+
 /// Where a batch stands in the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
@@ -106,9 +110,7 @@ impl Pool {
     /// Posts as many of the coming batches as there are free slots. `coming`
     /// gives the batch that is `n` behind those in flight.
     fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<()> {
-        for posted in std::mem::take(&mut self.draining) {
-            self.draining.extend(self.slots.drain(posted));
-        }
+        self.slots.drain(&mut self.draining);
         while let Some(place) = coming(self.in_flight.len()) {
             let Some(free) = self.slots.take_free() else {
                 break;
@@ -200,26 +202,30 @@ impl Pool {
         why
     }
 
-    /// Every slot is held by batches (or still in the hands of a worker that
-    /// works for a cancelled ticket).
+    /// No slot is free: workers finish rows of cancelled tickets, or live
+    /// batches hold every slot.
     fn wait_for_slot(&mut self, began: Instant) -> Result<()> {
         self.check_alive()?;
-        let left = self.options.hold_timeout.saturating_sub(began.elapsed());
-        let depth = self.slots.ring().layout().shape().slots as usize;
-        let step = if self.draining.is_empty() {
-            left
-        } else {
-            // Workers end their rows by themselves: not the user's doing.
-            Duration::from_millis(2)
-        };
-        if !self.slots.wait_free(step) && self.draining.is_empty() && left.is_zero() {
-            return Err(Error::worker(format!(
-                "all {depth} slots are held by live batches and none was dropped within \
-                 {:?}: drop batches earlier, or raise depth above {depth}",
-                self.options.hold_timeout
-            )));
+        if !self.draining.is_empty() {
+            // Not the user's doing, so it does not count against the limit.
+            return match self.slots.wait_drained(&mut self.draining, DRAIN_LOOK) {
+                Wait::Ready | Wait::Again => Ok(()),
+                Wait::Fatal => {
+                    let why = self.fatal();
+                    Err(self.end(why))
+                }
+            };
         }
-        Ok(())
+        let limit = self.options.hold_timeout;
+        let left = limit.saturating_sub(began.elapsed());
+        if self.slots.wait_free(left.min(LOOK)) || !left.is_zero() {
+            return Ok(());
+        }
+        let depth = self.slots.ring().layout().shape().slots;
+        Err(Error::worker(format!(
+            "all {depth} slots are held by live batches and none was dropped within {limit:?}: \
+             drop batches earlier, or raise depth above {depth}"
+        )))
     }
 
     fn fatal(&self) -> Error {
@@ -234,9 +240,9 @@ impl Pool {
 
     /// Cancels every ticket that is out.
     pub(super) fn cancel(&mut self) {
-        for (_, posted) in self.in_flight.drain(..) {
-            self.draining.extend(self.slots.drain(posted));
-        }
+        let posted = self.in_flight.drain(..).map(|(_, posted)| posted);
+        self.draining.extend(posted);
+        self.slots.drain(&mut self.draining);
     }
 
     pub(super) fn report(&self) -> Result<LoaderReport> {

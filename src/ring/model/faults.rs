@@ -91,10 +91,6 @@ impl<W: Words> Words for Tampered<'_, W> {
             self.inner.wake_all(word);
         }
     }
-
-    fn now_ns(&self) -> u64 {
-        self.inner.now_ns()
-    }
 }
 
 /// `worker_side::next` that reads the word to sleep on too late.
@@ -236,9 +232,5 @@ impl<W: Words> Words for NoSleep<'_, W> {
 
     fn wake_all(&self, word: WordIndex) {
         self.0.wake_all(word);
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.0.now_ns()
     }
 }

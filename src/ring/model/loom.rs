@@ -93,10 +93,6 @@ impl Words for LoomWords {
     }
 
     fn wake_all(&self, _: WordIndex) {}
-
-    fn now_ns(&self) -> u64 {
-        0
-    }
 }
 
 const TICKET: Ticket = Ticket {

@@ -165,10 +165,6 @@ impl Words for Replay<'_> {
     fn wake_all(&self, word: WordIndex) {
         self.perform(Op::Wake(word));
     }
-
-    fn now_ns(&self) -> u64 {
-        0
-    }
 }
 
 /// What a word of the ring is for.
