@@ -28,7 +28,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
     Demo(demo::DemoArgs),
     Index(index::IndexArgs),
 }
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         .with_target(false)
         .init();
     let result = match Cli::parse().command {
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(*args),
         Command::Demo(args) => demo::run(args),
         Command::Index(args) => index::run(args),
     };
