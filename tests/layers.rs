@@ -390,7 +390,7 @@ fn has_word(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| {
         let before = code[..at].ends_with(is_word);
         let after = code[at + word.len()..].starts_with(is_word);
-        !(first && before) && !(last && after)
+        !(first && before || last && after)
     })
 }
 

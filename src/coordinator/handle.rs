@@ -52,22 +52,25 @@ impl CoordinatorHandle {
         self.pid.as_raw()
     }
 
-    /// Sends the ring and the job, and waits until the workers are forked.
-    /// Their process ids come back.
-    pub(crate) fn start(
+    /// Sends the ring and the job; workers are forked while the caller goes on.
+    pub(crate) fn send_start(
         &self,
         request: StartRequest,
         ring: BorrowedFd<'_>,
         job: &[BorrowedFd<'_>],
-    ) -> Result<Vec<i32>> {
+    ) -> Result<()> {
         self.requests
             .send(Request::Start(Box::new(request)))
             .map_err(|e| Error::protocol(format!("send the start request: {e}")))?;
         let mut fds = vec![ring];
         fds.extend_from_slice(job);
-        socket::send(self.socket.as_fd(), &[Command::Start as u8], &fds)?;
+        socket::send(self.socket.as_fd(), &[Command::Start as u8], &fds)
+    }
+
+    /// Waits until the workers are forked.
+    pub(crate) fn await_start(&self) -> Result<()> {
         match self.receive(START_LIMIT)? {
-            Reply::Started { workers } => Ok(workers),
+            Reply::Started => Ok(()),
             Reply::Refused { what } => {
                 Err(Error::worker(format!("the pool did not start: {what}")))
             }

@@ -6,7 +6,6 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use ipc_channel::ipc::IpcOneShotServer;
 use nix::unistd::Pid;
@@ -14,16 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use super::handle::CoordinatorHandle;
 use super::helper;
-use super::messages::{Bootstrap, HELLO_BYTES, Hello};
+use super::messages::{Bootstrap, HELLO_BYTES, HELLO_LIMIT, Hello};
 use crate::error::{Error, Result};
 use crate::sys::process::PidFd;
 use crate::sys::socket::{self, Received};
 
 /// The hidden sub-command under which the helper becomes a coordinator.
 pub const COORDINATOR_COMMAND: &str = "__coordinator";
-
-/// How long the coordinator may take to greet.
-const HELLO_LIMIT: Duration = Duration::from_secs(5);
 
 /// How the coordinator is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

@@ -6,6 +6,8 @@
 //! on an ipc-channel, one outstanding, each announced by a command: receivers of
 //! that crate cannot be polled, so nobody ever waits on one for a first word.
 
+use std::time::Duration;
+
 use ipc_channel::ipc::{IpcReceiver, IpcSender};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,9 @@ const PROTOCOL: u32 = 1;
 
 const HELLO_MAGIC: [u8; 8] = *b"fthrload";
 const VERSION_BYTES: usize = 32;
+
+/// How long each side may take to greet.
+pub(crate) const HELLO_LIMIT: Duration = Duration::from_secs(5);
 
 /// Bytes of a hello on the socket.
 pub(crate) const HELLO_BYTES: usize = 8 + 4 + 8 + VERSION_BYTES;
@@ -144,7 +149,7 @@ pub(crate) struct StartRequest {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    Started { workers: Vec<i32> },
+    Started,
     Refused { what: String },
     Report(Report),
 }

@@ -10,16 +10,15 @@ use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use super::messages::{Bootstrap, Command, HELLO_BYTES, Hello, Reply, Request, StartRequest};
+use super::messages::{
+    Bootstrap, Command, HELLO_BYTES, HELLO_LIMIT, Hello, Reply, Request, StartRequest,
+};
 use super::supervisor::{Supervisor, abandon};
 use crate::error::{Error, Result};
 use crate::ring::Ring;
 use crate::sys::cpu;
 use crate::sys::process::{self, PidFd};
 use crate::sys::socket::{self, Received};
-
-/// How long the other side may take to greet.
-pub(crate) const HELLO_LIMIT: Duration = Duration::from_secs(5);
 
 /// Exit status when the hand-shake or the start failed; the consumer knows why.
 const EXIT_NOT_STARTED: i32 = 2;
@@ -97,9 +96,7 @@ fn begin(socket: OwnedFd, channel: &str) -> Result<Option<Begun>> {
             Received::Message(_, fds) => match Command::from_byte(byte[0]) {
                 Some(Command::Start) => match start(&line, fds) {
                     Ok(supervisor) => {
-                        line.reply(Reply::Started {
-                            workers: supervisor.worker_pids(),
-                        })?;
+                        line.reply(Reply::Started)?;
                         return Ok(Some((supervisor, line, consumer, children)));
                     }
                     Err(e) => {

@@ -37,12 +37,6 @@ const REAP_LIMIT: Duration = Duration::from_secs(5);
 /// Events kept for a consumer that does not ask.
 const EVENTS: usize = 256;
 
-/// Why the loop goes round.
-enum Ending {
-    /// Workers are told to stop; those left at the time are killed.
-    By(Instant),
-}
-
 /// Everything that the coordinator keeps about its pool.
 pub(super) struct Supervisor {
     ring: &'static Ring,
@@ -57,7 +51,8 @@ pub(super) struct Supervisor {
     kills: Option<OrderedKills>,
     report: Report,
     events: VecDeque<String>,
-    ending: Option<Ending>,
+    /// Set once workers are told to stop: those left at that time are killed.
+    ending: Option<Instant>,
     me: Pid,
 }
 
@@ -104,7 +99,7 @@ impl Supervisor {
         Ok(s)
     }
 
-    pub(super) fn worker_pids(&self) -> Vec<i32> {
+    fn worker_pids(&self) -> Vec<i32> {
         self.lanes
             .iter()
             .filter_map(|lane| match lane {
@@ -183,7 +178,7 @@ impl Supervisor {
             _ => None,
         });
         let kills = self.kills.iter().map(|k| k.next);
-        let ending = self.ending.iter().map(|Ending::By(at)| {
+        let ending = self.ending.iter().map(|at| {
             // After the grace the killed are reaped by signal; look now and then.
             (*at).max(Instant::now() + Duration::from_millis(1))
         });
@@ -411,11 +406,7 @@ impl Supervisor {
     fn end(&mut self, grace: Duration) {
         consumer_side::stop(&self.ring.words(), self.ring.layout());
         let by = Instant::now() + grace;
-        let by = match &self.ending {
-            Some(Ending::By(at)) => by.min(*at),
-            None => by,
-        };
-        self.ending = Some(Ending::By(by));
+        self.ending = Some(self.ending.map_or(by, |sooner| by.min(sooner)));
         for lane in &mut self.lanes {
             if matches!(lane, Lane::Due(_)) {
                 *lane = Lane::Ended;
@@ -425,21 +416,21 @@ impl Supervisor {
 
     /// Kills who is left after the grace; true when nobody is.
     fn finish_ending(&mut self, now: Instant) -> bool {
-        let Some(Ending::By(by)) = &self.ending else {
+        let Some(by) = self.ending else {
             return false;
         };
         let mut left = false;
         for lane in &self.lanes {
             if let Lane::Running(w) = lane {
                 left = true;
-                if now >= *by {
+                if now >= by {
                     let _ = kill(w.pid, Signal::SIGKILL);
                 }
             }
         }
         // Who survives SIGKILL that long sits in uninterruptible I/O; the death
         // signal gets it when the kernel lets go.
-        !left || now >= *by + REAP_LIMIT
+        !left || now >= by + REAP_LIMIT
     }
 }
 

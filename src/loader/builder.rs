@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::epoch::{Engine, Loader, Run};
-use super::pool::Pool;
+use super::pool::{Place, Pool, PoolOptions};
 use super::source::Source;
 use crate::coordinator::launch::{Launch, launch};
 use crate::coordinator::messages::StartRequest;
@@ -272,9 +272,12 @@ impl LoaderBuilder {
                     ring,
                     &job,
                     request,
-                    self.hold_timeout,
-                    self.first_sequence,
-                    began_ns,
+                    PoolOptions {
+                        hold_timeout: self.hold_timeout,
+                        first_sequence: self.first_sequence,
+                        began_ns,
+                    },
+                    Place::of(&plan, state.epoch, state.batch),
                 )?))
             }
         };

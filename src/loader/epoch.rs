@@ -152,7 +152,7 @@ impl Loader {
             }
             #[cfg(feature = "codecs")]
             Engine::InProcess(p) => {
-                let place = self.run.place(self.run.state.epoch, self.run.state.batch);
+                let place = Place::of(&self.run.plan, self.run.state.epoch, self.run.state.batch);
                 let (buffer, faults) = p.fill(&place);
                 (place, Storage::Own(buffer), faults)
             }
@@ -176,15 +176,6 @@ impl Loader {
 }
 
 impl Run {
-    fn place(&self, epoch: u64, batch: u64) -> Place {
-        Place {
-            epoch,
-            batch,
-            filled: self.plan.filled_rows(batch),
-            rows: self.plan.rows(batch),
-        }
-    }
-
     /// The place `n` batches behind the state, as far as the run is known: to
     /// the end of this epoch, or of the last when their number was given.
     fn coming(&self, n: usize) -> Option<Place> {
@@ -192,7 +183,7 @@ impl Run {
         let ahead = self.state.batch + n as u64;
         let epoch = self.state.epoch + ahead / batches;
         let known = epoch == self.state.epoch || self.epochs.is_some_and(|last| epoch < last);
-        known.then(|| self.place(epoch, ahead % batches))
+        known.then(|| Place::of(&self.plan, epoch, ahead % batches))
     }
 
     fn advance(&mut self) {

@@ -4,6 +4,7 @@
 //! business.
 
 use std::collections::VecDeque;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Pid, getpid};
@@ -12,6 +13,7 @@ use super::report::{LoaderReport, StageTimes};
 use crate::coordinator::handle::CoordinatorHandle;
 use crate::coordinator::messages::{PoolTimes, StartRequest};
 use crate::error::{Error, Result};
+use crate::plan::Plan;
 use crate::ring::Ring;
 use crate::ring::consumer_side::{Ticket, Wait};
 use crate::ring::layout::worker_word;
@@ -22,6 +24,10 @@ use crate::worker::spec::JobInput;
 
 /// How long to sleep before looking whether the coordinator lives.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The same while cancelled rows are awaited: a batch that another thread
+/// drops frees a slot without a wake.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
 /// Where a batch stands in the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +40,17 @@ pub(super) struct Place {
     pub(super) rows: u32,
 }
 
+impl Place {
+    pub(super) fn of(plan: &Plan, epoch: u64, batch: u64) -> Self {
+        Self {
+            epoch,
+            batch,
+            filled: plan.filled_rows(batch),
+            rows: plan.rows(batch),
+        }
+    }
+}
+
 /// A started pool.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -42,47 +59,58 @@ pub(super) struct Pool {
     in_flight: VecDeque<(Place, PostedSlot)>,
     draining: Vec<PostedSlot>,
     sequence: u32,
-    hold_timeout: Duration,
+    options: PoolOptions,
     waited: Duration,
     /// The error that ended the pool; every later call gives its text again.
     ended: Option<String>,
     owner: Pid,
-    began_ns: u64,
+}
+
+/// What a pool needs to know beside its work.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PoolOptions {
+    /// How long `next` waits when every slot is held.
+    pub(super) hold_timeout: Duration,
+    /// 1, but in tests of the count's limit.
+    pub(super) first_sequence: u32,
+    /// When the build began, nanoseconds of CLOCK_MONOTONIC.
+    pub(super) began_ns: u64,
 }
 
 impl Pool {
-    /// Sends ring and job to a coordinator that waits for them.
+    /// Sends ring and job to a coordinator that waits for them, and the first
+    /// ticket; while workers begin with it, the rest of the ring is allocated.
     pub(super) fn start(
         coordinator: CoordinatorHandle,
         ring: Ring,
         job: &JobInput<'_>,
         request: StartRequest,
-        hold_timeout: Duration,
-        first_sequence: u32,
-        began_ns: u64,
+        options: PoolOptions,
+        first: Place,
     ) -> Result<Self> {
-        use std::os::fd::AsFd;
-        coordinator.start(request, ring.as_fd(), &job.descriptors())?;
-        Ok(Self {
+        coordinator.send_start(request, ring.as_fd(), &job.descriptors())?;
+        let mut pool = Self {
             slots: Slots::new(ring),
             coordinator,
             in_flight: VecDeque::new(),
             draining: Vec::new(),
-            sequence: first_sequence.max(1),
-            hold_timeout,
+            sequence: options.first_sequence.max(1),
+            options,
             waited: Duration::ZERO,
             ended: None,
             owner: getpid(),
-            began_ns,
-        })
+        };
+        let nobody_else = |n| (n == 0).then_some(first);
+        pool.post_ahead(&nobody_else)?;
+        pool.slots.ring().allocate_rest()?;
+        pool.coordinator.await_start()?;
+        Ok(pool)
     }
 
     /// Posts as many of the coming batches as there are free slots. `coming`
     /// gives the batch that is `n` behind those in flight.
     fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<()> {
-        for posted in std::mem::take(&mut self.draining) {
-            self.draining.extend(self.slots.drain(posted));
-        }
+        self.slots.drain(&mut self.draining);
         while let Some(place) = coming(self.in_flight.len()) {
             let Some(free) = self.slots.take_free() else {
                 break;
@@ -174,26 +202,30 @@ impl Pool {
         why
     }
 
-    /// Every slot is held by batches (or still in the hands of a worker that
-    /// works for a cancelled ticket).
+    /// No slot is free: workers finish rows of cancelled tickets, or live
+    /// batches hold every slot.
     fn wait_for_slot(&mut self, began: Instant) -> Result<()> {
         self.check_alive()?;
-        let left = self.hold_timeout.saturating_sub(began.elapsed());
-        let depth = self.slots.ring().layout().shape().slots as usize;
-        let step = if self.draining.is_empty() {
-            left
-        } else {
-            // Workers end their rows by themselves: not the user's doing.
-            Duration::from_millis(2)
-        };
-        if !self.slots.wait_free(step) && self.draining.is_empty() && left.is_zero() {
-            return Err(Error::worker(format!(
-                "all {depth} slots are held by live batches and none was dropped within \
-                 {:?}: drop batches earlier, or raise depth above {depth}",
-                self.hold_timeout
-            )));
+        if !self.draining.is_empty() {
+            // Not the user's doing, so it does not count against the limit.
+            return match self.slots.wait_drained(&mut self.draining, DRAIN_LOOK) {
+                Wait::Ready | Wait::Again => Ok(()),
+                Wait::Fatal => {
+                    let why = self.fatal();
+                    Err(self.end(why))
+                }
+            };
         }
-        Ok(())
+        let limit = self.options.hold_timeout;
+        let left = limit.saturating_sub(began.elapsed());
+        if self.slots.wait_free(left.min(LOOK)) || !left.is_zero() {
+            return Ok(());
+        }
+        let depth = self.slots.ring().layout().shape().slots;
+        Err(Error::worker(format!(
+            "all {depth} slots are held by live batches and none was dropped within {limit:?}: \
+             drop batches earlier, or raise depth above {depth}"
+        )))
     }
 
     fn fatal(&self) -> Error {
@@ -208,9 +240,9 @@ impl Pool {
 
     /// Cancels every ticket that is out.
     pub(super) fn cancel(&mut self) {
-        for (_, posted) in self.in_flight.drain(..) {
-            self.draining.extend(self.slots.drain(posted));
-        }
+        let posted = self.in_flight.drain(..).map(|(_, posted)| posted);
+        self.draining.extend(posted);
+        self.slots.drain(&mut self.draining);
     }
 
     pub(super) fn report(&self) -> Result<LoaderReport> {
@@ -220,7 +252,7 @@ impl Pool {
             ring_bytes: self.slots.ring().bytes() as u64,
             times: StageTimes::from_pool(&times),
             first_row_ms: (times.first_commit_ns != 0)
-                .then(|| times.first_commit_ns.saturating_sub(self.began_ns) as f64 * 1e-6),
+                .then(|| times.first_commit_ns.saturating_sub(self.options.began_ns) as f64 * 1e-6),
             consumer_wait_s: self.waited.as_secs_f64(),
             ..LoaderReport::default()
         };

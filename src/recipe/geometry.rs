@@ -18,6 +18,7 @@ pub struct BoxF {
 
 impl BoxF {
     /// All of an image.
+    #[cfg(any(test, feature = "bench-internals"))]
     pub fn whole(width: usize, height: usize) -> Self {
         Self {
             x0: 0.0,

@@ -29,6 +29,10 @@
 /// The shape of the filter, by its kernel of width 2 x [`support`](Self::support).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(
+    not(any(test, feature = "bench-internals")),
+    expect(dead_code, reason = "recipes name the others with the next operations")
+)]
 pub enum Filter {
     /// Area average; nearest neighbour when enlarging.
     Box,
@@ -221,24 +225,6 @@ impl WeightTable {
             &self.weights[at..at + self.sizes[o] as usize],
         )
     }
-
-    /// Allocates now for axes of up to `out` pixels with up to `window` weights.
-    pub fn reserve(&mut self, out: usize, window: usize) {
-        reserve_to(&mut self.starts, out);
-        reserve_to(&mut self.sizes, out);
-        reserve_to(&mut self.weights, out * window);
-    }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        (self.starts.capacity() + self.sizes.capacity()) * size_of::<u32>()
-            + self.weights.capacity() * size_of::<f64>()
-    }
-}
-
-/// Makes `v` hold `n` elements without another allocation.
-pub(crate) fn reserve_to<T>(v: &mut Vec<T>, n: usize) {
-    v.reserve(n.saturating_sub(v.len()));
 }
 
 /// A [`WeightTable`] in fixed point, for `u8` pixels.
@@ -373,20 +359,6 @@ impl FixedTable {
             (Some(&first), Some(&last), Some(&size)) => first as usize..(last + size) as usize,
             _ => 0..0,
         }
-    }
-
-    /// Allocates now for axes of up to `out` pixels with up to `window` weights.
-    pub fn reserve(&mut self, out: usize, window: usize) {
-        reserve_to(&mut self.starts, out);
-        reserve_to(&mut self.sizes, out);
-        reserve_to(&mut self.raw, out * window);
-        reserve_to(&mut self.coeffs, out * window.next_multiple_of(2));
-    }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        (self.starts.capacity() + self.sizes.capacity()) * size_of::<u32>()
-            + (self.raw.capacity() + self.coeffs.capacity()) * size_of::<i16>()
     }
 }
 

@@ -98,16 +98,22 @@ pub(crate) fn row_failed<W: Words>(w: &W, l: &Layout, slot: u32, row: u32) -> bo
 /// be used again, that is, whether no row of it is being filled. Call again
 /// until it is true: a dead worker's row comes back open.
 pub(crate) fn drain<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
-    let mut idle = true;
     for row in 0..t.rows {
-        let at = l.row(slot, row);
+        // A row that is not open stays what it is.
         let open = RowWord::open(t.sequence).pack();
-        match w.compare_exchange(at, open, RowWord::void(t.sequence).pack()) {
-            Ok(_) => {}
-            Err(found) => idle &= RowWord::unpack(found).state != RowState::Claimed,
-        }
+        let _ = w.compare_exchange(l.row(slot, row), open, RowWord::void(t.sequence).pack());
     }
-    idle
+    // Only now look for rows that live on. A worker wakes us when its commit
+    // leaves neither open nor claimed rows; if we saw its row claimed before we
+    // had voided the others, it could still see them open and wake nobody, and
+    // we would sleep on. With the fence, the one in `commit` and every row
+    // voided before the look, it sees them void or we see its row final. An
+    // open row here was given back by the coordinator meanwhile: it wakes us.
+    w.full_fence();
+    (0..t.rows).all(|row| {
+        let word = RowWord::unpack(w.load(l.row(slot, row), Acquire));
+        !matches!(word.state, RowState::Open | RowState::Claimed)
+    })
 }
 
 /// Tells every worker to end after its present row.

@@ -249,6 +249,11 @@ impl Layout {
         )
     }
 
+    /// First byte behind a slot's data and padding.
+    pub(crate) fn slot_end(&self, slot: u32) -> usize {
+        self.slot_data(slot).0 + self.slot_bytes
+    }
+
     /// Offset in bytes, and length, of a row's data.
     pub(crate) fn row_data(&self, slot: u32, row: u32) -> (usize, usize) {
         assert!(row < self.shape.rows, "row {row} does not exist");

@@ -25,15 +25,24 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Allocates a ring. In the consumer.
+    /// Makes a ring and allocates it as far as its first slot's end, which is
+    /// enough to begin with. In the consumer.
     pub(crate) fn create(shape: Shape) -> Result<Self> {
         let layout = Layout::new(shape)?;
         let memory = SharedMemory::create(MEMFD_NAME, layout.total_bytes())?;
+        memory.allocate(0..layout.slot_end(0))?;
         let ring = Self { memory, layout };
         let w = ring.words();
         w.store(layout.magic(), MAGIC, Relaxed);
         w.store(layout.hash_word(), layout.hash(), Relaxed);
         Ok(ring)
+    }
+
+    /// Allocates the other slots: before the start is over, and before any of
+    /// them is posted.
+    pub(crate) fn allocate_rest(&self) -> Result<()> {
+        self.memory
+            .allocate(self.layout.slot_end(0)..self.layout.total_bytes())
     }
 
     /// Maps a ring that another process made. In the coordinator.

@@ -4,11 +4,13 @@
 //! time and none of them can be copied, so a slot that a batch still shows
 //! cannot be posted, and a posted slot cannot be read.
 
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::consumer_side::{self, Ticket, Wait};
 use super::region::Ring;
+use super::words::Words;
 use crate::error::SampleFault;
 
 /// A slot that nobody uses.
@@ -120,16 +122,34 @@ impl Slots {
         Ok(held)
     }
 
-    /// Takes back what is unclaimed of a cancelled ticket. The slot becomes
-    /// free when no worker is at it; otherwise ask again later.
-    pub(crate) fn drain(&self, posted: PostedSlot) -> Option<PostedSlot> {
+    /// Takes back what is unclaimed of cancelled tickets. Those that no worker
+    /// is at become free; the others stay in `draining`, to be asked again.
+    pub(crate) fn drain(&self, draining: &mut Vec<PostedSlot>) {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        if consumer_side::drain(&w, l, posted.slot, posted.ticket) {
-            self.returned.put(posted.slot);
-            None
-        } else {
-            Some(posted)
+        draining.retain(|posted| {
+            let idle = consumer_side::drain(&w, l, posted.slot, posted.ticket);
+            if idle {
+                self.returned.put(posted.slot);
+            }
+            !idle
+        });
+    }
+
+    /// One wait for a cancelled slot, at most `limit`: read the word, drain
+    /// them all, sleep on that value when none became free.
+    pub(crate) fn wait_drained(&self, draining: &mut Vec<PostedSlot>, limit: Duration) -> Wait {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        let done = w.load(l.done(), Acquire);
+        let before = draining.len();
+        self.drain(draining);
+        if draining.len() < before {
+            return Wait::Ready;
         }
+        if w.load(l.fatal(), Acquire) != 0 {
+            return Wait::Fatal;
+        }
+        w.wait(l.done(), done, limit);
+        Wait::Again
     }
 }
 
@@ -257,10 +277,13 @@ mod tests {
         let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO) else {
             panic!("nothing to fill");
         };
-        let posted = s.drain(posted).unwrap();
+        let mut draining = vec![posted];
+        assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Again);
+        assert_eq!(draining.len(), 1);
         assert_eq!(worker_side::next(&w, l, 1, Duration::ZERO), Next::Again);
         worker_side::commit(&w, l, 1, c, Outcome::Done).unwrap();
-        assert!(s.drain(posted).is_none());
+        assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Ready);
+        assert!(draining.is_empty());
         assert!(s.take_free().is_some() && s.take_free().is_some());
     }
 }

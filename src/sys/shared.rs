@@ -5,6 +5,7 @@
 //! memory nor fault. Hands out raw pointers and atomics only: who may touch
 //! which byte at which time is the ring protocol's business.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -36,21 +37,38 @@ unsafe impl Send for SharedMemory {}
 unsafe impl Sync for SharedMemory {}
 
 impl SharedMemory {
-    /// Makes, allocates and seals `len` bytes of zeros.
+    /// Makes and seals `len` bytes of zeros. None is allocated yet.
     pub(crate) fn create(name: &str, len: usize) -> Result<Self> {
         let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
             .map_err(|e| Error::io("memfd_create", e))?;
         let size = libc::off_t::try_from(len)
             .map_err(|_| Error::config(format!("a ring of {len} bytes is too large to map")))?;
         ftruncate(&fd, size).map_err(|e| Error::io("ftruncate the ring", e))?;
-        fallocate(&fd, FallocateFlags::empty(), 0, size).map_err(|e| {
-            Error::io(
-                format!("allocate {len} bytes for the ring (lower batch or depth)"),
-                e,
-            )
-        })?;
         fcntl(&fd, FcntlArg::F_ADD_SEALS(SEALS)).map_err(|e| Error::io("seal the ring", e))?;
         Self::map(fd, len)
+    }
+
+    /// Allocates the pages of `range`, so that touching them cannot fail later.
+    /// Its creator calls this for all of it before the memory is used.
+    pub(crate) fn allocate(&self, range: Range<usize>) -> Result<()> {
+        let bytes = range.len();
+        let (Ok(start), Ok(size)) = (
+            libc::off_t::try_from(range.start),
+            libc::off_t::try_from(bytes),
+        ) else {
+            return Err(Error::config(format!(
+                "{bytes} bytes are too many to allocate"
+            )));
+        };
+        if bytes == 0 {
+            return Ok(());
+        }
+        fallocate(&self.fd, FallocateFlags::empty(), start, size).map_err(|e| {
+            Error::io(
+                format!("allocate {bytes} bytes for the ring (lower batch or depth)"),
+                e,
+            )
+        })
     }
 
     /// Maps what another process created; `len` bytes, sealed, or an error.

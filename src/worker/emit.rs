@@ -30,26 +30,6 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// What makes a picture with this EXIF orientation upright. Numbers other
-    /// than 1 to 8 mean nothing and change nothing.
-    pub fn from_exif(orientation: u8) -> Self {
-        let (transpose, flip_y, flip_x) = match orientation {
-            2 => (false, false, true),
-            3 => (false, true, true),
-            4 => (false, true, false),
-            5 => (true, false, false),
-            6 => (true, true, false),
-            7 => (true, true, true),
-            8 => (true, false, true),
-            _ => (false, false, false),
-        };
-        Self {
-            flip_x,
-            flip_y,
-            transpose,
-        }
-    }
-
     /// The same, then mirrored left to right.
     pub fn mirrored(self) -> Self {
         if self.transpose {
@@ -331,6 +311,26 @@ mod tests {
         out
     }
 
+    /// What makes a picture with this EXIF orientation upright. Numbers other
+    /// than 1 to 8 mean nothing and change nothing.
+    fn from_exif(orientation: u8) -> Placement {
+        let (transpose, flip_y, flip_x) = match orientation {
+            2 => (false, false, true),
+            3 => (false, true, true),
+            4 => (false, true, false),
+            5 => (true, false, false),
+            6 => (true, true, false),
+            7 => (true, true, true),
+            8 => (true, false, true),
+            _ => (false, false, false),
+        };
+        Placement {
+            flip_x,
+            flip_y,
+            transpose,
+        }
+    }
+
     #[test]
     fn every_form_follows_the_documented_map_and_formula() {
         for (width, height) in [(1, 1), (5, 3), (17, 4), (3, 33), (16, 16)] {
@@ -371,7 +371,7 @@ mod tests {
         let bytes =
             |rows: &[&str]| -> Vec<u8> { rows.concat().bytes().flat_map(|b| [b; PIXEL]).collect() };
         for (orientation, rows) in (1..).zip(stored) {
-            let p = Placement::from_exif(orientation);
+            let p = from_exif(orientation);
             let (width, height) = (rows[0].len(), rows.len());
             assert_eq!(p.output_size(width, height), (2, 4));
             let mut out = vec![0; 24];
@@ -384,8 +384,8 @@ mod tests {
                 "{orientation} mirrored"
             );
         }
-        assert_eq!(Placement::from_exif(0), Placement::default());
-        assert_eq!(Placement::from_exif(9), Placement::default());
+        assert_eq!(from_exif(0), Placement::default());
+        assert_eq!(from_exif(9), Placement::default());
     }
 
     #[test]

@@ -147,6 +147,11 @@ pub(super) fn cut(program: &SampleProgram, header: &JpegHeader, geometry: &Sampl
         x1: source.x1 / d,
         y1: source.y1 / d,
     };
+    let upright = Placement {
+        transpose: turned,
+        flip_x: header.orientation.flips_stored_x(),
+        flip_y: header.orientation.flips_stored_y(),
+    };
     let whole = jpeg::scaled_size(header, scale);
     // A filter that sees beyond the box reaches as far as its support.
     let reach = |length: f64, to: u32| {
@@ -175,10 +180,10 @@ pub(super) fn cut(program: &SampleProgram, header: &JpegHeader, geometry: &Sampl
             y1: (scaled.y1 - dy).min(f64::from(h)),
         },
         size,
-        placement: Placement {
-            transpose: turned,
-            flip_x: header.orientation.flips_stored_x() ^ (geometry.flip && !turned),
-            flip_y: header.orientation.flips_stored_y() ^ (geometry.flip && turned),
+        placement: if geometry.flip {
+            upright.mirrored()
+        } else {
+            upright
         },
     }
 }

@@ -86,6 +86,14 @@ pub struct RunArgs {
     /// Most time that one sample may take.
     #[arg(long, value_name = "MS", default_value_t = 60_000)]
     row_limit: u64,
+
+    /// Most pixels that an image may have (default: 178956970).
+    #[arg(long, value_name = "N")]
+    max_pixels: Option<u64>,
+
+    /// Most memory that a worker may take to decode one image (default: 512).
+    #[arg(long, value_name = "MIB")]
+    max_scratch: Option<u64>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -147,6 +155,10 @@ impl RunArgs {
                 How::Exec => Launch::Exec,
                 How::Fork => Launch::Fork,
             });
+        // This executable is the helper, whatever its name and place.
+        if let Ok(me) = std::env::current_exe() {
+            b = b.helper(me);
+        }
         if let Some(n) = self.workers {
             b = b.workers(n);
         }
@@ -155,6 +167,12 @@ impl RunArgs {
         }
         if let Some(file) = &self.resume {
             b = b.resume(read_state(file)?);
+        }
+        if let Some(pixels) = self.max_pixels {
+            b = b.max_pixels(pixels);
+        }
+        if let Some(mib) = self.max_scratch {
+            b = b.max_scratch(mib << 20);
         }
         if let Some(ms) = self.kill_workers_every {
             b = b.kill_workers_every(Duration::from_millis(ms));

@@ -11,7 +11,7 @@
 //! ```
 
 use super::PIXEL;
-use crate::recipe::weights::{FixedTable, reserve_to};
+use crate::recipe::weights::FixedTable;
 
 /// Output pixels in a group.
 pub(super) const GROUP: usize = 8;
@@ -88,15 +88,5 @@ impl Lanes {
             self.coeffs
                 .chunks_exact(GROUP / 2 * self.pairs.max(1) * STEP),
         )
-    }
-
-    pub(super) fn reserve(&mut self, out: usize, taps: usize) {
-        let padded = out.next_multiple_of(GROUP);
-        reserve_to(&mut self.starts, padded);
-        reserve_to(&mut self.coeffs, padded * taps / 2 * (STEP / 2));
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.starts.capacity() * size_of::<u32>() + self.coeffs.capacity() * size_of::<i16>()
     }
 }

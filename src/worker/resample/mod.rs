@@ -32,7 +32,7 @@ mod lanes;
 mod tests;
 
 pub(crate) use crate::recipe::geometry::BoxF;
-use crate::recipe::weights::{Axis, Filter, FixedTable, WeightTable, reserve_to};
+use crate::recipe::weights::{Axis, Filter, FixedTable, WeightTable};
 use crate::sys::cpu::CpuLevel;
 use lanes::Lanes;
 
@@ -50,6 +50,7 @@ pub struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// Rows without a gap.
+    #[cfg(any(test, feature = "bench-internals"))]
     pub fn tight(pixels: &'a [u8], width: usize, height: usize) -> Self {
         Self {
             pixels,
@@ -156,37 +157,6 @@ impl Resampler {
             last_row: Vec::new(),
             offsets: Vec::new(),
         }
-    }
-
-    /// Allocates now for any box of sources up to `max_width` x `max_height`,
-    /// so that not even the first calls allocate.
-    pub fn reserve(&mut self, max_width: usize, max_height: usize, target: Target) {
-        let source = Source::tight(&[], max_width, max_height);
-        let (x, y) = target.axes(&source, BoxF::whole(max_width, max_height));
-        for (tables, axis) in [(&mut self.across, x), (&mut self.down, y)] {
-            tables.exact.reserve(axis.out_size as usize, axis.window());
-            tables.fixed.reserve(axis.out_size as usize, axis.window());
-        }
-        let taps = x.window().next_multiple_of(2);
-        self.lanes.reserve(target.width, taps);
-        let down_taps = y.window().next_multiple_of(2);
-        reserve_to(&mut self.offsets, down_taps);
-        let ring = ring_stride(target.width) * down_taps;
-        let row = max_width * PIXEL;
-        reserve_to(&mut self.rows, ring.max(row) + slack(taps));
-        reserve_to(&mut self.last_row, row + slack(taps));
-    }
-
-    /// Bytes held, all of which are reused by later calls.
-    pub fn scratch_bytes(&self) -> usize {
-        self.across.exact.bytes()
-            + self.across.fixed.bytes()
-            + self.down.exact.bytes()
-            + self.down.fixed.bytes()
-            + self.lanes.bytes()
-            + self.rows.capacity()
-            + self.last_row.capacity()
-            + self.offsets.capacity() * size_of::<usize>()
     }
 
     /// Fills `dst`, tight RGB, with the part `bx` of `src`. The filter may see

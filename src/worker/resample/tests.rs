@@ -289,37 +289,6 @@ fn a_reused_resampler_gives_what_a_new_one_gives() {
 }
 
 #[test]
-fn after_reserve_nothing_grows() {
-    let (width, height) = (300, 200);
-    let pixels = noise(width * height * PIXEL, 5);
-    let src = Source::tight(&pixels, width, height);
-    for level in levels() {
-        for filter in FILTERS {
-            let to = Target {
-                width: 56,
-                height: 48,
-                filter,
-                antialias: true,
-            };
-            let mut r = Resampler::new(level);
-            r.reserve(width, height, to);
-            let reserved = r.scratch_bytes();
-            let mut out = vec![0; to.width * to.height * PIXEL];
-            for i in 0..60 {
-                let bx = BoxF {
-                    x0: f64::from(i),
-                    y0: f64::from(i) * 1.5,
-                    x1: 300.0 - f64::from(i) * 2.3,
-                    y1: 200.0 - f64::from(i * 7 % 90),
-                };
-                r.resample(src, bx, &mut out, to);
-            }
-            assert_eq!(r.scratch_bytes(), reserved, "{filter:?}");
-        }
-    }
-}
-
-#[test]
 #[should_panic(expected = "does not lie in 0..4")]
 fn a_box_outside_the_source_is_refused() {
     let bx = BoxF {

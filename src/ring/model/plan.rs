@@ -1,0 +1,82 @@
+//! What is run: the ring's size, the consumer's tickets, what may go wrong.
+
+use super::faults::Fault;
+use crate::ring::consumer_side::Ticket;
+
+/// One epoch of the consumer's plan.
+#[derive(Debug, Clone)]
+pub(super) struct Epoch {
+    /// Rows of each ticket.
+    pub(super) tickets: Vec<u32>,
+    /// Broken off when so many of its tickets were delivered.
+    pub(super) break_after: Option<usize>,
+}
+
+/// What is run: the ring's size, the consumer's plan, what may go wrong.
+#[derive(Debug, Clone)]
+pub(super) struct Config {
+    pub(super) workers: u32,
+    pub(super) slots: u32,
+    pub(super) rows: u32,
+    pub(super) epochs: Vec<Epoch>,
+    /// Batches that the consumer keeps while it asks for the next.
+    pub(super) hold: usize,
+    /// Workers that may die, each between any two operations.
+    pub(super) worker_deaths: u8,
+    pub(super) coordinator_dies: bool,
+    pub(super) consumer_dies: bool,
+    /// Sleepers that may wake for no reason.
+    pub(super) spurious_wakes: u8,
+    /// A dead worker's row is failed instead of returned.
+    pub(super) quarantine: bool,
+    /// The coordinator gives the pool up at this death.
+    pub(super) give_up_at: Option<u32>,
+    pub(super) fault: Fault,
+    /// Check every change of a row word or payload by `properties::row_rules`.
+    pub(super) row_rules: bool,
+    /// Take states for the same that differ only in what nobody looks at; off
+    /// to check just that.
+    pub(super) merge: bool,
+}
+
+impl Config {
+    /// Rows, epoch, batch of every ticket, in sequence from 1.
+    pub(super) fn ticket(&self, index: usize) -> Ticket {
+        let mut first = 0;
+        for (epoch, e) in self.epochs.iter().enumerate() {
+            if let Some(&rows) = e.tickets.get(index - first) {
+                return Ticket {
+                    sequence: index as u32 + 1,
+                    epoch: epoch as u64,
+                    batch: (index - first) as u64,
+                    rows,
+                };
+            }
+            first += e.tickets.len();
+        }
+        panic!("the plan has no ticket {index}")
+    }
+
+    pub(super) fn tickets(&self) -> usize {
+        self.epochs.iter().map(|e| e.tickets.len()).sum()
+    }
+
+    pub(super) fn first_of(&self, epoch: usize) -> usize {
+        self.epochs[..epoch].iter().map(|e| e.tickets.len()).sum()
+    }
+
+    /// Tickets known before anything beyond `deliver` is delivered: up to the
+    /// end of the first epoch that will be broken off.
+    pub(super) fn known(&self, deliver: usize) -> usize {
+        (0..self.epochs.len())
+            .find(|&e| self.epochs[e].break_after.is_some() && deliver < self.first_of(e + 1))
+            .map_or(self.tickets(), |e| self.first_of(e + 1))
+    }
+
+    /// The ticket to go on with when the epoch is broken off before `deliver`.
+    pub(super) fn break_at(&self, deliver: usize) -> Option<usize> {
+        (0..self.epochs.len())
+            .find(|&e| self.epochs[e].break_after.map(|k| self.first_of(e) + k) == Some(deliver))
+            .map(|e| self.first_of(e + 1))
+    }
+}
