@@ -39,7 +39,7 @@ pub(crate) mod worker_word {
     pub(crate) const BYTES: WordIndex = 9;
     /// First of the stage times, nanoseconds each, in the order of `Stage`.
     pub(crate) const STAGES: WordIndex = 10;
-    /// Start of the first row's work, nanoseconds of the monotonic clock.
+    /// When the first row was about to be committed, nanoseconds of the monotonic clock.
     pub(crate) const FIRST_COMMIT: WordIndex = 20;
     /// Length of a record, in words.
     pub(crate) const LEN: usize = 32;

@@ -46,7 +46,7 @@ const MAX_SCANS: i32 = 500;
 const GROWTH: usize = 256 << 10;
 
 /// Buffers that a worker keeps between samples. They grow and never shrink;
-/// what lies behind [`Decoded::len`] is of earlier samples.
+/// what lies behind the rows that [`Decoded`] tells of is of earlier samples.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) rgb: Vec<u8>,

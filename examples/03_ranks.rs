@@ -1,0 +1,42 @@
+//! Two processes that train together: equal numbers of full batches, with the
+//! rows that only fill up marked. `cargo run --release --example 03_ranks -- SRC`
+
+use featherload::{Loader, Recipe, RowStatus, Source, Tail};
+
+const WORLD: u32 = 2;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let src = std::env::args().nth(1).ok_or("usage: 03_ranks SRC")?;
+
+    // One after the other here; in training each rank is a process of its own.
+    let mut counted = 0;
+    let mut samples = 0;
+    for rank in 0..WORLD {
+        let mut loader = Loader::builder(Source::detect(&src)?)
+            .recipe(Recipe::eval224())
+            .batch_size(16)
+            .shuffle(false)
+            .rank(rank, WORLD)
+            .tail(Tail::Pad)
+            .workers(1)
+            .build()?;
+        samples = loader.index().len();
+        for batch in loader.epoch() {
+            let batch = batch?;
+            let count = |s| batch.status().iter().filter(|x| **x == s).count();
+            println!(
+                "rank {rank}, batch {}: {} rows = {} samples, {} repeated, {} padding",
+                batch.number(),
+                batch.len(),
+                count(RowStatus::Ok),
+                count(RowStatus::Repeated),
+                count(RowStatus::Padding),
+            );
+            counted += count(RowStatus::Ok);
+        }
+    }
+    // An evaluation that counts rows of status `Ok` counts each sample once.
+    assert_eq!(counted as u64, samples);
+    println!("{counted} rows of status ok, {samples} samples");
+    Ok(())
+}

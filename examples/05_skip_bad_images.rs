@@ -1,0 +1,55 @@
+//! A data set with broken files: the run goes on, and names each of them.
+//! `cargo run --release --example 05_skip_bad_images -- SRC`
+
+use std::fs;
+use std::path::Path;
+
+use featherload::{Loader, OnError, Source};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let src = std::env::args()
+        .nth(1)
+        .ok_or("usage: 05_skip_bad_images SRC")?;
+    let index = Source::detect(src)?.open()?.0;
+
+    // One good picture, half of it, and no picture at all.
+    let dir = tempfile::tempdir()?;
+    let good = fs::read(index.path(0))?;
+    let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes);
+    write("good.jpg", &good)?;
+    write("half.jpg", &good[..good.len() / 2])?;
+    write("text.jpg", b"not a picture")?;
+
+    // `OnError::Stop`, the default, ends with the first of them.
+    println!("stop: {}", first_error(dir.path())?);
+
+    let mut loader = Loader::builder(Source::detect(dir.path())?)
+        .on_error(OnError::Skip)
+        .shuffle(false)
+        .workers(1)
+        .build()?;
+    for batch in loader.epoch() {
+        let batch = batch?;
+        println!("skip: {:?}", batch.status());
+        for fault in batch.faults() {
+            // The row is zero; the batch has the size that it would have.
+            println!(
+                "  row {}, {}: {}: {}",
+                fault.row,
+                fault.path.display(),
+                fault.fault.kind.name(),
+                fault.fault
+            );
+        }
+    }
+    Ok(())
+}
+
+fn first_error(src: &Path) -> Result<String, Box<dyn std::error::Error>> {
+    let mut loader = Loader::builder(Source::detect(src)?)
+        .shuffle(false)
+        .workers(1)
+        .build()?;
+    let error = loader.epoch().find_map(Result::err);
+    Ok(error.ok_or("no file failed")?.to_string())
+}
