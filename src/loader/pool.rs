@@ -79,33 +79,26 @@ impl Pool {
 
     /// Posts as many of the coming batches as there are free slots. `coming`
     /// gives the batch that is `n` behind those in flight.
-    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<()> {
+    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<Place>) {
         for posted in std::mem::take(&mut self.draining) {
             self.draining.extend(self.slots.drain(posted));
         }
-        while let Some(place) = coming(self.in_flight.len()) {
-            let Some(free) = self.slots.take_free() else {
-                break;
-            };
-            let sequence = self.sequence;
-            if sequence == u32::MAX {
-                return Err(Error::worker(format!(
-                    "{} batches were posted, the most that a pool can count: build a new loader \
-                     from the state of this one",
-                    u32::MAX
-                )));
-            }
-            self.sequence += 1;
+        // At the last number nothing is posted any more; what is in flight is
+        // still delivered.
+        while self.sequence != u32::MAX
+            && let Some(place) = coming(self.in_flight.len())
+            && let Some(free) = self.slots.take_free()
+        {
             let ticket = Ticket {
-                sequence,
+                sequence: self.sequence,
                 epoch: place.epoch,
                 batch: place.batch,
                 rows: place.filled,
             };
+            self.sequence += 1;
             let posted = self.slots.post(free, ticket);
             self.in_flight.push_back((place, posted));
         }
-        Ok(())
     }
 
     /// The next batch. `coming(0)` is its place, `coming(n)` that of the n-th
@@ -127,7 +120,7 @@ impl Pool {
         self.waited += began.elapsed();
         let next = result?;
         // The slot just taken was the front: refill behind the others.
-        self.post_ahead(&|n| coming(n + 1))?;
+        self.post_ahead(&|n| coming(n + 1));
         Ok(next)
     }
 
@@ -137,8 +130,15 @@ impl Pool {
         began: Instant,
     ) -> Result<(Place, HeldSlot)> {
         loop {
-            self.post_ahead(coming)?;
+            self.post_ahead(coming);
             let Some((place, posted)) = self.in_flight.pop_front() else {
+                if self.sequence == u32::MAX {
+                    return Err(self.end(Error::worker(format!(
+                        "{} batches were posted, the most that a pool can count: build a new \
+                         loader from the state of this one",
+                        u32::MAX
+                    ))));
+                }
                 self.wait_for_slot(began)?;
                 continue;
             };
