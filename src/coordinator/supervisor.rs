@@ -58,6 +58,8 @@ pub(super) struct Supervisor {
     report: Report,
     events: VecDeque<String>,
     ending: Option<Ending>,
+    /// Rows that were settled without a worker's commit: progress as well.
+    rows_given_up: u64,
     me: Pid,
 }
 
@@ -98,6 +100,7 @@ impl Supervisor {
             report: Report::default(),
             events: VecDeque::new(),
             ending: None,
+            rows_given_up: 0,
             me: getpid(),
         };
         s.fork_due(now)?;
@@ -245,6 +248,7 @@ impl Supervisor {
         let ring = self.ring;
         let mut at_work = Vec::new();
         let (strikes, job, limit) = (&mut self.strikes, &self.job, self.row_limit_ms);
+        let given_up = &mut self.rows_given_up;
         coordinator_side::bury(&ring.words(), ring.layout(), worker.serial, |held| {
             let (verdict, fault) = strikes.judge(held.sequence, held.row, cause, limit);
             let what = job.describe(&ticket(ring, held.slot, held.sequence), held.row);
@@ -253,7 +257,10 @@ impl Supervisor {
             }
             at_work.push(match verdict {
                 Verdict::Return => what,
-                Verdict::Fail => format!("{what} (given up)"),
+                Verdict::Fail => {
+                    *given_up += 1;
+                    format!("{what} (given up)")
+                }
             });
             verdict
         });
@@ -291,12 +298,13 @@ impl Supervisor {
             self.lanes[lane] = Lane::Due(now);
             return;
         }
-        match self.backoff.after_death(self.ring.rows_committed()) {
+        let settled = self.ring.rows_committed() + self.rows_given_up;
+        match self.backoff.after_death(settled) {
             Some(wait) => self.lanes[lane] = Lane::Due(now + wait),
             None => {
                 self.lanes[lane] = Lane::Ended;
                 self.give_up(format!(
-                    "{START_FAILURES} workers ended in a row before a row was committed; the \
+                    "{START_FAILURES} workers ended in a row before a row was settled; the \
                      last: {text}"
                 ));
             }
