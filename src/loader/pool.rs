@@ -107,11 +107,7 @@ impl Pool {
         &mut self,
         coming: &impl Fn(usize) -> Option<Place>,
     ) -> Result<(Place, HeldSlot)> {
-        if getpid() != self.owner {
-            return Err(Error::worker(
-                "a loader cannot be used in a forked copy of the process that built it",
-            ));
-        }
+        self.check_owner()?;
         if let Some(text) = &self.ended {
             return Err(Error::worker(text.clone()));
         }
@@ -160,6 +156,15 @@ impl Pool {
         }
     }
 
+    fn check_owner(&self) -> Result<()> {
+        if getpid() == self.owner {
+            return Ok(());
+        }
+        Err(Error::worker(
+            "a loader cannot be used in a forked copy of the process that built it",
+        ))
+    }
+
     fn check_alive(&mut self) -> Result<()> {
         if self.coordinator.is_alive() {
             return Ok(());
@@ -206,14 +211,19 @@ impl Pool {
         }
     }
 
-    /// Cancels every ticket that is out.
+    /// Cancels every ticket that is out. Not in a forked copy: the ring is
+    /// shared, the tickets are the parent's.
     pub(super) fn cancel(&mut self) {
+        if getpid() != self.owner {
+            return;
+        }
         for (_, posted) in self.in_flight.drain(..) {
             self.draining.extend(self.slots.drain(posted));
         }
     }
 
     pub(super) fn report(&self) -> Result<LoaderReport> {
+        self.check_owner()?;
         let times = self.times();
         let mut report = LoaderReport {
             coordinator: Some(self.coordinator.pid()),
