@@ -1,6 +1,7 @@
 //! Batches of images for vision and NeRF training, at the speed of the decoder
 //! and with the memory of one process.
 
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![cfg_attr(
     not(feature = "codecs"),
     allow(

@@ -61,10 +61,10 @@ impl CoordinatorHandle {
     ) -> Result<()> {
         self.requests
             .send(Request::Start(Box::new(request)))
-            .map_err(|e| Error::protocol(format!("send the start request: {e}")))?;
+            .map_err(|e| self.why(Error::protocol(format!("send the start request: {e}"))))?;
         let mut fds = vec![ring];
         fds.extend_from_slice(job);
-        socket::send(self.socket.as_fd(), &[Command::Start as u8], &fds)
+        socket::send(self.socket.as_fd(), &[Command::Start as u8], &fds).map_err(|e| self.why(e))
     }
 
     /// Waits until the workers are forked.
@@ -80,7 +80,8 @@ impl CoordinatorHandle {
 
     /// What happened since the start.
     pub(crate) fn report(&self) -> Result<Report> {
-        socket::send(self.socket.as_fd(), &[Command::Report as u8], &[])?;
+        socket::send(self.socket.as_fd(), &[Command::Report as u8], &[])
+            .map_err(|e| self.why(e))?;
         match self.receive(REPORT_LIMIT)? {
             Reply::Report(report) => Ok(report),
             other => Err(Error::protocol(format!(
@@ -125,6 +126,15 @@ impl CoordinatorHandle {
             socket::readable(self.pidfd.as_fd(), Duration::ZERO),
             Ok(false)
         )
+    }
+
+    /// The end of the coordinator, when that is what is behind `error`: its
+    /// sockets close a moment before it has ended.
+    fn why(&self, error: Error) -> Error {
+        match socket::readable(self.pidfd.as_fd(), Duration::from_millis(50)) {
+            Ok(true) => self.ended(),
+            _ => error,
+        }
     }
 
     /// The error of a coordinator that is gone.

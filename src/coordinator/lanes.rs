@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-/// Deaths in a row, without a row committed, that end the pool.
+/// Deaths in a row, without a row settled (committed or given up), that end the pool.
 pub(super) const START_FAILURES: u32 = 5;
 
 /// Who uses a lane.
@@ -40,15 +40,15 @@ pub(super) enum Killed {
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     deaths: u32,
-    rows_at_last: u64,
+    settled_at_last: u64,
 }
 
 impl Backoff {
     /// How long to wait before the replacement; none = give the pool up.
-    pub(super) fn after_death(&mut self, rows_committed: u64) -> Option<Duration> {
-        if rows_committed != self.rows_at_last {
+    pub(super) fn after_death(&mut self, rows_settled: u64) -> Option<Duration> {
+        if rows_settled != self.settled_at_last {
             self.deaths = 0;
-            self.rows_at_last = rows_committed;
+            self.settled_at_last = rows_settled;
         }
         self.deaths += 1;
         match self.deaths {

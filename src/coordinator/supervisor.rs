@@ -53,6 +53,8 @@ pub(super) struct Supervisor {
     events: VecDeque<String>,
     /// Set once workers are told to stop: those left at that time are killed.
     ending: Option<Instant>,
+    /// Rows that were settled without a worker's commit: progress as well.
+    rows_given_up: u64,
     me: Pid,
 }
 
@@ -93,6 +95,7 @@ impl Supervisor {
             report: Report::default(),
             events: VecDeque::new(),
             ending: None,
+            rows_given_up: 0,
             me: getpid(),
         };
         s.fork_due(now)?;
@@ -240,6 +243,7 @@ impl Supervisor {
         let ring = self.ring;
         let mut at_work = Vec::new();
         let (strikes, job, limit) = (&mut self.strikes, &self.job, self.row_limit_ms);
+        let given_up = &mut self.rows_given_up;
         coordinator_side::bury(&ring.words(), ring.layout(), worker.serial, |held| {
             let (verdict, fault) = strikes.judge(held.sequence, held.row, cause, limit);
             let what = job.describe(&ticket(ring, held.slot, held.sequence), held.row);
@@ -248,7 +252,10 @@ impl Supervisor {
             }
             at_work.push(match verdict {
                 Verdict::Return => what,
-                Verdict::Fail => format!("{what} (given up)"),
+                Verdict::Fail => {
+                    *given_up += 1;
+                    format!("{what} (given up)")
+                }
             });
             verdict
         });
@@ -286,12 +293,13 @@ impl Supervisor {
             self.lanes[lane] = Lane::Due(now);
             return;
         }
-        match self.backoff.after_death(self.ring.rows_committed()) {
+        let settled = self.ring.rows_committed() + self.rows_given_up;
+        match self.backoff.after_death(settled) {
             Some(wait) => self.lanes[lane] = Lane::Due(now + wait),
             None => {
                 self.lanes[lane] = Lane::Ended;
                 self.give_up(format!(
-                    "{START_FAILURES} workers ended in a row before a row was committed; the \
+                    "{START_FAILURES} workers ended in a row before a row was settled; the \
                      last: {text}"
                 ));
             }

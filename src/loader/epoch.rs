@@ -285,7 +285,11 @@ impl Iterator for Epoch<'_> {
         }
         let result = self.loader.next_batch();
         match &result {
-            Ok(_) => self.over = self.loader.run.state.epoch != self.epoch,
+            Ok(_) => {
+                self.over = self.loader.run.state.epoch != self.epoch;
+                // "All slots are held" is over once a batch comes.
+                self.failed = false;
+            }
             Err(e) => {
                 self.over = e.is_sample();
                 self.failed = true;

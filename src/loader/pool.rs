@@ -101,7 +101,7 @@ impl Pool {
             owner: getpid(),
         };
         let nobody_else = |n| (n == 0).then_some(first);
-        pool.post_ahead(&nobody_else)?;
+        pool.post_ahead(&nobody_else);
         pool.slots.ring().allocate_rest()?;
         pool.coordinator.await_start()?;
         Ok(pool)
@@ -109,31 +109,24 @@ impl Pool {
 
     /// Posts as many of the coming batches as there are free slots. `coming`
     /// gives the batch that is `n` behind those in flight.
-    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<()> {
+    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<Place>) {
         self.slots.drain(&mut self.draining);
-        while let Some(place) = coming(self.in_flight.len()) {
-            let Some(free) = self.slots.take_free() else {
-                break;
-            };
-            let sequence = self.sequence;
-            if sequence == u32::MAX {
-                return Err(Error::worker(format!(
-                    "{} batches were posted, the most that a pool can count: build a new loader \
-                     from the state of this one",
-                    u32::MAX
-                )));
-            }
-            self.sequence += 1;
+        // At the last number nothing is posted any more; what is in flight is
+        // still delivered.
+        while self.sequence != u32::MAX
+            && let Some(place) = coming(self.in_flight.len())
+            && let Some(free) = self.slots.take_free()
+        {
             let ticket = Ticket {
-                sequence,
+                sequence: self.sequence,
                 epoch: place.epoch,
                 batch: place.batch,
                 rows: place.filled,
             };
+            self.sequence += 1;
             let posted = self.slots.post(free, ticket);
             self.in_flight.push_back((place, posted));
         }
-        Ok(())
     }
 
     /// The next batch. `coming(0)` is its place, `coming(n)` that of the n-th
@@ -142,11 +135,7 @@ impl Pool {
         &mut self,
         coming: &impl Fn(usize) -> Option<Place>,
     ) -> Result<(Place, HeldSlot)> {
-        if getpid() != self.owner {
-            return Err(Error::worker(
-                "a loader cannot be used in a forked copy of the process that built it",
-            ));
-        }
+        self.check_owner()?;
         if let Some(text) = &self.ended {
             return Err(Error::worker(text.clone()));
         }
@@ -155,7 +144,7 @@ impl Pool {
         self.waited += began.elapsed();
         let next = result?;
         // The slot just taken was the front: refill behind the others.
-        self.post_ahead(&|n| coming(n + 1))?;
+        self.post_ahead(&|n| coming(n + 1));
         Ok(next)
     }
 
@@ -165,8 +154,15 @@ impl Pool {
         began: Instant,
     ) -> Result<(Place, HeldSlot)> {
         loop {
-            self.post_ahead(coming)?;
+            self.post_ahead(coming);
             let Some((place, posted)) = self.in_flight.pop_front() else {
+                if self.sequence == u32::MAX {
+                    return Err(self.end(Error::worker(format!(
+                        "{} batches were posted, the most that a pool can count: build a new \
+                         loader from the state of this one",
+                        u32::MAX
+                    ))));
+                }
                 self.wait_for_slot(began)?;
                 continue;
             };
@@ -186,6 +182,15 @@ impl Pool {
                 }
             }
         }
+    }
+
+    fn check_owner(&self) -> Result<()> {
+        if getpid() == self.owner {
+            return Ok(());
+        }
+        Err(Error::worker(
+            "a loader cannot be used in a forked copy of the process that built it",
+        ))
     }
 
     fn check_alive(&mut self) -> Result<()> {
@@ -238,14 +243,19 @@ impl Pool {
         }
     }
 
-    /// Cancels every ticket that is out.
+    /// Cancels every ticket that is out. Not in a forked copy: the ring is
+    /// shared, the tickets are the parent's.
     pub(super) fn cancel(&mut self) {
+        if getpid() != self.owner {
+            return;
+        }
         let posted = self.in_flight.drain(..).map(|(_, posted)| posted);
         self.draining.extend(posted);
         self.slots.drain(&mut self.draining);
     }
 
     pub(super) fn report(&self) -> Result<LoaderReport> {
+        self.check_owner()?;
         let times = self.times();
         let mut report = LoaderReport {
             coordinator: Some(self.coordinator.pid()),

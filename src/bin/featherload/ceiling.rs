@@ -115,7 +115,7 @@ pub fn child(args: impl Iterator<Item = String>) -> ExitCode {
     match serve_share(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("featherload: ceiling: {e}");
+            crate::output::complain(&format!("featherload: ceiling: {e}"));
             ExitCode::FAILURE
         }
     }

@@ -68,13 +68,13 @@ fn open(source: Source) -> Result<(Index, Option<ScanReport>)> {
 pub fn print_skipped(scan: Option<&ScanReport>) {
     let Some(scan) = scan else { return };
     for (reason, skipped) in &scan.skipped {
-        eprintln!(
+        output::complain(&format!(
             "left out: {} x {reason} (such as {})",
             skipped.count,
             skipped
                 .examples
                 .first()
                 .map_or_else(String::new, |p| p.display().to_string())
-        );
+        ));
     }
 }

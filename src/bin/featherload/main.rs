@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         Ok(Outcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
         Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
         Err(e) => {
-            eprintln!("featherload: {e}");
+            output::complain(&format!("featherload: {e}"));
             ExitCode::from(if e.is_usage() { EXIT_USAGE } else { EXIT_RUN })
         }
     }

@@ -18,6 +18,12 @@ pub fn line(text: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{text}").map_err(|e| Error::io("write to stdout", e))
 }
 
+/// Prints a line on stderr. With nobody there to read it, the exit code says
+/// the rest; `eprintln` would panic.
+pub fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// A progress bar on a terminal, none when piped.
 pub fn progress(total: u64, shown: bool) -> ProgressBar {
     if !shown || !std::io::stderr().is_terminal() {

@@ -38,7 +38,8 @@ pub fn run(args: &BenchArgs, began: Instant, signals: SigSet) -> Result<Outcome>
     bar.finish_and_clear();
     let end = Instant::now();
     if let Some(file) = &args.save_state {
-        write_state(file, &loader.state())?;
+        let broken_off = ended.as_ref().ok().cloned().flatten();
+        write_state(file, &broken_off.unwrap_or_else(|| loader.state()))?;
     }
     ended?;
     let report = loader.report()?;
@@ -83,16 +84,18 @@ pub fn run(args: &BenchArgs, began: Instant, signals: SigSet) -> Result<Outcome>
     Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted))
 }
 
-/// Takes batches until the last epoch's end, the limit, or a signal.
+/// Takes batches until the last epoch's end, the limit, or a signal. Where it
+/// stood when it broke an epoch off: behind that, the loader stands at the next.
 fn consume(
     args: &BenchArgs,
     loader: &mut Loader,
     counts: &mut Counts,
     digest: &mut Option<StreamDigest>,
     bar: &indicatif::ProgressBar,
-) -> Result<()> {
+) -> Result<Option<State>> {
     while loader.state().epoch < args.run.epochs {
-        for batch in loader.epoch() {
+        let mut epoch = loader.epoch();
+        while let Some(batch) = epoch.next() {
             let batch = batch?;
             let arrived = Instant::now();
             counts.add(&batch, arrived);
@@ -103,11 +106,11 @@ fn consume(
             bar.inc(batch.len() as u64);
             let full = args.limit.is_some_and(|limit| counts.samples >= limit);
             if full || interrupt::caught().is_some() {
-                return Ok(());
+                return Ok(Some(epoch.state()));
             }
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 impl Counts {

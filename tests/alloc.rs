@@ -1,0 +1,87 @@
+//! Once warm, a sample costs no heap allocation: a batch of 64 rows allocates
+//! as often as one of 16. Counted with zero workers, where the same job runs in
+//! this process. (Rust's allocator only: libjpeg-turbo's own pools are its.)
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::builder;
+use featherload::Recipe;
+
+struct Counting;
+
+thread_local! {
+    /// Allocations of this thread; the harness has others.
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that ends has no counter any more.
+    let _ = COUNT.try_with(|c| c.set(c.get() + 1));
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting does
+// not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of each whole batch of epoch 0, when the same epoch has run before.
+fn warm(dir: &std::path::Path, recipe: Recipe, batch: u32) -> Vec<u64> {
+    let mut loader = builder(dir)
+        .workers(0)
+        .recipe(recipe)
+        .batch_size(batch)
+        .build()
+        .unwrap();
+    for b in loader.epoch() {
+        b.unwrap();
+    }
+    loader.set_epoch(0);
+    let mut counts = Vec::new();
+    let mut epoch = loader.epoch();
+    loop {
+        let before = COUNT.get();
+        let Some(b) = epoch.next() else { break };
+        let b = b.unwrap();
+        if b.len() == batch as usize {
+            counts.push(COUNT.get() - before);
+        }
+        drop(b);
+    }
+    counts
+}
+
+#[test]
+fn a_warm_sample_allocates_nothing() {
+    let dir = common::data(4, 48);
+    for recipe in [Recipe::train224(), Recipe::eval224()] {
+        let name = recipe.name.clone();
+        let small = warm(dir.path(), recipe.clone(), 16);
+        let large = warm(dir.path(), recipe, 64);
+        println!("{name}: {small:?} of 16 rows, {large:?} of 64 rows");
+        assert_eq!((small.len(), large.len()), (12, 3));
+        assert!(small.iter().chain(&large).all(|n| *n == small[0]), "{name}");
+        assert!(small[0] <= 16, "{name}: {} for a batch", small[0]);
+    }
+}

@@ -1,0 +1,153 @@
+//! Data sets that are made on the spot, rows to compare, processes to find.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub mod processes;
+pub mod rows;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use featherload::{Launch, Loader, LoaderBuilder, Source};
+use jpeg_encoder::{ColorType, Encoder};
+
+/// The command line, which is the helper too.
+pub const FEATHERLOAD: &str = env!("CARGO_BIN_EXE_featherload");
+
+/// The same numbers every time (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// What a picture is made of.
+#[derive(Clone, Copy)]
+pub struct Picture {
+    pub width: u16,
+    pub height: u16,
+    pub seed: u64,
+    pub quality: u8,
+    pub grey: bool,
+    pub progressive: bool,
+}
+
+impl Picture {
+    pub fn rgb(width: u16, height: u16, seed: u64) -> Self {
+        Self {
+            width,
+            height,
+            seed,
+            quality: 85,
+            grey: false,
+            progressive: false,
+        }
+    }
+
+    /// Slopes with noise on them: every pixel differs from its neighbours, so
+    /// a flip or a shift changes the bytes.
+    pub fn encode(self) -> Vec<u8> {
+        let mut random = Random(self.seed);
+        let channels = if self.grey { 1 } else { 3 };
+        let (w, h) = (usize::from(self.width), usize::from(self.height));
+        let mut pixels = Vec::with_capacity(w * h * channels);
+        let tint = random.next().to_le_bytes();
+        for y in 0..h {
+            for x in 0..w {
+                let noise = random.next().to_le_bytes();
+                for c in 0..channels {
+                    let slope = (x * 160 / w + y * 60 / h) as u8;
+                    pixels.push(slope.wrapping_add(tint[c] / 8).wrapping_add(noise[c] / 16));
+                }
+            }
+        }
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(&mut out, self.quality);
+        encoder.set_progressive(self.progressive);
+        let color = if self.grey {
+            ColorType::Luma
+        } else {
+            ColorType::Rgb
+        };
+        encoder
+            .encode(&pixels, self.width, self.height, color)
+            .unwrap();
+        out
+    }
+}
+
+/// A picture that takes a worker a while: noise at high quality.
+pub fn slow_picture(seed: u64) -> Vec<u8> {
+    let (w, h) = (3200u16, 3200u16);
+    let mut random = Random(seed);
+    let pixels: Vec<u8> = (0..usize::from(w) * usize::from(h) / 8)
+        .flat_map(|_| random.next().to_le_bytes())
+        .collect();
+    let mut out = Vec::new();
+    Encoder::new(&mut out, 95)
+        .encode(&pixels, w, h, ColorType::Luma)
+        .unwrap();
+    out
+}
+
+/// `classes` folders with `each` pictures of mixed sizes and kinds.
+pub fn class_folder(root: &Path, classes: u64, each: u64) -> PathBuf {
+    let mut random = Random(7);
+    for class in 0..classes {
+        let folder = root.join(format!("class{class}"));
+        fs::create_dir_all(&folder).unwrap();
+        for i in 0..each {
+            let picture = Picture {
+                width: 80 + random.below(240) as u16,
+                height: 80 + random.below(240) as u16,
+                seed: random.next(),
+                quality: 60 + random.below(35) as u8,
+                grey: random.below(8) == 0,
+                progressive: random.below(6) == 0,
+            };
+            fs::write(folder.join(format!("{i:03}.jpg")), picture.encode()).unwrap();
+        }
+    }
+    root.to_owned()
+}
+
+/// A temporary data set of `classes * each` pictures.
+pub fn data(classes: u64, each: u64) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    class_folder(dir.path(), classes, each);
+    dir
+}
+
+/// A loader over `dir`, by workers that the built executable starts.
+pub fn builder(dir: &Path) -> LoaderBuilder {
+    Loader::builder(Source::detect(dir).unwrap())
+        .helper(FEATHERLOAD)
+        .launch(Launch::Exec)
+        .batch_size(8)
+        .seed(11)
+}
+
+/// The folder of shared photos, or none, said aloud.
+pub fn photos(test: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("FEATHERLOAD_DATA")
+        .map_or_else(|| PathBuf::from("../shared/data"), PathBuf::from);
+    let photos = root.join("photos");
+    if photos.is_dir() {
+        return Some(photos);
+    }
+    println!(
+        "SKIP: {test}: no {} (FEATHERLOAD_DATA names the folder that holds it)",
+        photos.display()
+    );
+    None
+}

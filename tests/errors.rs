@@ -1,0 +1,559 @@
+//! One bad image is data, a bad pool is an error with its name; neither hangs.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use common::processes::{has_mapped, send, wait_for, worker_with};
+use common::rows::{Row, assert_same, rows, stream};
+use common::{Picture, builder, data, slow_picture};
+use featherload::index::FolderOptions;
+use featherload::{Error, FaultKind, Index, Launch, Loader, OnError, RowFault, RowStatus};
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+
+/// More than any test takes on a loaded machine; reached only by a hang.
+const LIVENESS: Duration = Duration::from_secs(60);
+
+/// What is wrong with each bad file.
+const BAD: [(&str, FaultKind); 7] = [
+    ("class0/cut.jpg", FaultKind::Truncated),
+    ("class0/directory.jpg", FaultKind::NotRegular),
+    ("class0/fifo.jpg", FaultKind::NotRegular),
+    ("class1/dangling.jpg", FaultKind::Unreadable),
+    ("class1/removed.jpg", FaultKind::Unreadable),
+    ("class1/text.jpg", FaultKind::Unsupported),
+    ("class2/zero.jpg", FaultKind::Truncated),
+];
+
+/// 24 good pictures and the bad ones; `removed.jpg` is still there.
+fn with_bad_files() -> tempfile::TempDir {
+    let dir = data(3, 8);
+    let at = |name: &str| dir.path().join(name);
+    let whole = Picture::rgb(200, 150, 1).encode();
+    fs::write(at("class0/cut.jpg"), &whole[..whole.len() * 3 / 5]).unwrap();
+    fs::create_dir(at("class0/directory.jpg")).unwrap();
+    nix::unistd::mkfifo(&at("class0/fifo.jpg"), Mode::S_IRWXU).unwrap();
+    symlink("nowhere", at("class1/dangling.jpg")).unwrap();
+    fs::write(at("class1/removed.jpg"), &whole).unwrap();
+    fs::write(
+        at("class1/text.jpg"),
+        "this is a text with another name\n".repeat(9),
+    )
+    .unwrap();
+    fs::write(at("class2/zero.jpg"), b"").unwrap();
+    dir
+}
+
+/// Puts a good picture in the place of each bad file.
+fn mend(dir: &Path) {
+    for (name, _) in BAD {
+        let path = dir.join(name);
+        if path.is_dir() {
+            fs::remove_dir(&path).unwrap();
+        } else {
+            // Missing is fine: one was removed already.
+            let _ = fs::remove_file(&path);
+        }
+        fs::write(&path, Picture::rgb(120, 90, 2).encode()).unwrap();
+    }
+}
+
+fn all_batches(loader: &mut Loader, epochs: u64) -> (Vec<Row>, Vec<(u64, RowFault)>) {
+    let (mut all, mut faults) = (Vec::new(), Vec::new());
+    while loader.state().epoch < epochs {
+        for batch in loader.epoch() {
+            let batch = batch.unwrap();
+            all.extend(rows(&batch));
+            for fault in batch.faults() {
+                let row = batch.row_bytes(fault.row).unwrap();
+                assert!(row.iter().all(|b| *b == 0), "{fault:?} is not masked");
+                assert_eq!(batch.status()[fault.row], RowStatus::Failed);
+                assert_eq!(batch.ids()[fault.row], fault.id);
+                faults.push((batch.number(), fault.clone()));
+            }
+        }
+    }
+    (all, faults)
+}
+
+#[test]
+fn bad_files_are_masked_and_named_under_skip_and_the_first_stops_under_stop() {
+    for workers in [0, 2] {
+        let dir = with_bad_files();
+        let (index, _) = Index::folder(dir.path(), &FolderOptions::default()).unwrap();
+        assert_eq!(index.len(), 24 + BAD.len() as u64);
+        // Between the index and the run.
+        fs::remove_file(dir.path().join("class1/removed.jpg")).unwrap();
+        let make = || builder(dir.path()).workers(workers);
+
+        let mut loader = make().on_error(OnError::Skip).build().unwrap();
+        // The FIFO, the folder and the link are samples of the folder; the
+        // removed file is only in an index made before.
+        assert_eq!(loader.index().len(), 23 + BAD.len() as u64);
+        drop(loader);
+        let saved = tempfile::tempdir().unwrap();
+        let saved = saved.path().join("index");
+        index.save(&saved).unwrap();
+        let make = || {
+            Loader::builder(Index::load(&saved).unwrap())
+                .helper(common::FEATHERLOAD)
+                .batch_size(8)
+                .seed(11)
+                .workers(workers)
+        };
+        loader = make().on_error(OnError::Skip).build().unwrap();
+        let (got, faults) = all_batches(&mut loader, 2);
+        assert_eq!(faults.len(), 2 * BAD.len());
+        let found: BTreeMap<PathBuf, FaultKind> = faults
+            .iter()
+            .map(|(_, f)| (f.path.clone(), f.fault.kind))
+            .collect();
+        let expected: BTreeMap<PathBuf, FaultKind> = BAD
+            .iter()
+            .map(|(name, kind)| (dir.path().join(name), *kind))
+            .collect();
+        assert_eq!(found, expected, "{workers} workers");
+        assert!(faults.iter().all(|(_, f)| !f.fault.reason.is_empty()));
+        drop(loader);
+
+        // Under `stop`: the first in delivery order, and the state before it.
+        let mut loader = make().on_error(OnError::Stop).epochs(2).build().unwrap();
+        let (first_batch, first) = &faults[0];
+        let mut good = Vec::new();
+        let error = loop {
+            let mut epoch = loader.epoch();
+            let end = loop {
+                match epoch.next() {
+                    Some(Ok(batch)) => good.extend(rows(&batch)),
+                    Some(Err(e)) => break Some(e),
+                    None => break None,
+                }
+            };
+            assert!(epoch.next().is_none(), "nothing behind an error or the end");
+            if let Some(e) = end {
+                break e;
+            }
+        };
+        let Error::Sample { id, path, fault } = &error else {
+            panic!("{error:?}");
+        };
+        assert_eq!((id, path, fault), (&first.id, &first.path, &first.fault));
+        assert!(
+            error.to_string().contains(path.to_str().unwrap()),
+            "{error}"
+        );
+        let state = loader.state();
+        assert_eq!((state.epoch, state.batch), (0, *first_batch));
+        assert_eq!(good.len() as u64, first_batch * 8);
+        // Again: the same error, no hang and no batch left out.
+        let again = loader.epoch().next().unwrap().unwrap_err();
+        assert_eq!(again.to_string(), error.to_string());
+        assert_eq!(loader.state(), state);
+        drop(loader);
+
+        // Mended, the run goes on; and the good rows never were any others.
+        mend(dir.path());
+        let mended = stream(&mut make().build().unwrap(), 2);
+        let mut loader = make().epochs(2).resume(state).build().unwrap();
+        let tail = stream(&mut loader, 2);
+        assert_same(&[good, tail].concat(), &mended, "resumed");
+        for (g, m) in got.iter().zip(&mended) {
+            if g.status != RowStatus::Failed {
+                assert_eq!(g, m, "a good row differs");
+            } else {
+                assert_eq!((g.id, g.label), (m.id, m.label));
+            }
+        }
+    }
+}
+
+/// Good pictures and one that takes long; its path. A folder of its own in
+/// memory where there is one, so that a truncation takes pages at once.
+fn with_slow_file() -> (tempfile::TempDir, PathBuf) {
+    let dir = data(2, 8);
+    let slow = dir.path().join("class1/slow.jpg");
+    fs::write(&slow, slow_picture(5)).unwrap();
+    (dir, slow)
+}
+
+/// Runs `act` on the worker that has `file` mapped and stands still meanwhile,
+/// for as long as `act` says `true`; counts how often.
+fn hunt(
+    coordinator: i32,
+    file: &Path,
+    mut act: impl FnMut(i32) -> bool + Send + 'static,
+) -> (Arc<AtomicBool>, JoinHandle<u32>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, file) = (stop.clone(), file.to_owned());
+    let thread = std::thread::spawn(move || {
+        let mut times = 0;
+        while !stopped.load(Ordering::Acquire) {
+            let Some(worker) = worker_with(coordinator, &file) else {
+                std::thread::sleep(Duration::from_micros(200));
+                continue;
+            };
+            // Standing still it cannot finish between our look and our deed.
+            send(worker, Signal::SIGSTOP);
+            let still = wait_for(Duration::from_secs(5), || {
+                common::processes::Process::read(worker)
+                    .is_none_or(|p| p.state == 'T' || p.state == 'Z')
+                    .then_some(())
+            });
+            assert!(still.is_some());
+            if !has_mapped(worker, &file) {
+                send(worker, Signal::SIGCONT);
+                continue;
+            }
+            times += 1;
+            if !act(worker) {
+                break;
+            }
+            // Until it is gone, so that nobody is hit twice.
+            wait_for(LIVENESS, || (!has_mapped(worker, &file)).then_some(()));
+        }
+        times
+    });
+    (stop, thread)
+}
+
+/// One epoch under `skip` while `act` works on whoever decodes the slow file:
+/// its fault, if it failed; the other rows are those of an undisturbed run.
+fn disturbed(
+    workers: usize,
+    row_limit: Duration,
+    act: impl FnMut(i32, &Path) -> bool + Send + 'static,
+) -> (Option<RowFault>, u32, featherload::LoaderReport) {
+    let (dir, slow) = with_slow_file();
+    let mut truth = builder(dir.path()).workers(0).build().unwrap();
+    let want = stream(&mut truth, 1);
+    let mut loader = builder(dir.path())
+        .workers(workers)
+        .row_limit(row_limit)
+        .on_error(OnError::Skip)
+        .build()
+        .unwrap();
+    let coordinator = loader.report().unwrap().coordinator.unwrap();
+    let mut act = act;
+    let path = slow.clone();
+    // Nothing is decoded before the first batch is asked for.
+    let (stop, thread) = hunt(coordinator, &slow, move |worker| act(worker, &path));
+    let began = Instant::now();
+    let (got, faults) = all_batches(&mut loader, 1);
+    assert!(began.elapsed() < LIVENESS);
+    let report = loader.report().unwrap();
+    stop.store(true, Ordering::Release);
+    let times = thread.join().unwrap();
+    assert_eq!(got.len(), want.len());
+    for (g, w) in got.iter().zip(&want) {
+        if g.status == RowStatus::Ok {
+            assert_eq!(g, w, "a row beside the slow one differs");
+        }
+    }
+    assert!(faults.len() <= 1, "{faults:?}");
+    let fault = faults.into_iter().next().map(|(_, f)| f);
+    if let Some(f) = &fault {
+        assert_eq!(f.path, slow);
+    }
+    (fault, times, report)
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_decoded_is_one_failed_sample() {
+    for workers in [1, 2] {
+        let (fault, times, report) = disturbed(workers, LIVENESS, |worker, path| {
+            fs::OpenOptions::new()
+                .write(true)
+                .open(path)
+                .unwrap()
+                .set_len(100)
+                .unwrap();
+            send(worker, Signal::SIGCONT);
+            false
+        });
+        assert_eq!(times, 1);
+        assert_eq!(fault.unwrap().fault.kind, FaultKind::Shrunk);
+        assert_eq!(report.worker_deaths, 1, "{:?}", report.events);
+    }
+}
+
+#[test]
+fn a_worker_that_stands_still_is_a_time_out() {
+    let (fault, times, report) = disturbed(2, Duration::from_millis(500), |_worker, _path| false);
+    // On a loaded machine an undisturbed decode may take 500 ms as well.
+    assert!(times == 1 || report.worker_deaths >= 1, "{report:?}");
+    let fault = fault.unwrap().fault;
+    assert_eq!(fault.kind, FaultKind::TimedOut);
+    assert!(fault.reason.contains("500 ms"), "{}", fault.reason);
+    assert!(
+        report.events.iter().any(|e| e.contains("slow.jpg")),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn a_row_whose_workers_crash_is_quarantined_after_two() {
+    for workers in [1, 2] {
+        let (fault, times, report) = disturbed(workers, LIVENESS, |worker, _| {
+            send(worker, Signal::SIGSEGV);
+            send(worker, Signal::SIGCONT);
+            true
+        });
+        let fault = fault.unwrap().fault;
+        assert_eq!(fault.kind, FaultKind::Quarantined);
+        assert!(fault.reason.contains("SIGSEGV"), "{}", fault.reason);
+        assert_eq!((times, report.worker_deaths), (2, 2));
+        let named = report.events.iter().filter(|e| e.contains("slow.jpg"));
+        assert_eq!(named.count(), 2, "{:?}", report.events);
+    }
+}
+
+#[test]
+fn a_row_whose_workers_are_killed_from_outside_is_quarantined_after_five() {
+    for workers in [1, 2] {
+        let (fault, times, report) = disturbed(workers, LIVENESS, |worker, _| {
+            send(worker, Signal::SIGKILL);
+            true
+        });
+        let fault = fault.unwrap().fault;
+        assert_eq!(fault.kind, FaultKind::Quarantined);
+        assert!(fault.reason.contains("out of memory"), "{}", fault.reason);
+        assert_eq!((times, report.worker_deaths), (5, 5));
+    }
+}
+
+#[test]
+fn bad_rows_one_after_the_other_are_no_start_failure() {
+    // Six in a row, more than the deaths without progress that end a pool.
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("class0")).unwrap();
+    let picture = slow_picture(9);
+    let files: Vec<PathBuf> = (0..6)
+        .map(|i| dir.path().join(format!("class0/slow{i}.jpg")))
+        .collect();
+    for file in &files {
+        fs::write(file, &picture).unwrap();
+    }
+    let mut loader = builder(dir.path())
+        .workers(1)
+        .row_limit(LIVENESS)
+        .on_error(OnError::Skip)
+        .build()
+        .unwrap();
+    let coordinator = loader.report().unwrap().coordinator.unwrap();
+    let hunters: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let path = file.clone();
+            hunt(coordinator, file, move |worker| {
+                let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+                file.set_len(100).unwrap();
+                send(worker, Signal::SIGCONT);
+                false
+            })
+        })
+        .collect();
+    let (_, faults) = all_batches(&mut loader, 1);
+    for (stop, thread) in hunters {
+        stop.store(true, Ordering::Release);
+        assert_eq!(thread.join().unwrap(), 1);
+    }
+    assert_eq!(faults.len(), 6);
+    assert!(
+        faults
+            .iter()
+            .all(|(_, f)| f.fault.kind == FaultKind::Shrunk)
+    );
+}
+
+#[test]
+fn holding_every_slot_is_an_error_that_says_so_and_passes() {
+    let dir = data(6, 9);
+    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 2);
+    let mut loader = builder(dir.path())
+        .workers(2)
+        .depth(2)
+        .epochs(2)
+        .hold_timeout(Duration::ZERO)
+        .build()
+        .unwrap();
+    let mut got = Vec::new();
+    {
+        let mut epoch = loader.epoch();
+        let first = epoch.next().unwrap().unwrap();
+        let second = epoch.next().unwrap().unwrap();
+        for _ in 0..3 {
+            let e = epoch.next().unwrap().unwrap_err().to_string();
+            assert!(e.contains("all 2 slots") && e.contains("depth"), "{e}");
+        }
+        got.extend(rows(&first));
+        drop(first);
+        got.extend(rows(&second));
+        drop(second);
+        let third = epoch.next().unwrap().unwrap();
+        got.extend(rows(&third));
+        // Broken off now: the error is past, so the next epoch is the next.
+    }
+    assert_eq!((loader.state().epoch, loader.state().batch), (1, 0));
+    assert_same(&got, &want[..24], "held");
+    let next = stream(&mut loader, 2);
+    assert_same(&next, &want[54..], "the epoch behind");
+}
+
+#[test]
+fn a_dropped_batch_in_another_thread_frees_its_slot() {
+    let dir = data(6, 9);
+    let mut loader = builder(dir.path()).workers(1).depth(1).build().unwrap();
+    let mut epoch = loader.epoch();
+    let first = epoch.next().unwrap().unwrap();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(150));
+        drop(first);
+    });
+    // The default hold_timeout of 2 s covers it.
+    assert_eq!(epoch.next().unwrap().unwrap().number(), 1);
+    thread.join().unwrap();
+}
+
+#[test]
+fn the_last_ticket_numbers_are_used_up_and_then_named() {
+    let dir = data(6, 9);
+    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 1);
+    for depth in [1, 2, 3, 5] {
+        let mut loader = builder(dir.path())
+            .workers(2)
+            .depth(depth)
+            .first_counts(u32::MAX - 3, 1)
+            .build()
+            .unwrap();
+        let mut got = Vec::new();
+        let state;
+        {
+            let mut epoch = loader.epoch();
+            for _ in 0..3 {
+                got.extend(rows(&epoch.next().unwrap().unwrap()));
+            }
+            for _ in 0..2 {
+                let e = epoch.next().unwrap().unwrap_err().to_string();
+                assert!(e.contains("4294967295") && e.contains("new loader"), "{e}");
+            }
+            state = epoch.state();
+        }
+        assert_eq!((state.epoch, state.batch), (0, 3));
+        drop(loader);
+        // As the message says: a new loader from the state goes on.
+        let mut loader = builder(dir.path())
+            .workers(2)
+            .resume(state)
+            .build()
+            .unwrap();
+        got.extend(stream(&mut loader, 1));
+        assert_same(&got, &want, &format!("depth {depth}"));
+    }
+}
+
+#[test]
+fn the_last_spawn_serial_is_named() {
+    let dir = data(6, 9);
+    let most = (1u32 << 24) - 1;
+    let mut loader = builder(dir.path())
+        .workers(2)
+        .first_counts(1, most - 5)
+        .kill_workers_every(Duration::from_millis(3))
+        .epochs(u64::MAX)
+        .build()
+        .unwrap();
+    let began = Instant::now();
+    let error = 'run: loop {
+        for batch in loader.epoch() {
+            if let Err(e) = batch {
+                break 'run e;
+            }
+        }
+        assert!(began.elapsed() < LIVENESS, "no error");
+    };
+    assert!(error.to_string().contains(&most.to_string()), "{error}");
+    // And again, at once.
+    let again = loader.epoch().next().unwrap().unwrap_err();
+    assert_eq!(again.to_string(), error.to_string());
+
+    let e = builder(dir.path())
+        .workers(2)
+        .first_counts(1, most)
+        .build()
+        .unwrap_err();
+    assert!(e.to_string().contains(&most.to_string()), "{e}");
+}
+
+#[test]
+fn a_helper_that_is_none_is_named_within_six_seconds() {
+    let dir = data(1, 3);
+    let scripts = tempfile::tempdir().unwrap();
+    let script = |name: &str, text: &str| {
+        let path = scripts.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    };
+    let cases = [
+        (PathBuf::from("/nowhere/featherload"), "no executable file"),
+        (dir.path().to_owned(), "no executable file"),
+        (PathBuf::from("/bin/true"), "ended before the hand-shake"),
+        (PathBuf::from("/bin/cat"), "ended before the hand-shake"),
+        (script("silent", "exec sleep 30"), "did not greet within 5s"),
+        (script("garbage", "printf garbage >&0"), "7 bytes"),
+        (
+            script("chatty", "head -c 52 /dev/zero >&0"),
+            "no featherload",
+        ),
+    ];
+    for (helper, words) in cases {
+        let began = Instant::now();
+        let error = loop {
+            let e = builder(dir.path())
+                .helper(&helper)
+                .launch(Launch::Exec)
+                .workers(1)
+                .build()
+                .unwrap_err();
+            // Another test's child may hold our script open for writing for a
+            // moment, between its fork and its exec.
+            if !e.to_string().contains("Text file busy") {
+                break e;
+            }
+        };
+        let text = error.to_string();
+        assert!(text.contains(words), "{text}");
+        assert!(text.contains(helper.to_str().unwrap()), "{text}");
+        assert!(began.elapsed() < Duration::from_secs(6), "{text}");
+    }
+    assert_eq!(
+        common::processes::zombies(&["true", "cat", "sleep", "sh"]),
+        []
+    );
+}
+
+#[test]
+fn numbers_that_cannot_work_are_usage_errors() {
+    let dir = data(1, 3);
+    for (b, words) in [
+        (builder(dir.path()).workers(0).batch_size(0), "batch is 0"),
+        (builder(dir.path()).workers(1).depth(0), "depth is 0"),
+        (builder(dir.path()).workers(5000), "workers is 5000"),
+        (builder(dir.path()).workers(0).rank(2, 2), "rank is 2"),
+    ] {
+        let e = b.build().unwrap_err();
+        assert!(e.is_usage(), "{e}");
+        assert!(e.to_string().contains(words), "{e}");
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let e = builder(empty.path()).workers(1).build().unwrap_err();
+    assert!(e.is_usage(), "{e}");
+}
