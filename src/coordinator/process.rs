@@ -3,7 +3,10 @@
 //!
 //! Runs in the coordinator. The same path after a fork and after an exec.
 
+use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 use std::time::Duration;
 
 use ipc_channel::ipc::{self, IpcReceiver, IpcSender};
@@ -128,7 +131,9 @@ fn watch_children() -> Result<SignalFd> {
 fn greet(socket: OwnedFd, channel: &str) -> Result<(Line, PidFd)> {
     let failed = |what: &str, e: &dyn std::fmt::Display| Error::protocol(format!("{what}: {e}"));
     let bootstrap = IpcSender::<Bootstrap>::connect(channel.to_owned())
-        .map_err(|e| Error::io_at("connect to", channel, e))?;
+        .map_err(|e| Error::io_at("connect to", channel, e));
+    remove_socket(Path::new(channel));
+    let bootstrap = bootstrap?;
     let (requests_to_us, requests) =
         ipc::channel::<Request>().map_err(|e| failed("make a channel", &e))?;
     let (replies, replies_from_us) =
@@ -161,6 +166,22 @@ fn greet(socket: OwnedFd, channel: &str) -> Result<(Line, PidFd)> {
         replies,
     };
     Ok((line, PidFd::from_fd(consumer)))
+}
+
+/// Takes the typed channel's socket out of the temporary folder, connected or
+/// not: nobody connects a second time, and a consumer that is killed before it
+/// accepts cannot do it.
+fn remove_socket(socket: &Path) {
+    let is_socket = |m: fs::Metadata| m.file_type().is_socket();
+    if !fs::symlink_metadata(socket).is_ok_and(is_socket) {
+        return;
+    }
+    // The consumer may be at it as well: gone is gone. The folder was made for
+    // the socket; one that holds anything else stays.
+    let _ = fs::remove_file(socket);
+    if let Some(folder) = socket.parent() {
+        let _ = fs::remove_dir(folder);
+    }
 }
 
 fn consumer_ended(consumer: &PidFd) -> Result<bool> {
