@@ -32,6 +32,8 @@ pub enum Error {
     },
     /// A worker, or the coordinator, ended or could not be started.
     Worker { what: String },
+    /// Every slot of the ring is held by live batches. Passes when one is dropped.
+    SlotsHeld { what: String },
     /// The accelerator or its driver.
     Device { what: String },
     /// Two processes that do not speak alike, or shared memory that does not
@@ -102,6 +104,11 @@ impl Error {
         matches!(self, Self::Config { .. } | Self::Dataset { .. })
     }
 
+    /// True for what passes by itself once the caller drops batches.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::SlotsHeld { .. })
+    }
+
     /// True for one bad image.
     pub fn is_sample(&self) -> bool {
         matches!(self, Self::Sample { .. })
@@ -111,9 +118,10 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Config { what } | Self::Worker { what } | Self::Device { what } => {
-                f.write_str(what)
-            }
+            Self::Config { what }
+            | Self::Worker { what }
+            | Self::SlotsHeld { what }
+            | Self::Device { what } => f.write_str(what),
             Self::Protocol { what } => write!(f, "protocol: {what}"),
             Self::Dataset {
                 path,

@@ -7,8 +7,13 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
+use crate::ring::coordinator_side::Held;
+
 /// Deaths in a row, without a row settled (committed or given up), that end the pool.
 pub(super) const START_FAILURES: u32 = 5;
+
+/// A worker that lived longer than this did start.
+const START: Duration = Duration::from_secs(1);
 
 /// Who uses a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +30,7 @@ pub(super) enum Lane {
 pub(super) struct Worker {
     pub(super) pid: Pid,
     pub(super) serial: u32,
+    pub(super) forked: Instant,
     /// Why we sent SIGKILL, if we did.
     pub(super) killed: Option<Killed>,
 }
@@ -33,11 +39,14 @@ pub(super) struct Worker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Killed {
     Ordered,
-    TimedOut(Instant),
+    /// This row took too long. By the time of its death the worker may hold another.
+    TimedOut(Instant, Held),
 }
 
-/// Counts deaths that come without any progress between them.
-#[derive(Debug, Default)]
+/// Counts a lane's deaths in a row: young ones, with no row settled by anybody
+/// between them. Kept for each lane, so that one blow at all workers is one
+/// death each, and workers that are killed while they wait did start.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Backoff {
     deaths: u32,
     settled_at_last: u64,
@@ -45,8 +54,8 @@ pub(super) struct Backoff {
 
 impl Backoff {
     /// How long to wait before the replacement; none = give the pool up.
-    pub(super) fn after_death(&mut self, rows_settled: u64) -> Option<Duration> {
-        if rows_settled != self.settled_at_last {
+    pub(super) fn after_death(&mut self, rows_settled: u64, age: Duration) -> Option<Duration> {
+        if rows_settled != self.settled_at_last || age >= START {
             self.deaths = 0;
             self.settled_at_last = rows_settled;
         }
@@ -68,11 +77,14 @@ mod tests {
     fn five_deaths_without_a_row_end_the_pool_and_a_row_forgives() {
         let mut b = Backoff::default();
         let ms = |n| Some(Duration::from_millis(n));
-        let waits: Vec<_> = (0..5).map(|_| b.after_death(0)).collect();
+        let waits: Vec<_> = (0..5).map(|_| b.after_death(0, Duration::ZERO)).collect();
         assert_eq!(waits, [ms(1), ms(10), ms(100), ms(100), None]);
         let mut b = Backoff::default();
+        for _ in 0..100 {
+            assert!(b.after_death(0, START).is_some());
+        }
         for rows in 0..100 {
-            assert!(b.after_death(rows).is_some());
+            assert!(b.after_death(rows, Duration::ZERO).is_some());
         }
     }
 }

@@ -37,6 +37,7 @@ pub enum Launch {
 /// Makes a coordinator and shakes hands with it.
 pub(crate) fn launch(how: Launch, named_helper: Option<&Path>) -> Result<CoordinatorHandle> {
     let (ours, theirs) = socket::pair()?;
+    check_temporary_folder()?;
     let (server, channel) = IpcOneShotServer::<Bootstrap>::new().map_err(|e| {
         Error::io(
             "make the control channel's socket in the temporary folder",
@@ -47,14 +48,31 @@ pub(crate) fn launch(how: Launch, named_helper: Option<&Path>) -> Result<Coordin
         Launch::Exec => exec(theirs, &channel, named_helper)?,
         Launch::Fork => (fork(theirs, &channel)?, own_executable()),
     };
-    let pidfd = PidFd::open(pid)?;
     let mut started = Started { pid, armed: true };
+    let pidfd = PidFd::open(pid)?;
     greet(&ours, &executable)?;
     let (_, bootstrap) = server
         .accept()
         .map_err(|e| Error::protocol(format!("accept the control channel: {e}")))?;
     started.armed = false;
     Ok(CoordinatorHandle::new(ours, bootstrap, pid, pidfd))
+}
+
+/// The control channel's first socket has a path in the temporary folder, and
+/// socket paths are short. ipc-channel cuts a longer one without a word.
+fn check_temporary_folder() -> Result<()> {
+    const SOCKET_PATH: usize = 107;
+    const OWN_PART: usize = "/.tmpXXXXXX/socket".len();
+    let folder = std::env::temp_dir();
+    match folder.to_str() {
+        Some(path) if path.len() + OWN_PART <= SOCKET_PATH => Ok(()),
+        _ => Err(Error::config(format!(
+            "the temporary folder {} cannot hold a socket: its path must be UTF-8 and at most {} \
+             bytes long (TMPDIR)",
+            folder.display(),
+            SOCKET_PATH - OWN_PART
+        ))),
+    }
 }
 
 /// Kills and reaps a coordinator whose hand-shake failed.
@@ -101,9 +119,15 @@ fn fork(theirs: OwnedFd, channel: &str) -> Result<Pid> {
         ));
     }
     let mut theirs = Some(theirs);
-    process::fork_never_returning(|| match theirs.take() {
-        Some(socket) => super::process::live(socket, channel),
-        None => 1,
+    process::fork_never_returning(|| {
+        // The caller's subscriber may own descriptors, which are closed next:
+        // their numbers will be the ring's, and must not be logged into.
+        let silent = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::new());
+        std::mem::forget(silent);
+        match theirs.take() {
+            Some(socket) => super::process::live(socket, channel),
+            None => 1,
+        }
     })
 }
 

@@ -80,12 +80,12 @@ type Begun = (Supervisor, Line, PidFd, SignalFd);
 fn begin(socket: OwnedFd, channel: &str) -> Result<Option<Begun>> {
     process::reset_signals()?;
     process::lead_own_group()?;
+    let socket = process::above_standard_streams(socket)?;
     process::close_all_but(&[0, 1, 2, socket.as_raw_fd()])?;
     process::standard_streams_to_null()?;
     process::set_name(c"featherload-co");
     let children = watch_children()?;
     let (line, consumer) = greet(socket, channel)?;
-    cpu::prepare_decoder()?;
     loop {
         let mut byte = [0; 1];
         // The consumer may scan its data set for long: no limit here, but its
@@ -194,6 +194,7 @@ fn start(line: &Line, mut fds: Vec<OwnedFd>) -> Result<Supervisor> {
         .recv()
         .map_err(|e| Error::protocol(format!("read the start request: {e}")))?;
     let StartRequest { shape, job, .. } = &*request;
+    cpu::prepare_decoder()?;
     if fds.is_empty() {
         return Err(Error::protocol("the start request came without a ring"));
     }

@@ -34,6 +34,9 @@ use crate::worker::{self, sigbus};
 const GRACE: Duration = Duration::from_millis(100);
 /// How long a killed worker may stay unreaped before the pool is given up.
 const REAP_LIMIT: Duration = Duration::from_secs(5);
+/// Failed forks in a row before the pool is given up, and the wait between two.
+const FORK_TRIES: u32 = 50;
+const FORK_WAIT: Duration = Duration::from_millis(100);
 /// Events kept for a consumer that does not ask.
 const EVENTS: usize = 256;
 
@@ -43,7 +46,10 @@ pub(super) struct Supervisor {
     job: Box<dyn Job>,
     lanes: Vec<Lane>,
     next_serial: u32,
-    backoff: Backoff,
+    /// One for each lane.
+    backoff: Vec<Backoff>,
+    /// Forks that failed in a row.
+    failed_forks: u32,
     strikes: Strikes,
     overdue: Overdue,
     next_look: Instant,
@@ -79,7 +85,8 @@ impl Supervisor {
             job,
             lanes: vec![Lane::Due(now); request.shape.lanes as usize],
             next_serial: request.first_serial.max(1),
-            backoff: Backoff::default(),
+            backoff: vec![Backoff::default(); request.shape.lanes as usize],
+            failed_forks: 0,
             strikes: Strikes::default(),
             next_look: now + overdue.tick(),
             overdue,
@@ -176,18 +183,16 @@ impl Supervisor {
     }
 
     fn next_deadline(&self) -> Instant {
+        if let Some(at) = self.ending {
+            // After the grace the killed are reaped by signal; look now and then.
+            return at.max(Instant::now() + Duration::from_millis(1));
+        }
         let due = self.lanes.iter().filter_map(|lane| match lane {
             Lane::Due(at) => Some(*at),
             _ => None,
         });
         let kills = self.kills.iter().map(|k| k.next);
-        let ending = self.ending.iter().map(|at| {
-            // After the grace the killed are reaped by signal; look now and then.
-            (*at).max(Instant::now() + Duration::from_millis(1))
-        });
-        due.chain(kills)
-            .chain(ending)
-            .fold(self.next_look, Instant::min)
+        due.chain(kills).fold(self.next_look, Instant::min)
     }
 
     /// Rules 3 and 4: bury every ended child, then plan its replacement.
@@ -208,7 +213,7 @@ impl Supervisor {
             }
             let cause = self.cause(lane, worker, status);
             let text = self.bury(worker, cause);
-            self.plan_replacement(lane, cause, &text);
+            self.plan_replacement(lane, worker.forked.elapsed(), cause, &text);
         }
         Ok(())
     }
@@ -216,7 +221,7 @@ impl Supervisor {
     fn cause(&self, lane: usize, worker: Worker, status: WaitStatus) -> Cause {
         match (worker.killed, status) {
             (Some(Killed::Ordered), WaitStatus::Signaled(_, Signal::SIGKILL, _)) => Cause::Ordered,
-            (Some(Killed::TimedOut(_)), _) => Cause::TimedOut,
+            (Some(Killed::TimedOut(..)), _) => Cause::TimedOut,
             (_, WaitStatus::Signaled(_, signal, _)) => Cause::of_signal(signal),
             (_, WaitStatus::Exited(_, sigbus::EXIT_BROKEN_MAP))
                 if self.record(lane, worker_word::BROKEN_MAP) == 1 =>
@@ -245,6 +250,12 @@ impl Supervisor {
         let (strikes, job, limit) = (&mut self.strikes, &self.job, self.row_limit_ms);
         let given_up = &mut self.rows_given_up;
         coordinator_side::bury(&ring.words(), ring.layout(), worker.serial, |held| {
+            let cause = match worker.killed {
+                // The row that took too long came through after all; this one
+                // has only begun.
+                Some(Killed::TimedOut(_, late)) if late != held => Cause::Ordered,
+                _ => cause,
+            };
             let (verdict, fault) = strikes.judge(held.sequence, held.row, cause, limit);
             let what = job.describe(&ticket(ring, held.slot, held.sequence), held.row);
             if let Some(fault) = fault {
@@ -287,20 +298,20 @@ impl Supervisor {
         self.events.push_back(event);
     }
 
-    fn plan_replacement(&mut self, lane: usize, cause: Cause, text: &str) {
+    fn plan_replacement(&mut self, lane: usize, age: Duration, cause: Cause, text: &str) {
         let now = Instant::now();
         if cause == Cause::Ordered {
             self.lanes[lane] = Lane::Due(now);
             return;
         }
         let settled = self.ring.rows_committed() + self.rows_given_up;
-        match self.backoff.after_death(settled) {
+        match self.backoff[lane].after_death(settled, age) {
             Some(wait) => self.lanes[lane] = Lane::Due(now + wait),
             None => {
                 self.lanes[lane] = Lane::Ended;
                 self.give_up(format!(
-                    "{START_FAILURES} workers ended in a row before a row was settled; the \
-                     last: {text}"
+                    "{START_FAILURES} workers ended one after the other within a second of their \
+                     start, with no row settled between; the last: {text}"
                 ));
             }
         }
@@ -321,12 +332,26 @@ impl Supervisor {
                 )));
             }
             let (ring, job, me) = (self.ring, &mut *self.job, self.me);
-            let pid =
-                fork_never_returning(|| worker::process::live(ring, job, lane as u32, serial, me))?;
+            let forked =
+                fork_never_returning(|| worker::process::live(ring, job, lane as u32, serial, me));
+            let pid = match forked {
+                Ok(pid) => pid,
+                Err(e) => {
+                    // A limit on processes may pass.
+                    self.failed_forks += 1;
+                    if self.failed_forks > FORK_TRIES {
+                        return Err(e);
+                    }
+                    self.lanes[lane] = Lane::Due(now + FORK_WAIT);
+                    continue;
+                }
+            };
+            self.failed_forks = 0;
             self.next_serial += 1;
             self.lanes[lane] = Lane::Running(Worker {
                 pid,
                 serial,
+                forked: now,
                 killed: None,
             });
         }
@@ -373,12 +398,12 @@ impl Supervisor {
             });
             match worker {
                 Some(w) if w.killed.is_none() => {
-                    w.killed = Some(Killed::TimedOut(now));
+                    w.killed = Some(Killed::TimedOut(now, held));
                     let _ = kill(w.pid, Signal::SIGKILL);
                 }
                 Some(Worker {
                     pid,
-                    killed: Some(Killed::TimedOut(at)),
+                    killed: Some(Killed::TimedOut(at, _)),
                     ..
                 }) if now.duration_since(*at) > REAP_LIMIT => {
                     let text = format!(

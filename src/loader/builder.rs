@@ -14,8 +14,10 @@ use crate::coordinator::messages::StartRequest;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, PlanOptions, STATE_VERSION, State, Tail};
 use crate::recipe::{NumericProfile, Recipe, SampleProgram};
-use crate::ring::{Ring, Shape};
+use crate::ring::{Layout, Ring, Shape};
 use crate::sys::clock::monotonic_ns;
+use crate::sys::cpu::CpuLevel;
+use crate::sys::memory;
 use crate::worker::spec::{ImageSpec, JobInput, Limits};
 
 /// What happens when a sample gives no pixels.
@@ -213,6 +215,8 @@ impl LoaderBuilder {
         let began = Instant::now();
         let began_ns = monotonic_ns();
         let program = SampleProgram::compile(&self.recipe)?;
+        // Asked again by the workers; here for an error that the caller sees.
+        CpuLevel::detect()?;
         let workers = self.workers.unwrap_or_else(default_workers);
         let lanes = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
@@ -233,9 +237,22 @@ impl LoaderBuilder {
         };
         if let Some(from) = self.resume {
             from.check_resumable(&state)?;
+            if self.start != (0, 0) {
+                return Err(Error::config(
+                    "start and resume both say where to begin: give one of them",
+                ));
+            }
             state.epoch = from.epoch;
             state.batch = from.batch;
         }
+        let shape = Shape {
+            slots: self.depth,
+            rows: plan.options().batch,
+            row_bytes: program.row_bytes(),
+            lanes: lanes.max(1),
+        };
+        // Zero workers have no ring, but the same limits.
+        let ring_bytes = Layout::new(shape)?.total_bytes() as u64;
         if state.batch >= plan.batches() && state.batch != 0 {
             return Err(Error::config(format!(
                 "start is batch {} of epoch {}, an epoch has {} batches",
@@ -252,12 +269,6 @@ impl LoaderBuilder {
         let engine = match coordinator {
             None => in_process(spec, &index)?,
             Some(coordinator) => {
-                let shape = Shape {
-                    slots: self.depth,
-                    rows: plan.options().batch,
-                    row_bytes: program.row_bytes(),
-                    lanes,
-                };
                 let request = StartRequest {
                     shape,
                     job: JobInput::Images(spec.clone(), &index).spec(),
@@ -265,6 +276,7 @@ impl LoaderBuilder {
                     kill_every_ms: self.kill_every.map(|d| d.as_millis() as u64),
                     first_serial: self.first_serial,
                 };
+                check_fits(ring_bytes)?;
                 let ring = Ring::create(shape)?;
                 let job = JobInput::Images(spec, &index);
                 Engine::Pool(Box::new(Pool::start(
@@ -316,6 +328,18 @@ fn in_process(_spec: ImageSpec, _index: &crate::index::Index) -> Result<Engine> 
         "zero workers decode in this process, and this library was built without the feature \
          'codecs'; use at least 1 worker",
     ))
+}
+
+/// The ring is allocated as a whole: one that is larger than what is free
+/// would call the out-of-memory killer, not fail.
+fn check_fits(ring_bytes: u64) -> Result<()> {
+    match memory::available_bytes() {
+        Some(free) if ring_bytes > free => Err(Error::config(format!(
+            "the ring needs {ring_bytes} bytes and {free} are available: lower batch or depth, or \
+             take a smaller dtype"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn default_workers() -> usize {

@@ -2,6 +2,7 @@
 //!
 //! In the consumer.
 
+use std::iter::FusedIterator;
 use std::time::Duration;
 
 use nix::unistd::getpid;
@@ -45,18 +46,23 @@ pub(super) struct Run {
 pub struct Loader {
     engine: Engine,
     run: Run,
+    /// The epoch at which the state stands was broken off.
+    broken_off: bool,
 }
 
 /// The batches of one epoch, from where the loader stands to the epoch's end.
 ///
-/// Dropped early, it cancels what workers have not begun, and the next
+/// Dropped early, it cancels what workers have not begun. [`Loader::state`] then
+/// stands behind the last batch that was handed over, for a resume; the next
 /// [`Loader::epoch`] is the next epoch.
 #[derive(Debug)]
 pub struct Epoch<'a> {
     loader: &'a mut Loader,
     epoch: u64,
+    /// No further batch: the end, or an error.
     over: bool,
-    failed: bool,
+    /// A batch was handed over.
+    begun: bool,
 }
 
 impl Loader {
@@ -66,22 +72,31 @@ impl Loader {
     }
 
     pub(super) fn new(engine: Engine, run: Run) -> Self {
-        Self { engine, run }
+        Self {
+            engine,
+            run,
+            broken_off: false,
+        }
     }
 
     /// The batches of the epoch at which the loader stands.
     pub fn epoch(&mut self) -> Epoch<'_> {
+        if std::mem::take(&mut self.broken_off) {
+            self.run.state.epoch += 1;
+            self.run.state.batch = 0;
+        }
         let epoch = self.run.state.epoch;
         Epoch {
             loader: self,
             epoch,
             over: false,
-            failed: false,
+            begun: false,
         }
     }
 
     /// Goes to the first batch of `epoch`.
     pub fn set_epoch(&mut self, epoch: u64) {
+        self.broken_off = false;
         if (self.run.state.epoch, self.run.state.batch) != (epoch, 0) {
             self.cancel();
             self.run.state.epoch = epoch;
@@ -128,6 +143,11 @@ impl Loader {
             #[cfg(feature = "codecs")]
             Engine::InProcess(p) => Ok(p.report()),
         }
+    }
+
+    fn break_off(&mut self) {
+        self.cancel();
+        self.broken_off = true;
     }
 
     fn cancel(&mut self) {
@@ -264,6 +284,11 @@ impl Epoch<'_> {
         self.loader.state()
     }
 
+    /// As [`Loader::index`], while the epoch runs.
+    pub fn index(&self) -> &Index {
+        self.loader.index()
+    }
+
     /// As [`Loader::report`], while the epoch runs.
     ///
     /// # Errors
@@ -276,9 +301,9 @@ impl Epoch<'_> {
 impl Iterator for Epoch<'_> {
     type Item = Result<Batch>;
 
-    /// The next batch in order. After an error that ends the epoch (a failed
-    /// sample under `stop`, a lost coordinator) there is no further one; after
-    /// "all slots are held" there is, once batches were dropped.
+    /// The next batch in order. After an error there is no further one (the
+    /// next [`Loader::epoch`] goes on where this one stands, or gives the error
+    /// of a lost pool again), but for [`Error::SlotsHeld`]: drop batches and go on.
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {
             return None;
@@ -286,24 +311,33 @@ impl Iterator for Epoch<'_> {
         let result = self.loader.next_batch();
         match &result {
             Ok(_) => {
+                self.begun = true;
                 self.over = self.loader.run.state.epoch != self.epoch;
-                // "All slots are held" is over once a batch comes.
-                self.failed = false;
             }
-            Err(e) => {
-                self.over = e.is_sample();
-                self.failed = true;
-            }
+            Err(e) => self.over = !e.is_transient(),
         }
         Some(result)
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        if self.over {
+            return (0, Some(0));
+        }
+        let state = &self.loader.run.state;
+        let left = self.loader.run.plan.batches().saturating_sub(state.batch);
+        // An error may end it earlier.
+        (0, usize::try_from(left).ok())
+    }
 }
+
+impl FusedIterator for Epoch<'_> {}
 
 impl Drop for Epoch<'_> {
     fn drop(&mut self) {
-        // After an error the state stays where it is, to be saved and resumed.
-        if !self.over && !self.failed {
-            self.loader.set_epoch(self.epoch + 1);
+        // After an error that ended it, and before its first batch, there is
+        // nothing to break off: the next epoch begins where this one stands.
+        if !self.over && self.begun {
+            self.loader.break_off();
         }
     }
 }

@@ -140,7 +140,7 @@ impl Pool {
             return Err(Error::worker(text.clone()));
         }
         let began = Instant::now();
-        let result = self.wait_for_front(coming, began);
+        let result = self.wait_for_front(coming);
         self.waited += began.elapsed();
         let next = result?;
         // The slot just taken was the front: refill behind the others.
@@ -151,8 +151,9 @@ impl Pool {
     fn wait_for_front(
         &mut self,
         coming: &impl Fn(usize) -> Option<Place>,
-        began: Instant,
     ) -> Result<(Place, HeldSlot)> {
+        // Since when live batches alone are in the way.
+        let mut held_since = None;
         loop {
             self.post_ahead(coming);
             let Some((place, posted)) = self.in_flight.pop_front() else {
@@ -163,7 +164,7 @@ impl Pool {
                         u32::MAX
                     ))));
                 }
-                self.wait_for_slot(began)?;
+                self.wait_for_slot(&mut held_since)?;
                 continue;
             };
             match self.slots.wait(&posted, LOOK) {
@@ -177,8 +178,16 @@ impl Pool {
                     return Err(self.end(why));
                 }
                 Wait::Again => {
+                    let destroyed = self.slots.destroyed_row(&posted);
                     self.in_flight.push_front((place, posted));
                     self.check_alive()?;
+                    if let Some(row) = destroyed {
+                        return Err(self.end(Error::protocol(format!(
+                            "row {row} of batch {} of epoch {} was destroyed in shared memory, by \
+                             a decoder gone wrong; build a new loader from the last state",
+                            place.batch, place.epoch
+                        ))));
+                    }
                 }
             }
         }
@@ -209,7 +218,7 @@ impl Pool {
 
     /// No slot is free: workers finish rows of cancelled tickets, or live
     /// batches hold every slot.
-    fn wait_for_slot(&mut self, began: Instant) -> Result<()> {
+    fn wait_for_slot(&mut self, held_since: &mut Option<Instant>) -> Result<()> {
         self.check_alive()?;
         if !self.draining.is_empty() {
             // Not the user's doing, so it does not count against the limit.
@@ -222,15 +231,18 @@ impl Pool {
             };
         }
         let limit = self.options.hold_timeout;
-        let left = limit.saturating_sub(began.elapsed());
+        let since = held_since.get_or_insert_with(Instant::now);
+        let left = limit.saturating_sub(since.elapsed());
         if self.slots.wait_free(left.min(LOOK)) || !left.is_zero() {
             return Ok(());
         }
         let depth = self.slots.ring().layout().shape().slots;
-        Err(Error::worker(format!(
-            "all {depth} slots are held by live batches and none was dropped within {limit:?}: \
-             drop batches earlier, or raise depth above {depth}"
-        )))
+        Err(Error::SlotsHeld {
+            what: format!(
+                "all {depth} slots are held by live batches and none was dropped within \
+                 {limit:?}: drop batches earlier, or raise depth above {depth}"
+            ),
+        })
     }
 
     fn fatal(&self) -> Error {

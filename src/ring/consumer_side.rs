@@ -60,6 +60,15 @@ pub(crate) fn is_ready<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> boo
     (0..t.rows).all(|row| RowWord::unpack(w.load(l.row(slot, row), Acquire)).is_final(t.sequence))
 }
 
+/// A row of a posted ticket whose word is none that the protocol writes: a
+/// worker's decoder has destroyed it. It would never become ready.
+pub(crate) fn destroyed_row<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> Option<u32> {
+    (0..t.rows).find(|row| {
+        let word = RowWord::unpack(w.load(l.row(slot, *row), Acquire));
+        word.sequence != t.sequence || word.state == RowState::Void
+    })
+}
+
 /// What a wait for a slot found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {

@@ -29,5 +29,5 @@ pub(crate) mod worker_side;
 #[cfg(test)]
 mod model;
 
-pub(crate) use layout::Shape;
+pub(crate) use layout::{Layout, Shape};
 pub(crate) use region::Ring;

@@ -99,6 +99,12 @@ impl Slots {
         )
     }
 
+    /// A row of a posted slot that was destroyed, if there is one.
+    pub(crate) fn destroyed_row(&self, posted: &PostedSlot) -> Option<u32> {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        consumer_side::destroyed_row(&w, l, posted.slot, posted.ticket)
+    }
+
     /// Holds a posted slot for a batch, or gives it back when it is not ready.
     /// Failed rows, and those from `ticket.rows` to `rows`, are zeroed.
     pub(crate) fn hold(&self, posted: PostedSlot, rows: u32) -> Result<HeldSlot, PostedSlot> {
@@ -250,6 +256,22 @@ mod tests {
             assert_eq!(held.bytes()[..16], [7; 16]);
             assert_eq!(held.bytes()[16..], [0; 32]);
             assert!(!held.failed(0) && held.failed(1));
+        }
+    }
+
+    #[test]
+    fn a_destroyed_row_is_found() {
+        let s = slots();
+        let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
+        assert_eq!(s.destroyed_row(&posted), None);
+        fill_one(&s, 7, Outcome::Done);
+        assert_eq!(s.destroyed_row(&posted), None);
+        for scribble in [0, u64::MAX, 9 << 56 | 1] {
+            let at = s.ring().layout().row(posted.slot, 1);
+            s.ring()
+                .words()
+                .store(at, scribble, std::sync::atomic::Ordering::Release);
+            assert_eq!(s.destroyed_row(&posted), Some(1));
         }
     }
 

@@ -6,6 +6,7 @@
 pub(crate) mod clock;
 pub(crate) mod cpu;
 pub(crate) mod futex;
+pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod sealed;
 pub(crate) mod shared;

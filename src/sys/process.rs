@@ -170,6 +170,16 @@ pub(crate) fn close_all_but(keep: &[RawFd]) -> Result<()> {
     Ok(())
 }
 
+/// The same descriptor under a number that is no standard stream's.
+pub(crate) fn above_standard_streams(fd: OwnedFd) -> Result<OwnedFd> {
+    if fd.as_raw_fd() > 2 {
+        return Ok(fd);
+    }
+    // The standard library asks for numbers from 3 on.
+    fd.try_clone()
+        .map_err(|e| Error::io("duplicate the control socket", e))
+}
+
 /// Puts /dev/null on descriptors 0 and 1 (and 2 when it is closed).
 pub(crate) fn standard_streams_to_null() -> Result<()> {
     let null = fs::OpenOptions::new()

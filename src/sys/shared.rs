@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
+use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
@@ -17,6 +18,9 @@ use nix::sys::stat::fstat;
 use nix::unistd::ftruncate;
 
 use crate::error::{Error, Result};
+
+/// Bytes allocated by one call, so that a timer's signals cannot starve it.
+const ALLOCATION_STEP: usize = 16 << 20;
 
 const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK
     .union(SealFlag::F_SEAL_GROW)
@@ -52,23 +56,24 @@ impl SharedMemory {
     /// Its creator calls this for all of it before the memory is used.
     pub(crate) fn allocate(&self, range: Range<usize>) -> Result<()> {
         let bytes = range.len();
-        let (Ok(start), Ok(size)) = (
-            libc::off_t::try_from(range.start),
-            libc::off_t::try_from(bytes),
-        ) else {
-            return Err(Error::config(format!(
-                "{bytes} bytes are too many to allocate"
-            )));
-        };
-        if bytes == 0 {
-            return Ok(());
+        let mut start = range.start;
+        while start < range.end {
+            let step = ALLOCATION_STEP.min(range.end - start);
+            // Below the file's size, which is an off_t.
+            let (from, len) = (start as libc::off_t, step as libc::off_t);
+            match fallocate(&self.fd, FallocateFlags::empty(), from, len) {
+                Ok(()) => start += step,
+                // A signal undoes the whole call: hence the steps.
+                Err(Errno::EINTR) => {}
+                Err(e) => {
+                    return Err(Error::io(
+                        format!("allocate {bytes} bytes for the ring (lower batch or depth)"),
+                        e,
+                    ));
+                }
+            }
         }
-        fallocate(&self.fd, FallocateFlags::empty(), start, size).map_err(|e| {
-            Error::io(
-                format!("allocate {bytes} bytes for the ring (lower batch or depth)"),
-                e,
-            )
-        })
+        Ok(())
     }
 
     /// Maps what another process created; `len` bytes, sealed, or an error.

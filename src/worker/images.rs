@@ -14,7 +14,7 @@ use super::resample::{Resampler, Source, Target};
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
-use crate::plan::{Plan, PositionRandom};
+use crate::plan::{Plan, PositionRandom, RowStatus};
 use crate::recipe::SampleProgram;
 use crate::recipe::geometry::{BoxF, SampleGeometry, sample_geometry, scale_denominator};
 use crate::recipe::weights::Filter;
@@ -60,7 +60,7 @@ impl ImageJob {
             index,
             plan: spec.plan.clone(),
             program: p.clone(),
-            input: Input::new(mode),
+            input: Input::new(mode, spec.limits.max_scratch),
             decoder: JpegDecoder::new(&spec.limits),
             scratch: Scratch::default(),
             resampler: Resampler::new(CpuLevel::detect()?),
@@ -80,6 +80,13 @@ impl Job for ImageJob {
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
         let row = self.plan.row(ticket.epoch, ticket.batch, row);
+        if row.status == RowStatus::Padding {
+            // Nobody posts padding: the ticket's words were scribbled on.
+            return Err(SampleFault::new(
+                FaultKind::Corrupt,
+                "its ticket names a row that holds no sample",
+            ));
+        }
         self.index.write_path(row.id, &mut self.path);
         let path = CStr::from_bytes_with_nul(&self.path)
             .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
@@ -173,9 +180,10 @@ pub(super) fn cut(program: &SampleProgram, header: &JpegHeader, geometry: &Sampl
         scale,
         want: Region { x, y, w, h },
         within: BoxF {
-            x0: scaled.x0 - dx,
-            y0: scaled.y0 - dy,
-            // The division may leave a rounding error beyond the last pixel.
+            // The arithmetic may leave a rounding error beyond the first and
+            // the last pixel.
+            x0: (scaled.x0 - dx).max(0.0),
+            y0: (scaled.y0 - dy).max(0.0),
             x1: (scaled.x1 - dx).min(f64::from(w)),
             y1: (scaled.y1 - dy).min(f64::from(h)),
         },

@@ -28,6 +28,8 @@ pub(crate) enum InputMode {
 #[derive(Debug)]
 pub(crate) struct Input {
     mode: InputMode,
+    /// Largest file that is taken, bytes.
+    max_bytes: u64,
     buffer: Vec<u8>,
 }
 
@@ -58,9 +60,10 @@ impl std::ops::Deref for Bytes<'_> {
 }
 
 impl Input {
-    pub(crate) fn new(mode: InputMode) -> Self {
+    pub(crate) fn new(mode: InputMode, max_bytes: u64) -> Self {
         Self {
             mode,
+            max_bytes,
             buffer: Vec::new(),
         }
     }
@@ -70,6 +73,15 @@ impl Input {
         let (fd, len) = open_regular(path)?;
         if len == 0 {
             return Err(SampleFault::new(FaultKind::Truncated, "the file is empty"));
+        }
+        if len as u64 > self.max_bytes {
+            return Err(SampleFault::new(
+                FaultKind::TooLarge,
+                format!(
+                    "the file has {len} bytes, over max_scratch of {}",
+                    self.max_bytes
+                ),
+            ));
         }
         let mut file = File::from(fd);
         let unreadable = |e: std::io::Error| {
@@ -142,13 +154,16 @@ mod tests {
         std::fs::write(&file, b"hello").unwrap();
         let empty = dir.path().join("empty");
         std::fs::write(&empty, b"").unwrap();
+        let large = dir.path().join("large");
+        std::fs::write(&large, b"6 byte").unwrap();
         let fifo = dir.path().join("fifo");
         nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).unwrap();
         for mode in [InputMode::Map, InputMode::Read] {
-            let mut input = Input::new(mode);
+            let mut input = Input::new(mode, 5);
             assert_eq!(&*input.open(&c(&file)).unwrap(), b"hello");
             for (path, kind) in [
                 (&empty, FaultKind::Truncated),
+                (&large, FaultKind::TooLarge),
                 (&fifo, FaultKind::NotRegular),
                 (&dir.path().to_owned(), FaultKind::NotRegular),
                 (&dir.path().join("absent"), FaultKind::Unreadable),

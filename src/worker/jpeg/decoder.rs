@@ -194,7 +194,22 @@ impl JpegDecoder {
         out: &mut Scratch,
     ) -> Result<Decoded, SampleFault> {
         let header = job.header;
-        let found = handle.read_header(job)?;
+        let mut found = handle.read_header(job)?;
+        // Without a cropping region nothing but the header bounds what the
+        // library writes, and the bytes may be a map of a file that somebody
+        // rewrites between the two calls: such rare files are copied first.
+        let copy: Vec<u8>;
+        let mut job = job;
+        let copied;
+        if !handle.can_crop() {
+            copy = job.bytes.to_vec();
+            copied = Job {
+                bytes: &copy,
+                ..*job
+            };
+            job = &copied;
+            found = handle.read_header(job)?;
+        }
         if found != (header.width, header.height) {
             return Err(corrupt(format!(
                 "JPEG header says {} x {} pixels, the decoder {} x {}",
@@ -229,6 +244,7 @@ impl JpegDecoder {
 }
 
 /// One file at one scale.
+#[derive(Clone, Copy)]
 struct Job<'a> {
     bytes: &'a [u8],
     header: &'a JpegHeader,
@@ -376,7 +392,7 @@ impl Handle {
         // `region.w` pixels, `stride` bytes apart, which the check at the top of this
         // function found to fit: the cropping region set above bounds both, and
         // without one the region is the whole picture, whose size `decode_with`
-        // compared with what the library read from the same bytes.
+        // compared with what the library read from the same bytes, a private copy.
         let rc = unsafe {
             tj::tj3Decompress8(
                 self.raw(),
