@@ -4,12 +4,13 @@
 //! waits until they are gone; in a forked copy of the consumer it does nothing.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ipc_channel::TryRecvError;
 use ipc_channel::ipc::{IpcReceiver, IpcSender};
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, getpid};
 
 use super::messages::{Bootstrap, Command, Reply, Report, Request, StartRequest};
@@ -34,6 +35,10 @@ pub(crate) struct CoordinatorHandle {
     pidfd: PidFd,
     /// The process that owns this value; a forked copy of it does not.
     owner: Pid,
+    /// How it ended, once that is known.
+    how: OnceLock<String>,
+    /// Reports asked for.
+    reports: AtomicU64,
 }
 
 impl CoordinatorHandle {
@@ -45,6 +50,8 @@ impl CoordinatorHandle {
             pid,
             pidfd,
             owner: getpid(),
+            how: OnceLock::new(),
+            reports: AtomicU64::new(0),
         }
     }
 
@@ -74,7 +81,7 @@ impl CoordinatorHandle {
             Reply::Refused { what } => {
                 Err(Error::worker(format!("the pool did not start: {what}")))
             }
-            Reply::Report(_) => Err(Error::protocol("a report came instead of a start")),
+            Reply::Report { .. } => Err(Error::protocol("a report came instead of a start")),
         }
     }
 
@@ -82,11 +89,18 @@ impl CoordinatorHandle {
     pub(crate) fn report(&self) -> Result<Report> {
         socket::send(self.socket.as_fd(), &[Command::Report as u8], &[])
             .map_err(|e| self.why(e))?;
-        match self.receive(REPORT_LIMIT)? {
-            Reply::Report(report) => Ok(report),
-            other => Err(Error::protocol(format!(
-                "{other:?} came instead of a report"
-            ))),
+        let asked = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
+        loop {
+            match self.receive(REPORT_LIMIT)? {
+                // The late answer to a question that was given up.
+                Reply::Report { number, .. } if number < asked => {}
+                Reply::Report { report, .. } => return Ok(report),
+                other => {
+                    return Err(Error::protocol(format!(
+                        "{other:?} came instead of a report"
+                    )));
+                }
+            }
         }
     }
 
@@ -139,16 +153,16 @@ impl CoordinatorHandle {
 
     /// The error of a coordinator that is gone.
     pub(crate) fn ended(&self) -> Error {
+        let how = self.how.get_or_init(|| match self.pidfd.reap(false) {
+            Some(WaitStatus::Signaled(_, signal, _)) => format!("was ended by {signal}"),
+            Some(WaitStatus::Exited(_, code)) => format!("ended with status {code}"),
+            _ => "ended".to_owned(),
+        });
         Error::worker(format!(
-            "the coordinator (pid {}) ended and its workers with it; build a new loader, from the \
+            "the coordinator (pid {}) {how} and its workers with it; build a new loader, from the \
              last state if one was kept",
             self.pid
         ))
-    }
-
-    fn reap(&self, flags: WaitPidFlag) -> bool {
-        // Somebody else may have reaped it (SIGCHLD ignored): gone is gone.
-        !matches!(waitpid(self.pid, Some(flags)), Ok(WaitStatus::StillAlive))
     }
 }
 
@@ -163,11 +177,11 @@ impl Drop for CoordinatorHandle {
         while self.is_alive() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let _ = kill(self.pid, Signal::SIGKILL);
+                self.pidfd.kill();
                 break;
             }
             let _ = socket::readable(self.pidfd.as_fd(), left);
         }
-        self.reap(WaitPidFlag::empty());
+        self.pidfd.reap(true);
     }
 }

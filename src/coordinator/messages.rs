@@ -150,8 +150,14 @@ pub(crate) struct StartRequest {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Started,
-    Refused { what: String },
-    Report(Report),
+    Refused {
+        what: String,
+    },
+    /// Numbered from 1, in the order of the commands.
+    Report {
+        number: u64,
+        report: Report,
+    },
 }
 
 /// What happened since the start.

@@ -110,7 +110,9 @@ fn begin(socket: OwnedFd, channel: &str) -> Result<Option<Begun>> {
                     }
                 },
                 Some(Command::Stop) => return Ok(None),
-                Some(Command::Report) => line.reply(Reply::Report(Default::default()))?,
+                Some(Command::Report) => {
+                    return Err(Error::protocol("a report was asked for before the start"));
+                }
                 None => return Err(Error::protocol(format!("command {} is unknown", byte[0]))),
             },
         }

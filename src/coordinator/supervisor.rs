@@ -56,6 +56,8 @@ pub(super) struct Supervisor {
     row_limit_ms: u64,
     kills: Option<OrderedKills>,
     report: Report,
+    /// Reports sent.
+    reports: u64,
     events: VecDeque<String>,
     /// Set once workers are told to stop: those left at that time are killed.
     ending: Option<Instant>,
@@ -100,6 +102,7 @@ impl Supervisor {
                 }
             }),
             report: Report::default(),
+            reports: 0,
             events: VecDeque::new(),
             ending: None,
             rows_given_up: 0,
@@ -169,7 +172,11 @@ impl Supervisor {
                 Some(Command::Report) => {
                     self.report.workers = self.worker_pids();
                     self.report.events = self.events.drain(..).collect();
-                    line.reply(Reply::Report(self.report.clone()))?;
+                    self.reports += 1;
+                    line.reply(Reply::Report {
+                        number: self.reports,
+                        report: self.report.clone(),
+                    })?;
                 }
                 Some(Command::Start) => line.reply(Reply::Refused {
                     what: "the pool has been started already".into(),

@@ -234,6 +234,8 @@ impl LoaderBuilder {
             index_hash: format!("{:032x}", index.hash()),
             recipe_hash: format!("{:016x}", self.recipe.hash()),
             profile: NumericProfile::of(&program),
+            max_pixels: self.limits.max_pixels,
+            max_scratch: self.limits.max_scratch,
         };
         if let Some(from) = self.resume {
             from.check_resumable(&state)?;

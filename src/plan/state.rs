@@ -23,6 +23,9 @@ pub struct State {
     /// Fingerprint of the recipe's operations, as hexadecimal digits.
     pub recipe_hash: String,
     pub profile: NumericProfile,
+    /// Limits that decide whether a sample fails.
+    pub max_pixels: u64,
+    pub max_scratch: u64,
 }
 
 /// The version that this crate writes.
@@ -63,6 +66,8 @@ impl State {
             ("shuffle", u64::from(a.shuffle), u64::from(b.shuffle)),
             ("rank", u64::from(a.rank), u64::from(b.rank)),
             ("world", u64::from(a.world), u64::from(b.world)),
+            ("max_pixels", self.max_pixels, now.max_pixels),
+            ("max_scratch", self.max_scratch, now.max_scratch),
         ] {
             if then != now {
                 return differs(what, &then, &now);
@@ -95,6 +100,8 @@ mod tests {
                 hand_over: "h".into(),
                 dtype: "f32".into(),
             },
+            max_pixels: 1,
+            max_scratch: 2,
         }
     }
 
@@ -110,7 +117,7 @@ mod tests {
         let base = state();
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
-        let changes: [(&str, Change); 9] = [
+        let changes: [(&str, Change); 10] = [
             ("version", |s| s.version = 2),
             ("index", |s| s.index_hash = "x".into()),
             ("recipe", |s| s.recipe_hash = "x".into()),
@@ -119,6 +126,7 @@ mod tests {
             ("seed", |s| s.plan.seed = 1),
             ("shuffle", |s| s.plan.shuffle = false),
             ("world", |s| s.plan.world = 2),
+            ("max_scratch", |s| s.max_scratch = 3),
             ("tail", |s| s.plan.tail = crate::plan::Tail::Drop),
         ];
         for (name, change) in changes {

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::sys::prctl;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{ForkResult, Pid, getpid, getppid, setpgid};
 
 use crate::error::{Error, Result};
@@ -39,6 +39,40 @@ impl PidFd {
 
     pub(crate) fn from_fd(fd: OwnedFd) -> Self {
         Self(fd)
+    }
+
+    /// Sends SIGKILL to this process and no other.
+    pub(crate) fn kill(&self) {
+        // SAFETY: takes two integers, a null siginfo and no flags.
+        let sent = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.0.as_raw_fd(),
+                libc::SIGKILL,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+        if sent != 0 {
+            // Gone already, which is what was wanted.
+            tracing::debug!("pidfd_send_signal: {}", io::Error::last_os_error());
+        }
+    }
+
+    /// Reaps this child of ours and says how it ended; none when it lives (and
+    /// `wait` is false), or somebody else has reaped it.
+    pub(crate) fn reap(&self, wait: bool) -> Option<WaitStatus> {
+        let mut flags = WaitPidFlag::WEXITED;
+        if !wait {
+            flags |= WaitPidFlag::WNOHANG;
+        }
+        loop {
+            match waitid(Id::PIDFd(self.0.as_fd()), flags) {
+                Err(nix::errno::Errno::EINTR) => {}
+                Ok(WaitStatus::StillAlive) | Err(_) => return None,
+                Ok(status) => return Some(status),
+            }
+        }
     }
 }
 

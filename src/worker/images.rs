@@ -214,3 +214,49 @@ fn source<'a>(rgb: &'a [u8], decoded: &Decoded, want: Region) -> Source<'a> {
         stride: decoded.stride,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{Op, Recipe};
+    use crate::worker::jpeg::fixtures;
+
+    /// Whatever the size and the orientation, the box lies within what is
+    /// decoded, though shorter side and crop are equal and nothing is to spare.
+    #[test]
+    fn the_box_lies_within_what_is_decoded() {
+        let jpeg = fixtures::jpeg(8, 8, fixtures::Sampling::S444);
+        let mut header = jpeg::read_header(&jpeg).unwrap();
+        for side in [224u32, 299, 300, 380] {
+            let recipe = Recipe::new(
+                "tight",
+                vec![
+                    Op::ResizeShorter { size: side },
+                    Op::CenterCrop { size: (side, side) },
+                ],
+            );
+            let program = SampleProgram::compile(&recipe).unwrap();
+            for short in 1..1200 {
+                for orientation in jpeg::Orientation::ALL {
+                    (header.width, header.height) = (short, short * 3 / 2 + 1);
+                    header.orientation = orientation;
+                    let (w, h) = orientation.apply_to_size((header.width, header.height));
+                    let geometry = sample_geometry(&program, w, h, &mut NoNumbers);
+                    let cut = cut(&program, &header, &geometry);
+                    let (b, want) = (cut.within, cut.want);
+                    assert!(b.x0 >= 0.0 && b.y0 >= 0.0, "{short} {orientation:?} {b:?}");
+                    assert!(b.x1 <= f64::from(want.w) && b.y1 <= f64::from(want.h));
+                    assert!(want.fits_in(jpeg::scaled_size(&header, cut.scale)));
+                }
+            }
+        }
+    }
+
+    struct NoNumbers;
+
+    impl crate::recipe::geometry::Uniform for NoNumbers {
+        fn next_f64(&mut self) -> f64 {
+            panic!("this recipe has nothing random");
+        }
+    }
+}

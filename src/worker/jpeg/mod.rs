@@ -21,4 +21,6 @@ mod tests;
 
 pub(crate) use decoder::{JpegDecoder, Scratch};
 pub(crate) use header::{JpegHeader, read_header};
+#[cfg(test)]
+pub(crate) use orientation::Orientation;
 pub(crate) use region::{Decoded, Region, Scale, scaled_size};
