@@ -116,6 +116,39 @@ fn workers_killed_from_outside_change_nothing() {
     assert_same(&got, &truth(dir.path(), epochs), "kills from outside");
 }
 
+/// One blow at every worker is one death each, not a failed start; and workers
+/// that are killed while they wait for a free slot had started long ago.
+#[test]
+fn all_workers_killed_at_once_or_while_idle_change_nothing() {
+    let dir = data(6, 9);
+    let mut loader = builder(dir.path())
+        .workers(8)
+        .depth(2)
+        .epochs(4)
+        .build()
+        .unwrap();
+    let mut got = Vec::new();
+    for round in 0..4 {
+        let mut epoch = loader.epoch();
+        while let Some(batch) = epoch.next() {
+            let batch = batch.unwrap();
+            got.extend(rows(&batch));
+            if batch.number() % 3 == 1 {
+                if round > 1 {
+                    // Both slots are ready or held soon: everybody sleeps, and
+                    // is old enough to have started.
+                    std::thread::sleep(Duration::from_millis(1100));
+                }
+                for pid in epoch.report().unwrap().workers {
+                    send(pid, Signal::SIGKILL);
+                }
+            }
+        }
+    }
+    assert!(loader.report().unwrap().worker_deaths >= 24);
+    assert_same(&got, &truth(dir.path(), 4), "all killed");
+}
+
 #[test]
 fn a_run_goes_on_from_any_point() {
     let dir = data(6, 9);
@@ -123,7 +156,7 @@ fn a_run_goes_on_from_any_point() {
     let full = truth(dir.path(), epochs);
     let per_epoch = 54u64.div_ceil(8);
     let mut random = Random(5);
-    for i in 0..12 {
+    for i in 0..50 {
         // Never all: the last batch has nothing behind it.
         let taken = random.below(per_epoch * epochs);
         let (before, after) = ([0, 1, 2][i % 3], [2, 0, 3][i % 3]);
@@ -300,14 +333,18 @@ fn an_epoch_broken_off_is_followed_by_the_whole_next() {
             .epochs(6)
             .build()
             .unwrap();
-        for (epoch, taken) in [(0u64, 2usize), (2, 0), (4, 6)] {
+        for (epoch, taken) in [(0u64, 2usize), (2, 1), (4, 6)] {
             let got: Vec<Row> = loader
                 .epoch()
                 .take(taken)
                 .flat_map(|b| rows(&b.unwrap()))
                 .collect();
             assert_same(&got, &of(epoch)[..taken * 8], "the part before the break");
-            assert_eq!((loader.state().epoch, loader.state().batch), (epoch + 1, 0));
+            // For a resume the state stands behind what was taken.
+            let state = loader.state();
+            assert_eq!((state.epoch, state.batch), (epoch, taken as u64));
+            // An epoch of which nothing was taken is not broken off by its drop.
+            drop(loader.epoch());
             let next = stream(&mut loader, epoch + 2);
             assert_same(&next, &of(epoch + 1), &format!("behind {taken} batches"));
         }
