@@ -78,6 +78,12 @@ impl Ring {
         self.memory.len()
     }
 
+    /// Brings a claimed row's pages into this process, before its first use.
+    pub(crate) fn populate_row(&self, claim: &Claim) {
+        let (offset, len) = self.layout.row_data(claim.slot, claim.row);
+        self.memory.populate(offset, len);
+    }
+
     /// The bytes of a claimed row, to be filled.
     ///
     /// # Safety

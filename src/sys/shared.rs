@@ -19,6 +19,8 @@ use nix::unistd::ftruncate;
 
 use crate::error::{Error, Result};
 
+const PAGE: usize = 4096;
+
 /// Bytes allocated by one call, so that a timer's signals cannot starve it.
 const ALLOCATION_STEP: usize = 16 << 20;
 
@@ -132,6 +134,18 @@ impl SharedMemory {
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().cast::<u64>().add(i)) }
     }
 
+    /// Maps the pages of `len` bytes at `offset` into this process in one call
+    /// instead of one fault each. Only speed depends on it: kernels before 5.14
+    /// refuse, and fault.
+    pub(crate) fn populate(&self, offset: usize, len: usize) {
+        let start = offset - offset % PAGE;
+        let end = (offset + len).next_multiple_of(PAGE).min(self.len);
+        let at = self.bytes_at(start, end - start);
+        // SAFETY: the range lies inside this mapping (`bytes_at` asserts it);
+        // populating changes no byte of it.
+        let _ = unsafe { libc::madvise(at.cast(), end - start, libc::MADV_POPULATE_WRITE) };
+    }
+
     /// Pointer to `len` bytes at `offset`. Panics when they lie outside.
     #[inline]
     pub(crate) fn bytes_at(&self, offset: usize, len: usize) -> *mut u8 {
@@ -171,6 +185,23 @@ mod tests {
         let b = SharedMemory::open(a.as_fd().try_clone_to_owned().unwrap(), 8192).unwrap();
         a.word(3).store(42, Ordering::Release);
         assert_eq!(b.word(3).load(Ordering::Acquire), 42);
+    }
+
+    #[test]
+    fn populating_changes_nothing() {
+        let a = SharedMemory::create("featherload-test", 3 * PAGE).unwrap();
+        a.allocate(0..3 * PAGE).unwrap();
+        a.word(600).store(7, Ordering::Release);
+        for (offset, len) in [
+            (0, 1),
+            (100, 2 * PAGE),
+            (3 * PAGE - 1, 1),
+            (5, 3 * PAGE - 5),
+        ] {
+            a.populate(offset, len);
+        }
+        assert_eq!(a.word(600).load(Ordering::Acquire), 7);
+        assert_eq!(a.word(0).load(Ordering::Acquire), 0);
     }
 
     #[test]

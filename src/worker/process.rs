@@ -62,6 +62,8 @@ fn settle_in(ring: &'static Ring, lane: u32, serial: u32, coordinator: Pid) -> R
 fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32) -> Result<()> {
     let (w, l) = (ring.words(), ring.layout());
     let mut meter = Meter::default();
+    let shape = l.shape();
+    let mut populated = vec![false; shape.slots as usize * shape.rows as usize];
     meter.start();
     loop {
         match worker_side::next(&w, l, serial, SLEEP) {
@@ -69,6 +71,10 @@ fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32) -> Result<()> {
             Next::Again => meter.lap(Stage::Idle),
             Next::Fill(claim) => {
                 meter.lap(Stage::Idle);
+                let row = claim.slot as usize * shape.rows as usize + claim.row as usize;
+                if !std::mem::replace(&mut populated[row], true) {
+                    ring.populate_row(&claim);
+                }
                 let outcome = fill(ring, job, &claim, &mut meter);
                 publish(ring, lane, &mut meter);
                 worker_side::commit(&w, l, serial, claim, outcome)?;
