@@ -3,11 +3,15 @@
 mod common;
 
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use common::processes::{children, coordinator_of, send, wait_for};
 use common::{FEATHERLOAD, Picture, class_folder, data};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 fn featherload(args: &[&str]) -> Output {
@@ -305,6 +309,45 @@ fn the_json_object_has_the_names_of_the_contract() {
             workers
         );
     }
+}
+
+#[test]
+fn an_interrupted_run_reports_and_the_pool_says_on_stderr_who_died() {
+    let dir = data(6, 9);
+    let mut child = Command::new(FEATHERLOAD)
+        .arg("bench")
+        .arg(dir.path())
+        .args(["--json", "--workers", "3", "--epochs", "1000000000"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id() as i32;
+    let limit = Duration::from_secs(8);
+    let worker = wait_for(limit, || {
+        let workers = children(coordinator_of(pid)?);
+        (workers.len() == 3).then(|| workers[0].pid)
+    });
+    let began = wait_for(limit, || {
+        let usage = featherload::measure::ProcessUsage::read(worker?).ok()?;
+        (usage.cpu_s > 0.0).then_some(())
+    });
+    assert!(began.is_some());
+    assert!(send(worker.unwrap(), Signal::SIGKILL));
+    let mut said = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap())
+        .read_line(&mut said)
+        .unwrap();
+    assert!(said.contains("WARN"), "{said}");
+    assert!(send(pid, Signal::SIGINT));
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(code(&out), 130, "{}", stderr(&out));
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    // As many as were asked for, whoever is alive.
+    assert_eq!(report["workers"], 3);
+    assert_eq!(report["worker_deaths"], 1);
+    assert!(report["samples"].as_u64().unwrap() > 0);
 }
 
 #[test]
