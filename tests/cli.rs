@@ -2,11 +2,16 @@
 
 mod common;
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use common::processes::{children, coordinator_of, send, wait_for};
 use common::{FEATHERLOAD, Picture, class_folder, data};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 fn featherload(args: &[&str]) -> Output {
@@ -111,6 +116,130 @@ fn bad_usage_and_bad_input_exit_with_2_and_say_what_to_do() {
     }
 }
 
+/// Must end with 2, without a panic, and name all of `words`.
+fn refused(args: &[&str], words: &[&str]) {
+    let out = featherload(args);
+    let said = stderr(&out);
+    assert_eq!(code(&out), 2, "{args:?}: {said}");
+    assert!(!said.contains("panicked"), "{args:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{args:?} lacks {word}: {said}");
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let dir = data(1, 3);
+    let good = dir.path().to_str().unwrap();
+    for window in ["-1", "0", "nan", "inf", "0.04", "601", "1e300"] {
+        refused(
+            &["bench", good, "--ceiling", "full", "--window", window],
+            &["--window", "0.05 to 600"],
+        );
+    }
+    refused(
+        &["bench", good, "--max-scratch", "17592186044416"],
+        &["--max-scratch", "17592186044415"],
+    );
+    // The product of samples and epochs has no room in a number.
+    let epochs = u64::MAX.to_string();
+    let out = bench(
+        dir.path(),
+        &["--epochs", &epochs, "--limit", "3", "--workers", "1"],
+    );
+    assert_eq!(out["samples"], 3);
+}
+
+#[test]
+fn options_that_the_source_would_ignore_are_refused() {
+    let dir = data(2, 3);
+    let folder = dir.path().to_str().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let list = dir.path().join("list.txt");
+    fs::write(&list, "class0/000.jpg 0\n").unwrap();
+    let list = list.to_str().unwrap();
+    let saved = files.path().join("saved");
+    let saved = saved.to_str().unwrap();
+    let out = featherload(&["index", folder, "--save", saved]);
+    assert_eq!(code(&out), 0, "{}", stderr(&out));
+    for command in ["bench", "index"] {
+        refused(
+            &[command, list, "--classes", "names"],
+            &["--classes", list, "a list file", "leave the option out"],
+        );
+        refused(
+            &[command, saved, "--classes", "names"],
+            &["--classes", saved, "a saved index", "make the index again"],
+        );
+        refused(
+            &[command, saved, "--labels", "none"],
+            &["--labels none", "a saved index", "make the index again"],
+        );
+        for (source, kind) in [(folder, "a folder"), (saved, "a saved index")] {
+            for option in [
+                &["--root", folder][..],
+                &["--delimiter", ","],
+                &["--allow-outside"],
+            ] {
+                refused(
+                    &[&[command, source], option].concat(),
+                    &[option[0], source, kind, "give a list file"],
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_without_an_epoch_says_that_there_is_nothing_to_do() {
+    let dir = data(1, 3);
+    let good = dir.path().to_str().unwrap();
+    for args in [
+        &["--epochs", "0"][..],
+        &["--epochs", "2", "--start", "2:0"],
+        &["--start", "7:0"],
+    ] {
+        for workers in ["0", "1"] {
+            refused(
+                &[&["bench", good, "--workers", workers], args].concat(),
+                &["nothing to do", "--epochs"],
+            );
+        }
+    }
+}
+
+#[test]
+fn a_state_that_cannot_be_written_is_found_before_the_run() {
+    let dir = data(1, 3);
+    let good = dir.path().to_str().unwrap();
+    let check = |file: &Path, words: &[&str]| {
+        let name = file.to_str().unwrap();
+        refused(
+            &["bench", good, "--workers", "0", "--save-state", name],
+            &[&["--save-state", name], words].concat(),
+        );
+    };
+    check(dir.path(), &["a folder"]);
+    check(&dir.path().join("none/state"), &["none:", "another place"]);
+    let locked = dir.path().join("locked");
+    fs::create_dir(&locked).unwrap();
+    fs::set_permissions(&locked, Permissions::from_mode(0o555)).unwrap();
+    // Nothing is refused to root.
+    if fs::write(locked.join("probe"), "").is_err() {
+        check(&locked.join("state"), &["locked:", "another place"]);
+    }
+    // A neighbour with a likely name is not touched.
+    let other = dir.path().join("state.tmp");
+    fs::write(&other, "mine").unwrap();
+    let file = dir.path().join("state.json");
+    bench(
+        dir.path(),
+        &["--workers", "0", "--save-state", file.to_str().unwrap()],
+    );
+    assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
+    assert!(fs::read_to_string(&file).unwrap().starts_with('{'));
+}
+
 #[test]
 fn a_failed_sample_exits_with_3_under_stop_and_0_under_skip() {
     let dir = data(2, 8);
@@ -119,7 +248,9 @@ fn a_failed_sample_exits_with_3_under_stop_and_0_under_skip() {
     for workers in ["0", "2"] {
         let out = featherload(&["bench", source, "--json", "--workers", workers]);
         assert_eq!(code(&out), 3, "{}", stderr(&out));
-        assert!(stderr(&out).contains("bad.jpg"), "{}", stderr(&out));
+        for word in ["bad.jpg", "--on-error skip"] {
+            assert!(stderr(&out).contains(word), "{}", stderr(&out));
+        }
         assert_eq!(out.stdout, b"");
         let report = bench(dir.path(), &["--on-error", "skip", "--workers", workers]);
         assert_eq!(report["samples"], 17);
@@ -178,6 +309,45 @@ fn the_json_object_has_the_names_of_the_contract() {
             workers
         );
     }
+}
+
+#[test]
+fn an_interrupted_run_reports_and_the_pool_says_on_stderr_who_died() {
+    let dir = data(6, 9);
+    let mut child = Command::new(FEATHERLOAD)
+        .arg("bench")
+        .arg(dir.path())
+        .args(["--json", "--workers", "3", "--epochs", "1000000000"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id() as i32;
+    let limit = Duration::from_secs(8);
+    let worker = wait_for(limit, || {
+        let workers = children(coordinator_of(pid)?);
+        (workers.len() == 3).then(|| workers[0].pid)
+    });
+    let began = wait_for(limit, || {
+        let usage = featherload::measure::ProcessUsage::read(worker?).ok()?;
+        (usage.cpu_s > 0.0).then_some(())
+    });
+    assert!(began.is_some());
+    assert!(send(worker.unwrap(), Signal::SIGKILL));
+    let mut said = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap())
+        .read_line(&mut said)
+        .unwrap();
+    assert!(said.contains("WARN"), "{said}");
+    assert!(send(pid, Signal::SIGINT));
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(code(&out), 130, "{}", stderr(&out));
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    // As many as were asked for, whoever is alive.
+    assert_eq!(report["workers"], 3);
+    assert_eq!(report["worker_deaths"], 1);
+    assert!(report["samples"].as_u64().unwrap() > 0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,8 @@ fn kills() -> usize {
     std::env::var("FEATHERLOAD_KILLS").map_or(12, |n| n.parse().unwrap())
 }
 
-/// A `featherload bench` that runs until somebody ends it.
+/// A `featherload bench` that runs until somebody ends it, in a process group
+/// of its own.
 struct Run {
     child: Child,
     mark: String,
@@ -44,6 +45,10 @@ struct Run {
 
 impl Run {
     fn start(data: &Path) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    fn start_with(data: &Path, more: &[&str]) -> Self {
         let mark = fresh_mark();
         let temporary = tempfile::tempdir().unwrap();
         let said = tempfile::NamedTempFile::new().unwrap();
@@ -51,11 +56,14 @@ impl Run {
             .arg("bench")
             .arg(data)
             .args(["--workers", "2", "--batch", "8", "--epochs", "1000000000"])
+            .args(more)
             .env(MARK, &mark)
             .env("TMPDIR", temporary.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said.reopen().unwrap())
+            // As a shell does it.
+            .process_group(0)
             .spawn()
             .unwrap();
         Self {
@@ -178,17 +186,21 @@ fn an_interrupted_run_says_so_and_leaves_nothing() {
     let dir = data(3, 8);
     let mut times = Vec::new();
     let mut handled = 0;
-    many_times(2 * kills(), |random| {
+    // Of runs that got the signal alone, and with their group.
+    let mut leftovers = [0, 0];
+    many_times(4 * kills(), |random| {
         let signal = [Signal::SIGINT, Signal::SIGTERM][times.len() % 2];
+        // A terminal's Ctrl-C goes to the whole group, the helper in its first
+        // instants included.
+        let group = times.len() % 4 >= 2;
         let mut run = Run::start(dir.path());
         random_moment(random);
-        assert!(send(run.pid(), signal));
+        assert!(send(if group { -run.pid() } else { run.pid() }, signal));
         let began = Instant::now();
         let (status, _, said) = run.end();
         run.gone();
         times.push(began.elapsed());
-        // In its first instants the process has not blocked the signal yet and
-        // dies of it; a shell shows the same number for both.
+        // In its first instants the process has no handler yet and dies of it; a shell shows the same number for both.
         match status.code() {
             Some(code) => {
                 assert_eq!(code, 128 + signal as i32, "{said}");
@@ -197,12 +209,81 @@ fn an_interrupted_run_says_so_and_leaves_nothing() {
             None => assert_eq!(status.signal(), Some(signal as i32), "{said}"),
         }
         assert!(!said.contains("panicked"), "{said}");
-        if status.code().is_some() {
-            assert_eq!(run.leftovers(), [""; 0]);
-        }
+        leftovers[usize::from(group)] += run.leftovers().len();
     });
-    assert!(handled >= kills() / 2, "{handled}");
+    assert!(handled >= kills(), "{handled}");
+    // As with a kill; and with the group more often, when the helper dies of
+    // the same signal before it can remove the socket of the two.
+    println!("{leftovers:?} folders of the control socket were left in TMPDIR");
+    let runs = 2 * kills();
+    assert!(leftovers[0] <= 1 + runs / 100, "{leftovers:?}");
+    assert!(leftovers[1] <= 1 + runs / 100, "{leftovers:?}");
     assert_in_time("the consumer was interrupted", &times);
+}
+
+#[test]
+fn a_signal_during_a_long_scan_ends_the_process_at_once() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list.txt");
+    // None of these is there: a scan that ends makes a run that fails.
+    let lines: String = (0..2_000_000)
+        .map(|i| format!("folder/picture{i:07}.jpg {}\n", i % 10))
+        .collect();
+    fs::write(&list, lines).unwrap();
+    for (i, launch) in ["exec", "fork", "exec", "fork"].iter().enumerate() {
+        let signal = [Signal::SIGINT, Signal::SIGTERM][i / 2];
+        let mut run = Run::start_with(&list, &["--launch", launch]);
+        wait_for(HANG, || common::processes::coordinator_of(run.pid())).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(send(-run.pid(), signal));
+        let (status, took, said) = run.end();
+        assert_eq!(status.code(), Some(128 + signal as i32), "{launch}: {said}");
+        assert!(took < LIMIT, "{launch}: {took:?}");
+        run.gone();
+    }
+}
+
+#[test]
+fn an_interrupted_comparison_with_the_decoder_leaves_nothing() {
+    let dir = data(3, 8);
+    let mut times = Vec::new();
+    many_times(kills(), |random| {
+        let signal = [Signal::SIGINT, Signal::SIGTERM][times.len() % 2];
+        let group = times.len() % 4 >= 2;
+        let mut run = Run::start_with(dir.path(), &["--ceiling", "full", "--window", "0.6"]);
+        // The handlers are there by then.
+        wait_for(HANG, || common::processes::coordinator_of(run.pid())).unwrap();
+        std::thread::sleep(Duration::from_millis(random.below(1500)));
+        assert!(send(if group { -run.pid() } else { run.pid() }, signal));
+        let began = Instant::now();
+        let (status, _, said) = run.end();
+        run.gone();
+        times.push(began.elapsed());
+        assert_eq!(status.code(), Some(128 + signal as i32), "{said}");
+        assert_eq!(run.leftovers(), [""; 0]);
+    });
+    assert_in_time("the comparison was interrupted", &times);
+}
+
+#[test]
+fn measuring_processes_end_with_their_parent() {
+    let dir = data(3, 8);
+    let mut times = Vec::new();
+    many_times(kills(), |random| {
+        let mut run = Run::start_with(dir.path(), &["--ceiling", "full", "--window", "0.9"]);
+        // Coordinator, and as many measuring processes as workers.
+        wait_for(HANG, || (children(run.pid()).len() == 3).then_some(())).unwrap();
+        // In windows of the loader and of the decoder.
+        std::thread::sleep(Duration::from_millis(random.below(2500)));
+        assert!(send(run.pid(), Signal::SIGKILL));
+        let began = Instant::now();
+        run.end();
+        run.gone();
+        times.push(began.elapsed());
+        assert_eq!(run.leftovers(), [""; 0]);
+    });
+    assert_in_time("the parent of measuring processes was killed", &times);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::handle::CoordinatorHandle;
 use super::helper;
 use super::messages::{Bootstrap, HELLO_BYTES, HELLO_LIMIT, Hello};
 use crate::error::{Error, Result};
-use crate::sys::process::PidFd;
+use crate::sys::process::{PidFd, hold_signals};
 use crate::sys::socket::{self, Received};
 
 /// The hidden sub-command under which the helper becomes a coordinator.
@@ -38,6 +38,9 @@ pub enum Launch {
 pub(crate) fn launch(how: Launch, named_helper: Option<&Path>) -> Result<CoordinatorHandle> {
     let (ours, theirs) = socket::pair()?;
     check_temporary_folder()?;
+    // A signal that ends this process would leave the channel's first socket.
+    // The coordinator clears its mask by itself.
+    let _held = hold_signals()?;
     let (server, channel) = IpcOneShotServer::<Bootstrap>::new().map_err(|e| {
         Error::io(
             "make the control channel's socket in the temporary folder",

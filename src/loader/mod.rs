@@ -2,13 +2,13 @@
 //!
 //! In the consumer.
 //!
-//! - [`builder`]: what the user asks for, and the order of the start: first the
+//! - `builder`: what the user asks for, and the order of the start: first the
 //!   coordinator, then the index, then the ring;
-//! - [`epoch`]: the iterator and the place where the run stands;
-//! - [`pool`]: batches by workers, through the ring;
-//! - [`in_process`]: batches by a plain loop, with zero workers;
-//! - [`source`]: where samples come from;
-//! - [`report`]: what happened and where the time went.
+//! - `epoch`: the iterator and the place where the run stands;
+//! - `pool`: batches by workers, through the ring;
+//! - `in_process`: batches by a plain loop, with zero workers;
+//! - `source`: where samples come from;
+//! - `report`: what happened and where the time went.
 
 mod builder;
 mod epoch;

@@ -1,7 +1,7 @@
 //! What is done to one sample: operations as data, and what follows from them.
 //!
 //! Pure: no I/O, no clock, no processes; the same in every process. A
-//! [`Recipe`] is what the user wrote; [`SampleProgram`] is what runs, checked
+//! [`Recipe`] is what the user wrote; `SampleProgram` is what runs, checked
 //! and in the one order that the stages have.
 
 pub(crate) mod geometry;

@@ -1,57 +1,88 @@
-//! SIGINT and SIGTERM: the run ends after the batch at hand, with what it has
-//! measured; a second signal, or a batch that does not come, ends it at once.
+//! SIGINT and SIGTERM. While the loader is built, and its data set scanned, a
+//! signal ends the process at once; later the run ends after the batch at hand,
+//! with what it has measured, and a second signal, or a batch that does not
+//! come, ends the process at once.
 //!
 //! The library installs no handler; this is the command line's own. Workers and
 //! coordinator end with this process whatever way it ends.
 
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use featherload::{Error, Result};
-use nix::sys::signal::{SigSet, Signal};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
-static CAUGHT: AtomicI32 = AtomicI32::new(0);
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
 /// How long the batch at hand may take after a signal.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Blocks both signals in this thread and those it starts. Call first, before
-/// the loader is built: a fork needs a single thread, so the listener comes later.
-pub fn block() -> Result<SigSet> {
-    let mut set = SigSet::empty();
-    set.add(Signal::SIGINT);
-    set.add(Signal::SIGTERM);
-    set.thread_block()
-        .map_err(|e| Error::io("block SIGINT and SIGTERM", e))?;
-    Ok(set)
-}
+/// How much later than a child's end the signal may come that ended both.
+const SAME_SIGNAL: Duration = Duration::from_millis(20);
 
-/// Starts the thread that waits for the signals. Call once the loader is built.
-pub fn listen(set: SigSet) -> Result<()> {
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            let mut first: Option<Instant> = None;
-            while let Ok(signal) = set.wait() {
-                CAUGHT.store(signal as i32, Ordering::Release);
-                if first.is_some() {
-                    std::process::exit(128 + signal as i32);
-                }
-                first = Some(Instant::now());
-                std::thread::spawn(move || {
-                    std::thread::sleep(PATIENCE);
-                    std::process::exit(128 + signal as i32);
-                });
-            }
-        })
-        .map_err(|e| Error::io("start the signal thread", e))?;
+/// The next signal ends the process in its handler.
+static AT_ONCE: AtomicBool = AtomicBool::new(true);
+/// The signal that came, 0 for none.
+static CAUGHT: AtomicUsize = AtomicUsize::new(0);
+/// The run knows of the signal and is about to end.
+static NOTICED: AtomicBool = AtomicBool::new(false);
+
+/// From here on a signal ends the process with 128 + its number. Call first,
+/// before the loader is built: starts no thread, since a fork needs a process
+/// that has one.
+pub fn end_the_process() -> Result<()> {
+    AT_ONCE.store(true, Ordering::SeqCst);
+    for signal in SIGNALS {
+        // The actions of a signal run in the order of their registration: the
+        // end must be decided before the flag behind it is set, so that the
+        // first signal of a run arms the end and the second one meets it.
+        flag::register_conditional_shutdown(signal, 128 + signal, &AT_ONCE)
+            .and_then(|_| flag::register(signal, &AT_ONCE))
+            .and_then(|_| flag::register_usize(signal, &CAUGHT, signal as usize))
+            .map_err(|e| Error::io("handle SIGINT and SIGTERM", e))?;
+    }
     Ok(())
 }
 
-/// The signal that came, if one did.
+/// From here on a signal ends the run; see `caught`. Call once the loader is
+/// built: starts the thread that waits for a batch no longer than it should.
+pub fn end_the_run() -> Result<()> {
+    let mut signals =
+        Signals::new(SIGNALS).map_err(|e| Error::io("wait for SIGINT and SIGTERM", e))?;
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                std::thread::sleep(PATIENCE);
+                if !NOTICED.load(Ordering::SeqCst) {
+                    signal_hook::low_level::exit(128 + signal);
+                }
+            }
+        })
+        .map_err(|e| Error::io("start the signal thread", e))?;
+    // The one switch: a signal before it has ended the process, one behind it
+    // is seen by `caught` and by the thread, which waits already.
+    AT_ONCE.store(false, Ordering::SeqCst);
+    Ok(())
+}
+
+/// The signal that came, if one did; the caller ends the run then.
 pub fn caught() -> Option<i32> {
-    match CAUGHT.load(Ordering::Acquire) {
+    match CAUGHT.load(Ordering::SeqCst) {
         0 => None,
-        signal => Some(signal),
+        signal => {
+            NOTICED.store(true, Ordering::SeqCst);
+            Some(signal as i32)
+        }
     }
+}
+
+/// The same, behind a failure that a signal to the whole process group may have
+/// caused: it ends a child in the instant in which it comes here. While the
+/// loader is built the process ends in this call.
+pub fn caught_behind_failure() -> Option<i32> {
+    std::thread::sleep(SAME_SIGNAL);
+    caught()
 }

@@ -1,7 +1,7 @@
 //! The command line: parse, dispatch, exit code. One file a sub-command.
 //!
 //! The same executable is the helper of `Launch::Exec`: started with a hidden
-//! sub-command it becomes a coordinator, before anything else is looked at.
+//! sub-command it becomes a coordinator, before any argument is parsed.
 
 mod bench;
 mod ceiling;
@@ -41,6 +41,13 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_RUN: u8 = 3;
 
 fn main() -> ExitCode {
+    // Before the hidden sub-commands, whose warnings go to stderr as well.
+    // Starts no thread; without it the run goes on in silence.
+    let _ = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::WARN)
+        .with_target(false)
+        .try_init();
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some(featherload::COORDINATOR_COMMAND) => {
@@ -50,11 +57,6 @@ fn main() -> ExitCode {
         Some(ceiling::CHILD_COMMAND) => return ceiling::child(args),
         _ => {}
     }
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(tracing::Level::WARN)
-        .with_target(false)
-        .init();
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(*args),
         Command::Demo(args) => demo::run(args),

@@ -92,7 +92,7 @@ pub struct RunArgs {
     max_pixels: Option<u64>,
 
     /// Most memory that a worker may take to decode one image (default: 512).
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
     max_scratch: Option<u64>,
 }
 
@@ -115,6 +115,13 @@ enum How {
 }
 
 impl RunArgs {
+    /// How many workers the run has, those included that are being replaced.
+    pub fn worker_count(&self) -> usize {
+        // The library's own default.
+        let usable = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.workers.unwrap_or_else(usable)
+    }
+
     pub fn recipe(&self) -> Result<Recipe> {
         let mut recipe = Recipe::preset(&self.recipe)?;
         if let Some(dtype) = self.dtype {

@@ -43,12 +43,61 @@ enum LabelSource {
 
 impl SourceArgs {
     pub fn source(&self) -> Result<Source> {
-        let source = match Source::detect(&self.path)? {
-            Source::Folder(path, _) => Source::Folder(path, self.folder_options()?),
-            Source::List(path, _) => Source::List(path, self.list_options()?),
-            other => other,
-        };
-        Ok(source)
+        Ok(match Source::detect(&self.path)? {
+            Source::Folder(path, _) => {
+                self.refuse_list_options("a folder")?;
+                Source::Folder(path, self.folder_options()?)
+            }
+            Source::List(path, _) => {
+                self.refuse(
+                    self.classes.is_some(),
+                    "--classes",
+                    "a list file",
+                    "labels stand in the list itself: leave the option out",
+                )?;
+                Source::List(path, self.list_options()?)
+            }
+            other => {
+                let saved = "a saved index";
+                self.refuse(
+                    self.classes.is_some(),
+                    "--classes",
+                    saved,
+                    "its classes are fixed: leave the option out, or make the index again with it",
+                )?;
+                self.refuse(
+                    self.labels == LabelSource::None,
+                    "--labels none",
+                    saved,
+                    "its labels are fixed: make the index again with this option",
+                )?;
+                self.refuse_list_options(saved)?;
+                other
+            }
+        })
+    }
+
+    fn refuse_list_options(&self, kind: &str) -> Result<()> {
+        for (given, option) in [
+            (self.root.is_some(), "--root"),
+            (self.delimiter.is_some(), "--delimiter"),
+            (self.allow_outside, "--allow-outside"),
+        ] {
+            let what_to_do = "leave the option out, or give a list file";
+            self.refuse(given, option, kind, what_to_do)?;
+        }
+        Ok(())
+    }
+
+    /// An option that SRC, being what it is, would silently ignore.
+    fn refuse(&self, given: bool, option: &str, kind: &str, what_to_do: &str) -> Result<()> {
+        if !given {
+            return Ok(());
+        }
+        Err(Error::config(format!(
+            "{option} means nothing for {}, which is {kind}; {what_to_do}",
+            self.path.display()
+        )))
     }
 
     fn folder_options(&self) -> Result<FolderOptions> {

@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use featherload::measure::ceiling::CeilingPart;
-use featherload::{Error, Loader, Result};
-use nix::sys::signal::SigSet;
+use featherload::{Loader, Result};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::{BenchArgs, Part};
@@ -37,53 +37,20 @@ struct Pair {
     ratio: f64,
 }
 
-pub fn run(args: &BenchArgs, part: Part, signals: SigSet) -> Result<Outcome> {
+pub fn run(args: &BenchArgs, part: Part) -> Result<Outcome> {
     let mut loader = args
         .run
         .builder(args.source.source()?)?
         .epochs(u64::MAX)
         .build()?;
-    interrupt::listen(signals)?;
-    let workers = loader.report()?.workers.len();
-    let folder = tempfile::tempdir().map_err(|e| Error::io("make a temporary folder", e))?;
-    let saved = folder.path().join("index");
-    loader.index().save(&saved)?;
-    let mut ceiling = Ceiling::start(
-        workers.max(1) as u64,
-        match part {
-            Part::Full => CeilingPart::Full,
-            Part::Crop => CeilingPart::Crop,
-        },
-        &saved,
-        &args.run.recipe()?,
-        loader.plan().options(),
-    )?;
-    let window = Duration::from_secs_f64(args.window);
+    interrupt::end_the_run()?;
+    let workers = args.run.worker_count();
     let bar = output::progress(u64::from(args.pairs), !args.json);
-    // Both warm up before anything counts.
-    loader_window(&mut loader, window / 3)?;
-    ceiling.window(window / 3)?;
-    let mut pairs = Vec::new();
-    for i in 0..args.pairs {
-        // Who goes first changes, so that a drift favours neither.
-        let (ours, bare) = if i % 2 == 0 {
-            let ours = loader_window(&mut loader, window)?;
-            (ours, ceiling.window(window)?)
-        } else {
-            let bare = ceiling.window(window)?;
-            (loader_window(&mut loader, window)?, bare)
-        };
-        pairs.push(Pair {
-            images_per_s: ours,
-            ceiling_images_per_s: bare,
-            ratio: ours / bare,
-        });
-        bar.inc(1);
-        if let Some(signal) = interrupt::caught() {
-            return Ok(Outcome::Interrupted(signal));
-        }
-    }
+    let pairs = measure(args, part, &mut loader, workers, &bar);
     bar.finish_and_clear();
+    let Some(pairs) = pairs? else {
+        return Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted));
+    };
     let report = summarise(pairs, workers);
     if args.json {
         output::json(&report)?;
@@ -93,15 +60,68 @@ pub fn run(args: &BenchArgs, part: Part, signals: SigSet) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// All pairs; none when a signal came. The measuring processes end with it.
+fn measure(
+    args: &BenchArgs,
+    part: Part,
+    loader: &mut Loader,
+    workers: usize,
+    bar: &ProgressBar,
+) -> Result<Option<Vec<Pair>>> {
+    let ceiling = Ceiling::start(
+        workers.max(1) as u64,
+        match part {
+            Part::Full => CeilingPart::Full,
+            Part::Crop => CeilingPart::Crop,
+        },
+        loader.index(),
+        &args.run.recipe()?,
+        loader.plan().options(),
+    )?;
+    let Some(mut ceiling) = ceiling else {
+        return Ok(None);
+    };
+    let window = Duration::from_secs_f64(args.window);
+    // Both warm up before anything counts.
+    let warm_up = window / 3;
+    if loader_window(loader, warm_up)?.is_none() || ceiling.window(warm_up)?.is_none() {
+        return Ok(None);
+    }
+    let mut pairs = Vec::new();
+    for i in 0..args.pairs {
+        // Who goes first changes, so that a drift favours neither.
+        let (ours, bare) = if i % 2 == 0 {
+            let ours = loader_window(loader, window)?;
+            (ours, ceiling.window(window)?)
+        } else {
+            let bare = ceiling.window(window)?;
+            (loader_window(loader, window)?, bare)
+        };
+        let (Some(ours), Some(bare)) = (ours, bare) else {
+            return Ok(None);
+        };
+        pairs.push(Pair {
+            images_per_s: ours,
+            ceiling_images_per_s: bare,
+            ratio: ours / bare,
+        });
+        bar.inc(1);
+    }
+    Ok(Some(pairs))
+}
+
 /// Images per second over a window that begins and ends with a batch's
-/// arrival. What waited in the ring is taken out first.
-fn loader_window(loader: &mut Loader, length: Duration) -> Result<f64> {
+/// arrival. What waited in the ring is taken out first. None when a signal came.
+fn loader_window(loader: &mut Loader, length: Duration) -> Result<Option<f64>> {
     let mut ready = 8;
     let mut began: Option<Instant> = None;
     let mut images = 0;
     loop {
         for batch in loader.epoch() {
             let batch = batch?;
+            if interrupt::caught().is_some() {
+                return Ok(None);
+            }
             let sum = batch.bytes()?.chunks(4096).fold(0u8, |s, p| s ^ p[0]);
             std::hint::black_box(sum);
             match began {
@@ -113,7 +133,7 @@ fn loader_window(loader: &mut Loader, length: Duration) -> Result<f64> {
                         let rate = images as f64 / began.elapsed().as_secs_f64();
                         // Dropping the epoch cancels what is out, so workers
                         // rest while the bare decoder has its turn.
-                        return Ok(rate);
+                        return Ok(Some(rate));
                     }
                 }
             }

@@ -51,7 +51,13 @@ pub struct BenchArgs {
     pairs: u32,
 
     /// Length of a window of `--ceiling`.
-    #[arg(long, default_value_t = 3.0, value_name = "SECONDS")]
+    #[arg(
+        long,
+        default_value_t = 3.0,
+        value_name = "SECONDS",
+        value_parser = parse_window,
+        allow_negative_numbers = true
+    )]
     window: f64,
 
     /// Write where the run stands when it ends, for `--resume`.
@@ -71,9 +77,27 @@ enum Part {
 
 pub fn run(args: BenchArgs) -> Result<Outcome> {
     let began = Instant::now();
-    let signals = interrupt::block()?;
-    match args.ceiling {
-        None => run::run(&args, began, signals),
-        Some(part) => against_ceiling::run(&args, part, signals),
+    interrupt::end_the_process()?;
+    let ended = match args.ceiling {
+        None => run::run(&args, began),
+        Some(part) => against_ceiling::run(&args, part),
+    };
+    match ended {
+        // A Ctrl-C reaches the whole group, and may end a process of the run
+        // before this one: then it is what happened.
+        Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
+            Some(signal) => Ok(Outcome::Interrupted(signal)),
+            None => Err(e),
+        },
+        other => other,
     }
+}
+
+fn parse_window(text: &str) -> std::result::Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    // Not a number is in no range.
+    if !(0.05..=600.0).contains(&seconds) {
+        return Err("it must be 0.05 to 600 seconds".into());
+    }
+    Ok(seconds)
 }

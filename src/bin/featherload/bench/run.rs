@@ -1,11 +1,13 @@
 //! One pass over the epochs.
 
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Instant;
 
 use featherload::measure::TreeUsage;
 use featherload::{Batch, Error, Loader, NumericProfile, Result, RowStatus, State};
-use nix::sys::signal::SigSet;
 
 use super::BenchArgs;
 use super::report::{BenchReport, Failure, bound_by};
@@ -23,14 +25,24 @@ struct Counts {
     first: Option<(Instant, u64)>,
 }
 
-pub fn run(args: &BenchArgs, began: Instant, signals: SigSet) -> Result<Outcome> {
+pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
+    if let Some(file) = &args.save_state {
+        check_writable(file)?;
+    }
     let mut loader = args.run.builder(args.source.source()?)?.build()?;
     let startup = began.elapsed();
-    interrupt::listen(signals)?;
+    interrupt::end_the_run()?;
     index::print_skipped(loader.scan_report());
     let first_epoch = loader.state().epoch;
-    let epochs = args.run.epochs.saturating_sub(first_epoch);
-    let rows = loader.plan().samples() * epochs;
+    if args.run.epochs <= first_epoch {
+        return Err(Error::config(format!(
+            "nothing to do: the run starts at epoch {first_epoch}, counted from 0, and --epochs \
+             {} is the number of epochs of the whole run; give more of them",
+            args.run.epochs
+        )));
+    }
+    let epochs = args.run.epochs - first_epoch;
+    let rows = loader.plan().samples().saturating_mul(epochs);
     let bar = output::progress(args.limit.unwrap_or(rows).min(rows), !args.json);
     let mut digest = args.digest.then(StreamDigest::default);
     let mut counts = Counts::default();
@@ -41,7 +53,7 @@ pub fn run(args: &BenchArgs, began: Instant, signals: SigSet) -> Result<Outcome>
         let broken_off = ended.as_ref().ok().cloned().flatten();
         write_state(file, &broken_off.unwrap_or_else(|| loader.state()))?;
     }
-    ended?;
+    ended.map_err(suggest_skip)?;
     let report = loader.report()?;
     let pids = report
         .coordinator
@@ -51,7 +63,7 @@ pub fn run(args: &BenchArgs, began: Instant, signals: SigSet) -> Result<Outcome>
     let memory = TreeUsage::read(pids);
     let (first_at, first_rows) = counts.first.unwrap_or((end, 0));
     let (digests, digest) = digest.map(StreamDigest::finish).unzip();
-    let workers = report.workers.len();
+    let workers = args.run.worker_count();
     let result = BenchReport {
         images_per_s: rate(&counts, began, first_at, first_rows, end),
         first_batch_ms: (first_at - began).as_secs_f64() * 1e3,
@@ -154,12 +166,69 @@ fn profile(state: &State) -> NumericProfile {
     state.profile.clone()
 }
 
+/// Under `stop` a bad sample ends the run: says what would not.
+fn suggest_skip(error: Error) -> Error {
+    match error {
+        Error::Sample {
+            id,
+            path,
+            mut fault,
+        } => {
+            fault
+                .reason
+                .push_str("; with --on-error skip such samples are masked and the run goes on");
+            Error::Sample { id, path, fault }
+        }
+        other => other,
+    }
+}
+
+/// The folder in which `file` lies.
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Asked before the run: after hours of it would be too late.
+fn check_writable(file: &Path) -> Result<()> {
+    let refused = |why: String| {
+        Error::config(format!(
+            "--save-state cannot write {}: {why}",
+            file.display()
+        ))
+    };
+    if file.is_dir() {
+        return Err(refused("it is a folder; name a file".into()));
+    }
+    let folder = folder_of(file);
+    // Has no name, so nothing is left of it however this process ends.
+    tempfile::tempfile_in(folder).map_err(|e| {
+        refused(format!(
+            "no file can be made in {}: {e}; name another place",
+            folder.display()
+        ))
+    })?;
+    Ok(())
+}
+
+/// Whole or not at all, also if the machine stops: a state that was cut off is
+/// worse than the last one.
 fn write_state(file: &Path, state: &State) -> Result<()> {
-    let text = serde_json::to_string_pretty(state)
+    let mut text = serde_json::to_vec_pretty(state)
         .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
-    // Whole or not at all: a state that was cut off is worse than the last one.
-    let temporary = file.with_extension("tmp");
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, file))
-        .map_err(|e| Error::io_at("write", file, e))
+    text.push(b'\n');
+    let folder = folder_of(file);
+    let write = || {
+        let mut temporary = tempfile::Builder::new()
+            .prefix(".featherload-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)?;
+        temporary.write_all(&text)?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(file)?;
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(|e| Error::io_at("write", file, e))
 }
