@@ -71,7 +71,10 @@ pub(crate) fn live(socket: OwnedFd, channel: &str) -> i32 {
 pub fn run_coordinator(channel: &str) -> i32 {
     match std::io::stdin().as_fd().try_clone_to_owned() {
         Ok(socket) => live(socket, channel),
-        Err(_) => EXIT_NOT_STARTED,
+        Err(e) => {
+            tracing::error!("coordinator: take the socket from standard input: {e}");
+            EXIT_NOT_STARTED
+        }
     }
 }
 
