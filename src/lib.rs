@@ -19,6 +19,7 @@ pub mod loader;
 pub mod measure;
 pub mod plan;
 pub mod recipe;
+pub(crate) mod picture;
 pub(crate) mod ring;
 pub(crate) mod sys;
 pub(crate) mod worker;

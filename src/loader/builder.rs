@@ -12,13 +12,14 @@ use super::source::Source;
 use crate::coordinator::launch::{Launch, launch};
 use crate::coordinator::messages::StartRequest;
 use crate::error::{Error, Result};
+use crate::picture::Limits;
 use crate::plan::{Plan, PlanOptions, STATE_VERSION, State, Tail};
 use crate::recipe::{NumericProfile, Recipe, SampleProgram};
 use crate::ring::{Layout, Ring, Shape};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
-use crate::worker::spec::{ImageSpec, JobInput, Limits};
+use crate::worker::spec::{ImageSpec, JobInput};
 
 /// What happens when a sample gives no pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

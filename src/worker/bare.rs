@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use memmap2::Mmap;
 
 use super::images::cut;
-use super::jpeg::{self, JpegDecoder, Region, Scale, Scratch};
-use super::spec::Limits;
 use crate::error::{Error, Result, SampleFault};
 use crate::index::Index;
+use crate::picture::Limits;
+use crate::picture::jpeg::{self, JpegDecoder, Region, Scale, Scratch};
 use crate::plan::{Plan, PositionRandom};
 use crate::recipe::SampleProgram;
 use crate::recipe::geometry::sample_geometry;

@@ -8,12 +8,12 @@ use std::ffi::CStr;
 use super::emit::{Emitter, Placement};
 use super::input::{Bytes, Input, InputMode};
 use super::job::Job;
-use super::jpeg::{self, Decoded, JpegDecoder, JpegHeader, Region, Scale, Scratch};
 use super::meter::{Meter, Stage};
 use super::resample::{Resampler, Source, Target};
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
+use crate::picture::jpeg::{self, Decoded, JpegDecoder, JpegHeader, Region, Scale, Scratch};
 use crate::plan::{Plan, PositionRandom, RowStatus};
 use crate::recipe::SampleProgram;
 use crate::recipe::geometry::{BoxF, SampleGeometry, sample_geometry, scale_denominator};
@@ -219,7 +219,8 @@ fn source<'a>(rgb: &'a [u8], decoded: &Decoded, want: Region) -> Source<'a> {
 mod tests {
     use super::*;
     use crate::recipe::{Op, Recipe};
-    use crate::worker::jpeg::fixtures;
+    use crate::picture::Orientation;
+    use crate::picture::jpeg::fixtures;
 
     /// Whatever the size and the orientation, the box lies within what is
     /// decoded, though shorter side and crop are equal and nothing is to spare.
@@ -237,7 +238,7 @@ mod tests {
             );
             let program = SampleProgram::compile(&recipe).unwrap();
             for short in 1..1200 {
-                for orientation in jpeg::Orientation::ALL {
+                for orientation in Orientation::ALL {
                     (header.width, header.height) = (short, short * 3 / 2 + 1);
                     header.orientation = orientation;
                     let (w, h) = orientation.apply_to_size((header.width, header.height));

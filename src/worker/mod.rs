@@ -18,8 +18,6 @@ pub(crate) mod input;
 #[cfg(feature = "codecs")]
 pub(crate) mod job;
 #[cfg(feature = "codecs")]
-pub(crate) mod jpeg;
-#[cfg(feature = "codecs")]
 pub(crate) mod process;
 #[cfg(feature = "codecs")]
 pub(crate) mod resample;

@@ -7,26 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use serde::{Deserialize, Serialize};
 
 use crate::index::Index;
+use crate::picture::Limits;
 use crate::plan::Plan;
 use crate::recipe::SampleProgram;
-
-/// Limits on what one sample may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Limits {
-    /// Most pixels that an image may have.
-    pub(crate) max_pixels: u64,
-    /// Most bytes that a worker may take to decode one image.
-    pub(crate) max_scratch: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_pixels: 178_956_970,
-            max_scratch: 512 << 20,
-        }
-    }
-}
 
 /// One row = one sample.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,26 +1,25 @@
 //! JPEG: reading headers and decoding exactly the part that a crop needs.
 //!
-//! Runs in workers, and in the consumer when there are none. Knows files only
+//! Runs in workers, and in the consumer when there are none; the header also
+//! where a data set is surveyed. Knows files only
 //! as bytes: no paths, no maps, no slots, no recipes, and nothing of what is
 //! done to the pixels afterwards. Decoded pixels are always 8-bit RGB.
 //!
 //! - `header`: the marker scan; pure.
-//! - `orientation`: the EXIF orientation and its geometry; pure.
 //! - `region`: which part of a picture to decode for a wanted part; pure.
 //! - `decoder`: libjpeg-turbo; the only `unsafe` of this folder.
 
+#[cfg(feature = "codecs")]
 mod decoder;
 mod header;
-mod orientation;
 mod region;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "codecs"))]
 pub(crate) mod fixtures;
-#[cfg(test)]
+#[cfg(all(test, feature = "codecs"))]
 mod tests;
 
+#[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};
 pub(crate) use header::{JpegHeader, read_header};
-#[cfg(test)]
-pub(crate) use orientation::Orientation;
 pub(crate) use region::{Decoded, Region, Scale, scaled_size};

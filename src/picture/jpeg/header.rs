@@ -7,7 +7,7 @@
 
 use crate::error::{FaultKind, SampleFault};
 
-use super::orientation::Orientation;
+use super::super::orientation::Orientation;
 
 /// What the markers before the first scan say. Only forms that the decoder
 /// serves get this far: 8 bits, sequential or progressive, 1, 3 or 4 components.
@@ -108,7 +108,7 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<JpegHeader, SampleFault> {
             0xC8 => return Err(unsupported("JPEG with reserved frame type 0xc8")),
             0xE1 if orientation.is_none() && segment.starts_with(b"Exif\0\0") => {
                 // The first EXIF block decides, readable or not.
-                orientation = Some(exif_orientation(&segment[6..]).unwrap_or_default());
+                orientation = Some(Orientation::from_exif(&segment[6..]).unwrap_or_default());
             }
             0xEE if segment.len() >= 12 && segment.starts_with(b"Adobe") => {
                 adobe_transform = Some(segment[11]);
@@ -238,56 +238,13 @@ fn truncated(bytes: &[u8]) -> SampleFault {
     )
 }
 
+/// Whose bytes these are was found out before: `picture::format`.
 fn check_signature(bytes: &[u8]) -> Result<(), SampleFault> {
     match bytes {
-        [] => Err(SampleFault::new(FaultKind::Truncated, "empty file")),
         [0xFF, SOI, ..] => Ok(()),
-        [0xFF] => Err(truncated(bytes)),
-        _ => Err(match looks_like(bytes) {
-            Some(name) => unsupported(format!("not a JPEG: the content is {name}")),
-            None => unsupported(format!(
-                "not a JPEG: the content starts with {:02x?}",
-                &bytes[..bytes.len().min(4)]
-            )),
-        }),
+        [] | [0xFF] => Err(truncated(bytes)),
+        _ => Err(corrupt("JPEG without a start-of-image marker")),
     }
-}
-
-/// A name for content that is no JPEG.
-fn looks_like(bytes: &[u8]) -> Option<&'static str> {
-    const MAGIC: [(&[u8], &str); 15] = [
-        (b"\x89PNG\r\n\x1a\n", "PNG"),
-        (b"GIF87a", "GIF"),
-        (b"GIF89a", "GIF"),
-        (b"BM", "BMP"),
-        (b"II*\0", "TIFF"),
-        (b"MM\0*", "TIFF"),
-        (b"\xff\x0a", "JPEG XL"),
-        (b"\0\0\0\x0cJXL ", "JPEG XL"),
-        (b"\0\0\0\x0cjP  ", "JPEG 2000"),
-        (b"\xff\x4f\xff\x51", "JPEG 2000"),
-        (b"%PDF", "PDF"),
-        (b"\x1f\x8b", "gzip"),
-        (b"PK\x03\x04", "ZIP"),
-        (b"8BPS", "Photoshop PSD"),
-        (b"<", "HTML or XML"),
-    ];
-    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return Some("WebP");
-    }
-    if bytes.get(4..8) == Some(b"ftyp") {
-        return Some(match bytes.get(8..12) {
-            Some(b"avif" | b"avis") => "AVIF",
-            _ => "HEIF or MP4",
-        });
-    }
-    if bytes.iter().take(16).all(|&b| b == 0) {
-        return Some("zero bytes");
-    }
-    MAGIC
-        .iter()
-        .find(|(magic, _)| bytes.starts_with(magic))
-        .map(|&(_, name)| name)
 }
 
 /// Steps over stray and fill bytes to the next marker, and past it.
@@ -378,53 +335,6 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<JpegHeader, SampleFault> {
         scan_header: 0,
         scan_start: 0,
     })
-}
-
-/// The orientation tag of the first directory of a TIFF block. None for
-/// anything unexpected: a bad EXIF block never costs a picture.
-fn exif_orientation(tiff: &[u8]) -> Option<Orientation> {
-    const TAG: u16 = 0x0112;
-    let little = match tiff.get(..4)? {
-        b"II*\0" => true,
-        b"MM\0*" => false,
-        _ => return None,
-    };
-    let u16_at = |at: usize| -> Option<u16> {
-        let b = tiff.get(at..at.checked_add(2)?)?.try_into().ok()?;
-        Some(if little {
-            u16::from_le_bytes(b)
-        } else {
-            u16::from_be_bytes(b)
-        })
-    };
-    let u32_at = |at: usize| -> Option<u32> {
-        let b = tiff.get(at..at.checked_add(4)?)?.try_into().ok()?;
-        Some(if little {
-            u32::from_le_bytes(b)
-        } else {
-            u32::from_be_bytes(b)
-        })
-    };
-    let directory = usize::try_from(u32_at(4)?).ok()?;
-    let entries = usize::from(u16_at(directory)?);
-    for i in 0..entries {
-        let entry = directory.checked_add(2 + 12 * i)?;
-        if u16_at(entry)? != TAG {
-            continue;
-        }
-        let value_at = entry.checked_add(8)?;
-        if u32_at(entry.checked_add(4)?)? != 1 {
-            return None;
-        }
-        let value = match u16_at(entry.checked_add(2)?)? {
-            1 => u32::from(*tiff.get(value_at)?),
-            3 => u32::from(u16_at(value_at)?),
-            4 => u32_at(value_at)?,
-            _ => return None,
-        };
-        return Orientation::from_tag(value);
-    }
-    None
 }
 
 #[cfg(test)]

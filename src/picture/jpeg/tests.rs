@@ -1,7 +1,7 @@
 //! Tests that need more than one file of this folder.
 
 use crate::error::FaultKind;
-use crate::worker::spec::Limits;
+use crate::picture::Limits;
 
 use super::decoder::encode::{Pixel, reference};
 use super::fixtures::{Random, Sampling, encode, encode_arithmetic, jpeg, photos};

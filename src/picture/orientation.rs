@@ -42,6 +42,53 @@ impl Orientation {
         Self::ALL.get(at).copied()
     }
 
+    /// The orientation tag of the first directory of a TIFF block. None for
+    /// anything unexpected: a bad EXIF block never costs a picture.
+    pub(crate) fn from_exif(tiff: &[u8]) -> Option<Self> {
+        const TAG: u16 = 0x0112;
+        let little = match tiff.get(..4)? {
+            b"II*\0" => true,
+            b"MM\0*" => false,
+            _ => return None,
+        };
+        let u16_at = |at: usize| -> Option<u16> {
+            let b = tiff.get(at..at.checked_add(2)?)?.try_into().ok()?;
+            Some(if little {
+                u16::from_le_bytes(b)
+            } else {
+                u16::from_be_bytes(b)
+            })
+        };
+        let u32_at = |at: usize| -> Option<u32> {
+            let b = tiff.get(at..at.checked_add(4)?)?.try_into().ok()?;
+            Some(if little {
+                u32::from_le_bytes(b)
+            } else {
+                u32::from_be_bytes(b)
+            })
+        };
+        let directory = usize::try_from(u32_at(4)?).ok()?;
+        let entries = usize::from(u16_at(directory)?);
+        for i in 0..entries {
+            let entry = directory.checked_add(2 + 12 * i)?;
+            if u16_at(entry)? != TAG {
+                continue;
+            }
+            let value_at = entry.checked_add(8)?;
+            if u32_at(entry.checked_add(4)?)? != 1 {
+                return None;
+            }
+            let value = match u16_at(entry.checked_add(2)?)? {
+                1 => u32::from(*tiff.get(value_at)?),
+                3 => u32::from(u16_at(value_at)?),
+                4 => u32_at(value_at)?,
+                _ => return None,
+            };
+            return Self::from_tag(value);
+        }
+        None
+    }
+
     /// Oriented rows are stored columns.
     pub(crate) fn swaps_axes(self) -> bool {
         self as u8 >= Self::Transpose as u8

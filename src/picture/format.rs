@@ -1,0 +1,194 @@
+//! Which format bytes are in, by the bytes alone: names lie.
+//!
+//! Pure. Knows how files of each format begin, and how some that are not served
+//! do, so that a fault can say what it found.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::error::{FaultKind, SampleFault};
+
+/// The formats that are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Format {
+    Jpeg,
+    Png,
+    WebP,
+    Gif,
+    Bmp,
+    Tiff,
+    Pnm,
+    Tga,
+    Ico,
+    Qoi,
+    Dds,
+    Hdr,
+    OpenExr,
+    Farbfeld,
+}
+
+/// How many bytes of a file's beginning [`Format::sniff`] looks at.
+pub(crate) const HEAD: usize = 32;
+/// And of its end.
+pub(crate) const TAIL: usize = 26;
+
+/// The end of a Truevision TGA of version 2. Version 1 has no mark at all and
+/// is not served: it could be anything.
+const TGA_FOOTER: &[u8] = b"TRUEVISION-XFILE.\0";
+
+impl Format {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jpeg => "JPEG",
+            Self::Png => "PNG",
+            Self::WebP => "WebP",
+            Self::Gif => "GIF",
+            Self::Bmp => "BMP",
+            Self::Tiff => "TIFF",
+            Self::Pnm => "PNM",
+            Self::Tga => "TGA",
+            Self::Ico => "ICO",
+            Self::Qoi => "QOI",
+            Self::Dds => "DDS",
+            Self::Hdr => "Radiance HDR",
+            Self::OpenExr => "OpenEXR",
+            Self::Farbfeld => "farbfeld",
+        }
+    }
+
+    /// The format of a file with this beginning (at least [`HEAD`] bytes, or
+    /// all there are) and this end ([`TAIL`] bytes, or all there are).
+    ///
+    /// # Errors
+    /// When it is none of those that are decoded; the text says what it is,
+    /// where that can be told.
+    pub(crate) fn sniff(head: &[u8], tail: &[u8]) -> Result<Self, SampleFault> {
+        const MAGIC: [(&[u8], Format); 14] = [
+            (b"\xff\xd8", Format::Jpeg),
+            (b"\x89PNG\r\n\x1a\n", Format::Png),
+            (b"GIF87a", Format::Gif),
+            (b"GIF89a", Format::Gif),
+            (b"BM", Format::Bmp),
+            (b"II*\0", Format::Tiff),
+            (b"MM\0*", Format::Tiff),
+            (b"II+\0", Format::Tiff),
+            (b"MM\0+", Format::Tiff),
+            (b"\0\0\x01\0", Format::Ico),
+            (b"qoif", Format::Qoi),
+            (b"DDS ", Format::Dds),
+            (b"\x76\x2f\x31\x01", Format::OpenExr),
+            (b"farbfeld", Format::Farbfeld),
+        ];
+        if let Some(&(_, format)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
+            return Ok(format);
+        }
+        if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP") {
+            return Ok(Self::WebP);
+        }
+        if let [b'P', b'1'..=b'7', space, ..] = head
+            && (space.is_ascii_whitespace() || *space == b'#')
+        {
+            return Ok(Self::Pnm);
+        }
+        if head.starts_with(b"#?RADIANCE") || head.starts_with(b"#?RGBE") {
+            return Ok(Self::Hdr);
+        }
+        if tail.ends_with(TGA_FOOTER) {
+            return Ok(Self::Tga);
+        }
+        Err(unserved(head))
+    }
+
+    /// [`Format::sniff`] of a whole file.
+    pub(crate) fn of(bytes: &[u8]) -> Result<Self, SampleFault> {
+        Self::sniff(bytes, &bytes[bytes.len().saturating_sub(TAIL)..])
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn unserved(head: &[u8]) -> SampleFault {
+    const MAGIC: [(&[u8], &str); 11] = [
+        (b"\xff\x0a", "JPEG XL"),
+        (b"\0\0\0\x0cJXL ", "JPEG XL"),
+        (b"\0\0\0\x0cjP  ", "JPEG 2000"),
+        (b"\xff\x4f\xff\x51", "JPEG 2000"),
+        (b"%PDF", "PDF"),
+        (b"\x1f\x8b", "gzip"),
+        (b"PK\x03\x04", "ZIP"),
+        (b"8BPS", "Photoshop PSD"),
+        (b"<", "HTML, SVG or other XML"),
+        (b"\x89HDF", "HDF5"),
+        (b"\x93NUMPY", "NumPy"),
+    ];
+    if head.is_empty() {
+        return SampleFault::new(FaultKind::Truncated, "the file is empty");
+    }
+    let name = if head.get(4..8) == Some(b"ftyp") {
+        Some(match head.get(8..12) {
+            Some(b"avif" | b"avis") => "AVIF",
+            _ => "HEIF or MP4",
+        })
+    } else if head.len() >= 16 && head[..16].iter().all(|&b| b == 0) {
+        Some("zero bytes")
+    } else {
+        MAGIC
+            .iter()
+            .find(|(magic, _)| head.starts_with(magic))
+            .map(|&(_, name)| name)
+    };
+    SampleFault::new(
+        FaultKind::Unsupported,
+        match name {
+            Some(name) => format!("the content is {name}, which is not decoded"),
+            None => format!(
+                "the content is no image format that is known: it starts with {:02x?}",
+                &head[..head.len().min(4)]
+            ),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_decides() {
+        let of = |bytes: &[u8]| Format::of(bytes).ok();
+        assert_eq!(of(b"\xff\xd8\xff\xe0"), Some(Format::Jpeg));
+        assert_eq!(of(b"RIFF\x10\0\0\0WEBPVP8L"), Some(Format::WebP));
+        assert_eq!(of(b"RIFF\x10\0\0\0WAVEfmt "), None);
+        assert_eq!(of(b"P6\n3 2\n255\n"), Some(Format::Pnm));
+        assert_eq!(of(b"P9\n3 2\n255\n"), None);
+        assert_eq!(of(b"Plain text"), None);
+        assert_eq!(of(b"#?RADIANCE\n"), Some(Format::Hdr));
+        let mut tga = vec![0, 0, 2];
+        tga.extend([0; 40]);
+        assert_eq!(of(&tga), None);
+        tga.extend(TGA_FOOTER);
+        assert_eq!(of(&tga), Some(Format::Tga));
+    }
+
+    #[test]
+    fn what_is_not_served_is_named() {
+        for (bytes, kind, text) in [
+            (&b""[..], FaultKind::Truncated, "empty"),
+            (b"\0\0\0\x20ftypavif....", FaultKind::Unsupported, "AVIF"),
+            (b"\xff\x0a..", FaultKind::Unsupported, "JPEG XL"),
+            (&[0; 64], FaultKind::Unsupported, "zero bytes"),
+            (b"hello", FaultKind::Unsupported, "[68, 65, 6c, 6c]"),
+        ] {
+            let fault = Format::of(bytes).unwrap_err();
+            assert_eq!(fault.kind, kind);
+            assert!(fault.reason.contains(text), "{}", fault.reason);
+        }
+    }
+}

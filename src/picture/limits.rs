@@ -1,0 +1,63 @@
+//! How much one picture may take.
+//!
+//! Plain numbers, used in every process.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{FaultKind, SampleFault};
+
+/// Limits on what one sample may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    /// Most pixels that an image may have.
+    pub(crate) max_pixels: u64,
+    /// Most bytes that a worker may take to decode one image.
+    pub(crate) max_scratch: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_pixels: 178_956_970,
+            max_scratch: 512 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// # Errors
+    /// A picture of more pixels than `max_pixels`; the text names both numbers.
+    pub(crate) fn check_pixels(
+        &self,
+        what: &str,
+        (width, height): (u32, u32),
+    ) -> Result<(), SampleFault> {
+        let pixels = u64::from(width) * u64::from(height);
+        if pixels <= self.max_pixels {
+            return Ok(());
+        }
+        Err(SampleFault::new(
+            FaultKind::TooLarge,
+            format!(
+                "{what} of {height} x {width} = {pixels} pixels, over max_pixels = {}",
+                self.max_pixels
+            ),
+        ))
+    }
+
+    /// # Errors
+    /// A decode that needs more memory than `max_scratch`; the text names both
+    /// numbers.
+    pub(crate) fn check_scratch(&self, what: &str, bytes: u64) -> Result<(), SampleFault> {
+        if bytes <= self.max_scratch {
+            return Ok(());
+        }
+        Err(SampleFault::new(
+            FaultKind::TooLarge,
+            format!(
+                "{what} needs {bytes} bytes to decode, over max_scratch = {}",
+                self.max_scratch
+            ),
+        ))
+    }
+}
