@@ -17,9 +17,9 @@ pub mod error;
 pub mod index;
 pub mod loader;
 pub mod measure;
+pub(crate) mod picture;
 pub mod plan;
 pub mod recipe;
-pub(crate) mod picture;
 pub(crate) mod ring;
 pub(crate) mod sys;
 pub(crate) mod worker;
@@ -32,7 +32,7 @@ pub use error::{Error, FaultKind, Result, SampleFault};
 pub use index::Index;
 pub use loader::{Epoch, Loader, LoaderBuilder, LoaderReport, OnError, Source};
 pub use plan::{RowStatus, State, Tail};
-pub use recipe::{DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe};
+pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe};
 
 /// What `benches/` measures. Not part of the API.
 #[cfg(feature = "bench-internals")]

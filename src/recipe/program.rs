@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ops::{DecodeMode, Op, Recipe};
+use super::ops::{Background, DecodeMode, Op, Recipe};
 use super::tensor::{Dtype, MemoryLayout};
 use crate::error::{Error, Result};
 
@@ -30,6 +30,7 @@ pub(crate) enum Crop {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SampleProgram {
     pub(crate) decode: DecodeMode,
+    pub(crate) background: Background,
     pub(crate) crop: Crop,
     /// Height and width of the output.
     pub(crate) size: (u32, u32),
@@ -50,7 +51,7 @@ impl SampleProgram {
         let bad = |op: &Op, why: String| {
             Error::config(format!("recipe '{}': {}: {why}", recipe.name, op.name()))
         };
-        let mut decode = None;
+        let mut decodes = 0;
         let mut shorter = None;
         let mut crop = None;
         let mut flip = None;
@@ -78,7 +79,10 @@ impl SampleProgram {
             }
             last = stage;
             let doubled = match op {
-                Op::Decode { mode } => decode.replace(*mode).is_some(),
+                Op::Decode { .. } => {
+                    decodes += 1;
+                    decodes > 1
+                }
                 Op::ResizeShorter { size } => {
                     check_side(*size).map_err(|e| bad(op, e))?;
                     shorter.replace(*size).is_some()
@@ -144,8 +148,10 @@ impl SampleProgram {
             ))
         })?;
         let (mean, std) = normalise.unwrap_or(([0.0; 3], [1.0; 3]));
+        let (decode, background) = recipe.decode();
         Ok(Self {
-            decode: decode.unwrap_or(DecodeMode::Scaled),
+            decode,
+            background,
             crop,
             size,
             flip: flip.unwrap_or(0.0),

@@ -26,6 +26,9 @@ pub(crate) trait Job {
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault>;
 
+    /// Private memory that a worker may take at most, bytes.
+    fn memory_limit(&self) -> u64;
+
     /// What the row is made from, for messages: a path, as a rule.
     fn describe(&self, ticket: &Ticket, row: u32) -> String;
 }
