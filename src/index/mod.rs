@@ -195,8 +195,9 @@ impl AsFd for Index {
 }
 
 /// The extensions that make a name a sample's, in any case.
-pub const IMAGE_EXTENSIONS: [&str; 13] = [
-    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pbm",
+pub const IMAGE_EXTENSIONS: [&str; 22] = [
+    "jpg", "jpeg", "jpe", "jfif", "png", "apng", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm",
+    "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr",
 ];
 
 /// True for a name, or a path, that ends in a known image extension. A name

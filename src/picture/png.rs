@@ -264,11 +264,7 @@ mod tests {
         let sizes = file(&[header(60_000, 60_000), end()]);
         assert_eq!(walked(&sizes).unwrap().size, (60_000, 60_000));
         let limits = Limits::default();
-        let fault = super::super::raster::Raster::open(
-            super::super::Format::Png,
-            &sizes,
-            &limits,
-        );
+        let fault = super::super::raster::Raster::open(super::super::Format::Png, &sizes, &limits);
         assert_eq!(fault.err().unwrap().kind, FaultKind::TooLarge);
     }
 }

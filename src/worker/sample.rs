@@ -139,6 +139,10 @@ impl SampleDecoder {
         };
         let cut = stored.cut(&self.program, random, false);
         meter.lap(Stage::Open);
+        let seen = (cut.want.w as usize, cut.want.h as usize);
+        let window = Resampler::window_bytes(seen, cut.within, cut.target());
+        self.limits
+            .check_scratch("the window of the resize", window)?;
         picture.begin(&self.limits, &mut self.raster_scratch)?;
         let mut rows = WantedRows {
             picture,
@@ -148,7 +152,7 @@ impl SampleDecoder {
         };
         self.resampler.resample_rows(
             &mut rows,
-            (cut.want.w as usize, cut.want.h as usize),
+            seen,
             cut.within,
             &mut self.resampled,
             cut.target(),
