@@ -21,6 +21,7 @@ mod scene;
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Outcome, output};
 use manifest::Manifest;
+use picture::Picture;
 
 /// Rises when any file's bytes change.
 const FORMAT: u32 = 1;
@@ -179,6 +181,11 @@ fn write(args: &DemoArgs) -> Result<Summary> {
         pixels: made.pixels,
         broken: broken.len(),
     })
+}
+
+/// The first photo of the default set.
+pub fn one_photo() -> io::Result<Vec<u8>> {
+    Picture::new(Kind::Photos, 0, 0, 0).encode()
 }
 
 fn class_name(class: u32) -> String {
