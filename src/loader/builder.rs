@@ -363,7 +363,7 @@ fn check_fits(ring_bytes: u64) -> Result<()> {
     }
 }
 
-fn default_workers() -> usize {
+pub(crate) fn default_workers() -> usize {
     // Affinity and cgroup quota are both in it; at least 1 by its type.
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -81,7 +81,8 @@ impl Ring {
     /// Brings a claimed row's pages into this process, before its first use.
     pub(crate) fn populate_row(&self, claim: &Claim) {
         let (offset, len) = self.layout.row_data(claim.slot, claim.row);
-        self.memory.populate(offset, len);
+        // Refused by an older kernel: the pages come one by one.
+        let _ = self.memory.populate(offset, len);
     }
 
     /// The bytes of a claimed row, to be filled.
