@@ -159,6 +159,14 @@ fn what_is_there_is_left_and_what_is_missing_is_made_again() {
         assert!(at(&file.path).symlink_metadata().is_ok(), "{}", file.path);
     }
 
+    let private = at("class_03/broken_no_permission.jpg");
+    fs::set_permissions(&private, Permissions::from_mode(0o644)).unwrap();
+    write(&broken_args(dir.path())).unwrap();
+    assert_eq!(
+        fs::metadata(&private).unwrap().permissions().mode() & 0o777,
+        0
+    );
+
     let fifo = at("class_00/broken_fifo.jpg");
     fs::remove_file(&fifo).unwrap();
     fs::write(&fifo, "mine").unwrap();
