@@ -200,6 +200,11 @@ pub const IMAGE_EXTENSIONS: [&str; 22] = [
     "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr",
 ];
 
+/// How names begin that featherload itself gives to notes in a data set's
+/// folders, such as the manifest of the demo set. They are no part of the data,
+/// so a scan neither enters nor reports them.
+pub const OWN_PREFIX: &str = ".featherload-";
+
 /// True for a name, or a path, that ends in a known image extension. A name
 /// that is nothing but the extension, such as `.jpg`, has none.
 fn has_image_extension(name: &[u8]) -> bool {

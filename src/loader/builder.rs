@@ -29,6 +29,21 @@ pub enum OnError {
     Stop,
     /// The row is masked: zero pixels, status `Failed`, listed in the batch.
     Skip,
+    /// The row takes the next sample of the epoch's order that gives pixels,
+    /// out of at most 8, each with the random parameters of its own place;
+    /// status `Substituted`, both samples listed in the batch. The row is
+    /// masked when all of them fail.
+    Substitute,
+}
+
+impl OnError {
+    /// Samples that are tried in the place of one that gives no pixels.
+    fn tries(self, plan: &Plan) -> u32 {
+        match self {
+            Self::Stop | Self::Skip => 0,
+            Self::Substitute => plan.substitutes(),
+        }
+    }
 }
 
 /// Builds a [`Loader`].
@@ -174,7 +189,7 @@ impl LoaderBuilder {
     }
 
     /// Most time that one sample may take; its worker is killed and the sample
-    /// fails. Default 60 s.
+    /// fails. Each substitute has that time as well. Default 60 s.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.row_limit = limit;
         self
@@ -264,18 +279,20 @@ impl LoaderBuilder {
                 plan.batches()
             )));
         }
+        let tries = self.on_error.tries(&plan);
         let spec = ImageSpec {
             program: program.clone(),
             plan: plan.clone(),
             limits: self.limits,
         };
         let engine = match coordinator {
-            None => in_process(spec, &index)?,
+            None => in_process(spec, &index, tries)?,
             Some(coordinator) => {
                 let request = StartRequest {
                     shape,
                     job: JobInput::Images(spec.clone(), &index).spec(),
                     row_limit_ms: self.row_limit.as_millis().max(1) as u64,
+                    tries,
                     kill_every_ms: self.kill_every.map(|d| d.as_millis() as u64),
                     first_serial: self.first_serial,
                 };
@@ -306,6 +323,7 @@ impl LoaderBuilder {
                 state,
                 epochs: self.epochs,
                 on_error: self.on_error,
+                tries,
                 startup: began.elapsed(),
             },
         ))
@@ -313,7 +331,7 @@ impl LoaderBuilder {
 }
 
 #[cfg(feature = "codecs")]
-fn in_process(spec: ImageSpec, index: &crate::index::Index) -> Result<Engine> {
+fn in_process(spec: ImageSpec, index: &crate::index::Index, tries: u32) -> Result<Engine> {
     use std::os::fd::AsFd;
     let fd = index
         .as_fd()
@@ -321,12 +339,12 @@ fn in_process(spec: ImageSpec, index: &crate::index::Index) -> Result<Engine> {
         .map_err(|e| Error::io("duplicate the index's descriptor", e))?;
     let index = crate::index::Index::from_fd(fd)?;
     Ok(Engine::InProcess(Box::new(
-        super::in_process::InProcess::new(&spec, index)?,
+        super::in_process::InProcess::new(&spec, index, tries)?,
     )))
 }
 
 #[cfg(not(feature = "codecs"))]
-fn in_process(_spec: ImageSpec, _index: &crate::index::Index) -> Result<Engine> {
+fn in_process(_spec: ImageSpec, _index: &crate::index::Index, _tries: u32) -> Result<Engine> {
     Err(Error::config(
         "zero workers decode in this process, and this library was built without the feature \
          'codecs'; use at least 1 worker",
@@ -345,7 +363,7 @@ fn check_fits(ring_bytes: u64) -> Result<()> {
     }
 }
 
-fn default_workers() -> usize {
+pub(crate) fn default_workers() -> usize {
     // Affinity and cgroup quota are both in it; at least 1 by its type.
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -4,17 +4,18 @@
 //!
 //! In the consumer.
 
+use super::epoch::BadRow;
 use super::pool::Place;
 use super::report::{LoaderReport, StageTimes};
 use crate::batch::{BufferPool, PooledBuffer};
 use crate::coordinator::messages::PoolTimes;
-use crate::error::{Result, SampleFault};
+use crate::error::Result;
 use crate::index::Index;
 use crate::ring::consumer_side::Ticket;
 use crate::sys::cpu;
+use crate::worker::attempts::{self, Attempts};
 use crate::worker::images::ImageJob;
 use crate::worker::input::InputMode;
-use crate::worker::job::Job;
 use crate::worker::meter::Meter;
 use crate::worker::spec::ImageSpec;
 
@@ -25,21 +26,23 @@ pub(super) struct InProcess {
     row_bytes: usize,
     buffers: BufferPool,
     meter: Meter,
+    attempts: Attempts,
 }
 
 impl InProcess {
-    pub(super) fn new(spec: &ImageSpec, index: Index) -> Result<Self> {
+    pub(super) fn new(spec: &ImageSpec, index: Index, tries: u32) -> Result<Self> {
         cpu::prepare_decoder()?;
         Ok(Self {
             row_bytes: spec.program.row_bytes() as usize,
             job: ImageJob::new(spec, index, InputMode::Read)?,
             buffers: BufferPool::default(),
             meter: Meter::default(),
+            attempts: Attempts { first: 0, tries },
         })
     }
 
-    /// Fills the batch at `place`; failed and padding rows are zero.
-    pub(super) fn fill(&mut self, place: &Place) -> (PooledBuffer, Vec<(u32, SampleFault)>) {
+    /// Fills the batch at `place`; masked and padding rows are zero.
+    pub(super) fn fill(&mut self, place: &Place) -> (PooledBuffer, Vec<BadRow>) {
         let ticket = Ticket {
             sequence: 1,
             epoch: place.epoch,
@@ -47,7 +50,7 @@ impl InProcess {
             rows: place.filled,
         };
         let mut buffer = self.buffers.take(self.row_bytes * place.rows as usize);
-        let mut faults = Vec::new();
+        let mut bad = Vec::new();
         let rows = buffer.bytes_mut().chunks_exact_mut(self.row_bytes);
         self.meter.start();
         for (row, out) in (0..place.rows).zip(rows) {
@@ -55,13 +58,29 @@ impl InProcess {
                 out.fill(0);
                 continue;
             }
-            if let Err(fault) = self.job.fill(&ticket, row, out, &mut self.meter) {
+            let mut first = None;
+            let filled = attempts::fill(
+                &mut self.job,
+                &ticket,
+                row,
+                self.attempts,
+                out,
+                &mut self.meter,
+                |_, fault, _| {
+                    first.get_or_insert(fault);
+                },
+            );
+            if filled.is_none() {
                 out.fill(0);
-                faults.push((row, fault));
             }
+            bad.extend(first.map(|fault| BadRow {
+                row,
+                fault,
+                attempt: filled,
+            }));
             self.meter.rows += 1;
         }
-        (buffer, faults)
+        (buffer, bad)
     }
 
     pub(super) fn report(&self) -> LoaderReport {

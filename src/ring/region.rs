@@ -81,7 +81,8 @@ impl Ring {
     /// Brings a claimed row's pages into this process, before its first use.
     pub(crate) fn populate_row(&self, claim: &Claim) {
         let (offset, len) = self.layout.row_data(claim.slot, claim.row);
-        self.memory.populate(offset, len);
+        // Refused by an older kernel: the pages come one by one.
+        let _ = self.memory.populate(offset, len);
     }
 
     /// The bytes of a claimed row, to be filled.
@@ -125,7 +126,8 @@ impl Ring {
         }
     }
 
-    /// Writes why a row has no pixels, before it is committed as failed.
+    /// Writes why a row's own sample gave no pixels, before the row goes on to
+    /// the next attempt or is committed as failed.
     pub(crate) fn write_fault(&self, slot: u32, row: u32, fault: &SampleFault) {
         let record = self.layout.record(slot, row);
         let text = truncate_utf8(&fault.reason, record_word::TEXT_BYTES).as_bytes();
@@ -140,8 +142,8 @@ impl Ring {
         w.store(record + record_word::FAULT, head, Relaxed);
     }
 
-    /// Reads why a failed row has no pixels. Checks every length: workers run
-    /// decoders on untrusted bytes.
+    /// Reads why a row's own sample gave no pixels. Checks every length: workers
+    /// run decoders on untrusted bytes.
     pub(crate) fn read_fault(&self, slot: u32, row: u32) -> SampleFault {
         let record = self.layout.record(slot, row);
         let w = self.words();

@@ -49,10 +49,11 @@ impl Job for ImageJob {
         &mut self,
         ticket: &Ticket,
         row: u32,
+        attempt: u32,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let row = self.plan.row(ticket.epoch, ticket.batch, row);
+        let row = self.plan.attempt(ticket.epoch, ticket.batch, row, attempt);
         if row.status == RowStatus::Padding {
             // Nobody posts padding: the ticket's words were scribbled on.
             return Err(SampleFault::new(
@@ -75,8 +76,9 @@ impl Job for ImageJob {
             .saturating_add(BESIDE_SCRATCH)
     }
 
-    fn describe(&self, ticket: &Ticket, row: u32) -> String {
-        let id = self.plan.row(ticket.epoch, ticket.batch, row).id;
+    fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String {
+        let row = self.plan.attempt(ticket.epoch, ticket.batch, row, attempt);
+        let id = row.id;
         format!("sample {id} ({})", self.index.path(id).display())
     }
 }
