@@ -205,8 +205,10 @@ impl JpegDecoder {
         grow(&mut out.rgb, stride * h)?;
         if header.components == 4 {
             grow(&mut out.cmyk, w * h * 4)?;
-            handle.decode(job, region, Pixels::Cmyk, &mut out.cmyk)?;
+            let result = handle.decode(job, region, Pixels::Cmyk, &mut out.cmyk);
+            // After a failure too: the last row may be all that is wanted of it.
             cmyk_to_rgb(&out.cmyk[..w * h * 4], &mut out.rgb[..w * h * 3]);
+            result?;
         } else {
             handle.decode(job, region, Pixels::Rgb, &mut out.rgb)?;
         }

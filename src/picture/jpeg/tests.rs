@@ -316,27 +316,28 @@ fn junk_behind_the_end_does_not_matter() {
 /// the bottom, so they must not decide.
 #[test]
 fn damage_behind_the_pixels_does_not_matter() {
-    let bytes = jpeg(97, 61, Sampling::S420);
-    let pixels = whole(&bytes, Scale::Full, false);
-    let body = &bytes[..bytes.len() - 2];
-    let scan = {
-        let h = read_header(&bytes).unwrap();
-        let sos = h.scan_start - 14;
-        assert_eq!(bytes[sos..sos + 2], [0xFF, 0xDA]);
-        bytes[sos..].to_vec()
-    };
-    for tail in [
-        &b"\xff\xd8\xff\xd9"[..],
-        b"\xff\x42\xff\xd9",
-        b"\xff\xc4\0\x04\x55\x55\xff\xd9",
-        b"\xff\xe3\x7f\xff short \xff\xd9",
-        &scan,
-    ] {
-        let odd = [body, tail].concat();
-        assert_eq!(verdict(&odd), None, "{:02x?}", &tail[..4]);
-        let (mut decoder, mut scratch) = (decoder(), Scratch::default());
-        for want in [Region::whole(pixels.size), Region::new(40, 60, 30, 1)] {
-            check(&mut decoder, &mut scratch, &odd, Scale::Full, want, &pixels);
+    for sampling in [Sampling::S420, Sampling::Cmyk] {
+        let bytes = jpeg(97, 61, sampling);
+        let pixels = whole(&bytes, Scale::Full, sampling.is_cmyk());
+        let body = &bytes[..bytes.len() - 2];
+        let sos = bytes.windows(2).rposition(|w| w == [0xFF, 0xDA]).unwrap();
+        for tail in [
+            &b"\xff\xd8\xff\xd9"[..],
+            b"\xff\x42\xff\xd9",
+            b"\xff\xc4\0\x04\x55\x55\xff\xd9",
+            b"\xff\xe3\x7f\xff short \xff\xd9",
+            &bytes[sos..],
+        ] {
+            let odd = [body, tail].concat();
+            assert_eq!(verdict(&odd), None, "{:02x?}", &tail[..4]);
+            for want in [Region::whole(pixels.size), Region::new(40, 60, 30, 1)] {
+                let mut scratch = Scratch {
+                    rgb: vec![0xA5; 1 << 20],
+                    cmyk: vec![0x5A; 1 << 20],
+                };
+                let mut decoder = decoder();
+                check(&mut decoder, &mut scratch, &odd, Scale::Full, want, &pixels);
+            }
         }
     }
 }
