@@ -33,6 +33,11 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
         scale: (0.08, 1.0),
         ratio: (0.75, 4.0 / 3.0),
     };
+    let whole = Op::RandomResizedCrop {
+        size: (29, 37),
+        scale: (1.0, 1.0),
+        ratio: (37.0 / 29.0, 37.0 / 29.0),
+    };
     let shorter = |size| Op::ResizeShorter { size };
     let center = |size| Op::CenterCrop { size };
     let normalise = Op::Normalize {
@@ -48,12 +53,16 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
     let (small, large) = ((1 << 14, 1 << 20), (1 << 20, 16 << 20));
     let (ops, (pixels, scratch)) = match number {
         // The identity, for the project's own pictures.
-        0 => (
-            vec![decode(full, 255), shorter(29), center((29, 37)), u8_, layout(nhwc)],
-            large,
-        ),
+        0 => (vec![decode(full, 255), whole, u8_, layout(nhwc)], large),
         1 => (
-            vec![decode(scaled, 255), crop((12, 20)), flip, normalise, f16, layout(nchw)],
+            vec![
+                decode(scaled, 255),
+                crop((12, 20)),
+                flip,
+                normalise,
+                f16,
+                layout(nchw),
+            ],
             large,
         ),
         2 => (
@@ -61,23 +70,55 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
             large,
         ),
         3 => (
-            vec![decode(full, 128), shorter(64), center((64, 64)), normalise, f32_, layout(nchw)],
+            vec![
+                decode(full, 128),
+                shorter(64),
+                center((64, 64)),
+                normalise,
+                f32_,
+                layout(nchw),
+            ],
             large,
         ),
         4 => (
-            vec![decode(scaled, 255), shorter(9), center((8, 9)), u8_, layout(nhwc)],
+            vec![
+                decode(scaled, 255),
+                shorter(9),
+                center((8, 9)),
+                u8_,
+                layout(nhwc),
+            ],
             large,
         ),
         5 => (
-            vec![decode(full, 1), crop((33, 1)), normalise, f32_, layout(nhwc)],
+            vec![
+                decode(full, 1),
+                crop((33, 1)),
+                normalise,
+                f32_,
+                layout(nhwc),
+            ],
             small,
         ),
         6 => (
-            vec![decode(full, 255), shorter(2), center((1, 1)), u8_, layout(nhwc)],
+            vec![
+                decode(full, 255),
+                shorter(2),
+                center((1, 1)),
+                u8_,
+                layout(nhwc),
+            ],
             small,
         ),
         _ => (
-            vec![decode(scaled, 77), crop((3, 40)), flip, normalise, f16, layout(nhwc)],
+            vec![
+                decode(scaled, 77),
+                crop((3, 40)),
+                flip,
+                normalise,
+                f16,
+                layout(nhwc),
+            ],
             small,
         ),
     };

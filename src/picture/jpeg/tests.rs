@@ -524,7 +524,7 @@ fn damaged_files_do_no_harm() {
         max_pixels: 1 << 20,
         max_scratch: 16 << 20,
     };
-    let decoder = JpegDecoder::new(&limits);
+    let mut decoder = JpegDecoder::new(&limits);
     let mut scratch = Scratch {
         rgb: vec![GUARD; 4 << 20],
         cmyk: vec![GUARD; 5 << 20],
