@@ -69,7 +69,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         first_batch_ms: (first_at - began).as_secs_f64() * 1e3,
         startup_ms: startup.as_secs_f64() * 1e3,
         cpu_s_per_1k_images: memory.cpu_s * 1e3 / counts.samples.max(1) as f64,
-        pss_total_mib: output::mib(memory.pss_bytes),
+        pss_total_mib: output::mib(memory.memory.pss_bytes),
         gpu_mib: 0.0,
         samples: counts.samples,
         failed: counts.failures.len() as u64,
