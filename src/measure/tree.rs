@@ -124,9 +124,7 @@ impl SteadyMemory {
 
     /// The processes of a role.
     pub fn of_role(&self, role: Role) -> impl Iterator<Item = &SteadyProcess> {
-        self.processes
-            .iter()
-            .filter(move |p| p.member.role == role)
+        self.processes.iter().filter(move |p| p.member.role == role)
     }
 }
 

@@ -5,11 +5,13 @@
 
 mod bench;
 mod ceiling;
+mod consumer;
 mod demo;
 mod digest;
 mod index;
 mod interrupt;
 mod output;
+mod rss;
 mod run_args;
 mod source_args;
 
@@ -31,6 +33,7 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     Demo(demo::DemoArgs),
     Index(index::IndexArgs),
+    Rss(Box<rss::RssArgs>),
 }
 
 /// A check that the user asked for failed.
@@ -55,12 +58,14 @@ fn main() -> ExitCode {
             return ExitCode::from(featherload::run_coordinator(&channel) as u8);
         }
         Some(ceiling::CHILD_COMMAND) => return ceiling::child(args),
+        Some(rss::CHILD_COMMAND) => return rss::child(std::env::args_os().skip(2)),
         _ => {}
     }
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(*args),
         Command::Demo(args) => demo::run(args),
         Command::Index(args) => index::run(args),
+        Command::Rss(args) => rss::run(*args),
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -77,10 +82,6 @@ fn main() -> ExitCode {
 pub enum Outcome {
     Done,
     /// A bound that was given on the command line does not hold.
-    #[allow(
-        dead_code,
-        reason = "the sub-commands with bounds come with the memory measurements"
-    )]
     CheckFailed,
     /// By SIGINT or SIGTERM.
     Interrupted(i32),
