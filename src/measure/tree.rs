@@ -82,7 +82,7 @@ pub struct SteadyMemory {
     pub consumer: Memory,
     pub coordinator: Memory,
     /// All workers together.
-    pub workers: Memory,
+    pub all_workers: Memory,
     pub processes: Vec<SteadyProcess>,
 }
 
@@ -114,7 +114,7 @@ impl SteadyMemory {
             total: median(&TreeSample::total),
             consumer: median(&|s| s.of_role(Role::Consumer)),
             coordinator: median(&|s| s.of_role(Role::Coordinator)),
-            workers: median(&|s| s.of_role(Role::Worker)),
+            all_workers: median(&|s| s.of_role(Role::Worker)),
             processes: members
                 .into_iter()
                 .map(|m| SteadyProcess::of(m, samples))
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(steady.samples, 3);
         assert_eq!(steady.total.pss_bytes, 22);
         assert_eq!(steady.consumer.pss_bytes, 11);
-        assert_eq!(steady.workers.pss_bytes, 11);
+        assert_eq!(steady.all_workers.pss_bytes, 11);
         assert_eq!(steady.coordinator, Memory::default());
         let workers: Vec<_> = steady
             .of_role(Worker)

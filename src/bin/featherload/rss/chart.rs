@@ -46,7 +46,7 @@ struct Band {
 
 const BANDS: [Band; 4] = [
     Band {
-        name: "ring (and index), shared by all",
+        name: "ring and index, shared by all",
         color: PALE,
         bytes: |row| row.steady.total.pss_shmem_bytes,
     },
@@ -63,7 +63,7 @@ const BANDS: [Band; 4] = [
     Band {
         name: "workers",
         color: GREEN,
-        bytes: |row| own(&row.steady.workers),
+        bytes: |row| own(&row.steady.all_workers),
     },
 ];
 
@@ -124,12 +124,17 @@ fn subtitle(report: &RssReport) -> String {
         fewest.unwrap_or(0)
     )];
     if let Some(slope) = report.slope_mib_per_worker {
-        parts.push(format!("{slope:.2} MiB for each worker more"));
+        parts.push(format!(
+            "{slope:.2} MiB for each worker more, ring not counted"
+        ));
     }
     if let Some(row) = report.rows.iter().find(|r| r.ring_bytes > 0)
         && report.ring_bytes_equal
     {
-        parts.push(format!("ring {:.1} MiB", mib(row.ring_bytes)));
+        parts.push(format!(
+            "of the ring's {:.1} MiB what is mapped is shown",
+            mib(row.ring_bytes)
+        ));
     }
     parts.join("; ")
 }
@@ -210,7 +215,7 @@ fn draw_stack(area: &Area<'_>, rows: &[Row]) -> Drawn {
             band.color.filled(),
         ))?;
         text(area, band.name, (x + 20, y), 14, INK, HPos::Left)?;
-        at += 48 + 8 * band.name.len() as i32;
+        at += 54 + 7 * band.name.len() as i32;
     }
     for (i, row) in rows.iter().enumerate() {
         let (from, to) = (i as f64 + 0.2, i as f64 + 0.8);
@@ -294,11 +299,11 @@ fn draw_lines(area: &Area<'_>, lines: &[Line]) -> Drawn {
     let all = || lines.iter().flat_map(|l| &l.points);
     let most = all().map(|p| p.1).fold(1.0, f64::max);
     let widest = all().map(|p| p.0).fold(1.0, f64::max);
-    let mut chart = axes(area, 0.0..widest * 1.04, most * 1.08, 30)?;
+    let mut chart = axes(area, 0.0..widest * 1.04, most * 1.42, 30)?;
     for line in lines {
         let style = line.color.stroke_width(if line.dashed { 1 } else { 3 });
         if line.dashed {
-            let shape = DashedPathElement::new(line.points.clone().into_iter(), 6, 5, style);
+            let shape = DashedPathElement::new(line.points.clone(), 6, 5, style);
             chart.draw_series([shape])?;
         } else {
             chart.draw_series([PathElement::new(line.points.clone(), style)])?;

@@ -152,6 +152,7 @@ fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, u64), Stop> {
             epoch: e.epoch,
             samples: e.memory.samples,
             pss_total_bytes: e.memory.total.pss_bytes,
+            pss_without_ring_bytes: pool.without_ring(&e.memory.total),
         })
         .collect();
     let pss_total_bytes = steady.memory.total.pss_bytes;
@@ -159,9 +160,9 @@ fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, u64), Stop> {
         workers,
         ring_bytes,
         pss_total_bytes,
-        pss_without_ring_bytes: pss_total_bytes.saturating_sub(ring_bytes),
+        pss_without_ring_bytes: pool.without_ring(&steady.memory.total),
         peak_pss_bytes: peak.pss_bytes,
-        peak_pss_without_ring_bytes: peak.pss_bytes.saturating_sub(ring_bytes),
+        peak_pss_without_ring_bytes: peak.pss_without_ring_bytes,
         peak_at_s: peak.at.as_secs_f64(),
         steady: steady.memory,
         sampled_s: steady.took.as_secs_f64(),

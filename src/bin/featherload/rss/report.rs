@@ -39,9 +39,11 @@ pub struct RssReport {
 #[derive(Serialize)]
 pub struct Row {
     pub workers: usize,
+    /// The ring's size, all of it allocated, mapped or not.
     pub ring_bytes: u64,
     /// Steady PSS of all processes: `total.pss_bytes`.
     pub pss_total_bytes: u64,
+    /// The same without what is mapped of the ring.
     pub pss_without_ring_bytes: u64,
     /// The largest PSS of all processes in any sample.
     pub peak_pss_bytes: u64,
@@ -70,6 +72,7 @@ pub struct EpochMedian {
     pub epoch: u64,
     pub samples: usize,
     pub pss_total_bytes: u64,
+    pub pss_without_ring_bytes: u64,
 }
 
 /// The same pools, forked from a process that holds all images.
@@ -107,9 +110,13 @@ pub fn copied_parents_bytes(decoded_bytes: u64, workers: usize) -> u64 {
     decoded_bytes.saturating_mul(workers as u64 + 1)
 }
 
-/// Growth over the epochs, in MiB.
+/// Growth over the epochs in MiB, the ring not counted: a slot that is used for
+/// the first time was allocated before.
 pub fn growth_mib(epochs: &[EpochMedian]) -> Option<f64> {
-    let medians: Vec<f64> = epochs.iter().map(|e| mib(e.pss_total_bytes)).collect();
+    let medians: Vec<f64> = epochs
+        .iter()
+        .map(|e| mib(e.pss_without_ring_bytes))
+        .collect();
     growth(&medians, GROWTH_EPOCHS)
 }
 

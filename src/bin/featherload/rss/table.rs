@@ -65,7 +65,9 @@ fn print_totals(report: &RssReport) -> Result<()> {
             row.workers,
             figures(&[
                 mib(row.pss_total_bytes),
-                mib(row.ring_bytes),
+                mib(row
+                    .pss_total_bytes
+                    .saturating_sub(row.pss_without_ring_bytes)),
                 mib(row.pss_without_ring_bytes),
                 mib(row.peak_pss_bytes),
             ]),
@@ -139,12 +141,12 @@ fn print_memory(row: &Row, name: &str, m: &Memory) -> Result<()> {
 }
 
 fn print_epochs(report: &RssReport) -> Result<()> {
-    line("PSS of all processes, the median of each epoch")?;
+    line("PSS of all processes without the ring, the median of each epoch")?;
     for row in &report.rows {
         let medians: Vec<f64> = row
             .epoch_medians
             .iter()
-            .map(|e| mib(e.pss_total_bytes))
+            .map(|e| mib(e.pss_without_ring_bytes))
             .collect();
         for (i, some) in medians.chunks(10).enumerate() {
             let workers = match i {
@@ -216,10 +218,16 @@ fn print_conclusions(report: &RssReport) -> Result<()> {
             "{slope:>10.2} MiB a worker, ring not counted, by least squares"
         ))?;
     }
-    if report.rows.iter().filter(|r| r.workers > 0).count() > 1 {
-        line(match report.ring_bytes_equal {
-            true => "           the ring has the same size for all numbers of workers",
-            false => "           THE RING DIFFERS in size between numbers of workers",
+    if let Some(row) = report.rows.iter().find(|r| r.ring_bytes > 0) {
+        let ring = mib(row.ring_bytes);
+        line(&match report.ring_bytes_equal {
+            true => format!(
+                "{ring:>10.2} MiB in the ring for any number of workers, all of it allocated, mapped or not"
+            ),
+            false => format!(
+                "{ring:>10.2} MiB in the ring with {} workers; IT DIFFERS with others",
+                row.workers
+            ),
         })?;
     }
     for row in report.rows.iter().filter(|r| r.skipped > 0) {

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use featherload::measure::{Member, Role, SteadyMemory, TreeSample};
+use featherload::measure::{Member, Memory, Role, SteadyMemory, TreeSample};
 use featherload::{Error, Result};
 
 use super::child::CHILD_COMMAND;
@@ -49,11 +49,12 @@ pub struct Watched {
     peak: Peak,
 }
 
-/// The sample with the largest PSS.
+/// The largest figures of all samples, each by itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Peak {
     pub pss_bytes: u64,
-    /// Since the start of the consumer.
+    pub pss_without_ring_bytes: u64,
+    /// When PSS was largest, since the start of the consumer.
     pub at: Duration,
 }
 
@@ -229,6 +230,16 @@ impl Watched {
         self.ready.as_ref().map_or(0, |r| r.ring_bytes)
     }
 
+    /// PSS but for what is mapped of the ring. Of the ring's pages some may
+    /// never be touched (rows that a short batch does not fill), so its size
+    /// cannot be taken off. What is not the ring of the shared memory is the
+    /// index, so at most that counts.
+    pub fn without_ring(&self, m: &Memory) -> u64 {
+        let index = self.ready.as_ref().map_or(0, |r| r.index_bytes);
+        let index_pages = index.next_multiple_of(4096);
+        m.pss_anon_bytes + m.pss_file_bytes + m.pss_shmem_bytes.min(index_pages)
+    }
+
     pub fn loaded(&self) -> Option<Loaded> {
         self.ready.as_ref().and_then(|r| r.loaded)
     }
@@ -259,12 +270,13 @@ impl Watched {
 
     fn sample(&mut self) -> TreeSample {
         let sample = TreeSample::read(&self.members());
-        let pss_bytes = sample.total().pss_bytes;
-        if pss_bytes > self.peak.pss_bytes {
-            self.peak = Peak {
-                pss_bytes,
-                at: self.began.elapsed(),
-            };
+        let total = sample.total();
+        let without_ring = self.without_ring(&total);
+        let peak = &mut self.peak;
+        peak.pss_without_ring_bytes = peak.pss_without_ring_bytes.max(without_ring);
+        if total.pss_bytes > peak.pss_bytes {
+            peak.pss_bytes = total.pss_bytes;
+            peak.at = self.began.elapsed();
         }
         sample
     }
