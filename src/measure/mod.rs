@@ -27,9 +27,3 @@ pub use loaded::LoadedImages;
 pub use page_cache::PageCache;
 pub use processes::{Memory, ProcessUsage, TreeUsage};
 pub use tree::{Member, Role, SteadyMemory, SteadyProcess, TreeSample};
-
-/// Bytes that may still be taken: what the machine has available and what the
-/// cgroup leaves, the smaller of the two. None where neither is told.
-pub fn available_bytes() -> Option<u64> {
-    crate::sys::memory::available_bytes()
-}

@@ -4,9 +4,10 @@
 //! Asked by whoever measures, for its own cgroup or for the machine.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+
+use crate::sys::cgroup;
 
 /// Cached files, without shared memory (which the kernel counts as cache).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,10 +22,8 @@ impl PageCache {
     /// That of this process's memory cgroup, of version 2 or 1; where there is
     /// none, or it is the root, that of the machine. None without /proc.
     pub fn read() -> Option<Self> {
-        let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        statistics_files(&cgroup)
-            .into_iter()
-            .find_map(|(file, key)| {
+        cgroup::memory_statistics()
+            .and_then(|(file, key)| {
                 let text = fs::read_to_string(&file).ok()?;
                 Some(Self {
                     bytes: less_shared_memory(&text, key, "shmem", 1)?,
@@ -39,30 +38,6 @@ impl PageCache {
                 })
             })
     }
-}
-
-/// Where a cgroup's statistics may lie, and what the cache is called there. The
-/// root cgroup is the machine.
-fn statistics_files(own: &str) -> Vec<(PathBuf, &'static str)> {
-    own.lines()
-        .filter_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
-            let below = |root: &str| {
-                let folder = Path::new(root).join(path.trim_start_matches('/'));
-                folder.join("memory.stat")
-            };
-            if path == "/" {
-                None
-            } else if controllers.is_empty() {
-                Some((below("/sys/fs/cgroup"), "file"))
-            } else if controllers.split(',').any(|c| c == "memory") {
-                Some((below("/sys/fs/cgroup/memory"), "total_cache"))
-            } else {
-                None
-            }
-        })
-        .collect()
 }
 
 /// The figure `key` less the figure `shared`, in units of `unit` bytes.
@@ -81,19 +56,6 @@ fn less_shared_memory(text: &str, key: &str, shared: &str, unit: u64) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn both_versions_of_cgroups_are_found_and_roots_are_not() {
-        let own = "4:cpu,memory:/a/b\n1:cpu:/a\n0::/c\n";
-        let found = statistics_files(own);
-        assert_eq!(found.len(), 2);
-        assert_eq!(
-            found[0].0,
-            Path::new("/sys/fs/cgroup/memory/a/b/memory.stat")
-        );
-        assert_eq!(found[1].0, Path::new("/sys/fs/cgroup/c/memory.stat"));
-        assert_eq!(statistics_files("4:memory:/\n0::/\n"), []);
-    }
 
     #[test]
     fn shared_memory_is_taken_off() {

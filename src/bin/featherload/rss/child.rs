@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use featherload::measure::{LoadedImages, available_bytes};
+use featherload::measure::{LoadedImages, system};
 use featherload::{Error, Launch, Loader, LoaderReport, Result};
 
 use super::args::RssArgs;
@@ -63,7 +63,7 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     let (loaded, mut loader) = if how == AFTER_LOADING {
         let (index, _) = source.open()?;
         let copies = workers as u64 + 1;
-        let room = available_bytes().map_or(u64::MAX, |free| free / copies);
+        let room = system::available_memory().map_or(u64::MAX, |free| free / copies);
         let loaded = LoadedImages::decode(&index, room)?;
         // The library's own fork: this process has one thread.
         let builder = args.loader.builder(index.into())?.launch(Launch::Fork);

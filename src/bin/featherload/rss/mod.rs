@@ -22,7 +22,7 @@ mod watch;
 
 use std::time::Duration;
 
-use featherload::measure::{PageCache, available_bytes};
+use featherload::measure::{PageCache, system};
 use featherload::{Error, Result};
 use indicatif::ProgressBar;
 
@@ -203,7 +203,7 @@ fn compare(
     for &workers in counts {
         // The first consumer finds out by itself, as it decodes.
         let needed_bytes = copied_parents_bytes(decoded, workers);
-        if let Some(available_bytes) = available_bytes()
+        if let Some(available_bytes) = system::available_memory()
             && needed_bytes > available_bytes
         {
             found.left_out.push(LeftOut {
