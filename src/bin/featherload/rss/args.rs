@@ -50,7 +50,7 @@ pub struct RssArgs {
 
     /// Exit with 1 when PSS without the ring grows by more MiB for each worker
     /// (least squares over the numbers of workers).
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", value_parser = parse_bound, allow_negative_numbers = true)]
     pub max_slope_mib: Option<f64>,
 
     /// Exit with 1 when the growth over the epochs is more MiB, for any number
@@ -58,7 +58,7 @@ pub struct RssArgs {
     #[arg(
         long,
         value_name = "X",
-        requires = "epochs",
+        requires = "epochs", value_parser = parse_bound,
         allow_negative_numbers = true
     )]
     pub max_growth_mib: Option<f64>,
@@ -118,6 +118,15 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
     Ok(seconds)
 }
 
+fn parse_bound(text: &str) -> Result<f64, String> {
+    let bound: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    // Nothing is above "not a number", so it would bound nothing.
+    if !bound.is_finite() {
+        return Err("it must be a number of MiB".into());
+    }
+    Ok(bound)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +145,14 @@ mod tests {
         ] {
             let e = parse_counts(text).unwrap_err();
             assert!(e.contains(word), "{text}: {e}");
+        }
+    }
+
+    #[test]
+    fn bounds_are_numbers() {
+        assert_eq!(parse_bound("-2.5"), Ok(-2.5));
+        for text in ["nan", "inf", "four"] {
+            assert!(parse_bound(text).is_err(), "{text}");
         }
     }
 
