@@ -11,11 +11,12 @@ use super::builder::{LoaderBuilder, OnError};
 use super::pool::{Place, Pool};
 use super::report::LoaderReport;
 use super::source::Source;
-use crate::batch::{Batch, Labels, RowFault, Storage};
+use crate::batch::{Batch, Labels, RowFault, RowsExtent, Storage};
 use crate::error::{Error, Result, SampleFault};
 use crate::index::{Index, Label, ScanReport};
+use crate::packing::{PackedBatch, Packing, RowDescriptor};
 use crate::plan::{Plan, RowStatus, State};
-use crate::recipe::SampleProgram;
+use crate::recipe::{RowExtent, SampleProgram};
 
 /// What makes the rows.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(super) struct Run {
     pub(super) scan: Option<ScanReport>,
     pub(super) plan: Plan,
     pub(super) program: SampleProgram,
+    pub(super) packing: Packing,
+    pub(super) packed: PackedBatch,
     pub(super) state: State,
     pub(super) epochs: Option<u64>,
     pub(super) on_error: OnError,
@@ -214,7 +217,8 @@ impl Run {
         }
     }
 
-    fn batch(&self, place: Place, storage: Storage, faults: Vec<(u32, SampleFault)>) -> Batch {
+    /// Masks the rows that hold no sample and describes the others.
+    fn batch(&mut self, place: Place, mut storage: Storage, faults: Vec<(u32, SampleFault)>) -> Batch {
         let rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row(place.epoch, place.batch, row))
             .collect();
@@ -222,13 +226,13 @@ impl Run {
         for (row, _) in &faults {
             status[*row as usize] = RowStatus::Failed;
         }
-        let [a, b, c] = self.program.row_shape();
+        let extent = self.lay_out(&place, &status, &mut storage);
         Batch {
             storage,
             owner: getpid(),
             epoch: place.epoch,
             number: place.batch,
-            shape: [rows.len(), a, b, c],
+            extent,
             dtype: self.program.dtype,
             layout: self.program.layout,
             labels: self.labels(&rows),
@@ -243,6 +247,46 @@ impl Run {
                     fault,
                 })
                 .collect(),
+        }
+    }
+
+    /// Zeroes masked rows and, where rows have their own sizes, writes the table
+    /// in front of them.
+    fn lay_out(
+        &mut self,
+        place: &Place,
+        status: &[RowStatus],
+        storage: &mut Storage,
+    ) -> RowsExtent {
+        let packed = &mut self.packed;
+        let at = (place.epoch, place.batch);
+        let masked = || (0..place.rows).zip(status).filter(|(_, s)| s.is_masked());
+        let bytes = storage.bytes_mut();
+        for (row, _) in masked() {
+            bytes[self.packing.place(packed, at, row)].fill(0);
+        }
+        match self.program.extent {
+            RowExtent::Fixed { height, width } => RowsExtent::Equal {
+                rows: status.len(),
+                height: height as usize,
+                width: width as usize,
+            },
+            RowExtent::Own => {
+                let rows = place.rows;
+                let described = self.packing.descriptors(packed, at, rows);
+                let mut table = described.unwrap_or_default();
+                for (row, _) in masked() {
+                    table[row as usize].flags |= RowDescriptor::MASKED;
+                }
+                let unused = self.plan.options().batch as usize - table.len();
+                let (head, rest) = bytes.split_at_mut(table.len() * RowDescriptor::BYTES);
+                head.copy_from_slice(bytemuck::cast_slice(&table));
+                rest[..unused * RowDescriptor::BYTES].fill(0);
+                RowsExtent::Own {
+                    table,
+                    bytes: self.packing.batch_bytes(packed, at, rows),
+                }
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::batch::{BufferPool, PooledBuffer};
 use crate::coordinator::messages::PoolTimes;
 use crate::error::{Result, SampleFault};
 use crate::index::Index;
+use crate::packing::Sizes;
 use crate::ring::consumer_side::Ticket;
 use crate::sys::cpu;
 use crate::worker::images::ImageJob;
@@ -22,23 +23,22 @@ use crate::worker::spec::ImageSpec;
 #[derive(Debug)]
 pub(super) struct InProcess {
     job: ImageJob,
-    row_bytes: usize,
     buffers: BufferPool,
     meter: Meter,
 }
 
 impl InProcess {
-    pub(super) fn new(spec: &ImageSpec, index: Index) -> Result<Self> {
+    pub(super) fn new(spec: &ImageSpec, index: Index, sizes: Option<Sizes>) -> Result<Self> {
         cpu::prepare_decoder()?;
         Ok(Self {
-            row_bytes: spec.program.row_bytes() as usize,
-            job: ImageJob::new(spec, index, InputMode::Read)?,
+            job: ImageJob::new(spec, index, sizes, InputMode::Read)?,
             buffers: BufferPool::default(),
             meter: Meter::default(),
         })
     }
 
-    /// Fills the batch at `place`; failed and padding rows are zero.
+    /// Fills the batch at `place`, with rows where they would lie in a slot.
+    /// Bytes of failed rows, and outside of rows, are whatever was there.
     pub(super) fn fill(&mut self, place: &Place) -> (PooledBuffer, Vec<(u32, SampleFault)>) {
         let ticket = Ticket {
             sequence: 1,
@@ -46,17 +46,15 @@ impl InProcess {
             batch: place.batch,
             rows: place.filled,
         };
-        let mut buffer = self.buffers.take(self.row_bytes * place.rows as usize);
+        let mut buffer = self
+            .buffers
+            .take(self.job.batch_bytes(&ticket, place.rows));
         let mut faults = Vec::new();
-        let rows = buffer.bytes_mut().chunks_exact_mut(self.row_bytes);
         self.meter.start();
-        for (row, out) in (0..place.rows).zip(rows) {
-            if row >= place.filled {
-                out.fill(0);
-                continue;
-            }
+        for row in 0..place.filled {
+            let out = self.job.place(&ticket, row);
+            let out = &mut buffer.bytes_mut()[out];
             if let Err(fault) = self.job.fill(&ticket, row, out, &mut self.meter) {
-                out.fill(0);
                 faults.push((row, fault));
             }
             self.meter.rows += 1;

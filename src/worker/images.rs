@@ -4,6 +4,7 @@
 //! of [`ImageJob::fill`], one after the other; no heap allocation once warm.
 
 use std::ffi::CStr;
+use std::ops::Range;
 
 use super::emit::{Emitter, Placement};
 use super::input::{Bytes, Input, InputMode};
@@ -13,6 +14,7 @@ use super::resample::{Resampler, Source, Target};
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
+use crate::packing::{PackedBatch, Packing, Sizes};
 use crate::picture::jpeg::{self, Decoded, JpegDecoder, JpegHeader, Region, Scale, Scratch};
 use crate::plan::{Plan, PositionRandom, RowStatus};
 use crate::recipe::SampleProgram;
@@ -35,6 +37,8 @@ pub(crate) struct ImageJob {
     scratch: Scratch,
     resampler: Resampler,
     emitter: Emitter,
+    packing: Packing,
+    packed: PackedBatch,
     path: Vec<u8>,
     /// RGB8 of the output's size, before it is emitted.
     resampled: Vec<u8>,
@@ -53,9 +57,14 @@ pub(super) struct Cut {
 }
 
 impl ImageJob {
-    pub(crate) fn new(spec: &ImageSpec, index: Index, mode: InputMode) -> Result<Self> {
+    /// `sizes` are those of the samples, where rows have sizes of their own.
+    pub(crate) fn new(
+        spec: &ImageSpec,
+        index: Index,
+        sizes: Option<Sizes>,
+        mode: InputMode,
+    ) -> Result<Self> {
         let p = &spec.program;
-        let (height, width) = p.size;
         Ok(Self {
             index,
             plan: spec.plan.clone(),
@@ -65,13 +74,27 @@ impl ImageJob {
             scratch: Scratch::default(),
             resampler: Resampler::new(CpuLevel::detect()?),
             emitter: Emitter::new(p.mean, p.std, p.dtype, p.layout),
+            packing: Packing::new(p, spec.plan.clone(), spec.limits, sizes)?,
+            packed: PackedBatch::default(),
             path: Vec::new(),
-            resampled: vec![0; 3 * width as usize * height as usize],
+            resampled: Vec::new(),
         })
+    }
+
+    /// Bytes that the first `rows` rows of a batch take, with what lies in
+    /// front of them.
+    pub(crate) fn batch_bytes(&mut self, ticket: &Ticket, rows: u32) -> usize {
+        let at = (ticket.epoch, ticket.batch);
+        self.packing.batch_bytes(&mut self.packed, at, rows)
     }
 }
 
 impl Job for ImageJob {
+    fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
+        let at = (ticket.epoch, ticket.batch);
+        self.packing.place(&mut self.packed, at, row)
+    }
+
     fn fill(
         &mut self,
         ticket: &Ticket,
@@ -97,6 +120,7 @@ impl Job for ImageJob {
         let upright = header
             .orientation
             .apply_to_size((header.width, header.height));
+        self.packing.check(row.id, (upright.1, upright.0))?;
         let geometry = sample_geometry(&self.program, upright.0, upright.1, &mut random);
         let cut = cut(&self.program, &header, &geometry);
         meter.lap(Stage::Open);
@@ -106,6 +130,7 @@ impl Job for ImageJob {
         close(bytes);
         meter.lap(Stage::Decode);
         let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
+        self.resampled.resize(3 * width * height, 0);
         self.resampler.resample(
             source(&self.scratch.rgb, &decoded, cut.want),
             cut.within,
@@ -139,7 +164,8 @@ fn close(bytes: Bytes<'_>) {
 pub(super) fn cut(program: &SampleProgram, header: &JpegHeader, geometry: &SampleGeometry) -> Cut {
     let stored = (header.width, header.height);
     let turned = header.orientation.swaps_axes();
-    let (height, width) = program.size;
+    let upright = header.orientation.apply_to_size(stored);
+    let (height, width) = program.extent.of((upright.1, upright.0));
     let size = if turned {
         (height, width)
     } else {
