@@ -35,7 +35,7 @@ pub use index::Index;
 pub use loader::{Epoch, Loader, LoaderBuilder, LoaderReport, OnError, Source};
 pub use packing::RowDescriptor;
 pub use plan::{RowStatus, State, Tail};
-pub use recipe::{DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe};
+pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe};
 
 /// What `benches/` measures. Not part of the API.
 #[cfg(feature = "bench-internals")]

@@ -19,13 +19,20 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ring", &["error", "sys"]),
     ("index", &["error", "sys"]),
     ("plan", &["error", "recipe"]),
+    ("packing", &["error", "sys", "recipe", "picture", "plan"]),
+    ("survey", &["error", "sys", "index", "picture", "packing"]),
     (
         "worker",
-        &["error", "sys", "recipe", "picture", "ring", "index", "plan"],
+        &[
+            "error", "sys", "recipe", "picture", "ring", "index", "plan", "packing",
+        ],
     ),
     ("coordinator", &["error", "sys", "ring", "worker"]),
     ("device", &["error", "recipe", "ring"]),
-    ("batch", &["error", "recipe", "ring", "plan", "device"]),
+    (
+        "batch",
+        &["error", "recipe", "ring", "plan", "packing", "device"],
+    ),
     (
         "loader",
         &[
@@ -36,6 +43,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "ring",
             "index",
             "plan",
+            "packing",
+            "survey",
             "worker",
             "coordinator",
             "device",
@@ -52,22 +61,23 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// The modules that a user of the library sees; the others are `pub(crate)`.
 const PUBLIC: &[&str] = &[
-    "batch", "error", "index", "loader", "measure", "plan", "recipe",
+    "batch", "error", "index", "loader", "measure", "plan", "recipe", "survey",
 ];
 
 /// The files that may, and do, hold `unsafe`, tests included.
 const UNSAFE: &[&str] = &[
+    "src/picture/jpeg/decoder.rs",
     "src/ring/region.rs",
     "src/ring/slots.rs",
     "src/sys/cpu.rs",
     "src/sys/futex.rs",
+    "src/sys/memory.rs",
     "src/sys/process.rs",
     "src/sys/sealed.rs",
     "src/sys/shared.rs",
     "src/sys/socket.rs",
     "src/worker/bare.rs",
     "src/worker/input.rs",
-    "src/picture/jpeg/decoder.rs",
     "src/worker/process.rs",
     "src/worker/resample/avx2.rs",
     "src/worker/resample/mod.rs",

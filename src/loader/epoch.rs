@@ -218,7 +218,12 @@ impl Run {
     }
 
     /// Masks the rows that hold no sample and describes the others.
-    fn batch(&mut self, place: Place, mut storage: Storage, faults: Vec<(u32, SampleFault)>) -> Batch {
+    fn batch(
+        &mut self,
+        place: Place,
+        mut storage: Storage,
+        faults: Vec<(u32, SampleFault)>,
+    ) -> Batch {
         let rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row(place.epoch, place.batch, row))
             .collect();

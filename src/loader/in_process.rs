@@ -46,9 +46,7 @@ impl InProcess {
             batch: place.batch,
             rows: place.filled,
         };
-        let mut buffer = self
-            .buffers
-            .take(self.job.batch_bytes(&ticket, place.rows));
+        let mut buffer = self.buffers.take(self.job.batch_bytes(&ticket, place.rows));
         let mut faults = Vec::new();
         self.meter.start();
         for row in 0..place.filled {

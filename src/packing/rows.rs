@@ -149,12 +149,12 @@ impl Packing {
             return Ok(());
         };
         match sizes.get(id) {
-            Some(size) if size == (height, width) => {
-                measure(size, *pixel, limits).map(|_| ())
-            }
+            Some(size) if size == (height, width) => measure(size, *pixel, limits).map(|_| ()),
             Some((h, w)) => Err(SampleFault::new(
                 FaultKind::Changed,
-                format!("the picture is {height} x {width} now and was {h} x {w} when headers were read"),
+                format!(
+                    "the picture is {height} x {width} now and was {h} x {w} when headers were read"
+                ),
             )),
             None => Err(SampleFault::new(
                 FaultKind::Changed,
@@ -189,12 +189,7 @@ impl Packing {
     }
 
     /// Bytes of the slot that a batch of `rows` rows takes.
-    pub(crate) fn batch_bytes(
-        &self,
-        packed: &mut PackedBatch,
-        at: (u64, u64),
-        rows: u32,
-    ) -> usize {
+    pub(crate) fn batch_bytes(&self, packed: &mut PackedBatch, at: (u64, u64), rows: u32) -> usize {
         rows.checked_sub(1)
             .map_or(0, |last| self.place(packed, at, last).end)
     }
@@ -261,11 +256,7 @@ fn table_bytes(rows: u32) -> usize {
 /// Bytes of the row of a picture with `pixel` bytes to a pixel. Limits are those
 /// that every picture has to keep to whatever its format: its decoded pixels
 /// alone must fit what a worker may take.
-fn measure(
-    (height, width): (u32, u32),
-    pixel: u64,
-    limits: &Limits,
-) -> Result<usize, SampleFault> {
+fn measure((height, width): (u32, u32), pixel: u64, limits: &Limits) -> Result<usize, SampleFault> {
     limits.check_pixels("a picture", (width, height))?;
     let pixels = u64::from(height) * u64::from(width);
     limits.check_scratch("a picture at full size", pixels.saturating_mul(3))?;
@@ -345,10 +336,7 @@ mod tests {
                 Dtype::U8,
                 Limits::default(),
             );
-            let mut bytes: Vec<usize> = sizes
-                .iter()
-                .map(|[h, w]| (3 * h * w) as usize)
-                .collect();
+            let mut bytes: Vec<usize> = sizes.iter().map(|[h, w]| (3 * h * w) as usize).collect();
             bytes.sort_unstable_by(|a, b| b.cmp(a));
             let want = bytes[..largest]
                 .iter()
@@ -378,11 +366,19 @@ mod tests {
         };
         let sizes = [[100, 51], [65, 62], [60, 60], [0, 0]];
         let p = packing(&sizes, options(4, 0, Tail::Short), Dtype::F32, limits);
-        assert_eq!(p.slot_bytes(), 128 + (60 * 60 * 12_u64).next_multiple_of(64));
+        assert_eq!(
+            p.slot_bytes(),
+            128 + (60 * 60 * 12_u64).next_multiple_of(64)
+        );
         for (id, size, kind, text) in [
             (0, (100, 51), FaultKind::TooLarge, "max_pixels = 5000"),
             (1, (65, 62), FaultKind::TooLarge, "max_scratch = 12000"),
-            (2, (60, 61), FaultKind::Changed, "60 x 61 now and was 60 x 60"),
+            (
+                2,
+                (60, 61),
+                FaultKind::Changed,
+                "60 x 61 now and was 60 x 60",
+            ),
             (3, (2, 2), FaultKind::Changed, "could not be read"),
         ] {
             let fault = p.check(id, size).unwrap_err();

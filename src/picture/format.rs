@@ -85,6 +85,10 @@ impl Format {
         if let Some(&(_, format)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
             return Ok(format);
         }
+        if head == [0xff] {
+            // Cut off within the two bytes that would tell.
+            return Ok(Self::Jpeg);
+        }
         if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP") {
             return Ok(Self::WebP);
         }

@@ -11,13 +11,51 @@
 //! - `orientation`: the eight EXIF orientations;
 //! - `limits`: `max_pixels` and `max_scratch`;
 //! - `jpeg`: headers, and decoding exactly the part that a crop needs;
+//! - `raster`: every other format, as rows; `png` row by row;
+//! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
+//! - `header`: the header of any format, for surveys.
 
 pub(crate) mod format;
 pub(crate) mod header;
 pub(crate) mod jpeg;
 mod limits;
 mod orientation;
+mod png;
+pub(crate) mod raster;
+mod rgb8;
 
 pub use format::Format;
 pub(crate) use limits::Limits;
 pub(crate) use orientation::Orientation;
+
+use crate::error::{FaultKind, SampleFault};
+use crate::recipe::Background;
+
+/// Buffers grow in steps of this many bytes, so that a run settles soon.
+const GROWTH: usize = 256 << 10;
+
+/// Makes `buffer` at least `len` bytes long, or says that there is no memory.
+fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
+    if buffer.len() >= len {
+        return Ok(());
+    }
+    let len = len.checked_next_multiple_of(GROWTH).unwrap_or(len);
+    // Nothing of the content is needed: do not copy it.
+    buffer.clear();
+    buffer.try_reserve_exact(len).map_err(|_| {
+        SampleFault::new(
+            FaultKind::TooLarge,
+            format!("no memory for {len} bytes of pixels"),
+        )
+    })?;
+    buffer.resize(len, 0);
+    Ok(())
+}
+
+/// Gives back a buffer that is larger than `keep` bytes: one huge picture must
+/// not cost its memory for the rest of the run.
+fn trim(buffer: &mut Vec<u8>, keep: usize) {
+    if buffer.capacity() > keep {
+        *buffer = Vec::new();
+    }
+}

@@ -12,7 +12,7 @@ mod program;
 mod tensor;
 pub(crate) mod weights;
 
-pub use ops::{DecodeMode, Op, Recipe};
+pub use ops::{Background, DecodeMode, Op, Recipe};
 pub use profile::NumericProfile;
-pub(crate) use program::{RowExtent, SampleProgram};
+pub(crate) use program::{Crop, RowExtent, SampleProgram};
 pub use tensor::{Dtype, MemoryLayout};

@@ -2,9 +2,13 @@
 //!
 //! Names and parameters are torchvision's where it has them.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use super::tensor::{Dtype, MemoryLayout};
+use crate::error::Error;
 
 /// How JPEG data are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,13 +30,64 @@ impl DecodeMode {
     }
 }
 
+/// The colour that shows through where a picture is transparent, 0 to 255 for
+/// red, green and blue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Background(pub [u8; 3]);
+
+impl Background {
+    pub const WHITE: Self = Self([255; 3]);
+    pub const BLACK: Self = Self([0; 3]);
+}
+
+/// White, as browsers and nerfstudio show such pictures.
+impl Default for Background {
+    fn default() -> Self {
+        Self::WHITE
+    }
+}
+
+impl fmt::Display for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [r, g, b] = self.0;
+        write!(f, "{r:02x}{g:02x}{b:02x}")
+    }
+}
+
+impl FromStr for Background {
+    type Err = Error;
+
+    /// `white`, `black`, or six hexadecimal digits as in `ff8000`.
+    fn from_str(s: &str) -> Result<Self, Error> {
+        let digits = match s {
+            "white" => return Ok(Self::WHITE),
+            "black" => return Ok(Self::BLACK),
+            _ => s.strip_prefix('#').unwrap_or(s),
+        };
+        u32::from_str_radix(digits, 16)
+            .ok()
+            .filter(|_| digits.len() == 6 && !digits.starts_with('+'))
+            .map(|rgb| Self([(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8]))
+            .ok_or_else(|| {
+                Error::config(format!(
+                    "background '{s}' is neither white, black nor six hexadecimal digits such as \
+                     ff8000"
+                ))
+            })
+    }
+}
+
 /// One operation on one sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Op {
-    /// To RGB8, upright: EXIF orientation is applied.
-    Decode { mode: DecodeMode },
+    /// To RGB8, upright: EXIF orientation is applied, grey, CMYK, palettes and
+    /// 16 bits are converted, alpha is composited on `background`.
+    Decode {
+        mode: DecodeMode,
+        background: Background,
+    },
     /// A crop of random area and aspect ratio, resized to `size`: torchvision's
     /// `RandomResizedCrop`, bilinear and antialiased.
     RandomResizedCrop {
@@ -103,10 +158,32 @@ impl Recipe {
     }
 
     /// The same recipe with another way to decode.
-    pub fn with_decode(mut self, to: DecodeMode) -> Self {
+    pub fn with_decode(self, to: DecodeMode) -> Self {
+        let (_, background) = self.decode();
+        self.with(to, background)
+    }
+
+    /// The same recipe with another colour behind transparent pictures.
+    pub fn with_background(self, to: Background) -> Self {
+        let (mode, _) = self.decode();
+        self.with(mode, to)
+    }
+
+    fn with(mut self, mode: DecodeMode, background: Background) -> Self {
         self.ops.retain(|op| !matches!(op, Op::Decode { .. }));
-        self.ops.insert(0, Op::Decode { mode: to });
+        self.ops.insert(0, Op::Decode { mode, background });
         self
+    }
+
+    /// How pictures are decoded, where the recipe does not say too.
+    pub(crate) fn decode(&self) -> (DecodeMode, Background) {
+        self.ops
+            .iter()
+            .find_map(|op| match op {
+                Op::Decode { mode, background } => Some((*mode, *background)),
+                _ => None,
+            })
+            .unwrap_or((DecodeMode::Scaled, Background::default()))
     }
 
     /// A fingerprint of everything that the recipe says but its name: equal

@@ -1,6 +1,6 @@
 //! The recipes that have a name.
 
-use super::ops::{DecodeMode, Op, Recipe};
+use super::ops::{Background, DecodeMode, Op, Recipe};
 use super::tensor::{Dtype, MemoryLayout};
 use crate::error::{Error, Result};
 
@@ -16,6 +16,7 @@ impl Recipe {
             vec![
                 Op::Decode {
                     mode: DecodeMode::Scaled,
+                    background: Background::WHITE,
                 },
                 Op::RandomResizedCrop {
                     size: (224, 224),
@@ -42,6 +43,7 @@ impl Recipe {
             vec![
                 Op::Decode {
                     mode: DecodeMode::Scaled,
+                    background: Background::WHITE,
                 },
                 Op::ResizeShorter { size: 256 },
                 Op::CenterCrop { size: (224, 224) },
@@ -65,6 +67,7 @@ impl Recipe {
             vec![
                 Op::Decode {
                     mode: DecodeMode::Full,
+                    background: Background::WHITE,
                 },
                 Op::Cast { dtype: Dtype::U8 },
                 Op::Layout {

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ops::{DecodeMode, Op, Recipe};
+use super::ops::{Background, DecodeMode, Op, Recipe};
 use super::tensor::{Dtype, MemoryLayout};
 use crate::error::{Error, Result};
 
@@ -51,6 +51,7 @@ impl RowExtent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SampleProgram {
     pub(crate) decode: DecodeMode,
+    pub(crate) background: Background,
     pub(crate) crop: Crop,
     pub(crate) extent: RowExtent,
     /// Probability of a horizontal flip.
@@ -70,7 +71,7 @@ impl SampleProgram {
         let bad = |op: &Op, why: String| {
             Error::config(format!("recipe '{}': {}: {why}", recipe.name, op.name()))
         };
-        let mut decode = None;
+        let mut decodes = 0;
         let mut shorter = None;
         let mut crop = None;
         let mut flip = None;
@@ -98,7 +99,10 @@ impl SampleProgram {
             }
             last = stage;
             let doubled = match op {
-                Op::Decode { mode } => decode.replace(*mode).is_some(),
+                Op::Decode { .. } => {
+                    decodes += 1;
+                    decodes > 1
+                }
                 Op::ResizeShorter { size } => {
                     check_side(*size).map_err(|e| bad(op, e))?;
                     shorter.replace(*size).is_some()
@@ -167,19 +171,23 @@ impl SampleProgram {
                 )));
             }
         };
-        if extent == RowExtent::Own && decode == Some(DecodeMode::Scaled) {
-            return Err(Error::config(format!(
-                "recipe '{}' has no resize, so pictures come at full size and 'decode: scaled' \
-                 has nothing to scale to: use 'decode: full'",
-                recipe.name
-            )));
-        }
+        let (decode, background) = recipe.decode();
+        let decode = match (extent, decode) {
+            (RowExtent::Own, DecodeMode::Scaled) if decodes > 0 => {
+                return Err(Error::config(format!(
+                    "recipe '{}' has no resize, so pictures come at full size and 'decode: \
+                     scaled' has nothing to scale to: use 'decode: full'",
+                    recipe.name
+                )));
+            }
+            // Not said, and not needed.
+            (RowExtent::Own, _) => DecodeMode::Full,
+            (RowExtent::Fixed { .. }, mode) => mode,
+        };
         let (mean, std) = normalise.unwrap_or(([0.0; 3], [1.0; 3]));
         Ok(Self {
-            decode: decode.unwrap_or(match extent {
-                RowExtent::Fixed { .. } => DecodeMode::Scaled,
-                RowExtent::Own => DecodeMode::Full,
-            }),
+            decode,
+            background,
             crop,
             extent,
             flip: flip.unwrap_or(0.0),
@@ -234,6 +242,7 @@ mod tests {
             (
                 vec![Op::Decode {
                     mode: DecodeMode::Scaled,
+                    background: Background::WHITE,
                 }],
                 "use 'decode: full'",
             ),

@@ -94,11 +94,9 @@ impl Ring {
     /// which it was computed, were scribbled on.
     ///
     /// # Safety
-    /// The claim must be live: its row word is `Claimed` by this process, and
-    /// it has not been committed. `place` must be the row's own: that which
-    /// `packing` gives for the ticket and the row. All processes compute the
-    /// same places for a ticket and those of two rows share no byte, so then no
-    /// other process reads or writes it.
+    /// The claim must be live: `Claimed` by this process and not committed.
+    /// `place` must be the row's own, that of its job: every process computes
+    /// the same for a ticket, and those of two rows share no byte.
     #[expect(
         clippy::mut_from_ref,
         reason = "the claim, not the borrow, is what makes it ours"

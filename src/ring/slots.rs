@@ -263,7 +263,12 @@ mod tests {
         let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO) else {
             panic!("nothing to fill");
         };
-        for (place, fits) in [(0..48, true), (32..48, true), (48..48, true), (32..49, false)] {
+        for (place, fits) in [
+            (0..48, true),
+            (32..48, true),
+            (48..48, true),
+            (32..49, false),
+        ] {
             // SAFETY: claimed just above; nobody else has rows.
             let row = unsafe { s.ring().row_mut(&c, place.clone()) };
             assert_eq!(row.is_ok(), fits, "{place:?}");

@@ -6,7 +6,7 @@
 //! has one again. Files are read, not mapped: nobody here could survive one that
 //! shrinks. A broken file is a finding, not an error.
 //!
-//! Memory: 8 bytes a sample, in shared memory; while it runs 16 more. Paths are
+//! Memory: 8 bytes a sample, in shared memory; 8 more while it runs. Paths are
 //! kept for files that cannot be read alone, and of the first
 //! [`Survey::MAX_FAULTS`] of those.
 //!

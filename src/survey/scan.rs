@@ -50,9 +50,7 @@ pub(super) fn headers(
     let too_many = || Error::config(format!("{} samples are too many to survey", index.len()));
     let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
     let mut sizes = Vec::new();
-    sizes
-        .try_reserve_exact(samples)
-        .map_err(|_| too_many())?;
+    sizes.try_reserve_exact(samples).map_err(|_| too_many())?;
     sizes.resize(samples, [0u32; 2]);
     let findings = {
         let runs = Mutex::new((0u64..).step_by(RUN).zip(sizes.chunks_mut(RUN)));

@@ -59,9 +59,9 @@ impl SizeStatistics {
     /// None without a single size.
     pub(super) fn of(sizes: &Sizes) -> Option<Self> {
         let pictures = || {
-            (0..)
-                .zip(sizes.iter())
-                .filter_map(|(id, size)| size.map(|(height, width)| PictureSize { id, height, width }))
+            (0..).zip(sizes.iter()).filter_map(|(id, size)| {
+                size.map(|(height, width)| PictureSize { id, height, width })
+            })
         };
         let pixels = |p: &PictureSize| u64::from(p.height) * u64::from(p.width);
         let smallest = pictures().min_by_key(|p| (pixels(p), p.id))?;
@@ -134,7 +134,10 @@ mod tests {
         let mut values: Vec<u64> = (1..=1000).rev().collect();
         let q = Quantiles::of(&mut values).unwrap();
         assert_eq!((q.min, q.p1, q.p10, q.p25), (1, 10, 100, 250));
-        assert_eq!((q.median, q.p75, q.p90, q.p99, q.max), (500, 750, 900, 990, 1000));
+        assert_eq!(
+            (q.median, q.p75, q.p90, q.p99, q.max),
+            (500, 750, 900, 990, 1000)
+        );
         assert_eq!(Quantiles::of(&mut []), None);
         let one = Quantiles::of(&mut [7]).unwrap();
         assert_eq!((one.min, one.median, one.max), (7, 7, 7));

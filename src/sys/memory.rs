@@ -1,9 +1,14 @@
-//! How much memory this process may still take.
+//! How much memory this process may still take, and what it gives back.
 //!
-//! Asked in the consumer, before the ring is allocated.
+//! Asked in the consumer, before the ring is allocated; limits are set in
+//! workers.
 
 use std::fs;
 use std::path::Path;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::error::{Error, Result};
 
 /// What the machine has available and what the cgroup leaves, the smaller of
 /// the two; none where neither is told.
@@ -57,6 +62,48 @@ fn file_cache(folder: &Path) -> u64 {
     value("inactive_file ") + value("active_file ")
 }
 
+/// From here on this process may take `bytes` of private memory beside what it
+/// has. More is refused by the kernel: an allocation fails, nobody else suffers.
+pub(crate) fn limit_growth(bytes: u64) -> Result<()> {
+    let failed = |e: nix::errno::Errno| Error::io("limit the memory of a worker", e);
+    let most = private_bytes()?.saturating_add(bytes);
+    let (soft, hard) = getrlimit(Resource::RLIMIT_DATA).map_err(failed)?;
+    setrlimit(Resource::RLIMIT_DATA, most.min(soft), hard).map_err(failed)
+}
+
+/// Private, writable memory of this process, resident or not: what
+/// `RLIMIT_DATA` counts.
+fn private_bytes() -> Result<u64> {
+    let status = "/proc/self/status";
+    let text = fs::read_to_string(status).map_err(|e| Error::io_at("read", status, e))?;
+    let kib = text
+        .lines()
+        .find_map(|l| {
+            l.strip_prefix("VmData:")?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        })
+        .unwrap_or(0u64);
+    Ok(kib * 1024)
+}
+
+/// Makes the C library give back what is freed: blocks of 8 MiB and more at
+/// once, and the heap's end when 16 MiB of it are free. By itself it keeps up to
+/// 64 MiB after a large picture.
+pub(crate) fn give_back_what_is_freed() {
+    #[cfg(target_env = "gnu")]
+    for (parameter, bytes) in [
+        (libc::M_MMAP_THRESHOLD, 8 << 20),
+        (libc::M_TRIM_THRESHOLD, 16 << 20),
+    ] {
+        // SAFETY: takes two integers and sets a number in the allocator, which
+        // no other thread uses: workers have one.
+        unsafe { libc::mallopt(parameter, bytes) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +113,14 @@ mod tests {
         let text = "MemTotal: 10 kB\nMemFree: 1 kB\nMemAvailable:    7 kB\n";
         assert_eq!(available_in_meminfo(text), Some(7 * 1024));
         assert_eq!(available_in_meminfo("MemTotal: 10 kB"), None);
+    }
+
+    #[test]
+    fn private_memory_is_seen() {
+        let before = private_bytes().unwrap();
+        let block = std::hint::black_box(vec![1u8; 64 << 20]);
+        assert!(private_bytes().unwrap() >= before + (60 << 20));
+        drop(block);
     }
 
     #[test]

@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use memmap2::Mmap;
 
-use super::images::cut;
+use super::sample::Stored;
 use crate::error::{Error, Result, SampleFault};
 use crate::index::Index;
-use crate::picture::Limits;
 use crate::picture::jpeg::{self, JpegDecoder, Region, Scale, Scratch};
+use crate::picture::{Format, Limits};
 use crate::plan::{Plan, PositionRandom};
 use crate::recipe::SampleProgram;
-use crate::recipe::geometry::sample_geometry;
 
 /// How much of each picture is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,17 +87,23 @@ impl BareLoop {
             fault,
         };
         let bytes: &[u8] = &self.maps[row.id as usize];
+        if Format::of(bytes).map_err(failed)? != Format::Jpeg {
+            return Err(Error::config(format!(
+                "the bare decoder is that of JPEG, and {} is none: measure on JPEG files",
+                self.index.path(row.id).display()
+            )));
+        }
         let header = jpeg::read_header(bytes).map_err(failed)?;
         let (scale, want) = match self.part {
             Part::Full => (Scale::Full, Region::whole((header.width, header.height))),
             Part::Crop => {
-                let (w, h) = header
-                    .orientation
-                    .apply_to_size((header.width, header.height));
+                let stored = Stored {
+                    size: (header.width, header.height),
+                    orientation: header.orientation,
+                };
                 let seed = self.plan.options().seed;
                 let mut random = PositionRandom::new(seed, epoch, row.position);
-                let geometry = sample_geometry(&self.program, w, h, &mut random);
-                let cut = cut(&self.program, &header, &geometry);
+                let cut = stored.cut(&self.program, &mut random, true);
                 (cut.scale, cut.want)
             }
         };

@@ -32,6 +32,9 @@ pub(crate) trait Job {
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault>;
 
+    /// Private memory that a worker may take at most, bytes.
+    fn memory_limit(&self) -> u64;
+
     /// What the row is made from, for messages: a path, as a rule.
     fn describe(&self, ticket: &Ticket, row: u32) -> String;
 }
@@ -43,8 +46,8 @@ impl JobSpec {
             Self::Images(spec) => {
                 let mut fds = fds.into_iter();
                 let index = fds.next().map(Index::from_fd).transpose()?;
-                let index = index
-                    .ok_or_else(|| Error::protocol("an image job came without its index"))?;
+                let index =
+                    index.ok_or_else(|| Error::protocol("an image job came without its index"))?;
                 let sizes = fds
                     .next()
                     .map(|fd| Sizes::from_fd(fd, index.len()))

@@ -13,12 +13,12 @@ use super::job::Job;
 use super::meter::{Meter, Stage};
 use super::sigbus;
 use crate::error::Result;
-use crate::ring::{Ring, Shape};
 use crate::ring::layout::worker_word;
 use crate::ring::words::Words;
 use crate::ring::worker_side::{self, Claim, Next, Outcome};
+use crate::ring::{Ring, Shape};
 use crate::sys::clock::monotonic_ns;
-use crate::sys::process;
+use crate::sys::{memory, process};
 
 /// The longest sleep: the belt beside the braces of the wake-ups.
 const SLEEP: Duration = Duration::from_millis(100);
@@ -34,8 +34,8 @@ pub(crate) fn live(
     serial: u32,
     coordinator: Pid,
 ) -> i32 {
-    let run =
-        settle_in(ring, lane, serial, coordinator).and_then(|()| work(ring, job, lane, serial));
+    let run = settle_in(ring, lane, serial, coordinator, job.memory_limit())
+        .and_then(|()| work(ring, job, lane, serial));
     match run {
         Ok(()) => 0,
         Err(e) => {
@@ -45,8 +45,18 @@ pub(crate) fn live(
     }
 }
 
-fn settle_in(ring: &'static Ring, lane: u32, serial: u32, coordinator: Pid) -> Result<()> {
+fn settle_in(
+    ring: &'static Ring,
+    lane: u32,
+    serial: u32,
+    coordinator: Pid,
+    memory_limit: u64,
+) -> Result<()> {
     process::die_with(coordinator)?;
+    memory::give_back_what_is_freed();
+    // The decoders are held to `max_scratch` by what headers say; this holds
+    // them to it whatever they do.
+    memory::limit_growth(memory_limit)?;
     process::reset_signals()?;
     process::close_all_but(&[0, 1, 2])?;
     process::standard_streams_to_null()?;

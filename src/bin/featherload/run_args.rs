@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use featherload::{
-    DecodeMode, Dtype, Error, Launch, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe, Result,
-    Source, State, Tail,
+    Background, DecodeMode, Dtype, Error, Launch, Loader, LoaderBuilder, MemoryLayout, OnError,
+    Recipe, Result, Source, State, Tail,
 };
 
 #[derive(Args)]
 pub struct RunArgs {
-    /// train224 or eval224.
+    /// train224, eval224, or full: whole pictures, each row of its own size.
     #[arg(long, default_value = "train224")]
     recipe: String,
 
@@ -43,6 +43,11 @@ pub struct RunArgs {
     /// is that much smaller (default: the recipe's).
     #[arg(long, value_enum)]
     decode: Option<Decode>,
+
+    /// Colour behind transparent pictures: white, black or RRGGBB (default: the
+    /// recipe's, white).
+    #[arg(long, value_name = "COLOUR")]
+    background: Option<Background>,
 
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -129,6 +134,9 @@ impl RunArgs {
         }
         if let Some(layout) = self.layout {
             recipe = recipe.with_layout(layout);
+        }
+        if let Some(colour) = self.background {
+            recipe = recipe.with_background(colour);
         }
         Ok(match self.decode {
             None => recipe,

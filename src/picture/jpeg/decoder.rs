@@ -36,22 +36,29 @@ use turbojpeg_sys as tj;
 use crate::error::{FaultKind, SampleFault};
 
 use super::super::limits::Limits;
+use super::super::{grow, trim};
 use super::header::{JpegHeader, has_end, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
 
 /// Scans of a progressive file; more are an attack. Real files have about ten.
 const MAX_SCANS: i32 = 500;
 
-/// Buffers grow in steps of this many bytes, so that a run settles soon.
-const GROWTH: usize = 256 << 10;
-
-/// Buffers that a worker keeps between samples. They grow and never shrink;
+/// Buffers that a worker keeps between samples. They grow, and shrink only by
+/// [`Scratch::trim`];
 /// what lies behind the rows that [`Decoded`] tells of is of earlier samples.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) rgb: Vec<u8>,
     /// Only grows when there are CMYK files.
     pub(crate) cmyk: Vec<u8>,
+}
+
+impl Scratch {
+    /// Gives back buffers larger than `keep` bytes.
+    pub(crate) fn trim(&mut self, keep: usize) {
+        trim(&mut self.rgb, keep);
+        trim(&mut self.cmyk, keep);
+    }
 }
 
 /// The decoder of one worker.
@@ -145,18 +152,9 @@ impl JpegDecoder {
     }
 
     fn check_limits(&self, header: &JpegHeader, region: Region) -> Result<(), SampleFault> {
-        let Limits {
-            max_pixels,
-            max_scratch,
-        } = self.limits;
-        if header.pixels() > max_pixels {
-            return Err(too_large(format!(
-                "JPEG of {} x {} = {} pixels, over max_pixels = {max_pixels}",
-                header.height,
-                header.width,
-                header.pixels()
-            )));
-        }
+        let max_scratch = self.limits.max_scratch;
+        self.limits
+            .check_pixels("JPEG", (header.width, header.height))?;
         let coefficients = header.coefficient_bytes();
         let bytes_per_pixel = if header.components == 4 { 7 } else { 3 };
         let buffers = u64::from(region.w) * u64::from(region.h) * bytes_per_pixel;
@@ -497,20 +495,6 @@ fn cut_off(bytes: &[u8]) -> SampleFault {
         FaultKind::Truncated,
         format!("JPEG cut off: {len} bytes without an end-of-image marker behind the picture"),
     )
-}
-
-/// Makes a buffer at least `len` bytes long.
-fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
-    if buffer.len() < len {
-        let len = len.next_multiple_of(GROWTH);
-        // Nothing of the content is needed: do not copy it.
-        buffer.clear();
-        buffer
-            .try_reserve_exact(len)
-            .map_err(|_| too_large(format!("no memory for {len} bytes of pixels")))?;
-        buffer.resize(len, 0);
-    }
-    Ok(())
 }
 
 /// Adobe's inverted CMYK to RGB, as Pillow converts it. Pillow takes all CMYK

@@ -542,32 +542,12 @@ mod tests {
     }
 
     #[test]
-    fn other_formats_are_named() {
-        for (bytes, name) in [
-            (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "PNG"),
-            (b"GIF89a....", "GIF"),
-            (b"RIFF\x10\0\0\0WEBPVP8 ", "WebP"),
-            (b"BM......", "BMP"),
-            (b"\0\0\0\x1cftypavif", "AVIF"),
-            (b"\0\0\0\x0cJXL \r\n", "JPEG XL"),
-            (b"<!DOCTYPE html>", "HTML"),
-            (&[0; 40], "zero bytes"),
-            (b"hello", "68, 65, 6c, 6c"),
-            (b"x", "78"),
-        ] {
-            let (kind, reason) = fault(bytes);
-            assert_eq!(kind, FaultKind::Unsupported);
-            assert!(reason.contains(name), "{reason}");
-        }
-    }
-
-    #[test]
     fn cut_off_anywhere_is_truncated() {
         let bytes = plain(exif(true, 3, 1, 6));
         for len in 0..bytes.len() {
             assert_eq!(fault(&bytes[..len]).0, FaultKind::Truncated, "{len} bytes");
         }
-        assert_eq!(fault(&[]).1, "empty file");
+        assert_eq!(fault(b"no JPEG").0, FaultKind::Corrupt);
     }
 
     #[test]

@@ -21,5 +21,5 @@ mod tests;
 
 #[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};
-pub(crate) use header::{JpegHeader, read_header};
-pub(crate) use region::{Decoded, Region, Scale, scaled_size};
+pub(crate) use header::read_header;
+pub(crate) use region::{Decoded, Region, Scale};

@@ -54,6 +54,12 @@ impl Scale {
             .unwrap_or(Self::Full)
     }
 
+    /// The size of a picture of `size` (width, height) at this scale.
+    pub(crate) fn of_size(self, (width, height): (u32, u32)) -> (u32, u32) {
+        let d = self.denominator();
+        (width.div_ceil(d), height.div_ceil(d))
+    }
+
     /// The side of a luma block after the inverse DCT.
     fn block(self) -> u32 {
         8 / self.denominator()
@@ -100,8 +106,7 @@ pub(crate) struct Decoded {
 
 /// The size of the picture when decoded at this scale, in stored orientation.
 pub(crate) fn scaled_size(header: &JpegHeader, scale: Scale) -> (u32, u32) {
-    let d = scale.denominator();
-    (header.width.div_ceil(d), header.height.div_ceil(d))
+    scale.of_size((header.width, header.height))
 }
 
 /// The smallest region that can be decoded and whose pixels inside `want` are

@@ -5,6 +5,7 @@ use crate::picture::Limits;
 
 use super::decoder::encode::{Pixel, reference};
 use super::fixtures::{Random, Sampling, encode, encode_arithmetic, jpeg, photos};
+use super::region::scaled_size;
 use super::*;
 
 fn decoder() -> JpegDecoder {

@@ -27,6 +27,7 @@ mod avx2;
 mod sse41;
 
 mod lanes;
+mod rows;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub(crate) use crate::recipe::geometry::BoxF;
 use crate::recipe::weights::{Axis, Filter, FixedTable, WeightTable};
 use crate::sys::cpu::CpuLevel;
 use lanes::Lanes;
+pub(crate) use rows::Rows;
 
 /// Bytes of a pixel.
 const PIXEL: usize = 3;
@@ -96,8 +98,25 @@ pub struct Target {
     pub antialias: bool,
 }
 
+/// Which passes a resize needs, in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Passes {
+    /// None: every output pixel is one input pixel.
+    Copy,
+    Across,
+    Down,
+    AcrossThenDown,
+    DownThenAcross,
+}
+
+impl Passes {
+    fn copies_down(self) -> bool {
+        matches!(self, Self::Copy | Self::Across)
+    }
+}
+
 impl Target {
-    fn axes(&self, src: &Source, bx: BoxF) -> (Axis, Axis) {
+    fn axes(&self, (width, height): (usize, usize), bx: BoxF) -> (Axis, Axis) {
         let axis = |in_size: usize, in0, in1, out: usize| Axis {
             in_size: in_size as u32,
             in0,
@@ -107,8 +126,8 @@ impl Target {
             antialias: self.antialias,
         };
         (
-            axis(src.width, bx.x0, bx.x1, self.width),
-            axis(src.height, bx.y0, bx.y1, self.height),
+            axis(width, bx.x0, bx.x1, self.width),
+            axis(height, bx.y0, bx.y1, self.height),
         )
     }
 }
@@ -164,36 +183,21 @@ impl Resampler {
     pub fn resample(&mut self, src: Source, bx: BoxF, dst: &mut [u8], target: Target) {
         src.check();
         let dst_row = target.width * PIXEL;
-        assert_eq!(
-            dst.len(),
-            dst_row * target.height,
-            "the output does not hold {} x {} pixels",
-            target.height,
-            target.width
-        );
-        let (x, y) = target.axes(&src, bx);
-        let (copy_across, copy_down) = (x.is_identity(), y.is_identity());
-        if !copy_across && self.across.prepare(x) && self.cpu != CpuLevel::Scalar {
-            self.lanes.fill(&self.across.fixed);
-        }
-        if !copy_down {
-            self.down.prepare(y);
-        }
-        match (copy_across, copy_down) {
-            (true, true) => {
+        match self.prepare((src.width, src.height), bx, dst, target) {
+            Passes::Copy => {
                 let (x0, y0) = (bx.x0 as usize * PIXEL, bx.y0 as usize);
                 for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                     let at = (y0 + o) * src.stride + x0;
                     dst.copy_from_slice(&src.pixels[at..at + dst_row]);
                 }
             }
-            (false, true) => {
+            Passes::Across => {
                 let y0 = bx.y0 as usize;
                 for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                     self.across_source(&src, y0 + o, dst);
                 }
             }
-            (true, false) => {
+            Passes::Down => {
                 let x0 = bx.x0 as usize * PIXEL;
                 for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                     self.aim(o, |y| y * src.stride + x0);
@@ -207,8 +211,34 @@ impl Resampler {
                     );
                 }
             }
-            (false, false) if down_first(&x, &y) => self.down_then_across(&src, dst, dst_row),
-            (false, false) => self.across_then_down(&src, dst, dst_row),
+            Passes::DownThenAcross => self.down_then_across(&src, dst, dst_row),
+            Passes::AcrossThenDown => self.across_then_down(&src, dst, dst_row),
+        }
+    }
+
+    /// Makes the tables for this resize of a picture of `size` (width, height).
+    fn prepare(&mut self, size: (usize, usize), bx: BoxF, dst: &[u8], target: Target) -> Passes {
+        assert_eq!(
+            dst.len(),
+            target.width * target.height * PIXEL,
+            "the output does not hold {} x {} pixels",
+            target.height,
+            target.width
+        );
+        let (x, y) = target.axes(size, bx);
+        let (copy_across, copy_down) = (x.is_identity(), y.is_identity());
+        if !copy_across && self.across.prepare(x) && self.cpu != CpuLevel::Scalar {
+            self.lanes.fill(&self.across.fixed);
+        }
+        if !copy_down {
+            self.down.prepare(y);
+        }
+        match (copy_across, copy_down) {
+            (true, true) => Passes::Copy,
+            (false, true) => Passes::Across,
+            (true, false) => Passes::Down,
+            (false, false) if down_first(&x, &y) => Passes::DownThenAcross,
+            (false, false) => Passes::AcrossThenDown,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::recipe::weights::WeightTable;
 )]
 pub fn resample_f32(src: Source, bx: BoxF, target: Target) -> Vec<f32> {
     src.check();
-    let (x, y) = target.axes(&src, bx);
+    let (x, y) = target.axes((src.width, src.height), bx);
     let (mut across, mut down) = (WeightTable::default(), WeightTable::default());
     across.prepare(x);
     down.prepare(y);

@@ -309,3 +309,74 @@ fn a_source_without_all_its_bytes_is_refused() {
         target(2, 2),
     );
 }
+
+/// Row by row or from the whole picture: the same pixels, in every order of
+/// passes, on every path.
+#[test]
+fn rows_give_what_the_whole_picture_gives() {
+    struct ByRow<'a> {
+        pixels: &'a [u8],
+        width: usize,
+        next: usize,
+    }
+    impl Rows for ByRow<'_> {
+        type Fault = ();
+
+        fn row(&mut self, y: usize) -> Result<&[u8], ()> {
+            assert!(y >= self.next, "row {y} after {}", self.next);
+            self.next = y + 1;
+            let at = y * self.width * PIXEL;
+            Ok(&self.pixels[at..at + self.width * PIXEL])
+        }
+    }
+    for cpu in levels() {
+        let (mut whole, mut rows) = (Resampler::new(cpu), Resampler::new(cpu));
+        for (w, h, out) in [
+            (1, 1, (1, 1)),
+            (1, 1, (5, 3)),
+            (37, 23, (37, 23)),
+            (37, 23, (20, 23)),
+            (37, 23, (37, 11)),
+            (37, 23, (80, 50)),
+            (200, 301, (20, 31)),
+            (301, 17, (31, 60)),
+        ] {
+            let pixels = noise(w * h * PIXEL, 3);
+            for bx in [
+                BoxF::whole(w, h),
+                BoxF {
+                    x0: 0.0,
+                    y0: (h / 3) as f64,
+                    x1: (w - w / 4) as f64,
+                    y1: h as f64,
+                },
+                BoxF {
+                    x0: w as f64 * 0.1,
+                    y0: h as f64 * 0.21,
+                    x1: w as f64 * 0.9,
+                    y1: h as f64 * 0.77,
+                },
+            ] {
+                for filter in FILTERS {
+                    let target = Target {
+                        width: out.0,
+                        height: out.1,
+                        filter,
+                        antialias: true,
+                    };
+                    let mut a = vec![0; out.0 * out.1 * PIXEL];
+                    let mut b = a.clone();
+                    whole.resample(Source::tight(&pixels, w, h), bx, &mut a, target);
+                    let mut by_row = ByRow {
+                        pixels: &pixels,
+                        width: w,
+                        next: 0,
+                    };
+                    rows.resample_rows(&mut by_row, (w, h), bx, &mut b, target)
+                        .unwrap();
+                    assert!(a == b, "{w} x {h} {bx:?} to {out:?} {filter:?} {cpu:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Every format but JPEG, as rows of 8-bit RGB, top to bottom.
+//!
+//! Pure: bytes in, rows or a fault out. PNG comes row by row (`png`); the others
+//! by the `image` crate, whose decoders give whole frames. Of an animation the
+//! first picture counts, of an icon the largest. Nothing here knows what the
+//! rows become.
+//!
+//! Memory: a frame format holds its frame and what its decoder needs beside it,
+//! both checked against `max_scratch` before a pixel is decoded.
+
+use std::io::{BufRead, Cursor, ErrorKind, Seek};
+use std::ops::Range;
+
+use image::error::{ImageError, LimitErrorKind};
+use image::{ColorType, ImageDecoder, ImageFormat, ImageReader};
+
+use super::format::Format;
+use super::limits::Limits;
+use super::orientation::Orientation;
+use super::png::{self, PngReader};
+use super::rgb8::Form;
+use super::{Background, grow};
+use crate::error::{FaultKind, SampleFault};
+
+/// Buffers that are kept between samples.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// A whole picture, as its file's pixels are.
+    frame: Vec<u8>,
+    /// One row of it.
+    native: Vec<u8>,
+    /// The same row, wanted columns only, as RGB.
+    rgb: Vec<u8>,
+}
+
+impl Scratch {
+    /// Gives back buffers larger than `keep` bytes.
+    pub(crate) fn trim(&mut self, keep: usize) {
+        for buffer in [&mut self.frame, &mut self.native, &mut self.rgb] {
+            super::trim(buffer, keep);
+        }
+    }
+}
+
+/// A picture whose header was read.
+pub(crate) struct Raster<'a> {
+    size: (u32, u32),
+    orientation: Orientation,
+    form: Form,
+    rows: Rows<'a>,
+}
+
+enum Rows<'a> {
+    Png(Box<PngReader<'a>>),
+    /// Not decoded yet.
+    Frame(Format, Box<dyn ImageDecoder + 'a>),
+    /// In the scratch buffer.
+    Decoded,
+}
+
+/// Format, size and orientation of a file that is no JPEG.
+pub(super) fn read_header(
+    format: Format,
+    file: &mut (impl BufRead + Seek),
+) -> Result<((u32, u32), Orientation), SampleFault> {
+    if format == Format::Png {
+        let chunks = png::walk(file)?;
+        return Ok((chunks.size, chunks.orientation));
+    }
+    let mut decoder = decoder(format, file)?;
+    Ok((decoder.dimensions(), orientation(&mut *decoder)))
+}
+
+impl<'a> Raster<'a> {
+    /// Reads the header of a file of this format.
+    pub(crate) fn open(
+        format: Format,
+        bytes: &'a [u8],
+        limits: &Limits,
+    ) -> Result<Self, SampleFault> {
+        if format == Format::Png {
+            let chunks = png::walk(&mut Cursor::new(bytes))?;
+            limits.check_pixels("PNG", chunks.size)?;
+            let reader = PngReader::open(bytes, limits)?;
+            return Ok(Self {
+                size: chunks.size,
+                orientation: chunks.orientation,
+                form: reader.form(),
+                rows: Rows::Png(Box::new(reader)),
+            });
+        }
+        let mut decoder = decoder(format, Cursor::new(bytes))?;
+        let size = decoder.dimensions();
+        if size.0 == 0 || size.1 == 0 {
+            return Err(SampleFault::new(
+                FaultKind::Corrupt,
+                format!("{format} of {} x {} pixels", size.1, size.0),
+            ));
+        }
+        limits.check_pixels(format.name(), size)?;
+        let form = form(format, decoder.color_type())?;
+        Ok(Self {
+            size,
+            orientation: orientation(&mut *decoder),
+            form,
+            rows: Rows::Frame(format, decoder),
+        })
+    }
+
+    /// Width and height as stored.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        self.size
+    }
+
+    pub(crate) fn orientation(&self) -> Orientation {
+        self.orientation
+    }
+
+    /// Decodes what cannot be had row by row. Call once, before the first row.
+    pub(crate) fn begin(
+        &mut self,
+        limits: &Limits,
+        scratch: &mut Scratch,
+    ) -> Result<(), SampleFault> {
+        let (width, height) = (self.size.0 as usize, self.size.1 as usize);
+        let frame = width
+            .checked_mul(height)
+            .and_then(|n| n.checked_mul(self.form.bytes()))
+            .unwrap_or(usize::MAX);
+        if let Rows::Png(reader) = &mut self.rows {
+            if !reader.is_interlaced() {
+                return grow(&mut scratch.native, width * self.form.bytes());
+            }
+            limits.check_scratch("interlaced PNG", frame as u64)?;
+            grow(&mut scratch.frame, frame)?;
+            reader.frame(&mut scratch.frame[..frame])?;
+        } else if let Rows::Frame(format, decoder) =
+            std::mem::replace(&mut self.rows, Rows::Decoded)
+        {
+            let pixels = width as u64 * height as u64;
+            let beside = pixels * beside_the_frame(format, self.form);
+            limits.check_scratch(format.name(), frame as u64 + beside)?;
+            let mut decoder = decoder;
+            let mut allowed = image::Limits::default();
+            allowed.max_alloc = Some(limits.max_scratch);
+            decoder.set_limits(allowed).map_err(|e| fault(format, e))?;
+            if decoder.total_bytes() != frame as u64 {
+                return Err(SampleFault::new(
+                    FaultKind::Corrupt,
+                    format!(
+                        "{format}: {} bytes of pixels for {height} x {width}",
+                        decoder.total_bytes()
+                    ),
+                ));
+            }
+            grow(&mut scratch.frame, frame)?;
+            decoder
+                .read_image(&mut scratch.frame[..frame])
+                .map_err(|e| fault(format, e))?;
+        }
+        self.rows = match std::mem::replace(&mut self.rows, Rows::Decoded) {
+            Rows::Png(reader) if !reader.is_interlaced() => Rows::Png(reader),
+            _ => Rows::Decoded,
+        };
+        Ok(())
+    }
+
+    /// Columns `columns` of row `y` as RGB. Rows are asked for from the top
+    /// down, each once at most.
+    pub(crate) fn row<'b>(
+        &mut self,
+        y: usize,
+        columns: &Range<usize>,
+        background: Background,
+        scratch: &'b mut Scratch,
+    ) -> Result<&'b [u8], SampleFault> {
+        let pixel = self.form.bytes();
+        let bytes = self.size.0 as usize * pixel;
+        let row = match &mut self.rows {
+            Rows::Png(reader) => {
+                reader.row(y as u32, &mut scratch.native[..bytes])?;
+                &scratch.native[..bytes]
+            }
+            _ => &scratch.frame[y * bytes..(y + 1) * bytes],
+        };
+        let row = &row[columns.start * pixel..columns.end * pixel];
+        if self.form == Form::Rgb8 {
+            return Ok(row);
+        }
+        grow(&mut scratch.rgb, 3 * columns.len())?;
+        let rgb = &mut scratch.rgb[..3 * columns.len()];
+        self.form.to_rgb8(row, background, rgb);
+        Ok(rgb)
+    }
+
+    /// Looks at what was not asked for: a file is good or bad as a whole.
+    pub(crate) fn finish(&mut self, scratch: &mut Scratch) -> Result<(), SampleFault> {
+        let bytes = self.size.0 as usize * self.form.bytes();
+        match &mut self.rows {
+            Rows::Png(reader) => reader.finish(&mut scratch.native[..bytes]),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The most that a decoder holds for a pixel, beside the frame that it fills,
+/// in bytes. Measured with a counting allocator (`tests/scratch.rs`).
+fn beside_the_frame(format: Format, form: Form) -> u64 {
+    match format {
+        // Planes of luma and chroma and the alpha plane; or, lossless, a second
+        // frame and its entropy image.
+        Format::WebP => 10,
+        // A frame smaller than the canvas has a buffer of its own.
+        Format::Gif => 5,
+        // A second frame; that of CMYK is larger than ours.
+        Format::Tiff => form.bytes() as u64 * 2 + 4,
+        // Layers as lists of floats.
+        Format::OpenExr => 40,
+        Format::Ico => 5,
+        _ => form.bytes() as u64,
+    }
+}
+
+fn decoder<'a>(
+    format: Format,
+    file: impl BufRead + Seek + 'a,
+) -> Result<Box<dyn ImageDecoder + 'a>, SampleFault> {
+    let known = match format {
+        Format::WebP => ImageFormat::WebP,
+        Format::Gif => ImageFormat::Gif,
+        Format::Bmp => ImageFormat::Bmp,
+        Format::Tiff => ImageFormat::Tiff,
+        Format::Pnm => ImageFormat::Pnm,
+        Format::Tga => ImageFormat::Tga,
+        Format::Ico => ImageFormat::Ico,
+        Format::Qoi => ImageFormat::Qoi,
+        Format::Dds => ImageFormat::Dds,
+        Format::Hdr => ImageFormat::Hdr,
+        Format::OpenExr => ImageFormat::OpenExr,
+        Format::Farbfeld => ImageFormat::Farbfeld,
+        Format::Png | Format::Jpeg => {
+            return Err(SampleFault::new(
+                FaultKind::Unsupported,
+                format!("{format} is decoded elsewhere"),
+            ));
+        }
+    };
+    // The limits are ours: checked when the size is known.
+    let mut reader = ImageReader::with_format(file, known);
+    reader.no_limits();
+    let decoder = reader.into_decoder().map_err(|e| fault(format, e))?;
+    Ok(Box::new(decoder))
+}
+
+/// A broken EXIF block never costs a picture.
+fn orientation(decoder: &mut dyn ImageDecoder) -> Orientation {
+    let tag = decoder.orientation().map_or(1, |o| o.to_exif());
+    Orientation::from_tag(tag.into()).unwrap_or_default()
+}
+
+fn form(format: Format, color: ColorType) -> Result<Form, SampleFault> {
+    Ok(match color {
+        ColorType::L8 => Form::L8,
+        ColorType::La8 => Form::La8,
+        ColorType::Rgb8 => Form::Rgb8,
+        ColorType::Rgba8 => Form::Rgba8,
+        ColorType::L16 => Form::L16,
+        ColorType::La16 => Form::La16,
+        ColorType::Rgb16 => Form::Rgb16,
+        ColorType::Rgba16 => Form::Rgba16,
+        ColorType::Rgb32F => Form::Rgb32F,
+        ColorType::Rgba32F => Form::Rgba32F,
+        other => {
+            return Err(SampleFault::new(
+                FaultKind::Unsupported,
+                format!("{format} of colour type {other:?}"),
+            ));
+        }
+    })
+}
+
+fn fault(format: Format, e: ImageError) -> SampleFault {
+    let kind = match &e {
+        ImageError::IoError(e) if e.kind() == ErrorKind::UnexpectedEof => FaultKind::Truncated,
+        ImageError::IoError(_) => FaultKind::Unreadable,
+        ImageError::Unsupported(_) => FaultKind::Unsupported,
+        ImageError::Limits(limit)
+            if matches!(
+                limit.kind(),
+                LimitErrorKind::InsufficientMemory | LimitErrorKind::DimensionError
+            ) =>
+        {
+            FaultKind::TooLarge
+        }
+        _ => FaultKind::Corrupt,
+    };
+    SampleFault::new(kind, format!("{format}: {e}"))
+}

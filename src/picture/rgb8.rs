@@ -1,0 +1,164 @@
+//! From the pixel forms that files have to 8-bit RGB.
+//!
+//! Pure. Rows in, rows out; the arithmetic is stated here and nowhere else.
+//!
+//! - grey becomes three equal channels;
+//! - 16 bits become 8 by leaving out the low byte, as libpng and Pillow do;
+//! - floats are clamped to 0..1, times 255, rounded; no tone curve is applied,
+//!   and what is not a number is 0;
+//! - alpha is composited on the background: `(v * a + b * (255 - a)) / 255`,
+//!   rounded, on the values as they are stored (no gamma).
+
+use super::Background;
+
+/// How the pixels of a decoded row lie in memory, in the machine's byte order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    L8,
+    La8,
+    Rgb8,
+    Rgba8,
+    L16,
+    La16,
+    Rgb16,
+    Rgba16,
+    Rgb32F,
+    Rgba32F,
+}
+
+impl Form {
+    /// Bytes of a pixel.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::L8 => 1,
+            Self::La8 | Self::L16 => 2,
+            Self::Rgb8 => 3,
+            Self::Rgba8 | Self::La16 => 4,
+            Self::Rgb16 => 6,
+            Self::Rgba16 => 8,
+            Self::Rgb32F => 12,
+            Self::Rgba32F => 16,
+        }
+    }
+
+    /// Converts as many pixels as `out` holds, from the beginning of `row`.
+    pub(super) fn to_rgb8(self, row: &[u8], background: Background, out: &mut [u8]) {
+        let out = out.as_chunks_mut::<3>().0;
+        match self {
+            Self::L8 => each(row, out, |&[v]| [v; 3]),
+            Self::La8 => each(row, out, |&[v, a]| background.under([v; 3], a)),
+            Self::Rgb8 => each(row, out, |&rgb| rgb),
+            Self::Rgba8 => each(row, out, |&[r, g, b, a]| background.under([r, g, b], a)),
+            Self::L16 => each(row, out, |&[v0, v1]| [high([v0, v1]); 3]),
+            Self::La16 => each(row, out, |&[v0, v1, a0, a1]| {
+                background.under([high([v0, v1]); 3], high([a0, a1]))
+            }),
+            Self::Rgb16 => each(row, out, |&[r0, r1, g0, g1, b0, b1]| {
+                [high([r0, r1]), high([g0, g1]), high([b0, b1])]
+            }),
+            Self::Rgba16 => each(row, out, |&[r0, r1, g0, g1, b0, b1, a0, a1]| {
+                let rgb = [high([r0, r1]), high([g0, g1]), high([b0, b1])];
+                background.under(rgb, high([a0, a1]))
+            }),
+            Self::Rgb32F => each(row, out, |pixel: &[u8; 12]| floats(pixel)),
+            Self::Rgba32F => each(row, out, |pixel: &[u8; 16]| {
+                let [r, g, b, a] = floats(pixel);
+                background.under([r, g, b], a)
+            }),
+        }
+    }
+}
+
+fn each<const N: usize>(row: &[u8], out: &mut [[u8; 3]], to: impl Fn(&[u8; N]) -> [u8; 3]) {
+    for (pixel, out) in row.as_chunks::<N>().0.iter().zip(out) {
+        *out = to(pixel);
+    }
+}
+
+fn high(v: [u8; 2]) -> u8 {
+    (u16::from_ne_bytes(v) >> 8) as u8
+}
+
+fn floats<const N: usize, const M: usize>(pixel: &[u8; N]) -> [u8; M] {
+    let mut out = [0; M];
+    for (v, out) in pixel.as_chunks::<4>().0.iter().zip(&mut out) {
+        // The cast clamps, and makes 0 of what is not a number.
+        *out = (f32::from_ne_bytes(*v) * 255.0 + 0.5) as u8;
+    }
+    out
+}
+
+impl Background {
+    /// The colour of a pixel of alpha `a` on this background.
+    fn under(self, rgb: [u8; 3], a: u8) -> [u8; 3] {
+        let Self(back) = self;
+        match a {
+            255 => rgb,
+            0 => back,
+            _ => [0, 1, 2].map(|c| {
+                let (v, b) = (u32::from(rgb[c]), u32::from(back[c]));
+                let a = u32::from(a);
+                ((v * a + b * (255 - a) + 127) / 255) as u8
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GREY: Background = Background([100, 150, 200]);
+
+    fn convert(form: Form, row: &[u8]) -> Vec<u8> {
+        let mut out = vec![0xee; 3 * row.len() / form.bytes()];
+        form.to_rgb8(row, GREY, &mut out);
+        out
+    }
+
+    fn words(v: &[u16]) -> Vec<u8> {
+        v.iter().flat_map(|v| v.to_ne_bytes()).collect()
+    }
+
+    fn numbers(v: &[f32]) -> Vec<u8> {
+        v.iter().flat_map(|v| v.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn every_form_becomes_rgb() {
+        let half = [
+            (10 * 128 + 100 * 127 + 127) / 255,
+            (20 * 128 + 150 * 127 + 127) / 255,
+            (30 * 128 + 200 * 127 + 127) / 255,
+        ]
+        .map(|v: u32| v as u8);
+        assert_eq!(convert(Form::L8, &[7, 9]), [7, 7, 7, 9, 9, 9]);
+        assert_eq!(
+            convert(Form::La8, &[7, 255, 9, 0]),
+            [7, 7, 7, 100, 150, 200]
+        );
+        assert_eq!(convert(Form::Rgb8, &[1, 2, 3]), [1, 2, 3]);
+        assert_eq!(convert(Form::Rgba8, &[10, 20, 30, 128]), half);
+        assert_eq!(convert(Form::L16, &words(&[0x12ff])), [0x12; 3]);
+        assert_eq!(convert(Form::La16, &words(&[0x12ff, 0xff00])), [0x12; 3]);
+        let rgb = words(&[10 << 8 | 255, 20 << 8, 30 << 8 | 1]);
+        assert_eq!(convert(Form::Rgb16, &rgb), [10, 20, 30]);
+        let rgba = words(&[10 << 8, 20 << 8, 30 << 8, 128 << 8 | 77]);
+        assert_eq!(convert(Form::Rgba16, &rgba), half);
+        let f = numbers(&[-1.0, 0.5, f32::NAN]);
+        assert_eq!(convert(Form::Rgb32F, &f), [0, 128, 0]);
+        let f = numbers(&[2.0, 0.0, f32::INFINITY, 1.0]);
+        assert_eq!(convert(Form::Rgba32F, &f), [255, 0, 255]);
+    }
+
+    #[test]
+    fn compositing_rounds_to_the_nearest() {
+        for a in 0..=255u8 {
+            for v in [0u8, 1, 77, 128, 254, 255] {
+                let [got, ..] = Background([30; 3]).under([v; 3], a);
+                let exact = (f64::from(v) * f64::from(a) + 30.0 * f64::from(255 - a)) / 255.0;
+                assert!((f64::from(got) - exact).abs() <= 0.5, "{v} {a}");
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The same resize of a picture that comes row by row, top to bottom, and is
+//! never held as a whole: what PNG and the like are resampled from.
+//!
+//! A window of as many rows as the filter is high stands for the picture. Order
+//! of passes, weights and sums are those of [`Resampler::resample`], so the
+//! pixels are.
+
+use super::{BoxF, PIXEL, Passes, Resampler, Target, across, down, grow, slack};
+
+/// A picture by rows of packed RGB.
+pub(crate) trait Rows {
+    type Fault;
+
+    /// Row `y`, all columns. Asked for in increasing order, each row once at most.
+    fn row(&mut self, y: usize) -> Result<&[u8], Self::Fault>;
+}
+
+impl Resampler {
+    /// Fills `dst` with the part `bx` of a picture of `size` (width, height)
+    /// pixels; see [`Resampler::resample`].
+    ///
+    /// # Errors
+    /// The first that `rows` gives; `dst` holds anything then.
+    pub(crate) fn resample_rows<R: Rows>(
+        &mut self,
+        rows: &mut R,
+        size: (usize, usize),
+        bx: BoxF,
+        dst: &mut [u8],
+        target: Target,
+    ) -> Result<(), R::Fault> {
+        let passes = self.prepare(size, bx, dst, target);
+        let (src_row, dst_row) = (size.0 * PIXEL, target.width * PIXEL);
+        if passes.copies_down() {
+            let (x0, y0) = (bx.x0 as usize * PIXEL, bx.y0 as usize);
+            for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
+                let row = rows.row(y0 + o)?;
+                match passes {
+                    Passes::Copy => dst.copy_from_slice(&row[x0..x0 + dst_row]),
+                    _ => self.across_row(&row[..src_row], dst),
+                }
+            }
+            return Ok(());
+        }
+        // What a row of the window holds: the row across, or the source's.
+        let (kept, from, to) = match passes {
+            Passes::AcrossThenDown => (dst_row, 0, 0),
+            Passes::DownThenAcross => {
+                let columns = self.across.fixed.span();
+                (src_row, columns.start * PIXEL, columns.end * PIXEL)
+            }
+            _ => (src_row, bx.x0 as usize * PIXEL, 0),
+        };
+        let stride = kept.next_multiple_of(32);
+        let slots = self.down.fixed.taps();
+        let mut window = std::mem::take(&mut self.rows);
+        grow(&mut window, stride * slots);
+        if passes == Passes::DownThenAcross {
+            grow(&mut self.last_row, to + slack(self.across.fixed.taps()));
+        }
+        let mut next = 0;
+        for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
+            let (start, count, _) = self.down.fixed.row(o);
+            // Rows start.. are either in the window already or still to come.
+            for y in next.max(start)..start + count {
+                let at = y % slots * stride;
+                let to = &mut window[at..at + kept];
+                let row = &rows.row(y)?[..src_row];
+                match passes {
+                    Passes::AcrossThenDown => self.across_row(row, to),
+                    _ => to.copy_from_slice(row),
+                }
+            }
+            next = next.max(start + count);
+            self.aim(o, |y| y % slots * stride + from);
+            let table = &self.down.fixed;
+            if passes == Passes::DownThenAcross {
+                let row = &mut self.last_row[from..to];
+                down(self.cpu, table, o, &window, &self.offsets, row);
+                let table = &self.across.fixed;
+                across(self.cpu, table, &self.lanes, &self.last_row, dst);
+            } else {
+                down(self.cpu, table, o, &window, &self.offsets, dst);
+            }
+        }
+        self.rows = window;
+        Ok(())
+    }
+
+    /// The pass across over a row that has no room behind it.
+    fn across_row(&mut self, row: &[u8], dst: &mut [u8]) {
+        let table = &self.across.fixed;
+        grow(
+            &mut self.last_row,
+            row.len()
+                .max(table.span().end * PIXEL + slack(table.taps())),
+        );
+        self.last_row[..row.len()].copy_from_slice(row);
+        across(self.cpu, table, &self.lanes, &self.last_row, dst);
+    }
+}
