@@ -23,23 +23,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // `OnError::Stop`, the default, ends with the first of them.
     println!("stop: {}", first_error(dir.path())?);
 
-    let mut loader = Loader::builder(Source::detect(dir.path())?)
-        .on_error(OnError::Skip)
-        .shuffle(false)
-        .workers(1)
-        .build()?;
-    for batch in loader.epoch() {
-        let batch = batch?;
-        println!("skip: {:?}", batch.status());
-        for fault in batch.faults() {
-            // The row is zero; the batch has the size that it would have.
-            println!(
-                "  row {}, {}: {}: {}",
-                fault.row,
-                fault.path.display(),
-                fault.fault.kind.name(),
-                fault.fault
-            );
+    // Under `Skip` the row is zero, under `Substitute` it takes the next sample
+    // that gives pixels; the batch has the size that it would have.
+    for policy in [OnError::Skip, OnError::Substitute] {
+        let mut loader = Loader::builder(Source::detect(dir.path())?)
+            .on_error(policy)
+            .shuffle(false)
+            .workers(1)
+            .build()?;
+        for batch in loader.epoch() {
+            let batch = batch?;
+            println!("{policy:?}: {:?}, ids {:?}", batch.status(), batch.ids());
+            for fault in batch.faults() {
+                println!(
+                    "  row {}, {}: {}: {}",
+                    fault.row,
+                    fault.path.display(),
+                    fault.fault.kind.name(),
+                    fault.fault
+                );
+            }
         }
     }
     Ok(())

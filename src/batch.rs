@@ -26,13 +26,18 @@ pub enum Labels {
     Vectors { width: usize, values: Vec<f32> },
 }
 
-/// Why a row of a batch has no pixels.
+/// A sample that gave no pixels, and what stands in its row instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowFault {
     pub row: usize,
+    /// The sample that the row was for.
     pub id: u64,
+    /// Its path.
     pub path: PathBuf,
+    /// Why it gave no pixels.
     pub fault: SampleFault,
+    /// The sample whose pixels stand in the row; none = the row is masked.
+    pub substitute: Option<u64>,
 }
 
 /// Rows of pixels with their labels, ids and status.
@@ -239,7 +244,8 @@ impl Batch {
         self.layout
     }
 
-    /// Samples of the rows, as numbers of the index; 0 for padding.
+    /// Samples of the rows, as numbers of the index; 0 for padding. Of a
+    /// substituted row the sample whose pixels stand there.
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
@@ -253,7 +259,8 @@ impl Batch {
         &self.labels
     }
 
-    /// The rows that failed, with paths and reasons.
+    /// The samples that gave no pixels, with paths and reasons: of rows that
+    /// are masked, and of rows that another sample fills.
     pub fn faults(&self) -> &[RowFault] {
         &self.faults
     }

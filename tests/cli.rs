@@ -248,7 +248,7 @@ fn a_failed_sample_exits_with_3_under_stop_and_0_under_skip() {
     for workers in ["0", "2"] {
         let out = featherload(&["bench", source, "--json", "--workers", workers]);
         assert_eq!(code(&out), 3, "{}", stderr(&out));
-        for word in ["bad.jpg", "--on-error skip"] {
+        for word in ["bad.jpg", "--on-error skip", "--on-error substitute"] {
             assert!(stderr(&out).contains(word), "{}", stderr(&out));
         }
         assert_eq!(out.stdout, b"");
@@ -279,6 +279,49 @@ fn a_failed_sample_exits_with_3_under_stop_and_0_under_skip() {
 }
 
 #[test]
+fn a_substituted_sample_is_counted_and_named_with_the_one_in_its_place() {
+    let dir = data(2, 8);
+    fs::write(dir.path().join("class1/bad.jpg"), b"").unwrap();
+    let run = |policy: &str, workers: &str| {
+        let options = ["--on-error", policy, "--workers", workers, "--digest"];
+        bench(dir.path(), &options)
+    };
+    let skipped = run("skip", "2");
+    assert_eq!(skipped["substituted"], 0);
+    assert_eq!(
+        skipped["failures"][0]["substitute"],
+        serde_json::Value::Null
+    );
+    let mut digests = Vec::new();
+    for workers in ["0", "1", "2"] {
+        let report = run("substitute", workers);
+        let counts = ["samples", "failed", "skipped", "substituted"].map(|key| &report[key]);
+        assert_eq!(counts, [17, 1, 0, 1]);
+        let failure = &report["failures"][0];
+        assert!(failure["path"].as_str().unwrap().ends_with("bad.jpg"));
+        assert!(failure["substitute"].as_u64().unwrap() < 17);
+        assert_ne!(failure["substitute"], failure["id"]);
+        digests.push(report["digest"].clone());
+    }
+    assert!(digests.iter().all(|d| *d == digests[0]), "{digests:?}");
+    assert_ne!(digests[0], skipped["digest"]);
+    let source = dir.path().to_str().unwrap();
+    let out = featherload(&[
+        "bench",
+        source,
+        "--on-error",
+        "substitute",
+        "--workers",
+        "1",
+    ]);
+    assert_eq!(code(&out), 0);
+    let text = String::from_utf8(out.stdout).unwrap();
+    for words in ["bad.jpg", "1 substituted", "in its place"] {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
 fn the_json_object_has_the_names_of_the_contract() {
     let dir = data(3, 8);
     for workers in [0u64, 2] {
@@ -298,7 +341,7 @@ fn the_json_object_has_the_names_of_the_contract() {
         }
         assert_eq!(report["gpu_mib"].as_f64(), Some(0.0));
         assert_eq!(report["samples"], 48);
-        for key in ["failed", "skipped", "worker_deaths"] {
+        for key in ["failed", "skipped", "substituted", "worker_deaths"] {
             assert_eq!(report[key], 0, "{key}");
         }
         assert!(report["profile"].is_object());

@@ -6,21 +6,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use common::processes::{has_mapped, send, wait_for, worker_with};
+use common::hunt::{LIVENESS, hunt};
+use common::processes::send;
 use common::rows::{Row, assert_same, rows, stream};
 use common::{Picture, builder, data, slow_picture};
 use featherload::index::FolderOptions;
 use featherload::{Error, FaultKind, Index, Launch, Loader, OnError, RowFault, RowStatus};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
-
-/// More than any test takes on a loaded machine; reached only by a hang.
-const LIVENESS: Duration = Duration::from_secs(60);
 
 /// What is wrong with each bad file.
 const BAD: [(&str, FaultKind); 7] = [
@@ -182,46 +178,6 @@ fn with_slow_file() -> (tempfile::TempDir, PathBuf) {
     let slow = dir.path().join("class1/slow.jpg");
     fs::write(&slow, slow_picture(5)).unwrap();
     (dir, slow)
-}
-
-/// Runs `act` on the worker that has `file` mapped and stands still meanwhile,
-/// for as long as `act` says `true`; counts how often.
-fn hunt(
-    coordinator: i32,
-    file: &Path,
-    mut act: impl FnMut(i32) -> bool + Send + 'static,
-) -> (Arc<AtomicBool>, JoinHandle<u32>) {
-    let stop = Arc::new(AtomicBool::new(false));
-    let (stopped, file) = (stop.clone(), file.to_owned());
-    let thread = std::thread::spawn(move || {
-        let mut times = 0;
-        while !stopped.load(Ordering::Acquire) {
-            let Some(worker) = worker_with(coordinator, &file) else {
-                std::thread::sleep(Duration::from_micros(200));
-                continue;
-            };
-            // Standing still it cannot finish between our look and our deed.
-            send(worker, Signal::SIGSTOP);
-            let still = wait_for(Duration::from_secs(5), || {
-                common::processes::Process::read(worker)
-                    .is_none_or(|p| p.state == 'T' || p.state == 'Z')
-                    .then_some(())
-            });
-            assert!(still.is_some());
-            if !has_mapped(worker, &file) {
-                send(worker, Signal::SIGCONT);
-                continue;
-            }
-            times += 1;
-            if !act(worker) {
-                break;
-            }
-            // Until it is gone, so that nobody is hit twice.
-            wait_for(LIVENESS, || (!has_mapped(worker, &file)).then_some(()));
-        }
-        times
-    });
-    (stop, thread)
 }
 
 /// One epoch under `skip` while `act` works on whoever decodes the slow file:

@@ -350,6 +350,52 @@ fn a_run_goes_on_where_it_stood() {
     assert!(other.build().unwrap_err().to_string().contains("recipe"));
 }
 
+/// With substitutes a row has room for each sample that may stand in it, and
+/// shows the one that does.
+#[test]
+fn substitutes_bring_their_own_sizes() {
+    let dir = tempfile::tempdir().unwrap();
+    let truth = mixed(dir.path());
+    for i in 0..6 {
+        fs::write(dir.path().join(format!("k{i}.png")), b"no picture").unwrap();
+    }
+    let good = Picture::rgb(60, 60, 1).encode();
+    let cut = &good[..good.len() - 40];
+    fs::write(dir.path().join("m-cut.jpg"), cut).unwrap();
+    let index = Source::detect(dir.path()).unwrap().open().unwrap().0;
+    let stream = |workers: usize, kill: Option<Duration>| {
+        let mut builder = full(dir.path())
+            .workers(workers)
+            .batch_size(5)
+            .epochs(3)
+            .on_error(OnError::Substitute);
+        if let Some(every) = kill {
+            builder = builder.kill_workers_every(every);
+        }
+        let mut loader = builder.build().unwrap();
+        let (mut rows, mut substituted) = (Vec::new(), 0);
+        while loader.state().epoch < 3 {
+            for batch in loader.epoch() {
+                let batch = batch.unwrap();
+                check_batch(&batch, &index, &truth);
+                substituted += batch
+                    .status()
+                    .iter()
+                    .filter(|s| **s == RowStatus::Substituted)
+                    .count();
+                rows.extend(sized(&batch));
+            }
+        }
+        assert_eq!(substituted, 3 * 7);
+        rows
+    };
+    let want = stream(0, None);
+    for (workers, kill) in [(1, None), (3, Some(Duration::from_millis(5)))] {
+        let got = stream(workers, kill);
+        assert_same_sized(&got, &want, &format!("{workers} workers"));
+    }
+}
+
 /// Flip, normalise, cast and layout on rows of their own sizes, element by
 /// element.
 #[test]

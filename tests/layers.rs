@@ -54,7 +54,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "measure",
         &[
-            "error", "sys", "recipe", "index", "plan", "worker", "batch", "loader",
+            "error", "sys", "recipe", "ring", "index", "plan", "worker", "batch", "loader",
         ],
     ),
 ];

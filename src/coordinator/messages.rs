@@ -18,7 +18,7 @@ use crate::worker::meter::STAGES;
 use crate::worker::spec::JobSpec;
 
 /// Changes with every change of commands, requests or replies.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 
 const HELLO_MAGIC: [u8; 8] = *b"fthrload";
 const VERSION_BYTES: usize = 32;
@@ -141,6 +141,9 @@ pub(crate) struct StartRequest {
     pub(crate) job: JobSpec,
     /// Most time that one row may take, milliseconds.
     pub(crate) row_limit_ms: u64,
+    /// Samples that are tried in the place of one that gives no pixels: 0 under
+    /// stop and skip.
+    pub(crate) tries: u32,
     /// Kill a worker that often, milliseconds: a test of the recovery.
     pub(crate) kill_every_ms: Option<u64>,
     /// Serial of the first worker; 1 but in tests of the limit.

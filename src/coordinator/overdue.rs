@@ -1,14 +1,15 @@
 //! Which rows have been in the same hands for too long.
 //!
 //! Runs in the coordinator. Looks at row words, not at what workers say: a
-//! worker that was stopped just after its claim has said nothing yet.
+//! worker that was stopped just after its claim has said nothing yet. Each
+//! attempt at a row has the whole limit.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::ring::coordinator_side::Held;
 
-/// First sight of each claimed row.
+/// First sight of each claimed row, at each attempt.
 #[derive(Debug)]
 pub(super) struct Overdue {
     limit: Duration,
@@ -55,6 +56,7 @@ mod tests {
             row: 0,
             owner,
             sequence,
+            attempt: 0,
         };
         let mut o = Overdue::new(Duration::from_secs(60));
         let t = Instant::now();
@@ -63,9 +65,16 @@ mod tests {
         assert!(o.look(at(59), [h(1, 1)].into_iter()).is_empty());
         assert_eq!(o.look(at(60), [h(1, 1)].into_iter()), [h(1, 1)]);
         assert!(o.look(at(61), [h(2, 1)].into_iter()).is_empty());
-        assert!(o.look(at(90), [h(2, 2)].into_iter()).is_empty());
-        assert!(o.look(at(121), [].into_iter()).is_empty());
-        assert!(o.look(at(200), [h(2, 2)].into_iter()).is_empty());
+        let next = Held {
+            attempt: 1,
+            ..h(2, 1)
+        };
+        assert!(o.look(at(119), [next].into_iter()).is_empty());
+        assert!(o.look(at(178), [next].into_iter()).is_empty());
+        assert_eq!(o.look(at(179), [next].into_iter()), [next]);
+        assert!(o.look(at(180), [h(2, 2)].into_iter()).is_empty());
+        assert!(o.look(at(200), [].into_iter()).is_empty());
+        assert!(o.look(at(300), [h(2, 2)].into_iter()).is_empty());
         assert_eq!(o.tick(), Duration::from_secs(1));
     }
 }

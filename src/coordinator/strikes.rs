@@ -2,14 +2,14 @@
 //!
 //! Pure; runs in the coordinator. A row that keeps killing its workers must not
 //! kill for ever, a row that was merely there when somebody killed must not
-//! suffer for it.
+//! suffer for it. What is counted is counted for each attempt at a row.
 
 use std::collections::HashMap;
 
 use nix::sys::signal::Signal;
 
 use crate::error::{FaultKind, SampleFault};
-use crate::ring::coordinator_side::Verdict;
+use crate::ring::coordinator_side::{Held, Verdict};
 
 /// Deaths of the row's own making before it is quarantined.
 const CRASH_LIMIT: u32 = 2;
@@ -64,29 +64,47 @@ impl Cause {
     }
 }
 
-/// Strikes against rows, by ticket sequence and row.
-#[derive(Debug, Default)]
+/// Strikes against rows, by ticket sequence, row and attempt.
+#[derive(Debug)]
 pub(super) struct Strikes {
-    rows: HashMap<(u32, u32), (u32, u32)>,
+    /// Crashes and kills from outside.
+    rows: HashMap<(u32, u32, u32), (u32, u32)>,
+    row_limit_ms: u64,
+    /// Attempts behind a row's first.
+    tries: u32,
 }
 
 impl Strikes {
-    /// Counts a death and says what becomes of the row, with the fault to
-    /// record when it fails.
-    pub(super) fn judge(
-        &mut self,
-        sequence: u32,
-        row: u32,
-        cause: Cause,
-        row_limit_ms: u64,
-    ) -> (Verdict, Option<SampleFault>) {
+    pub(super) fn new(row_limit_ms: u64, tries: u32) -> Self {
+        Self {
+            rows: HashMap::new(),
+            row_limit_ms,
+            tries,
+        }
+    }
+
+    /// Counts a death and says what becomes of the row, with the fault of the
+    /// attempt when that is given up.
+    pub(super) fn judge(&mut self, held: Held, cause: Cause) -> (Verdict, Option<SampleFault>) {
+        let Held {
+            sequence,
+            row,
+            attempt,
+            ..
+        } = held;
         if self.rows.len() >= MEMORY {
             // Old tickets are long delivered; sequence numbers only rise.
             self.rows
-                .retain(|(s, _), _| s.saturating_add(1024) > sequence);
+                .retain(|(s, _, _), _| s.saturating_add(1024) > sequence);
         }
-        let fail = |kind, reason: String| (Verdict::Fail, Some(SampleFault::new(kind, reason)));
-        let (crashes, kills) = self.rows.entry((sequence, row)).or_default();
+        let verdict = if attempt < self.tries {
+            Verdict::MoveOn
+        } else {
+            Verdict::Fail
+        };
+        let fail = |kind, reason: String| (verdict, Some(SampleFault::new(kind, reason)));
+        let row_limit_ms = self.row_limit_ms;
+        let (crashes, kills) = self.rows.entry((sequence, row, attempt)).or_default();
         match cause {
             Cause::Ordered => (Verdict::Return, None),
             Cause::BrokenMap => fail(
@@ -134,47 +152,79 @@ mod tests {
         Cause::of_signal(Signal::SIGSEGV)
     }
 
+    fn held(sequence: u32, row: u32, attempt: u32) -> Held {
+        Held {
+            slot: 0,
+            row,
+            owner: 1,
+            sequence,
+            attempt,
+        }
+    }
+
     #[test]
     fn two_crashes_quarantine_a_row_and_only_that_row() {
-        let mut s = Strikes::default();
-        assert_eq!(s.judge(1, 0, crash(), 1).0, Verdict::Return);
-        assert_eq!(s.judge(1, 1, crash(), 1).0, Verdict::Return);
-        assert_eq!(s.judge(2, 0, crash(), 1).0, Verdict::Return);
-        let (v, fault) = s.judge(1, 0, crash(), 1);
+        let mut s = Strikes::new(1, 0);
+        assert_eq!(s.judge(held(1, 0, 0), crash()).0, Verdict::Return);
+        assert_eq!(s.judge(held(1, 1, 0), crash()).0, Verdict::Return);
+        assert_eq!(s.judge(held(2, 0, 0), crash()).0, Verdict::Return);
+        let (v, fault) = s.judge(held(1, 0, 0), crash());
         assert_eq!(v, Verdict::Fail);
         assert_eq!(fault.unwrap().kind, FaultKind::Quarantined);
     }
 
     #[test]
     fn outside_kills_count_apart_and_orders_never() {
-        let mut s = Strikes::default();
+        let mut s = Strikes::new(1, 0);
+        let row = held(1, 0, 0);
         for _ in 0..100 {
-            assert_eq!(s.judge(1, 0, Cause::Ordered, 1).0, Verdict::Return);
+            assert_eq!(s.judge(row, Cause::Ordered).0, Verdict::Return);
         }
         for _ in 0..4 {
             let c = Cause::of_signal(Signal::SIGKILL);
-            assert_eq!(s.judge(1, 0, c, 1).0, Verdict::Return);
+            assert_eq!(s.judge(row, c).0, Verdict::Return);
         }
-        assert_eq!(s.judge(1, 0, crash(), 1).0, Verdict::Return);
-        let (v, fault) = s.judge(1, 0, Cause::of_signal(Signal::SIGKILL), 1);
+        assert_eq!(s.judge(row, crash()).0, Verdict::Return);
+        let (v, fault) = s.judge(row, Cause::of_signal(Signal::SIGKILL));
         assert_eq!(v, Verdict::Fail);
         assert!(fault.unwrap().reason.contains("out of memory"));
     }
 
     #[test]
     fn a_broken_map_and_a_time_limit_fail_at_once() {
-        let mut s = Strikes::default();
-        assert_eq!(s.judge(1, 0, Cause::BrokenMap, 1).0, Verdict::Fail);
-        let (v, fault) = s.judge(1, 1, Cause::TimedOut, 60_000);
+        let mut s = Strikes::new(60_000, 0);
+        assert_eq!(s.judge(held(1, 0, 0), Cause::BrokenMap).0, Verdict::Fail);
+        let (v, fault) = s.judge(held(1, 1, 0), Cause::TimedOut);
         assert_eq!(v, Verdict::Fail);
         assert!(fault.unwrap().reason.contains("60000 ms"));
     }
 
     #[test]
+    fn attempts_have_strikes_of_their_own_and_the_last_one_fails() {
+        let mut s = Strikes::new(1, 2);
+        for (attempt, end) in [
+            (0, Verdict::MoveOn),
+            (1, Verdict::MoveOn),
+            (2, Verdict::Fail),
+            // Scribbled on: there is no such attempt.
+            (255, Verdict::Fail),
+        ] {
+            let row = held(1, 0, attempt);
+            assert_eq!(s.judge(row, Cause::Ordered), (Verdict::Return, None));
+            assert_eq!(s.judge(row, crash()), (Verdict::Return, None));
+            let (v, fault) = s.judge(row, crash());
+            assert_eq!(v, end, "attempt {attempt}");
+            assert_eq!(fault.unwrap().kind, FaultKind::Quarantined);
+            assert_eq!(s.judge(held(2, 0, attempt), Cause::BrokenMap).0, end);
+            assert_eq!(s.judge(held(3, 0, attempt), Cause::TimedOut).0, end);
+        }
+    }
+
+    #[test]
     fn memory_is_bounded() {
-        let mut s = Strikes::default();
+        let mut s = Strikes::new(1, 0);
         for sequence in 0..20_000 {
-            s.judge(sequence, 0, crash(), 1);
+            s.judge(held(sequence, 0, 0), crash());
         }
         assert!(s.rows.len() <= MEMORY + 1);
     }

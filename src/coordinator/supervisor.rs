@@ -53,7 +53,7 @@ pub(super) struct Supervisor {
     strikes: Strikes,
     overdue: Overdue,
     next_look: Instant,
-    row_limit_ms: u64,
+    tries: u32,
     kills: Option<OrderedKills>,
     report: Report,
     /// Reports sent.
@@ -61,8 +61,8 @@ pub(super) struct Supervisor {
     events: VecDeque<String>,
     /// Set once workers are told to stop: those left at that time are killed.
     ending: Option<Instant>,
-    /// Rows that were settled without a worker's commit: progress as well.
-    rows_given_up: u64,
+    /// Attempts at rows that ended without a worker's doing: progress as well.
+    given_up: u64,
     me: Pid,
 }
 
@@ -89,10 +89,10 @@ impl Supervisor {
             next_serial: request.first_serial.max(1),
             backoff: vec![Backoff::default(); request.shape.lanes as usize],
             failed_forks: 0,
-            strikes: Strikes::default(),
+            strikes: Strikes::new(request.row_limit_ms, request.tries),
             next_look: now + overdue.tick(),
             overdue,
-            row_limit_ms: request.row_limit_ms,
+            tries: request.tries,
             kills: request.kill_every_ms.map(|ms| {
                 let every = Duration::from_millis(ms.max(1));
                 OrderedKills {
@@ -105,7 +105,7 @@ impl Supervisor {
             reports: 0,
             events: VecDeque::new(),
             ending: None,
-            rows_given_up: 0,
+            given_up: 0,
             me: getpid(),
         };
         s.fork_due(now)?;
@@ -250,12 +250,11 @@ impl Supervisor {
             .load(at, std::sync::atomic::Ordering::Acquire)
     }
 
-    /// Gives back (or fails) the dead worker's rows and wakes everybody.
+    /// Gives back, moves on or fails the dead worker's rows and wakes everybody.
     fn bury(&mut self, worker: Worker, cause: Cause) -> String {
         let ring = self.ring;
         let mut at_work = Vec::new();
-        let (strikes, job, limit) = (&mut self.strikes, &self.job, self.row_limit_ms);
-        let given_up = &mut self.rows_given_up;
+        let (strikes, job, given_up) = (&mut self.strikes, &self.job, &mut self.given_up);
         coordinator_side::bury(&ring.words(), ring.layout(), worker.serial, |held| {
             let cause = match worker.killed {
                 // The row that took too long came through after all; this one
@@ -263,13 +262,21 @@ impl Supervisor {
                 Some(Killed::TimedOut(_, late)) if late != held => Cause::Ordered,
                 _ => cause,
             };
-            let (verdict, fault) = strikes.judge(held.sequence, held.row, cause, limit);
-            let what = job.describe(&ticket(ring, held.slot, held.sequence), held.row);
-            if let Some(fault) = fault {
+            let (verdict, fault) = strikes.judge(held, cause);
+            let ticket = ticket(ring, held.slot, held.sequence);
+            let what = job.describe(&ticket, held.row, held.attempt);
+            // The record keeps why the row's own sample gave no pixels.
+            if let Some(fault) = fault
+                && held.attempt == 0
+            {
                 ring.write_fault(held.slot, held.row, &fault);
             }
             at_work.push(match verdict {
                 Verdict::Return => what,
+                Verdict::MoveOn => {
+                    *given_up += 1;
+                    format!("{what} (given up, the next sample is tried)")
+                }
                 Verdict::Fail => {
                     *given_up += 1;
                     format!("{what} (given up)")
@@ -311,7 +318,7 @@ impl Supervisor {
             self.lanes[lane] = Lane::Due(now);
             return;
         }
-        let settled = self.ring.rows_committed() + self.rows_given_up;
+        let settled = self.ring.rows_committed() + self.given_up;
         match self.backoff[lane].after_death(settled, age) {
             Some(wait) => self.lanes[lane] = Lane::Due(now + wait),
             None => {
@@ -338,9 +345,10 @@ impl Supervisor {
                      new loader"
                 )));
             }
-            let (ring, job, me) = (self.ring, &mut *self.job, self.me);
-            let forked =
-                fork_never_returning(|| worker::process::live(ring, job, lane as u32, serial, me));
+            let (ring, job, tries, me) = (self.ring, &mut *self.job, self.tries, self.me);
+            let forked = fork_never_returning(|| {
+                worker::process::live(ring, job, lane as u32, serial, tries, me)
+            });
             let pid = match forked {
                 Ok(pid) => pid,
                 Err(e) => {
@@ -396,8 +404,8 @@ impl Supervisor {
         let over = self.overdue.look(now, coordinator_side::claimed(&w, l));
         for held in over {
             let what = || {
-                self.job
-                    .describe(&ticket(self.ring, held.slot, held.sequence), held.row)
+                let ticket = ticket(self.ring, held.slot, held.sequence);
+                self.job.describe(&ticket, held.row, held.attempt)
             };
             let worker = self.lanes.iter_mut().find_map(|lane| match lane {
                 Lane::Running(w) if w.serial == held.owner => Some(w),

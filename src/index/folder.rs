@@ -12,6 +12,7 @@
 //!   them out here would be silent.
 //! - Every other folder, and every link to one, is entered, unless its name
 //!   begins with a dot or it leads back to a folder above it.
+//! - What featherload itself left there, by [`OWN_PREFIX`], is passed over.
 //! - Everything else is counted by reason.
 
 use std::cmp::Ordering;
@@ -27,7 +28,7 @@ use std::thread;
 use crate::error::{Error, Result};
 use crate::index::report::{ScanReport, SkipReason};
 use crate::index::sealed::{Content, Labels};
-use crate::index::{Classes, has_image_extension};
+use crate::index::{Classes, OWN_PREFIX, has_image_extension};
 
 /// How [`Index::folder`](crate::index::Index::folder) reads a folder.
 #[derive(Debug, Clone, Default)]
@@ -274,6 +275,9 @@ fn read_folder(
         let name = entry.file_name().into_vec();
         if has_image_extension(&name) {
             images.push(relative, &name);
+            continue;
+        }
+        if name.starts_with(OWN_PREFIX.as_bytes()) {
             continue;
         }
         let kind = entry
@@ -671,6 +675,9 @@ mod tests {
             "a/.thumbs/y.jpg",
             "Thumbs.db",
             "a/jpg",
+            // Notes of our own are passed over.
+            ".featherload-demo.json",
+            "a/.featherload-cache/x.jpg",
         ]);
         symlink("nowhere", dir.path().join("a/gone")).unwrap();
         symlink("1.txt", dir.path().join("a/link.txt")).unwrap();

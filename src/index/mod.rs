@@ -195,9 +195,15 @@ impl AsFd for Index {
 }
 
 /// The extensions that make a name a sample's, in any case.
-pub const IMAGE_EXTENSIONS: [&str; 13] = [
-    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pbm",
+pub const IMAGE_EXTENSIONS: [&str; 22] = [
+    "jpg", "jpeg", "jpe", "jfif", "png", "apng", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm",
+    "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr",
 ];
+
+/// How names begin that featherload itself gives to notes in a data set's
+/// folders, such as the manifest of the demo set. They are no part of the data,
+/// so a scan neither enters nor reports them.
+pub const OWN_PREFIX: &str = ".featherload-";
 
 /// True for a name, or a path, that ends in a known image extension. A name
 /// that is nothing but the extension, such as `.jpg`, has none.

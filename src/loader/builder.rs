@@ -33,6 +33,21 @@ pub enum OnError {
     Stop,
     /// The row is masked: zero pixels, status `Failed`, listed in the batch.
     Skip,
+    /// The row takes the next sample of the epoch's order that gives pixels,
+    /// out of at most 8, each with the random parameters of its own place;
+    /// status `Substituted`, both samples listed in the batch. The row is
+    /// masked when all of them fail.
+    Substitute,
+}
+
+impl OnError {
+    /// Samples that are tried in the place of one that gives no pixels.
+    fn tries(self, plan: &Plan) -> u32 {
+        match self {
+            Self::Stop | Self::Skip => 0,
+            Self::Substitute => plan.substitutes(),
+        }
+    }
 }
 
 /// Builds a [`Loader`].
@@ -178,7 +193,7 @@ impl LoaderBuilder {
     }
 
     /// Most time that one sample may take; its worker is killed and the sample
-    /// fails. Default 60 s.
+    /// fails. Each substitute has that time as well. Default 60 s.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.row_limit = limit;
         self
@@ -257,7 +272,8 @@ impl LoaderBuilder {
             RowExtent::Own => Some(survey::read_sizes(&index)?),
         };
         let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
-        let packing = Packing::new(&program, plan.clone(), self.limits, sizes)?;
+        let tries = self.on_error.tries(&plan);
+        let packing = Packing::new(&program, plan.clone(), tries, self.limits, sizes)?;
         let shape = Shape {
             slots: self.depth,
             rows: plan.options().batch,
@@ -278,6 +294,7 @@ impl LoaderBuilder {
             program: program.clone(),
             plan: plan.clone(),
             limits: self.limits,
+            tries,
         };
         let engine = match coordinator {
             None => in_process(spec, &index, for_job)?,
@@ -288,6 +305,7 @@ impl LoaderBuilder {
                     shape,
                     job: job.spec(),
                     row_limit_ms: self.row_limit.as_millis().max(1) as u64,
+                    tries,
                     kill_every_ms: self.kill_every.map(|d| d.as_millis() as u64),
                     first_serial: self.first_serial,
                 };
@@ -318,6 +336,7 @@ impl LoaderBuilder {
                 state,
                 epochs: self.epochs,
                 on_error: self.on_error,
+                tries,
                 startup: began.elapsed(),
             },
         ))
@@ -384,7 +403,7 @@ fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
     )
 }
 
-fn default_workers() -> usize {
+pub(crate) fn default_workers() -> usize {
     // Affinity and cgroup quota are both in it; at least 1 by its type.
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

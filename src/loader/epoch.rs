@@ -15,8 +15,9 @@ use crate::batch::{Batch, Labels, RowFault, RowsExtent, Storage};
 use crate::error::{Error, Result, SampleFault};
 use crate::index::{Index, Label, ScanReport};
 use crate::packing::{PackedBatch, Packing, RowDescriptor};
-use crate::plan::{Plan, RowStatus, State};
+use crate::plan::{Plan, RowPlan, RowStatus, State};
 use crate::recipe::{RowExtent, SampleProgram};
+use crate::ring::slots::HeldSlot;
 
 /// What makes the rows.
 #[derive(Debug)]
@@ -38,7 +39,19 @@ pub(super) struct Run {
     pub(super) state: State,
     pub(super) epochs: Option<u64>,
     pub(super) on_error: OnError,
+    /// Samples that are tried in the place of one that gives no pixels.
+    pub(super) tries: u32,
     pub(super) startup: Duration,
+}
+
+/// A row whose own sample gave no pixels.
+#[derive(Debug)]
+pub(super) struct BadRow {
+    pub(super) row: u32,
+    /// Why its own sample gave none.
+    pub(super) fault: SampleFault,
+    /// The attempt that did; none = the row is masked.
+    pub(super) attempt: Option<u32>,
 }
 
 /// Streams batches of images out of worker processes.
@@ -162,25 +175,21 @@ impl Loader {
     }
 
     fn next_batch(&mut self) -> Result<Batch> {
-        let (place, storage, faults) = match &mut self.engine {
+        let (place, storage, bad) = match &mut self.engine {
             Engine::Pool(pool) => {
                 let run = &self.run;
                 let (place, held) = pool.next(&|n| run.coming(n))?;
-                let rows = held.ticket().rows;
-                let faults = (0..rows)
-                    .filter(|row| held.failed(*row))
-                    .map(|row| (row, held.fault(row)))
-                    .collect();
-                (place, Storage::Slot(held), faults)
+                let bad = run.bad_rows(&held);
+                (place, Storage::Slot(held), bad)
             }
             #[cfg(feature = "codecs")]
             Engine::InProcess(p) => {
                 let place = Place::of(&self.run.plan, self.run.state.epoch, self.run.state.batch);
-                let (buffer, faults) = p.fill(&place);
-                (place, Storage::Own(buffer), faults)
+                let (buffer, bad) = p.fill(&place);
+                (place, Storage::Own(buffer), bad)
             }
         };
-        let batch = self.run.batch(place, storage, faults);
+        let batch = self.run.batch(place, storage, bad);
         if self.run.on_error == OnError::Stop
             && let Some(first) = batch.faults.first()
         {
@@ -217,21 +226,32 @@ impl Run {
         }
     }
 
-    /// Masks the rows that hold no sample and describes the others.
-    fn batch(
-        &mut self,
-        place: Place,
-        mut storage: Storage,
-        faults: Vec<(u32, SampleFault)>,
-    ) -> Batch {
-        let rows: Vec<_> = (0..place.rows)
+    /// Rows of a slot whose own sample gave no pixels. Attempts come out of
+    /// shared memory: none beyond the last is believed.
+    fn bad_rows(&self, held: &HeldSlot) -> Vec<BadRow> {
+        let rows = 0..held.ticket().rows;
+        rows.filter_map(|row| {
+            let attempt = (!held.failed(row)).then(|| held.attempt(row).min(self.tries));
+            (attempt != Some(0)).then(|| BadRow {
+                row,
+                fault: held.fault(row),
+                attempt,
+            })
+        })
+        .collect()
+    }
+
+    /// Puts what stands in each row in its place, masks the rows that hold no
+    /// sample and describes the others.
+    fn batch(&mut self, place: Place, mut storage: Storage, bad: Vec<BadRow>) -> Batch {
+        let mut rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row(place.epoch, place.batch, row))
             .collect();
-        let mut status: Vec<RowStatus> = rows.iter().map(|r| r.status).collect();
-        for (row, _) in &faults {
-            status[*row as usize] = RowStatus::Failed;
-        }
-        let extent = self.lay_out(&place, &status, &mut storage);
+        let faults = bad
+            .into_iter()
+            .map(|bad| self.settle(&place, bad, &mut rows))
+            .collect();
+        let extent = self.lay_out(&place, &rows, &mut storage);
         Batch {
             storage,
             owner: getpid(),
@@ -242,61 +262,71 @@ impl Run {
             layout: self.program.layout,
             labels: self.labels(&rows),
             ids: rows.iter().map(|r| r.id).collect(),
-            status,
-            faults: faults
-                .into_iter()
-                .map(|(row, fault)| RowFault {
-                    row: row as usize,
-                    id: rows[row as usize].id,
-                    path: self.index.path(rows[row as usize].id),
-                    fault,
-                })
-                .collect(),
+            status: rows.iter().map(|r| r.status).collect(),
+            faults,
         }
     }
 
     /// Zeroes masked rows and, where rows have their own sizes, writes the table
     /// in front of them.
-    fn lay_out(
-        &mut self,
-        place: &Place,
-        status: &[RowStatus],
-        storage: &mut Storage,
-    ) -> RowsExtent {
+    fn lay_out(&mut self, place: &Place, rows: &[RowPlan], storage: &mut Storage) -> RowsExtent {
         let packed = &mut self.packed;
         let at = (place.epoch, place.batch);
-        let masked = || (0..place.rows).zip(status).filter(|(_, s)| s.is_masked());
         let bytes = storage.bytes_mut();
-        for (row, _) in masked() {
+        for (row, _) in (0..).zip(rows).filter(|(_, r)| r.status.is_masked()) {
             bytes[self.packing.place(packed, at, row)].fill(0);
         }
         match self.program.extent {
             RowExtent::Fixed { height, width } => RowsExtent::Equal {
-                rows: status.len(),
+                rows: rows.len(),
                 height: height as usize,
                 width: width as usize,
             },
             RowExtent::Own => {
-                let rows = place.rows;
                 let described = self.packing.descriptors(packed, at, rows);
-                let mut table = described.unwrap_or_default();
-                for (row, _) in masked() {
-                    table[row as usize].flags |= RowDescriptor::MASKED;
-                }
+                let table = described.unwrap_or_default();
                 let unused = self.plan.options().batch as usize - table.len();
                 let (head, rest) = bytes.split_at_mut(table.len() * RowDescriptor::BYTES);
                 head.copy_from_slice(bytemuck::cast_slice(&table));
                 rest[..unused * RowDescriptor::BYTES].fill(0);
                 RowsExtent::Own {
                     table,
-                    bytes: self.packing.batch_bytes(packed, at, rows),
+                    bytes: self.packing.batch_bytes(packed, at, place.rows),
                 }
             }
         }
     }
 
-    fn labels(&self, rows: &[crate::plan::RowPlan]) -> Labels {
-        let is_padding = |r: &crate::plan::RowPlan| r.status == RowStatus::Padding;
+    /// Puts what stands in a bad row in the place of what was planned.
+    fn settle(&self, place: &Place, bad: BadRow, rows: &mut [RowPlan]) -> RowFault {
+        let BadRow {
+            row,
+            mut fault,
+            attempt,
+        } = bad;
+        let now = &mut rows[row as usize];
+        let id = now.id;
+        match attempt {
+            Some(attempt) => *now = self.plan.attempt(place.epoch, place.batch, row, attempt),
+            None => {
+                now.status = RowStatus::Failed;
+                if self.tries > 0 {
+                    let text = format!("; samples behind it that failed too: {}", self.tries);
+                    fault.reason.push_str(&text);
+                }
+            }
+        }
+        RowFault {
+            row: row as usize,
+            id,
+            path: self.index.path(id),
+            fault,
+            substitute: attempt.map(|_| now.id),
+        }
+    }
+
+    fn labels(&self, rows: &[RowPlan]) -> Labels {
+        let is_padding = |r: &RowPlan| r.status == RowStatus::Padding;
         let width = self.index.label_width();
         match self.index.label(0) {
             Label::None => Labels::None,

@@ -4,15 +4,17 @@
 //!
 //! In the consumer.
 
+use super::epoch::BadRow;
 use super::pool::Place;
 use super::report::{LoaderReport, StageTimes};
 use crate::batch::{BufferPool, PooledBuffer};
 use crate::coordinator::messages::PoolTimes;
-use crate::error::{Result, SampleFault};
+use crate::error::Result;
 use crate::index::Index;
 use crate::packing::Sizes;
 use crate::ring::consumer_side::Ticket;
 use crate::sys::cpu;
+use crate::worker::attempts::{self, Attempts};
 use crate::worker::images::ImageJob;
 use crate::worker::input::InputMode;
 use crate::worker::job::Job;
@@ -25,6 +27,7 @@ pub(super) struct InProcess {
     job: ImageJob,
     buffers: BufferPool,
     meter: Meter,
+    attempts: Attempts,
 }
 
 impl InProcess {
@@ -34,12 +37,16 @@ impl InProcess {
             job: ImageJob::new(spec, index, sizes, InputMode::Read)?,
             buffers: BufferPool::default(),
             meter: Meter::default(),
+            attempts: Attempts {
+                first: 0,
+                tries: spec.tries,
+            },
         })
     }
 
     /// Fills the batch at `place`, with rows where they would lie in a slot.
     /// Bytes of failed rows, and outside of rows, are whatever was there.
-    pub(super) fn fill(&mut self, place: &Place) -> (PooledBuffer, Vec<(u32, SampleFault)>) {
+    pub(super) fn fill(&mut self, place: &Place) -> (PooledBuffer, Vec<BadRow>) {
         let ticket = Ticket {
             sequence: 1,
             epoch: place.epoch,
@@ -47,17 +54,31 @@ impl InProcess {
             rows: place.filled,
         };
         let mut buffer = self.buffers.take(self.job.batch_bytes(&ticket, place.rows));
-        let mut faults = Vec::new();
+        let mut bad = Vec::new();
         self.meter.start();
         for row in 0..place.filled {
             let out = self.job.place(&ticket, row);
             let out = &mut buffer.bytes_mut()[out];
-            if let Err(fault) = self.job.fill(&ticket, row, out, &mut self.meter) {
-                faults.push((row, fault));
-            }
+            let mut first = None;
+            let filled = attempts::fill(
+                &mut self.job,
+                &ticket,
+                row,
+                self.attempts,
+                out,
+                &mut self.meter,
+                |_, fault, _| {
+                    first.get_or_insert(fault);
+                },
+            );
+            bad.extend(first.map(|fault| BadRow {
+                row,
+                fault,
+                attempt: filled,
+            }));
             self.meter.rows += 1;
         }
-        (buffer, faults)
+        (buffer, bad)
     }
 
     pub(super) fn report(&self) -> LoaderReport {

@@ -18,6 +18,7 @@ mod pool;
 mod report;
 mod source;
 
+pub(crate) use builder::default_workers;
 pub use builder::{LoaderBuilder, OnError};
 pub use epoch::{Epoch, Loader};
 pub use report::LoaderReport;

@@ -12,20 +12,19 @@ use super::descriptor::RowDescriptor;
 use super::sizes::Sizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::Limits;
-use crate::plan::Plan;
+use crate::plan::{Plan, RowPlan, RowStatus};
 use crate::recipe::{RowExtent, SampleProgram};
 
 /// Rows of own sizes begin at multiples of this: a cache line, and enough for
 /// every vector register and every GPU load.
 const ROW_ALIGNMENT: usize = 64;
 
-/// Samples that may stand in a row beside its own one.
-const TRIES: u32 = 0;
-
 /// Where rows lie.
 #[derive(Debug)]
 pub(crate) struct Packing {
     plan: Plan,
+    /// Samples that may stand in for the one of a row: there is room for each.
+    tries: u32,
     rule: Rule,
 }
 
@@ -60,6 +59,7 @@ impl Packing {
     pub(crate) fn new(
         program: &SampleProgram,
         plan: Plan,
+        tries: u32,
         limits: Limits,
         sizes: Option<Sizes>,
     ) -> Result<Self> {
@@ -81,7 +81,7 @@ impl Packing {
                 )));
             }
         };
-        Ok(Self { plan, rule })
+        Ok(Self { plan, tries, rule })
     }
 
     /// Bytes of a slot that holds any batch of any epoch in any order.
@@ -90,12 +90,12 @@ impl Packing {
         match &self.rule {
             Rule::Equal { bytes } => (*bytes as u64).saturating_mul(u64::from(batch)),
             Rule::Own { table, .. } => {
-                // A sample stands in a batch once, or once for each row that it
-                // may stand in for.
-                let most = batch as usize;
-                self.largest(most)
+                // A sample has one row of its own in an epoch, and `tries` rows
+                // in front of it for which it may stand in.
+                let (most, rows) = (batch as usize, self.tries as usize + 1);
+                self.largest(most.div_ceil(rows))
                     .into_iter()
-                    .flat_map(|(bytes, _)| std::iter::repeat_n(bytes, TRIES as usize + 1))
+                    .flat_map(|(bytes, _)| std::iter::repeat_n(bytes, rows))
                     .take(most)
                     .fold(*table as u64, u64::saturating_add)
             }
@@ -165,7 +165,8 @@ impl Packing {
         }
     }
 
-    /// Bytes of the slot that are kept for a row.
+    /// Bytes of the slot that are kept for a row: enough for each sample that may
+    /// stand in it.
     pub(crate) fn place(
         &self,
         packed: &mut PackedBatch,
@@ -200,8 +201,11 @@ impl Packing {
         let mut end = table;
         for row in 0..self.plan.filled_rows(batch) {
             let start = end.next_multiple_of(ROW_ALIGNMENT);
-            let id = self.plan.row(epoch, batch, row).id;
-            end = start + self.own_bytes(self.scanned_size(id)).unwrap_or(0);
+            let largest = (0..=self.tries)
+                .map(|attempt| self.plan.attempt(epoch, batch, row, attempt).id)
+                .filter_map(|id| self.own_bytes(self.scanned_size(id)))
+                .max();
+            end = start + largest.unwrap_or(0);
             packed.rows.push(start..end);
         }
         packed.of = Some((epoch, batch));
@@ -215,32 +219,38 @@ impl Packing {
         measure(size?, *pixel, limits).ok()
     }
 
-    /// The table of a batch of `rows` rows, one for each; none when rows are equal.
+    /// The table of a batch in which `rows` stand; none when rows are equal.
     pub(crate) fn descriptors(
         &self,
         packed: &mut PackedBatch,
         at: (u64, u64),
-        rows: u32,
+        rows: &[RowPlan],
     ) -> Option<Vec<RowDescriptor>> {
         let Rule::Own { sizes, .. } = &self.rule else {
             return None;
         };
-        let describe = |row| {
+        let describe = |(row, stands): (u32, &RowPlan)| {
             let place = self.place(packed, at, row);
-            let size = (!place.is_empty())
-                .then(|| sizes.get(self.plan.row(at.0, at.1, row).id))
-                .flatten();
-            let (height, width) = size.unwrap_or((0, 0));
+            let size = match stands.status {
+                RowStatus::Padding => None,
+                _ => sizes.get(stands.id),
+            };
+            let bytes = self.own_bytes(size);
+            let (height, width) = bytes.and(size).unwrap_or((0, 0));
             RowDescriptor {
                 offset: place.start as u64,
-                bytes: place.len() as u64,
+                bytes: bytes.unwrap_or(0) as u64,
                 height,
                 width,
-                flags: 0,
+                flags: if stands.status.is_masked() {
+                    RowDescriptor::MASKED
+                } else {
+                    0
+                },
                 reserved: 0,
             }
         };
-        Some((0..rows).map(describe).collect())
+        Some((0..).zip(rows).map(describe).collect())
     }
 }
 
@@ -278,10 +288,20 @@ mod tests {
     use proptest::prelude::*;
 
     fn packing(sizes: &[[u32; 2]], options: PlanOptions, dtype: Dtype, limits: Limits) -> Packing {
+        with_tries(sizes, options, dtype, limits, 0)
+    }
+
+    fn with_tries(
+        sizes: &[[u32; 2]],
+        options: PlanOptions,
+        dtype: Dtype,
+        limits: Limits,
+        tries: u32,
+    ) -> Packing {
         let program = SampleProgram::compile(&Recipe::full().with_dtype(dtype)).unwrap();
         let plan = Plan::new(sizes.len() as u64, options).unwrap();
         let sizes = Sizes::seal(sizes).unwrap();
-        Packing::new(&program, plan, limits, Some(sizes)).unwrap()
+        Packing::new(&program, plan, tries, limits, Some(sizes)).unwrap()
     }
 
     fn options(batch: u32, seed: u64, tail: Tail) -> PlanOptions {
@@ -297,24 +317,37 @@ mod tests {
         #[test]
         fn rows_of_any_batch_are_apart_and_within_the_bound(
             sizes in prop::collection::vec((0u32..40, 0u32..40), 1..60),
-            batch in 1u32..20, seed: u64, epoch: u64,
+            batch in 1u32..20, seed: u64, epoch: u64, tries in 0u32..9,
+            (rank, world) in (1u32..4).prop_flat_map(|world| (0..world, Just(world))),
             tail in prop_oneof![Just(Tail::Short), Just(Tail::Pad)],
             dtype in prop_oneof![Just(Dtype::U8), Just(Dtype::F16), Just(Dtype::F32)],
         ) {
             let sizes: Vec<[u32; 2]> = sizes.into_iter().map(|(h, w)| [h, w]).collect();
-            let p = packing(&sizes, options(batch, seed, tail), dtype, Limits::default());
+            let options = PlanOptions { rank, world, ..options(batch, seed, tail) };
+            let plan = Plan::new(sizes.len() as u64, options.clone()).unwrap();
+            let tries = tries.min(plan.substitutes());
+            let p = with_tries(&sizes, options, dtype, Limits::default(), tries);
             let most = p.slot_bytes() as usize;
             let mut packed = PackedBatch::default();
             for b in 0..p.plan.batches() {
                 let rows = p.plan.rows(b);
                 let mut end = batch as usize * RowDescriptor::BYTES;
-                let described = p.descriptors(&mut packed, (epoch, b), rows).unwrap();
-                for (row, d) in (0..rows).zip(described) {
+                for attempt in 0..=tries {
+                    // Whatever stands in each row fits the room that is kept.
+                    let stand: Vec<RowPlan> =
+                        (0..rows).map(|row| p.plan.attempt(epoch, b, row, attempt)).collect();
+                    let described = p.descriptors(&mut packed, (epoch, b), &stand).unwrap();
+                    for (row, d) in (0..rows).zip(described) {
+                        let place = p.place(&mut packed, (epoch, b), row);
+                        prop_assert_eq!(d.offset, place.start as u64);
+                        prop_assert!(d.bytes <= place.len() as u64);
+                        prop_assert!(tries > 0 || d.bytes == place.len() as u64);
+                        let pixels = u64::from(d.height) * u64::from(d.width);
+                        prop_assert_eq!(d.bytes, pixels * 3 * dtype.size() as u64);
+                    }
+                }
+                for row in 0..rows {
                     let place = p.place(&mut PackedBatch::default(), (epoch, b), row);
-                    prop_assert_eq!(d.offset, place.start as u64);
-                    prop_assert_eq!(d.bytes, place.len() as u64);
-                    let all = u64::from(d.height) * u64::from(d.width) * 3 * dtype.size() as u64;
-                    prop_assert_eq!(d.bytes, all);
                     prop_assert!(place.start >= end && place.end <= most);
                     prop_assert!(place.is_empty() || place.start % ROW_ALIGNMENT == 0);
                     end = place.end;
@@ -395,16 +428,16 @@ mod tests {
         let plan = || Plan::new(2, PlanOptions::default()).unwrap();
         let sizes = |n: usize| Some(Sizes::seal(&vec![[1, 1]; n]).unwrap());
         let limits = Limits::default();
-        assert!(Packing::new(&full, plan(), limits, sizes(3)).is_err());
-        assert!(Packing::new(&full, plan(), limits, None).is_err());
-        assert!(Packing::new(&fixed, plan(), limits, sizes(2)).is_err());
-        let equal = Packing::new(&fixed, plan(), limits, None).unwrap();
+        assert!(Packing::new(&full, plan(), 0, limits, sizes(3)).is_err());
+        assert!(Packing::new(&full, plan(), 0, limits, None).is_err());
+        assert!(Packing::new(&fixed, plan(), 0, limits, sizes(2)).is_err());
+        let equal = Packing::new(&fixed, plan(), 1, limits, None).unwrap();
         let row = 3 * 224 * 224 * 4;
         assert_eq!(equal.slot_bytes(), 64 * row);
         let mut packed = PackedBatch::default();
         let row = row as usize;
         assert_eq!(equal.place(&mut packed, (0, 0), 2), 2 * row..3 * row);
-        assert!(equal.descriptors(&mut packed, (0, 0), 2).is_none());
+        assert!(equal.descriptors(&mut packed, (0, 0), &[]).is_none());
         assert!(equal.check(0, (1, 1)).is_ok());
     }
 }

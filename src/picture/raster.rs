@@ -217,7 +217,8 @@ fn beside_the_frame(format: Format, form: Form) -> u64 {
         // Layers as lists of floats.
         Format::OpenExr => 40,
         Format::Ico => 5,
-        _ => form.bytes() as u64,
+        // Row by row, or straight into the frame.
+        _ => 1,
     }
 }
 

@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::permutation::Permutation;
 use crate::error::{Error, Result};
 
+/// Samples that are tried, one after the other, in the place of one that gives
+/// no pixels.
+const SUBSTITUTES: u32 = 8;
+
 /// What happens to the samples that do not fill a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
@@ -34,6 +38,10 @@ pub enum RowStatus {
     Padding = 2,
     /// The sample gave no pixels; the row is zero and the batch says why.
     Failed = 3,
+    /// The sample gave no pixels; pixels, id and label are those of a sample
+    /// behind it in the epoch's order, which has a row of its own as well. The
+    /// batch says which sample failed, and why.
+    Substituted = 4,
 }
 
 impl RowStatus {
@@ -165,8 +173,13 @@ impl Plan {
     /// What stands in a row.
     pub fn row(&self, epoch: u64, batch: u64, row: u32) -> RowPlan {
         let o = &self.options;
-        let local = batch * u64::from(o.batch) + u64::from(row);
-        let position = local * u64::from(o.world) + u64::from(o.rank);
+        // A batch that does not exist holds padding, whatever its position.
+        let local = batch
+            .wrapping_mul(u64::from(o.batch))
+            .wrapping_add(u64::from(row));
+        let position = local
+            .wrapping_mul(u64::from(o.world))
+            .wrapping_add(u64::from(o.rank));
         if row >= self.filled_rows(batch) {
             return RowPlan {
                 id: 0,
@@ -176,20 +189,46 @@ impl Plan {
         }
         // Behind the end the order starts again: a rank that has no sample of
         // its own left repeats one.
-        let wrapped = position % self.samples;
-        let id = if o.shuffle {
-            Permutation::new(self.samples, o.seed, epoch).at(wrapped)
-        } else {
-            wrapped
-        };
         RowPlan {
-            id,
+            id: self.id_at(epoch, position % self.samples),
             position,
             status: if position < self.samples {
                 RowStatus::Ok
             } else {
                 RowStatus::Repeated
             },
+        }
+    }
+
+    /// Samples that may stand in for one that gives no pixels: 8, or all the
+    /// others when there are fewer.
+    pub fn substitutes(&self) -> u32 {
+        u64::from(SUBSTITUTES).min(self.samples - 1) as u32
+    }
+
+    /// What stands in a row at its `attempt`-th attempt: at 0 that of
+    /// [`Plan::row`], at n the sample n positions behind it, with the random
+    /// parameters of that position. Behind the epoch's last position comes its
+    /// first.
+    pub fn attempt(&self, epoch: u64, batch: u64, row: u32, attempt: u32) -> RowPlan {
+        let own = self.row(epoch, batch, row);
+        if attempt == 0 || own.status == RowStatus::Padding {
+            return own;
+        }
+        let position = (own.position % self.samples + u64::from(attempt)) % self.samples;
+        RowPlan {
+            id: self.id_at(epoch, position),
+            position,
+            status: RowStatus::Substituted,
+        }
+    }
+
+    /// The sample at a position below the number of samples.
+    fn id_at(&self, epoch: u64, position: u64) -> u64 {
+        if self.options.shuffle {
+            Permutation::new(self.samples, self.options.seed, epoch).at(position)
+        } else {
+            position
         }
     }
 }
@@ -245,6 +284,53 @@ mod tests {
                 let lost = samples - u64::from(used);
                 prop_assert!(lost < u64::from(batch) * u64::from(world));
             }
+        }
+    }
+
+    proptest! {
+        /// Each attempt stands in for a row as the row of the position behind
+        /// it would be, and no sample is tried twice.
+        #[test]
+        fn attempts_are_the_rows_behind(
+            samples in 1u64..60, batch in 1u32..9, world in 1u32..5, rank in 0u32..5, seed: u64,
+            epoch: u64, shuffle: bool, tail in tail(), number in 0u64..80, row in 0u32..9,
+        ) {
+            let options = PlanOptions {
+                batch, seed, shuffle, tail, rank: rank % world, world,
+            };
+            let Ok(plan) = Plan::new(samples, options) else { return Ok(()) };
+            // One process and one row a batch: batch n is position n.
+            let alone = PlanOptions { batch: 1, seed, shuffle, ..PlanOptions::default() };
+            let alone = Plan::new(samples, alone).unwrap();
+            let (number, row) = (number % plan.batches(), row % batch);
+            let own = plan.row(epoch, number, row);
+            prop_assert_eq!(plan.attempt(epoch, number, row, 0), own);
+            prop_assert_eq!(u64::from(plan.substitutes()), (samples - 1).min(8));
+            let mut ids = vec![own.id];
+            for attempt in 1..=plan.substitutes() {
+                let a = plan.attempt(epoch, number, row, attempt);
+                if own.status == RowStatus::Padding {
+                    prop_assert_eq!(a, own);
+                    continue;
+                }
+                let position = (own.position + u64::from(attempt)) % samples;
+                let expected = alone.row(epoch, position, 0);
+                prop_assert_eq!(a.status, RowStatus::Substituted);
+                prop_assert_eq!((a.id, a.position), (expected.id, expected.position));
+                prop_assert!(!ids.contains(&a.id));
+                ids.push(a.id);
+            }
+        }
+
+        /// Numbers out of shared memory that a decoder has scribbled on.
+        #[test]
+        fn any_numbers_give_some_row(
+            samples in 1u64..1 << 62, world in 1u32..9, epoch: u64, number: u64, row: u32,
+            attempt: u32, tail in tail(),
+        ) {
+            let options = PlanOptions { tail, world, ..PlanOptions::default() };
+            let Ok(plan) = Plan::new(samples, options) else { return Ok(()) };
+            prop_assert!(plan.attempt(epoch, number, row, attempt).id < samples);
         }
     }
 

@@ -8,6 +8,8 @@ use crate::recipe::NumericProfile;
 
 /// Where a run stands. Counts the batches that were handed to the user, not
 /// those that workers have prepared ahead; serialise it beside the model.
+/// [`OnError`](crate::OnError) is no part of it: a run that a bad sample stopped
+/// may go on under another policy, any other should keep its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {

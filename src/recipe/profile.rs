@@ -26,8 +26,9 @@ pub struct NumericProfile {
     pub dtype: String,
 }
 
-/// The decoder that is built in: vendored, so its version is ours.
-const DECODER: &str = "libjpeg-turbo 3.1.0";
+/// The decoders that are built in and whose versions show in the pixels: JPEG's,
+/// which is vendored, and that of lossy WebP. `Cargo.toml` pins both.
+const DECODER: &str = "libjpeg-turbo 3.1.0, image-webp 0.2.4";
 
 impl NumericProfile {
     /// The profile of a program on the CPU.
@@ -75,6 +76,15 @@ impl fmt::Display for NumericProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_decoders_are_those_that_are_pinned() {
+        let pins = include_str!("../../Cargo.toml");
+        let webp = DECODER.rsplit_once(' ').unwrap().1;
+        assert!(pins.contains(&format!("image-webp = \"={webp}\"")));
+        assert!(pins.contains("turbojpeg-sys = { version = \"=1.2.0\""));
+        assert!(DECODER.starts_with("libjpeg-turbo 3.1.0,"));
+    }
 
     #[test]
     fn a_difference_is_named() {

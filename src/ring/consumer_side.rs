@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use super::attempt;
 use super::layout::{Layout, ticket_word};
 use super::row_word::{RowState, RowWord};
 use super::words::Words;
@@ -101,6 +102,12 @@ pub(crate) fn wait_ready<W: Words>(
 /// Whether a final row carries pixels.
 pub(crate) fn row_failed<W: Words>(w: &W, l: &Layout, slot: u32, row: u32) -> bool {
     RowWord::unpack(w.load(l.row(slot, row), Acquire)).state == RowState::Failed
+}
+
+/// The attempt at which a final row ended. Any number up to 255 if a decoder
+/// has scribbled on it: bound it before use.
+pub(crate) fn row_attempt<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, t: Ticket) -> u32 {
+    attempt::load(w, l, slot, row, t.sequence)
 }
 
 /// Takes back what nobody has claimed of a ticket and says whether the slot may

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 
+use super::attempt;
 use super::layout::{Layout, ticket_word};
 use super::row_word::{RowState, RowWord};
 use super::words::Words;
@@ -17,34 +18,49 @@ pub(crate) struct Held {
     pub(crate) row: u32,
     pub(crate) owner: u32,
     pub(crate) sequence: u32,
+    /// Which of the samples that may stand in the row is under way.
+    pub(crate) attempt: u32,
 }
 
 /// What becomes of a dead worker's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Another worker redoes it, with the same bytes.
+    /// Another worker redoes it, at the same attempt, with the same bytes.
     Return,
-    /// It is final without pixels; `reason` was written into its record.
+    /// Another worker goes on with the next attempt.
+    MoveOn,
+    /// It is final without pixels; why was written into its record.
     Fail,
 }
 
 /// Every row in the hands of `owner`.
 pub(crate) fn held_by<W: Words>(w: &W, l: &Layout, owner: u32) -> impl Iterator<Item = Held> {
-    claimed(w, l).filter(move |h| h.owner == owner)
+    claimed_if(w, l, move |o| o == owner)
 }
 
 /// Every row in the hands of anybody.
 pub(crate) fn claimed<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Held> {
+    claimed_if(w, l, |_| true)
+}
+
+/// The attempt is read after the row word: of a row in living hands it may be
+/// that of a moment later.
+fn claimed_if<W: Words>(
+    w: &W,
+    l: &Layout,
+    wanted: impl Fn(u32) -> bool,
+) -> impl Iterator<Item = Held> {
     let shape = l.shape();
     (0..shape.slots)
         .flat_map(move |slot| (0..shape.rows).map(move |row| (slot, row)))
         .filter_map(move |(slot, row)| {
             let word = RowWord::unpack(w.load(l.row(slot, row), Acquire));
-            (word.state == RowState::Claimed).then_some(Held {
+            (word.state == RowState::Claimed && wanted(word.owner)).then(|| Held {
                 slot,
                 row,
                 owner: word.owner,
                 sequence: word.sequence,
+                attempt: attempt::load(w, l, slot, row, word.sequence),
             })
         })
 }
@@ -53,8 +69,13 @@ pub(crate) fn claimed<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Held>
 /// when the row was not that owner's any more.
 pub(crate) fn settle<W: Words>(w: &W, l: &Layout, held: Held, verdict: Verdict) -> bool {
     let from = RowWord::claimed(held.owner, held.sequence).pack();
+    if verdict == Verdict::MoveOn {
+        // Before the row is open: who claims it begins with this attempt.
+        let (slot, row) = (held.slot, held.row);
+        attempt::store(w, l, slot, row, held.sequence, held.attempt + 1);
+    }
     let to = match verdict {
-        Verdict::Return => RowWord::open(held.sequence),
+        Verdict::Return | Verdict::MoveOn => RowWord::open(held.sequence),
         Verdict::Fail => RowWord::new(RowState::Failed, held.owner, held.sequence),
     };
     w.compare_exchange(l.row(held.slot, held.row), from, to.pack())

@@ -60,16 +60,18 @@ pub(crate) mod ticket_word {
     pub(crate) const LEN: usize = super::LINE;
 }
 
-/// Words of a row's record: why it failed.
+/// Words of a row's record: at which attempt it stands, why its sample failed.
 pub(crate) mod record_word {
     use super::WordIndex;
 
+    /// Sequence and attempt, see `ring::attempt`.
+    pub(crate) const ATTEMPT: WordIndex = 0;
     /// Fault kind in the low byte, length of the text in the next 16 bits.
-    pub(crate) const FAULT: WordIndex = 0;
+    pub(crate) const FAULT: WordIndex = 1;
     /// The text, at most `TEXT_BYTES` of UTF-8.
-    pub(crate) const TEXT: WordIndex = 1;
+    pub(crate) const TEXT: WordIndex = 2;
     pub(crate) const LEN: usize = 32;
-    pub(crate) const TEXT_BYTES: usize = (LEN - 1) * 8;
+    pub(crate) const TEXT_BYTES: usize = (LEN - TEXT) * 8;
 }
 
 /// The numbers that a layout follows from.

@@ -5,6 +5,7 @@
 //!
 //! - [`layout`]: which word and which byte lies where,
 //! - [`row_word`]: the 64 bits that say what a row is and whose,
+//! - [`attempt`]: which of the samples that may stand in a row is under way,
 //! - [`words`]: loads, stores, sleeps and wakes, as a trait, so that the model
 //!   test can stand between any two of them,
 //! - [`consumer_side`], [`worker_side`], [`coordinator_side`]: the protocol,
@@ -17,6 +18,7 @@
 //! must never be here: images, recipes, descriptors other than the ring's own,
 //! and messages - the data path has none.
 
+mod attempt;
 pub(crate) mod consumer_side;
 pub(crate) mod coordinator_side;
 pub(crate) mod layout;

@@ -83,7 +83,8 @@ impl Ring {
     /// that do not exist are left to who asks for their bytes.
     pub(crate) fn populate(&self, slot: u32, part: &Range<usize>) {
         if let Some((offset, len)) = self.layout.part(slot, part) {
-            self.memory.populate(offset, len);
+            // Refused by an older kernel: the pages come one by one.
+            let _ = self.memory.populate(offset, len);
         }
     }
 
@@ -143,7 +144,8 @@ impl Ring {
         unsafe { std::slice::from_raw_parts_mut(bytes, len) }
     }
 
-    /// Writes why a row has no pixels, before it is committed as failed.
+    /// Writes why a row's own sample gave no pixels, before the row goes on to
+    /// the next attempt or is committed as failed.
     pub(crate) fn write_fault(&self, slot: u32, row: u32, fault: &SampleFault) {
         let record = self.layout.record(slot, row);
         let text = truncate_utf8(&fault.reason, record_word::TEXT_BYTES).as_bytes();
@@ -158,8 +160,8 @@ impl Ring {
         w.store(record + record_word::FAULT, head, Relaxed);
     }
 
-    /// Reads why a failed row has no pixels. Checks every length: workers run
-    /// decoders on untrusted bytes.
+    /// Reads why a row's own sample gave no pixels. Checks every length: workers
+    /// run decoders on untrusted bytes.
     pub(crate) fn read_fault(&self, slot: u32, row: u32) -> SampleFault {
         let record = self.layout.record(slot, row);
         let w = self.words();

@@ -164,6 +164,12 @@ impl HeldSlot {
         consumer_side::row_failed(&self.ring.words(), self.ring.layout(), self.slot, row)
     }
 
+    /// The attempt at which the row ended; to be bounded before use.
+    pub(crate) fn attempt(&self, row: u32) -> u32 {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        consumer_side::row_attempt(&w, l, self.slot, row, self.ticket)
+    }
+
     pub(crate) fn fault(&self, row: u32) -> SampleFault {
         self.ring.read_fault(self.slot, row)
     }

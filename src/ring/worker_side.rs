@@ -1,10 +1,12 @@
-//! What a worker does to the ring: claim the next open row, commit it, sleep.
+//! What a worker does to the ring: claim the next open row, move it on to the
+//! next attempt, commit it, sleep.
 //!
 //! Runs in workers only. A worker never posts, frees or returns anything.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
+use super::attempt;
 use super::consumer_side::Ticket;
 use super::layout::{Layout, ticket_word};
 use super::row_word::{RowState, RowWord};
@@ -17,6 +19,8 @@ pub(crate) struct Claim {
     pub(crate) slot: u32,
     pub(crate) row: u32,
     pub(crate) ticket: Ticket,
+    /// Where to begin: others may have given up attempts before this one.
+    pub(crate) attempt: u32,
 }
 
 /// How a row ended.
@@ -76,6 +80,7 @@ fn claim<W: Words>(w: &W, l: &Layout, serial: u32) -> Option<Claim> {
                     batch: w.load(l.ticket(slot, ticket_word::BATCH), Relaxed),
                     rows,
                 },
+                attempt: attempt::load(w, l, slot, row, sequence),
             });
         }
         tried = sequence;
@@ -103,6 +108,12 @@ fn claim_in<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32, serial: u32) 
         }
     }
     None
+}
+
+/// Records that a claimed row goes on with `attempt`, before it is begun: if
+/// this worker dies in it, the next one begins with the same.
+pub(crate) fn move_on<W: Words>(w: &W, l: &Layout, c: &Claim, attempt: u32) {
+    attempt::store(w, l, c.slot, c.row, c.ticket.sequence, attempt);
 }
 
 /// Hands a filled row over and wakes the consumer when it was the slot's last.

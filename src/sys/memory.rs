@@ -4,10 +4,10 @@
 //! workers.
 
 use std::fs;
-use std::path::Path;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
+use super::cgroup;
 use crate::error::{Error, Result};
 
 /// What the machine has available and what the cgroup leaves, the smaller of
@@ -16,50 +16,13 @@ pub(crate) fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| available_in_meminfo(&text));
-    [machine, cgroup_left()].into_iter().flatten().min()
+    [machine, cgroup::memory_left()].into_iter().flatten().min()
 }
 
 fn available_in_meminfo(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
-}
-
-/// Limit less use of the cgroup (version 2) and of those above it. Page cache
-/// counts as used there though it can be dropped, so it is added back.
-fn cgroup_left() -> Option<u64> {
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = own.lines().find_map(|l| l.strip_prefix("0::"))?;
-    let mut folder = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
-    let mut left: Option<u64> = None;
-    while folder.starts_with("/sys/fs/cgroup") {
-        if let (Some(limit), Some(used)) = (
-            number(&folder.join("memory.max")),
-            number(&folder.join("memory.current")),
-        ) {
-            let here = limit.saturating_sub(used.saturating_sub(file_cache(&folder)));
-            left = Some(left.map_or(here, |l| l.min(here)));
-        }
-        if !folder.pop() {
-            break;
-        }
-    }
-    left
-}
-
-/// The number in a file; none for "max" and for a file that is not there.
-fn number(file: &Path) -> Option<u64> {
-    fs::read_to_string(file).ok()?.trim().parse().ok()
-}
-
-fn file_cache(folder: &Path) -> u64 {
-    let text = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    let value = |key: &str| {
-        text.lines()
-            .find_map(|l| l.strip_prefix(key)?.trim().parse::<u64>().ok())
-            .unwrap_or(0)
-    };
-    value("inactive_file ") + value("active_file ")
 }
 
 /// From here on this process may take `bytes` of private memory beside what it

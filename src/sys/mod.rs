@@ -3,10 +3,12 @@
 //! Runs in every process. Knows nothing of images, rings or recipes; most of
 //! the crate's `unsafe` lives here, behind functions that are safe to call.
 
+pub(crate) mod cgroup;
 pub(crate) mod clock;
 pub(crate) mod cpu;
 pub(crate) mod futex;
 pub(crate) mod memory;
+pub(crate) mod probe;
 pub(crate) mod process;
 pub(crate) mod regular;
 pub(crate) mod sealed;

@@ -43,19 +43,29 @@ impl PidFd {
 
     /// Sends SIGKILL to this process and no other.
     pub(crate) fn kill(&self) {
+        if let Err(e) = self.send(libc::SIGKILL) {
+            // Gone already, which is what was wanted.
+            tracing::debug!("pidfd_send_signal: {e}");
+        }
+    }
+
+    /// Sends a signal to this process and no other; 0 only asks whether one
+    /// could be sent.
+    pub(crate) fn send(&self, signal: i32) -> io::Result<()> {
         // SAFETY: takes two integers, a null siginfo and no flags.
         let sent = unsafe {
             libc::syscall(
                 libc::SYS_pidfd_send_signal,
                 self.0.as_raw_fd(),
-                libc::SIGKILL,
+                signal,
                 std::ptr::null::<libc::siginfo_t>(),
                 0,
             )
         };
-        if sent != 0 {
-            // Gone already, which is what was wanted.
-            tracing::debug!("pidfd_send_signal: {}", io::Error::last_os_error());
+        if sent == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
         }
     }
 
@@ -214,16 +224,26 @@ pub(crate) fn close_all_but(keep: &[RawFd]) -> Result<()> {
     for fd in keep.into_iter().chain([u32::MAX]) {
         if fd > first {
             let last = if fd == u32::MAX { u32::MAX } else { fd - 1 };
-            // SAFETY: closing descriptors touches no memory; this process will
-            // not use their owners (the contract above).
-            let r = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-            if r != 0 {
-                return Err(Error::io("close_range", io::Error::last_os_error()));
-            }
+            close_range(first, last).map_err(|e| Error::io("close_range", e))?;
         }
         first = fd.saturating_add(1);
     }
     Ok(())
+}
+
+/// Asks for the close of a descriptor that cannot be open.
+pub(crate) fn close_nothing() -> io::Result<()> {
+    close_range(u32::MAX, u32::MAX)
+}
+
+/// The contract of [`close_all_but`] is the caller's.
+fn close_range(first: u32, last: u32) -> io::Result<()> {
+    // SAFETY: closing descriptors touches no memory; this process will not use
+    // their owners (the contract of the callers).
+    match unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The same descriptor under a number that is no standard stream's.

@@ -43,7 +43,8 @@ impl ImageJob {
         sizes: Option<Sizes>,
         mode: InputMode,
     ) -> Result<Self> {
-        let packing = Packing::new(&spec.program, spec.plan.clone(), spec.limits, sizes)?;
+        let (plan, limits) = (spec.plan.clone(), spec.limits);
+        let packing = Packing::new(&spec.program, plan, spec.tries, limits, sizes)?;
         Ok(Self {
             index,
             plan: spec.plan.clone(),
@@ -74,10 +75,11 @@ impl Job for ImageJob {
         &mut self,
         ticket: &Ticket,
         row: u32,
+        attempt: u32,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let row = self.plan.row(ticket.epoch, ticket.batch, row);
+        let row = self.plan.attempt(ticket.epoch, ticket.batch, row, attempt);
         if row.status == RowStatus::Padding {
             // Nobody posts padding: the ticket's words were scribbled on.
             return Err(SampleFault::new(
@@ -101,8 +103,9 @@ impl Job for ImageJob {
             .saturating_add(BESIDE_SCRATCH)
     }
 
-    fn describe(&self, ticket: &Ticket, row: u32) -> String {
-        let id = self.plan.row(ticket.epoch, ticket.batch, row).id;
+    fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String {
+        let row = self.plan.attempt(ticket.epoch, ticket.batch, row, attempt);
+        let id = row.id;
         format!("sample {id} ({})", self.index.path(id).display())
     }
 }

@@ -22,12 +22,14 @@ pub(crate) trait Job {
     /// same in every process; rows of a ticket share no byte.
     fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize>;
 
-    /// Fills row `row` of ticket `ticket`. The same bytes whenever and wherever
-    /// it is called; a failed row may leave anything in `out`.
+    /// Fills row `row` of ticket `ticket`: at attempt 0 with its own sample, at
+    /// attempt n with the n-th that may take its place. The same bytes whenever
+    /// and wherever it is called; a failed row may leave anything in `out`.
     fn fill(
         &mut self,
         ticket: &Ticket,
         row: u32,
+        attempt: u32,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault>;
@@ -35,8 +37,8 @@ pub(crate) trait Job {
     /// Private memory that a worker may take at most, bytes.
     fn memory_limit(&self) -> u64;
 
-    /// What the row is made from, for messages: a path, as a rule.
-    fn describe(&self, ticket: &Ticket, row: u32) -> String;
+    /// What the row is made from at that attempt, for messages: a path, as a rule.
+    fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String;
 }
 
 impl JobSpec {

@@ -8,6 +8,8 @@ pub(crate) mod meter;
 pub(crate) mod spec;
 
 #[cfg(feature = "codecs")]
+pub(crate) mod attempts;
+#[cfg(feature = "codecs")]
 pub(crate) mod bare;
 #[cfg(feature = "codecs")]
 pub(crate) mod emit;

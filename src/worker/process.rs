@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nix::unistd::{Pid, getpid};
 
+use super::attempts::{self, Attempts};
 use super::job::Job;
 use super::meter::{Meter, Stage};
 use super::sigbus;
@@ -32,10 +33,11 @@ pub(crate) fn live(
     job: &mut dyn Job,
     lane: u32,
     serial: u32,
+    tries: u32,
     coordinator: Pid,
 ) -> i32 {
     let run = settle_in(ring, lane, serial, coordinator, job.memory_limit())
-        .and_then(|()| work(ring, job, lane, serial));
+        .and_then(|()| work(ring, job, lane, serial, tries));
     match run {
         Ok(()) => 0,
         Err(e) => {
@@ -70,7 +72,7 @@ fn settle_in(
     sigbus::install(ring.word(record + worker_word::BROKEN_MAP))
 }
 
-fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32) -> Result<()> {
+fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32, tries: u32) -> Result<()> {
     let (w, l) = (ring.words(), ring.layout());
     let mut meter = Meter::default();
     let mut populated = Populated::new(l.shape());
@@ -85,7 +87,7 @@ fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32) -> Result<()> {
                 if let Some(part) = populated.missing(claim.slot, &place) {
                     ring.populate(claim.slot, &part);
                 }
-                let outcome = fill(ring, job, &claim, place, &mut meter)?;
+                let outcome = fill(ring, job, &claim, place, tries, &mut meter)?;
                 publish(ring, lane, &mut meter);
                 worker_side::commit(&w, l, serial, claim, outcome)?;
             }
@@ -98,18 +100,36 @@ fn fill(
     job: &mut dyn Job,
     claim: &Claim,
     place: Range<usize>,
+    tries: u32,
     meter: &mut Meter,
 ) -> Result<Outcome> {
     // SAFETY: `claim` came from `worker_side::next` of this process and is
     // committed only after this function, so the row is ours alone; `place` is
     // what the job says of it, and a job gives each row a place of its own.
     let out = unsafe { ring.row_mut(claim, place) }?;
-    Ok(match job.fill(&claim.ticket, claim.row, out, meter) {
-        Ok(()) => Outcome::Done,
-        Err(fault) => {
-            ring.write_fault(claim.slot, claim.row, &fault);
-            Outcome::Failed
-        }
+    let attempts = Attempts {
+        first: claim.attempt,
+        tries,
+    };
+    let filled = attempts::fill(
+        job,
+        &claim.ticket,
+        claim.row,
+        attempts,
+        out,
+        meter,
+        |attempt, fault, next| {
+            if attempt == 0 {
+                ring.write_fault(claim.slot, claim.row, &fault);
+            }
+            if let Some(next) = next {
+                worker_side::move_on(&ring.words(), ring.layout(), claim, next);
+            }
+        },
+    );
+    Ok(match filled {
+        Some(_) => Outcome::Done,
+        None => Outcome::Failed,
     })
 }
 

@@ -176,6 +176,10 @@ impl SampleDecoder {
         admit(stored.upright())?;
         let cut = stored.cut(&self.program, random, false);
         meter.lap(Stage::Open);
+        let seen = (cut.want.w as usize, cut.want.h as usize);
+        let window = Resampler::window_bytes(seen, cut.within, cut.target());
+        self.limits
+            .check_scratch("the window of the resize", window)?;
         picture.begin(&self.limits, &mut self.raster_scratch)?;
         self.resampled.resize(cut.resampled_bytes(), 0);
         let mut rows = WantedRows {
@@ -186,7 +190,7 @@ impl SampleDecoder {
         };
         self.resampler.resample_rows(
             &mut rows,
-            (cut.want.w as usize, cut.want.h as usize),
+            seen,
             cut.within,
             &mut self.resampled,
             cut.target(),

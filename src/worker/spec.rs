@@ -18,6 +18,8 @@ pub(crate) struct ImageSpec {
     pub(crate) program: SampleProgram,
     pub(crate) plan: Plan,
     pub(crate) limits: Limits,
+    /// Samples that may stand in for the one of a row.
+    pub(crate) tries: u32,
 }
 
 /// What the coordinator needs to build a job, beside its descriptors.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod hunt;
 pub mod processes;
 pub mod rows;
 

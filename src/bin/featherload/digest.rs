@@ -2,7 +2,8 @@
 //!
 //! One xxh3-128 an epoch over rows in delivery order; per row: id (u64), label
 //! (i64; -1 for none; the bits of each number for a vector), status (u8), pixel
-//! bytes. Little-endian; masked rows are zero.
+//! bytes. Little-endian; masked rows are zero. A substituted row (status 4) has
+//! id, label and pixels of the substitute.
 
 use featherload::{Batch, Labels, Result};
 use twox_hash::XxHash3_128;

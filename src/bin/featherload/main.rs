@@ -7,6 +7,7 @@ mod bench;
 mod ceiling;
 mod demo;
 mod digest;
+mod doctor;
 mod index;
 mod interrupt;
 mod output;
@@ -30,6 +31,7 @@ struct Cli {
 enum Command {
     Bench(Box<bench::BenchArgs>),
     Demo(demo::DemoArgs),
+    Doctor(doctor::DoctorArgs),
     Index(index::IndexArgs),
 }
 
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(*args),
         Command::Demo(args) => demo::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Index(args) => index::run(args),
     };
     match result {
@@ -76,11 +79,7 @@ fn main() -> ExitCode {
 /// How a sub-command ended, when not by an error.
 pub enum Outcome {
     Done,
-    /// A bound that was given on the command line does not hold.
-    #[allow(
-        dead_code,
-        reason = "the sub-commands with bounds come with the memory measurements"
-    )]
+    /// What was checked does not hold.
     CheckFailed,
     /// By SIGINT or SIGTERM.
     Interrupted(i32),

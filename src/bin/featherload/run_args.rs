@@ -68,7 +68,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "RANK/WORLD", value_parser = parse_rank, default_value = "0/1")]
     rank: (u32, u32),
 
-    /// What a failed sample does.
+    /// What a failed sample does: ends the run, masks its row, or gives its row
+    /// to the next sample that gives pixels (of at most 8).
     #[arg(long, value_enum, default_value_t = Policy::Stop)]
     on_error: Policy,
 
@@ -111,6 +112,7 @@ enum Decode {
 enum Policy {
     Stop,
     Skip,
+    Substitute,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -165,6 +167,7 @@ impl RunArgs {
             .on_error(match self.on_error {
                 Policy::Stop => OnError::Stop,
                 Policy::Skip => OnError::Skip,
+                Policy::Substitute => OnError::Substitute,
             })
             .launch(match self.launch {
                 How::Exec => Launch::Exec,

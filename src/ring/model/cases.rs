@@ -23,6 +23,8 @@ fn config(epochs: &[(&[u32], Option<usize>)]) -> Config {
         consumer_dies: false,
         spurious_wakes: 0,
         quarantine: false,
+        tries: 0,
+        bad: 0,
         give_up_at: None,
         fault: Fault::None,
         row_rules: true,
@@ -134,6 +136,44 @@ fn rows_that_kill_are_failed() {
         ..c
     };
     holds("quarantine", c, 500_000);
+}
+
+#[test]
+fn a_row_goes_on_where_its_dead_worker_was() {
+    let c = one_slot(&[(&[2], None), (&[1], None)]);
+    let c = Config {
+        worker_deaths: 1,
+        tries: 2,
+        bad: 1,
+        ..c
+    };
+    holds("one bad attempt, a death", c, 500_000);
+}
+
+#[test]
+fn rows_without_a_good_attempt_fail_behind_the_last() {
+    let c = one_slot(&[(&[2], None), (&[1], None)]);
+    let c = Config {
+        worker_deaths: 1,
+        tries: 1,
+        bad: 2,
+        ..c
+    };
+    holds("bad attempts only, a death", c, 500_000);
+}
+
+#[test]
+fn attempts_that_kill_are_given_up_one_by_one() {
+    let c = one_slot(&[(&[1], None), (&[1], None)]);
+    let c = Config {
+        rows: 1,
+        worker_deaths: 2,
+        quarantine: true,
+        tries: 2,
+        bad: 1,
+        ..c
+    };
+    holds("attempts given up", c, 300_000);
 }
 
 #[test]
@@ -250,11 +290,31 @@ fn a_drain_in_one_pass_is_found() {
     finds(Fault::DrainInOnePass, broken_off(), SLEEPS);
 }
 
+/// Attempts that kill, in a slot that is used twice.
+fn given_up() -> Config {
+    Config {
+        rows: 1,
+        worker_deaths: 1,
+        quarantine: true,
+        tries: 1,
+        ..one_slot(&[(&[1], None), (&[1], None)])
+    }
+}
+
+#[test]
+fn attempts_out_of_order_are_found() {
+    // Right to the consumer only if it looks at the sequence.
+    finds(Fault::StaleAttempt, given_up(), &["delivered with payload"]);
+    let seen = &["delivered with payload"];
+    finds(Fault::OpenThenMoveOn, given_up(), seen);
+}
+
 #[test]
 fn the_rules_of_rows_see_a_fault_at_once() {
     for (fault, config) in [
         (Fault::ReturnFromTheLiving, one_batch()),
         (Fault::ClaimInTwoSteps, one_batch()),
+        (Fault::OpenThenMoveOn, given_up()),
     ] {
         let report = explore("with rules", Config { fault, ..config });
         let found = report.violation.expect("the fault must be found").what;
@@ -270,7 +330,7 @@ fn nothing_is_hidden_by_merging_states() {
         rows: 1,
         ..config(&[(&[1], None), (&[1], None)])
     };
-    for c in [one_death(), drained.clone(), two_slots] {
+    for c in [one_death(), drained.clone(), two_slots, given_up()] {
         let merged = explore("merged", c.clone());
         let all = explore("all", Config { merge: false, ..c });
         assert!(merged.violation.is_none() && all.violation.is_none());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::processes::LIMIT;
 use crate::error::Result;
+use crate::ring::attempt;
 use crate::ring::consumer_side::{Ticket, Wait};
 use crate::ring::coordinator_side::{self, Verdict};
 use crate::ring::layout::{Layout, ticket_word};
@@ -42,6 +43,10 @@ pub(super) enum Fault {
     /// Drain looks at each row once: a row is seen claimed before the next one
     /// is voided.
     DrainInOnePass,
+    /// An attempt is taken for that of the row whatever ticket it belongs to.
+    StaleAttempt,
+    /// After a death: open the row, and only then move its attempt on.
+    OpenThenMoveOn,
 }
 
 /// `Words` with some operations left out.
@@ -197,6 +202,21 @@ pub(super) fn drain_missing_returned<W: Words>(w: &W, l: &Layout, slot: u32, t: 
     drain_in_one_pass(w, l, slot, t);
     (0..t.rows)
         .all(|row| RowWord::unpack(w.load(l.row(slot, row), Acquire)).state != RowState::Claimed)
+}
+
+/// `attempt::load` that does not look at the sequence.
+pub(super) fn attempt_of_any_ticket<W: Words>(w: &W, l: &Layout, c: &Claim) -> u32 {
+    let word = w.load(attempt::word(l, c.slot, c.row), Acquire);
+    attempt::unpack(word, word as u32)
+}
+
+/// `coordinator_side::bury` that moves a row on in the wrong order.
+pub(super) fn open_then_move_on<W: Words>(w: &W, l: &Layout, dead: u32) {
+    coordinator_side::bury(w, l, dead, |held| {
+        coordinator_side::settle(w, l, held, Verdict::Return);
+        attempt::store(w, l, held.slot, held.row, held.sequence, held.attempt + 1);
+        Verdict::Return
+    });
 }
 
 /// `Words` on which nobody sleeps.

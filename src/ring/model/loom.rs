@@ -204,6 +204,7 @@ fn claimed(w: &LoomWords, l: &Layout, serial: u32, row: u32) -> Claim {
         slot: 0,
         row,
         ticket: TICKET,
+        attempt: 0,
     }
 }
 

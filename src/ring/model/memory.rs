@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::ring::attempt;
 use crate::ring::layout::{Layout, ticket_word};
 use crate::ring::words::{WordIndex, Words};
 
@@ -177,6 +178,8 @@ pub(super) enum Place {
     /// A word of a slot's ticket.
     Ticket(u32, WordIndex),
     Row(u32, u32),
+    /// The attempt at which a row stands.
+    Attempt(u32, u32),
     /// The bytes of a row: one word.
     Payload(u32, u32),
 }
@@ -200,6 +203,7 @@ impl Places {
                 .extend((0..ticket_word::LEN).map(|i| (l.ticket(slot, i), Place::Ticket(slot, i))));
             for row in 0..l.shape().rows {
                 found.push((l.row(slot, row), Place::Row(slot, row)));
+                found.push((attempt::word(l, slot, row), Place::Attempt(slot, row)));
                 found.push((payload(l, slot, row), Place::Payload(slot, row)));
             }
         }
@@ -234,12 +238,16 @@ impl Places {
         matches!(self.place(word), Place::Ticket(_, ticket_word::HINT))
     }
 
+    pub(super) fn is_attempt(&self, word: WordIndex) -> bool {
+        matches!(self.place(word), Place::Attempt(..))
+    }
+
     /// Words that a row word guards.
     pub(super) fn is_guarded(&self, word: WordIndex) -> bool {
         use ticket_word::{BATCH, EPOCH, ROWS};
         matches!(
             self.place(word),
-            Place::Ticket(_, EPOCH | BATCH | ROWS) | Place::Payload(..)
+            Place::Ticket(_, EPOCH | BATCH | ROWS) | Place::Attempt(..) | Place::Payload(..)
         )
     }
 

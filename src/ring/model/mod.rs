@@ -27,8 +27,8 @@
 //! coordinator is dead (it looks at a pidfd).
 //!
 //! Not modelled: time limits and hung workers, serials and sequences near their
-//! end, wrap-around of the counters, strikes (a verdict is fixed for a whole
-//! exploration), respawn back-off, words scribbled on by a decoder, and the
+//! end, wrap-around of the counters, strikes (who dies once is judged, alike in
+//! a whole exploration), respawn back-off, words scribbled on by a decoder, and the
 //! kill 100 ms after a stop.
 //!
 //! What was explored, and in how many states, is printed by

@@ -27,8 +27,13 @@ pub(super) struct Config {
     pub(super) consumer_dies: bool,
     /// Sleepers that may wake for no reason.
     pub(super) spurious_wakes: u8,
-    /// A dead worker's row is failed instead of returned.
+    /// What a dead worker had under way is given up: its row moves on to the next
+    /// attempt, or fails behind the last. Otherwise the row is returned as it is.
     pub(super) quarantine: bool,
+    /// Attempts behind a row's first.
+    pub(super) tries: u32,
+    /// Attempts, from the first, that give no pixels.
+    pub(super) bad: u32,
     /// The coordinator gives the pool up at this death.
     pub(super) give_up_at: Option<u32>,
     pub(super) fault: Fault,

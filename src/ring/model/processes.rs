@@ -12,11 +12,11 @@ use super::faults::{self, Fault, Tampered};
 use super::memory::{Replay, payload};
 use super::plan::Config;
 use crate::ring::consumer_side::{self, Wait};
-use crate::ring::coordinator_side::{self, Verdict};
+use crate::ring::coordinator_side::{self, Held, Verdict};
 use crate::ring::layout::Layout;
 use crate::ring::row_word::RowState;
 use crate::ring::words::Words;
-use crate::ring::worker_side::{self, Next, Outcome};
+use crate::ring::worker_side::{self, Claim, Next, Outcome};
 
 /// Ignored: a model process sleeps until it is woken.
 pub(super) const LIMIT: Duration = Duration::MAX;
@@ -24,14 +24,14 @@ pub(super) const LIMIT: Duration = Duration::MAX;
 /// Marks a row's bytes as written to the end.
 const WHOLE: u64 = 1 << 63;
 
-/// The bytes of a row.
-fn whole(sequence: u32, row: u32) -> u64 {
-    WHOLE | torn(sequence, row)
+/// The bytes of a row, as an attempt writes them.
+fn whole(sequence: u32, row: u32, attempt: u32) -> u64 {
+    WHOLE | torn(sequence, row, attempt)
 }
 
 /// The bytes of a row, half written.
-fn torn(sequence: u32, row: u32) -> u64 {
-    u64::from(sequence) << 8 | u64::from(row)
+fn torn(sequence: u32, row: u32, attempt: u32) -> u64 {
+    u64::from(attempt) << 16 | u64::from(sequence) << 8 | u64::from(row)
 }
 
 /// Tells the second half of a write from the first.
@@ -156,18 +156,37 @@ fn worker_step<W: Words>(c: &Config, l: &Layout, w: &W, serial: u32) -> Result<F
             if t != c.ticket(t.sequence as usize - 1) {
                 return Err(format!("worker {serial} claimed a row of {t:?}"));
             }
-            let at = payload(l, claim.slot, claim.row);
-            w.store(at, torn(t.sequence, claim.row), Relaxed);
-            w.store(at, whole(t.sequence, claim.row), Relaxed);
+            let outcome = fill(c, l, w, &claim);
             match c.fault {
                 Fault::CommitByStore => faults::commit_by_store(w, l, serial, claim),
                 Fault::ReadyByCounter => faults::commit_and_count(w, l, serial, claim),
-                _ => worker_side::commit(w, l, serial, claim, Outcome::Done),
+                _ => worker_side::commit(w, l, serial, claim, outcome),
             }
             .map_err(|e| e.to_string())?;
         }
     }
     Ok(Flow::Go(Local::Worker { serial }))
+}
+
+/// What the worker's loop over attempts does to the ring.
+fn fill<W: Words>(c: &Config, l: &Layout, w: &W, claim: &Claim) -> Outcome {
+    let at = payload(l, claim.slot, claim.row);
+    let (sequence, row) = (claim.ticket.sequence, claim.row);
+    let first = match c.fault {
+        Fault::StaleAttempt => faults::attempt_of_any_ticket(w, l, claim),
+        _ => claim.attempt,
+    };
+    for attempt in first.min(c.tries)..=c.tries {
+        w.store(at, torn(sequence, row, attempt), Relaxed);
+        if attempt >= c.bad {
+            w.store(at, whole(sequence, row, attempt), Relaxed);
+            return Outcome::Done;
+        }
+        if attempt < c.tries {
+            worker_side::move_on(w, l, claim, attempt + 1);
+        }
+    }
+    Outcome::Failed
 }
 
 fn coordinator_step<W: Words>(
@@ -191,18 +210,19 @@ fn coordinator_step<W: Words>(
     s.deaths += 1;
     let dead = std::mem::replace(&mut s.serials[lane], s.next_serial);
     let given_up = c.give_up_at.is_some_and(|at| s.deaths >= at);
-    let verdict = if c.quarantine {
-        Verdict::Fail
-    } else {
-        Verdict::Return
+    let verdict = |held: Held| match (c.quarantine, held.attempt < c.tries) {
+        (true, true) => Verdict::MoveOn,
+        (true, false) => Verdict::Fail,
+        (false, _) => Verdict::Return,
     };
     match c.fault {
         Fault::BuryWithoutWake => faults::return_silently(w, l, dead),
+        Fault::OpenThenMoveOn => faults::open_then_move_on(w, l, dead),
         Fault::WakeForkReturn => {
             faults::wake_fork_return(w, l, dead, || kernel.fork(lane, s.next_serial));
         }
         _ => {
-            coordinator_side::bury(w, l, dead, |_| verdict);
+            coordinator_side::bury(w, l, dead, verdict);
         }
     }
     if given_up {
@@ -318,7 +338,9 @@ fn give_up<W: Words>(w: &W, l: &Layout) -> Result<Flow, String> {
     Ok(Flow::End(End::GivenUp))
 }
 
-/// Every row must be final and, unless failed, hold exactly its bytes.
+/// Every row must be final and, unless it failed at the last attempt, hold
+/// exactly the bytes of the attempt that it says: the first that gives pixels,
+/// or one behind those that killed.
 fn check_batch<W: Words>(
     c: &Config,
     l: &Layout,
@@ -329,18 +351,31 @@ fn check_batch<W: Words>(
     let t = c.ticket(ticket);
     for row in 0..t.rows {
         if consumer_side::row_failed(w, l, slot, row) {
-            if !c.quarantine {
+            if !c.quarantine && c.bad <= c.tries {
                 return Err(format!(
                     "{:?} delivered for row {row} of {t:?}",
                     RowState::Failed
                 ));
             }
+            let attempt = consumer_side::row_attempt(w, l, slot, row, t);
+            if attempt != c.tries {
+                return Err(format!(
+                    "row {row} of {t:?} failed at attempt {attempt} of {}",
+                    c.tries
+                ));
+            }
             continue;
         }
         let bytes = w.load(payload(l, slot, row), Relaxed);
-        if bytes != whole(t.sequence, row) {
+        let attempt = consumer_side::row_attempt(w, l, slot, row, t);
+        if bytes != whole(t.sequence, row, attempt) {
             return Err(format!(
-                "row {row} of {t:?} delivered with payload {bytes:#x}"
+                "row {row} of {t:?} at attempt {attempt} delivered with payload {bytes:#x}"
+            ));
+        }
+        if attempt < c.bad || attempt > c.bad && !c.quarantine {
+            return Err(format!(
+                "row {row} of {t:?} delivered with attempt {attempt}"
             ));
         }
     }

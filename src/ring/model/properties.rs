@@ -7,6 +7,7 @@ use super::memory::Place;
 use super::plan::Config;
 use super::processes::End;
 use super::state::{Life, State};
+use crate::ring::attempt;
 use crate::ring::row_word::{RowState, RowWord};
 
 /// Who performs an operation.
@@ -34,7 +35,7 @@ pub(super) fn row_rules(
     let to_word = RowWord::unpack(to);
     let same_ticket = from.sequence == to_word.sequence;
     let allowed = match (place, actor) {
-        (Place::Payload(..), Actor::Worker { serial, .. }) => {
+        (Place::Payload(..) | Place::Attempt(..), Actor::Worker { serial, .. }) => {
             from.state == Claimed && from.owner == serial
         }
         (Place::Row(..), Actor::Worker { serial, .. }) => {
@@ -45,6 +46,9 @@ pub(super) fn row_rules(
                     (Claimed, Done | Failed) => from.owner == serial,
                     _ => false,
                 }
+        }
+        (Place::Attempt(..), Actor::Coordinator) => {
+            from.state == Claimed && !state.not_reaped(from.owner)
         }
         (Place::Row(..), Actor::Coordinator) => {
             same_ticket
@@ -66,6 +70,22 @@ pub(super) fn row_rules(
             "{actor:?} must not write {place:?} while the row is {from:?}"
         ))
     }
+}
+
+/// A row goes on from one attempt to the next: none is left out, none is done
+/// again once the next was begun, none is behind the last.
+pub(super) fn attempt_rule(c: &Config, row_word: u64, from: u64, to: u64) -> Result<(), String> {
+    let sequence = RowWord::unpack(row_word).sequence;
+    let (before, now) = (
+        attempt::unpack(from, sequence),
+        attempt::unpack(to, sequence),
+    );
+    if to == attempt::pack(sequence, now) && now == before + 1 && now <= c.tries {
+        return Ok(());
+    }
+    Err(format!(
+        "the attempt {from:#x} of a row of ticket {sequence} must not become {to:#x}"
+    ))
 }
 
 /// A ticket is written only while no row of its slot is claimed.

@@ -119,7 +119,12 @@ pub(super) fn take(a: &mut Automaton, s: &mut State, step: Step) -> Result<(), S
 ///   claimed. `write` checks the former at every store; so no store can fall
 ///   between a claim and the reads that follow it, and when they happen within
 ///   that time makes no difference.
-/// - The first half of a row's bytes is written with the claim, and the
+/// - The attempt at which a row stands is written only while the row is claimed,
+///   by its owner or for a dead one, and read by who has claimed it, for a dead
+///   owner, or with the look at a final row word: `row_rules` checks the former.
+///   Each such store is an operation of its own, with a place for a death on
+///   both sides.
+/// - The first half of a row's bytes is written with what comes before it, and the
 ///   consumer reads a row's bytes with the look at its row word: `row_rules`
 ///   checks that bytes change only while their row is claimed. The second half
 ///   is an operation of its own, so a death may leave a torn row.
@@ -130,7 +135,8 @@ pub(super) fn settle(a: &mut Automaton, s: &mut State) -> Result<(), String> {
             && match op {
                 Op::Load(word) => a.places.is_guarded(word),
                 Op::Store(word, value) => {
-                    a.places.is_hint(word) || a.places.is_guarded(word) && !is_whole(value)
+                    let at_once = a.places.is_guarded(word) && !a.places.is_attempt(word);
+                    a.places.is_hint(word) || at_once && !is_whole(value)
                 }
                 _ => false,
             }
@@ -226,7 +232,7 @@ fn write(a: &Automaton, s: &mut State, i: usize, word: usize, value: u64) -> Res
     let at = a.places.index(word);
     let place = a.places.place(word);
     if a.config.row_rules
-        && let Place::Row(slot, row) | Place::Payload(slot, row) = place
+        && let Place::Row(slot, row) | Place::Attempt(slot, row) | Place::Payload(slot, row) = place
     {
         let actor = if i == s.consumer() {
             Actor::Consumer
@@ -240,6 +246,9 @@ fn write(a: &Automaton, s: &mut State, i: usize, word: usize, value: u64) -> Res
         };
         let row_word = s.words[a.places.index(a.layout.row(slot, row))];
         properties::row_rules(s, actor, place, row_word, value)?;
+        if matches!(place, Place::Attempt(..)) {
+            properties::attempt_rule(&a.config, row_word, s.words[at], value)?;
+        }
     }
     if let Place::Ticket(slot, _) = place {
         let rows = (0..a.config.rows).map(|row| s.words[a.places.index(a.layout.row(slot, row))]);

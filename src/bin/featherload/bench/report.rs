@@ -19,9 +19,12 @@ pub struct BenchReport {
     pub gpu_mib: f64,
     /// Rows that hold samples, repeated ones included.
     pub samples: u64,
+    /// Rows whose own sample gave no pixels.
     pub failed: u64,
-    /// Failed rows that were masked and handed over.
+    /// Of these, masked.
     pub skipped: u64,
+    /// Of these, filled by another sample.
+    pub substituted: u64,
     pub repeated: u64,
     pub batches: u64,
     pub worker_deaths: u64,
@@ -39,13 +42,15 @@ pub struct BenchReport {
     pub memory: TreeUsage,
 }
 
-/// One failed sample.
+/// One sample that gave no pixels.
 #[derive(Serialize)]
 pub struct Failure {
     pub id: u64,
     pub path: String,
     pub kind: &'static str,
     pub reason: String,
+    /// The sample whose pixels stand in its row; none = the row is masked.
+    pub substitute: Option<u64>,
 }
 
 impl BenchReport {
@@ -86,13 +91,17 @@ impl BenchReport {
         }
         if self.failed > 0 {
             output::line(&format!(
-                "{:>10} samples failed, {} skipped",
-                self.failed, self.skipped
+                "{:>10} samples failed, {} skipped, {} substituted",
+                self.failed, self.skipped, self.substituted
             ))?;
         }
         for f in &self.failures {
+            let instead = match f.substitute {
+                Some(id) => format!("; sample {id} in its place"),
+                None => String::new(),
+            };
             output::line(&format!(
-                "failed     {} (sample {}): {}: {}",
+                "failed     {} (sample {}): {}: {}{instead}",
                 f.path, f.id, f.kind, f.reason
             ))?;
         }

@@ -53,7 +53,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         let broken_off = ended.as_ref().ok().cloned().flatten();
         write_state(file, &broken_off.unwrap_or_else(|| loader.state()))?;
     }
-    ended.map_err(suggest_skip)?;
+    ended.map_err(suggest_policy)?;
     let report = loader.report()?;
     let pids = report
         .coordinator
@@ -62,6 +62,9 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         .chain([std::process::id() as i32]);
     let memory = TreeUsage::read(pids);
     let (first_at, first_rows) = counts.first.unwrap_or((end, 0));
+    let failed = counts.failures.len() as u64;
+    let substituted = counts.failures.iter().filter(|f| f.substitute.is_some());
+    let substituted = substituted.count() as u64;
     let (digests, digest) = digest.map(StreamDigest::finish).unzip();
     let workers = args.run.worker_count();
     let result = BenchReport {
@@ -72,8 +75,9 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         pss_total_mib: output::mib(memory.pss_bytes),
         gpu_mib: 0.0,
         samples: counts.samples,
-        failed: counts.failures.len() as u64,
-        skipped: counts.failures.len() as u64,
+        failed,
+        skipped: failed - substituted,
+        substituted,
         repeated: counts.repeated,
         batches: counts.batches,
         worker_deaths: report.worker_deaths,
@@ -138,6 +142,7 @@ impl Counts {
             path: f.path.display().to_string(),
             kind: f.fault.kind.name(),
             reason: f.fault.reason.clone(),
+            substitute: f.substitute,
         }));
     }
 }
@@ -169,16 +174,17 @@ fn profile(state: &State) -> NumericProfile {
 }
 
 /// Under `stop` a bad sample ends the run: says what would not.
-fn suggest_skip(error: Error) -> Error {
+fn suggest_policy(error: Error) -> Error {
     match error {
         Error::Sample {
             id,
             path,
             mut fault,
         } => {
-            fault
-                .reason
-                .push_str("; with --on-error skip such samples are masked and the run goes on");
+            fault.reason.push_str(
+                "; with --on-error skip such samples are masked, with --on-error substitute the \
+                 next ones take their places, and the run goes on",
+            );
             Error::Sample { id, path, fault }
         }
         other => other,

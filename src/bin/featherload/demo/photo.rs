@@ -1,7 +1,8 @@
 //! One picture of the set: its place, size and coding, then its bytes.
 
-use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, EncodingError, SamplingFactor};
+use jpeg_encoder::EncodingError;
 
+use super::encode::{self, Chroma, Jpeg};
 use super::random::{Stream, hash};
 use super::scene;
 
@@ -18,28 +19,12 @@ const RATIOS: [u16; 5] = [9, 11, 12, 12, 16];
 /// that a small set has all of them and no class has one form only.
 const CYCLE: u64 = 32;
 
-/// How a picture is coded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Grey,
-    Baseline(Chroma),
-    Progressive(Chroma),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chroma {
-    /// Every pixel has its own colour (4:4:4).
-    Full,
-    /// Two by two pixels share one (4:2:0).
-    Quarter,
-}
-
 /// All that fixes the bytes of one picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Photo {
     pub(super) width: u16,
     pub(super) height: u16,
-    pub(super) form: Form,
+    pub(super) form: Jpeg,
     pub(super) quality: u8,
     look: u64,
     key: u64,
@@ -53,11 +38,11 @@ impl Photo {
         let (width, height) = size(&mut s);
         let turn = hash(hash(seed, 1), i / CYCLE);
         let form = match (i % CYCLE * 13).wrapping_add(turn) % CYCLE {
-            0 => Form::Grey,
-            1 => Form::Progressive(Chroma::Full),
-            2 => Form::Progressive(Chroma::Quarter),
-            3..=9 => Form::Baseline(Chroma::Quarter),
-            _ => Form::Baseline(Chroma::Full),
+            0 => Jpeg::Grey,
+            1 => Jpeg::Progressive(Chroma::Full),
+            2 => Jpeg::Progressive(Chroma::Quarter),
+            3..=9 => Jpeg::Baseline(Chroma::Quarter),
+            _ => Jpeg::Baseline(Chroma::Full),
         };
         Self {
             width,
@@ -76,46 +61,12 @@ impl Photo {
     /// The file.
     pub(super) fn jpeg(&self) -> Result<Vec<u8>, EncodingError> {
         let (w, h) = (self.width, self.height);
-        let mut pixels = scene::paint(w.into(), h.into(), self.look, self.key);
-        let mut colour = ColorType::Rgb;
-        let mut bytes = Vec::new();
-        let mut encoder = Encoder::new(&mut bytes, self.quality);
-        match self.form {
-            Form::Grey => {
-                pixels = grey(&pixels);
-                colour = ColorType::Luma;
-            }
-            Form::Baseline(chroma) => sample(&mut encoder, chroma),
-            Form::Progressive(chroma) => {
-                sample(&mut encoder, chroma);
-                encoder.set_progressive(true);
-                encoder.set_optimized_huffman_tables(true);
-            }
-        }
-        encoder.encode(&pixels, w, h, colour)?;
-        Ok(bytes)
+        let pixels = scene::paint(w.into(), h.into(), self.look, self.key);
+        encode::jpeg(self.form, w, h, pixels, self.quality)
     }
 }
 
-fn sample<W: jpeg_encoder::JfifWrite>(encoder: &mut Encoder<W>, chroma: Chroma) {
-    encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
-    encoder.set_sampling_factor(match chroma {
-        Chroma::Full => SamplingFactor::F_1_1,
-        Chroma::Quarter => SamplingFactor::F_2_2,
-    });
-}
-
-/// The luma of JPEG, in 256ths.
-fn grey(rgb: &[u8]) -> Vec<u8> {
-    rgb.chunks_exact(3)
-        .map(|p| {
-            let sum = 77 * u32::from(p[0]) + 150 * u32::from(p[1]) + 29 * u32::from(p[2]);
-            ((sum + 128) >> 8) as u8
-        })
-        .collect()
-}
-
-fn size(s: &mut Stream) -> (u16, u16) {
+pub(super) fn size(s: &mut Stream) -> (u16, u16) {
     let mut part = s.below(100);
     for (width, height, parts) in COMMON {
         if part < parts {
@@ -168,11 +119,11 @@ mod tests {
     fn three_quarters_of_the_colour_pictures_keep_all_their_chroma() {
         let photos = set(256);
         let count = |form| photos.iter().filter(|p| p.form == form).count();
-        assert_eq!(count(Form::Grey), 8);
-        assert_eq!(count(Form::Progressive(Chroma::Full)), 8);
-        assert_eq!(count(Form::Progressive(Chroma::Quarter)), 8);
-        assert_eq!(count(Form::Baseline(Chroma::Quarter)), 56);
-        assert_eq!(count(Form::Baseline(Chroma::Full)), 176);
+        assert_eq!(count(Jpeg::Grey), 8);
+        assert_eq!(count(Jpeg::Progressive(Chroma::Full)), 8);
+        assert_eq!(count(Jpeg::Progressive(Chroma::Quarter)), 8);
+        assert_eq!(count(Jpeg::Baseline(Chroma::Quarter)), 56);
+        assert_eq!(count(Jpeg::Baseline(Chroma::Full)), 176);
     }
 
     #[test]
@@ -180,7 +131,7 @@ mod tests {
         let grey: HashSet<usize> = set(256)
             .iter()
             .enumerate()
-            .filter_map(|(i, p)| (p.form == Form::Grey).then_some(i % 8))
+            .filter_map(|(i, p)| (p.form == Jpeg::Grey).then_some(i % 8))
             .collect();
         assert!(grey.len() > 2, "{grey:?}");
     }
@@ -204,11 +155,11 @@ mod tests {
         let mut photo = Photo::new(0, 0, 0);
         (photo.width, photo.height) = (90, 50);
         for (form, marker, parts, sampling) in [
-            (Form::Grey, 0xc0, 1, 0x11),
-            (Form::Baseline(Chroma::Full), 0xc0, 3, 0x11),
-            (Form::Baseline(Chroma::Quarter), 0xc0, 3, 0x22),
-            (Form::Progressive(Chroma::Full), 0xc2, 3, 0x11),
-            (Form::Progressive(Chroma::Quarter), 0xc2, 3, 0x22),
+            (Jpeg::Grey, 0xc0, 1, 0x11),
+            (Jpeg::Baseline(Chroma::Full), 0xc0, 3, 0x11),
+            (Jpeg::Baseline(Chroma::Quarter), 0xc0, 3, 0x22),
+            (Jpeg::Progressive(Chroma::Full), 0xc2, 3, 0x11),
+            (Jpeg::Progressive(Chroma::Quarter), 0xc2, 3, 0x22),
         ] {
             photo.form = form;
             let jpeg = photo.jpeg().unwrap();

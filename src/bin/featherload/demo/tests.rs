@@ -1,25 +1,32 @@
 //! The set as files: reproducible, resumable, and never in anyone's way.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use clap::Parser;
 use twox_hash::XxHash3_128;
 
+use super::files::write_whole;
+use super::manifest::MANIFEST;
+use super::photo::Photo;
 use super::*;
 
-fn args(dir: &Path) -> DemoArgs {
+pub(super) fn args(dir: &Path) -> DemoArgs {
     DemoArgs {
         dir: dir.to_owned(),
+        kind: Kind::Photos,
         images: 6,
         classes: 4,
         seed: 7,
+        broken: false,
         json: false,
     }
 }
 
 /// Every file under a folder, by its relative path.
-fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(super) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -36,7 +43,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-fn digest(files: &BTreeMap<String, Vec<u8>>) -> u128 {
+pub(super) fn digest(files: &BTreeMap<String, Vec<u8>>) -> u128 {
     let mut hasher = XxHash3_128::new();
     for (name, bytes) in files {
         hasher.write(&(name.len() as u64).to_le_bytes());
@@ -56,13 +63,13 @@ fn the_bytes_are_pinned() {
     assert_eq!(
         files.keys().collect::<Vec<_>>(),
         [
+            MANIFEST,
             "class_00/0000.jpg",
             "class_00/0001.jpg",
             "class_01/0000.jpg",
             "class_01/0001.jpg",
             "class_02/0000.jpg",
             "class_03/0000.jpg",
-            "featherload-demo.json",
         ]
     );
     let bytes: usize = files.values().map(Vec::len).sum();
@@ -71,7 +78,7 @@ fn the_bytes_are_pinned() {
     assert_eq!(summary.written, 6);
     assert_eq!(
         format!("{:#034x}", digest(&files)),
-        "0x7c645b6ce79cfd61dba8ca125f1bd5c4"
+        "0xd287e99f1afa5ac5b0585b2f38b927e5"
     );
 }
 
@@ -124,6 +131,30 @@ fn a_manifest_left_empty_by_a_kill_is_filled() {
 }
 
 #[test]
+fn a_set_with_its_manifest_in_sight_is_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&args(dir.path())).unwrap();
+    let whole = files(dir.path());
+    let former = dir.path().join("featherload-demo.json");
+    fs::rename(dir.path().join(MANIFEST), former).unwrap();
+    assert_eq!(write(&args(dir.path())).unwrap().written, 0);
+    assert_eq!(files(dir.path()), whole);
+}
+
+#[test]
+fn a_scan_of_the_set_has_nothing_to_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut args = args(dir.path());
+    (args.kind, args.broken) = (Kind::Mixed, true);
+    let summary = write(&args).unwrap();
+    let source = featherload::Source::detect(dir.path()).unwrap();
+    let (index, scan) = source.open().unwrap();
+    let scan = scan.unwrap();
+    assert_eq!(index.len(), 6 + summary.broken as u64);
+    assert_eq!(scan.skipped_total(), 0, "{scan:?}");
+}
+
+#[test]
 fn anything_else_in_the_folder_is_refused_and_untouched() {
     let dir = tempfile::tempdir().unwrap();
     let foreign = dir.path().join("foreign");
@@ -140,6 +171,8 @@ fn anything_else_in_the_folder_is_refused_and_untouched() {
         |a: &mut DemoArgs| a.images = 7,
         |a: &mut DemoArgs| a.classes = 3,
         |a: &mut DemoArgs| a.seed = 8,
+        |a: &mut DemoArgs| a.kind = Kind::Mixed,
+        |a: &mut DemoArgs| a.broken = true,
     ] {
         let mut changed = args(&other);
         change(&mut changed);
@@ -200,7 +233,7 @@ fn a_full_disk_is_named_and_leaves_no_part() {
     let part = dir.path().join(".0000.jpg.part");
     // Writing to this device fails as writing to a full disk does.
     symlink("/dev/full", &part).unwrap();
-    let e = write_whole(&part, &path, b"picture").unwrap_err();
+    let e = write_whole(&path, b"picture").unwrap_err();
     assert!(
         e.to_string().contains(".0000.jpg.part: No space left"),
         "{e}"
@@ -221,6 +254,10 @@ fn arguments_are_checked() {
     assert!(read("demo out --images 0").is_err());
     assert!(read("demo out --classes 0").is_err());
     assert!(read("demo").is_err());
+    assert_eq!((demo.kind, demo.broken), (Kind::Photos, false));
+    let mixed = read("demo out --kind mixed --broken").unwrap().demo;
+    assert_eq!((mixed.kind, mixed.broken), (Kind::Mixed, true));
+    assert!(read("demo out --kind none").is_err());
     let demo = read("demo out --images 4 --classes 5").unwrap().demo;
     assert!(
         write(&demo)

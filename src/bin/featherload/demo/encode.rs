@@ -1,0 +1,357 @@
+//! From pixels to the bytes of a file, by the encoders of others. Their
+//! versions, which Cargo.lock keeps, are part of what fixes the bytes.
+
+use std::io::{self, Cursor};
+
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use image::codecs::pnm::{PnmEncoder, PnmSubtype, SampleEncoding};
+use image::{ExtendedColorType, ImageEncoder, ImageFormat, RgbImage, imageops};
+use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, EncodingError, SamplingFactor};
+
+use super::chunks;
+use super::random::hash;
+
+/// How a picture is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    Jpeg(Jpeg),
+    Png(Png),
+    Lossless(Lossless),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Jpeg {
+    Grey,
+    Baseline(Chroma),
+    Progressive(Chroma),
+    /// Stored so that this EXIF orientation, 2 to 8, sets it upright.
+    Turned(u8),
+    /// Four inks, as Adobe writes them: inverted.
+    Cmyk,
+    /// The same as luma, two chroma and black.
+    Ycck,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chroma {
+    /// Every pixel has its own colour (4:4:4).
+    Full,
+    /// Two by two pixels share one (4:2:0).
+    Quarter,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Png {
+    Rgb,
+    Rgb16,
+    Rgba,
+    Grey,
+    Grey16,
+    GreyAlpha,
+    Palette,
+    /// One entry of the palette is transparent.
+    PaletteAlpha,
+    /// RGB in the seven passes of Adam7.
+    Interlaced,
+}
+
+/// Formats with one form, or with one and alpha.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lossless {
+    WebP,
+    WebPAlpha,
+    Gif,
+    Bmp,
+    Tiff,
+    Ppm,
+    Qoi,
+}
+
+impl Coding {
+    /// A file of `width` x `height` pixels of RGB; `quality`, 1 to 100, is that
+    /// of JPEG.
+    pub(super) fn encode(
+        self,
+        width: u16,
+        height: u16,
+        rgb: Vec<u8>,
+        quality: u8,
+    ) -> io::Result<Vec<u8>> {
+        let size = (u32::from(width), u32::from(height));
+        match self {
+            Self::Jpeg(form) => jpeg(form, width, height, rgb, quality).map_err(io::Error::other),
+            Self::Png(form) => png(form, size, &rgb),
+            Self::Lossless(form) => lossless(form, size, &rgb),
+        }
+    }
+}
+
+pub(super) fn jpeg(
+    form: Jpeg,
+    width: u16,
+    height: u16,
+    rgb: Vec<u8>,
+    quality: u8,
+) -> Result<Vec<u8>, EncodingError> {
+    let mut size = (width, height);
+    let mut pixels = rgb;
+    let mut colour = ColorType::Rgb;
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes, quality);
+    match form {
+        Jpeg::Grey => {
+            pixels = grey(&pixels);
+            colour = ColorType::Luma;
+        }
+        Jpeg::Baseline(chroma) => sample(&mut encoder, chroma),
+        Jpeg::Progressive(chroma) => {
+            sample(&mut encoder, chroma);
+            encoder.set_progressive(true);
+            encoder.set_optimized_huffman_tables(true);
+        }
+        Jpeg::Turned(orientation) => {
+            sample(&mut encoder, Chroma::Quarter);
+            encoder.add_exif_metadata(&exif(orientation))?;
+            (size, pixels) = turned(orientation, size, pixels);
+        }
+        Jpeg::Cmyk => {
+            pixels = inks(&pixels);
+            colour = ColorType::Cmyk;
+        }
+        Jpeg::Ycck => {
+            pixels = inks(&pixels);
+            colour = ColorType::CmykAsYcck;
+        }
+    }
+    encoder.encode(&pixels, size.0, size.1, colour)?;
+    Ok(bytes)
+}
+
+fn sample<W: jpeg_encoder::JfifWrite>(encoder: &mut Encoder<W>, chroma: Chroma) {
+    encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
+    encoder.set_sampling_factor(match chroma {
+        Chroma::Full => SamplingFactor::F_1_1,
+        Chroma::Quarter => SamplingFactor::F_2_2,
+    });
+}
+
+/// The luma of JPEG, in 256ths.
+fn grey(rgb: &[u8]) -> Vec<u8> {
+    rgb.chunks_exact(3)
+        .map(|p| {
+            let sum = 77 * u32::from(p[0]) + 150 * u32::from(p[1]) + 29 * u32::from(p[2]);
+            ((sum + 128) >> 8) as u8
+        })
+        .collect()
+}
+
+/// Cyan, magenta, yellow and black: 0 is no ink.
+fn inks(rgb: &[u8]) -> Vec<u8> {
+    rgb.chunks_exact(3)
+        .flat_map(|p| {
+            let lightest = p[0].max(p[1]).max(p[2]);
+            let ink = |v: u8| {
+                let missing = u32::from(lightest - v) * 255;
+                (missing / u32::from(lightest).max(1)) as u8
+            };
+            [ink(p[0]), ink(p[1]), ink(p[2]), 255 - lightest]
+        })
+        .collect()
+}
+
+/// TIFF's header and one directory with one entry: the orientation. The byte
+/// order is little-endian for even ones, big-endian for odd ones.
+fn exif(orientation: u8) -> Vec<u8> {
+    const TAG: u16 = 0x0112;
+    const SHORT: u16 = 3;
+    let big = orientation % 2 == 1;
+    let two = |v: u16| {
+        if big {
+            v.to_be_bytes()
+        } else {
+            v.to_le_bytes()
+        }
+    };
+    let four = |v: u32| {
+        if big {
+            v.to_be_bytes()
+        } else {
+            v.to_le_bytes()
+        }
+    };
+    let mut bytes = Vec::new();
+    bytes.extend(if big { b"MM" } else { b"II" });
+    bytes.extend(two(42));
+    bytes.extend(four(8));
+    bytes.extend(two(1));
+    bytes.extend(two(TAG));
+    bytes.extend(two(SHORT));
+    bytes.extend(four(1));
+    bytes.extend(two(orientation.into()));
+    bytes.extend(two(0));
+    bytes.extend(four(0));
+    bytes
+}
+
+/// The pixels as a camera that was held otherwise would have kept them: what
+/// `orientation` asks for makes them upright again.
+fn turned(orientation: u8, size: (u16, u16), rgb: Vec<u8>) -> ((u16, u16), Vec<u8>) {
+    // As long as the size says, by the painter.
+    let Some(upright) = RgbImage::from_raw(size.0.into(), size.1.into(), rgb) else {
+        return (size, Vec::new());
+    };
+    let kept = match orientation {
+        2 => imageops::flip_horizontal(&upright),
+        3 => imageops::rotate180(&upright),
+        4 => imageops::flip_vertical(&upright),
+        5 => imageops::flip_horizontal(&imageops::rotate90(&upright)),
+        6 => imageops::rotate270(&upright),
+        7 => imageops::flip_horizontal(&imageops::rotate270(&upright)),
+        8 => imageops::rotate90(&upright),
+        _ => upright,
+    };
+    let size = if orientation > 4 {
+        (size.1, size.0)
+    } else {
+        size
+    };
+    (size, kept.into_raw())
+}
+
+fn png(form: Png, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
+    let by_image = |pixels: &[u8], colour| {
+        let mut bytes = Vec::new();
+        PngEncoder::new_with_quality(&mut bytes, CompressionType::Fast, FilterType::Adaptive)
+            .write_image(pixels, size.0, size.1, colour)
+            .map_err(io::Error::other)?;
+        Ok(bytes)
+    };
+    match form {
+        Png::Rgb => by_image(rgb, ExtendedColorType::Rgb8),
+        Png::Rgb16 => by_image(&deep(rgb), ExtendedColorType::Rgb16),
+        Png::Rgba => by_image(&with_alpha(size, rgb, 3), ExtendedColorType::Rgba8),
+        Png::Grey => by_image(&grey(rgb), ExtendedColorType::L8),
+        Png::Grey16 => by_image(&deep(&grey(rgb)), ExtendedColorType::L16),
+        Png::GreyAlpha => by_image(&with_alpha(size, &grey(rgb), 1), ExtendedColorType::La8),
+        Png::Palette => palette_png(size, &cube_indices(size, rgb), false),
+        Png::PaletteAlpha => {
+            let mut indices = cube_indices(size, rgb);
+            for (index, alpha) in indices.iter_mut().zip(alpha(size)) {
+                if alpha < 128 {
+                    *index = CLEAR;
+                }
+            }
+            palette_png(size, &indices, true)
+        }
+        Png::Interlaced => chunks::interlaced(size, rgb),
+    }
+}
+
+/// 16 bits a sample: the low byte is noise, as a sensor's is. Native order, as
+/// the encoder takes it.
+fn deep(samples: &[u8]) -> Vec<u8> {
+    samples
+        .iter()
+        .enumerate()
+        .flat_map(|(i, &v)| u16::from_be_bytes([v, hash(16, i as u64) as u8]).to_ne_bytes())
+        .collect()
+}
+
+/// Opaque in the middle, clear in the corners, and every value between.
+fn alpha(size: (u32, u32)) -> impl Iterator<Item = u8> {
+    const ONE: i64 = 1024;
+    let off = |i: u32, n: u32| (i64::from(i) * 2 + 1 - i64::from(n)) * ONE / i64::from(n);
+    (0..size.1).flat_map(move |y| {
+        (0..size.0).map(move |x| {
+            let (dx, dy) = (off(x, size.0), off(y, size.1));
+            let inside = ONE * ONE - (dx * dx + dy * dy);
+            (inside * 640 / (ONE * ONE)).clamp(0, 255) as u8
+        })
+    })
+}
+
+fn with_alpha(size: (u32, u32), samples: &[u8], channels: usize) -> Vec<u8> {
+    samples
+        .chunks_exact(channels)
+        .zip(alpha(size))
+        .flat_map(|(p, a)| p.iter().copied().chain([a]))
+        .collect()
+}
+
+/// Levels of each channel in a palette of 6 x 6 x 6 colours.
+const LEVELS: u8 = 6;
+/// The palette's entry behind the colours: what is transparent.
+const CLEAR: u8 = 216;
+
+fn cube_colours() -> impl Iterator<Item = [u8; 3]> {
+    (0..CLEAR).map(|i| [i / 36, i / 6 % 6, i % 6].map(|level| level * (255 / (LEVELS - 1))))
+}
+
+/// The nearest colours of the palette, with ordered dither.
+fn cube_indices(size: (u32, u32), rgb: &[u8]) -> Vec<u8> {
+    const BAYER: [[u32; 4]; 4] = [[0, 8, 2, 10], [12, 4, 14, 6], [3, 11, 1, 9], [15, 7, 13, 5]];
+    let width = size.0 as usize;
+    rgb.chunks_exact(3)
+        .enumerate()
+        .map(|(i, p)| {
+            // In sixteenths of a step, half of one added.
+            let lift = BAYER[i / width % 4][i % width % 4];
+            let level = |v: u8| (u32::from(v) * u32::from(LEVELS - 1) * 16 / 255 + lift) / 16;
+            (level(p[0]) * 36 + level(p[1]) * 6 + level(p[2])) as u8
+        })
+        .collect()
+}
+
+fn palette_png(size: (u32, u32), indices: &[u8], clear: bool) -> io::Result<Vec<u8>> {
+    let mut palette: Vec<u8> = cube_colours().flatten().collect();
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, size.0, size.1);
+    encoder.set_color(png::ColorType::Indexed);
+    encoder.set_depth(png::BitDepth::Eight);
+    if clear {
+        palette.extend([255, 0, 255]);
+        let mut opacity = vec![255; CLEAR.into()];
+        opacity.push(0);
+        encoder.set_trns(opacity);
+    }
+    encoder.set_palette(palette);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(indices)?;
+    writer.finish()?;
+    Ok(bytes)
+}
+
+fn lossless(form: Lossless, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
+    let mut bytes = Cursor::new(Vec::new());
+    let mut write = |format, pixels: &[u8], colour| {
+        image::write_buffer_with_format(&mut bytes, pixels, size.0, size.1, colour, format)
+    };
+    match form {
+        Lossless::WebP => write(ImageFormat::WebP, rgb, ExtendedColorType::Rgb8),
+        Lossless::WebPAlpha => write(
+            ImageFormat::WebP,
+            &with_alpha(size, rgb, 3),
+            ExtendedColorType::Rgba8,
+        ),
+        Lossless::Gif => {
+            // With 216 colours at most its encoder has none to choose.
+            let colours: Vec<[u8; 3]> = cube_colours().collect();
+            let rgba: Vec<u8> = cube_indices(size, rgb)
+                .into_iter()
+                .flat_map(|i| {
+                    let [r, g, b] = colours[usize::from(i)];
+                    [r, g, b, 255]
+                })
+                .collect();
+            write(ImageFormat::Gif, &rgba, ExtendedColorType::Rgba8)
+        }
+        Lossless::Bmp => write(ImageFormat::Bmp, rgb, ExtendedColorType::Rgb8),
+        Lossless::Tiff => write(ImageFormat::Tiff, rgb, ExtendedColorType::Rgb8),
+        Lossless::Ppm => PnmEncoder::new(&mut bytes)
+            .with_subtype(PnmSubtype::Pixmap(SampleEncoding::Binary))
+            .write_image(rgb, size.0, size.1, ExtendedColorType::Rgb8),
+        Lossless::Qoi => write(ImageFormat::Qoi, rgb, ExtendedColorType::Rgb8),
+    }
+    .map_err(io::Error::other)?;
+    Ok(bytes.into_inner())
+}

@@ -1,0 +1,123 @@
+//! Writing the set's files: whole or not at all, by as many threads as there
+//! are processors.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use featherload::{Error, Result};
+
+use super::picture::Picture;
+use super::{DemoArgs, class_name};
+
+#[derive(Default)]
+pub(super) struct Made {
+    /// Files written; the others were there.
+    pub(super) written: u32,
+    pub(super) bytes: u64,
+    pub(super) pixels: u64,
+}
+
+impl Made {
+    fn add(&mut self, other: &Made) {
+        self.written += other.written;
+        self.bytes += other.bytes;
+        self.pixels += other.pixels;
+    }
+}
+
+/// All pictures. The first error ends the work of all.
+pub(super) fn make_all(args: &DemoArgs) -> Result<Made> {
+    let threads = thread::available_parallelism()
+        .map_err(|e| Error::io("count the processors", e))?
+        .get();
+    let next = AtomicU32::new(0);
+    let work = || -> Result<Made> {
+        let mut sum = Made::default();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= args.images {
+                return Ok(sum);
+            }
+            match make(args, i) {
+                Ok(made) => sum.add(&made),
+                Err(e) => {
+                    next.store(args.images, Ordering::Relaxed);
+                    return Err(e);
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let mut sum = Made::default();
+        for thread in threads {
+            let made = thread
+                .join()
+                .map_err(|_| Error::worker("a thread that makes pictures panicked"))??;
+            sum.add(&made);
+        }
+        Ok(sum)
+    })
+}
+
+/// Picture `i`, unless it is there.
+fn make(args: &DemoArgs, i: u32) -> Result<Made> {
+    let (class, number) = (i % args.classes, i / args.classes);
+    let picture = Picture::new(args.kind, args.seed, i.into(), class.into());
+    let path = args
+        .dir
+        .join(class_name(class))
+        .join(picture.file_name(number));
+    let pixels = picture.pixels();
+    if let Some(bytes) = regular_file(&path)?
+        // An empty file is what a power cut may leave of a rename.
+        && bytes > 0
+    {
+        return Ok(Made {
+            written: 0,
+            bytes,
+            pixels,
+        });
+    }
+    let file = picture
+        .encode()
+        .map_err(|e| Error::io_at("encode", &path, e))?;
+    write_whole(&path, &file)?;
+    Ok(Made {
+        written: 1,
+        bytes: file.len() as u64,
+        pixels,
+    })
+}
+
+/// The length of the file at `path`; none when nothing is there.
+///
+/// # Errors
+/// When anything else is there.
+pub(super) fn regular_file(path: &Path) -> Result<Option<u64>> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.is_file() => Ok(Some(there.len())),
+        Ok(_) => Err(Error::dataset(path, "is in the way: not a regular file")),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io_at("look at", path, e)),
+    }
+}
+
+/// Writes `path` whole or not at all, by way of a hidden file beside it. The
+/// lock makes that one ours alone, so a killed call's leaving is overwritten
+/// here and gone after the rename.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let part = path.with_file_name(format!(".{name}.part"));
+    let written = fs::write(&part, bytes)
+        .map_err(|e| Error::io_at("write", &part, e))
+        .and_then(|()| fs::rename(&part, path).map_err(|e| Error::io_at("rename to", path, e)));
+    if written.is_err() {
+        // The first error is the one to tell; a part left behind is harmless.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}

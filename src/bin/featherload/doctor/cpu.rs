@@ -1,0 +1,66 @@
+//! Processors: which instructions, and how many may be used.
+
+use std::env;
+
+use featherload::measure::system::{self, CgroupLimits, CpuLevel};
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
+
+use super::finding::Finding;
+
+pub fn findings() -> Vec<Finding> {
+    vec![instructions(), workers()]
+}
+
+fn instructions() -> Finding {
+    let name = "instruction set";
+    let forced = env::var("FEATHERLOAD_CPU").ok();
+    let best = CpuLevel::ALL
+        .into_iter()
+        .rfind(|l| l.is_supported())
+        .unwrap_or(CpuLevel::Scalar);
+    match CpuLevel::detect() {
+        Err(e) => Finding::missing(name, best.name(), format!("every run is refused: {e}"))
+            .breaks("a run with the environment as it is (FEATHERLOAD_CPU)"),
+        Ok(level) if forced.is_some() && level != best => Finding::limited(
+            name,
+            format!("{} by FEATHERLOAD_CPU", level.name()),
+            format!(
+                "slower than {}, which this CPU has; the same bytes",
+                best.name()
+            ),
+        ),
+        Ok(CpuLevel::Avx2) => Finding::ok(name, CpuLevel::Avx2.name(), "the fastest paths"),
+        Ok(level) if cfg!(target_arch = "x86_64") => Finding::limited(
+            name,
+            level.name(),
+            "the same bytes as with AVX2, more slowly",
+        ),
+        Ok(level) => Finding::limited(
+            name,
+            format!("{} on {}", level.name(), env::consts::ARCH),
+            "slow, and only on x86-64 is a stream the same on all machines",
+        ),
+    }
+}
+
+fn workers() -> Finding {
+    let name = "CPUs";
+    let workers = system::default_workers();
+    let meaning = format!("{workers} workers when --workers is not given");
+    let allowed = sched_getaffinity(Pid::from_raw(0)).ok().map(|set| {
+        (0..CpuSet::count())
+            .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
+            .count()
+    });
+    let allowed_text =
+        allowed.map_or_else(|| "affinity unknown".into(), |n| format!("{n} allowed"));
+    match CgroupLimits::read().cpus {
+        Some(quota) if allowed.is_none_or(|n| quota < n as f64) => Finding::limited(
+            name,
+            format!("{allowed_text}, {quota:.2} by cgroup quota"),
+            meaning,
+        ),
+        _ => Finding::ok(name, allowed_text, meaning),
+    }
+}

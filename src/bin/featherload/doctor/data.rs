@@ -1,0 +1,184 @@
+//! The data set: where it lies, and whether it can be read.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use featherload::index::FolderLabels;
+use featherload::{Result, Source};
+use nix::sys::statfs::{self, FsType, statfs};
+
+use super::finding::Finding;
+
+/// Samples that are opened: the first, the last, and some between.
+const TRIED: u64 = 16;
+
+/// Some of a data set's samples.
+pub struct Samples {
+    of: u64,
+    tried: Vec<PathBuf>,
+}
+
+impl Samples {
+    /// Reads the names that are at `path`.
+    pub fn open(path: &Path) -> Result<Self> {
+        let source = match Source::detect(path)? {
+            // Every image below, whatever the folders mean.
+            Source::Folder(path, mut options) => {
+                options.labels = FolderLabels::None;
+                Source::Folder(path, options)
+            }
+            other => other,
+        };
+        let (index, _) = source.open()?;
+        let of = index.len();
+        let count = TRIED.min(of);
+        let tried = (0..count).map(|i| index.path(i * (of - 1) / (count - 1).max(1)));
+        Ok(Self {
+            of,
+            tried: tried.collect(),
+        })
+    }
+
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = vec![readable(self.of, &self.tried)];
+        // Where samples lie, not the list file that names them.
+        if let Some(place) = self.tried.iter().find(|path| path.exists()) {
+            findings.extend(file_system(place));
+            findings.extend(device(place));
+        }
+        findings
+    }
+}
+
+fn readable(samples: u64, tried: &[PathBuf]) -> Finding {
+    let name = "samples";
+    let failures: Vec<String> = tried
+        .iter()
+        .filter_map(|path| {
+            read_a_byte(path)
+                .err()
+                .map(|e| format!("{}: {e}", path.display()))
+        })
+        .collect();
+    let value = format!("{samples}, {} of them opened", tried.len());
+    match failures.first() {
+        None => Finding::ok(name, value, "each could be read"),
+        Some(first) if failures.len() == tried.len() => {
+            Finding::missing(name, value, format!("none could be read, such as {first}"))
+                .breaks("the data set can be read")
+        }
+        Some(first) => Finding::limited(
+            name,
+            value,
+            format!(
+                "{} could not be read, such as {first}: with --on-error stop a run ends there",
+                failures.len()
+            ),
+        ),
+    }
+}
+
+/// A regular file only: opening a FIFO would wait for its other end.
+fn read_a_byte(path: &Path) -> std::io::Result<()> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    File::open(path)?.read_exact(&mut [0])
+}
+
+/// What a file system is called, and whether its data come over a network.
+const KNOWN: &[(FsType, &str, bool)] = &[
+    (statfs::EXT4_SUPER_MAGIC, "ext4", false),
+    (statfs::XFS_SUPER_MAGIC, "xfs", false),
+    (statfs::BTRFS_SUPER_MAGIC, "btrfs", false),
+    (statfs::F2FS_SUPER_MAGIC, "f2fs", false),
+    (FsType(0x2fc1_2fc1), "zfs", false),
+    (statfs::TMPFS_MAGIC, "tmpfs", false),
+    (FsType(0x8584_58f6), "ramfs", false),
+    (statfs::OVERLAYFS_SUPER_MAGIC, "overlay", false),
+    (FsType(0x7371_7368), "squashfs", false),
+    (FsType(0xe0f5_e1e2), "erofs", false),
+    (FsType(0x4d44), "vfat", false),
+    (FsType(0x2011_bab0), "exfat", false),
+    (FsType(0x6a65_6a63), "virtiofs", false),
+    (statfs::NFS_SUPER_MAGIC, "nfs", true),
+    (statfs::SMB_SUPER_MAGIC, "smb", true),
+    (FsType(0xff53_4d42), "cifs", true),
+    (FsType(0xfe53_4d42), "smb2", true),
+    (FsType(0x00c3_6400), "ceph", true),
+    (FsType(0x0bd0_0bd0), "lustre", true),
+    (FsType(0x4750_4653), "gpfs", true),
+    (FsType(0x0102_1997), "9p", true),
+    (statfs::AFS_SUPER_MAGIC, "afs", true),
+    (statfs::FUSE_SUPER_MAGIC, "fuse", true),
+];
+
+fn file_system(place: &Path) -> Option<Finding> {
+    let name = "file system";
+    let kind = statfs(place).ok()?.filesystem_type();
+    let Some((_, found, remote)) = KNOWN.iter().find(|(known, ..)| *known == kind) else {
+        return Some(Finding::ok(
+            name,
+            format!("type {:#x}", kind.0),
+            "unknown here; samples are mapped, and any file system that maps files will do",
+        ));
+    };
+    Some(match (*found, *remote) {
+        ("tmpfs" | "ramfs", _) => Finding::ok(
+            name,
+            *found,
+            "the data lie in memory already, and count against it",
+        ),
+        ("fuse", _) => Finding::limited(
+            name,
+            *found,
+            "every miss of the page cache goes through another process, or a network: the first \
+             epoch may be bound by storage",
+        ),
+        (_, true) => Finding::limited(
+            name,
+            *found,
+            "over a network: the first epoch may be bound by storage, and a file that changes on \
+             the server while it is mapped is a failed sample",
+        ),
+        ("overlay", _) => Finding::ok(
+            name,
+            *found,
+            "a container's layers; a mounted volume saves a lookup for each file",
+        ),
+        _ => Finding::ok(
+            name,
+            *found,
+            "local; samples are mapped, so a second epoch comes from the page cache while that has room",
+        ),
+    })
+}
+
+/// Whether the disk rotates; nothing where there is no one disk behind it.
+fn device(place: &Path) -> Option<Finding> {
+    let device = fs::metadata(place).ok()?.dev();
+    let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
+    let block = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    // A partition's queue is that of the disk above it.
+    let rotational = block
+        .ancestors()
+        .take(2)
+        .find_map(|b| fs::read_to_string(b.join("queue/rotational")).ok())?;
+    let value = block.file_name()?.to_string_lossy().into_owned();
+    Some(if rotational.trim() == "1" {
+        Finding::limited(
+            "disk",
+            format!("{value}, rotating as it says"),
+            "shuffled reads seek: the first epoch is bound by storage; data that fit in memory \
+             come from the page cache later (virtual disks may say so without rotating)",
+        )
+    } else {
+        Finding::ok(
+            "disk",
+            format!("{value}, not rotating"),
+            "random reads are as good as any",
+        )
+    })
+}

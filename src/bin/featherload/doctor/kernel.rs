@@ -1,0 +1,110 @@
+//! The kernel, and what a container lets through to it.
+
+use std::fs;
+
+use featherload::measure::system::{self, SystemCall};
+
+use super::finding::Finding;
+
+/// What the project is tested on and promises to run on.
+const OLDEST: (u32, u32) = (5, 10);
+const POOL: &str = "worker processes over a shared ring (Linux 5.10 or newer)";
+
+pub fn findings() -> Vec<Finding> {
+    let calls = system::system_calls();
+    let all_needed = calls.iter().all(|c| !c.needed || c.outcome.is_ok());
+    let mut findings = vec![version(all_needed)];
+    findings.extend(calls.iter().map(call));
+    findings.extend(seccomp(all_needed));
+    findings.push(Finding::ok(
+        "/dev/shm",
+        "not used",
+        "the ring is anonymous memory; a container's 64 MB limit for /dev/shm has no effect",
+    ));
+    findings
+}
+
+fn version(all_needed: bool) -> Finding {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = release.trim();
+    match parse(release) {
+        Some(found) if found >= OLDEST => Finding::ok("kernel", release, "5.10 is needed"),
+        Some(_) if all_needed => Finding::limited(
+            "kernel",
+            release,
+            "older than 5.10, which is the oldest that is tested; the calls that a pool needs are \
+             there",
+        ),
+        Some(_) => Finding::missing("kernel", release, "5.10 is needed").breaks(POOL),
+        None => Finding::limited(
+            "kernel",
+            format!("'{release}'"),
+            "a version that cannot be read; 5.10 is needed",
+        ),
+    }
+}
+
+fn parse(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn call(call: &SystemCall) -> Finding {
+    let purpose = match call.name {
+        "memfd_create" => "the ring, sealed and allocated before the run",
+        "pidfd_open" => "processes are watched without a race",
+        "pidfd_send_signal" => "a process is killed without hitting another of its number",
+        "close_range" => "workers hold no descriptors of the caller",
+        "MADV_POPULATE_WRITE" => "a row's pages are mapped by one call, not one fault each",
+        _ => "used by a pool",
+    };
+    match &call.outcome {
+        Ok(()) => Finding::ok(call.name, "works", purpose),
+        Err(e) if call.needed => Finding::missing(
+            call.name,
+            format!("{e} (Linux {})", call.since),
+            format!(
+                "without it there is no pool, only --workers 0 ({purpose}); a container's seccomp \
+                 profile may refuse it"
+            ),
+        )
+        .breaks(POOL),
+        Err(e) => Finding::limited(
+            call.name,
+            format!("{e} (Linux {})", call.since),
+            format!("a little slower without it ({purpose})"),
+        ),
+    }
+}
+
+fn seccomp(all_needed: bool) -> Option<Finding> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let mode = status.lines().find_map(|l| l.strip_prefix("Seccomp:"))?;
+    Some(match (mode.trim(), all_needed) {
+        ("0", _) => Finding::ok("seccomp", "none", "no system call is filtered"),
+        (_, true) => Finding::ok(
+            "seccomp",
+            "filter",
+            "system calls are filtered, and those that a pool needs pass",
+        ),
+        (_, false) => Finding::limited(
+            "seccomp",
+            "filter",
+            "system calls are filtered, which may be why the ones above are refused: allow \
+             them in the container's profile",
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_read_up_to_the_second_number() {
+        assert_eq!(parse("6.18.44-fc"), Some((6, 18)));
+        assert_eq!(parse("5.10-rc1"), Some((5, 10)));
+        assert_eq!(parse("linux"), None);
+        assert!(parse("5.9.16") < Some(OLDEST) && parse("10.0") > Some(OLDEST));
+    }
+}

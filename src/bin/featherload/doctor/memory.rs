@@ -1,0 +1,157 @@
+//! Memory: does the ring of an ordinary run fit, and how is it given out.
+
+use std::fs;
+
+use featherload::Recipe;
+use featherload::measure::system::{self, CgroupLimits};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+
+use super::finding::Finding;
+use crate::output::mib;
+
+/// The run that is spoken of: `train224`, batches of 64.
+const BATCH: u32 = 64;
+const DEPTH: u32 = 3;
+/// Most slots that a ring can have.
+const MOST: u64 = 1024;
+const FITS: &str = "the memory of a run is known and checked before it begins";
+
+pub fn findings() -> Vec<Finding> {
+    let recipe = Recipe::train224();
+    let ring = |depth| system::ring_bytes(&recipe, BATCH, depth, system::default_workers() as u32);
+    let (ring, slot) = match (ring(DEPTH), ring(DEPTH + 1)) {
+        (Ok(ring), Ok(more)) => (ring, more - ring),
+        (Err(e), _) | (_, Err(e)) => {
+            return vec![Finding::missing(
+                "ring",
+                e.to_string(),
+                "no ring can be laid out",
+            )];
+        }
+    };
+    let mut findings = vec![available(ring, slot), cgroup()];
+    findings.extend(overcommit(ring));
+    findings.extend(address_space(ring));
+    findings.extend(huge_pages());
+    findings
+}
+
+fn available(ring: u64, slot: u64) -> Finding {
+    let name = "memory";
+    let Some(free) = system::available_memory() else {
+        return Finding::limited(
+            name,
+            "unknown",
+            "neither /proc/meminfo nor a cgroup tells: a ring that does not fit is found out by \
+             the kernel alone",
+        )
+        .breaks(FITS);
+    };
+    let value = format!("{:.0} MiB available", mib(free));
+    let most = (free / slot).min(MOST);
+    if free < ring {
+        Finding::limited(
+            name,
+            value,
+            format!(
+                "the ring of train224 with --batch {BATCH} takes {:.1} MiB at --depth {DEPTH} and \
+                 is refused: lower one of the two",
+                mib(ring)
+            ),
+        )
+    } else {
+        Finding::ok(
+            name,
+            value,
+            format!(
+                "the ring of train224 with --batch {BATCH} takes {:.1} MiB at --depth {DEPTH}; up \
+                 to --depth {most} would fit",
+                mib(ring)
+            ),
+        )
+    }
+}
+
+fn cgroup() -> Finding {
+    let name = "cgroup memory";
+    match CgroupLimits::read().memory_bytes {
+        None => Finding::ok(
+            name,
+            "no limit",
+            "the machine's memory is what bounds a run",
+        ),
+        Some(limit) => Finding::ok(
+            name,
+            format!("limit {:.0} MiB", mib(limit)),
+            "counts each page of the ring once, and the scratch of every worker; over it the \
+             kernel kills",
+        ),
+    }
+}
+
+/// Mode 2 counts every promise of memory against a fixed sum.
+fn overcommit(ring: u64) -> Option<Finding> {
+    let name = "overcommit";
+    let mode = fs::read_to_string("/proc/sys/vm/overcommit_memory").ok()?;
+    let mode = mode.trim();
+    if mode != "2" {
+        return Some(Finding::ok(
+            name,
+            mode,
+            "forks of a small coordinator are never refused for want of memory",
+        ));
+    }
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = |key| -> Option<u64> {
+        let line = meminfo.lines().find_map(|l| l.strip_prefix(key))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let left = kib("CommitLimit:")?.saturating_sub(kib("Committed_AS:")?) * 1024;
+    let value = format!("2, {:.0} MiB left to promise", mib(left));
+    Some(if left < 2 * ring {
+        Finding::limited(
+            name,
+            value,
+            "the ring or a worker's fork may be refused: raise vm.overcommit_ratio, or lower \
+             --batch, --depth or --workers",
+        )
+    } else {
+        Finding::ok(name, value, "enough for the ring and forked workers")
+    })
+}
+
+fn address_space(ring: u64) -> Option<Finding> {
+    /// Code, stacks and scratch of one process, generously.
+    const REST: u64 = 1 << 30;
+    let name = "RLIMIT_AS";
+    let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    Some(if soft == RLIM_INFINITY {
+        Finding::ok(name, "unlimited", "every process maps the whole ring")
+    } else if soft < ring + REST {
+        Finding::limited(
+            name,
+            format!("{:.0} MiB", mib(soft)),
+            format!(
+                "every process maps the whole ring ({:.0} MiB) beside its scratch (--max-scratch): \
+                 workers may fail to decode large pictures",
+                mib(ring)
+            ),
+        )
+    } else {
+        Finding::ok(
+            name,
+            format!("{:.0} MiB", mib(soft)),
+            "every process maps the whole ring, and that fits",
+        )
+    })
+}
+
+fn huge_pages() -> Option<Finding> {
+    let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled").ok()?;
+    let chosen = text.split(['[', ']']).nth(1)?.to_owned();
+    let meaning = match chosen.as_str() {
+        "always" | "within_size" | "force" => "the ring may lie in huge pages",
+        _ => "the ring lies in pages of 4 KiB, mapped a row at a time; nothing to change",
+    };
+    Some(Finding::ok("huge pages (shmem)", chosen, meaning))
+}

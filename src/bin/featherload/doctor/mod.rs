@@ -1,0 +1,93 @@
+//! `featherload doctor`: what this machine has, and what follows from it.
+//!
+//! Each finding is one line: a verdict, a name, what was seen, and what that
+//! means for a run. Where it is cheap and harmless a thing is tried, not looked
+//! up by version. Changes nothing; what it makes is gone when it ends.
+
+mod cpu;
+mod data;
+mod finding;
+mod gpu;
+mod kernel;
+mod limits;
+mod memory;
+mod pool;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use featherload::Result;
+use serde::Serialize;
+
+use crate::{Outcome, output};
+use finding::Finding;
+
+/// Say what this machine has, and what follows from it for a run.
+///
+/// Exit code 0 when everything that a run needs is there, 1 when a promise
+/// falls; the last lines say which.
+#[derive(Args)]
+pub struct DoctorArgs {
+    /// A folder, a list file or a saved index: looks at where the data lie, and whether they can
+    /// be read.
+    #[arg(value_name = "SRC")]
+    path: Option<PathBuf>,
+
+    /// One JSON object on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    findings: Vec<Finding>,
+    /// The promises of findings that break one.
+    broken_promises: Vec<&'static str>,
+}
+
+pub fn run(args: DoctorArgs) -> Result<Outcome> {
+    // First, so that a wrong SRC is known at once.
+    let samples = args.path.as_deref().map(data::Samples::open).transpose()?;
+    let mut findings = kernel::findings();
+    findings.extend(cpu::findings());
+    findings.extend(memory::findings());
+    findings.extend(limits::findings());
+    findings.extend(pool::findings());
+    findings.extend(gpu::findings());
+    if let Some(samples) = samples {
+        findings.extend(samples.findings());
+    }
+    let mut broken_promises = Vec::new();
+    for promise in findings.iter().filter_map(|f| f.promise) {
+        if !broken_promises.contains(&promise) {
+            broken_promises.push(promise);
+        }
+    }
+    let report = Report {
+        findings,
+        broken_promises,
+    };
+    if args.json {
+        output::json(&report)?;
+    } else {
+        print(&report)?;
+    }
+    Ok(if report.broken_promises.is_empty() {
+        Outcome::Done
+    } else {
+        Outcome::CheckFailed
+    })
+}
+
+fn print(report: &Report) -> Result<()> {
+    for finding in &report.findings {
+        output::line(&finding.to_string())?;
+    }
+    if report.broken_promises.is_empty() {
+        return output::line("everything that a run needs is there");
+    }
+    for promise in &report.broken_promises {
+        output::line(&format!("not kept here: {promise}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! A pool, started for real: the helper, the hand-shake, a worker, one picture;
+//! and whether the memory of its processes can be read.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use featherload::measure::ProcessUsage;
+use featherload::{Error, Loader, Result, Source};
+
+use super::finding::Finding;
+use crate::demo;
+
+const POOL: &str = "a pool starts and gives batches";
+const MEMORY: &str = "reports say how much memory the processes of a run take";
+
+pub fn findings() -> Vec<Finding> {
+    let mut findings = vec![temporary_folder(), helper()];
+    match start() {
+        Ok(started) => {
+            findings.push(Finding::ok(
+                "pool",
+                format!(
+                    "{:.0} ms to the first batch of 1, {:.0} ms with its end",
+                    started.first_batch_ms, started.all_ms
+                ),
+                "the helper is of this version, and a worker decoded a picture into the ring",
+            ));
+            findings.push(memory_of_workers(&started.usage));
+        }
+        Err(e) => findings.push(
+            Finding::missing(
+                "pool",
+                e.to_string(),
+                "no run with workers; --workers 0 decodes in one process",
+            )
+            .breaks(POOL),
+        ),
+    }
+    findings.extend(process_files());
+    findings
+}
+
+struct Started {
+    first_batch_ms: f64,
+    all_ms: f64,
+    /// Of the coordinator and the worker.
+    usage: Vec<Result<ProcessUsage>>,
+}
+
+fn start() -> Result<Started> {
+    let dir = tempfile::tempdir().map_err(|e| Error::io("make a temporary folder", e))?;
+    let path = dir.path().join("one.jpg");
+    let jpeg = demo::one_photo().map_err(|e| Error::io_at("encode", &path, e))?;
+    fs::write(&path, jpeg).map_err(|e| Error::io_at("write", &path, e))?;
+    let source = Source::detect(dir.path())?;
+
+    let began = Instant::now();
+    let ms = || began.elapsed().as_secs_f64() * 1e3;
+    let mut loader = Loader::builder(source)
+        .workers(1)
+        .batch_size(1)
+        .epochs(1)
+        .build()?;
+    let batch = loader.epoch().next().transpose()?;
+    let first_batch_ms = ms();
+    if batch.is_none_or(|b| b.len() != 1) {
+        return Err(Error::worker("the pool gave no picture"));
+    }
+    let report = loader.report()?;
+    let usage = report
+        .coordinator
+        .into_iter()
+        .chain(report.workers)
+        .map(ProcessUsage::read)
+        .collect();
+    drop(loader);
+    Ok(Started {
+        first_batch_ms,
+        all_ms: ms(),
+        usage,
+    })
+}
+
+fn temporary_folder() -> Finding {
+    let name = "temporary folder";
+    let folder = env::temp_dir();
+    let value = folder.display().to_string();
+    match tempfile::tempdir() {
+        Ok(_) => Finding::ok(
+            name,
+            value,
+            "the control channel's socket is there for the milliseconds of a start",
+        ),
+        Err(e) => Finding::missing(
+            name,
+            value,
+            format!("cannot be written to: {e}; name another by TMPDIR"),
+        )
+        .breaks(POOL),
+    }
+}
+
+fn helper() -> Finding {
+    let name = "helper";
+    let (path, meaning) = match env::var_os("FEATHERLOAD_HELPER").map(PathBuf::from) {
+        Some(path) => (path, "named by FEATHERLOAD_HELPER"),
+        None => (
+            env::current_exe().unwrap_or_default(),
+            "this executable; programs find it beside theirs, on PATH, or by FEATHERLOAD_HELPER",
+        ),
+    };
+    let value = path.display().to_string();
+    match fs::metadata(&path) {
+        Ok(_) => Finding::ok(name, value, meaning),
+        Err(e) => Finding::missing(name, value, format!("{meaning}: {e}")).breaks(POOL),
+    }
+}
+
+fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> Finding {
+    let name = "memory of workers";
+    let refused = usage.iter().find_map(|u| u.as_ref().err());
+    let shares: Option<u64> = usage
+        .iter()
+        .map(|u| u.as_ref().ok().map(|u| u.pss_bytes))
+        .sum();
+    match (refused, shares) {
+        (None, Some(pss)) if pss > 0 => Finding::ok(
+            name,
+            format!("{:.1} MiB PSS", crate::output::mib(pss)),
+            "smaps_rollup of a coordinator and a worker can be read",
+        ),
+        (Some(e), _) => Finding::missing(
+            name,
+            e.to_string(),
+            "smaps_rollup (Linux 4.14) of other processes cannot be read: bench leaves them out",
+        )
+        .breaks(MEMORY),
+        _ => Finding::missing(
+            name,
+            "0 MiB PSS",
+            "smaps_rollup is there and says nothing of use",
+        )
+        .breaks(MEMORY),
+    }
+}
+
+/// What may hide processes; the reading itself was tried above.
+fn process_files() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Ok(scope) = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope") {
+        findings.push(Finding::ok(
+            "Yama ptrace_scope",
+            scope.trim(),
+            "restricts attaching only, which nothing here does",
+        ));
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let hidden = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            Some((words.next()?, words.next()?, words.next()?))
+        })
+        .filter(|(place, kind, _)| *place == "/proc" && *kind == "proc")
+        .find_map(|(_, _, options)| {
+            let hidepid = |o: &&str| o.starts_with("hidepid=") && *o != "hidepid=0";
+            options.split(',').find(hidepid).map(str::to_owned)
+        });
+    if let Some(hidden) = hidden {
+        findings.push(Finding::ok(
+            "/proc",
+            hidden,
+            "other users' processes are hidden; a run has none of them",
+        ));
+    }
+    findings
+}

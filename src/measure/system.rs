@@ -1,0 +1,138 @@
+//! What the system gives to a run, as the loader itself sees it: the same
+//! functions decide the number of workers and whether a ring fits.
+//!
+//! In the consumer. Looks, and changes nothing.
+
+use crate::error::{Error, Result};
+use crate::loader;
+use crate::recipe::{Recipe, RowExtent, SampleProgram};
+use crate::ring::{Layout, Shape};
+use crate::sys::{cgroup, memory, probe};
+
+pub use crate::sys::cpu::CpuLevel;
+
+/// A system call that a pool makes, tried.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SystemCall {
+    pub name: &'static str,
+    /// The kernel that had it first.
+    pub since: &'static str,
+    /// False when only speed depends on it.
+    pub needed: bool,
+    /// Refused by the kernel, or by a filter of the container.
+    pub outcome: Result<()>,
+}
+
+/// Makes each of the less common system calls of a pool once.
+pub fn system_calls() -> Vec<SystemCall> {
+    let call = |name, since, needed, outcome| SystemCall {
+        name,
+        since,
+        needed,
+        outcome,
+    };
+    vec![
+        call("memfd_create", "3.17", true, probe::sealed_memory()),
+        call("pidfd_open", "5.3", true, probe::pidfd_open()),
+        call("pidfd_send_signal", "5.1", true, probe::pidfd_send_signal()),
+        call("close_range", "5.9", true, probe::close_range()),
+        call("MADV_POPULATE_WRITE", "5.14", false, probe::populate()),
+    ]
+}
+
+/// What the control groups of this process (version 1 or 2) limit; none where
+/// there is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CgroupLimits {
+    /// Processors' worth of time: 1.5 is a processor and a half.
+    pub cpus: Option<f64>,
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads that may still be made.
+    pub processes_left: Option<u64>,
+}
+
+impl CgroupLimits {
+    /// Those of this process, now.
+    pub fn read() -> Self {
+        Self {
+            cpus: cgroup::cpu_quota(),
+            memory_bytes: cgroup::memory_limit(),
+            processes_left: cgroup::processes_left(),
+        }
+    }
+}
+
+/// Bytes that this process may still take: what the machine has available, or
+/// what the cgroup leaves when that is less. None where neither is told. A ring
+/// that is larger is refused.
+pub fn available_memory() -> Option<u64> {
+    memory::available_bytes()
+}
+
+/// The number of workers when none is given: the CPUs that this process may
+/// use, by affinity and cgroup quota; at least 1.
+pub fn default_workers() -> usize {
+    loader::default_workers()
+}
+
+/// Bytes of the ring of a loader with these options.
+///
+/// # Errors
+/// A recipe that cannot run, or whose rows have sizes of their own, which only
+/// the data can tell; a number out of its range.
+pub fn ring_bytes(recipe: &Recipe, batch_size: u32, depth: u32, workers: u32) -> Result<u64> {
+    let program = SampleProgram::compile(recipe)?;
+    let RowExtent::Fixed { height, width } = program.extent else {
+        return Err(Error::config(format!(
+            "the ring of recipe '{}' follows from the sizes of the pictures, not from the recipe",
+            recipe.name
+        )));
+    };
+    let shape = Shape {
+        slots: depth,
+        rows: batch_size,
+        slot_bytes: u64::from(batch_size).saturating_mul(program.row_bytes((height, width))),
+        lanes: workers.max(1),
+    };
+    Ok(Layout::new(shape)?.total_bytes() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_that_a_pool_needs_is_there() {
+        let calls = system_calls();
+        assert_eq!(calls.len(), 5);
+        for call in calls.iter().filter(|c| c.needed) {
+            assert!(call.outcome.is_ok(), "{call:?}");
+        }
+    }
+
+    #[test]
+    fn a_ring_is_its_rows_and_little_more() {
+        let rows = 64 * 3 * 224 * 224 * 2;
+        for depth in [1, 3, 10] {
+            let bytes = ring_bytes(&Recipe::train224(), 64, depth, 8).unwrap();
+            let rows = rows * u64::from(depth);
+            assert!(
+                (rows..rows + rows / 50).contains(&bytes),
+                "{depth}: {bytes}"
+            );
+        }
+        assert!(ring_bytes(&Recipe::train224(), 0, 3, 8).is_err());
+        assert!(ring_bytes(&Recipe::full(), 64, 3, 8).is_err());
+    }
+
+    #[test]
+    fn limits_are_limits() {
+        let limits = CgroupLimits::read();
+        assert!(limits.cpus.is_none_or(|c| c > 0.0));
+        assert!(limits.memory_bytes.is_none_or(|b| b > 1 << 20));
+        assert!(available_memory() <= limits.memory_bytes.or(Some(u64::MAX)));
+        assert!(default_workers() > 0);
+    }
+}

@@ -1,0 +1,43 @@
+//! Which of the system calls that a pool needs are there: by calling them, for
+//! a container may refuse what its kernel has.
+//!
+//! Runs in the process that asks. Changes nothing and leaves nothing behind.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use super::process::{PidFd, close_nothing};
+use super::shared::SharedMemory;
+use crate::error::{Error, Result};
+
+const PAGE: usize = 4096;
+
+pub(crate) fn pidfd_open() -> Result<()> {
+    PidFd::current().map(drop)
+}
+
+pub(crate) fn pidfd_send_signal() -> Result<()> {
+    // 0 is no signal.
+    PidFd::current()?
+        .send(0)
+        .map_err(|e| Error::io("pidfd_send_signal", e))
+}
+
+pub(crate) fn close_range() -> Result<()> {
+    close_nothing().map_err(|e| Error::io("close_range", e))
+}
+
+/// A memfd that is sealed, allocated, passed on and mapped twice.
+pub(crate) fn sealed_memory() -> Result<()> {
+    let memory = SharedMemory::create("featherload-probe", PAGE)?;
+    memory.allocate(0..PAGE)?;
+    let fd = memory.as_fd().try_clone_to_owned();
+    let fd = fd.map_err(|e: io::Error| Error::io("duplicate a memfd", e))?;
+    SharedMemory::open(fd, PAGE).map(drop)
+}
+
+pub(crate) fn populate() -> Result<()> {
+    SharedMemory::create("featherload-probe", PAGE)?
+        .populate(0, PAGE)
+        .map_err(|e| Error::io("madvise MADV_POPULATE_WRITE", e))
+}
