@@ -165,13 +165,13 @@ impl Broken {
             }
             damage => {
                 let there = regular_file(&path)?;
-                if there.is_some_and(|bytes| bytes > 0 || damage == Damage::Empty) {
-                    return Ok(());
+                if there.is_none_or(|bytes| bytes == 0 && damage != Damage::Empty) {
+                    let bytes = damage
+                        .bytes(seed)
+                        .map_err(|e| Error::io_at("encode", &path, e))?;
+                    write_whole(&path, &bytes)?;
                 }
-                let bytes = damage
-                    .bytes(seed)
-                    .map_err(|e| Error::io_at("encode", &path, e))?;
-                write_whole(&path, &bytes)?;
+                // Also when a killed call wrote it and came no further.
                 if damage == Damage::NoPermission {
                     fs::set_permissions(&path, Permissions::from_mode(0o000))
                         .map_err(|e| Error::io_at("take the permissions of", &path, e))?;
