@@ -168,7 +168,7 @@ impl Pool {
                 continue;
             };
             match self.slots.wait(&posted, LOOK) {
-                Wait::Ready => match self.slots.hold(posted, place.rows) {
+                Wait::Ready => match self.slots.hold(posted) {
                     Ok(held) => return Ok((place, held)),
                     Err(posted) => self.in_flight.push_front((place, posted)),
                 },

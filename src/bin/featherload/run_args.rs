@@ -13,7 +13,7 @@ use featherload::{
 /// What is done to each sample, and by what kind of pool.
 #[derive(Args)]
 pub struct LoaderArgs {
-    /// train224 or eval224.
+    /// train224, eval224, or full: whole pictures, each row of its own size.
     #[arg(long, default_value = "train224")]
     pub recipe: String,
 
