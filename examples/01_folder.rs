@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             batch.number(),
             batch.dtype(),
             batch.layout(),
-            batch.shape(),
+            batch.shape()?,
             pixels[0],
             batch.labels()
         );

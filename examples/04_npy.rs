@@ -55,7 +55,7 @@ fn main() -> Result<(), Failure> {
         write_npy(
             &file,
             npy_type(batch.dtype()),
-            &batch.shape(),
+            &batch.shape()?,
             batch.bytes()?,
         )?;
         if let Labels::Classes(classes) = batch.labels() {

@@ -386,10 +386,10 @@ def lzw(index):
     return b"\x08" + b"".join(bytes([len(b)]) + b for b in blocks) + b"\0"
 
 
-def gif(canvas, colours, frames, background=0):
+def gif(canvas, colours, frames, background=0, colours_bits=8):
     """`frames`: (x, y, indices, transparent index or None, interlaced)."""
-    table = colours.tobytes() + bytes(3 * (256 - len(colours)))
-    out = b"GIF89a" + struct.pack("<HHBBB", *canvas, 0xF7, background, 0) + table
+    table = colours.tobytes() + bytes(3 * (2**colours_bits - len(colours)))
+    out = b"GIF89a" + struct.pack("<HHBBB", *canvas, 0xF0 | (colours_bits - 1), background, 0) + table
     for x, y, index, transparent, interlaced in frames:
         see_through = transparent is not None
         out += b"\x21\xf9\x04" + struct.pack("<BHBB", 4 | see_through, 10, transparent or 0, 0)
@@ -416,6 +416,11 @@ def gifs(g):
     g.add("gif-transparent.gif", "GIF with transparency", data, shown)
     data = gif((W, H), colours, [(0, 0, index, None, False), (0, 0, index[::-1], None, False)])
     g.add("gif-animated.gif", "GIF, animated: the first picture", data, whole)
+    # Indices from 128 on have no colour.
+    short = np.where((index < 128)[..., None], whole, WHITE).astype(np.uint8)
+    data = gif((W, H), colours[:128], [(0, 0, index, None, False)], colours_bits=7)
+    why = "an index past the palette draws nothing; Pillow takes black"
+    g.add("gif-past-palette.gif", "GIF, indices past its palette", data, short, why=why)
     # Smaller than its canvas: the rest is transparent, hence white here.
     part = index[4:20, 3:30]
     placed = np.full((H, W, 3), WHITE, np.uint8)

@@ -9,6 +9,7 @@ use half::f16;
 use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result, SampleFault};
+use crate::packing::RowDescriptor;
 use crate::plan::RowStatus;
 use crate::recipe::{Dtype, MemoryLayout};
 use crate::ring::slots::HeldSlot;
@@ -41,6 +42,12 @@ pub struct RowFault {
 
 /// Rows of pixels with their labels, ids and status.
 ///
+/// Most recipes end in one size. Their rows lie one behind the other and are one
+/// tensor: [`Batch::shape`], [`Batch::as_f32`]. A recipe without resize and crop,
+/// such as [`Recipe::full`](crate::Recipe::full), leaves each row its picture's
+/// own size: [`Batch::row_shape`], [`Batch::row_as_u8`], or [`Batch::packed`] for
+/// all at once.
+///
 /// The pixels stay where the workers wrote them; the slot is free for the next
 /// batch when this one is dropped. Dropping it in any thread is fine. In a
 /// forked copy of the process the pixels cannot be read, and dropping does nothing.
@@ -50,7 +57,7 @@ pub struct Batch {
     pub(crate) owner: Pid,
     pub(crate) epoch: u64,
     pub(crate) number: u64,
-    pub(crate) shape: [usize; 4],
+    pub(crate) extent: RowsExtent,
     pub(crate) dtype: Dtype,
     pub(crate) layout: MemoryLayout,
     pub(crate) ids: Vec<u64>,
@@ -59,11 +66,46 @@ pub struct Batch {
     pub(crate) faults: Vec<RowFault>,
 }
 
+/// How large the rows are.
+#[derive(Debug)]
+pub(crate) enum RowsExtent {
+    /// All of one size, pixels, one behind the other.
+    Equal {
+        rows: usize,
+        height: usize,
+        width: usize,
+    },
+    /// Each of its own size, behind the table that is repeated here: what lies
+    /// in shared memory, workers could have changed.
+    Own {
+        table: Vec<RowDescriptor>,
+        /// Bytes of table and rows.
+        bytes: usize,
+    },
+}
+
 /// Where the pixels are.
 #[derive(Debug)]
 pub(crate) enum Storage {
     Slot(HeldSlot),
     Own(PooledBuffer),
+}
+
+impl Storage {
+    /// All of it, which may be more than the batch takes.
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Slot(slot) => slot.bytes(),
+            Self::Own(buffer) => bytemuck::cast_slice(&buffer.words),
+        }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Slot(slot) => slot.bytes_mut(),
+            Self::Own(buffer) => buffer.bytes_mut(),
+        }
+    }
 }
 
 /// Buffers of the in-process loader, reused from batch to batch.
@@ -123,7 +165,7 @@ impl Batch {
 
     /// Rows, padding included.
     pub fn len(&self) -> usize {
-        self.shape[0]
+        self.status.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -131,14 +173,67 @@ impl Batch {
     }
 
     /// Length of each axis, in the order of [`Batch::layout`].
-    pub fn shape(&self) -> [usize; 4] {
-        self.shape
+    ///
+    /// # Errors
+    /// When rows have sizes of their own, equal or not.
+    pub fn shape(&self) -> Result<[usize; 4]> {
+        match self.extent {
+            RowsExtent::Equal {
+                rows,
+                height,
+                width,
+            } => {
+                let [a, b, c] = self.layout.row_shape(height, width);
+                Ok([rows, a, b, c])
+            }
+            RowsExtent::Own { .. } => Err(Error::config(
+                "rows of this batch have sizes of their own, so they are no one tensor: take \
+                 row_shape and row_bytes, or give the recipe a resize or a crop",
+            )),
+        }
     }
 
     /// Distance between neighbours along each axis, in elements: always dense.
-    pub fn strides(&self) -> [usize; 4] {
-        let s = self.shape;
-        [s[1] * s[2] * s[3], s[2] * s[3], s[3], 1]
+    ///
+    /// # Errors
+    /// As [`Batch::shape`].
+    pub fn strides(&self) -> Result<[usize; 4]> {
+        let s = self.shape()?;
+        Ok([s[1] * s[2] * s[3], s[2] * s[3], s[3], 1])
+    }
+
+    /// Height and width of a row, pixels: of the picture as it is to be looked
+    /// at. A row that failed has the size that its picture had when headers were
+    /// read; padding, and a picture without a readable header, have 0 x 0.
+    ///
+    /// # Errors
+    /// When there is no such row.
+    pub fn row_size(&self, row: usize) -> Result<(usize, usize)> {
+        self.check_row(row)?;
+        Ok(match &self.extent {
+            RowsExtent::Equal { height, width, .. } => (*height, *width),
+            RowsExtent::Own { table, .. } => {
+                (table[row].height as usize, table[row].width as usize)
+            }
+        })
+    }
+
+    /// Length of each axis of a row, in the order of [`Batch::layout`] without
+    /// its sample axis: 3 x height x width or height x width x 3. Always dense.
+    ///
+    /// # Errors
+    /// As [`Batch::row_size`].
+    pub fn row_shape(&self, row: usize) -> Result<[usize; 3]> {
+        let (height, width) = self.row_size(row)?;
+        Ok(self.layout.row_shape(height, width))
+    }
+
+    /// Where each row lies in [`Batch::packed`]; none when all rows have one size.
+    pub fn descriptors(&self) -> Option<&[RowDescriptor]> {
+        match &self.extent {
+            RowsExtent::Equal { .. } => None,
+            RowsExtent::Own { table, .. } => Some(table),
+        }
     }
 
     pub fn dtype(&self) -> Dtype {
@@ -170,39 +265,72 @@ impl Batch {
         &self.faults
     }
 
-    /// The elements' bytes, in the machine's byte order; aligned for the dtype.
+    /// The elements' bytes of all rows, in the machine's byte order; aligned for
+    /// the dtype.
     ///
     /// # Errors
-    /// In a forked copy of the process that made the loader.
+    /// In a forked copy of the process that made the loader, and when rows have
+    /// sizes of their own ([`Batch::packed`] has those).
     pub fn bytes(&self) -> Result<&[u8]> {
+        let used = self.shape()?.iter().product::<usize>() * self.dtype.size();
+        Ok(&self.storage()?[..used])
+    }
+
+    /// Rows of their own sizes in one piece: a [`RowDescriptor`] for each row of
+    /// a full batch, then the rows, each at the offset that its descriptor says.
+    /// What lies between rows means nothing.
+    ///
+    /// # Errors
+    /// In a forked copy of the process that made the loader, and when all rows
+    /// have one size ([`Batch::bytes`] has those).
+    pub fn packed(&self) -> Result<&[u8]> {
+        match &self.extent {
+            RowsExtent::Own { bytes, .. } => Ok(&self.storage()?[..*bytes]),
+            RowsExtent::Equal { .. } => Err(Error::config(
+                "rows of this batch have one size and no table in front of them: take bytes",
+            )),
+        }
+    }
+
+    fn storage(&self) -> Result<&[u8]> {
         if getpid() != self.owner {
             return Err(Error::worker(
                 "a batch cannot be read in a forked copy of the process that made it: its slot \
                  may be in use again",
             ));
         }
-        let bytes = match &self.storage {
-            Storage::Slot(slot) => slot.bytes(),
-            Storage::Own(buffer) => bytemuck::cast_slice(&buffer.words),
-        };
-        let used = self.shape.iter().product::<usize>() * self.dtype.size();
-        Ok(&bytes[..used])
+        Ok(self.storage.bytes())
     }
 
-    /// The bytes of one row.
+    fn check_row(&self, row: usize) -> Result<()> {
+        if row < self.len() {
+            return Ok(());
+        }
+        Err(Error::config(format!(
+            "row {row} does not exist in a batch of {}",
+            self.len()
+        )))
+    }
+
+    /// The elements' bytes of one row, in the machine's byte order; aligned for
+    /// the dtype, and to 64 bytes within [`Batch::packed`].
     ///
     /// # Errors
-    /// As [`Batch::bytes`], and when there is no such row.
+    /// In a forked copy of the process that made the loader, and when there is
+    /// no such row.
     pub fn row_bytes(&self, row: usize) -> Result<&[u8]> {
-        let all = self.bytes()?;
-        let len = all.len().checked_div(self.len()).unwrap_or(0);
-        if row >= self.len() {
-            return Err(Error::config(format!(
-                "row {row} does not exist in a batch of {}",
-                self.len()
-            )));
-        }
-        Ok(&all[row * len..(row + 1) * len])
+        self.check_row(row)?;
+        let all = self.storage()?;
+        Ok(match &self.extent {
+            RowsExtent::Equal { height, width, .. } => {
+                let len = 3 * height * width * self.dtype.size();
+                &all[row * len..(row + 1) * len]
+            }
+            RowsExtent::Own { table, .. } => {
+                let start = table[row].offset as usize;
+                &all[start..start + table[row].bytes as usize]
+            }
+        })
     }
 
     /// The elements of an f32 batch.
@@ -210,27 +338,49 @@ impl Batch {
     /// # Errors
     /// As [`Batch::bytes`], and when the batch has another dtype.
     pub fn as_f32(&self) -> Result<&[f32]> {
-        self.elements(Dtype::F32)
+        self.cast(Dtype::F32, || self.bytes())
     }
 
     /// The elements of an f16 batch; errors as [`Batch::as_f32`].
     pub fn as_f16(&self) -> Result<&[f16]> {
-        self.elements(Dtype::F16)
+        self.cast(Dtype::F16, || self.bytes())
     }
 
     /// The elements of a u8 batch; errors as [`Batch::as_f32`].
     pub fn as_u8(&self) -> Result<&[u8]> {
-        self.elements(Dtype::U8)
+        self.cast(Dtype::U8, || self.bytes())
     }
 
-    fn elements<T: bytemuck::AnyBitPattern>(&self, dtype: Dtype) -> Result<&[T]> {
+    /// The elements of one row of an f32 batch.
+    ///
+    /// # Errors
+    /// As [`Batch::row_bytes`], and when the batch has another dtype.
+    pub fn row_as_f32(&self, row: usize) -> Result<&[f32]> {
+        self.cast(Dtype::F32, || self.row_bytes(row))
+    }
+
+    /// The elements of one row of an f16 batch; errors as [`Batch::row_as_f32`].
+    pub fn row_as_f16(&self, row: usize) -> Result<&[f16]> {
+        self.cast(Dtype::F16, || self.row_bytes(row))
+    }
+
+    /// The elements of one row of a u8 batch; errors as [`Batch::row_as_f32`].
+    pub fn row_as_u8(&self, row: usize) -> Result<&[u8]> {
+        self.cast(Dtype::U8, || self.row_bytes(row))
+    }
+
+    fn cast<'a, T: bytemuck::AnyBitPattern>(
+        &self,
+        dtype: Dtype,
+        bytes: impl FnOnce() -> Result<&'a [u8]>,
+    ) -> Result<&'a [T]> {
         if self.dtype != dtype {
             return Err(Error::config(format!(
                 "the batch holds {}, not {dtype} (see Recipe::with_dtype)",
                 self.dtype
             )));
         }
-        bytemuck::try_cast_slice(self.bytes()?)
+        bytemuck::try_cast_slice(bytes()?)
             .map_err(|e| Error::protocol(format!("the slot is not aligned for {dtype}: {e}")))
     }
 }

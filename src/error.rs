@@ -200,6 +200,8 @@ pub enum FaultKind {
     Quarantined = 8,
     /// Decoding it took longer than the time limit.
     TimedOut = 9,
+    /// Another picture than when the headers of the data set were read.
+    Changed = 10,
     /// A fault number that this version does not know.
     Unknown = 255,
 }
@@ -217,6 +219,7 @@ impl FaultKind {
             7 => Self::Shrunk,
             8 => Self::Quarantined,
             9 => Self::TimedOut,
+            10 => Self::Changed,
             _ => Self::Unknown,
         }
     }
@@ -233,6 +236,7 @@ impl FaultKind {
             Self::Shrunk => "shrank while mapped",
             Self::Quarantined => "quarantined",
             Self::TimedOut => "timed out",
+            Self::Changed => "changed",
             Self::Unknown => "unknown",
         }
     }
@@ -254,7 +258,7 @@ mod tests {
 
     #[test]
     fn fault_codes_round_trip() {
-        for code in 1..=9u8 {
+        for code in 1..=10u8 {
             assert_eq!(FaultKind::from_code(code) as u8, code);
         }
         assert_eq!(FaultKind::from_code(200), FaultKind::Unknown);

@@ -20,10 +20,12 @@ pub mod fuzz_support;
 pub mod index;
 pub mod loader;
 pub mod measure;
+pub(crate) mod packing;
 pub(crate) mod picture;
 pub mod plan;
 pub mod recipe;
 pub(crate) mod ring;
+pub mod survey;
 pub(crate) mod sys;
 pub(crate) mod worker;
 
@@ -34,6 +36,7 @@ pub use coordinator::process::run_coordinator;
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use index::Index;
 pub use loader::{Epoch, Loader, LoaderBuilder, LoaderReport, OnError, Source};
+pub use packing::RowDescriptor;
 pub use plan::{RowStatus, State, Tail};
 pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe};
 

@@ -75,7 +75,7 @@ fn warm(dir: &std::path::Path, recipe: Recipe, batch: u32) -> Vec<u64> {
 #[test]
 fn a_warm_sample_allocates_nothing() {
     let dir = common::data(4, 48);
-    for recipe in [Recipe::train224(), Recipe::eval224()] {
+    for recipe in [Recipe::train224(), Recipe::eval224(), Recipe::full()] {
         let name = recipe.name.clone();
         let small = warm(dir.path(), recipe.clone(), 16);
         let large = warm(dir.path(), recipe, 64);

@@ -19,13 +19,20 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ring", &["error", "sys"]),
     ("index", &["error", "sys"]),
     ("plan", &["error", "recipe"]),
+    ("packing", &["error", "sys", "recipe", "picture", "plan"]),
+    ("survey", &["error", "sys", "index", "picture", "packing"]),
     (
         "worker",
-        &["error", "sys", "recipe", "picture", "ring", "index", "plan"],
+        &[
+            "error", "sys", "recipe", "picture", "ring", "index", "plan", "packing",
+        ],
     ),
     ("coordinator", &["error", "sys", "ring", "worker"]),
     ("device", &["error", "recipe", "ring"]),
-    ("batch", &["error", "recipe", "ring", "plan", "device"]),
+    (
+        "batch",
+        &["error", "recipe", "ring", "plan", "packing", "device"],
+    ),
     (
         "loader",
         &[
@@ -36,6 +43,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "ring",
             "index",
             "plan",
+            "packing",
+            "survey",
             "worker",
             "coordinator",
             "device",
@@ -65,6 +74,7 @@ const PUBLIC: &[&str] = &[
     "measure",
     "plan",
     "recipe",
+    "survey",
 ];
 
 /// The files that may, and do, hold `unsafe`, tests included.

@@ -266,7 +266,7 @@ fn tails_are_short_padded_or_dropped() {
             for _ in 0..2 {
                 for batch in loader.epoch() {
                     let batch = batch.unwrap();
-                    assert_eq!(batch.shape()[1..], [3, 224, 224]);
+                    assert_eq!(batch.shape().unwrap()[1..], [3, 224, 224]);
                     assert_eq!(
                         batch.bytes().unwrap().len(),
                         batch.len() * 3 * 224 * 224 * 2

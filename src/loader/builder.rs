@@ -1,7 +1,8 @@
 //! What the user asks for, and the order of the start.
 //!
 //! In the consumer. First the coordinator (before a thread or a byte of data
-//! exists), then the names of the samples, then the ring, then the workers.
+//! exists), then the names of the samples (and their sizes, where rows have their
+//! own), then the ring, then the workers.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,10 +13,13 @@ use super::source::Source;
 use crate::coordinator::launch::{Launch, launch};
 use crate::coordinator::messages::StartRequest;
 use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::packing::{PackedBatch, Packing, Sizes};
 use crate::picture::Limits;
 use crate::plan::{Plan, PlanOptions, STATE_VERSION, State, Tail};
-use crate::recipe::{NumericProfile, Recipe, SampleProgram};
+use crate::recipe::{NumericProfile, Recipe, RowExtent, SampleProgram};
 use crate::ring::{Layout, Ring, Shape};
+use crate::survey;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
@@ -263,10 +267,17 @@ impl LoaderBuilder {
             state.epoch = from.epoch;
             state.batch = from.batch;
         }
+        let sizes = match program.extent {
+            RowExtent::Fixed { .. } => None,
+            RowExtent::Own => Some(survey::read_sizes(&index)?),
+        };
+        let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
+        let tries = self.on_error.tries(&plan);
+        let packing = Packing::new(&program, plan.clone(), tries, self.limits, sizes)?;
         let shape = Shape {
             slots: self.depth,
             rows: plan.options().batch,
-            row_bytes: program.row_bytes(),
+            slot_bytes: packing.slot_bytes(),
             lanes: lanes.max(1),
         };
         // Zero workers have no ring, but the same limits.
@@ -279,26 +290,26 @@ impl LoaderBuilder {
                 plan.batches()
             )));
         }
-        let tries = self.on_error.tries(&plan);
         let spec = ImageSpec {
             program: program.clone(),
             plan: plan.clone(),
             limits: self.limits,
+            tries,
         };
         let engine = match coordinator {
-            None => in_process(spec, &index, tries)?,
+            None => in_process(spec, &index, for_job)?,
             Some(coordinator) => {
+                check_fits(ring_bytes, shape, &packing, &index)?;
+                let job = JobInput::Images(spec, &index, for_job.as_ref());
                 let request = StartRequest {
                     shape,
-                    job: JobInput::Images(spec.clone(), &index).spec(),
+                    job: job.spec(),
                     row_limit_ms: self.row_limit.as_millis().max(1) as u64,
                     tries,
                     kill_every_ms: self.kill_every.map(|d| d.as_millis() as u64),
                     first_serial: self.first_serial,
                 };
-                check_fits(ring_bytes)?;
                 let ring = Ring::create(shape)?;
-                let job = JobInput::Images(spec, &index);
                 Engine::Pool(Box::new(Pool::start(
                     coordinator,
                     ring,
@@ -320,6 +331,8 @@ impl LoaderBuilder {
                 scan,
                 plan,
                 program,
+                packing,
+                packed: PackedBatch::default(),
                 state,
                 epochs: self.epochs,
                 on_error: self.on_error,
@@ -331,20 +344,20 @@ impl LoaderBuilder {
 }
 
 #[cfg(feature = "codecs")]
-fn in_process(spec: ImageSpec, index: &crate::index::Index, tries: u32) -> Result<Engine> {
+fn in_process(spec: ImageSpec, index: &Index, sizes: Option<Sizes>) -> Result<Engine> {
     use std::os::fd::AsFd;
     let fd = index
         .as_fd()
         .try_clone_to_owned()
         .map_err(|e| Error::io("duplicate the index's descriptor", e))?;
-    let index = crate::index::Index::from_fd(fd)?;
+    let index = Index::from_fd(fd)?;
     Ok(Engine::InProcess(Box::new(
-        super::in_process::InProcess::new(&spec, index, tries)?,
+        super::in_process::InProcess::new(&spec, index, sizes)?,
     )))
 }
 
 #[cfg(not(feature = "codecs"))]
-fn in_process(_spec: ImageSpec, _index: &crate::index::Index, _tries: u32) -> Result<Engine> {
+fn in_process(_spec: ImageSpec, _index: &Index, _sizes: Option<Sizes>) -> Result<Engine> {
     Err(Error::config(
         "zero workers decode in this process, and this library was built without the feature \
          'codecs'; use at least 1 worker",
@@ -353,14 +366,41 @@ fn in_process(_spec: ImageSpec, _index: &crate::index::Index, _tries: u32) -> Re
 
 /// The ring is allocated as a whole: one that is larger than what is free
 /// would call the out-of-memory killer, not fail.
-fn check_fits(ring_bytes: u64) -> Result<()> {
+fn check_fits(ring_bytes: u64, shape: Shape, packing: &Packing, index: &Index) -> Result<()> {
     match memory::available_bytes() {
         Some(free) if ring_bytes > free => Err(Error::config(format!(
             "the ring needs {ring_bytes} bytes and {free} are available: lower batch or depth, or \
-             take a smaller dtype"
+             take a smaller dtype{}",
+            what_is_large(shape, packing, index)
         ))),
         _ => Ok(()),
     }
+}
+
+/// Where rows have sizes of their own: which pictures make a slot so large.
+fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
+    const NAMED: usize = 3;
+    let named: Vec<String> = packing
+        .largest(NAMED)
+        .into_iter()
+        .filter_map(|(bytes, id)| {
+            let (height, width) = packing.scanned_size(id)?;
+            let path = index.path(id);
+            let path = path.display();
+            Some(format!("{path} of {height} x {width} takes {bytes}"))
+        })
+        .collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    format!(
+        ", or leave the largest pictures out, or give the recipe a resize; each of {} slots has \
+         {} bytes, room for the {} largest pictures: {}",
+        shape.slots,
+        shape.slot_bytes,
+        shape.rows,
+        named.join(", ")
+    )
 }
 
 pub(crate) fn default_workers() -> usize {

@@ -11,11 +11,12 @@ use super::builder::{LoaderBuilder, OnError};
 use super::pool::{Place, Pool};
 use super::report::LoaderReport;
 use super::source::Source;
-use crate::batch::{Batch, Labels, RowFault, Storage};
+use crate::batch::{Batch, Labels, RowFault, RowsExtent, Storage};
 use crate::error::{Error, Result, SampleFault};
 use crate::index::{Index, Label, ScanReport};
+use crate::packing::{PackedBatch, Packing, RowDescriptor};
 use crate::plan::{Plan, RowPlan, RowStatus, State};
-use crate::recipe::SampleProgram;
+use crate::recipe::{RowExtent, SampleProgram};
 use crate::ring::slots::HeldSlot;
 
 /// What makes the rows.
@@ -33,6 +34,8 @@ pub(super) struct Run {
     pub(super) scan: Option<ScanReport>,
     pub(super) plan: Plan,
     pub(super) program: SampleProgram,
+    pub(super) packing: Packing,
+    pub(super) packed: PackedBatch,
     pub(super) state: State,
     pub(super) epochs: Option<u64>,
     pub(super) on_error: OnError,
@@ -238,7 +241,9 @@ impl Run {
         .collect()
     }
 
-    fn batch(&self, place: Place, storage: Storage, bad: Vec<BadRow>) -> Batch {
+    /// Puts what stands in each row in its place, masks the rows that hold no
+    /// sample and describes the others.
+    fn batch(&mut self, place: Place, mut storage: Storage, bad: Vec<BadRow>) -> Batch {
         let mut rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row(place.epoch, place.batch, row))
             .collect();
@@ -246,19 +251,49 @@ impl Run {
             .into_iter()
             .map(|bad| self.settle(&place, bad, &mut rows))
             .collect();
-        let [a, b, c] = self.program.row_shape();
+        let extent = self.lay_out(&place, &rows, &mut storage);
         Batch {
             storage,
             owner: getpid(),
             epoch: place.epoch,
             number: place.batch,
-            shape: [rows.len(), a, b, c],
+            extent,
             dtype: self.program.dtype,
             layout: self.program.layout,
             labels: self.labels(&rows),
             ids: rows.iter().map(|r| r.id).collect(),
             status: rows.iter().map(|r| r.status).collect(),
             faults,
+        }
+    }
+
+    /// Zeroes masked rows and, where rows have their own sizes, writes the table
+    /// in front of them.
+    fn lay_out(&mut self, place: &Place, rows: &[RowPlan], storage: &mut Storage) -> RowsExtent {
+        let packed = &mut self.packed;
+        let at = (place.epoch, place.batch);
+        let bytes = storage.bytes_mut();
+        for (row, _) in (0..).zip(rows).filter(|(_, r)| r.status.is_masked()) {
+            bytes[self.packing.place(packed, at, row)].fill(0);
+        }
+        match self.program.extent {
+            RowExtent::Fixed { height, width } => RowsExtent::Equal {
+                rows: rows.len(),
+                height: height as usize,
+                width: width as usize,
+            },
+            RowExtent::Own => {
+                let described = self.packing.descriptors(packed, at, rows);
+                let table = described.unwrap_or_default();
+                let unused = self.plan.options().batch as usize - table.len();
+                let (head, rest) = bytes.split_at_mut(table.len() * RowDescriptor::BYTES);
+                head.copy_from_slice(bytemuck::cast_slice(&table));
+                rest[..unused * RowDescriptor::BYTES].fill(0);
+                RowsExtent::Own {
+                    table,
+                    bytes: self.packing.batch_bytes(packed, at, place.rows),
+                }
+            }
         }
     }
 

@@ -11,11 +11,13 @@ use crate::batch::{BufferPool, PooledBuffer};
 use crate::coordinator::messages::PoolTimes;
 use crate::error::Result;
 use crate::index::Index;
+use crate::packing::Sizes;
 use crate::ring::consumer_side::Ticket;
 use crate::sys::cpu;
 use crate::worker::attempts::{self, Attempts};
 use crate::worker::images::ImageJob;
 use crate::worker::input::InputMode;
+use crate::worker::job::Job;
 use crate::worker::meter::Meter;
 use crate::worker::spec::ImageSpec;
 
@@ -23,25 +25,27 @@ use crate::worker::spec::ImageSpec;
 #[derive(Debug)]
 pub(super) struct InProcess {
     job: ImageJob,
-    row_bytes: usize,
     buffers: BufferPool,
     meter: Meter,
     attempts: Attempts,
 }
 
 impl InProcess {
-    pub(super) fn new(spec: &ImageSpec, index: Index, tries: u32) -> Result<Self> {
+    pub(super) fn new(spec: &ImageSpec, index: Index, sizes: Option<Sizes>) -> Result<Self> {
         cpu::prepare_decoder()?;
         Ok(Self {
-            row_bytes: spec.program.row_bytes() as usize,
-            job: ImageJob::new(spec, index, InputMode::Read)?,
+            job: ImageJob::new(spec, index, sizes, InputMode::Read)?,
             buffers: BufferPool::default(),
             meter: Meter::default(),
-            attempts: Attempts { first: 0, tries },
+            attempts: Attempts {
+                first: 0,
+                tries: spec.tries,
+            },
         })
     }
 
-    /// Fills the batch at `place`; masked and padding rows are zero.
+    /// Fills the batch at `place`, with rows where they would lie in a slot.
+    /// Bytes of failed rows, and outside of rows, are whatever was there.
     pub(super) fn fill(&mut self, place: &Place) -> (PooledBuffer, Vec<BadRow>) {
         let ticket = Ticket {
             sequence: 1,
@@ -49,15 +53,12 @@ impl InProcess {
             batch: place.batch,
             rows: place.filled,
         };
-        let mut buffer = self.buffers.take(self.row_bytes * place.rows as usize);
+        let mut buffer = self.buffers.take(self.job.batch_bytes(&ticket, place.rows));
         let mut bad = Vec::new();
-        let rows = buffer.bytes_mut().chunks_exact_mut(self.row_bytes);
         self.meter.start();
-        for (row, out) in (0..place.rows).zip(rows) {
-            if row >= place.filled {
-                out.fill(0);
-                continue;
-            }
+        for row in 0..place.filled {
+            let out = self.job.place(&ticket, row);
+            let out = &mut buffer.bytes_mut()[out];
             let mut first = None;
             let filled = attempts::fill(
                 &mut self.job,
@@ -70,9 +71,6 @@ impl InProcess {
                     first.get_or_insert(fault);
                 },
             );
-            if filled.is_none() {
-                out.fill(0);
-            }
             bad.extend(first.map(|fault| BadRow {
                 row,
                 fault,
@@ -85,6 +83,7 @@ impl InProcess {
 
     pub(super) fn report(&self) -> LoaderReport {
         LoaderReport {
+            rows_by_worker: vec![self.meter.rows],
             times: StageTimes::from_pool(&PoolTimes {
                 rows: self.meter.rows,
                 input_bytes: self.meter.bytes,

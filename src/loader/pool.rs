@@ -168,7 +168,7 @@ impl Pool {
                 continue;
             };
             match self.slots.wait(&posted, LOOK) {
-                Wait::Ready => match self.slots.hold(posted, place.rows) {
+                Wait::Ready => match self.slots.hold(posted) {
                     Ok(held) => return Ok((place, held)),
                     Err(posted) => self.in_flight.push_front((place, posted)),
                 },
@@ -272,6 +272,7 @@ impl Pool {
         let mut report = LoaderReport {
             coordinator: Some(self.coordinator.pid()),
             ring_bytes: self.slots.ring().bytes() as u64,
+            rows_by_worker: self.slots.ring().rows_by_lane().collect(),
             times: StageTimes::from_pool(&times),
             first_row_ms: (times.first_commit_ns != 0)
                 .then(|| times.first_commit_ns.saturating_sub(self.options.began_ns) as f64 * 1e-6),

@@ -3,9 +3,9 @@
 //!
 //! In the consumer. Looks, and changes nothing.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loader;
-use crate::recipe::{Recipe, SampleProgram};
+use crate::recipe::{Recipe, RowExtent, SampleProgram};
 use crate::ring::{Layout, Shape};
 use crate::sys::{cgroup, memory, probe};
 
@@ -80,12 +80,20 @@ pub fn default_workers() -> usize {
 /// Bytes of the ring of a loader with these options.
 ///
 /// # Errors
-/// A recipe that cannot run, a number out of its range.
+/// A recipe that cannot run, or whose rows have sizes of their own, which only
+/// the data can tell; a number out of its range.
 pub fn ring_bytes(recipe: &Recipe, batch_size: u32, depth: u32, workers: u32) -> Result<u64> {
+    let program = SampleProgram::compile(recipe)?;
+    let RowExtent::Fixed { height, width } = program.extent else {
+        return Err(Error::config(format!(
+            "the ring of recipe '{}' follows from the sizes of the pictures, not from the recipe",
+            recipe.name
+        )));
+    };
     let shape = Shape {
         slots: depth,
         rows: batch_size,
-        row_bytes: SampleProgram::compile(recipe)?.row_bytes(),
+        slot_bytes: u64::from(batch_size).saturating_mul(program.row_bytes((height, width))),
         lanes: workers.max(1),
     };
     Ok(Layout::new(shape)?.total_bytes() as u64)
@@ -116,6 +124,7 @@ mod tests {
             );
         }
         assert!(ring_bytes(&Recipe::train224(), 0, 3, 8).is_err());
+        assert!(ring_bytes(&Recipe::full(), 64, 3, 8).is_err());
     }
 
     #[test]

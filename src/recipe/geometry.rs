@@ -79,8 +79,10 @@ pub(crate) fn sample_geometry(
             (random_box(width, height, scale, ratio, random), false)
         }
         Crop::ShorterThenCenter { shorter } => {
-            (centre_box(width, height, shorter, program.size), true)
+            let size = program.extent.of((height, width));
+            (centre_box(width, height, shorter, size), true)
         }
+        Crop::Whole => (whole_box(0, 0, width, height), false),
     };
     SampleGeometry {
         source,

@@ -14,5 +14,5 @@ pub(crate) mod weights;
 
 pub use ops::{Background, DecodeMode, Op, Recipe};
 pub use profile::NumericProfile;
-pub(crate) use program::SampleProgram;
+pub(crate) use program::{Crop, RowExtent, SampleProgram};
 pub use tensor::{Dtype, MemoryLayout};

@@ -59,8 +59,26 @@ impl Recipe {
         )
     }
 
+    /// Whole pictures at full size, each row of its own height and width, no
+    /// value changed; u8, NHWC.
+    pub fn full() -> Self {
+        Self::new(
+            "full",
+            vec![
+                Op::Decode {
+                    mode: DecodeMode::Full,
+                    background: Background::WHITE,
+                },
+                Op::Cast { dtype: Dtype::U8 },
+                Op::Layout {
+                    layout: MemoryLayout::Nhwc,
+                },
+            ],
+        )
+    }
+
     /// The names that [`Recipe::preset`] knows.
-    pub const PRESETS: [&'static str; 2] = ["train224", "eval224"];
+    pub const PRESETS: [&'static str; 3] = ["train224", "eval224", "full"];
 
     /// The recipe of that name.
     ///
@@ -70,6 +88,7 @@ impl Recipe {
         match name {
             "train224" => Ok(Self::train224()),
             "eval224" => Ok(Self::eval224()),
+            "full" => Ok(Self::full()),
             _ => Err(Error::config(format!(
                 "recipe '{name}' is not one of {}",
                 Self::PRESETS.join(", ")

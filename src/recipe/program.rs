@@ -24,6 +24,27 @@ pub(crate) enum Crop {
     /// Resize the shorter side, then crop the middle: the filter sees beyond
     /// the box's edge.
     ShorterThenCenter { shorter: u32 },
+    /// All of it, as large as it is.
+    Whole,
+}
+
+/// How large the rows of a batch are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RowExtent {
+    /// All of this size, pixels: it follows from the recipe alone.
+    Fixed { height: u32, width: u32 },
+    /// Each has its picture's own upright size: it follows from the data.
+    Own,
+}
+
+impl RowExtent {
+    /// Height and width of the row of an upright picture of this height and width.
+    pub(crate) fn of(self, picture: (u32, u32)) -> (u32, u32) {
+        match self {
+            Self::Fixed { height, width } => (height, width),
+            Self::Own => picture,
+        }
+    }
 }
 
 /// A checked recipe: what a worker runs for each sample.
@@ -32,8 +53,7 @@ pub(crate) struct SampleProgram {
     pub(crate) decode: DecodeMode,
     pub(crate) background: Background,
     pub(crate) crop: Crop,
-    /// Height and width of the output.
-    pub(crate) size: (u32, u32),
+    pub(crate) extent: RowExtent,
     /// Probability of a horizontal flip.
     pub(crate) flip: f64,
     pub(crate) mean: [f32; 3],
@@ -140,20 +160,36 @@ impl SampleProgram {
                 return Err(bad(op, "is written twice".into()));
             }
         }
-        let (crop, size) = crop.ok_or_else(|| {
-            Error::config(format!(
-                "recipe '{}' has no crop: rows of a batch need one size (random_resized_crop, or \
-                 resize_shorter and center_crop)",
-                recipe.name
-            ))
-        })?;
-        let (mean, std) = normalise.unwrap_or(([0.0; 3], [1.0; 3]));
+        let (crop, extent) = match (crop, shorter) {
+            (Some((crop, (height, width))), _) => (crop, RowExtent::Fixed { height, width }),
+            (None, None) => (Crop::Whole, RowExtent::Own),
+            (None, Some(_)) => {
+                return Err(Error::config(format!(
+                    "recipe '{}' has a resize_shorter and no center_crop: rows of a batch have \
+                     one size, or all their pictures' own (leave the resize out)",
+                    recipe.name
+                )));
+            }
+        };
         let (decode, background) = recipe.decode();
+        let decode = match (extent, decode) {
+            (RowExtent::Own, DecodeMode::Scaled) if decodes > 0 => {
+                return Err(Error::config(format!(
+                    "recipe '{}' has no resize, so pictures come at full size and 'decode: \
+                     scaled' has nothing to scale to: use 'decode: full'",
+                    recipe.name
+                )));
+            }
+            // Not said, and not needed.
+            (RowExtent::Own, _) => DecodeMode::Full,
+            (RowExtent::Fixed { .. }, mode) => mode,
+        };
+        let (mean, std) = normalise.unwrap_or(([0.0; 3], [1.0; 3]));
         Ok(Self {
             decode,
             background,
             crop,
-            size,
+            extent,
             flip: flip.unwrap_or(0.0),
             mean,
             std,
@@ -162,18 +198,9 @@ impl SampleProgram {
         })
     }
 
-    /// Bytes of one row of a batch. Follows from the recipe, never from the data.
-    pub(crate) fn row_bytes(&self) -> u64 {
-        3 * u64::from(self.size.0) * u64::from(self.size.1) * self.dtype.size() as u64
-    }
-
-    /// Axes of one row: without the sample axis.
-    pub(crate) fn row_shape(&self) -> [usize; 3] {
-        let (h, w) = (self.size.0 as usize, self.size.1 as usize);
-        match self.layout {
-            MemoryLayout::Nchw => [3, h, w],
-            MemoryLayout::Nhwc => [h, w, 3],
-        }
+    /// Bytes of a row of this height and width.
+    pub(crate) fn row_bytes(&self, (height, width): (u32, u32)) -> u64 {
+        3 * self.dtype.size() as u64 * u64::from(height) * u64::from(width)
     }
 }
 
@@ -211,7 +238,14 @@ mod tests {
         let rrc = |size, scale, ratio| Op::RandomResizedCrop { size, scale, ratio };
         let good = rrc((8, 8), (0.1, 1.0), (0.5, 2.0));
         for (ops, text) in [
-            (vec![], "no crop"),
+            (vec![Op::ResizeShorter { size: 8 }], "no center_crop"),
+            (
+                vec![Op::Decode {
+                    mode: DecodeMode::Scaled,
+                    background: Background::WHITE,
+                }],
+                "use 'decode: full'",
+            ),
             (vec![rrc((0, 8), (0.1, 1.0), (0.5, 2.0))], "size is 0"),
             (
                 vec![rrc((8, 8), (0.1, 1.5), (0.5, 2.0))],
@@ -258,13 +292,30 @@ mod tests {
     }
 
     #[test]
+    fn without_a_crop_rows_have_their_own_sizes_at_full_size() {
+        for recipe in [
+            Recipe::full(),
+            Recipe::new("nothing", vec![]),
+            Recipe::new("mirrored", vec![Op::HorizontalFlip { p: 0.5 }]),
+        ] {
+            let p = SampleProgram::compile(&recipe).unwrap();
+            assert_eq!((p.crop, p.extent), (Crop::Whole, RowExtent::Own));
+            assert_eq!(p.decode, DecodeMode::Full);
+            assert_eq!(p.extent.of((5, 7)), (5, 7));
+        }
+    }
+
+    #[test]
     fn a_row_is_as_large_as_its_shape_says() {
         for dtype in [Dtype::U8, Dtype::F16, Dtype::F32] {
             for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
                 let r = Recipe::train224().with_dtype(dtype).with_layout(layout);
                 let p = SampleProgram::compile(&r).unwrap();
-                let elements: usize = p.row_shape().iter().product();
-                assert_eq!(p.row_bytes(), (elements * dtype.size()) as u64);
+                let elements: usize = layout.row_shape(224, 224).iter().product();
+                assert_eq!(
+                    p.row_bytes(p.extent.of((9, 9))),
+                    (elements * dtype.size()) as u64
+                );
             }
         }
     }

@@ -76,6 +76,15 @@ impl MemoryLayout {
             Self::Nhwc => "nhwc",
         }
     }
+
+    /// Length of each axis of one row of this height and width: the layout
+    /// without its sample axis.
+    pub fn row_shape(self, height: usize, width: usize) -> [usize; 3] {
+        match self {
+            Self::Nchw => [3, height, width],
+            Self::Nhwc => [height, width, 3],
+        }
+    }
 }
 
 impl fmt::Display for MemoryLayout {

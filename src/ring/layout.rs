@@ -5,10 +5,12 @@
 //!
 //! ```text
 //! header        magic, hash of the layout, one cache line for each hot word
-//! workers       one record of 4 cache lines for each lane
+//! workers       one record of 4 cache lines for each lane, in blocks of 64
 //! slots         for each: ticket (1 cache line), row words, row records
-//! data          for each slot, page-aligned: rows x row bytes
+//! data          for each slot, page-aligned: where its rows lie is for others to say
 //! ```
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,10 @@ pub(crate) const LAYOUT_VERSION: u64 = 2;
 
 const LINE: usize = 8;
 const PAGE: usize = 4096;
+
+/// Workers' records are reserved in blocks of this many (16 KiB), so that the
+/// ring has the same size for any number of workers up to here.
+const RECORD_BLOCK: usize = 64;
 
 /// Words of a worker's record.
 pub(crate) mod worker_word {
@@ -79,8 +85,8 @@ pub(crate) struct Shape {
     pub(crate) slots: u32,
     /// Rows of a slot: the batch size.
     pub(crate) rows: u32,
-    /// Bytes of one row.
-    pub(crate) row_bytes: u64,
+    /// Bytes of a slot's data: enough for the rows of any batch.
+    pub(crate) slot_bytes: u64,
     /// Workers alive at a time.
     pub(crate) lanes: u32,
 }
@@ -103,7 +109,7 @@ impl Layout {
         let Shape {
             slots,
             rows,
-            row_bytes,
+            slot_bytes,
             lanes,
         } = shape;
         for (what, value, most) in [
@@ -117,23 +123,23 @@ impl Layout {
                 )));
             }
         }
-        if row_bytes == 0 {
-            return Err(Error::config("a row of 0 bytes holds no sample"));
+        if slot_bytes == 0 {
+            return Err(Error::config("a slot of 0 bytes holds no row"));
         }
         let too_large = || {
             Error::config(format!(
-                "a ring of {slots} slots x {rows} rows x {row_bytes} bytes does not fit the address space (lower batch or depth)"
+                "a ring of {slots} slots x {slot_bytes} bytes, for {rows} rows each, does not fit the address space (lower batch or depth)"
             ))
         };
         let workers = 8 * LINE;
-        let slot_table = workers + lanes as usize * worker_word::LEN;
+        let records = (lanes as usize).next_multiple_of(RECORD_BLOCK);
+        let slot_table = workers + records * worker_word::LEN;
         let row_words = (rows as usize).next_multiple_of(LINE);
         let slot_words = ticket_word::LEN + row_words + rows as usize * record_word::LEN;
         let words = slot_table + slots as usize * slot_words;
         let data = (words * 8).next_multiple_of(PAGE);
-        let slot_bytes = usize::try_from(row_bytes)
+        let slot_bytes = usize::try_from(slot_bytes)
             .ok()
-            .and_then(|b| b.checked_mul(rows as usize))
             .and_then(|b| b.checked_next_multiple_of(PAGE))
             .ok_or_else(too_large)?;
         let total = slot_bytes
@@ -167,7 +173,7 @@ impl Layout {
             LAYOUT_VERSION,
             u64::from(self.shape.slots),
             u64::from(self.shape.rows),
-            self.shape.row_bytes,
+            self.shape.slot_bytes,
             u64::from(self.shape.lanes),
             self.workers as u64,
             worker_word::LEN as u64,
@@ -247,7 +253,7 @@ impl Layout {
         assert!(slot < self.shape.slots, "slot {slot} does not exist");
         (
             self.data + slot as usize * self.slot_bytes,
-            self.shape.row_bytes as usize * self.shape.rows as usize,
+            self.shape.slot_bytes as usize,
         )
     }
 
@@ -256,12 +262,11 @@ impl Layout {
         self.slot_data(slot).0 + self.slot_bytes
     }
 
-    /// Offset in bytes, and length, of a row's data.
-    pub(crate) fn row_data(&self, slot: u32, row: u32) -> (usize, usize) {
-        assert!(row < self.shape.rows, "row {row} does not exist");
-        let (start, _) = self.slot_data(slot);
-        let len = self.shape.row_bytes as usize;
-        (start + row as usize * len, len)
+    /// Offset in bytes, and length, of a part of a slot's data; none when it
+    /// does not lie inside.
+    pub(crate) fn part(&self, slot: u32, part: &Range<usize>) -> Option<(usize, usize)> {
+        let (start, len) = self.slot_data(slot);
+        (part.start <= part.end && part.end <= len).then(|| (start + part.start, part.len()))
     }
 }
 
@@ -269,11 +274,11 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn shape(slots: u32, rows: u32, row_bytes: u64, lanes: u32) -> Shape {
+    fn shape(slots: u32, rows: u32, slot_bytes: u64, lanes: u32) -> Shape {
         Shape {
             slots,
             rows,
-            row_bytes,
+            slot_bytes,
             lanes,
         }
     }
@@ -282,8 +287,8 @@ mod tests {
     fn nothing_overlaps_and_all_lies_inside() {
         for s in [
             shape(1, 1, 1, 1),
-            shape(3, 5, 999, 4),
-            shape(2, 64, 4096, 1),
+            shape(3, 5, 4995, 4),
+            shape(2, 64, 1 << 18, 1),
         ] {
             let l = Layout::new(s).unwrap();
             let mut used = vec![0u8; l.total_bytes().div_ceil(8)];
@@ -315,8 +320,14 @@ mod tests {
                 let (start, len) = l.slot_data(slot);
                 assert_eq!(start % PAGE, 0);
                 take(start / 8, len.div_ceil(8));
-                let (last, n) = l.row_data(slot, s.rows - 1);
-                assert_eq!(last + n, start + len);
+                assert_eq!(l.part(slot, &(0..len)), Some((start, len)));
+                assert_eq!(l.part(slot, &(len..len)), Some((start + len, 0)));
+                for outside in [0..len + 1, len + 1..len + 1, usize::MAX..usize::MAX] {
+                    assert_eq!(l.part(slot, &outside), None);
+                }
+                #[expect(clippy::reversed_empty_ranges, reason = "what must be refused")]
+                let reversed = 1..0;
+                assert_eq!(l.part(slot, &reversed), None);
             }
         }
     }
@@ -335,13 +346,25 @@ mod tests {
     }
 
     #[test]
+    fn the_ring_has_the_same_size_for_1_to_64_workers() {
+        for (rows, row_bytes) in [(1, 1), (8, 602_112), (64, 301_056)] {
+            let size = |lanes| {
+                let l = Layout::new(shape(3, rows, row_bytes, lanes)).unwrap();
+                l.total_bytes()
+            };
+            assert!((1..=64).all(|lanes| size(lanes) == size(1)));
+            assert!(size(65) > size(64));
+        }
+    }
+
+    #[test]
     fn numbers_out_of_range_are_named() {
         for (s, name) in [
             (shape(0, 1, 1, 1), "depth"),
             (shape(1, 0, 1, 1), "batch size"),
             (shape(1, 1, 1, 0), "workers"),
-            (shape(1, 1, 0, 1), "row"),
-            (shape(1000, 1 << 20, 1 << 40, 1), "ring"),
+            (shape(1, 1, 0, 1), "slot"),
+            (shape(1000, 1 << 20, 1 << 60, 1), "ring"),
         ] {
             let e = Layout::new(s).unwrap_err().to_string();
             assert!(e.contains(name), "{e}");

@@ -4,6 +4,7 @@
 //! the two functions that hand out slices are `unsafe`, and their callers show
 //! the row word that makes it right.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -78,27 +79,42 @@ impl Ring {
         self.memory.len()
     }
 
-    /// Brings a claimed row's pages into this process, before its first use.
-    pub(crate) fn populate_row(&self, claim: &Claim) {
-        let (offset, len) = self.layout.row_data(claim.slot, claim.row);
-        // Refused by an older kernel: the pages come one by one.
-        let _ = self.memory.populate(offset, len);
+    /// Brings a part of a slot into this process, before its first use. Parts
+    /// that do not exist are left to who asks for their bytes.
+    pub(crate) fn populate(&self, slot: u32, part: &Range<usize>) {
+        if let Some((offset, len)) = self.layout.part(slot, part) {
+            // Refused by an older kernel: the pages come one by one.
+            let _ = self.memory.populate(offset, len);
+        }
     }
 
-    /// The bytes of a claimed row, to be filled.
+    /// The bytes of a claimed row, to be filled: those at `place` in its slot.
+    ///
+    /// # Errors
+    /// When the place does not lie inside the slot: the ticket's words, from
+    /// which it was computed, were scribbled on.
     ///
     /// # Safety
-    /// The claim must be live: its row word is `Claimed` by this process, and
-    /// it has not been committed. Then no other process reads or writes the row.
+    /// The claim must be live: `Claimed` by this process and not committed.
+    /// `place` must be the row's own, that of its job: every process computes
+    /// the same for a ticket, and those of two rows share no byte.
     #[expect(
         clippy::mut_from_ref,
         reason = "the claim, not the borrow, is what makes it ours"
     )]
-    pub(crate) unsafe fn row_mut(&self, claim: &Claim) -> &mut [u8] {
-        let (offset, len) = self.layout.row_data(claim.slot, claim.row);
+    pub(crate) unsafe fn row_mut(&self, claim: &Claim, place: Range<usize>) -> Result<&mut [u8]> {
+        let (offset, len) = self.layout.part(claim.slot, &place).ok_or_else(|| {
+            Error::protocol(format!(
+                "row {} of batch {} of epoch {} would lie at bytes {place:?} of a slot of {}",
+                claim.row,
+                claim.ticket.batch,
+                claim.ticket.epoch,
+                self.layout.shape().slot_bytes
+            ))
+        })?;
         let bytes = self.memory.bytes_at(offset, len);
         // SAFETY: in bounds by `bytes_at`; exclusive by this function's contract.
-        unsafe { std::slice::from_raw_parts_mut(bytes, len) }
+        Ok(unsafe { std::slice::from_raw_parts_mut(bytes, len) })
     }
 
     /// The bytes of a whole slot, to be read.
@@ -113,17 +129,19 @@ impl Ring {
         unsafe { std::slice::from_raw_parts(bytes, len) }
     }
 
-    /// Fills rows `rows` of a slot with zeros.
+    /// The bytes of a whole slot, to be written by the consumer.
     ///
     /// # Safety
-    /// As for [`Ring::slot_bytes`], and no slice of the slot may be alive.
-    pub(crate) unsafe fn zero_rows(&self, slot: u32, rows: std::ops::Range<u32>) {
-        for row in rows {
-            let (offset, len) = self.layout.row_data(slot, row);
-            let bytes = self.memory.bytes_at(offset, len);
-            // SAFETY: in bounds by `bytes_at`; exclusive by this function's contract.
-            unsafe { std::ptr::write_bytes(bytes, 0, len) };
-        }
+    /// As for [`Ring::slot_bytes`], and no other slice of the slot may be alive.
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "holding the slot, not the borrow, is what makes it ours"
+    )]
+    pub(crate) unsafe fn slot_bytes_mut(&self, slot: u32) -> &mut [u8] {
+        let (offset, len) = self.layout.slot_data(slot);
+        let bytes = self.memory.bytes_at(offset, len);
+        // SAFETY: in bounds by `bytes_at`; exclusive by this function's contract.
+        unsafe { std::slice::from_raw_parts_mut(bytes, len) }
     }
 
     /// Writes why a row's own sample gave no pixels, before the row goes on to
@@ -163,12 +181,15 @@ impl Ring {
 
     /// Rows committed since the start, by all workers.
     pub(crate) fn rows_committed(&self) -> u64 {
-        (0..self.layout.shape().lanes)
-            .map(|lane| {
-                let at = self.layout.worker(lane) + worker_word::ROWS;
-                self.words().load(at, Relaxed)
-            })
-            .sum()
+        self.rows_by_lane().sum()
+    }
+
+    /// Rows committed since the start, lane by lane.
+    pub(crate) fn rows_by_lane(&self) -> impl Iterator<Item = u64> {
+        (0..self.layout.shape().lanes).map(|lane| {
+            let at = self.layout.worker(lane) + worker_word::ROWS;
+            self.words().load(at, Relaxed)
+        })
     }
 }
 
@@ -194,7 +215,7 @@ mod tests {
         Ring::create(Shape {
             slots: 2,
             rows: 3,
-            row_bytes: 100,
+            slot_bytes: 300,
             lanes: 1,
         })
         .unwrap()

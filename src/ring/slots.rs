@@ -106,26 +106,18 @@ impl Slots {
     }
 
     /// Holds a posted slot for a batch, or gives it back when it is not ready.
-    /// Failed rows, and those from `ticket.rows` to `rows`, are zeroed.
-    pub(crate) fn hold(&self, posted: PostedSlot, rows: u32) -> Result<HeldSlot, PostedSlot> {
+    pub(crate) fn hold(&self, posted: PostedSlot) -> Result<HeldSlot, PostedSlot> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         let PostedSlot { slot, ticket } = posted;
         if !consumer_side::is_ready(&w, l, slot, ticket) {
             return Err(posted);
         }
-        let held = HeldSlot {
+        Ok(HeldSlot {
             slot,
             ticket,
             ring: self.ring.clone(),
             returned: self.returned.clone(),
-        };
-        for row in 0..ticket.rows {
-            if held.failed(row) {
-                held.zero(row..row + 1);
-            }
-        }
-        held.zero(ticket.rows..rows.min(l.shape().rows).max(ticket.rows));
-        Ok(held)
+        })
     }
 
     /// Takes back what is unclaimed of cancelled tickets. Those that no worker
@@ -160,7 +152,8 @@ impl Slots {
 }
 
 impl HeldSlot {
-    /// The bytes of all the slot's rows.
+    /// The bytes of the slot. Those of failed rows, and outside of rows, are
+    /// whatever was there.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: `hold` saw every row of the ticket final, and the slot cannot
         // be posted again before `self`, which the slice borrows, is dropped.
@@ -185,11 +178,11 @@ impl HeldSlot {
         self.ticket
     }
 
-    /// Only for `hold`, before anybody has seen the slot's bytes.
-    fn zero(&self, rows: std::ops::Range<u32>) {
-        // SAFETY: every row of the ticket is final and rows behind it belong to
-        // nobody; `hold` has not handed `self` out yet, so no slice is alive.
-        unsafe { self.ring.zero_rows(self.slot, rows) };
+    /// As [`HeldSlot::bytes`], to be written: for who holds the slot alone.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`; slices of the slot borrow `self`, of which
+        // this is the only borrow.
+        unsafe { self.ring.slot_bytes_mut(self.slot) }
     }
 }
 
@@ -222,7 +215,7 @@ mod tests {
             Ring::create(Shape {
                 slots: 2,
                 rows: 3,
-                row_bytes: 16,
+                slot_bytes: 48,
                 lanes: 1,
             })
             .unwrap(),
@@ -243,25 +236,48 @@ mod tests {
         let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO) else {
             panic!("nothing to fill");
         };
-        // SAFETY: claimed just above.
-        unsafe { s.ring().row_mut(&c) }.fill(byte);
+        let place = c.row as usize * 16..(c.row as usize + 1) * 16;
+        // SAFETY: claimed just above; the places of these tests are 16 bytes each.
+        unsafe { s.ring().row_mut(&c, place) }.unwrap().fill(byte);
         worker_side::commit(&w, l, 1, c, outcome).unwrap();
     }
 
     #[test]
-    fn a_slot_goes_round_and_masked_rows_are_zero() {
+    fn a_slot_goes_round() {
         let s = slots();
         for sequence in 1..10 {
             let posted = s.post(s.take_free().unwrap(), ticket(sequence, 2));
             assert_eq!(s.wait(&posted, Duration::ZERO), Wait::Again);
             fill_one(&s, 7, Outcome::Done);
-            let posted = s.hold(posted, 3).unwrap_err();
+            let posted = s.hold(posted).unwrap_err();
             fill_one(&s, 8, Outcome::Failed);
             assert_eq!(s.wait(&posted, Duration::ZERO), Wait::Ready);
-            let held = s.hold(posted, 3).unwrap();
+            let mut held = s.hold(posted).unwrap();
             assert_eq!(held.bytes()[..16], [7; 16]);
+            assert_eq!(held.bytes()[16..32], [8; 16]);
+            held.bytes_mut()[16..].fill(0);
             assert_eq!(held.bytes()[16..], [0; 32]);
             assert!(!held.failed(0) && held.failed(1));
+        }
+    }
+
+    #[test]
+    fn a_place_outside_of_the_slot_is_refused() {
+        let s = slots();
+        let _posted = s.post(s.take_free().unwrap(), ticket(1, 1));
+        let (w, l) = (s.ring().words(), s.ring().layout());
+        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO) else {
+            panic!("nothing to fill");
+        };
+        for (place, fits) in [
+            (0..48, true),
+            (32..48, true),
+            (48..48, true),
+            (32..49, false),
+        ] {
+            // SAFETY: claimed just above; nobody else has rows.
+            let row = unsafe { s.ring().row_mut(&c, place.clone()) };
+            assert_eq!(row.is_ok(), fits, "{place:?}");
         }
     }
 
@@ -288,7 +304,7 @@ mod tests {
         for sequence in 1..=2 {
             let posted = s.post(s.take_free().unwrap(), ticket(sequence, 1));
             fill_one(&s, 1, Outcome::Done);
-            held.push(s.hold(posted, 1).unwrap());
+            held.push(s.hold(posted).unwrap());
         }
         assert!(s.take_free().is_none());
         assert!(!s.wait_free(Duration::from_millis(5)));

@@ -48,6 +48,10 @@ mod tests {
     struct FailsBelow(u32, Vec<u32>);
 
     impl Job for FailsBelow {
+        fn place(&mut self, _: &Ticket, _: u32) -> std::ops::Range<usize> {
+            unreachable!("nobody asks")
+        }
+
         fn fill(
             &mut self,
             _: &Ticket,

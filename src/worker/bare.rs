@@ -115,6 +115,55 @@ impl BareLoop {
     }
 }
 
+/// Whole pictures, one after the other, each into memory of its own.
+pub(crate) struct WholeImages {
+    decoder: JpegDecoder,
+    scratch: Scratch,
+}
+
+impl Default for WholeImages {
+    fn default() -> Self {
+        Self {
+            decoder: JpegDecoder::new(&Limits::default()),
+            scratch: Scratch::default(),
+        }
+    }
+}
+
+impl WholeImages {
+    /// Picture `id` as RGB8, height x width x 3, in stored orientation. A
+    /// picture of more than `room` bytes is refused before it is decoded.
+    pub(crate) fn decode(&mut self, index: &Index, id: u64, room: u64) -> Result<Vec<u8>> {
+        let map = map(index, id)?;
+        let failed = |fault: SampleFault| Error::Sample {
+            id,
+            path: index.path(id),
+            fault,
+        };
+        let header = jpeg::read_header(&map).map_err(failed)?;
+        let (width, height) = (header.width as usize, header.height as usize);
+        let row = 3 * width;
+        if (row * height) as u64 > room {
+            return Err(Error::config(format!(
+                "whole images do not fit into the memory that is available: at sample {id} of {} \
+                 there is room for {room} bytes more in each copy; give fewer workers or a smaller \
+                 data set",
+                index.len()
+            )));
+        }
+        let want = Region::whole((header.width, header.height));
+        let decoded = self
+            .decoder
+            .decode_region(&map, &header, Scale::Full, want, &mut self.scratch)
+            .map_err(failed)?;
+        let mut rgb = Vec::with_capacity(row * height);
+        for line in self.scratch.rgb.chunks(decoded.stride).take(height) {
+            rgb.extend_from_slice(&line[..row]);
+        }
+        Ok(rgb)
+    }
+}
+
 fn map(index: &Index, id: u64) -> Result<Mmap> {
     let path = index.path(id);
     let file = std::fs::File::open(&path).map_err(|e| Error::io_at("open", &path, e))?;

@@ -98,6 +98,7 @@ impl Emitter {
     }
 
     /// Fills `out` from tight rows of RGB. `out` needs no alignment.
+    #[cfg(any(test, feature = "bench-internals"))]
     pub fn emit(
         &self,
         rgb: &[u8],
@@ -106,12 +107,26 @@ impl Emitter {
         placement: Placement,
         out: &mut [u8],
     ) {
-        assert!(width >= 1 && height >= 1, "an empty image");
         assert_eq!(
             rgb.len(),
             width * height * PIXEL,
             "not an image of {height} x {width}"
         );
+        self.emit_rows(rgb, width, (width, height), placement, out);
+    }
+
+    /// Fills `out` from rows of RGB that begin `stride` pixels apart. `out` needs
+    /// no alignment.
+    pub(crate) fn emit_rows(
+        &self,
+        rgb: &[u8],
+        stride: usize,
+        (width, height): (usize, usize),
+        placement: Placement,
+        out: &mut [u8],
+    ) {
+        assert!(width >= 1 && height >= 1, "an empty image");
+        assert!(width <= stride, "rows of {width} pixels, {stride} apart");
         assert_eq!(
             out.len(),
             self.row_bytes(width, height),
@@ -119,6 +134,7 @@ impl Emitter {
         );
         let source = Pixels {
             pixels: rgb.as_chunks::<PIXEL>().0,
+            stride,
             width,
             height,
             placement,
@@ -128,7 +144,10 @@ impl Emitter {
             Tables::U8(_)
                 if self.layout == MemoryLayout::Nhwc && placement == Placement::default() =>
             {
-                out.copy_from_slice(rgb);
+                let rows = rgb.chunks(stride * PIXEL);
+                for (out, row) in out.chunks_exact_mut(width * PIXEL).zip(rows) {
+                    out.copy_from_slice(&row[..width * PIXEL]);
+                }
             }
             Tables::F32(t) => write(t, self.layout, source, out),
             Tables::F16(t) => write(t, self.layout, source, out),
@@ -151,6 +170,8 @@ fn table<const N: usize>(value: impl Fn(usize, u8) -> [u8; N]) -> Box<Table<N>> 
 #[derive(Clone, Copy)]
 struct Pixels<'a> {
     pixels: &'a [[u8; PIXEL]],
+    /// Pixels from one row to the next.
+    stride: usize,
     width: usize,
     height: usize,
     placement: Placement,
@@ -174,12 +195,12 @@ impl<'a> Pixels<'a> {
             let column = if flip_x { self.width - 1 - y } else { y };
             for (i, pixel) in (x..).zip(buffer.iter_mut()) {
                 let row = if flip_y { self.height - 1 - i } else { i };
-                *pixel = self.pixels[row * self.width + column];
+                *pixel = self.pixels[row * self.stride + column];
             }
             return buffer;
         }
         let row = if flip_y { self.height - 1 - y } else { y };
-        let row = &self.pixels[row * self.width..(row + 1) * self.width];
+        let row = &self.pixels[row * self.stride..][..self.width];
         if flip_x {
             let from = &row[self.width - x - n..self.width - x];
             for (pixel, &v) in buffer.iter_mut().rev().zip(from) {
@@ -347,6 +368,20 @@ mod tests {
                             out[1..] == want,
                             "{width}x{height} {dtype:?} {layout:?} {p:?}"
                         );
+                        // The same out of rows that are further apart, cut
+                        // off behind the last.
+                        let stride = width + 3;
+                        let mut apart = vec![0xdd; stride * height * PIXEL];
+                        for (to, row) in apart
+                            .chunks_mut(stride * PIXEL)
+                            .zip(rgb.chunks(width * PIXEL))
+                        {
+                            to[..width * PIXEL].copy_from_slice(row);
+                        }
+                        apart.truncate((stride * (height - 1) + width) * PIXEL);
+                        let mut again = vec![0xee; want.len()];
+                        emitter.emit_rows(&apart, stride, (width, height), p, &mut again);
+                        assert!(again == want, "{width}x{height} in rows of {stride}");
                     }
                 }
             }

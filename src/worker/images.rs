@@ -5,6 +5,7 @@
 //! and the bytes of its file; what becomes of them is `sample`.
 
 use std::ffi::CStr;
+use std::ops::Range;
 
 use super::input::{Input, InputMode};
 use super::job::Job;
@@ -13,6 +14,7 @@ use super::sample::SampleDecoder;
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
+use crate::packing::{PackedBatch, Packing, Sizes};
 use crate::plan::{Plan, PositionRandom, RowStatus};
 use crate::ring::consumer_side::Ticket;
 
@@ -23,6 +25,8 @@ pub(crate) struct ImageJob {
     plan: Plan,
     input: Input,
     decoder: SampleDecoder,
+    packing: Packing,
+    packed: PackedBatch,
     max_scratch: u64,
     path: Vec<u8>,
 }
@@ -32,19 +36,41 @@ pub(crate) struct ImageJob {
 const BESIDE_SCRATCH: u64 = 64 << 20;
 
 impl ImageJob {
-    pub(crate) fn new(spec: &ImageSpec, index: Index, mode: InputMode) -> Result<Self> {
+    /// `sizes` are those of the samples, where rows have sizes of their own.
+    pub(crate) fn new(
+        spec: &ImageSpec,
+        index: Index,
+        sizes: Option<Sizes>,
+        mode: InputMode,
+    ) -> Result<Self> {
+        let (plan, limits) = (spec.plan.clone(), spec.limits);
+        let packing = Packing::new(&spec.program, plan, spec.tries, limits, sizes)?;
         Ok(Self {
             index,
             plan: spec.plan.clone(),
             input: Input::new(mode, spec.limits.max_scratch),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
+            packing,
+            packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
             path: Vec::new(),
         })
     }
+
+    /// Bytes that the first `rows` rows of a batch take, with what lies in
+    /// front of them.
+    pub(crate) fn batch_bytes(&mut self, ticket: &Ticket, rows: u32) -> usize {
+        let at = (ticket.epoch, ticket.batch);
+        self.packing.batch_bytes(&mut self.packed, at, rows)
+    }
 }
 
 impl Job for ImageJob {
+    fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
+        let at = (ticket.epoch, ticket.batch);
+        self.packing.place(&mut self.packed, at, row)
+    }
+
     fn fill(
         &mut self,
         ticket: &Ticket,
@@ -67,7 +93,8 @@ impl Job for ImageJob {
         let bytes = self.input.open(path)?;
         meter.bytes += bytes.len() as u64;
         let mut random = PositionRandom::new(self.plan.options().seed, ticket.epoch, row.position);
-        self.decoder.fill(&bytes, &mut random, out, meter)
+        let admit = |size| self.packing.check(row.id, size);
+        self.decoder.fill(&bytes, &mut random, &admit, out, meter)
     }
 
     fn memory_limit(&self) -> u64 {

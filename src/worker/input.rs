@@ -8,14 +8,12 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
 
 use memmap2::{Mmap, MmapOptions};
-use nix::fcntl::{OFlag, open};
-use nix::sys::stat::{Mode, SFlag, fstat};
 
 use super::sigbus;
 use crate::error::{FaultKind, SampleFault};
+use crate::sys::regular::open_regular;
 
 /// How files are brought into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,40 +104,10 @@ impl Input {
     }
 }
 
-fn open_regular(path: &CStr) -> Result<(OwnedFd, usize), SampleFault> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
-    let fd = open(path, flags, Mode::empty()).map_err(|e| {
-        SampleFault::new(
-            FaultKind::Unreadable,
-            format!("cannot be opened: {}", e.desc()),
-        )
-    })?;
-    let stat = fstat(&fd).map_err(|e| {
-        SampleFault::new(
-            FaultKind::Unreadable,
-            format!("cannot be examined: {}", e.desc()),
-        )
-    })?;
-    let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
-    if kind != SFlag::S_IFREG {
-        let what = match kind {
-            SFlag::S_IFDIR => "a folder",
-            SFlag::S_IFIFO => "a FIFO",
-            SFlag::S_IFCHR | SFlag::S_IFBLK => "a device",
-            SFlag::S_IFSOCK => "a socket",
-            _ => "no regular file",
-        };
-        return Err(SampleFault::new(
-            FaultKind::NotRegular,
-            format!("is {what}, not a regular file"),
-        ));
-    }
-    Ok((fd, usize::try_from(stat.st_size).unwrap_or(usize::MAX)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::stat::Mode;
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
 

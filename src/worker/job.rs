@@ -4,6 +4,7 @@
 //! variant of [`JobSpec`] and a file beside this one. The job is built once, in
 //! the coordinator, and reaches workers by fork.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use super::images::ImageJob;
@@ -12,10 +13,15 @@ use super::meter::Meter;
 use super::spec::JobSpec;
 use crate::error::{Error, Result, SampleFault};
 use crate::index::Index;
+use crate::packing::Sizes;
 use crate::ring::consumer_side::Ticket;
 
 /// Work whose results are rows.
 pub(crate) trait Job {
+    /// Where row `row` of ticket `ticket` lies: bytes of the slot's data. The
+    /// same in every process; rows of a ticket share no byte.
+    fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize>;
+
     /// Fills row `row` of ticket `ticket`: at attempt 0 with its own sample, at
     /// attempt n with the n-th that may take its place. The same bytes whenever
     /// and wherever it is called; a failed row may leave anything in `out`.
@@ -40,14 +46,21 @@ impl JobSpec {
     pub(crate) fn build(self, fds: Vec<OwnedFd>) -> Result<Box<dyn Job>> {
         match self {
             Self::Images(spec) => {
-                let [index] = <[OwnedFd; 1]>::try_from(fds).map_err(|fds| {
-                    Error::protocol(format!(
-                        "an image job needs 1 descriptor, {} came",
-                        fds.len()
-                    ))
-                })?;
-                let index = Index::from_fd(index)?;
-                Ok(Box::new(ImageJob::new(&spec, index, InputMode::Map)?))
+                let mut fds = fds.into_iter();
+                let index = fds.next().map(Index::from_fd).transpose()?;
+                let index =
+                    index.ok_or_else(|| Error::protocol("an image job came without its index"))?;
+                let sizes = fds
+                    .next()
+                    .map(|fd| Sizes::from_fd(fd, index.len()))
+                    .transpose()?;
+                if fds.next().is_some() {
+                    return Err(Error::protocol(
+                        "an image job came with more descriptors than index and sizes",
+                    ));
+                }
+                let job = ImageJob::new(&spec, index, sizes, InputMode::Map)?;
+                Ok(Box::new(job))
             }
         }
     }

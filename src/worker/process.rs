@@ -3,6 +3,7 @@
 //! Runs in workers only, single-threaded, without CUDA, sockets or an index of
 //! its own. Everything it needs was mapped by the coordinator before the fork.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -13,10 +14,10 @@ use super::job::Job;
 use super::meter::{Meter, Stage};
 use super::sigbus;
 use crate::error::Result;
-use crate::ring::Ring;
 use crate::ring::layout::worker_word;
 use crate::ring::words::Words;
 use crate::ring::worker_side::{self, Claim, Next, Outcome};
+use crate::ring::{Ring, Shape};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::{memory, process};
 
@@ -74,8 +75,7 @@ fn settle_in(
 fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32, tries: u32) -> Result<()> {
     let (w, l) = (ring.words(), ring.layout());
     let mut meter = Meter::default();
-    let shape = l.shape();
-    let mut populated = vec![false; shape.slots as usize * shape.rows as usize];
+    let mut populated = Populated::new(l.shape());
     meter.start();
     loop {
         match worker_side::next(&w, l, serial, SLEEP) {
@@ -83,11 +83,11 @@ fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32, tries: u32) -> R
             Next::Again => meter.lap(Stage::Idle),
             Next::Fill(claim) => {
                 meter.lap(Stage::Idle);
-                let row = claim.slot as usize * shape.rows as usize + claim.row as usize;
-                if !std::mem::replace(&mut populated[row], true) {
-                    ring.populate_row(&claim);
+                let place = job.place(&claim.ticket, claim.row);
+                if let Some(part) = populated.missing(claim.slot, &place) {
+                    ring.populate(claim.slot, &part);
                 }
-                let outcome = fill(ring, job, &claim, tries, &mut meter);
+                let outcome = fill(ring, job, &claim, place, tries, &mut meter)?;
                 publish(ring, lane, &mut meter);
                 worker_side::commit(&w, l, serial, claim, outcome)?;
             }
@@ -95,10 +95,18 @@ fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32, tries: u32) -> R
     }
 }
 
-fn fill(ring: &Ring, job: &mut dyn Job, claim: &Claim, tries: u32, meter: &mut Meter) -> Outcome {
+fn fill(
+    ring: &Ring,
+    job: &mut dyn Job,
+    claim: &Claim,
+    place: Range<usize>,
+    tries: u32,
+    meter: &mut Meter,
+) -> Result<Outcome> {
     // SAFETY: `claim` came from `worker_side::next` of this process and is
-    // committed only after this function, so the row is ours alone.
-    let out = unsafe { ring.row_mut(claim) };
+    // committed only after this function, so the row is ours alone; `place` is
+    // what the job says of it, and a job gives each row a place of its own.
+    let out = unsafe { ring.row_mut(claim, place) }?;
     let attempts = Attempts {
         first: claim.attempt,
         tries,
@@ -119,9 +127,51 @@ fn fill(ring: &Ring, job: &mut dyn Job, claim: &Claim, tries: u32, meter: &mut M
             }
         },
     );
-    match filled {
+    Ok(match filled {
         Some(_) => Outcome::Done,
         None => Outcome::Failed,
+    })
+}
+
+/// Which pages of the slots this process has mapped already: places of own
+/// sizes differ from batch to batch. One bit for 4 KiB of ring.
+struct Populated {
+    /// 64-bit words for each slot.
+    stride: usize,
+    bits: Vec<u64>,
+}
+
+impl Populated {
+    const PAGE: usize = 4096;
+
+    fn new(shape: Shape) -> Self {
+        let pages = (shape.slot_bytes as usize).div_ceil(Self::PAGE);
+        let stride = pages.div_ceil(64);
+        Self {
+            stride,
+            bits: vec![0; stride * shape.slots as usize],
+        }
+    }
+
+    /// The part of `place` from its first to its last page that is not mapped
+    /// yet, which counts as mapped from now on; none when all are. Places that
+    /// no slot has are none of ours.
+    fn missing(&mut self, slot: u32, place: &Range<usize>) -> Option<Range<usize>> {
+        let start = slot as usize * self.stride;
+        let bits = self.bits.get_mut(start..start + self.stride)?;
+        let pages = place.start / Self::PAGE..place.end.div_ceil(Self::PAGE);
+        let mut missing: Option<Range<usize>> = None;
+        for page in pages {
+            let word = bits.get_mut(page / 64)?;
+            let bit = 1 << (page % 64);
+            if *word & bit == 0 {
+                *word |= bit;
+                let first = missing.map_or(page, |m| m.start);
+                missing = Some(first..page + 1);
+            }
+        }
+        let m = missing?;
+        Some((m.start * Self::PAGE).max(place.start)..(m.end * Self::PAGE).min(place.end))
     }
 }
 
@@ -143,4 +193,30 @@ fn publish(ring: &Ring, lane: u32, meter: &mut Meter) {
         add(worker_word::STAGES + i, std::mem::take(ns));
     }
     meter.bytes = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_populated_once() {
+        let mut p = Populated::new(Shape {
+            slots: 2,
+            rows: 3,
+            slot_bytes: 300_000,
+            lanes: 1,
+        });
+        assert_eq!(p.missing(0, &(100..5000)), Some(100..5000));
+        assert_eq!(p.missing(0, &(100..5000)), None);
+        assert_eq!(p.missing(0, &(5000..9000)), Some(8192..9000));
+        assert_eq!(p.missing(1, &(5000..9000)), Some(5000..9000));
+        assert_eq!(p.missing(1, &(0..300_000)), Some(0..300_000));
+        assert_eq!(p.missing(0, &(299_999..300_000)), Some(299_999..300_000));
+        assert_eq!(p.missing(0, &(7..7)), None);
+        // Nothing that lies outside; the slice that would is refused elsewhere.
+        p.missing(0, &(299_999..400_000));
+        assert_eq!(p.missing(2, &(0..1)), None);
+        assert_eq!(p.missing(u32::MAX, &(0..1)), None);
+    }
 }

@@ -15,8 +15,11 @@ use crate::picture::raster::{self, Raster};
 use crate::picture::{Format, Limits, Orientation};
 use crate::recipe::geometry::{BoxF, SampleGeometry, Uniform, sample_geometry, scale_denominator};
 use crate::recipe::weights::Filter;
-use crate::recipe::{Background, SampleProgram};
+use crate::recipe::{Background, Crop, RowExtent, SampleProgram};
 use crate::sys::cpu::CpuLevel;
+
+/// Bytes of a decoded pixel.
+const PIXEL: usize = 3;
 
 /// The filter of every resize that a recipe can name today.
 const FILTER: Filter = Filter::Triangle;
@@ -24,6 +27,9 @@ const FILTER: Filter = Filter::Triangle;
 /// Buffers larger than this are given back after the sample: one huge picture
 /// must not cost its memory for the rest of the run.
 const KEEP: usize = 64 << 20;
+
+/// Whether a picture of this upright height and width fits its row.
+pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> std::result::Result<(), SampleFault>;
 
 /// Everything that is kept from sample to sample.
 #[derive(Debug)]
@@ -42,7 +48,10 @@ pub(crate) struct SampleDecoder {
 impl SampleDecoder {
     pub(crate) fn new(program: &SampleProgram, limits: &Limits) -> Result<Self> {
         let p = program;
-        let (height, width) = p.size;
+        let resampled = match p.extent {
+            RowExtent::Fixed { height, width } => 3 * width as usize * height as usize,
+            RowExtent::Own => 0,
+        };
         Ok(Self {
             program: p.clone(),
             limits: *limits,
@@ -51,32 +60,41 @@ impl SampleDecoder {
             raster_scratch: raster::Scratch::default(),
             resampler: Resampler::new(CpuLevel::detect()?),
             emitter: Emitter::new(p.mean, p.std, p.dtype, p.layout),
-            resampled: vec![0; 3 * width as usize * height as usize],
+            resampled: vec![0; resampled],
         })
     }
 
-    /// Bytes of pixels between resampling and output.
+    /// Most bytes of pixels between resampling and output.
     pub(crate) fn row_scratch(&self) -> u64 {
-        self.resampled.len() as u64
+        match self.program.extent {
+            RowExtent::Fixed { .. } => self.resampled.len() as u64,
+            // What is over it is not admitted.
+            RowExtent::Own => self.limits.max_scratch,
+        }
     }
 
     /// Fills the row `out` from the bytes of a file, with the parameters that
-    /// `random` gives. A failed row may leave anything in `out`.
+    /// `random` gives. A failed row may leave anything in `out`, which may be
+    /// longer than the row.
+    ///
+    /// `admit` is asked with the upright height and width before a pixel is
+    /// decoded: its fault is the sample's.
     pub(crate) fn fill(
         &mut self,
         bytes: &[u8],
         random: &mut impl Uniform,
+        admit: Admit<'_>,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let cut = match Format::of(bytes)? {
-            Format::Jpeg => self.resample_jpeg(bytes, random, meter)?,
+        let (cut, pixels) = match Format::of(bytes)? {
+            Format::Jpeg => self.resample_jpeg(bytes, random, admit, meter)?,
             format => {
                 // These decoders are Rust and have panicked on hostile files
                 // before. Nothing that is half-way done is looked at again: all
                 // state that they share with the next sample is buffers.
                 let caught = catch_unwind(AssertUnwindSafe(|| {
-                    self.resample_raster(format, bytes, random, meter)
+                    self.resample_raster(format, bytes, random, admit, meter)
                 }));
                 caught.unwrap_or_else(|_| {
                     Err(SampleFault::new(
@@ -87,8 +105,19 @@ impl SampleDecoder {
             }
         };
         let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
+        let out = &mut out[..self.emitter.row_bytes(width, height)];
+        let (rgb, stride) = match pixels {
+            Pixels::Resampled => (&self.resampled[..], width),
+            Pixels::Decoded(decoded) => {
+                let source = source(&self.jpeg_scratch.rgb, &decoded, cut.want);
+                (source.pixels, source.stride / PIXEL)
+            }
+        };
         self.emitter
-            .emit(&self.resampled, width, height, cut.placement, out);
+            .emit_rows(rgb, stride, (width, height), cut.placement, out);
+        if self.program.extent == RowExtent::Own && self.resampled.len() > KEEP {
+            self.resampled = Vec::new();
+        }
         self.jpeg_scratch.trim(KEEP);
         self.raster_scratch.trim(KEEP);
         meter.lap(Stage::Emit);
@@ -100,19 +129,25 @@ impl SampleDecoder {
         &mut self,
         bytes: &[u8],
         random: &mut impl Uniform,
+        admit: Admit<'_>,
         meter: &mut Meter,
-    ) -> std::result::Result<Cut, SampleFault> {
+    ) -> std::result::Result<(Cut, Pixels), SampleFault> {
         let header = jpeg::read_header(bytes)?;
         let stored = Stored {
             size: (header.width, header.height),
             orientation: header.orientation,
         };
+        admit(stored.upright())?;
         let cut = stored.cut(&self.program, random, true);
         meter.lap(Stage::Open);
         let decoded =
             self.jpeg
                 .decode_region(bytes, &header, cut.scale, cut.want, &mut self.jpeg_scratch)?;
         meter.lap(Stage::Decode);
+        if self.program.crop == Crop::Whole {
+            return Ok((cut, Pixels::Decoded(decoded)));
+        }
+        self.resampled.resize(cut.resampled_bytes(), 0);
         self.resampler.resample(
             source(&self.jpeg_scratch.rgb, &decoded, cut.want),
             cut.within,
@@ -120,7 +155,7 @@ impl SampleDecoder {
             cut.target(),
         );
         meter.lap(Stage::Resample);
-        Ok(cut)
+        Ok((cut, Pixels::Resampled))
     }
 
     /// Everything else comes row by row: decoding and resampling take turns,
@@ -130,13 +165,15 @@ impl SampleDecoder {
         format: Format,
         bytes: &[u8],
         random: &mut impl Uniform,
+        admit: Admit<'_>,
         meter: &mut Meter,
-    ) -> std::result::Result<Cut, SampleFault> {
+    ) -> std::result::Result<(Cut, Pixels), SampleFault> {
         let mut picture = Raster::open(format, bytes, &self.limits)?;
         let stored = Stored {
             size: picture.size(),
             orientation: picture.orientation(),
         };
+        admit(stored.upright())?;
         let cut = stored.cut(&self.program, random, false);
         meter.lap(Stage::Open);
         let seen = (cut.want.w as usize, cut.want.h as usize);
@@ -144,6 +181,7 @@ impl SampleDecoder {
         self.limits
             .check_scratch("the window of the resize", window)?;
         picture.begin(&self.limits, &mut self.raster_scratch)?;
+        self.resampled.resize(cut.resampled_bytes(), 0);
         let mut rows = WantedRows {
             picture,
             want: cut.want,
@@ -159,8 +197,16 @@ impl SampleDecoder {
         )?;
         rows.picture.finish(rows.scratch)?;
         meter.lap(Stage::Decode);
-        Ok(cut)
+        Ok((cut, Pixels::Resampled))
     }
+}
+
+/// Where the pixels of the output are, before they are emitted.
+enum Pixels {
+    /// In the buffer for it, without gaps.
+    Resampled,
+    /// Still where the JPEG decoder left them: they are wanted as they are.
+    Decoded(Decoded),
 }
 
 /// The part of a picture that the filter sees, as a picture of its own.
@@ -202,6 +248,10 @@ pub(super) struct Cut {
 }
 
 impl Cut {
+    fn resampled_bytes(&self) -> usize {
+        3 * self.size.0 as usize * self.size.1 as usize
+    }
+
     fn target(&self) -> Target {
         Target {
             width: self.size.0 as usize,
@@ -213,6 +263,12 @@ impl Cut {
 }
 
 impl Stored {
+    /// Height and width, as the picture is to be looked at.
+    fn upright(self) -> (u32, u32) {
+        let (width, height) = self.orientation.apply_to_size(self.size);
+        (height, width)
+    }
+
     /// Draws the parameters of the sample and turns them into what is decoded.
     /// `scalable`: the decoder can give the picture at 1/2, 1/4 and 1/8.
     pub(super) fn cut(
@@ -229,7 +285,7 @@ impl Stored {
     /// From the box in the upright image to what is decoded of the stored one.
     fn cut_of(self, program: &SampleProgram, geometry: &SampleGeometry, scalable: bool) -> Cut {
         let turned = self.orientation.swaps_axes();
-        let (height, width) = program.size;
+        let (height, width) = program.extent.of(self.upright());
         let size = if turned {
             (height, width)
         } else {

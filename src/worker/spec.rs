@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use serde::{Deserialize, Serialize};
 
 use crate::index::Index;
+use crate::packing::Sizes;
 use crate::picture::Limits;
 use crate::plan::Plan;
 use crate::recipe::SampleProgram;
@@ -17,6 +18,8 @@ pub(crate) struct ImageSpec {
     pub(crate) program: SampleProgram,
     pub(crate) plan: Plan,
     pub(crate) limits: Limits,
+    /// Samples that may stand in for the one of a row.
+    pub(crate) tries: u32,
 }
 
 /// What the coordinator needs to build a job, beside its descriptors.
@@ -28,20 +31,24 @@ pub(crate) enum JobSpec {
 /// A job description with the shared memory that it reads.
 #[derive(Debug)]
 pub(crate) enum JobInput<'a> {
-    Images(ImageSpec, &'a Index),
+    /// The sizes are there when rows have sizes of their own.
+    Images(ImageSpec, &'a Index, Option<&'a Sizes>),
 }
 
 impl JobInput<'_> {
     pub(crate) fn spec(&self) -> JobSpec {
         match self {
-            Self::Images(spec, _) => JobSpec::Images(spec.clone()),
+            Self::Images(spec, ..) => JobSpec::Images(spec.clone()),
         }
     }
 
     /// Descriptors to send along, in the order that `JobSpec::build` expects.
     pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         match self {
-            Self::Images(_, index) => vec![index.as_fd()],
+            Self::Images(_, index, sizes) => {
+                let sizes = sizes.iter().map(|sizes| sizes.as_fd());
+                std::iter::once(index.as_fd()).chain(sizes).collect()
+            }
         }
     }
 }

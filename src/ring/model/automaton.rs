@@ -53,7 +53,7 @@ impl Automaton {
         let layout = Layout::new(Shape {
             slots: config.slots,
             rows: config.rows,
-            row_bytes: 8,
+            slot_bytes: 8 * u64::from(config.rows),
             lanes: config.workers,
         })
         .expect("a small ring");

@@ -114,7 +114,7 @@ fn model(weak: Weak, scene: fn(Arc<LoomWords>, Layout)) {
         let l = Layout::new(Shape {
             slots: 1,
             rows: 2,
-            row_bytes: 8,
+            slot_bytes: 16,
             lanes: 2,
         })
         .expect("a small ring");

@@ -263,5 +263,5 @@ impl Places {
 
 /// The word that stands for a row's bytes.
 pub(super) fn payload(l: &Layout, slot: u32, row: u32) -> WordIndex {
-    l.row_data(slot, row).0 / 8
+    l.slot_data(slot).0 / 8 + row as usize
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use featherload::recipe::Op;
-use featherload::{DecodeMode, Dtype, Loader, MemoryLayout, Recipe, RowStatus, Source};
+use featherload::{Background, DecodeMode, Dtype, Loader, MemoryLayout, Recipe, RowStatus, Source};
 use image::{ColorType, DynamicImage, ImageFormat};
 
 use super::*;
@@ -47,6 +47,7 @@ fn loaded(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         vec![
             Op::Decode {
                 mode: DecodeMode::Full,
+                background: Background::WHITE,
             },
             Op::ResizeShorter { size: side },
             Op::CenterCrop { size: (side, side) },

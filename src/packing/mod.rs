@@ -1,0 +1,26 @@
+//! Where the rows of a batch lie in their slot.
+//!
+//! Used in every process but the coordinator's supervisor, and the same in each:
+//! places follow from plan, recipe and picture sizes alone, so nobody allocates
+//! room for a row, no message tells of one, and a row that is redone lies where
+//! it lay. Never in here: pixels, the ring's words, threads.
+//!
+//! ```text
+//! equal rows       row 0 | row 1 | row 2 | ...
+//!
+//! own sizes        descriptors | row 0 .. | row 1 ....... | row 2 . | ...
+//!                  32 bytes each            each row from a multiple of 64
+//! ```
+//!
+//! - `descriptor`: what the table says of a row;
+//! - `sizes`: the upright size of every sample, in shared memory;
+//! - `rows`: from batch and row to bytes of the slot, and the bound over all
+//!   batches.
+
+mod descriptor;
+mod rows;
+mod sizes;
+
+pub use descriptor::RowDescriptor;
+pub(crate) use rows::{PackedBatch, Packing};
+pub(crate) use sizes::Sizes;

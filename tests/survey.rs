@@ -1,0 +1,181 @@
+//! What headers say of a data set: the survey, and `index`, which prints it.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{FEATHERLOAD, Picture};
+use featherload::survey::{Format, Survey};
+use featherload::{FaultKind, Index, Launch, Loader, Source};
+use image::{DynamicImage, ImageFormat};
+use serde_json::Value;
+
+fn index_of(dir: &Path) -> Index {
+    Source::detect(dir).unwrap().open().unwrap().0
+}
+
+/// Three classes: pictures of several formats and sizes, and broken ones.
+fn data() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for class in ["few", "many", "none"] {
+        fs::create_dir(dir.path().join(class)).unwrap();
+    }
+    let save = |name: &str, height, width, format| {
+        let path = dir.path().join("many").join(name);
+        DynamicImage::new_rgb8(width, height)
+            .save_with_format(path, format)
+            .unwrap();
+    };
+    // Names lie about the content.
+    save("a.jpg", 10, 20, ImageFormat::Png);
+    save("b.png", 7, 3, ImageFormat::Gif);
+    save("c.png", 300, 200, ImageFormat::Bmp);
+    save("d.png", 40, 50, ImageFormat::WebP);
+    save("e.png", 1, 1, ImageFormat::Tiff);
+    let jpeg = Picture::rgb(64, 48, 1).encode();
+    fs::write(dir.path().join("few/f.jpg"), &jpeg).unwrap();
+    fs::write(dir.path().join("few/g.jpg"), b"no picture").unwrap();
+    fs::write(dir.path().join("many/h.jpg"), &jpeg[..30]).unwrap();
+    std::os::unix::fs::symlink("/nowhere", dir.path().join("many/i.jpg")).unwrap();
+    fs::create_dir(dir.path().join("many/j.jpg")).unwrap();
+    dir
+}
+
+#[test]
+fn formats_sizes_and_faults_are_found() {
+    let dir = data();
+    let index = index_of(dir.path());
+    let survey = Survey::of(&index).unwrap();
+    assert_eq!(survey.samples, index.len());
+    assert_eq!(survey.readable + survey.unreadable, survey.samples);
+    let formats: Vec<(Format, u64)> = survey.formats.iter().map(|(f, n)| (*f, *n)).collect();
+    assert_eq!(
+        formats,
+        [
+            (Format::Jpeg, 1),
+            (Format::Png, 1),
+            (Format::WebP, 1),
+            (Format::Gif, 1),
+            (Format::Bmp, 1),
+            (Format::Tiff, 1),
+        ]
+    );
+    let faults: Vec<(String, FaultKind)> = survey
+        .faults
+        .iter()
+        .map(|f| {
+            let name = f.path.file_name().unwrap().to_str().unwrap();
+            (name.to_owned(), f.kind)
+        })
+        .collect();
+    assert_eq!(
+        faults,
+        [
+            ("g.jpg".to_owned(), FaultKind::Unsupported),
+            ("h.jpg".to_owned(), FaultKind::Truncated),
+            ("i.jpg".to_owned(), FaultKind::Unreadable),
+            ("j.jpg".to_owned(), FaultKind::NotRegular),
+        ]
+    );
+    for fault in &survey.faults {
+        assert_eq!(survey.size(fault.id), None);
+        assert_eq!(index.path(fault.id), fault.path);
+        assert!(!fault.reason.is_empty());
+    }
+    let sizes = survey.sizes.as_ref().unwrap();
+    assert_eq!((sizes.smallest.height, sizes.smallest.width), (1, 1));
+    assert_eq!((sizes.largest.height, sizes.largest.width), (300, 200));
+    assert!(index.path(sizes.largest.id).ends_with("many/c.png"));
+    let pixels = 10 * 20 + 7 * 3 + 300 * 200 + 40 * 50 + 1 + 64 * 48;
+    assert_eq!(sizes.decoded_bytes, 3 * pixels);
+}
+
+/// A caller that could fork its coordinator before a survey can do so after it.
+/// (One thread of ours: the harness's own threads are why fork is refused here,
+/// so it is looked for by name.)
+#[test]
+fn a_survey_leaves_no_thread() {
+    let dir = common::data(2, 100);
+    Survey::of(&index_of(dir.path())).unwrap();
+    for task in fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        assert!(!name.starts_with("featherload"), "{name}");
+    }
+}
+
+fn featherload(args: &[&str]) -> Output {
+    Command::new(FEATHERLOAD).args(args).output().unwrap()
+}
+
+fn json(args: &[&str]) -> Value {
+    let out = featherload(&[args, &["--json"]].concat());
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+#[test]
+fn index_prints_what_there_is_and_unreadable_files_are_no_failure() {
+    let dir = data();
+    let src = dir.path().to_str().unwrap();
+    let report = json(&["index", src]);
+    assert_eq!(report["samples"], 10);
+    assert_eq!(report["classes"], 3);
+    assert_eq!(report["smallest_class"]["name"], "none");
+    assert_eq!(report["smallest_class"]["samples"], 0);
+    assert_eq!(report["largest_class"]["name"], "many");
+    assert_eq!(report["largest_class"]["samples"], 8);
+    let headers = &report["headers"];
+    assert_eq!(headers["readable"], 6);
+    assert_eq!(headers["formats"]["jpeg"], 1);
+    assert_eq!(headers["formats"]["webp"], 1);
+    assert_eq!(headers["fault_kinds"]["truncated"], 1);
+    assert_eq!(headers["faults"].as_array().unwrap().len(), 4);
+    assert_eq!(headers["faults"][0]["kind"], "unsupported");
+    assert_eq!(headers["sizes"]["height"]["max"], 300);
+
+    let text = featherload(&["index", src]);
+    assert_eq!(text.status.code(), Some(0));
+    let text = String::from_utf8(text.stdout).unwrap();
+    for part in [
+        "10 samples, 3 classes",
+        "smallest 'none' with 0, largest 'many' with 8",
+        "1 JPEG, 1 PNG",
+        "smallest 1 x 1 (many/e.png), largest 300 x 200 (many/c.png)",
+        "unreadable 4 of 10: a run stops at the first of them; with --on-error skip",
+        "g.jpg: unsupported: ",
+    ] {
+        assert!(text.contains(part), "{text} lacks {part}");
+    }
+
+    // By names alone nothing is opened, so nothing is unreadable.
+    let names = json(&["index", src, "--no-headers"]);
+    assert_eq!(names["samples"], 10);
+    assert_eq!(names["headers"], Value::Null);
+    assert_eq!(names["hash"], report["hash"]);
+}
+
+#[test]
+fn many_unreadable_files_are_counted_and_the_first_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for i in 0..70 {
+        fs::write(dir.path().join(format!("{i:02}.jpg")), b"no picture").unwrap();
+    }
+    let out = featherload(&["index", dir.path().to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0));
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(text.matches("unsupported: ").count(), 20, "{text}");
+    assert!(text.contains("19.jpg") && text.contains("and 50 more (--json lists them)"));
+    // Not one has a size, and a run over whole pictures has 64 empty rows.
+    let mut loader = Loader::builder(Source::detect(dir.path()).unwrap())
+        .recipe(featherload::Recipe::full())
+        .on_error(featherload::OnError::Skip)
+        .launch(Launch::Exec)
+        .helper(FEATHERLOAD)
+        .workers(1)
+        .build()
+        .unwrap();
+    let failed: usize = loader.epoch().map(|b| b.unwrap().faults().len()).sum();
+    assert_eq!(failed, 70);
+}
