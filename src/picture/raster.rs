@@ -158,9 +158,7 @@ impl<'a> Raster<'a> {
                 ));
             }
             let frame = blank(&mut scratch.frame, frame)?;
-            decoder
-                .read_image(frame)
-                .map_err(|e| fault(format, e))?;
+            decoder.read_image(frame).map_err(|e| fault(format, e))?;
         }
         self.rows = match std::mem::replace(&mut self.rows, Rows::Decoded) {
             Rows::Png(reader) if !reader.is_interlaced() => Rows::Png(reader),
