@@ -14,6 +14,9 @@
 pub mod batch;
 pub(crate) mod coordinator;
 pub mod error;
+#[cfg(feature = "fuzz-internals")]
+#[doc(hidden)]
+pub mod fuzz_support;
 pub mod index;
 pub mod loader;
 pub mod measure;

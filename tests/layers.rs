@@ -51,6 +51,11 @@ const LAYERS: &[(&str, &[&str])] = &[
             "batch",
         ],
     ),
+    // For `fuzz/` alone: hands on to what workers run.
+    (
+        "fuzz_support",
+        &["error", "recipe", "picture", "plan", "worker"],
+    ),
     (
         "measure",
         &[
@@ -61,7 +66,15 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// The modules that a user of the library sees; the others are `pub(crate)`.
 const PUBLIC: &[&str] = &[
-    "batch", "error", "index", "loader", "measure", "plan", "recipe", "survey",
+    "batch",
+    "error",
+    "fuzz_support",
+    "index",
+    "loader",
+    "measure",
+    "plan",
+    "recipe",
+    "survey",
 ];
 
 /// The files that may, and do, hold `unsafe`, tests included.

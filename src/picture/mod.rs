@@ -12,6 +12,7 @@
 //! - `limits`: `max_pixels` and `max_scratch`;
 //! - `jpeg`: headers, and decoding exactly the part that a crop needs;
 //! - `raster`: every other format, as rows; `png` row by row;
+//!   `webp`, `openexr`: what their decoders do not tell safely;
 //! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
 //! - `header`: the header of any format, for surveys.
 
@@ -19,10 +20,12 @@ pub(crate) mod format;
 pub(crate) mod header;
 pub(crate) mod jpeg;
 mod limits;
+mod openexr;
 mod orientation;
 mod png;
 pub(crate) mod raster;
 mod rgb8;
+mod webp;
 
 pub use format::Format;
 pub(crate) use limits::Limits;

@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::orientation::Orientation;
 use super::png::{self, PngReader};
 use super::rgb8::Form;
-use super::{Background, grow};
+use super::{Background, grow, openexr, webp};
 use crate::error::{FaultKind, SampleFault};
 
 /// Buffers that are kept between samples.
@@ -67,8 +67,11 @@ pub(super) fn read_header(
         let chunks = png::walk(file)?;
         return Ok((chunks.size, chunks.orientation));
     }
-    let mut decoder = decoder(format, file)?;
-    Ok((decoder.dimensions(), orientation(&mut *decoder)))
+    let upright = webp_orientation(format, file);
+    file.rewind().map_err(|e| fault(format, e.into()))?;
+    let mut decoder = decoder(format, file, &Limits::default())?;
+    let orientation = upright.unwrap_or_else(|| orientation(&mut *decoder));
+    Ok((decoder.dimensions(), orientation))
 }
 
 impl<'a> Raster<'a> {
@@ -89,7 +92,11 @@ impl<'a> Raster<'a> {
                 rows: Rows::Png(Box::new(reader)),
             });
         }
-        let mut decoder = decoder(format, Cursor::new(bytes))?;
+        if format == Format::OpenExr {
+            openexr::check_layers(bytes, limits)?;
+        }
+        let upright = webp_orientation(format, &mut Cursor::new(bytes));
+        let mut decoder = decoder(format, Cursor::new(bytes), limits)?;
         let size = decoder.dimensions();
         if size.0 == 0 || size.1 == 0 {
             return Err(SampleFault::new(
@@ -101,7 +108,7 @@ impl<'a> Raster<'a> {
         let form = form(format, decoder.color_type())?;
         Ok(Self {
             size,
-            orientation: orientation(&mut *decoder),
+            orientation: upright.unwrap_or_else(|| orientation(&mut *decoder)),
             form,
             rows: Rows::Frame(format, decoder),
         })
@@ -140,10 +147,6 @@ impl<'a> Raster<'a> {
             let pixels = width as u64 * height as u64;
             let beside = pixels * beside_the_frame(format, self.form);
             limits.check_scratch(format.name(), frame as u64 + beside)?;
-            let mut decoder = decoder;
-            let mut allowed = image::Limits::default();
-            allowed.max_alloc = Some(limits.max_scratch);
-            decoder.set_limits(allowed).map_err(|e| fault(format, e))?;
             if decoder.total_bytes() != frame as u64 {
                 return Err(SampleFault::new(
                     FaultKind::Corrupt,
@@ -225,6 +228,7 @@ fn beside_the_frame(format: Format, form: Form) -> u64 {
 fn decoder<'a>(
     format: Format,
     file: impl BufRead + Seek + 'a,
+    limits: &Limits,
 ) -> Result<Box<dyn ImageDecoder + 'a>, SampleFault> {
     let known = match format {
         Format::WebP => ImageFormat::WebP,
@@ -246,11 +250,18 @@ fn decoder<'a>(
             ));
         }
     };
-    // The limits are ours: checked when the size is known.
+    // From the first byte on: a header can ask for much by itself.
+    let mut allowed = image::Limits::no_limits();
+    allowed.max_alloc = Some(limits.max_scratch);
     let mut reader = ImageReader::with_format(file, known);
-    reader.no_limits();
+    reader.limits(allowed);
     let decoder = reader.into_decoder().map_err(|e| fault(format, e))?;
     Ok(Box::new(decoder))
+}
+
+/// None for other formats.
+fn webp_orientation(format: Format, file: &mut (impl BufRead + Seek)) -> Option<Orientation> {
+    (format == Format::WebP).then(|| webp::orientation(file))
 }
 
 /// A broken EXIF block never costs a picture.

@@ -316,27 +316,28 @@ fn junk_behind_the_end_does_not_matter() {
 /// the bottom, so they must not decide.
 #[test]
 fn damage_behind_the_pixels_does_not_matter() {
-    let bytes = jpeg(97, 61, Sampling::S420);
-    let pixels = whole(&bytes, Scale::Full, false);
-    let body = &bytes[..bytes.len() - 2];
-    let scan = {
-        let h = read_header(&bytes).unwrap();
-        let sos = h.scan_start - 14;
-        assert_eq!(bytes[sos..sos + 2], [0xFF, 0xDA]);
-        bytes[sos..].to_vec()
-    };
-    for tail in [
-        &b"\xff\xd8\xff\xd9"[..],
-        b"\xff\x42\xff\xd9",
-        b"\xff\xc4\0\x04\x55\x55\xff\xd9",
-        b"\xff\xe3\x7f\xff short \xff\xd9",
-        &scan,
-    ] {
-        let odd = [body, tail].concat();
-        assert_eq!(verdict(&odd), None, "{:02x?}", &tail[..4]);
-        let (mut decoder, mut scratch) = (decoder(), Scratch::default());
-        for want in [Region::whole(pixels.size), Region::new(40, 60, 30, 1)] {
-            check(&mut decoder, &mut scratch, &odd, Scale::Full, want, &pixels);
+    for sampling in [Sampling::S420, Sampling::Cmyk] {
+        let bytes = jpeg(97, 61, sampling);
+        let pixels = whole(&bytes, Scale::Full, sampling.is_cmyk());
+        let body = &bytes[..bytes.len() - 2];
+        let sos = bytes.windows(2).rposition(|w| w == [0xFF, 0xDA]).unwrap();
+        for tail in [
+            &b"\xff\xd8\xff\xd9"[..],
+            b"\xff\x42\xff\xd9",
+            b"\xff\xc4\0\x04\x55\x55\xff\xd9",
+            b"\xff\xe3\x7f\xff short \xff\xd9",
+            &bytes[sos..],
+        ] {
+            let odd = [body, tail].concat();
+            assert_eq!(verdict(&odd), None, "{:02x?}", &tail[..4]);
+            for want in [Region::whole(pixels.size), Region::new(40, 60, 30, 1)] {
+                let mut scratch = Scratch {
+                    rgb: vec![0xA5; 1 << 20],
+                    cmyk: vec![0x5A; 1 << 20],
+                };
+                let mut decoder = decoder();
+                check(&mut decoder, &mut scratch, &odd, Scale::Full, want, &pixels);
+            }
         }
     }
 }
@@ -373,7 +374,7 @@ fn scratch_limits_are_checked_before_decoding() {
         max_scratch: 1 << 20,
         ..Limits::default()
     };
-    let mut decoder = JpegDecoder::new(&limits);
+    let decoder = JpegDecoder::new(&limits);
     let mut scratch = Scratch::default();
     let one = Region::new(0, 0, 1, 1);
     let mut decode = |bytes: &[u8], want| {
@@ -393,7 +394,7 @@ fn scratch_limits_are_checked_before_decoding() {
     assert!(fault.reason.contains("1920000 of pixels"), "{fault}");
     // What the library itself finds too much is the same kind of fault.
     let close = encode(512, 512, Sampling::S444, 50, true, 0);
-    let mut tight = JpegDecoder::new(&Limits {
+    let tight = JpegDecoder::new(&Limits {
         max_scratch: 3 * 512 * 512 * 2 + 3 * 8 * 8,
         ..limits
     });
@@ -442,6 +443,45 @@ fn nothing_of_one_sample_reaches_the_next() {
             }
         }
     }
+}
+
+/// The library keeps tables from file to file, and lends them to one without.
+#[test]
+fn the_tables_of_one_file_do_not_serve_the_next() {
+    let other = encode(64, 64, Sampling::S444, 30, false, 0);
+    for progressive in [false, true] {
+        let good = encode(97, 61, Sampling::S420, 90, progressive, 0);
+        for marker in [0xDB, 0xC4] {
+            let bytes = without(&good, marker);
+            assert!(bytes.len() < good.len());
+            let decode = |decoder: &JpegDecoder| {
+                let mut scratch = Scratch::default();
+                let header = read_header(&bytes).map_err(|fault| fault.kind)?;
+                let want = Region::whole((97, 61));
+                decoder
+                    .decode_region(&bytes, &header, Scale::Full, want, &mut scratch)
+                    .map_err(|fault| fault.kind)?;
+                Ok::<_, FaultKind>(scratch.rgb)
+            };
+            let mut used = decoder();
+            for file in [&other, &good] {
+                assert_eq!(try_whole(&mut used, &mut Scratch::default(), file), None);
+            }
+            assert!(decode(&used) == decode(&decoder()), "{marker:02x}");
+        }
+    }
+}
+
+/// The file without its segments of one marker, scans left as they are.
+fn without(jpeg: &[u8], marker: u8) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::new(), jpeg);
+    while let Some(at) = rest.windows(2).position(|w| w == [0xFF, marker]) {
+        out.extend_from_slice(&rest[..at]);
+        let length = u16::from_be_bytes([rest[at + 2], rest[at + 3]]);
+        rest = &rest[at + 2 + usize::from(length)..];
+    }
+    out.extend_from_slice(rest);
+    out
 }
 
 #[test]

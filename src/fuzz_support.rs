@@ -1,0 +1,92 @@
+//! What `fuzz/` calls: the parsers of untrusted bytes, without files, processes
+//! or rings around them. Not part of the API; behind the feature
+//! `fuzz-internals`.
+//!
+//! Nothing is decided here: each function hands on to the one that workers run.
+
+use std::io::Cursor;
+
+use crate::error::{Result, SampleFault};
+use crate::picture::raster::Raster;
+use crate::picture::{Format, Limits, header, jpeg};
+use crate::plan::PositionRandom;
+use crate::recipe::{Recipe, SampleProgram};
+use crate::worker::meter::Meter;
+use crate::worker::sample::SampleDecoder;
+
+/// Width and height, as the file's pixels lie and as they are to be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    pub stored: (u32, u32),
+    pub upright: (u32, u32),
+}
+
+/// The format that the content shows.
+pub fn format(bytes: &[u8]) -> Result<Format, SampleFault> {
+    Format::of(bytes)
+}
+
+/// The header as a survey of a data set reads it: in pieces.
+pub fn surveyed(bytes: &[u8]) -> Result<Sizes, SampleFault> {
+    let header = header::read_header(&mut Cursor::new(bytes))?;
+    Ok(Sizes {
+        stored: header.stored,
+        upright: header.upright(),
+    })
+}
+
+/// The header as a worker reads it: from the whole file.
+pub fn opened(bytes: &[u8], max_pixels: u64, max_scratch: u64) -> Result<Sizes, SampleFault> {
+    let limits = Limits {
+        max_pixels,
+        max_scratch,
+    };
+    let (stored, orientation) = match Format::of(bytes)? {
+        Format::Jpeg => {
+            let header = jpeg::read_header(bytes)?;
+            ((header.width, header.height), header.orientation)
+        }
+        format => {
+            let picture = Raster::open(format, bytes, &limits)?;
+            (picture.size(), picture.orientation())
+        }
+    };
+    Ok(Sizes {
+        stored,
+        upright: orientation.apply_to_size(stored),
+    })
+}
+
+/// What a worker keeps from sample to sample.
+#[derive(Debug)]
+pub struct Decoder {
+    inner: SampleDecoder,
+    row_bytes: usize,
+}
+
+impl Decoder {
+    pub fn new(recipe: &Recipe, max_pixels: u64, max_scratch: u64) -> Result<Self> {
+        let program = SampleProgram::compile(recipe)?;
+        let limits = Limits {
+            max_pixels,
+            max_scratch,
+        };
+        Ok(Self {
+            inner: SampleDecoder::new(&program, &limits)?,
+            row_bytes: program.row_bytes() as usize,
+        })
+    }
+
+    /// Bytes of a row of a slot.
+    pub fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
+    /// Fills `row` from the bytes of a file, with the parameters of position
+    /// `position` of the first epoch.
+    pub fn fill(&mut self, bytes: &[u8], position: u64, row: &mut [u8]) -> Result<(), SampleFault> {
+        let mut random = PositionRandom::new(0, 0, position);
+        self.inner
+            .fill(bytes, &mut random, row, &mut Meter::default())
+    }
+}
