@@ -44,20 +44,20 @@ fn no_page_of_a_big_caller_reaches_a_worker() {
     }
     let (loader, report) = start(&format!("a caller of {mib} MiB"));
     let me = ProcessUsage::read(std::process::id() as i32).unwrap();
-    assert!(me.rss_bytes >= mib * MIB);
+    assert!(me.memory.rss_bytes >= mib * MIB);
     assert_eq!(report.workers.len(), WORKERS);
     let ring = report.ring_bytes;
     let (mut rss, mut pss, mut uss, mut most) = (0, 0, 0, 0);
     for pid in report.workers.iter().copied().chain(report.coordinator) {
         let usage = ProcessUsage::read(pid).unwrap();
-        rss += usage.rss_bytes;
-        pss += usage.pss_bytes;
-        uss += usage.uss_bytes;
-        most = most.max(usage.uss_bytes);
+        rss += usage.memory.rss_bytes;
+        pss += usage.memory.pss_bytes;
+        uss += usage.memory.uss_bytes;
+        most = most.max(usage.memory.uss_bytes);
         assert!(
-            usage.uss_bytes < 32 * MIB,
+            usage.memory.uss_bytes < 32 * MIB,
             "pid {pid} has {} MiB of its own",
-            usage.uss_bytes / MIB
+            usage.memory.uss_bytes / MIB
         );
         // No mapping is as large as the block: it is not there, not even as
         // pages that nobody has touched.

@@ -83,6 +83,7 @@ impl InProcess {
 
     pub(super) fn report(&self) -> LoaderReport {
         LoaderReport {
+            rows_by_worker: vec![self.meter.rows],
             times: StageTimes::from_pool(&PoolTimes {
                 rows: self.meter.rows,
                 input_bytes: self.meter.bytes,

@@ -12,6 +12,9 @@ pub struct LoaderReport {
     pub coordinator: Option<i32>,
     /// Process ids of the workers.
     pub workers: Vec<i32>,
+    /// Rows committed in each worker's place, by all processes that had it; one
+    /// entry, of this process, with zero workers.
+    pub rows_by_worker: Vec<u64>,
     /// Workers that ended without being told to.
     pub worker_deaths: u64,
     /// Of these, killed by order.

@@ -1,12 +1,29 @@
 //! What a run costs: memory of processes, processor time, the decoder's ceiling;
 //! and what the system gives to it.
 //!
-//! In the consumer (and, for the ceiling, in processes of its own). Result
-//! structs only: who prints them is the binary's business.
+//! In the consumer, in a process that watches it, or (for the ceiling and for
+//! loaded images) in processes of their own. Result structs only: who prints
+//! them is the binary's business.
+//!
+//! - `processes`: one process, from /proc;
+//! - `tree`: a pool's processes, sampled, and their medians;
+//! - `page_cache`: cached files, which belong to no process;
+//! - `statistics`: median, slope, growth;
+//! - `loaded`: images that are held before a fork, for comparison;
+//! - `ceiling`: the decoder alone.
 
 #[cfg(feature = "codecs")]
 pub mod ceiling;
+#[cfg(feature = "codecs")]
+mod loaded;
+mod page_cache;
 pub mod processes;
+pub mod statistics;
 pub mod system;
+mod tree;
 
-pub use processes::{ProcessUsage, TreeUsage};
+#[cfg(feature = "codecs")]
+pub use loaded::LoadedImages;
+pub use page_cache::PageCache;
+pub use processes::{Memory, ProcessUsage, TreeUsage};
+pub use tree::{Member, Role, SteadyMemory, SteadyProcess, TreeSample};

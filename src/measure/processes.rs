@@ -1,24 +1,139 @@
-//! Memory and processor time of a process tree, from /proc.
+//! Memory and processor time of processes, from /proc.
 //!
-//! RSS, PSS and USS as in the kernel's documents (`Documentation/filesystems/
-//! proc.rst`): PSS divides each shared page among those who map it, so the sum
-//! over a tree counts the ring once; a sum of RSS counts it for every process.
+//! In whoever asks. RSS, PSS and USS as in the kernel's documents
+//! (`Documentation/filesystems/proc.rst`): PSS divides each shared page among
+//! those who map it, so the sum over a tree counts the ring once; a sum of RSS
+//! counts it for every process.
 
 use std::fs;
+use std::iter::Sum;
+use std::ops::AddAssign;
 
 use serde::Serialize;
 
+use super::statistics::median;
 use crate::error::{Error, Result};
+
+/// Memory of one process, or of several added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Memory {
+    pub rss_bytes: u64,
+    pub pss_bytes: u64,
+    /// Private pages: what would be free if the process ended.
+    pub uss_bytes: u64,
+    /// Resident pages that another process maps too: RSS less USS.
+    pub shared_bytes: u64,
+    /// Locked by the process or pinned for a device (`VmLck` and `VmPin`).
+    pub pinned_bytes: u64,
+    /// Swapped out; shared pages are divided as in PSS.
+    pub swap_bytes: u64,
+    /// The part of PSS that is heap, stacks and private copies.
+    pub pss_anon_bytes: u64,
+    /// The part of PSS that is page cache: executable, libraries, mapped input.
+    pub pss_file_bytes: u64,
+    /// The part of PSS that is shared memory: the ring and the index.
+    pub pss_shmem_bytes: u64,
+}
+
+impl Memory {
+    /// Reads one process.
+    ///
+    /// # Errors
+    /// When it is gone, or /proc does not show it.
+    pub fn read(pid: i32) -> Result<Self> {
+        let read = |file: &str| {
+            let path = format!("/proc/{pid}/{file}");
+            fs::read_to_string(&path).map_err(|e| Error::io_at("read", &path, e))
+        };
+        let rollup = read("smaps_rollup")?;
+        Ok(Self::parse(&rollup, &read("status")?))
+    }
+
+    fn parse(rollup: &str, status: &str) -> Self {
+        let mut memory = Self::default();
+        for line in rollup.lines().skip(1).chain(status.lines()) {
+            let mut words = line.split_whitespace();
+            let (Some(key), Some(kib)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let sum = match key {
+                "Rss:" => &mut memory.rss_bytes,
+                "Pss:" => &mut memory.pss_bytes,
+                "Private_Clean:" | "Private_Dirty:" => &mut memory.uss_bytes,
+                "Shared_Clean:" | "Shared_Dirty:" => &mut memory.shared_bytes,
+                "VmLck:" | "VmPin:" => &mut memory.pinned_bytes,
+                "SwapPss:" => &mut memory.swap_bytes,
+                "Pss_Anon:" => &mut memory.pss_anon_bytes,
+                "Pss_File:" => &mut memory.pss_file_bytes,
+                "Pss_Shmem:" => &mut memory.pss_shmem_bytes,
+                _ => continue,
+            };
+            *sum += kib.parse::<u64>().unwrap_or(0) * 1024;
+        }
+        memory
+    }
+
+    /// The median of each figure by itself; zeros when there is no sample.
+    pub fn median(samples: &[Self]) -> Self {
+        let mut columns: [Vec<f64>; FIGURES] = Default::default();
+        for sample in samples {
+            for (column, figure) in columns.iter_mut().zip(sample.figures()) {
+                column.push(figure as f64);
+            }
+        }
+        let mut medians = Self::default();
+        for (figure, column) in medians.figures_mut().into_iter().zip(columns) {
+            *figure = median(column).unwrap_or(0.0) as u64;
+        }
+        medians
+    }
+
+    fn figures(mut self) -> [u64; FIGURES] {
+        self.figures_mut().map(|figure| *figure)
+    }
+
+    fn figures_mut(&mut self) -> [&mut u64; FIGURES] {
+        [
+            &mut self.rss_bytes,
+            &mut self.pss_bytes,
+            &mut self.uss_bytes,
+            &mut self.shared_bytes,
+            &mut self.pinned_bytes,
+            &mut self.swap_bytes,
+            &mut self.pss_anon_bytes,
+            &mut self.pss_file_bytes,
+            &mut self.pss_shmem_bytes,
+        ]
+    }
+}
+
+const FIGURES: usize = 9;
+
+impl AddAssign for Memory {
+    fn add_assign(&mut self, other: Self) {
+        for (sum, figure) in self.figures_mut().into_iter().zip(other.figures()) {
+            *sum += figure;
+        }
+    }
+}
+
+impl Sum for Memory {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, one| {
+            sum += one;
+            sum
+        })
+    }
+}
 
 /// One process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ProcessUsage {
     pub pid: i32,
-    pub rss_bytes: u64,
-    pub pss_bytes: u64,
-    /// Private pages: what would be free if the process ended.
-    pub uss_bytes: u64,
+    #[serde(flatten)]
+    pub memory: Memory,
     /// User and system time of the process and of its reaped children.
     pub cpu_s: f64,
 }
@@ -28,8 +143,9 @@ pub struct ProcessUsage {
 #[non_exhaustive]
 pub struct TreeUsage {
     pub processes: Vec<ProcessUsage>,
-    pub pss_bytes: u64,
-    pub uss_bytes: u64,
+    /// Of all of them together.
+    #[serde(flatten)]
+    pub memory: Memory,
     pub cpu_s: f64,
 }
 
@@ -39,27 +155,11 @@ impl ProcessUsage {
     /// # Errors
     /// When it is gone, or /proc does not show it.
     pub fn read(pid: i32) -> Result<Self> {
-        let mut usage = Self {
+        Ok(Self {
             pid,
             cpu_s: cpu_seconds(pid)?,
-            ..Self::default()
-        };
-        let path = format!("/proc/{pid}/smaps_rollup");
-        let text = fs::read_to_string(&path).map_err(|e| Error::io_at("read", &path, e))?;
-        for line in text.lines().skip(1) {
-            let mut words = line.split_whitespace();
-            let (Some(key), Some(kib)) = (words.next(), words.next()) else {
-                continue;
-            };
-            let bytes = kib.parse::<u64>().unwrap_or(0) * 1024;
-            match key {
-                "Rss:" => usage.rss_bytes = bytes,
-                "Pss:" => usage.pss_bytes = bytes,
-                "Private_Clean:" | "Private_Dirty:" => usage.uss_bytes += bytes,
-                _ => {}
-            }
-        }
-        Ok(usage)
+            memory: Memory::read(pid)?,
+        })
     }
 }
 
@@ -69,8 +169,7 @@ impl TreeUsage {
         let mut tree = Self::default();
         for pid in pids {
             if let Ok(p) = ProcessUsage::read(pid) {
-                tree.pss_bytes += p.pss_bytes;
-                tree.uss_bytes += p.uss_bytes;
+                tree.memory += p.memory;
                 tree.cpu_s += p.cpu_s;
                 tree.processes.push(p);
             }
@@ -102,20 +201,47 @@ mod tests {
     use super::*;
 
     #[test]
+    fn figures_are_read_in_bytes_and_parts_are_added() {
+        let rollup = "5592-7fff ---p 00000000 00:00 0 [rollup]\nRss: 90 kB\nPss: 50 kB\n\
+                      Pss_Dirty: 7 kB\nPss_Anon: 20 kB\nPss_File: 18 kB\nPss_Shmem: 12 kB\n\
+                      Shared_Clean: 30 kB\nShared_Dirty: 20 kB\nPrivate_Clean: 4 kB\n\
+                      Private_Dirty: 36 kB\nSwap: 8 kB\nSwapPss: 3 kB\nLocked: 1 kB\n";
+        let status = "Name:\tRss: 77 kB\nVmLck:\t       5 kB\nVmPin:\t       6 kB\n";
+        let m = Memory::parse(rollup, status);
+        let kib = m.figures().map(|bytes| bytes / 1024);
+        assert_eq!(kib, [90, 50, 40, 50, 11, 3, 20, 18, 12]);
+    }
+
+    #[test]
+    fn each_figure_has_its_own_median_and_sums_are_by_figure() {
+        let sample = |pss, rss| Memory {
+            pss_bytes: pss,
+            rss_bytes: rss,
+            ..Memory::default()
+        };
+        let samples = [sample(1, 30), sample(3, 20), sample(2, 10)];
+        assert_eq!(Memory::median(&samples), sample(2, 20));
+        assert_eq!(Memory::median(&[]), Memory::default());
+        assert_eq!(samples.into_iter().sum::<Memory>(), sample(6, 60));
+    }
+
+    #[test]
     fn memory_that_is_touched_is_seen() {
         let me = std::process::id() as i32;
-        let before = ProcessUsage::read(me).unwrap();
+        let before = Memory::read(me).unwrap();
         let block = vec![1u8; 64 << 20];
-        let after = ProcessUsage::read(me).unwrap();
+        let after = Memory::read(me).unwrap();
         std::hint::black_box(&block);
         let grown = after.uss_bytes.saturating_sub(before.uss_bytes);
         assert!(grown > 48 << 20, "{grown}");
         assert!(after.rss_bytes >= after.pss_bytes && after.pss_bytes >= after.uss_bytes);
+        assert!(after.pss_anon_bytes > 48 << 20);
     }
 
     #[test]
     fn a_process_that_is_gone_is_left_out() {
         let tree = TreeUsage::read([i32::MAX, std::process::id() as i32]);
         assert_eq!(tree.processes.len(), 1);
+        assert_eq!(tree.memory, tree.processes[0].memory);
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! header        magic, hash of the layout, one cache line for each hot word
-//! workers       one record of 4 cache lines for each lane
+//! workers       one record of 4 cache lines for each lane, in blocks of 64
 //! slots         for each: ticket (1 cache line), row words, row records
 //! data          for each slot, page-aligned: where its rows lie is for others to say
 //! ```
@@ -25,6 +25,10 @@ pub(crate) const LAYOUT_VERSION: u64 = 3;
 
 const LINE: usize = 8;
 const PAGE: usize = 4096;
+
+/// Workers' records are reserved in blocks of this many (16 KiB), so that the
+/// ring has the same size for any number of workers up to here.
+const RECORD_BLOCK: usize = 64;
 
 /// Words of a worker's record.
 pub(crate) mod worker_word {
@@ -128,7 +132,8 @@ impl Layout {
             ))
         };
         let workers = 8 * LINE;
-        let slot_table = workers + lanes as usize * worker_word::LEN;
+        let records = (lanes as usize).next_multiple_of(RECORD_BLOCK);
+        let slot_table = workers + records * worker_word::LEN;
         let row_words = (rows as usize).next_multiple_of(LINE);
         let slot_words = ticket_word::LEN + row_words + rows as usize * record_word::LEN;
         let words = slot_table + slots as usize * slot_words;
@@ -337,6 +342,18 @@ mod tests {
             shape(2, 4, 100, 4),
         ] {
             assert_ne!(Layout::new(s).unwrap().hash(), base);
+        }
+    }
+
+    #[test]
+    fn the_ring_has_the_same_size_for_1_to_64_workers() {
+        for (rows, row_bytes) in [(1, 1), (8, 602_112), (64, 301_056)] {
+            let size = |lanes| {
+                let l = Layout::new(shape(3, rows, row_bytes, lanes)).unwrap();
+                l.total_bytes()
+            };
+            assert!((1..=64).all(|lanes| size(lanes) == size(1)));
+            assert!(size(65) > size(64));
         }
     }
 

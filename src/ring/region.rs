@@ -181,12 +181,15 @@ impl Ring {
 
     /// Rows committed since the start, by all workers.
     pub(crate) fn rows_committed(&self) -> u64 {
-        (0..self.layout.shape().lanes)
-            .map(|lane| {
-                let at = self.layout.worker(lane) + worker_word::ROWS;
-                self.words().load(at, Relaxed)
-            })
-            .sum()
+        self.rows_by_lane().sum()
+    }
+
+    /// Rows committed since the start, lane by lane.
+    pub(crate) fn rows_by_lane(&self) -> impl Iterator<Item = u64> {
+        (0..self.layout.shape().lanes).map(|lane| {
+            let at = self.layout.worker(lane) + worker_word::ROWS;
+            self.words().load(at, Relaxed)
+        })
     }
 }
 

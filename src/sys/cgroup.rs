@@ -21,6 +21,13 @@ pub(crate) fn memory_limit() -> Option<u64> {
     Controller::find(Path::new("/"), "memory")?.memory_limit()
 }
 
+/// The file with the statistics of this process's memory group, and what its
+/// page cache (with shared memory) is called there. None for the root: it is
+/// the machine.
+pub(crate) fn memory_statistics() -> Option<(PathBuf, &'static str)> {
+    Controller::find(Path::new("/"), "memory")?.memory_statistics()
+}
+
 /// Processors' worth of time; 1.5 is a processor and a half.
 pub(crate) fn cpu_quota() -> Option<f64> {
     Controller::find(Path::new("/"), "cpu")?.cpu_quota()
@@ -94,6 +101,17 @@ impl Controller {
             Some(limit.saturating_sub(used.saturating_sub(cached)))
         };
         self.groups.iter().filter_map(left).min()
+    }
+
+    fn memory_statistics(&self) -> Option<(PathBuf, &'static str)> {
+        let [own, _, ..] = &self.groups[..] else {
+            return None;
+        };
+        let cache = match self.version {
+            Version::One => "total_cache",
+            Version::Two => "file",
+        };
+        Some((own.join("memory.stat"), cache))
     }
 
     fn memory_limit(&self) -> Option<u64> {
@@ -198,6 +216,8 @@ mod tests {
         let find = |name| Controller::find(dir.path(), name).unwrap();
         assert_eq!(find("memory").memory_limit(), Some(1000));
         assert_eq!(find("memory").memory_left(), Some(450));
+        let own = dir.path().join("sys/fs/cgroup/a/b/memory.stat");
+        assert_eq!(find("memory").memory_statistics(), Some((own, "file")));
         assert_eq!(find("cpu").cpu_quota(), Some(1.5));
         assert_eq!(find("pids").processes_left(), Some(1));
     }

@@ -299,9 +299,11 @@ pub(crate) fn prefer_for_oom() {
     let _ = fs::write("/proc/self/oom_score_adj", "500");
 }
 
-/// Reaps one ended child, if any, without waiting.
-pub(crate) fn reap_one() -> Result<Option<WaitStatus>> {
-    match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+/// One child that has ended (it is reaped), was stopped or was continued, if
+/// any, without waiting. Each is told once.
+pub(crate) fn child_event() -> Result<Option<WaitStatus>> {
+    let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED | WaitPidFlag::WCONTINUED;
+    match waitpid(Pid::from_raw(-1), Some(flags)) {
         Ok(WaitStatus::StillAlive) | Err(nix::errno::Errno::ECHILD) => Ok(None),
         Ok(status) => Ok(Some(status)),
         Err(nix::errno::Errno::EINTR) => Ok(None),

@@ -5,12 +5,14 @@
 
 mod bench;
 mod ceiling;
+mod consumer;
 mod demo;
 mod digest;
 mod doctor;
 mod index;
 mod interrupt;
 mod output;
+mod rss;
 mod run_args;
 mod source_args;
 
@@ -33,6 +35,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Doctor(doctor::DoctorArgs),
     Index(index::IndexArgs),
+    Rss(Box<rss::RssArgs>),
 }
 
 /// A check that the user asked for failed.
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
             return ExitCode::from(featherload::run_coordinator(&channel) as u8);
         }
         Some(ceiling::CHILD_COMMAND) => return ceiling::child(args),
+        Some(rss::CHILD_COMMAND) => return rss::child(std::env::args_os().skip(2)),
         _ => {}
     }
     let result = match Cli::parse().command {
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Index(args) => index::run(args),
+        Command::Rss(args) => rss::run(*args),
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -1,6 +1,10 @@
-//! Printing: one JSON object on stdout, or text for people; progress on a terminal.
+//! Printing: one JSON object on stdout, or text for people; progress on a
+//! terminal; files that are written at the end.
 
+use std::fs::{File, Permissions};
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -38,7 +42,62 @@ pub fn progress(total: u64, shown: bool) -> ProgressBar {
     bar
 }
 
+/// The same, for `total` steps of another kind.
+pub fn steps(total: u64, what: &str, shown: bool) -> ProgressBar {
+    if !shown || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(total);
+    if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {what}")) {
+        bar.set_style(style);
+    }
+    bar
+}
+
 /// `bytes` in MiB.
 pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
+}
+
+/// The folder in which `file` lies.
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Asked before the run, for the file that `option` names: after hours of it
+/// would be too late.
+pub fn check_writable(option: &str, file: &Path) -> Result<()> {
+    let refused =
+        |why: String| Error::config(format!("{option} cannot write {}: {why}", file.display()));
+    if file.is_dir() {
+        return Err(refused("it is a folder; name a file".into()));
+    }
+    let folder = folder_of(file);
+    // Has no name, so nothing is left of it however this process ends.
+    tempfile::tempfile_in(folder).map_err(|e| {
+        refused(format!(
+            "no file can be made in {}: {e}; name another place",
+            folder.display()
+        ))
+    })?;
+    Ok(())
+}
+
+/// Writes a file whole or not at all, also if the machine stops.
+pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = folder_of(file);
+    let write = || {
+        let mut temporary = tempfile::Builder::new()
+            .prefix(".featherload-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)?;
+        temporary.write_all(bytes)?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(file)?;
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(|e| Error::io_at("write", file, e))
 }

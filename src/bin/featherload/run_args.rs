@@ -1,4 +1,5 @@
-//! Arguments that describe a run, shared by the sub-commands that make one.
+//! Arguments that describe a loader and a run of it, shared by the sub-commands
+//! that make one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,27 +10,20 @@ use featherload::{
     Recipe, Result, Source, State, Tail,
 };
 
+/// What is done to each sample, and by what kind of pool.
 #[derive(Args)]
-pub struct RunArgs {
+pub struct LoaderArgs {
     /// train224, eval224, or full: whole pictures, each row of its own size.
     #[arg(long, default_value = "train224")]
-    recipe: String,
+    pub recipe: String,
 
     /// Rows of a batch.
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub batch: u32,
 
-    /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
-    #[arg(long, value_name = "N")]
-    pub workers: Option<usize>,
-
-    /// Epochs of the whole run.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub epochs: u64,
-
     /// Slots of the ring.
     #[arg(long, default_value_t = 3, value_name = "N")]
-    depth: u32,
+    pub depth: u32,
 
     /// Element type: u8, f16 or f32 (default: the recipe's).
     #[arg(long)]
@@ -77,14 +71,6 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t = How::Exec)]
     launch: How,
 
-    /// Begin at batch B of epoch E.
-    #[arg(long, value_name = "E:B", value_parser = parse_start)]
-    start: Option<(u64, u64)>,
-
-    /// Go on from a state that `--save-state` wrote.
-    #[arg(long, value_name = "FILE", conflicts_with = "start")]
-    resume: Option<PathBuf>,
-
     /// Kill a worker that often, as a test of the recovery.
     #[arg(long, value_name = "MS")]
     kill_workers_every: Option<u64>,
@@ -100,6 +86,29 @@ pub struct RunArgs {
     /// Most memory that a worker may take to decode one image (default: 512).
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
     max_scratch: Option<u64>,
+}
+
+/// A run of one pool, from where to where.
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub loader: LoaderArgs,
+
+    /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+
+    /// Epochs of the whole run.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub epochs: u64,
+
+    /// Begin at batch B of epoch E.
+    #[arg(long, value_name = "E:B", value_parser = parse_start)]
+    start: Option<(u64, u64)>,
+
+    /// Go on from a state that `--save-state` wrote.
+    #[arg(long, value_name = "FILE", conflicts_with = "start")]
+    resume: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -121,14 +130,7 @@ enum How {
     Fork,
 }
 
-impl RunArgs {
-    /// How many workers the run has, those included that are being replaced.
-    pub fn worker_count(&self) -> usize {
-        // The library's own default.
-        let usable = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        self.workers.unwrap_or_else(usable)
-    }
-
+impl LoaderArgs {
     pub fn recipe(&self) -> Result<Recipe> {
         let mut recipe = Recipe::preset(&self.recipe)?;
         if let Some(dtype) = self.dtype {
@@ -147,7 +149,7 @@ impl RunArgs {
         })
     }
 
-    /// The loader that the arguments describe.
+    /// The loader that the arguments describe; workers and epochs are open.
     pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
         let tail = match (self.drop_last, self.pad_last) {
             (true, _) => Tail::Drop,
@@ -158,7 +160,6 @@ impl RunArgs {
             .recipe(self.recipe()?)
             .batch_size(self.batch)
             .depth(self.depth)
-            .epochs(self.epochs)
             .seed(self.seed)
             .shuffle(!self.no_shuffle)
             .tail(tail)
@@ -177,15 +178,6 @@ impl RunArgs {
         if let Ok(me) = std::env::current_exe() {
             b = b.helper(me);
         }
-        if let Some(n) = self.workers {
-            b = b.workers(n);
-        }
-        if let Some((epoch, batch)) = self.start {
-            b = b.start(epoch, batch);
-        }
-        if let Some(file) = &self.resume {
-            b = b.resume(read_state(file)?);
-        }
         if let Some(pixels) = self.max_pixels {
             b = b.max_pixels(pixels);
         }
@@ -194,6 +186,30 @@ impl RunArgs {
         }
         if let Some(ms) = self.kill_workers_every {
             b = b.kill_workers_every(Duration::from_millis(ms));
+        }
+        Ok(b)
+    }
+}
+
+impl RunArgs {
+    /// How many workers the run has, those included that are being replaced.
+    pub fn worker_count(&self) -> usize {
+        // The library's own default.
+        let usable = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.workers.unwrap_or_else(usable)
+    }
+
+    /// The loader that the arguments describe.
+    pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
+        let mut b = self.loader.builder(source)?.epochs(self.epochs);
+        if let Some(n) = self.workers {
+            b = b.workers(n);
+        }
+        if let Some((epoch, batch)) = self.start {
+            b = b.start(epoch, batch);
+        }
+        if let Some(file) = &self.resume {
+            b = b.resume(read_state(file)?);
         }
         Ok(b)
     }

@@ -42,6 +42,17 @@ enum LabelSource {
 }
 
 impl SourceArgs {
+    /// What people call the data set: the end of its path.
+    pub fn name(&self) -> String {
+        let whole = self
+            .path
+            .canonicalize()
+            .unwrap_or_else(|_| self.path.clone());
+        let parts: Vec<_> = whole.components().collect();
+        let end: PathBuf = parts[parts.len().saturating_sub(2)..].iter().collect();
+        end.display().to_string()
+    }
+
     pub fn source(&self) -> Result<Source> {
         Ok(match Source::detect(&self.path)? {
             Source::Folder(path, _) => {

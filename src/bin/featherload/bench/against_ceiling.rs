@@ -4,14 +4,14 @@
 use std::time::{Duration, Instant};
 
 use featherload::measure::ceiling::CeilingPart;
+use featherload::measure::statistics::median;
 use featherload::{Loader, Result};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::run::touch;
 use super::{BenchArgs, Part};
 use crate::ceiling::Ceiling;
-use crate::{Outcome, interrupt, output};
+use crate::{Outcome, consumer, interrupt, output};
 
 /// Halves of a run that differ by more make it void.
 const STEADY: f64 = 0.05;
@@ -76,7 +76,7 @@ fn measure(
             Part::Crop => CeilingPart::Crop,
         },
         loader.index(),
-        &args.run.recipe()?,
+        &args.run.loader.recipe()?,
         loader.plan().options(),
     )?;
     let Some(mut ceiling) = ceiling else {
@@ -123,7 +123,7 @@ fn loader_window(loader: &mut Loader, length: Duration) -> Result<Option<f64>> {
             if interrupt::caught().is_some() {
                 return Ok(None);
             }
-            touch(&batch)?;
+            consumer::touch(&batch)?;
             match began {
                 None if ready > 0 => ready -= 1,
                 None => began = Some(Instant::now()),
@@ -142,7 +142,9 @@ fn loader_window(loader: &mut Loader, length: Duration) -> Result<Option<f64>> {
 }
 
 fn summarise(pairs: Vec<Pair>, workers: usize) -> CeilingReport {
-    let of = |f: fn(&Pair) -> f64, pairs: &[Pair]| median(pairs.iter().map(f).collect());
+    let of = |f: fn(&Pair) -> f64, pairs: &[Pair]| {
+        median(pairs.iter().map(f).collect()).unwrap_or(f64::NAN)
+    };
     let (first, second) = pairs.split_at(pairs.len() / 2);
     let halves = (of(|p| p.ratio, first), of(|p| p.ratio, second));
     let void = pairs.len() < 2 || (halves.0 / halves.1 - 1.0).abs() > STEADY;
@@ -156,15 +158,6 @@ fn summarise(pairs: Vec<Pair>, workers: usize) -> CeilingReport {
         workers,
         pairs,
     }
-}
-
-fn median(mut v: Vec<f64>) -> f64 {
-    if v.is_empty() {
-        return f64::NAN;
-    }
-    v.sort_by(f64::total_cmp);
-    let n = v.len();
-    (v[(n - 1) / 2] + v[n / 2]) / 2.0
 }
 
 fn print(r: &CeilingReport, part: Part) -> Result<()> {

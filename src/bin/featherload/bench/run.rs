@@ -1,8 +1,5 @@
 //! One pass over the epochs.
 
-use std::fs::{File, Permissions};
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -12,7 +9,7 @@ use featherload::{Batch, Error, Loader, NumericProfile, Result, RowStatus, State
 use super::BenchArgs;
 use super::report::{BenchReport, Failure, bound_by};
 use crate::digest::StreamDigest;
-use crate::{Outcome, index, interrupt, output};
+use crate::{Outcome, consumer, index, interrupt, output};
 
 /// What is counted while batches come.
 #[derive(Default)]
@@ -27,7 +24,7 @@ struct Counts {
 
 pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     if let Some(file) = &args.save_state {
-        check_writable(file)?;
+        output::check_writable("--save-state", file)?;
     }
     let mut loader = args.run.builder(args.source.source()?)?.build()?;
     let startup = began.elapsed();
@@ -53,7 +50,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         let broken_off = ended.as_ref().ok().cloned().flatten();
         write_state(file, &broken_off.unwrap_or_else(|| loader.state()))?;
     }
-    ended.map_err(suggest_policy)?;
+    ended.map_err(consumer::suggest_policy)?;
     let report = loader.report()?;
     let pids = report
         .coordinator
@@ -72,7 +69,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         first_batch_ms: (first_at - began).as_secs_f64() * 1e3,
         startup_ms: startup.as_secs_f64() * 1e3,
         cpu_s_per_1k_images: memory.cpu_s * 1e3 / counts.samples.max(1) as f64,
-        pss_total_mib: output::mib(memory.pss_bytes),
+        pss_total_mib: output::mib(memory.memory.pss_bytes),
         gpu_mib: 0.0,
         samples: counts.samples,
         failed,
@@ -117,7 +114,7 @@ fn consume(
             counts.add(&batch, arrived);
             match digest {
                 Some(digest) => digest.add(&batch)?,
-                None => touch(&batch)?,
+                None => consumer::touch(&batch)?,
             }
             bar.inc(batch.len() as u64);
             let full = args.limit.is_some_and(|limit| counts.samples >= limit);
@@ -147,19 +144,6 @@ impl Counts {
     }
 }
 
-/// Reads one byte of each page, so that every page of the batch is mapped here
-/// as a consumer's would be.
-pub(super) fn touch(batch: &Batch) -> Result<()> {
-    for row in 0..batch.len() {
-        let sum = batch
-            .row_bytes(row)?
-            .chunks(4096)
-            .fold(0u8, |sum, page| sum.wrapping_add(page[0]));
-        std::hint::black_box(sum);
-    }
-    Ok(())
-}
-
 /// Images per second behind the first batch; of all when there is only one.
 fn rate(counts: &Counts, began: Instant, first: Instant, first_rows: u64, end: Instant) -> f64 {
     if counts.batches > 1 {
@@ -173,70 +157,11 @@ fn profile(state: &State) -> NumericProfile {
     state.profile.clone()
 }
 
-/// Under `stop` a bad sample ends the run: says what would not.
-fn suggest_policy(error: Error) -> Error {
-    match error {
-        Error::Sample {
-            id,
-            path,
-            mut fault,
-        } => {
-            fault.reason.push_str(
-                "; with --on-error skip such samples are masked, with --on-error substitute the \
-                 next ones take their places, and the run goes on",
-            );
-            Error::Sample { id, path, fault }
-        }
-        other => other,
-    }
-}
-
-/// The folder in which `file` lies.
-fn folder_of(file: &Path) -> &Path {
-    match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// Asked before the run: after hours of it would be too late.
-fn check_writable(file: &Path) -> Result<()> {
-    let refused = |why: String| {
-        Error::config(format!(
-            "--save-state cannot write {}: {why}",
-            file.display()
-        ))
-    };
-    if file.is_dir() {
-        return Err(refused("it is a folder; name a file".into()));
-    }
-    let folder = folder_of(file);
-    // Has no name, so nothing is left of it however this process ends.
-    tempfile::tempfile_in(folder).map_err(|e| {
-        refused(format!(
-            "no file can be made in {}: {e}; name another place",
-            folder.display()
-        ))
-    })?;
-    Ok(())
-}
-
 /// Whole or not at all, also if the machine stops: a state that was cut off is
 /// worse than the last one.
 fn write_state(file: &Path, state: &State) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(state)
         .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
     text.push(b'\n');
-    let folder = folder_of(file);
-    let write = || {
-        let mut temporary = tempfile::Builder::new()
-            .prefix(".featherload-")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)?;
-        temporary.write_all(&text)?;
-        temporary.as_file().sync_all()?;
-        temporary.persist(file)?;
-        File::open(folder)?.sync_all()
-    };
-    write().map_err(|e| Error::io_at("write", file, e))
+    output::write_whole(file, &text)
 }

@@ -123,7 +123,7 @@ fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> Finding {
     let refused = usage.iter().find_map(|u| u.as_ref().err());
     let shares: Option<u64> = usage
         .iter()
-        .map(|u| u.as_ref().ok().map(|u| u.pss_bytes))
+        .map(|u| u.as_ref().ok().map(|u| u.memory.pss_bytes))
         .sum();
     match (refused, shares) {
         (None, Some(pss)) if pss > 0 => Finding::ok(

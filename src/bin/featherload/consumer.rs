@@ -1,0 +1,34 @@
+//! What every sub-command that runs a loader does as its consumer.
+
+use featherload::{Batch, Error, Result};
+
+/// Reads one byte of each page, so that every page of the batch is mapped here
+/// as a consumer's would be.
+pub fn touch(batch: &Batch) -> Result<()> {
+    for row in 0..batch.len() {
+        let sum = batch
+            .row_bytes(row)?
+            .chunks(4096)
+            .fold(0u8, |sum, page| sum.wrapping_add(page[0]));
+        std::hint::black_box(sum);
+    }
+    Ok(())
+}
+
+/// Under `stop` a bad sample ends the run: says what would not.
+pub fn suggest_policy(error: Error) -> Error {
+    match error {
+        Error::Sample {
+            id,
+            path,
+            mut fault,
+        } => {
+            fault.reason.push_str(
+                "; with --on-error skip such samples are masked, with --on-error substitute the \
+                 next ones take their places, and the run goes on",
+            );
+            Error::Sample { id, path, fault }
+        }
+        other => other,
+    }
+}

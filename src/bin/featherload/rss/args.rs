@@ -1,0 +1,166 @@
+//! What `rss` is asked to measure.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::run_args::LoaderArgs;
+use crate::source_args::SourceArgs;
+
+/// Measures the memory of every process of the loader, for several numbers of
+/// workers.
+///
+/// Each number gets a fresh pool in a fresh tree of processes, which this
+/// process samples from outside and is not part of. Steady figures are medians
+/// of at least 20 samples of smaps_rollup over at least `--seconds`, begun once
+/// every worker has committed 20 rows; the peak is that of all samples from the
+/// start of the consumer on.
+///
+/// PSS divides each page among all processes that map it, so the sum over the
+/// tree counts the ring once. Page cache belongs to no process: what they map of
+/// it is in their PSS and shown as `file`; all of it is told apart.
+#[derive(Parser)]
+pub struct RssArgs {
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    #[command(flatten)]
+    pub loader: LoaderArgs,
+
+    /// Numbers of worker processes, each measured by itself; 0 decodes in one
+    /// process, without ring, and takes no part in the slope.
+    #[arg(long, value_name = "N,N,...", default_value = "1,2,4,8,16", value_parser = parse_counts)]
+    pub workers: Counts,
+
+    /// How long to sample each number of workers, 0.5 to 600; there are 20
+    /// samples at least.
+    #[arg(long, default_value_t = 5.0, value_parser = parse_seconds, allow_negative_numbers = true)]
+    pub seconds: f64,
+
+    /// Sample over N epochs instead, 10 at least: gives the median of each
+    /// epoch, and as growth the median of the last five of these less that of
+    /// the first five.
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "seconds",
+        value_parser = clap::value_parser!(u64).range(10..)
+    )]
+    pub epochs: Option<u64>,
+
+    /// Exit with 1 when PSS without the ring grows by more MiB for each worker
+    /// (least squares over the numbers of workers).
+    #[arg(long, value_name = "X", value_parser = parse_bound, allow_negative_numbers = true)]
+    pub max_slope_mib: Option<f64>,
+
+    /// Exit with 1 when the growth over the epochs is more MiB, for any number
+    /// of workers.
+    #[arg(
+        long,
+        value_name = "X",
+        requires = "epochs", value_parser = parse_bound,
+        allow_negative_numbers = true
+    )]
+    pub max_growth_mib: Option<f64>,
+
+    /// Measure what copied parents cost too: the same pools, forked from a
+    /// process that has decoded all images to RGB in memory of its own. Once
+    /// with the images inherited and only read, so that parent and workers share
+    /// them; and once after one byte of each inherited page was written in each
+    /// worker, as Python does when it counts references: each has a copy then.
+    /// Numbers of workers for which the copies would not fit into the available
+    /// memory are left out.
+    #[arg(long, conflicts_with = "kill_workers_every")]
+    pub compare_fork_after_load: bool,
+
+    /// Draw PSS by kind of process against the number of workers.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Numbers of workers, each once, in the order given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts(pub Vec<usize>);
+
+/// What a ring can have.
+const MOST_WORKERS: usize = 4096;
+
+fn parse_counts(text: &str) -> Result<Counts, String> {
+    let mut counts = Vec::new();
+    for part in text.split(',') {
+        let count: usize = part
+            .trim()
+            .parse()
+            .map_err(|e| format!("'{part}': {e}; it must be numbers with commas, as in 1,2,4"))?;
+        if count > MOST_WORKERS {
+            return Err(format!(
+                "{count} workers are too many, the most is {MOST_WORKERS}"
+            ));
+        }
+        if counts.contains(&count) {
+            return Err(format!("{count} is in it twice"));
+        }
+        counts.push(count);
+    }
+    Ok(Counts(counts))
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    // Not a number is in no range.
+    if !(0.5..=600.0).contains(&seconds) {
+        return Err("it must be 0.5 to 600 seconds".into());
+    }
+    Ok(seconds)
+}
+
+fn parse_bound(text: &str) -> Result<f64, String> {
+    let bound: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    // Nothing is above "not a number", so it would bound nothing.
+    if !bound.is_finite() {
+        return Err("it must be a number of MiB".into());
+    }
+    Ok(bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_worker_counts() {
+        assert_eq!(parse_counts("1,2,4"), Ok(Counts(vec![1, 2, 4])));
+        assert_eq!(parse_counts("16, 0"), Ok(Counts(vec![16, 0])));
+        for (text, word) in [
+            ("", "commas"),
+            ("1,,2", "commas"),
+            ("1;2", "1;2"),
+            ("-1", "-1"),
+            ("2,4,2", "twice"),
+            ("4097", "4096"),
+        ] {
+            let e = parse_counts(text).unwrap_err();
+            assert!(e.contains(word), "{text}: {e}");
+        }
+    }
+
+    #[test]
+    fn bounds_are_numbers() {
+        assert_eq!(parse_bound("-2.5"), Ok(-2.5));
+        for text in ["nan", "inf", "four"] {
+            assert!(parse_bound(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn seconds_have_a_range() {
+        assert_eq!(parse_seconds("0.5"), Ok(0.5));
+        for text in ["0.49", "601", "nan", "inf", "-5", "five"] {
+            assert!(parse_seconds(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What the consumer process that is measured and the one that measures it say
+//! to each other: JSON lines from the one, words from the other.
+
+use featherload::measure::{Member, Role};
+use serde::{Deserialize, Serialize};
+
+/// From the consumer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Message {
+    /// The pool runs.
+    Ready(Ready),
+    /// How far it is.
+    Status(Status),
+    /// Epoch `.0`, counted from 0, is over; the next begins when told to.
+    EpochOver(u64),
+    /// [`Order::Write`] was carried out.
+    Written,
+    /// It ended with an error.
+    Failed { is_usage: bool, what: String },
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ready {
+    /// Samples of the data set.
+    pub samples: u64,
+    pub ring_bytes: u64,
+    /// Shared memory that is not the ring.
+    pub index_bytes: u64,
+    /// Images that it loaded before it forked, if it was to.
+    pub loaded: Option<Loaded>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Loaded {
+    pub images: u64,
+    /// Width x height x 3, summed.
+    pub bytes: u64,
+    /// Images that did not decode, and are not among them.
+    pub failed: u64,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Status {
+    pub consumer: i32,
+    pub coordinator: Option<i32>,
+    pub workers: Vec<i32>,
+    pub rows_by_worker: Vec<u64>,
+    pub batches: u64,
+    /// Epochs that are over.
+    pub epochs: u64,
+    /// Failed samples that were handed over as masked rows.
+    pub skipped: u64,
+    pub worker_deaths: u64,
+}
+
+impl Status {
+    /// The processes to sample.
+    pub fn members(&self) -> Vec<Member> {
+        let member = |role| move |pid| Member { role, pid };
+        let workers = self.workers.iter().copied();
+        std::iter::once(self.consumer)
+            .map(member(Role::Consumer))
+            .chain(self.coordinator.map(member(Role::Coordinator)))
+            .chain(workers.map(member(Role::Worker)))
+            .collect()
+    }
+
+    /// True once every worker has committed `rows` rows and none is missing.
+    pub fn every_worker_committed(&self, rows: u64) -> bool {
+        let all_there =
+            self.coordinator.is_none() || self.workers.len() == self.rows_by_worker.len();
+        all_there && self.rows_by_worker.iter().all(|&r| r >= rows)
+    }
+}
+
+/// To the consumer; the end of its input tells it to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Begin with the next epoch.
+    GoOn,
+    /// Write a byte of each page of the loaded images in each worker.
+    Write,
+}
+
+impl Order {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::GoOn => "go on",
+            Self::Write => "write",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::GoOn, Self::Write]
+            .into_iter()
+            .find(|o| o.word() == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_lacks_rows_or_is_missing_is_waited_for() {
+        let status = |workers: &[i32], rows: &[u64]| Status {
+            consumer: 1,
+            coordinator: Some(2),
+            workers: workers.to_vec(),
+            rows_by_worker: rows.to_vec(),
+            ..Status::default()
+        };
+        assert!(status(&[3, 4], &[20, 21]).every_worker_committed(20));
+        assert!(!status(&[3, 4], &[20, 19]).every_worker_committed(20));
+        assert!(!status(&[3], &[20, 20]).every_worker_committed(20));
+        let alone = Status {
+            coordinator: None,
+            ..status(&[], &[20])
+        };
+        assert!(alone.every_worker_committed(20));
+        assert_eq!(alone.members().len(), 1);
+        assert_eq!(status(&[3, 4], &[0, 0]).members().len(), 4);
+    }
+
+    #[test]
+    fn orders_round_trip() {
+        for order in [Order::GoOn, Order::Write] {
+            assert_eq!(Order::from_word(order.word()), Some(order));
+        }
+        assert_eq!(Order::from_word("stop"), None);
+    }
+}

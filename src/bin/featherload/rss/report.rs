@@ -1,0 +1,179 @@
+//! What `rss` found; the names are the contract of `--json`.
+
+use featherload::measure::statistics::{growth, slope};
+use featherload::measure::{PageCache, SteadyMemory};
+use serde::Serialize;
+
+use crate::output::mib;
+
+/// Epochs at either end that growth is taken from.
+const GROWTH_EPOCHS: usize = 5;
+
+#[derive(Serialize)]
+pub struct RssReport {
+    pub source: String,
+    pub recipe: String,
+    pub batch: u32,
+    pub depth: u32,
+    /// Samples of the data set.
+    pub samples: u64,
+    /// Steady samples span that long at least; none when epochs were counted.
+    pub seconds: Option<f64>,
+    pub epochs: Option<u64>,
+    /// One for each number of workers.
+    pub rows: Vec<Row>,
+    /// True when all rings have the same size (0 workers have none).
+    pub ring_bytes_equal: bool,
+    /// Of PSS without the ring, least squares; none with fewer than two
+    /// numbers of workers above 0.
+    pub slope_mib_per_worker: Option<f64>,
+    /// All images as RGB8, where somebody has counted them.
+    pub decoded_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork_after_load: Option<ForkAfterLoad>,
+    /// The bounds that were given and do not hold.
+    pub broken_bounds: Vec<String>,
+}
+
+/// One number of workers.
+#[derive(Serialize)]
+pub struct Row {
+    pub workers: usize,
+    /// The ring's size, all of it allocated, mapped or not.
+    pub ring_bytes: u64,
+    /// Steady PSS of all processes: `total.pss_bytes`.
+    pub pss_total_bytes: u64,
+    /// The same without what is mapped of the ring.
+    pub pss_without_ring_bytes: u64,
+    /// The largest PSS of all processes in any sample.
+    pub peak_pss_bytes: u64,
+    pub peak_pss_without_ring_bytes: u64,
+    /// When it was, from the start of the consumer.
+    pub peak_at_s: f64,
+    #[serde(flatten)]
+    pub steady: SteadyMemory,
+    /// Time that the steady samples span.
+    pub sampled_s: f64,
+    pub batches: u64,
+    pub rows_by_worker: Vec<u64>,
+    pub worker_deaths: u64,
+    /// Failed samples that were masked.
+    pub skipped: u64,
+    /// Not part of any figure above but for what is mapped (`pss_file_bytes`).
+    pub page_cache: Option<PageCache>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub epoch_medians: Vec<EpochMedian>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub growth_mib: Option<f64>,
+}
+
+#[derive(Serialize)]
+pub struct EpochMedian {
+    pub epoch: u64,
+    pub samples: usize,
+    pub pss_total_bytes: u64,
+    pub pss_without_ring_bytes: u64,
+}
+
+/// The same pools, forked from a process that holds all images.
+#[derive(Serialize)]
+pub struct ForkAfterLoad {
+    pub images: u64,
+    /// Images that did not decode, and were not held.
+    pub failed: u64,
+    pub rows: Vec<ForkRow>,
+    pub left_out: Vec<LeftOut>,
+}
+
+#[derive(Serialize, Clone, Copy)]
+pub struct ForkRow {
+    pub workers: usize,
+    pub ring_bytes: u64,
+    /// The images inherited and only read: shared by all processes.
+    pub read_pss_bytes: u64,
+    pub read_samples: usize,
+    /// After a byte of each inherited page was written in each worker.
+    pub written_pss_bytes: u64,
+    pub written_samples: usize,
+}
+
+/// A number of workers whose copies do not fit.
+#[derive(Serialize)]
+pub struct LeftOut {
+    pub workers: usize,
+    pub needed_bytes: u64,
+    pub available_bytes: u64,
+}
+
+/// PSS of images that a parent and each of its workers hold a copy of.
+pub fn copied_parents_bytes(decoded_bytes: u64, workers: usize) -> u64 {
+    decoded_bytes.saturating_mul(workers as u64 + 1)
+}
+
+/// Growth over the epochs in MiB, the ring not counted: a slot that is used for
+/// the first time was allocated before.
+pub fn growth_mib(epochs: &[EpochMedian]) -> Option<f64> {
+    let medians: Vec<f64> = epochs
+        .iter()
+        .map(|e| mib(e.pss_without_ring_bytes))
+        .collect();
+    growth(&medians, GROWTH_EPOCHS)
+}
+
+/// MiB for each worker more, by least squares. Without 0 workers, which have
+/// neither ring nor coordinator.
+pub fn slope_mib(points: impl Iterator<Item = (usize, u64)>) -> Option<f64> {
+    let points: Vec<_> = points
+        .filter(|(workers, _)| *workers > 0)
+        .map(|(workers, bytes)| (workers as f64, mib(bytes)))
+        .collect();
+    slope(&points)
+}
+
+impl RssReport {
+    /// Fills in what follows from the rows, and says which bounds are broken.
+    pub fn conclude(&mut self, max_slope_mib: Option<f64>, max_growth_mib: Option<f64>) {
+        let mut rings = self.rows.iter().filter(|r| r.workers > 0);
+        let first = rings.next().map(|r| r.ring_bytes);
+        self.ring_bytes_equal = rings.all(|r| Some(r.ring_bytes) == first);
+        let points = self.rows.iter();
+        self.slope_mib_per_worker =
+            slope_mib(points.map(|r| (r.workers, r.pss_without_ring_bytes)));
+        if let (Some(most), Some(slope)) = (max_slope_mib, self.slope_mib_per_worker)
+            && slope > most
+        {
+            self.broken_bounds.push(format!(
+                "{slope:.2} MiB a worker, the bound is {most} (--max-slope-mib)"
+            ));
+        }
+        for row in &self.rows {
+            if let (Some(most), Some(growth)) = (max_growth_mib, row.growth_mib)
+                && growth > most
+            {
+                self.broken_bounds.push(format!(
+                    "{growth:.2} MiB of growth with {} workers, the bound is {most} \
+                     (--max-growth-mib)",
+                    row.workers
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_workers_take_no_part_in_the_slope() {
+        let points = [(0, 500 << 20), (1, 10 << 20), (3, 14 << 20)];
+        assert_eq!(slope_mib(points.into_iter()), Some(2.0));
+        assert_eq!(slope_mib(points[..2].iter().copied()), None);
+    }
+
+    #[test]
+    fn copies_are_those_of_the_parent_and_of_each_worker() {
+        assert_eq!(copied_parents_bytes(100, 4), 500);
+        assert_eq!(copied_parents_bytes(100, 0), 100);
+    }
+}

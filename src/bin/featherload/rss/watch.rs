@@ -1,0 +1,346 @@
+//! The process that measures: starts a consumer, samples it and its pool from
+//! outside, ends it.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use featherload::measure::{Member, Memory, Role, SteadyMemory, TreeSample};
+use featherload::{Error, Result};
+
+use super::child::CHILD_COMMAND;
+use super::messages::{Loaded, Message, Order, Ready, Status};
+use crate::interrupt;
+
+/// Rows that every worker has committed when steady samples begin.
+pub const WARM_ROWS: u64 = 20;
+
+/// Steady samples at least.
+pub const SAMPLES: usize = 20;
+
+/// Samples of each epoch at least.
+const SAMPLES_AN_EPOCH: usize = 3;
+
+/// Most time between two samples.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// The same until samples are steady, and while epochs are told apart.
+const CLOSE_INTERVAL: Duration = Duration::from_millis(40);
+
+/// How often a signal is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a tree of processes may take to end.
+const END: Duration = Duration::from_secs(5);
+
+/// A consumer with its pool. Dropping it ends them and waits for their end.
+pub struct Watched {
+    child: Child,
+    input: Option<ChildStdin>,
+    messages: Receiver<Message>,
+    began: Instant,
+    ready: Option<Ready>,
+    status: Option<Status>,
+    epoch_over: Option<u64>,
+    written: bool,
+    peak: Peak,
+}
+
+/// The largest figures of all samples, each by itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Peak {
+    pub pss_bytes: u64,
+    pub pss_without_ring_bytes: u64,
+    /// When PSS was largest, since the start of the consumer.
+    pub at: Duration,
+}
+
+/// Steady samples, and when the last one was taken.
+pub struct Steady {
+    pub memory: SteadyMemory,
+    pub took: Duration,
+}
+
+/// One epoch's samples.
+pub struct EpochMemory {
+    pub epoch: u64,
+    pub memory: SteadyMemory,
+}
+
+/// Why there is nothing to report.
+pub enum Stop {
+    /// A signal came.
+    Interrupted,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
+impl Watched {
+    /// Starts a consumer with `workers` workers, in the way that `how` names.
+    pub fn start(workers: usize, how: &str) -> Result<Self> {
+        let me = std::env::current_exe().map_err(|e| Error::io("find this executable", e))?;
+        // The arguments of `rss` mean the same to the child.
+        let own: Vec<OsString> = std::env::args_os().skip(2).collect();
+        let mut child = Command::new(&me)
+            .arg(CHILD_COMMAND)
+            .args([&workers.to_string(), how])
+            .args(own)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| Error::io("start a consumer to measure", e))?;
+        let began = Instant::now();
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (sender, messages) = mpsc::channel();
+        let this = Self {
+            child,
+            input,
+            messages,
+            began,
+            ready: None,
+            status: None,
+            epoch_over: None,
+            written: false,
+            peak: Peak::default(),
+        };
+        let output = output.ok_or_else(|| Error::worker("the measured consumer has no pipe"))?;
+        // Ends with the process, or when nobody listens.
+        std::thread::Builder::new()
+            .name("messages".into())
+            .spawn(move || {
+                for line in BufReader::new(output).lines() {
+                    let message = line.ok().and_then(|l| serde_json::from_str(&l).ok());
+                    let Some(message) = message else { return };
+                    if sender.send(message).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(|e| Error::io("start a thread", e))?;
+        Ok(this)
+    }
+
+    /// Waits until every worker has committed its rows, and samples meanwhile.
+    pub fn warm_up(&mut self) -> Result<(), Stop> {
+        while !self.is_warm() {
+            self.sample();
+            self.listen(CLOSE_INTERVAL)?;
+        }
+        Ok(())
+    }
+
+    /// Samples for `length`, and until there are enough.
+    pub fn steady(&mut self, length: Duration) -> Result<Steady, Stop> {
+        let began = Instant::now();
+        let interval = (length / (SAMPLES as u32 + 5)).min(INTERVAL);
+        let mut samples = Vec::new();
+        let mut taken = 0;
+        while samples.len() < SAMPLES || began.elapsed() < length {
+            self.listen(interval)?;
+            let sample = self.sample();
+            taken += 1;
+            if sample.is_complete() {
+                samples.push(sample);
+            }
+            if taken > 100 * SAMPLES && samples.len() < SAMPLES {
+                return Err(Error::worker(format!(
+                    "{} of {taken} samples found all processes alive, {SAMPLES} are needed: \
+                     workers die too often",
+                    samples.len()
+                ))
+                .into());
+            }
+        }
+        Ok(Steady {
+            memory: SteadyMemory::of(&samples),
+            took: began.elapsed(),
+        })
+    }
+
+    /// Samples through `epochs` epochs. The consumer waits at the end of each
+    /// until there are enough samples of it. Steady are those behind the rows
+    /// that every worker commits first.
+    pub fn epochs(&mut self, epochs: u64) -> Result<(Steady, Vec<EpochMemory>), Stop> {
+        let began = Instant::now();
+        let mut steady = Vec::new();
+        let mut found = Vec::new();
+        for epoch in 0..epochs {
+            let mut samples = Vec::new();
+            let last = epoch + 1 == epochs;
+            loop {
+                let over = self.epoch_over == Some(epoch);
+                let enough =
+                    samples.len() >= SAMPLES_AN_EPOCH && (!last || steady.len() >= SAMPLES);
+                if over && enough {
+                    break;
+                }
+                if over && last && !self.is_warm() {
+                    return Err(Error::config(format!(
+                        "{epochs} epochs were over before every worker had committed {WARM_ROWS} \
+                         rows: give more --epochs, or fewer --workers"
+                    ))
+                    .into());
+                }
+                self.listen(CLOSE_INTERVAL)?;
+                let sample = self.sample();
+                if sample.is_complete() && self.ready.is_some() && self.status.is_some() {
+                    if self.is_warm() {
+                        steady.push(sample.clone());
+                    }
+                    samples.push(sample);
+                }
+            }
+            found.push(EpochMemory {
+                epoch,
+                memory: SteadyMemory::of(&samples),
+            });
+            if !last {
+                self.order(Order::GoOn)?;
+            }
+        }
+        let steady = Steady {
+            memory: SteadyMemory::of(&steady),
+            took: began.elapsed(),
+        };
+        Ok((steady, found))
+    }
+
+    /// Has a byte of each page of the loaded images written in each worker.
+    pub fn write_loaded(&mut self) -> Result<(), Stop> {
+        self.order(Order::Write)?;
+        while !self.written {
+            self.listen(LOOK)?;
+        }
+        Ok(())
+    }
+
+    pub fn samples(&self) -> u64 {
+        self.ready.as_ref().map_or(0, |r| r.samples)
+    }
+
+    pub fn ring_bytes(&self) -> u64 {
+        self.ready.as_ref().map_or(0, |r| r.ring_bytes)
+    }
+
+    /// PSS but for what is mapped of the ring. Of the ring's pages some may
+    /// never be touched (rows that a short batch does not fill), so its size
+    /// cannot be taken off. What is not the ring of the shared memory is the
+    /// index, so at most that counts.
+    pub fn without_ring(&self, m: &Memory) -> u64 {
+        let index = self.ready.as_ref().map_or(0, |r| r.index_bytes);
+        let index_pages = index.next_multiple_of(4096);
+        m.pss_anon_bytes + m.pss_file_bytes + m.pss_shmem_bytes.min(index_pages)
+    }
+
+    pub fn loaded(&self) -> Option<Loaded> {
+        self.ready.as_ref().and_then(|r| r.loaded)
+    }
+
+    pub fn status(&self) -> Status {
+        self.status.clone().unwrap_or_default()
+    }
+
+    pub fn peak(&self) -> Peak {
+        self.peak
+    }
+
+    fn is_warm(&self) -> bool {
+        let status = self.status.as_ref();
+        status.is_some_and(|s| s.every_worker_committed(WARM_ROWS))
+    }
+
+    fn members(&self) -> Vec<Member> {
+        match &self.status {
+            Some(status) => status.members(),
+            // Until it says who is there, it is alone.
+            None => vec![Member {
+                role: Role::Consumer,
+                pid: self.child.id() as i32,
+            }],
+        }
+    }
+
+    fn sample(&mut self) -> TreeSample {
+        let sample = TreeSample::read(&self.members());
+        let total = sample.total();
+        let without_ring = self.without_ring(&total);
+        let peak = &mut self.peak;
+        peak.pss_without_ring_bytes = peak.pss_without_ring_bytes.max(without_ring);
+        if total.pss_bytes > peak.pss_bytes {
+            peak.pss_bytes = total.pss_bytes;
+            peak.at = self.began.elapsed();
+        }
+        sample
+    }
+
+    fn order(&mut self, order: Order) -> Result<()> {
+        let written = match &mut self.input {
+            Some(input) => writeln!(input, "{}", order.word()),
+            None => Ok(()),
+        };
+        written.map_err(|e| Error::io("tell the measured consumer what to do", e))
+    }
+
+    /// Takes in what the consumer says, for as long as `length`.
+    fn listen(&mut self, length: Duration) -> Result<(), Stop> {
+        let until = Instant::now() + length;
+        loop {
+            if interrupt::caught().is_some() {
+                return Err(Stop::Interrupted);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match self.messages.recv_timeout(left.min(LOOK)) {
+                Ok(message) => self.take_in(message)?,
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::worker("the measured consumer ended early").into());
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, message: Message) -> Result<()> {
+        match message {
+            Message::Ready(ready) => self.ready = Some(ready),
+            Message::Status(status) => self.status = Some(status),
+            Message::EpochOver(epoch) => self.epoch_over = Some(epoch),
+            Message::Written => self.written = true,
+            Message::Failed {
+                is_usage: true,
+                what,
+            } => return Err(Error::config(what)),
+            Message::Failed { what, .. } => return Err(Error::worker(what)),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed, and need not be.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // Its coordinator and workers end by themselves: what is left of them
+        // would share pages with the next pool.
+        let until = Instant::now() + END;
+        let members = self.members();
+        while Instant::now() < until && members.iter().any(|m| is_there(m.pid)) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn is_there(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}/smaps_rollup")).exists()
+        && std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z "))
+}

@@ -1,0 +1,79 @@
+//! The page cache: files that the kernel keeps in memory because they were
+//! read. It belongs to no process; what a process maps of it is in its PSS.
+//!
+//! Asked by whoever measures, for its own cgroup or for the machine.
+
+use std::fs;
+
+use serde::Serialize;
+
+use crate::sys::cgroup;
+
+/// Cached files, without shared memory (which the kernel counts as cache).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PageCache {
+    pub bytes: u64,
+    /// Whose cache it is, and which numbers of which file it was taken from.
+    pub source: String,
+}
+
+impl PageCache {
+    /// That of this process's memory cgroup, of version 2 or 1; where there is
+    /// none, or it is the root, that of the machine. None without /proc.
+    pub fn read() -> Option<Self> {
+        cgroup::memory_statistics()
+            .and_then(|(file, key)| {
+                let text = fs::read_to_string(&file).ok()?;
+                Some(Self {
+                    bytes: less_shared_memory(&text, key, "shmem", 1)?,
+                    source: format!("this cgroup: {key} less shmem of {}", file.display()),
+                })
+            })
+            .or_else(|| {
+                let text = fs::read_to_string("/proc/meminfo").ok()?;
+                Some(Self {
+                    bytes: less_shared_memory(&text, "Cached:", "Shmem:", 1024)?,
+                    source: "the whole machine: Cached less Shmem of /proc/meminfo".into(),
+                })
+            })
+    }
+}
+
+/// The figure `key` less the figure `shared`, in units of `unit` bytes.
+fn less_shared_memory(text: &str, key: &str, shared: &str, unit: u64) -> Option<u64> {
+    let figure = |name: &str| -> Option<u64> {
+        text.lines().find_map(|line| {
+            let mut words = line.split_whitespace();
+            (words.next()? == name).then(|| words.next()?.parse().ok())?
+        })
+    };
+    // Version 1 adds up the groups below under names of their own.
+    let shared = figure(&format!("total_{shared}")).or_else(|| figure(shared));
+    Some(figure(key)?.saturating_sub(shared.unwrap_or(0)) * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_is_taken_off() {
+        let v2 = "anon 5\nfile 100\nshmem 30\n";
+        assert_eq!(less_shared_memory(v2, "file", "shmem", 1), Some(70));
+        let v1 = "cache 1\nshmem 1\ntotal_cache 100\ntotal_shmem 40\n";
+        assert_eq!(less_shared_memory(v1, "total_cache", "shmem", 1), Some(60));
+        let machine = "Cached:  9 kB\nShmem:  2 kB\n";
+        assert_eq!(
+            less_shared_memory(machine, "Cached:", "Shmem:", 1024),
+            Some(7 * 1024)
+        );
+        assert_eq!(less_shared_memory("", "file", "shmem", 1), None);
+    }
+
+    #[test]
+    fn this_machine_says_where_its_number_is_from() {
+        let cache = PageCache::read().unwrap();
+        assert!(cache.source.contains(" less "), "{}", cache.source);
+    }
+}

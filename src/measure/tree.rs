@@ -1,0 +1,201 @@
+//! What a pool's processes take, from samples of all of them.
+//!
+//! In a process that watches from outside and is not counted. A sample is not
+//! one instant: processes are read one after the other, so a page that comes to
+//! be shared meanwhile may count a little more or less than once.
+
+use serde::Serialize;
+
+use super::processes::Memory;
+
+/// What a process is to its pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Consumer,
+    Coordinator,
+    Worker,
+}
+
+impl Role {
+    pub const ALL: [Self; 3] = [Self::Consumer, Self::Coordinator, Self::Worker];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Consumer => "consumer",
+            Self::Coordinator => "coordinator",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+/// A process of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Member {
+    pub role: Role,
+    pub pid: i32,
+}
+
+/// All processes of a pool, read once.
+#[derive(Debug, Clone, Default)]
+pub struct TreeSample {
+    processes: Vec<(Member, Memory)>,
+    missing: bool,
+}
+
+impl TreeSample {
+    /// Reads the members; those that are gone are left out.
+    pub fn read(members: &[Member]) -> Self {
+        let processes: Vec<_> = members
+            .iter()
+            .filter_map(|m| Some((*m, Memory::read(m.pid).ok()?)))
+            .collect();
+        Self {
+            missing: processes.len() < members.len(),
+            processes,
+        }
+    }
+
+    /// False when a member was gone: too little to stand for the pool.
+    pub fn is_complete(&self) -> bool {
+        !self.missing
+    }
+
+    pub fn total(&self) -> Memory {
+        self.processes.iter().map(|(_, memory)| *memory).sum()
+    }
+
+    fn of_role(&self, role: Role) -> Memory {
+        let own = self.processes.iter().filter(|(m, _)| m.role == role);
+        own.map(|(_, memory)| *memory).sum()
+    }
+}
+
+/// Medians over samples, each figure by itself: those of the parts need not
+/// add up to those of the total exactly.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SteadyMemory {
+    pub samples: usize,
+    /// All processes together.
+    pub total: Memory,
+    pub consumer: Memory,
+    pub coordinator: Memory,
+    /// All workers together.
+    pub all_workers: Memory,
+    pub processes: Vec<SteadyProcess>,
+}
+
+/// One process over the samples that it was alive in.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SteadyProcess {
+    #[serde(flatten)]
+    pub member: Member,
+    /// Fewer than the pool's when it died, or came for one that did.
+    pub samples: usize,
+    #[serde(flatten)]
+    pub memory: Memory,
+}
+
+impl SteadyMemory {
+    pub fn of(samples: &[TreeSample]) -> Self {
+        let median = |of: &dyn Fn(&TreeSample) -> Memory| {
+            Memory::median(&samples.iter().map(of).collect::<Vec<_>>())
+        };
+        let mut members: Vec<Member> = Vec::new();
+        for (member, _) in samples.iter().flat_map(|s| &s.processes) {
+            if !members.contains(member) {
+                members.push(*member);
+            }
+        }
+        Self {
+            samples: samples.len(),
+            total: median(&TreeSample::total),
+            consumer: median(&|s| s.of_role(Role::Consumer)),
+            coordinator: median(&|s| s.of_role(Role::Coordinator)),
+            all_workers: median(&|s| s.of_role(Role::Worker)),
+            processes: members
+                .into_iter()
+                .map(|m| SteadyProcess::of(m, samples))
+                .collect(),
+        }
+    }
+
+    /// The processes of a role.
+    pub fn of_role(&self, role: Role) -> impl Iterator<Item = &SteadyProcess> {
+        self.processes.iter().filter(move |p| p.member.role == role)
+    }
+}
+
+impl SteadyProcess {
+    fn of(member: Member, samples: &[TreeSample]) -> Self {
+        let own: Vec<Memory> = samples
+            .iter()
+            .flat_map(|s| &s.processes)
+            .filter(|(m, _)| *m == member)
+            .map(|(_, memory)| *memory)
+            .collect();
+        Self {
+            member,
+            samples: own.len(),
+            memory: Memory::median(&own),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(processes: &[(Role, i32, u64)]) -> TreeSample {
+        let processes = processes.iter().map(|&(role, pid, pss_bytes)| {
+            let memory = Memory {
+                pss_bytes,
+                ..Memory::default()
+            };
+            (Member { role, pid }, memory)
+        });
+        TreeSample {
+            processes: processes.collect(),
+            missing: false,
+        }
+    }
+
+    #[test]
+    fn a_worker_that_was_replaced_has_its_own_line_and_the_sum_stays() {
+        use Role::{Consumer, Worker};
+        let samples = [
+            sample(&[(Consumer, 1, 10), (Worker, 2, 5), (Worker, 3, 6)]),
+            sample(&[(Consumer, 1, 12), (Worker, 2, 5), (Worker, 3, 6)]),
+            sample(&[(Consumer, 1, 11), (Worker, 2, 7), (Worker, 9, 4)]),
+        ];
+        let steady = SteadyMemory::of(&samples);
+        assert_eq!(steady.samples, 3);
+        assert_eq!(steady.total.pss_bytes, 22);
+        assert_eq!(steady.consumer.pss_bytes, 11);
+        assert_eq!(steady.all_workers.pss_bytes, 11);
+        assert_eq!(steady.coordinator, Memory::default());
+        let workers: Vec<_> = steady
+            .of_role(Worker)
+            .map(|p| (p.member.pid, p.samples, p.memory.pss_bytes))
+            .collect();
+        assert_eq!(workers, [(2, 3, 5), (3, 2, 6), (9, 1, 4)]);
+    }
+
+    #[test]
+    fn a_sample_without_a_member_is_not_complete() {
+        let me = Member {
+            role: Role::Consumer,
+            pid: std::process::id() as i32,
+        };
+        let gone = Member {
+            role: Role::Worker,
+            pid: i32::MAX,
+        };
+        assert!(TreeSample::read(&[me]).is_complete());
+        let sample = TreeSample::read(&[me, gone]);
+        assert!(!sample.is_complete());
+        assert!(sample.total().pss_bytes > 0);
+    }
+}
