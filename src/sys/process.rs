@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 use nix::sys::prctl;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
@@ -92,11 +93,22 @@ impl AsFd for PidFd {
     }
 }
 
-/// Threads of this process, as the kernel counts them.
+/// How long a thread that was joined may stay in the kernel's list.
+const THREAD_LEAVES: Duration = Duration::from_millis(50);
+
+/// Threads of this process, as the kernel counts them. One that was joined a
+/// moment ago is still among them, so more than one are counted again.
 pub(crate) fn thread_count() -> Result<usize> {
-    let tasks =
-        fs::read_dir("/proc/self/task").map_err(|e| Error::io_at("read", "/proc/self/task", e))?;
-    Ok(tasks.count())
+    let began = Instant::now();
+    loop {
+        let tasks = fs::read_dir("/proc/self/task")
+            .map_err(|e| Error::io_at("read", "/proc/self/task", e))?;
+        let count = tasks.count();
+        if count <= 1 || began.elapsed() >= THREAD_LEAVES {
+            return Ok(count);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// True when a descriptor of this process leads to an NVIDIA device: CUDA was
