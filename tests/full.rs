@@ -5,6 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use featherload::{
     Batch, DecodeMode, Dtype, FaultKind, Labels, Loader, LoaderBuilder, MemoryLayout, OnError,
     Recipe, RowDescriptor, RowStatus, Source, State, Tail,
 };
-use image::{ExtendedColorType, ImageEncoder};
+use image::{ImageFormat, RgbImage};
 use nix::sys::signal::Signal;
 
 /// A picture as it is to be looked at.
@@ -34,13 +35,17 @@ impl Pixels {
         Self { height, width, rgb }
     }
 
-    fn png(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+    /// As a file of a format that keeps every pixel.
+    fn encoded(&self, format: ImageFormat) -> Vec<u8> {
         let (width, height) = (self.width as u32, self.height as u32);
-        image::codecs::png::PngEncoder::new(&mut out)
-            .write_image(&self.rgb, width, height, ExtendedColorType::Rgb8)
-            .unwrap();
-        out
+        let image = RgbImage::from_raw(width, height, self.rgb.clone()).unwrap();
+        let mut out = Cursor::new(Vec::new());
+        image.write_to(&mut out, format).unwrap();
+        out.into_inner()
+    }
+
+    fn png(&self) -> Vec<u8> {
+        self.encoded(ImageFormat::Png)
     }
 
     fn at(&self, y: usize, x: usize) -> [u8; 3] {
@@ -138,7 +143,7 @@ fn decoded(jpeg: &[u8], height: u32, width: u32) -> Pixels {
 /// What each file of a folder holds.
 type Truth = BTreeMap<PathBuf, Pixels>;
 
-/// Pictures of many sizes, from one pixel on, in both formats and all
+/// Pictures of many sizes, from one pixel on, in several formats and all
 /// orientations.
 fn mixed(dir: &Path) -> Truth {
     let mut truth = Truth::new();
@@ -154,7 +159,14 @@ fn mixed(dir: &Path) -> Truth {
             "p{i:02}.{}",
             if i % 2 == 0 { "png" } else { "jpg" }
         ));
-        fs::write(&path, pixels.png()).unwrap();
+        let formats = [
+            ImageFormat::Png,
+            ImageFormat::Bmp,
+            ImageFormat::WebP,
+            ImageFormat::Tiff,
+            ImageFormat::Qoi,
+        ];
+        fs::write(&path, pixels.encoded(formats[i % formats.len()])).unwrap();
         truth.insert(path, pixels);
     }
     for tag in 1..=8u8 {

@@ -15,6 +15,7 @@ use nix::unistd::{Pid, getpid};
 
 use super::messages::{Bootstrap, Command, Reply, Report, Request, StartRequest};
 use crate::error::{Error, Result};
+use crate::sys::clock::RunningClock;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
 
@@ -24,6 +25,9 @@ const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// The coordinator gives workers 100 ms; after this it is killed, and they die
 /// with it.
 const END_LIMIT: Duration = Duration::from_millis(400);
+
+/// The longest sleep before looking whether the coordinator lives.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A live coordinator.
 #[derive(Debug)]
@@ -104,16 +108,15 @@ impl CoordinatorHandle {
         }
     }
 
+    /// Time in which we were stopped does not count: the coordinator may have
+    /// been stopped with us.
     fn receive(&self, limit: Duration) -> Result<Reply> {
-        let end = Instant::now() + limit;
+        let mut clock = RunningClock::start();
         loop {
-            let left = end.saturating_duration_since(Instant::now());
+            let left = limit.saturating_sub(clock.read(LOOK));
             // Short waits: the crate does not retry EINTR, and the coordinator
             // may end meanwhile.
-            match self
-                .replies
-                .try_recv_timeout(left.min(Duration::from_millis(50)))
-            {
+            match self.replies.try_recv_timeout(left.min(LOOK)) {
                 Ok(reply) => return Ok(reply),
                 Err(TryRecvError::Empty) if left.is_zero() => {
                     return Err(Error::worker(format!(

@@ -2,10 +2,12 @@
 //!
 //! Runs in the coordinator. Looks at row words, not at what workers say: a
 //! worker that was stopped just after its claim has said nothing yet. Each
-//! attempt at a row has the whole limit.
+//! attempt at a row has the whole limit. Times are those of the coordinator's
+//! `RunningClock`, which stands still while it does: a job that is stopped as a
+//! whole and continued has no row that is overdue.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::ring::coordinator_side::Held;
 
@@ -13,7 +15,7 @@ use crate::ring::coordinator_side::Held;
 #[derive(Debug)]
 pub(super) struct Overdue {
     limit: Duration,
-    seen: HashMap<Held, Instant>,
+    seen: HashMap<Held, Duration>,
 }
 
 impl Overdue {
@@ -30,12 +32,12 @@ impl Overdue {
     }
 
     /// Takes a look and returns the rows that are over the limit.
-    pub(super) fn look(&mut self, now: Instant, held: impl Iterator<Item = Held>) -> Vec<Held> {
+    pub(super) fn look(&mut self, now: Duration, held: impl Iterator<Item = Held>) -> Vec<Held> {
         let mut still = HashMap::with_capacity(self.seen.len());
         let mut over = Vec::new();
         for h in held {
             let since = self.seen.get(&h).copied().unwrap_or(now);
-            if now.duration_since(since) >= self.limit {
+            if now.saturating_sub(since) >= self.limit {
                 over.push(h);
             }
             still.insert(h, since);
@@ -43,25 +45,73 @@ impl Overdue {
         self.seen = still;
         over
     }
+
+    /// The owner stood still from `from` until `now`: no time that its row took.
+    pub(super) fn forgive(&mut self, owner: u32, from: Duration, now: Duration) {
+        for (held, since) in &mut self.seen {
+            if held.owner == owner {
+                // A row that was first seen meanwhile begins now.
+                *since = now.min(*since + now.saturating_sub(from));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::clock::tests::Told;
 
-    #[test]
-    fn only_the_same_claim_ages() {
-        let h = |owner, sequence| Held {
+    fn h(owner: u32, sequence: u32) -> Held {
+        Held {
             slot: 0,
             row: 0,
             owner,
             sequence,
             attempt: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn an_hour_in_which_the_coordinator_did_not_run_counts_against_no_row() {
         let mut o = Overdue::new(Duration::from_secs(60));
-        let t = Instant::now();
-        let at = |s| t + Duration::from_secs(s);
-        assert!(o.look(t, [h(1, 1)].into_iter()).is_empty());
+        let mut t = Told::start();
+        let mut look = |passed| {
+            let now = t.pass(passed, o.tick());
+            !o.look(now, [h(1, 1)].into_iter()).is_empty()
+        };
+        let second = Duration::from_secs(1);
+        for _ in 0..3 {
+            assert!((0..10).all(|_| !look(second)));
+            assert!(!look(Duration::from_secs(3600)));
+        }
+        // It is overdue all the same, once it has had its time.
+        let more = (0..60).position(|_| look(second));
+        assert!(more.is_some_and(|n| n > 20), "{more:?}");
+    }
+
+    #[test]
+    fn the_time_that_a_worker_stood_still_is_not_its_rows() {
+        let at = Duration::from_secs;
+        let mut o = Overdue::new(at(60));
+        let both = || [h(1, 1), h(2, 2)].into_iter();
+        assert!(o.look(at(0), both()).is_empty());
+        o.forgive(1, at(10), at(50));
+        assert_eq!(o.look(at(60), both()), [h(2, 2)]);
+        assert_eq!(o.look(at(99), both()), [h(2, 2)]);
+        assert_eq!(o.look(at(100), both()).len(), 2);
+        // First seen while its owner stood still.
+        assert!(o.look(at(200), [h(3, 3)].into_iter()).is_empty());
+        o.forgive(3, at(190), at(210));
+        assert!(o.look(at(269), [h(3, 3)].into_iter()).is_empty());
+        assert_eq!(o.look(at(270), [h(3, 3)].into_iter()), [h(3, 3)]);
+    }
+
+    #[test]
+    fn only_the_same_claim_ages() {
+        let mut o = Overdue::new(Duration::from_secs(60));
+        let at = Duration::from_secs;
+        assert!(o.look(at(0), [h(1, 1)].into_iter()).is_empty());
         assert!(o.look(at(59), [h(1, 1)].into_iter()).is_empty());
         assert_eq!(o.look(at(60), [h(1, 1)].into_iter()), [h(1, 1)]);
         assert!(o.look(at(61), [h(2, 1)].into_iter()).is_empty());

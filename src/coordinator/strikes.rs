@@ -29,6 +29,8 @@ pub(super) enum Cause {
     TimedOut,
     /// SIGKILL, SIGTERM and the like from somebody else.
     Outside(Signal),
+    /// Stopped by somebody else, by this signal, and killed by us.
+    Stopped(Signal),
     /// Killed by order, as a test.
     Ordered,
 }
@@ -59,6 +61,7 @@ impl Cause {
             Self::Crash { code, .. } => format!("ended with status {code}"),
             Self::TimedOut => "was killed: its row took too long".into(),
             Self::Outside(s) => format!("was ended from outside by {s}"),
+            Self::Stopped(s) => format!("was stopped from outside ({s}) and killed"),
             Self::Ordered => "was killed by order".into(),
         }
     }
@@ -128,17 +131,22 @@ impl Strikes {
                     ),
                 )
             }
-            Cause::Outside(_) => {
+            Cause::Outside(_) | Cause::Stopped(_) => {
                 *kills += 1;
                 if *kills < OUTSIDE_LIMIT {
                     return (Verdict::Return, None);
                 }
-                fail(
-                    FaultKind::Quarantined,
-                    format!(
+                let reason = match cause {
+                    Cause::Stopped(_) => format!(
+                        "quarantined: {kills} workers were stopped or killed from outside while \
+                         at it, the last {}",
+                        cause.text()
+                    ),
+                    _ => format!(
                         "quarantined: {kills} workers were killed while at it, perhaps out of memory"
                     ),
-                )
+                };
+                fail(FaultKind::Quarantined, reason)
             }
         }
     }
@@ -188,6 +196,21 @@ mod tests {
         let (v, fault) = s.judge(row, Cause::of_signal(Signal::SIGKILL));
         assert_eq!(v, Verdict::Fail);
         assert!(fault.unwrap().reason.contains("out of memory"));
+    }
+
+    #[test]
+    fn stops_count_as_kills_from_outside() {
+        let mut s = Strikes::new(1, 0);
+        let stop = Cause::Stopped(Signal::SIGSTOP);
+        for i in 0..4 {
+            let kill = Cause::of_signal(Signal::SIGKILL);
+            let cause = if i % 2 == 0 { stop } else { kill };
+            assert_eq!(s.judge(held(1, 0, 0), cause), (Verdict::Return, None));
+        }
+        let (v, fault) = s.judge(held(1, 0, 0), stop);
+        assert_eq!(v, Verdict::Fail);
+        let reason = fault.unwrap().reason;
+        assert!(reason.contains("5 workers") && reason.contains("(SIGSTOP)"));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -13,7 +13,7 @@ use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, getpid};
 
-use super::lanes::{Backoff, Killed, Lane, START_FAILURES, Worker};
+use super::lanes::{self, Backoff, Killed, Lane, START_FAILURES, Worker};
 use super::messages::{Command, Reply, Report, StartRequest};
 use super::overdue::Overdue;
 use super::process::Line;
@@ -25,7 +25,8 @@ use crate::ring::coordinator_side::{self, Verdict};
 use crate::ring::layout::{ticket_word, worker_word};
 use crate::ring::row_word::MAX_SERIAL;
 use crate::ring::words::Words;
-use crate::sys::process::{self, PidFd, fork_never_returning, reap_one};
+use crate::sys::clock::RunningClock;
+use crate::sys::process::{self, PidFd, child_event, fork_never_returning};
 use crate::sys::socket::{self, Received};
 use crate::worker::job::Job;
 use crate::worker::{self, sigbus};
@@ -40,10 +41,13 @@ const FORK_WAIT: Duration = Duration::from_millis(100);
 /// Events kept for a consumer that does not ask.
 const EVENTS: usize = 256;
 
-/// Everything that the coordinator keeps about its pool.
+/// Everything that the coordinator keeps about its pool. Every time in it is
+/// one of `clock`: none of its limits is over because the whole job was stopped
+/// for an hour and continued.
 pub(super) struct Supervisor {
     ring: &'static Ring,
     job: Box<dyn Job>,
+    clock: RunningClock,
     lanes: Vec<Lane>,
     next_serial: u32,
     /// One for each lane.
@@ -52,7 +56,9 @@ pub(super) struct Supervisor {
     failed_forks: u32,
     strikes: Strikes,
     overdue: Overdue,
-    next_look: Instant,
+    next_look: Duration,
+    /// How long a worker may stand stopped.
+    stop_limit: Duration,
     tries: u32,
     kills: Option<OrderedKills>,
     report: Report,
@@ -60,7 +66,7 @@ pub(super) struct Supervisor {
     reports: u64,
     events: VecDeque<String>,
     /// Set once workers are told to stop: those left at that time are killed.
-    ending: Option<Instant>,
+    ending: Option<Duration>,
     /// Attempts at rows that ended without a worker's doing: progress as well.
     given_up: u64,
     me: Pid,
@@ -69,7 +75,7 @@ pub(super) struct Supervisor {
 /// `--kill-workers-every`: a test of the recovery, on demand.
 struct OrderedKills {
     every: Duration,
-    next: Instant,
+    next: Duration,
     turn: usize,
 }
 
@@ -80,11 +86,14 @@ impl Supervisor {
         job: Box<dyn Job>,
         request: &StartRequest,
     ) -> Result<Self> {
-        let now = Instant::now();
-        let overdue = Overdue::new(Duration::from_millis(request.row_limit_ms));
+        let clock = RunningClock::start();
+        let now = Duration::ZERO;
+        let row_limit = Duration::from_millis(request.row_limit_ms);
+        let overdue = Overdue::new(row_limit);
         let mut s = Self {
             ring,
             job,
+            clock,
             lanes: vec![Lane::Due(now); request.shape.lanes as usize],
             next_serial: request.first_serial.max(1),
             backoff: vec![Backoff::default(); request.shape.lanes as usize],
@@ -92,6 +101,7 @@ impl Supervisor {
             strikes: Strikes::new(request.row_limit_ms, request.tries),
             next_look: now + overdue.tick(),
             overdue,
+            stop_limit: lanes::stop_limit(row_limit),
             tries: request.tries,
             kills: request.kill_every_ms.map(|ms| {
                 let every = Duration::from_millis(ms.max(1));
@@ -126,22 +136,21 @@ impl Supervisor {
     /// worker is left.
     pub(super) fn run(mut self, line: &Line, consumer: &PidFd, children: &SignalFd) -> Result<()> {
         loop {
-            let timeout = self
-                .next_deadline()
-                .saturating_duration_since(Instant::now());
+            let now = self.clock.read(Duration::ZERO);
+            let timeout = self.next_deadline(now).saturating_sub(now);
             let [from_consumer, consumer_gone, child_ended] =
                 wait_for(line.socket(), consumer, children, timeout)?;
+            let now = self.clock.read(timeout);
             if consumer_gone {
-                self.end(Duration::ZERO);
+                self.end(now);
             } else if from_consumer {
-                self.serve(line)?;
+                self.serve(line, now)?;
             }
             if child_ended {
-                // One signal stands for any number of ended children.
+                // One signal stands for any number of children.
                 while matches!(children.read_signal(), Ok(Some(_))) {}
             }
-            self.reap()?;
-            let now = Instant::now();
+            self.attend(now)?;
             if self.ending.is_some() {
                 if self.finish_ending(now) {
                     return Ok(());
@@ -154,6 +163,7 @@ impl Supervisor {
                 continue;
             }
             self.kill_by_order(now);
+            self.kill_stopped(now);
             self.kill_overdue(now);
             if let Err(e) = self.fork_due(now) {
                 self.give_up(e.to_string());
@@ -162,13 +172,13 @@ impl Supervisor {
     }
 
     /// Answers one command.
-    fn serve(&mut self, line: &Line) -> Result<()> {
+    fn serve(&mut self, line: &Line, now: Duration) -> Result<()> {
         let mut byte = [0; 1];
         match socket::receive(line.socket().as_fd(), &mut byte, Duration::ZERO)? {
             Received::Timeout => {}
-            Received::Closed => self.end(Duration::ZERO),
+            Received::Closed => self.end(now),
             Received::Message(..) => match Command::from_byte(byte[0]) {
-                Some(Command::Stop) => self.end(GRACE),
+                Some(Command::Stop) => self.end(now + GRACE),
                 Some(Command::Report) => {
                     self.report.workers = self.worker_pids();
                     self.report.events = self.events.drain(..).collect();
@@ -189,46 +199,68 @@ impl Supervisor {
         Ok(())
     }
 
-    fn next_deadline(&self) -> Instant {
+    fn next_deadline(&self, now: Duration) -> Duration {
         if let Some(at) = self.ending {
             // After the grace the killed are reaped by signal; look now and then.
-            return at.max(Instant::now() + Duration::from_millis(1));
+            return at.max(now + Duration::from_millis(1));
         }
-        let due = self.lanes.iter().filter_map(|lane| match lane {
+        let lanes = self.lanes.iter().filter_map(|lane| match lane {
             Lane::Due(at) => Some(*at),
-            _ => None,
+            Lane::Running(w) => w.end_of_stop(self.stop_limit).map(|(at, _)| at),
+            Lane::Ended => None,
         });
         let kills = self.kills.iter().map(|k| k.next);
-        due.chain(kills).fold(self.next_look, Instant::min)
+        lanes.chain(kills).fold(self.next_look, Duration::min)
     }
 
-    /// Rules 3 and 4: bury every ended child, then plan its replacement.
-    fn reap(&mut self) -> Result<()> {
-        while let Some(status) = reap_one()? {
+    /// Rules 3, 4 and 6: bury every ended child, then plan its replacement;
+    /// note who was stopped and who goes on.
+    fn attend(&mut self, now: Duration) -> Result<()> {
+        while let Some(status) = child_event()? {
             let Some(pid) = status.pid() else { continue };
-            let lane = self
-                .lanes
-                .iter()
-                .position(|lane| matches!(lane, Lane::Running(w) if w.pid == pid));
-            let Some(lane) = lane else { continue };
-            let Lane::Running(worker) = self.lanes[lane] else {
+            let running = self.lanes.iter_mut().enumerate();
+            let worker = { running }.find_map(|(lane, l)| match l {
+                Lane::Running(w) if w.pid == pid => Some((lane, w)),
+                _ => None,
+            });
+            let Some((lane, worker)) = worker else {
                 continue;
             };
-            if self.ending.is_some() || self.report.fatal.is_some() {
-                self.lanes[lane] = Lane::Ended;
-                continue;
+            match status {
+                // Told anew for each stop, so one who went on meanwhile begins anew.
+                WaitStatus::Stopped(_, signal) => worker.stopped = Some((now, signal)),
+                WaitStatus::Continued(_) => {
+                    if let Some((since, _)) = worker.stopped.take() {
+                        self.overdue.forgive(worker.serial, since, now);
+                    }
+                }
+                _ => {
+                    let worker = *worker;
+                    self.replace(lane, worker, status, now);
+                }
             }
-            let cause = self.cause(lane, worker, status);
-            let text = self.bury(worker, cause);
-            self.plan_replacement(lane, worker.forked.elapsed(), cause, &text);
         }
         Ok(())
     }
 
+    /// Who ran in `lane` has ended.
+    fn replace(&mut self, lane: usize, worker: Worker, status: WaitStatus, now: Duration) {
+        if self.ending.is_some() || self.report.fatal.is_some() {
+            self.lanes[lane] = Lane::Ended;
+            return;
+        }
+        let cause = self.cause(lane, worker, status);
+        let text = self.bury(worker, cause);
+        self.plan_replacement(lane, worker.age(now), cause, &text, now);
+    }
+
     fn cause(&self, lane: usize, worker: Worker, status: WaitStatus) -> Cause {
         match (worker.killed, status) {
-            (Some(Killed::Ordered), WaitStatus::Signaled(_, Signal::SIGKILL, _)) => Cause::Ordered,
-            (Some(Killed::TimedOut(..)), _) => Cause::TimedOut,
+            (Some((_, Killed::TimedOut(_))), _) => Cause::TimedOut,
+            (Some((_, why)), WaitStatus::Signaled(_, Signal::SIGKILL, _)) => match why {
+                Killed::Stopped(signal) => Cause::Stopped(signal),
+                _ => Cause::Ordered,
+            },
             (_, WaitStatus::Signaled(_, signal, _)) => Cause::of_signal(signal),
             (_, WaitStatus::Exited(_, sigbus::EXIT_BROKEN_MAP))
                 if self.record(lane, worker_word::BROKEN_MAP) == 1 =>
@@ -259,7 +291,7 @@ impl Supervisor {
             let cause = match worker.killed {
                 // The row that took too long came through after all; this one
                 // has only begun.
-                Some(Killed::TimedOut(_, late)) if late != held => Cause::Ordered,
+                Some((_, Killed::TimedOut(late))) if late != held => Cause::Ordered,
                 _ => cause,
             };
             let (verdict, fault) = strikes.judge(held, cause);
@@ -312,8 +344,14 @@ impl Supervisor {
         self.events.push_back(event);
     }
 
-    fn plan_replacement(&mut self, lane: usize, age: Duration, cause: Cause, text: &str) {
-        let now = Instant::now();
+    fn plan_replacement(
+        &mut self,
+        lane: usize,
+        age: Duration,
+        cause: Cause,
+        text: &str,
+        now: Duration,
+    ) {
         if cause == Cause::Ordered {
             self.lanes[lane] = Lane::Due(now);
             return;
@@ -331,7 +369,7 @@ impl Supervisor {
         }
     }
 
-    fn fork_due(&mut self, now: Instant) -> Result<()> {
+    fn fork_due(&mut self, now: Duration) -> Result<()> {
         for lane in 0..self.lanes.len() {
             if !matches!(self.lanes[lane], Lane::Due(at) if at <= now)
                 || self.report.fatal.is_some()
@@ -367,13 +405,14 @@ impl Supervisor {
                 pid,
                 serial,
                 forked: now,
+                stopped: None,
                 killed: None,
             });
         }
         Ok(())
     }
 
-    fn kill_by_order(&mut self, now: Instant) {
+    fn kill_by_order(&mut self, now: Duration) {
         let Some(k) = &mut self.kills else { return };
         if now < k.next {
             return;
@@ -385,7 +424,7 @@ impl Supervisor {
             if let Lane::Running(w) = &mut self.lanes[lane]
                 && w.killed.is_none()
             {
-                w.killed = Some(Killed::Ordered);
+                w.killed = Some((now, Killed::Ordered));
                 // Not reaped yet, so the number is still this worker's.
                 let _ = kill(w.pid, Signal::SIGKILL);
                 k.turn = lane + 1;
@@ -394,8 +433,21 @@ impl Supervisor {
         }
     }
 
-    /// Rule 6.
-    fn kill_overdue(&mut self, now: Instant) {
+    /// Rule 6: who was stopped and is not let go on, at work or idle.
+    fn kill_stopped(&mut self, now: Duration) {
+        for lane in &mut self.lanes {
+            if let Lane::Running(w) = lane
+                && let Some((by, signal)) = w.end_of_stop(self.stop_limit)
+                && now >= by
+            {
+                w.killed = Some((now, Killed::Stopped(signal)));
+                let _ = kill(w.pid, Signal::SIGKILL);
+            }
+        }
+    }
+
+    /// Rule 6: who is at one row for too long.
+    fn kill_overdue(&mut self, now: Duration) {
         if now < self.next_look {
             return;
         }
@@ -412,15 +464,15 @@ impl Supervisor {
                 _ => None,
             });
             match worker {
-                Some(w) if w.killed.is_none() => {
-                    w.killed = Some(Killed::TimedOut(now, held));
+                Some(w) if w.killed.is_none() && w.stopped.is_none() => {
+                    w.killed = Some((now, Killed::TimedOut(held)));
                     let _ = kill(w.pid, Signal::SIGKILL);
                 }
                 Some(Worker {
                     pid,
-                    killed: Some(Killed::TimedOut(at, _)),
+                    killed: Some((at, _)),
                     ..
-                }) if now.duration_since(*at) > REAP_LIMIT => {
+                }) if now.saturating_sub(*at) > REAP_LIMIT => {
                     let text = format!(
                         "worker (pid {pid}) cannot be killed while it reads {}: its storage does \
                          not answer",
@@ -450,10 +502,9 @@ impl Supervisor {
         coordinator_side::give_up(&self.ring.words(), self.ring.layout());
     }
 
-    /// Tells the workers to stop and gives them `grace`.
-    fn end(&mut self, grace: Duration) {
+    /// Tells the workers to stop, and gives them time until `by`.
+    fn end(&mut self, by: Duration) {
         consumer_side::stop(&self.ring.words(), self.ring.layout());
-        let by = Instant::now() + grace;
         self.ending = Some(self.ending.map_or(by, |sooner| by.min(sooner)));
         for lane in &mut self.lanes {
             if matches!(lane, Lane::Due(_)) {
@@ -463,7 +514,7 @@ impl Supervisor {
     }
 
     /// Kills who is left after the grace; true when nobody is.
-    fn finish_ending(&mut self, now: Instant) -> bool {
+    fn finish_ending(&mut self, now: Duration) -> bool {
         let Some(by) = self.ending else {
             return false;
         };

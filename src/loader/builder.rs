@@ -395,7 +395,7 @@ fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
     }
     format!(
         ", or leave the largest pictures out, or give the recipe a resize; each of {} slots has \
-         {} bytes, room for the {} largest pictures: {}",
+         {} bytes, room for any {} rows; the largest: {}",
         shape.slots,
         shape.slot_bytes,
         shape.rows,

@@ -19,6 +19,7 @@ use crate::ring::consumer_side::{Ticket, Wait};
 use crate::ring::layout::worker_word;
 use crate::ring::slots::{HeldSlot, PostedSlot, Slots};
 use crate::ring::words::Words;
+use crate::sys::clock::RunningClock;
 use crate::worker::meter::STAGES;
 use crate::worker::spec::JobInput;
 
@@ -152,8 +153,8 @@ impl Pool {
         &mut self,
         coming: &impl Fn(usize) -> Option<Place>,
     ) -> Result<(Place, HeldSlot)> {
-        // Since when live batches alone are in the way.
-        let mut held_since = None;
+        // Runs while live batches alone are in the way.
+        let mut held = None;
         loop {
             self.post_ahead(coming);
             let Some((place, posted)) = self.in_flight.pop_front() else {
@@ -164,7 +165,7 @@ impl Pool {
                         u32::MAX
                     ))));
                 }
-                self.wait_for_slot(&mut held_since)?;
+                self.wait_for_slot(&mut held)?;
                 continue;
             };
             match self.slots.wait(&posted, LOOK) {
@@ -218,7 +219,7 @@ impl Pool {
 
     /// No slot is free: workers finish rows of cancelled tickets, or live
     /// batches hold every slot.
-    fn wait_for_slot(&mut self, held_since: &mut Option<Instant>) -> Result<()> {
+    fn wait_for_slot(&mut self, held: &mut Option<RunningClock>) -> Result<()> {
         self.check_alive()?;
         if !self.draining.is_empty() {
             // Not the user's doing, so it does not count against the limit.
@@ -231,8 +232,9 @@ impl Pool {
             };
         }
         let limit = self.options.hold_timeout;
-        let since = held_since.get_or_insert_with(Instant::now);
-        let left = limit.saturating_sub(since.elapsed());
+        // Stopped, the threads that drop batches do not run either.
+        let clock = held.get_or_insert_with(RunningClock::start);
+        let left = limit.saturating_sub(clock.read(LOOK));
         if self.slots.wait_free(left.min(LOOK)) || !left.is_zero() {
             return Ok(());
         }

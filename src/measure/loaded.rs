@@ -33,7 +33,7 @@ impl LoadedImages {
     /// When a file cannot be mapped; when the images take more than `room`
     /// bytes, before they do.
     pub fn decode(index: &Index, room: u64) -> Result<Self> {
-        let mut decoder = WholeImages::default();
+        let mut decoder = WholeImages::new()?;
         let mut this = Self {
             images: Vec::new(),
             failed: 0,

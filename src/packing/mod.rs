@@ -1,7 +1,6 @@
 //! Where the rows of a batch lie in their slot.
 //!
-//! Used in every process but the coordinator's supervisor, and the same in each:
-//! places follow from plan, recipe and picture sizes alone, so nobody allocates
+//! Used in the consumer and in workers, and the same in each: places follow from plan, recipe and picture sizes alone, so nobody allocates
 //! room for a row, no message tells of one, and a row that is redone lies where
 //! it lay. Never in here: pixels, the ring's words, threads.
 //!

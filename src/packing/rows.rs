@@ -349,7 +349,7 @@ mod tests {
                 for row in 0..rows {
                     let place = p.place(&mut PackedBatch::default(), (epoch, b), row);
                     prop_assert!(place.start >= end && place.end <= most);
-                    prop_assert!(place.is_empty() || place.start % ROW_ALIGNMENT == 0);
+                    prop_assert!(place.is_empty() || place.start.is_multiple_of(ROW_ALIGNMENT));
                     end = place.end;
                 }
                 prop_assert_eq!(p.batch_bytes(&mut packed, (epoch, b), rows), end.max(table_bytes(batch)));

@@ -147,7 +147,6 @@ impl<'a> Raster<'a> {
             let pixels = width as u64 * height as u64;
             let beside = pixels * beside_the_frame(format, self.form);
             limits.check_scratch(format.name(), frame as u64 + beside)?;
-            let mut decoder = decoder;
             if decoder.total_bytes() != frame as u64 {
                 return Err(SampleFault::new(
                     FaultKind::Corrupt,

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"fthrring");
 
 /// Changes with every change of layout or protocol.
-pub(crate) const LAYOUT_VERSION: u64 = 2;
+pub(crate) const LAYOUT_VERSION: u64 = 3;
 
 const LINE: usize = 8;
 const PAGE: usize = 4096;

@@ -34,7 +34,7 @@ mod scan;
 mod statistics;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -77,6 +77,8 @@ pub struct Survey {
 #[non_exhaustive]
 pub struct SurveyFault {
     pub id: u64,
+    /// As JSON with a replacement for bytes that are no UTF-8.
+    #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     #[serde(serialize_with = "name")]
     pub kind: FaultKind,
@@ -141,6 +143,10 @@ pub(crate) fn read_sizes(index: &Index) -> Result<Sizes> {
 
 fn name<S: serde::Serializer>(kind: &FaultKind, s: S) -> std::result::Result<S::Ok, S::Error> {
     s.serialize_str(kind.name())
+}
+
+fn lossy<S: serde::Serializer>(path: &Path, s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.serialize_str(&path.to_string_lossy())
 }
 
 fn by_name<S: serde::Serializer>(

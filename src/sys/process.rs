@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 use nix::sys::prctl;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
@@ -92,11 +93,22 @@ impl AsFd for PidFd {
     }
 }
 
-/// Threads of this process, as the kernel counts them.
+/// How long a thread that was joined may stay in the kernel's list.
+const THREAD_LEAVES: Duration = Duration::from_millis(50);
+
+/// Threads of this process, as the kernel counts them. One that was joined a
+/// moment ago is still among them, so more than one are counted again.
 pub(crate) fn thread_count() -> Result<usize> {
-    let tasks =
-        fs::read_dir("/proc/self/task").map_err(|e| Error::io_at("read", "/proc/self/task", e))?;
-    Ok(tasks.count())
+    let began = Instant::now();
+    loop {
+        let tasks = fs::read_dir("/proc/self/task")
+            .map_err(|e| Error::io_at("read", "/proc/self/task", e))?;
+        let count = tasks.count();
+        if count <= 1 || began.elapsed() >= THREAD_LEAVES {
+            return Ok(count);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// True when a descriptor of this process leads to an NVIDIA device: CUDA was
@@ -287,9 +299,11 @@ pub(crate) fn prefer_for_oom() {
     let _ = fs::write("/proc/self/oom_score_adj", "500");
 }
 
-/// Reaps one ended child, if any, without waiting.
-pub(crate) fn reap_one() -> Result<Option<WaitStatus>> {
-    match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+/// One child that has ended (it is reaped), was stopped or was continued, if
+/// any, without waiting. Each is told once.
+pub(crate) fn child_event() -> Result<Option<WaitStatus>> {
+    let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED | WaitPidFlag::WCONTINUED;
+    match waitpid(Pid::from_raw(-1), Some(flags)) {
         Ok(WaitStatus::StillAlive) | Err(nix::errno::Errno::ECHILD) => Ok(None),
         Ok(status) => Ok(Some(status)),
         Err(nix::errno::Errno::EINTR) => Ok(None),

@@ -5,7 +5,7 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -15,7 +15,11 @@ use nix::sys::socket::{
     sendmsg, socketpair,
 };
 
+use super::clock::RunningClock;
 use crate::error::{Error, Result};
+
+/// The longest sleep, so that the time in which we did not run is known.
+const SLEEP: Duration = Duration::from_millis(250);
 
 /// Descriptors one message may carry.
 const MAX_DESCRIPTORS: usize = 8;
@@ -68,19 +72,23 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>])
     }
 }
 
-/// Receives one message, waiting at most `limit`.
+/// Receives one message, waiting at most `limit`. Time in which this process
+/// was stopped does not count: its peer may have been stopped with it.
 pub(crate) fn receive(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
     limit: Duration,
 ) -> Result<Received> {
-    let end = Instant::now() + limit;
+    let mut clock = RunningClock::start();
+    let mut left = limit;
     loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if !readable(socket, left)? {
-            if Instant::now() >= end {
+        let sleep = left.min(SLEEP);
+        if !readable(socket, sleep)? {
+            // The last look was one without a sleep.
+            if left.is_zero() {
                 return Ok(Received::Timeout);
             }
+            left = limit.saturating_sub(clock.read(sleep));
             continue;
         }
         let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);

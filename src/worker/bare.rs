@@ -4,17 +4,20 @@
 //!
 //! Runs in processes of its own, which `measure::ceiling` makes.
 
+use std::io::Cursor;
 use std::time::{Duration, Instant};
 
 use memmap2::Mmap;
 
-use super::sample::Stored;
+use super::meter::Meter;
+use super::sample::{SampleDecoder, Stored};
 use crate::error::{Error, Result, SampleFault};
 use crate::index::Index;
+use crate::picture::header::read_header;
 use crate::picture::jpeg::{self, JpegDecoder, Region, Scale, Scratch};
 use crate::picture::{Format, Limits};
 use crate::plan::{Plan, PositionRandom};
-use crate::recipe::SampleProgram;
+use crate::recipe::{Recipe, SampleProgram};
 
 /// How much of each picture is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,24 +118,23 @@ impl BareLoop {
     }
 }
 
-/// Whole pictures, one after the other, each into memory of its own.
+/// Whole pictures of any format, one after the other, each into memory of its own.
 pub(crate) struct WholeImages {
-    decoder: JpegDecoder,
-    scratch: Scratch,
-}
-
-impl Default for WholeImages {
-    fn default() -> Self {
-        Self {
-            decoder: JpegDecoder::new(&Limits::default()),
-            scratch: Scratch::default(),
-        }
-    }
+    decoder: SampleDecoder,
+    meter: Meter,
 }
 
 impl WholeImages {
-    /// Picture `id` as RGB8, height x width x 3, in stored orientation. A
-    /// picture of more than `room` bytes is refused before it is decoded.
+    pub(crate) fn new() -> Result<Self> {
+        let program = SampleProgram::compile(&Recipe::full())?;
+        Ok(Self {
+            decoder: SampleDecoder::new(&program, &Limits::default())?,
+            meter: Meter::default(),
+        })
+    }
+
+    /// Picture `id` as RGB8, height x width x 3. A picture of more than `room`
+    /// bytes is refused before it is decoded.
     pub(crate) fn decode(&mut self, index: &Index, id: u64, room: u64) -> Result<Vec<u8>> {
         let map = map(index, id)?;
         let failed = |fault: SampleFault| Error::Sample {
@@ -140,10 +142,13 @@ impl WholeImages {
             path: index.path(id),
             fault,
         };
-        let header = jpeg::read_header(&map).map_err(failed)?;
-        let (width, height) = (header.width as usize, header.height as usize);
-        let row = 3 * width;
-        if (row * height) as u64 > room {
+        let header = read_header(&mut Cursor::new(&map[..])).map_err(failed)?;
+        let (width, height) = header.stored;
+        Limits::default()
+            .check_pixels(header.format.name(), header.stored)
+            .map_err(failed)?;
+        let bytes = 3 * u64::from(width) * u64::from(height);
+        if bytes > room {
             return Err(Error::config(format!(
                 "whole images do not fit into the memory that is available: at sample {id} of {} \
                  there is room for {room} bytes more in each copy; give fewer workers or a smaller \
@@ -151,15 +156,12 @@ impl WholeImages {
                 index.len()
             )));
         }
-        let want = Region::whole((header.width, header.height));
-        let decoded = self
-            .decoder
-            .decode_region(&map, &header, Scale::Full, want, &mut self.scratch)
+        let mut rgb = vec![0; bytes as usize];
+        // Nothing is random in whole pictures.
+        let mut random = PositionRandom::new(0, 0, 0);
+        self.decoder
+            .fill(&map, &mut random, &|_| Ok(()), &mut rgb, &mut self.meter)
             .map_err(failed)?;
-        let mut rgb = Vec::with_capacity(row * height);
-        for line in self.scratch.rgb.chunks(decoded.stride).take(height) {
-            rgb.extend_from_slice(&line[..row]);
-        }
         Ok(rgb)
     }
 }

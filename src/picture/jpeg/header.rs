@@ -48,10 +48,6 @@ impl JpegHeader {
             .fold((1, 1), |(mh, mv), &(h, v)| (mh.max(h), mv.max(v)))
     }
 
-    pub(crate) fn pixels(&self) -> u64 {
-        u64::from(self.width) * u64::from(self.height)
-    }
-
     /// What the decoder keeps of a file with several scans: two bytes for each
     /// coefficient of the frame, whatever part of it is wanted.
     pub(crate) fn coefficient_bytes(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! The report as a chart: PSS stacked by kind of process against the number of
-//! workers and, where it was measured, beside it what copied parents take.
+//! workers, and beside it what copied parents take, computed and, where it was
+//! asked for, measured.
 //!
 //! SVG text is laid out by whoever shows it: the widths here are estimates, with
 //! room to spare.
@@ -13,7 +14,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::report::{ForkAfterLoad, Row, RssReport, copied_parents_bytes};
+use super::report::{Row, RssReport, copied_parents_bytes};
 use crate::output::mib;
 
 const HEIGHT: u32 = 600;
@@ -83,11 +84,7 @@ struct Line {
 
 /// The chart as SVG.
 pub fn draw(report: &RssReport) -> Result<String> {
-    let lines = report
-        .fork_after_load
-        .as_ref()
-        .filter(|fork| !fork.rows.is_empty())
-        .map(|fork| lines(report, fork));
+    let lines = Some(lines(report)).filter(|lines| lines.len() > 1);
     let width = STACK_WIDTH + lines.as_ref().map_or(0, |_| LINES_WIDTH);
     let mut svg = String::new();
     {
@@ -239,42 +236,42 @@ fn draw_stack(area: &Area<'_>, rows: &[Row]) -> Drawn {
     x_title(area, &chart)
 }
 
-fn lines(report: &RssReport, fork: &ForkAfterLoad) -> Vec<Line> {
-    let of = |pss: fn(&super::report::ForkRow) -> u64| {
-        let points = fork.rows.iter();
-        points
-            .map(|r| (r.workers as f64, mib(pss(r))))
-            .collect::<Vec<_>>()
-    };
+/// Ours, and what is known of copied parents.
+fn lines(report: &RssReport) -> Vec<Line> {
     let measured = |name, color, points| Line {
         name,
         color,
         dashed: false,
         points,
     };
-    let mut lines = vec![
-        measured(
-            "featherload",
-            GREEN,
-            in_order(
-                report
-                    .rows
-                    .iter()
-                    .filter(|r| r.workers > 0)
-                    .map(|r| (r.workers as f64, mib(r.pss_total_bytes))),
-            ),
-        ),
-        measured(
+    let ours = report
+        .rows
+        .iter()
+        .filter(|r| r.workers > 0)
+        .map(|r| (r.workers as f64, mib(r.pss_total_bytes)));
+    let mut lines = vec![measured("featherload", GREEN, in_order(ours))];
+    if let Some(fork) = report
+        .fork_after_load
+        .as_ref()
+        .filter(|f| !f.rows.is_empty())
+    {
+        let of = |pss: fn(&super::report::ForkRow) -> u64| {
+            let points = fork.rows.iter();
+            points
+                .map(|r| (r.workers as f64, mib(pss(r))))
+                .collect::<Vec<_>>()
+        };
+        lines.push(measured(
             "images inherited, only read",
             PURPLE,
             of(|r| r.read_pss_bytes),
-        ),
-        measured(
+        ));
+        lines.push(measured(
             "images inherited, then written to",
             VERMILION,
             of(|r| r.written_pss_bytes),
-        ),
-    ];
+        ));
+    }
     if let Some(decoded) = report.decoded_bytes {
         lines.push(Line {
             name: "computed: images x (workers + 1)",
@@ -342,7 +339,10 @@ fn draw_key(area: &Area<'_>, lines: &[Line]) -> Drawn {
     let end = |l: &Line| l.points.last().copied().unwrap_or_default();
     let mut lines: Vec<&Line> = lines.iter().collect();
     lines.sort_by(|a, b| end(b).1.total_cmp(&end(a).1));
-    let what = "The same pools, forked from a process that holds all images as RGB";
+    let what = match lines.len() {
+        2 => "Beside workers that each hold a copy of all images as RGB",
+        _ => "The same pools, forked from a process that holds all images as RGB",
+    };
     text(area, what, (106, 12), 14, INK, HPos::Left)?;
     let top = LEGEND_HEIGHT as i32 + 24;
     for (i, line) in lines.into_iter().enumerate() {

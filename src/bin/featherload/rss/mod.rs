@@ -23,6 +23,7 @@ mod watch;
 use std::time::Duration;
 
 use featherload::measure::{PageCache, system};
+use featherload::survey::Survey;
 use featherload::{Error, Result};
 use indicatif::ProgressBar;
 
@@ -119,16 +120,22 @@ fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<Rss
         rows,
         ring_bytes_equal: true,
         slope_mib_per_worker: None,
-        decoded_bytes: known_decoded_bytes(decoded_bytes),
+        decoded_bytes: match decoded_bytes {
+            None if args.svg.is_some() => Some(decoded_bytes_by_headers(args)?),
+            counted => counted,
+        },
         fork_after_load,
         broken_bounds: Vec::new(),
     })
 }
 
-/// Bytes of all images as RGB8: today only a comparison, which decodes them,
-/// counts them. Without them no line of copied parents is drawn.
-fn known_decoded_bytes(by_comparison: Option<u64>) -> Option<u64> {
-    by_comparison
+/// Bytes of all images as RGB8, by their headers: for the chart's line of copied
+/// parents. A comparison decodes the images, and counts.
+fn decoded_bytes_by_headers(args: &RssArgs) -> Result<u64, Stop> {
+    let (index, _) = args.source.source()?.open()?;
+    let survey = Survey::of(&index)?;
+    let bytes = survey.sizes.map_or(0, |sizes| sizes.decoded_bytes);
+    Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
 /// One fresh pool in a fresh tree of processes, and the samples of the data set.
