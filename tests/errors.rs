@@ -342,17 +342,20 @@ fn an_idle_worker_that_is_stopped_is_replaced() {
     let mut got = stream(&mut loader, 1);
     let before = loader.report().unwrap();
     send(before.workers[0], Signal::SIGSTOP);
+    // Each event is told once.
+    let mut events = Vec::new();
     let after = wait_for(LIVENESS, || {
         let report = loader.report().unwrap();
+        events.extend(report.events.iter().cloned());
         (report.worker_deaths > 0 && report.workers.len() == 2).then_some(report)
     });
     let after = after.unwrap();
     assert!(!after.workers.contains(&before.workers[0]), "{after:?}");
     assert!(after.workers.contains(&before.workers[1]), "{after:?}");
-    let said = &after.events[0];
+    assert_eq!(events.len(), 1, "{events:?}");
     assert!(
-        said.ends_with("was stopped from outside (SIGSTOP) and killed"),
-        "{said}"
+        events[0].ends_with("was stopped from outside (SIGSTOP) and killed"),
+        "{events:?}"
     );
     got.extend(stream(&mut loader, 2));
     assert_same(&got, &want, "with a replacement");
@@ -360,10 +363,11 @@ fn an_idle_worker_that_is_stopped_is_replaced() {
 }
 
 /// As a batch scheduler does it with a job: every process is stopped, and goes
-/// on after more than `row_limit`.
+/// on after more than `row_limit`. In the midst of a row that the coordinator
+/// has looked at, in both orders.
 #[test]
 fn a_job_that_is_stopped_as_a_whole_goes_on_as_if_nothing_had_been() {
-    let dir = data(3, 8);
+    let (dir, slow) = with_slow_file();
     let bench = |workers: &str, epochs: u64| -> Child {
         Command::new(common::FEATHERLOAD)
             .arg("bench")
@@ -380,49 +384,56 @@ fn a_job_that_is_stopped_as_a_whole_goes_on_as_if_nothing_had_been() {
         assert!(out.status.success(), "{:?}", out.status);
         serde_json::from_slice(&out.stdout).unwrap()
     };
-    let mut epochs = 40;
-    let got = loop {
-        let mut child = bench("2", epochs);
-        let consumer = child.id() as i32;
-        let mut stops = 0;
-        for round in 0..2 {
-            let job = wait_for(LIVENESS, || {
-                if child.try_wait().unwrap().is_some() {
-                    return Some(Vec::new());
-                }
-                let mut job = vec![consumer, coordinator_of(consumer)?];
-                job.extend(children(job[1]).iter().map(|p| p.pid));
-                (job.len() == 4).then_some(job)
-            });
-            let mut job = job.unwrap();
-            if round == 1 {
-                // The workers first: the coordinator sees them stop.
-                job.reverse();
+    let pause = |ms| std::thread::sleep(Duration::from_millis(ms));
+    let all = |job: &[i32], signal| job.iter().for_each(|pid| assert!(send(*pid, signal)));
+    let epochs = 30;
+    let child = bench("2", epochs);
+    let consumer = child.id() as i32;
+    let coordinator = wait_for(LIVENESS, || coordinator_of(consumer)).unwrap();
+    for coordinator_first in [true, false] {
+        let (looks, looked) = std::sync::mpsc::channel();
+        let (_stop, hunter) = hunt(coordinator, &slow, move |worker| {
+            // The coordinator looks twice a second.
+            for _ in 0..6 {
+                pause(200);
+                send(worker, Signal::SIGCONT);
+                pause(1);
+                send(worker, Signal::SIGSTOP);
             }
-            std::thread::sleep(Duration::from_millis(300));
-            if child.try_wait().unwrap().is_some() {
-                break;
-            }
-            for pid in &job {
-                stops += usize::from(send(*pid, Signal::SIGSTOP));
-            }
-            std::thread::sleep(Duration::from_secs(3));
-            for pid in &job {
-                send(*pid, Signal::SIGCONT);
-            }
+            send(worker, Signal::SIGCONT);
+            // Until the coordinator knows that it goes on.
+            pause(5);
+            looks.send(()).unwrap();
+            false
+        });
+        looked.recv_timeout(LIVENESS).unwrap();
+        let workers: Vec<i32> = children(coordinator).iter().map(|p| p.pid).collect();
+        assert_eq!(workers.len(), 2);
+        if coordinator_first {
+            all(&[coordinator], Signal::SIGSTOP);
+            all(&workers, Signal::SIGSTOP);
+            all(&[consumer], Signal::SIGSTOP);
+            pause(3000);
+            all(&workers, Signal::SIGCONT);
+            all(&[coordinator, consumer], Signal::SIGCONT);
+        } else {
+            all(&workers, Signal::SIGSTOP);
+            // It sees them stop, and that nobody lets them go on at once.
+            pause(5);
+            all(&[coordinator, consumer], Signal::SIGSTOP);
+            pause(3000);
+            all(&[consumer, coordinator], Signal::SIGCONT);
+            pause(50);
+            all(&workers, Signal::SIGCONT);
         }
-        let report = report(child);
-        if stops == 2 * 4 {
-            break report;
-        }
-        // It was over before.
-        epochs *= 4;
-    };
+        assert_eq!(hunter.join().unwrap(), 1);
+    }
+    let got = report(child);
     let want = report(bench("0", epochs));
     assert!(got["digest"].is_string(), "{got}");
     assert_eq!(got["digests"], want["digests"]);
     assert_eq!(got["digest"], want["digest"]);
-    assert_eq!(got["samples"], 24 * epochs);
+    assert_eq!(got["samples"], 17 * epochs);
     assert_eq!(
         (&got["failed"], &got["worker_deaths"]),
         (&0.into(), &0.into())
