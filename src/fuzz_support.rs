@@ -6,11 +6,11 @@
 
 use std::io::Cursor;
 
-use crate::error::{Result, SampleFault};
+use crate::error::{FaultKind, Result, SampleFault};
 use crate::picture::raster::Raster;
 use crate::picture::{Format, Limits, header, jpeg};
 use crate::plan::PositionRandom;
-use crate::recipe::{Recipe, SampleProgram};
+use crate::recipe::{Recipe, RowExtent, SampleProgram};
 use crate::worker::meter::Meter;
 use crate::worker::sample::SampleDecoder;
 
@@ -61,7 +61,7 @@ pub fn opened(bytes: &[u8], max_pixels: u64, max_scratch: u64) -> Result<Sizes, 
 #[derive(Debug)]
 pub struct Decoder {
     inner: SampleDecoder,
-    row_bytes: usize,
+    program: SampleProgram,
 }
 
 impl Decoder {
@@ -73,20 +73,33 @@ impl Decoder {
         };
         Ok(Self {
             inner: SampleDecoder::new(&program, &limits)?,
-            row_bytes: program.row_bytes() as usize,
+            program,
         })
     }
 
-    /// Bytes of a row of a slot.
-    pub fn row_bytes(&self) -> usize {
-        self.row_bytes
+    /// Bytes of a row of a slot; none when rows have sizes of their own.
+    pub fn row_bytes(&self) -> Option<usize> {
+        match self.program.extent {
+            RowExtent::Fixed { height, width } => {
+                Some(self.program.row_bytes((height, width)) as usize)
+            }
+            RowExtent::Own => None,
+        }
     }
 
     /// Fills `row` from the bytes of a file, with the parameters of position
-    /// `position` of the first epoch.
+    /// `position` of the first epoch. A picture that has no room is not admitted.
     pub fn fill(&mut self, bytes: &[u8], position: u64, row: &mut [u8]) -> Result<(), SampleFault> {
         let mut random = PositionRandom::new(0, 0, position);
+        let room = row.len() as u64;
+        let program = &self.program;
+        let admit = |size| {
+            if program.extent == RowExtent::Own && program.row_bytes(size) > room {
+                return Err(SampleFault::new(FaultKind::TooLarge, "no room in the row"));
+            }
+            Ok(())
+        };
         self.inner
-            .fill(bytes, &mut random, row, &mut Meter::default())
+            .fill(bytes, &mut random, &admit, row, &mut Meter::default())
     }
 }

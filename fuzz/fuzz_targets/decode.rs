@@ -20,7 +20,9 @@ use libfuzzer_sys::fuzz_target;
 
 const GUARD: usize = 64;
 const CANARY: u8 = 0xa5;
-const RECIPES: usize = 8;
+const RECIPES: usize = 9;
+/// The row of pictures of their own size.
+const OWN_ROW: usize = 4096;
 
 /// Recipe `number`, with its limits in pixels and bytes.
 fn recipe(number: usize) -> (Recipe, u64, u64) {
@@ -110,6 +112,8 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
             ],
             small,
         ),
+        // Rows of the pictures' own size.
+        7 => (vec![decode(full, 200), u8_, layout(nhwc)], large),
         _ => (
             vec![
                 decode(scaled, 77),
@@ -167,7 +171,7 @@ fuzz_target!(
 type Outcome = Result<Vec<u8>, (u8, String)>;
 
 fn fill(decoder: &mut Decoder, bytes: &[u8], position: u64) -> Outcome {
-    let len = decoder.row_bytes();
+    let len = decoder.row_bytes().unwrap_or(OWN_ROW);
     // 64 bytes of guard keep the alignment that rows have.
     let mut row = vec![CANARY; len + 2 * GUARD];
     let result = decoder.fill(bytes, position, &mut row[GUARD..GUARD + len]);

@@ -139,8 +139,8 @@ impl<'a> Raster<'a> {
                 return grow(&mut scratch.native, width * self.form.bytes());
             }
             limits.check_scratch("interlaced PNG", frame as u64)?;
-            grow(&mut scratch.frame, frame)?;
-            reader.frame(&mut scratch.frame[..frame])?;
+            let frame = blank(&mut scratch.frame, frame)?;
+            reader.frame(frame)?;
         } else if let Rows::Frame(format, decoder) =
             std::mem::replace(&mut self.rows, Rows::Decoded)
         {
@@ -156,10 +156,8 @@ impl<'a> Raster<'a> {
                     ),
                 ));
             }
-            grow(&mut scratch.frame, frame)?;
-            decoder
-                .read_image(&mut scratch.frame[..frame])
-                .map_err(|e| fault(format, e))?;
+            let frame = blank(&mut scratch.frame, frame)?;
+            decoder.read_image(frame).map_err(|e| fault(format, e))?;
         }
         self.rows = match std::mem::replace(&mut self.rows, Rows::Decoded) {
             Rows::Png(reader) if !reader.is_interlaced() => Rows::Png(reader),
@@ -257,6 +255,16 @@ fn decoder<'a>(
     reader.limits(allowed);
     let decoder = reader.into_decoder().map_err(|e| fault(format, e))?;
     Ok(Box::new(decoder))
+}
+
+/// The first `len` bytes of the buffer, all 0. A decoder need not write every
+/// pixel (a GIF's index may lie past its palette): what it leaves out must not
+/// be of the picture before.
+fn blank(buffer: &mut Vec<u8>, len: usize) -> Result<&mut [u8], SampleFault> {
+    grow(buffer, len)?;
+    let frame = &mut buffer[..len];
+    frame.fill(0);
+    Ok(frame)
 }
 
 /// None for other formats.
