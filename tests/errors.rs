@@ -6,15 +6,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::hunt::{LIVENESS, hunt};
-use common::processes::send;
+use common::processes::{children, coordinator_of, send, wait_for};
 use common::rows::{Row, assert_same, rows, stream};
-use common::{Picture, builder, data, slow_picture};
+use common::{Picture, builder, data, endless_picture, slow_picture};
 use featherload::index::FolderOptions;
-use featherload::{Error, FaultKind, Index, Launch, Loader, OnError, RowFault, RowStatus};
+use featherload::{
+    DecodeMode, Error, FaultKind, Index, Launch, Loader, OnError, Recipe, RowFault, RowStatus,
+};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 
@@ -241,16 +245,198 @@ fn a_file_that_shrinks_while_it_is_decoded_is_one_failed_sample() {
 }
 
 #[test]
-fn a_worker_that_stands_still_is_a_time_out() {
-    let (fault, times, report) = disturbed(2, Duration::from_millis(500), |_worker, _path| false);
-    // On a loaded machine an undisturbed decode may take 500 ms as well.
-    assert!(times == 1 || report.worker_deaths >= 1, "{report:?}");
+fn a_decode_that_takes_too_long_is_a_time_out() {
+    let dir = data(2, 8);
+    let slow = dir.path().join("class1/slow.jpg");
+    fs::write(&slow, endless_picture(5)).unwrap();
+    let recipe = Recipe::eval224().with_decode(DecodeMode::Full);
+    let make = || builder(dir.path()).recipe(recipe.clone());
+    let want = stream(&mut make().workers(0).build().unwrap(), 1);
+    let limit = Duration::from_millis(300);
+    let mut loader = make()
+        .workers(2)
+        .row_limit(limit)
+        .on_error(OnError::Skip)
+        .build()
+        .unwrap();
+    let (got, faults) = all_batches(&mut loader, 1);
+    let report = loader.report().unwrap();
+    assert_eq!(faults.len(), 1, "{faults:?} {report:?}");
+    let fault = &faults[0].1;
+    assert_eq!(
+        (fault.fault.kind, &fault.path),
+        (FaultKind::TimedOut, &slow)
+    );
+    assert!(fault.fault.reason.contains("300 ms"), "{}", fault.fault);
+    assert_eq!(got.len(), want.len());
+    for (g, w) in got.iter().zip(&want) {
+        if g.status == RowStatus::Ok {
+            assert_eq!(g, w, "a row beside the slow one differs");
+        }
+    }
+    assert_eq!(report.worker_deaths, 1, "{report:?}");
+    let said = |e: &&String| e.contains("took too long") && e.contains("slow.jpg");
+    assert_eq!(report.events.iter().filter(said).count(), 1, "{report:?}");
+}
+
+#[test]
+fn a_decoder_that_is_stopped_is_killed_and_its_row_is_redone() {
+    for workers in [1, 2] {
+        // Its fault would be the only row that is not compared.
+        let (fault, times, report) = disturbed(workers, LIVENESS, |_worker, _path| false);
+        assert_eq!(fault, None);
+        assert_eq!((times, report.worker_deaths), (1, 1), "{report:?}");
+        assert_eq!(report.events.len(), 1, "{report:?}");
+        for words in [
+            "was stopped from outside (SIGSTOP) and killed",
+            "while at",
+            "slow.jpg",
+        ] {
+            assert!(report.events[0].contains(words), "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn a_row_whose_workers_are_stopped_is_quarantined_after_five() {
+    let (fault, times, report) = disturbed(2, Duration::from_secs(30), |_worker, _path| true);
     let fault = fault.unwrap().fault;
-    assert_eq!(fault.kind, FaultKind::TimedOut);
-    assert!(fault.reason.contains("500 ms"), "{}", fault.reason);
+    assert_eq!(fault.kind, FaultKind::Quarantined);
+    assert!(fault.reason.contains("(SIGSTOP)"), "{}", fault.reason);
+    assert_eq!((times, report.worker_deaths), (5, 5), "{report:?}");
+}
+
+#[test]
+fn a_decoder_that_goes_on_in_time_is_left_alone() {
+    let longest = Arc::new(AtomicU64::new(0));
+    let seen = longest.clone();
+    let (fault, times, report) = disturbed(1, LIVENESS, move |worker, _path| {
+        // Longer than the limit in all, each stop far shorter.
+        for again in 0..8 {
+            let began = Instant::now();
+            if again > 0 {
+                send(worker, Signal::SIGSTOP);
+            }
+            std::thread::sleep(Duration::from_millis(200));
+            send(worker, Signal::SIGCONT);
+            seen.fetch_max(began.elapsed().as_millis() as u64, Ordering::AcqRel);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    });
+    assert_eq!(fault, None);
+    assert_eq!(times, 1);
+    // A busy machine may have kept us from continuing it.
+    let longest = longest.load(Ordering::Acquire);
     assert!(
-        report.events.iter().any(|e| e.contains("slow.jpg")),
-        "{report:?}"
+        report.worker_deaths == 0 || longest > 900,
+        "stopped for {longest} ms at most: {report:?}"
+    );
+}
+
+#[test]
+fn an_idle_worker_that_is_stopped_is_replaced() {
+    let dir = data(3, 8);
+    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 2);
+    let mut loader = builder(dir.path()).workers(2).build().unwrap();
+    let mut got = stream(&mut loader, 1);
+    let before = loader.report().unwrap();
+    send(before.workers[0], Signal::SIGSTOP);
+    // Each event is told once.
+    let mut events = Vec::new();
+    let after = wait_for(LIVENESS, || {
+        let report = loader.report().unwrap();
+        events.extend(report.events.iter().cloned());
+        (report.worker_deaths > 0 && report.workers.len() == 2).then_some(report)
+    });
+    let after = after.unwrap();
+    assert!(!after.workers.contains(&before.workers[0]), "{after:?}");
+    assert!(after.workers.contains(&before.workers[1]), "{after:?}");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(
+        events[0].ends_with("was stopped from outside (SIGSTOP) and killed"),
+        "{events:?}"
+    );
+    got.extend(stream(&mut loader, 2));
+    assert_same(&got, &want, "with a replacement");
+    assert_eq!(loader.report().unwrap().worker_deaths, 1);
+}
+
+/// As a batch scheduler does it with a job: every process is stopped, and goes
+/// on after more than `row_limit`. In the midst of a row that the coordinator
+/// has looked at, in both orders.
+#[test]
+fn a_job_that_is_stopped_as_a_whole_goes_on_as_if_nothing_had_been() {
+    let (dir, slow) = with_slow_file();
+    let bench = |workers: &str, epochs: u64| -> Child {
+        Command::new(common::FEATHERLOAD)
+            .arg("bench")
+            .arg(dir.path())
+            .args(["--batch", "8", "--on-error", "skip", "--json", "--digest"])
+            .args(["--row-limit", "2000", "--workers", workers])
+            .args(["--epochs", &epochs.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let report = |child: Child| -> serde_json::Value {
+        let out = child.wait_with_output().unwrap();
+        assert!(out.status.success(), "{:?}", out.status);
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let pause = |ms| std::thread::sleep(Duration::from_millis(ms));
+    let all = |job: &[i32], signal| job.iter().for_each(|pid| assert!(send(*pid, signal)));
+    let epochs = 30;
+    let child = bench("2", epochs);
+    let consumer = child.id() as i32;
+    let coordinator = wait_for(LIVENESS, || coordinator_of(consumer)).unwrap();
+    for coordinator_first in [true, false] {
+        let (looks, looked) = std::sync::mpsc::channel();
+        let (_stop, hunter) = hunt(coordinator, &slow, move |worker| {
+            // The coordinator looks twice a second.
+            for _ in 0..6 {
+                pause(200);
+                send(worker, Signal::SIGCONT);
+                pause(1);
+                send(worker, Signal::SIGSTOP);
+            }
+            send(worker, Signal::SIGCONT);
+            // Until the coordinator knows that it goes on.
+            pause(5);
+            looks.send(()).unwrap();
+            false
+        });
+        looked.recv_timeout(LIVENESS).unwrap();
+        let workers: Vec<i32> = children(coordinator).iter().map(|p| p.pid).collect();
+        assert_eq!(workers.len(), 2);
+        if coordinator_first {
+            all(&[coordinator], Signal::SIGSTOP);
+            all(&workers, Signal::SIGSTOP);
+            all(&[consumer], Signal::SIGSTOP);
+            pause(3000);
+            all(&workers, Signal::SIGCONT);
+            all(&[coordinator, consumer], Signal::SIGCONT);
+        } else {
+            all(&workers, Signal::SIGSTOP);
+            // It sees them stop, and that nobody lets them go on at once.
+            pause(5);
+            all(&[coordinator, consumer], Signal::SIGSTOP);
+            pause(3000);
+            all(&[consumer, coordinator], Signal::SIGCONT);
+            pause(50);
+            all(&workers, Signal::SIGCONT);
+        }
+        assert_eq!(hunter.join().unwrap(), 1);
+    }
+    let got = report(child);
+    let want = report(bench("0", epochs));
+    assert!(got["digest"].is_string(), "{got}");
+    assert_eq!(got["digests"], want["digests"]);
+    assert_eq!(got["digest"], want["digest"]);
+    assert_eq!(got["samples"], 17 * epochs);
+    assert_eq!(
+        (&got["failed"], &got["worker_deaths"]),
+        (&0.into(), &0.into())
     );
 }
 

@@ -13,11 +13,11 @@ use std::time::Duration;
 use common::hunt::{LIVENESS, hunt};
 use common::processes::send;
 use common::rows::{Row, assert_same, rows, stream, take};
-use common::{Picture, Random, builder, data, slow_picture};
+use common::{Picture, Random, builder, data, endless_picture, slow_picture};
 use featherload::index::FolderOptions;
 use featherload::{
-    FaultKind, Index, Loader, LoaderBuilder, LoaderReport, OnError, RowFault, RowStatus, State,
-    Tail,
+    DecodeMode, FaultKind, Index, Loader, LoaderBuilder, LoaderReport, OnError, Recipe, RowFault,
+    RowStatus, State, Tail,
 };
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
@@ -577,18 +577,48 @@ fn substitutes_that_crash_as_well_are_given_up_one_by_one() {
 }
 
 #[test]
-fn a_worker_that_stands_still_makes_room_for_the_next_sample_and_the_one_behind() {
-    // Those who are caught stay stopped until they are killed.
-    fn nothing(_: i32, _: &Path) {}
-    let limit = Duration::from_millis(500);
-    let (faults, _, report) = disturbed(2, limit, &[6, 7], nothing);
-    for fault in &faults {
+fn a_decode_that_takes_too_long_makes_room_for_the_next_sample_and_the_one_behind() {
+    let (dir, _, _) = flat(20, &[]);
+    let endless = endless_picture(5);
+    for name in ["06.jpg", "07.jpg"] {
+        fs::write(dir.path().join(name), &endless).unwrap();
+    }
+    let recipe = Recipe::eval224().with_decode(DecodeMode::Full);
+    let make = || builder(dir.path()).shuffle(false).recipe(recipe.clone());
+    let clean = stream(&mut make().workers(0).build().unwrap(), 1);
+    let want = substituted(&clean, &clean, &BTreeSet::from([6, 7]), |row| row);
+    let mut loader = make()
+        .workers(2)
+        .row_limit(Duration::from_millis(300))
+        .on_error(OnError::Substitute)
+        .build()
+        .unwrap();
+    let (got, faults) = run(&mut loader, 1);
+    let report = loader.report().unwrap();
+    assert_same(&got, &want, "two that take too long");
+    assert_eq!(faults.len(), 2);
+    for (_, fault) in &faults {
         assert_eq!(fault.fault.kind, FaultKind::TimedOut);
-        assert!(fault.fault.reason.contains("500 ms"), "{}", fault.fault);
+        assert!(fault.fault.reason.contains("300 ms"), "{}", fault.fault);
         assert_eq!(fault.substitute, Some(8));
     }
     // The first row, its substitute, and the second row.
     assert_eq!(report.worker_deaths, 3, "{report:?}");
+}
+
+#[test]
+fn a_sample_whose_workers_are_stopped_makes_room_after_five() {
+    // Those who are caught stay stopped until they are killed.
+    fn nothing(_: i32, _: &Path) {}
+    let (faults, times, report) = disturbed(2, LIVENESS, &[6], nothing);
+    assert_eq!(faults[0].fault.kind, FaultKind::Quarantined);
+    assert!(
+        faults[0].fault.reason.contains("(SIGSTOP)"),
+        "{}",
+        faults[0].fault
+    );
+    assert_eq!(faults[0].substitute, Some(7));
+    assert_eq!((times, report.worker_deaths), (5, 5), "{report:?}");
 }
 
 #[test]

@@ -141,8 +141,9 @@ mod tests {
         let mut t = Told::start();
         let w = stopped(ms(0), t.pass(ms(40), ms(50)));
         let (end, _) = w.end_of_stop(stop_limit(ms(60_000))).unwrap();
-        assert!(t.pass(ms(3_600_000), ms(750)) < end);
-        assert!(t.pass(ms(200), ms(750)) >= end, "but it is in the end");
+        assert!(t.pass(ms(3_600_000), ms(250)) < end);
+        let mut looks = (0..4).map(|_| t.pass(ms(250), ms(250)));
+        assert!(looks.any(|now| now >= end), "but it is in the end");
     }
 
     #[test]

@@ -206,7 +206,10 @@ impl Supervisor {
         }
         let lanes = self.lanes.iter().filter_map(|lane| match lane {
             Lane::Due(at) => Some(*at),
-            Lane::Running(w) => w.end_of_stop(self.stop_limit).map(|(at, _)| at),
+            // In steps: what is planned counts, also if nobody runs meanwhile.
+            Lane::Running(w) => w
+                .end_of_stop(self.stop_limit)
+                .map(|(at, _)| at.min(now + self.stop_limit / 4)),
             Lane::Ended => None,
         });
         let kills = self.kills.iter().map(|k| k.next);

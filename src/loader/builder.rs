@@ -193,7 +193,8 @@ impl LoaderBuilder {
     }
 
     /// Most time that one sample may take; its worker is killed and the sample
-    /// fails. Each substitute has that time as well. Default 60 s.
+    /// fails. Each substitute has that time as well. Time in which the worker, or
+    /// the coordinator, was stopped (SIGSTOP) does not count. Default 60 s.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.row_limit = limit;
         self

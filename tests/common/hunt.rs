@@ -45,7 +45,8 @@ pub fn hunt(
             if !act(worker) {
                 break;
             }
-            // Until it is gone, so that nobody is hit twice.
+            // Until it is gone, so that nobody is hit twice. Who is left stopped is
+            // killed by the coordinator.
             wait_for(LIVENESS, || (!has_mapped(worker, &file)).then_some(()));
         }
         times

@@ -89,14 +89,24 @@ impl Picture {
 
 /// A picture that takes a worker a while: noise at high quality.
 pub fn slow_picture(seed: u64) -> Vec<u8> {
-    let (w, h) = (3200u16, 3200u16);
+    noise(3200, seed)
+}
+
+/// A picture that takes a worker seconds of its own time, however fast the
+/// machine, when it is decoded at full size.
+pub fn endless_picture(seed: u64) -> Vec<u8> {
+    noise(8000, seed)
+}
+
+/// A square of grey noise.
+fn noise(side: u16, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
-    let pixels: Vec<u8> = (0..usize::from(w) * usize::from(h) / 8)
+    let pixels: Vec<u8> = (0..usize::from(side) * usize::from(side) / 8)
         .flat_map(|_| random.next().to_le_bytes())
         .collect();
     let mut out = Vec::new();
     Encoder::new(&mut out, 95)
-        .encode(&pixels, w, h, ColorType::Luma)
+        .encode(&pixels, side, side, ColorType::Luma)
         .unwrap();
     out
 }
