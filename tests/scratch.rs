@@ -102,6 +102,10 @@ fn no_more_than_the_limit_is_allocated() {
     encode("rgb.exr", floats.into(), ImageFormat::OpenExr);
     let deep = DynamicImage::from(rgba).to_rgba16();
     encode("rgba.ff", deep.into(), ImageFormat::Farbfeld);
+    // One row, and a picture of few rows that are long: rows count too.
+    for (w, h) in [(2_000_000, 1), (300_000, 9)] {
+        encode("wide.png", picture(w, h).into(), ImageFormat::Png);
+    }
 
     for (name, bytes) in files {
         let dir = tempfile::tempdir().unwrap();

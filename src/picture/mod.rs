@@ -54,11 +54,3 @@ fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
     buffer.resize(len, 0);
     Ok(())
 }
-
-/// Gives back a buffer that is larger than `keep` bytes: one huge picture must
-/// not cost its memory for the rest of the run.
-fn trim(buffer: &mut Vec<u8>, keep: usize) {
-    if buffer.capacity() > keep {
-        *buffer = Vec::new();
-    }
-}

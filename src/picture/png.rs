@@ -68,6 +68,14 @@ impl<'a> PngReader<'a> {
         self.reader.info().interlaced
     }
 
+    /// What the decoder holds at most: rows that are unpacked but not filtered
+    /// yet, moved together after every fourth, and its window.
+    pub(super) fn working_bytes(&self) -> u64 {
+        let info = self.reader.info();
+        let rows = u64::from(info.height.min(8)) + 1;
+        info.raw_row_length() as u64 * rows + (512 << 10)
+    }
+
     /// Fills `row` with row `y`, which must not lie above the last one.
     pub(super) fn row(&mut self, y: u32, row: &mut [u8]) -> Result<(), SampleFault> {
         loop {
@@ -178,7 +186,7 @@ fn fault(e: DecodingError) -> SampleFault {
         DecodingError::IoError(e) => cut_off(e),
         DecodingError::LimitsExceeded => SampleFault::new(
             FaultKind::TooLarge,
-            "PNG needs more memory to decode than max_scratch",
+            "PNG: its decoder asks for more memory than max_scratch allows",
         ),
         e => corrupt(format!("PNG: {e}")),
     }

@@ -5,13 +5,13 @@
 //! first picture counts, of an icon the largest. Nothing here knows what the
 //! rows become.
 //!
-//! Memory: a frame format holds its frame and what its decoder needs beside it,
-//! both checked against `max_scratch` before a pixel is decoded.
+//! Memory: a frame format holds its frame and what its decoder needs beside it;
+//! [`Raster::scratch_bytes`] says how much before a pixel is decoded.
 
 use std::io::{BufRead, Cursor, ErrorKind, Seek};
 use std::ops::Range;
 
-use image::error::{ImageError, LimitErrorKind};
+use image::error::ImageError;
 use image::{ColorType, ImageDecoder, ImageFormat, ImageReader};
 
 use super::format::Format;
@@ -34,11 +34,9 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Gives back buffers larger than `keep` bytes.
-    pub(crate) fn trim(&mut self, keep: usize) {
-        for buffer in [&mut self.frame, &mut self.native, &mut self.rgb] {
-            super::trim(buffer, keep);
-        }
+    /// Bytes that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.frame.capacity() + self.native.capacity() + self.rgb.capacity()
     }
 }
 
@@ -123,12 +121,25 @@ impl<'a> Raster<'a> {
         self.orientation
     }
 
-    /// Decodes what cannot be had row by row. Call once, before the first row.
-    pub(crate) fn begin(
-        &mut self,
-        limits: &Limits,
-        scratch: &mut Scratch,
-    ) -> Result<(), SampleFault> {
+    /// The most that decoding it takes, buffers included, bytes.
+    pub(crate) fn scratch_bytes(&self) -> u64 {
+        let (width, height) = (u64::from(self.size.0), u64::from(self.size.1));
+        let row = width * self.form.bytes() as u64;
+        // The row that is handed out.
+        let rgb = 3 * width;
+        rgb + match &self.rows {
+            Rows::Png(reader) if reader.is_interlaced() => row * height + reader.working_bytes(),
+            Rows::Png(reader) => row + reader.working_bytes(),
+            Rows::Frame(format, _) => {
+                row * height + width * height * beside_the_frame(*format, self.form)
+            }
+            Rows::Decoded => 0,
+        }
+    }
+
+    /// Decodes what cannot be had row by row. Call once, before the first row,
+    /// and after [`Raster::scratch_bytes`] was found to be allowed.
+    pub(crate) fn begin(&mut self, scratch: &mut Scratch) -> Result<(), SampleFault> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let frame = width
             .checked_mul(height)
@@ -138,15 +149,11 @@ impl<'a> Raster<'a> {
             if !reader.is_interlaced() {
                 return grow(&mut scratch.native, width * self.form.bytes());
             }
-            limits.check_scratch("interlaced PNG", frame as u64)?;
             let frame = blank(&mut scratch.frame, frame)?;
             reader.frame(frame)?;
         } else if let Rows::Frame(format, decoder) =
             std::mem::replace(&mut self.rows, Rows::Decoded)
         {
-            let pixels = width as u64 * height as u64;
-            let beside = pixels * beside_the_frame(format, self.form);
-            limits.check_scratch(format.name(), frame as u64 + beside)?;
             if decoder.total_bytes() != frame as u64 {
                 return Err(SampleFault::new(
                     FaultKind::Corrupt,
@@ -302,15 +309,14 @@ fn form(format: Format, color: ColorType) -> Result<Form, SampleFault> {
 fn fault(format: Format, e: ImageError) -> SampleFault {
     let kind = match &e {
         ImageError::IoError(e) if e.kind() == ErrorKind::UnexpectedEof => FaultKind::Truncated,
-        ImageError::IoError(_) => FaultKind::Unreadable,
+        // The system's own errors; decoders put theirs into the same type.
+        ImageError::IoError(e) if e.raw_os_error().is_some() => FaultKind::Unreadable,
         ImageError::Unsupported(_) => FaultKind::Unsupported,
-        ImageError::Limits(limit)
-            if matches!(
-                limit.kind(),
-                LimitErrorKind::InsufficientMemory | LimitErrorKind::DimensionError
-            ) =>
-        {
-            FaultKind::TooLarge
+        ImageError::Limits(_) => {
+            return SampleFault::new(
+                FaultKind::TooLarge,
+                format!("{format}: its decoder asks for more memory than max_scratch allows ({e})"),
+            );
         }
         _ => FaultKind::Corrupt,
     };

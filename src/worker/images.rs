@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::input::{Input, InputMode};
 use super::job::Job;
 use super::meter::Meter;
-use super::sample::SampleDecoder;
+use super::sample::{self, SampleDecoder};
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
@@ -98,7 +98,9 @@ impl Job for ImageJob {
     }
 
     fn memory_limit(&self) -> u64 {
+        // What is kept of earlier samples may lie beside the whole of this one's.
         self.max_scratch
+            .saturating_add(sample::KEEP as u64)
             .saturating_add(self.decoder.row_scratch())
             .saturating_add(BESIDE_SCRATCH)
     }

@@ -11,6 +11,7 @@ use std::io::Read;
 
 use memmap2::{Mmap, MmapOptions};
 
+use super::sample::KEEP;
 use super::sigbus;
 use crate::error::{FaultKind, SampleFault};
 use crate::sys::regular::open_regular;
@@ -81,7 +82,7 @@ impl Input {
                 ),
             ));
         }
-        let mut file = File::from(fd);
+        let file = File::from(fd);
         let unreadable = |e: std::io::Error| {
             SampleFault::new(FaultKind::Unreadable, format!("cannot be read: {e}"))
         };
@@ -96,8 +97,14 @@ impl Input {
                 Ok(Bytes::Mapped(LiveMap(map)))
             }
             InputMode::Read => {
+                if self.buffer.capacity() > KEEP {
+                    self.buffer = Vec::new();
+                }
                 self.buffer.clear();
-                file.read_to_end(&mut self.buffer).map_err(unreadable)?;
+                // As long as it was when it was opened: it may be growing.
+                file.take(len as u64)
+                    .read_to_end(&mut self.buffer)
+                    .map_err(unreadable)?;
                 Ok(Bytes::Read(&self.buffer))
             }
         }

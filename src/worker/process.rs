@@ -56,6 +56,9 @@ fn settle_in(
 ) -> Result<()> {
     process::die_with(coordinator)?;
     memory::give_back_what_is_freed();
+    // One line: of a decoder's panic the sample's fault tells, of any other the
+    // coordinator, which sees the worker end.
+    std::panic::set_hook(Box::new(|panic| tracing::warn!("in a worker: {panic}")));
     // The decoders are held to `max_scratch` by what headers say; this holds
     // them to it whatever they do.
     memory::limit_growth(memory_limit)?;

@@ -24,9 +24,10 @@ const PIXEL: usize = 3;
 /// The filter of every resize that a recipe can name today.
 const FILTER: Filter = Filter::Triangle;
 
-/// Buffers larger than this are given back after the sample: one huge picture
-/// must not cost its memory for the rest of the run.
-const KEEP: usize = 64 << 20;
+/// Buffers are given back after a sample, good or bad, when they are larger
+/// than this together: one huge picture must not cost its memory for the rest
+/// of the run, nor the next picture its own.
+pub(super) const KEEP: usize = 64 << 20;
 
 /// Whether a picture of this upright height and width fits its row.
 pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> std::result::Result<(), SampleFault>;
@@ -68,8 +69,8 @@ impl SampleDecoder {
     pub(crate) fn row_scratch(&self) -> u64 {
         match self.program.extent {
             RowExtent::Fixed { .. } => self.resampled.len() as u64,
-            // What is over it is not admitted.
-            RowExtent::Own => self.limits.max_scratch,
+            // Counted with the rest of the scratch.
+            RowExtent::Own => 0,
         }
     }
 
@@ -80,6 +81,38 @@ impl SampleDecoder {
     /// `admit` is asked with the upright height and width before a pixel is
     /// decoded: its fault is the sample's.
     pub(crate) fn fill(
+        &mut self,
+        bytes: &[u8],
+        random: &mut impl Uniform,
+        admit: Admit<'_>,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let filled = self.fill_row(bytes, random, admit, out, meter);
+        self.give_back();
+        filled
+    }
+
+    fn give_back(&mut self) {
+        let own = match self.program.extent {
+            RowExtent::Fixed { .. } => 0,
+            RowExtent::Own => self.resampled.capacity(),
+        };
+        let held = self.jpeg_scratch.bytes()
+            + self.raster_scratch.bytes()
+            + self.resampler.scratch_bytes()
+            + own;
+        if held > KEEP {
+            self.jpeg_scratch = jpeg::Scratch::default();
+            self.raster_scratch = raster::Scratch::default();
+            self.resampler.give_back();
+            if own > 0 {
+                self.resampled = Vec::new();
+            }
+        }
+    }
+
+    fn fill_row(
         &mut self,
         bytes: &[u8],
         random: &mut impl Uniform,
@@ -115,11 +148,6 @@ impl SampleDecoder {
         };
         self.emitter
             .emit_rows(rgb, stride, (width, height), cut.placement, out);
-        if self.program.extent == RowExtent::Own && self.resampled.len() > KEEP {
-            self.resampled = Vec::new();
-        }
-        self.jpeg_scratch.trim(KEEP);
-        self.raster_scratch.trim(KEEP);
         meter.lap(Stage::Emit);
         Ok(())
     }
@@ -177,10 +205,13 @@ impl SampleDecoder {
         let cut = stored.cut(&self.program, random, false);
         meter.lap(Stage::Open);
         let seen = (cut.want.w as usize, cut.want.h as usize);
-        let window = Resampler::window_bytes(seen, cut.within, cut.target());
-        self.limits
-            .check_scratch("the window of the resize", window)?;
-        picture.begin(&self.limits, &mut self.raster_scratch)?;
+        let mut scratch =
+            picture.scratch_bytes() + Resampler::window_bytes(seen, cut.within, cut.target());
+        if self.program.extent == RowExtent::Own {
+            scratch += cut.resampled_bytes() as u64;
+        }
+        self.limits.check_scratch(format.name(), scratch)?;
+        picture.begin(&mut self.raster_scratch)?;
         self.resampled.resize(cut.resampled_bytes(), 0);
         let mut rows = WantedRows {
             picture,

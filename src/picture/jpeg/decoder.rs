@@ -36,16 +36,15 @@ use turbojpeg_sys as tj;
 
 use crate::error::{FaultKind, SampleFault};
 
+use super::super::grow;
 use super::super::limits::Limits;
-use super::super::{grow, trim};
 use super::header::{JpegHeader, has_end, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
 
 /// Scans of a progressive file; more are an attack. Real files have about ten.
 const MAX_SCANS: i32 = 500;
 
-/// Buffers that a worker keeps between samples. They grow, and shrink only by
-/// [`Scratch::trim`];
+/// Buffers that a worker keeps between samples. They grow;
 /// what lies behind the rows that [`Decoded`] tells of is of earlier samples.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
@@ -55,10 +54,9 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Gives back buffers larger than `keep` bytes.
-    pub(crate) fn trim(&mut self, keep: usize) {
-        trim(&mut self.rgb, keep);
-        trim(&mut self.cmyk, keep);
+    /// Bytes that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rgb.capacity() + self.cmyk.capacity()
     }
 }
 
@@ -101,7 +99,7 @@ impl JpegDecoder {
             } else {
                 cover(header, scale, want)
             };
-        self.check_limits(header, region)?;
+        self.check_limits(header, region, 0)?;
         if !has_end(bytes, header.scan_start) {
             return Err(cut_off(bytes));
         }
@@ -136,7 +134,7 @@ impl JpegDecoder {
             region.y -= 1;
             region.h = 2;
         }
-        self.check_limits(job.header, region).ok()?;
+        self.check_limits(job.header, region, 0).ok()?;
         let whole = self.decode_once(job, region, out);
         region.h -= 1;
         let mut decoded = self.decode_once(job, region, out).ok()?;
@@ -146,18 +144,24 @@ impl JpegDecoder {
         Some(decoded)
     }
 
-    fn check_limits(&self, header: &JpegHeader, region: Region) -> Result<(), SampleFault> {
+    /// `copied`: bytes of the file that are copied before.
+    fn check_limits(
+        &self,
+        header: &JpegHeader,
+        region: Region,
+        copied: usize,
+    ) -> Result<(), SampleFault> {
         let max_scratch = self.limits.max_scratch;
         self.limits
             .check_pixels("JPEG", (header.width, header.height))?;
         let coefficients = header.coefficient_bytes();
         let bytes_per_pixel = if header.components == 4 { 7 } else { 3 };
         let buffers = u64::from(region.w) * u64::from(region.h) * bytes_per_pixel;
-        if coefficients + buffers > max_scratch {
+        let all = coefficients + buffers + copied as u64;
+        if all > max_scratch {
             return Err(too_large(format!(
-                "JPEG needs {} bytes ({buffers} of pixels, {coefficients} of coefficients), \
-                 over max_scratch = {max_scratch}",
-                coefficients + buffers
+                "JPEG needs {all} bytes ({buffers} of pixels, {coefficients} of coefficients), \
+                 over max_scratch = {max_scratch}"
             )));
         }
         Ok(())
@@ -175,11 +179,15 @@ impl JpegDecoder {
         // Without a cropping region nothing but the header bounds what the
         // library writes, and the bytes may be a map of a file that somebody
         // rewrites between the two calls: such rare files are copied first.
-        let copy: Vec<u8>;
+        let mut copy = Vec::new();
         let mut job = job;
         let copied;
         if !handle.can_crop() {
-            copy = job.bytes.to_vec();
+            self.check_limits(header, Region::whole(job.size), job.bytes.len())?;
+            copy.try_reserve_exact(job.bytes.len()).map_err(|_| {
+                too_large(format!("no memory for a copy of {} bytes", job.bytes.len()))
+            })?;
+            copy.extend_from_slice(job.bytes);
             copied = Job {
                 bytes: &copy,
                 ..*job
@@ -199,7 +207,7 @@ impl JpegDecoder {
             // Sampling factors that TurboJPEG has no name for.
             Region::whole(job.size)
         };
-        self.check_limits(header, region)?;
+        self.check_limits(header, region, copy.len())?;
         let (w, h) = (region.w as usize, region.h as usize);
         let stride = w * 3;
         grow(&mut out.rgb, stride * h)?;

@@ -178,6 +178,17 @@ impl Resampler {
         }
     }
 
+    /// Bytes of rows that are held.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        self.rows.capacity() + self.last_row.capacity()
+    }
+
+    /// Gives the rows back; the tables stay.
+    pub(crate) fn give_back(&mut self) {
+        self.rows = Vec::new();
+        self.last_row = Vec::new();
+    }
+
     /// Fills `dst`, tight RGB, with the part `bx` of `src`. The filter may see
     /// pixels outside the box, up to the edges of `src`.
     pub fn resample(&mut self, src: Source, bx: BoxF, dst: &mut [u8], target: Target) {

@@ -17,10 +17,16 @@ pub(crate) trait Rows {
 
 impl Resampler {
     /// Bytes that the window of [`Resampler::resample_rows`] takes at most: as
-    /// many source rows as an output row is made from.
+    /// many source rows as an output row is made from, and one more. None where
+    /// rows are not mixed.
     pub(crate) fn window_bytes(size: (usize, usize), bx: BoxF, target: Target) -> u64 {
         let (_, down) = target.axes(size, bx);
-        (down.window() as u64 + 1) * ((size.0 * PIXEL) as u64 + 32)
+        let rows = if down.is_identity() {
+            1
+        } else {
+            down.window() as u64 + 2
+        };
+        rows * ((size.0 * PIXEL) as u64 + 64)
     }
 
     /// Fills `dst` with the part `bx` of a picture of `size` (width, height)
