@@ -62,6 +62,7 @@ pub struct Batch {
     pub(crate) layout: MemoryLayout,
     pub(crate) ids: Vec<u64>,
     pub(crate) status: Vec<RowStatus>,
+    pub(crate) repeated: Vec<bool>,
     pub(crate) labels: Labels,
     pub(crate) faults: Vec<RowFault>,
 }
@@ -253,6 +254,14 @@ impl Batch {
     /// What each row is. Rows that are padding or failed hold zeros.
     pub fn status(&self) -> &[RowStatus] {
         &self.status
+    }
+
+    /// Which rows are repeats that fill this rank up: those of status `Repeated`,
+    /// and those whose sample gave no pixels, so that they failed or another
+    /// sample stands there. The samples that they are for have rows elsewhere, so
+    /// an evaluation leaves them out.
+    pub fn repeated(&self) -> &[bool] {
+        &self.repeated
     }
 
     pub fn labels(&self) -> &Labels {

@@ -322,6 +322,22 @@ fn a_substituted_sample_is_counted_and_named_with_the_one_in_its_place() {
 }
 
 #[test]
+fn a_repeated_row_whose_sample_is_bad_is_counted_as_repeated_too() {
+    let dir = data(1, 4);
+    // The first of five: of three ranks the last repeats it.
+    fs::write(dir.path().join("class0/0.jpg"), b"").unwrap();
+    for workers in ["0", "2"] {
+        for (policy, substituted) in [("skip", 0), ("substitute", 1)] {
+            let options = ["--on-error", policy, "--workers", workers];
+            let ranks = ["--no-shuffle", "--rank", "2/3"];
+            let report = bench(dir.path(), &[&options[..], &ranks].concat());
+            let counts = ["samples", "repeated", "failed", "substituted"].map(|key| &report[key]);
+            assert_eq!(counts, [2, 1, 1, substituted], "{policy}");
+        }
+    }
+}
+
+#[test]
 fn the_json_object_has_the_names_of_the_contract() {
     let dir = data(3, 8);
     for workers in [0u64, 2] {

@@ -16,9 +16,7 @@ use common::processes::{children, coordinator_of, send, wait_for};
 use common::rows::{Row, assert_same, rows, stream};
 use common::{Picture, builder, data, endless_picture, slow_picture};
 use featherload::index::FolderOptions;
-use featherload::{
-    DecodeMode, Error, FaultKind, Index, Launch, Loader, OnError, Recipe, RowFault, RowStatus,
-};
+use featherload::{Error, FaultKind, Index, Launch, Loader, OnError, RowFault, RowStatus};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 
@@ -248,14 +246,14 @@ fn a_file_that_shrinks_while_it_is_decoded_is_one_failed_sample() {
 fn a_decode_that_takes_too_long_is_a_time_out() {
     let dir = data(2, 8);
     let slow = dir.path().join("class1/slow.jpg");
-    fs::write(&slow, endless_picture(5)).unwrap();
-    let recipe = Recipe::eval224().with_decode(DecodeMode::Full);
-    let make = || builder(dir.path()).recipe(recipe.clone());
-    let want = stream(&mut make().workers(0).build().unwrap(), 1);
-    let limit = Duration::from_millis(300);
-    let mut loader = make()
+    // The others are compared with a run in which it is a picture like them.
+    fs::write(&slow, Picture::rgb(90, 80, 5).encode()).unwrap();
+    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 1);
+    fs::write(&slow, endless_picture()).unwrap();
+    // Long enough for any other row on a busy machine.
+    let mut loader = builder(dir.path())
         .workers(2)
-        .row_limit(limit)
+        .row_limit(Duration::from_secs(2))
         .on_error(OnError::Skip)
         .build()
         .unwrap();
@@ -267,14 +265,14 @@ fn a_decode_that_takes_too_long_is_a_time_out() {
         (fault.fault.kind, &fault.path),
         (FaultKind::TimedOut, &slow)
     );
-    assert!(fault.fault.reason.contains("300 ms"), "{}", fault.fault);
+    assert!(fault.fault.reason.contains("2000 ms"), "{}", fault.fault);
     assert_eq!(got.len(), want.len());
     for (g, w) in got.iter().zip(&want) {
         if g.status == RowStatus::Ok {
             assert_eq!(g, w, "a row beside the slow one differs");
         }
     }
-    assert_eq!(report.worker_deaths, 1, "{report:?}");
+    assert!(report.worker_deaths >= 1, "{report:?}");
     let said = |e: &&String| e.contains("took too long") && e.contains("slow.jpg");
     assert_eq!(report.events.iter().filter(said).count(), 1, "{report:?}");
 }

@@ -237,10 +237,10 @@ fn ranks_share_an_epoch_and_have_equal_shapes() {
                         (row.id, row.label, row.pixels),
                         (same.id, same.label, same.pixels)
                     );
-                    assert_eq!(row.status, RowStatus::Ok);
+                    assert_eq!((row.status, row.repeated), (RowStatus::Ok, false));
                     *seen.entry(row.id).or_insert(0) += 1;
                 } else {
-                    assert_eq!(row.status, RowStatus::Repeated);
+                    assert_eq!((row.status, row.repeated), (RowStatus::Repeated, true));
                     assert_eq!(row.id, one[place % one.len()].id);
                 }
             }

@@ -16,8 +16,8 @@ use common::rows::{Row, assert_same, rows, stream, take};
 use common::{Picture, Random, builder, data, endless_picture, slow_picture};
 use featherload::index::FolderOptions;
 use featherload::{
-    DecodeMode, FaultKind, Index, Loader, LoaderBuilder, LoaderReport, OnError, Recipe, RowFault,
-    RowStatus, State, Tail,
+    FaultKind, Index, Loader, LoaderBuilder, LoaderReport, OnError, RowFault, RowStatus, State,
+    Tail,
 };
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
@@ -360,16 +360,27 @@ fn a_run_that_stopped_at_a_bad_sample_goes_on_under_substitute() {
 fn ranks_and_padded_batches_take_the_next_positions_of_the_whole_epoch() {
     let hostile = Hostile::new();
     let alone = hostile.epoch(0);
-    for (world, tail) in [(2, Tail::Pad), (4, Tail::Short), (7, Tail::Pad)] {
+    let mut bad_repeats = 0;
+    for (world, tail) in [
+        (2, Tail::Pad),
+        (4, Tail::Short),
+        (7, Tail::Pad),
+        (31, Tail::Pad),
+    ] {
         for rank in 0..world {
             let make = || hostile.builder().rank(rank, world).tail(tail);
             // Attempt 0 as a clean run of this rank has it: its repeated rows
             // have random parameters of their own.
             let skip = make().workers(0).on_error(OnError::Skip);
             let (skipped, _) = run(&mut skip.build().unwrap(), 1);
-            let want = substituted(&skipped, &alone, &hostile.bad, |i| {
-                i * world as usize + rank as usize
-            });
+            let position = |i| i * world as usize + rank as usize;
+            let want = substituted(&skipped, &alone, &hostile.bad, position);
+            // A bad repeat has lost its status, not that it is one.
+            for (i, row) in want.iter().enumerate() {
+                let repeat = position(i) >= alone.len() && row.status != RowStatus::Padding;
+                assert_eq!(row.repeated, repeat, "{row:?}");
+                bad_repeats += usize::from(repeat && row.status != RowStatus::Repeated);
+            }
             for workers in [0, 2] {
                 let builder = make().workers(workers).on_error(OnError::Substitute);
                 let (got, _) = run(&mut builder.build().unwrap(), 1);
@@ -377,6 +388,7 @@ fn ranks_and_padded_batches_take_the_next_positions_of_the_whole_epoch() {
             }
         }
     }
+    assert!(bad_repeats > 0);
 }
 
 /// `n` pictures in a flat folder, in order; those in `bad` are empty.
@@ -578,18 +590,17 @@ fn substitutes_that_crash_as_well_are_given_up_one_by_one() {
 
 #[test]
 fn a_decode_that_takes_too_long_makes_room_for_the_next_sample_and_the_one_behind() {
-    let (dir, _, _) = flat(20, &[]);
-    let endless = endless_picture(5);
+    let (dir, clean, _) = flat(20, &[]);
+    let endless = endless_picture();
     for name in ["06.jpg", "07.jpg"] {
         fs::write(dir.path().join(name), &endless).unwrap();
     }
-    let recipe = Recipe::eval224().with_decode(DecodeMode::Full);
-    let make = || builder(dir.path()).shuffle(false).recipe(recipe.clone());
-    let clean = stream(&mut make().workers(0).build().unwrap(), 1);
     let want = substituted(&clean, &clean, &BTreeSet::from([6, 7]), |row| row);
-    let mut loader = make()
+    // Long enough for any other row on a busy machine.
+    let mut loader = builder(dir.path())
+        .shuffle(false)
         .workers(2)
-        .row_limit(Duration::from_millis(300))
+        .row_limit(Duration::from_secs(2))
         .on_error(OnError::Substitute)
         .build()
         .unwrap();
@@ -599,11 +610,11 @@ fn a_decode_that_takes_too_long_makes_room_for_the_next_sample_and_the_one_behin
     assert_eq!(faults.len(), 2);
     for (_, fault) in &faults {
         assert_eq!(fault.fault.kind, FaultKind::TimedOut);
-        assert!(fault.fault.reason.contains("300 ms"), "{}", fault.fault);
+        assert!(fault.fault.reason.contains("2000 ms"), "{}", fault.fault);
         assert_eq!(fault.substitute, Some(8));
     }
     // The first row, its substitute, and the second row.
-    assert_eq!(report.worker_deaths, 3, "{report:?}");
+    assert!(report.worker_deaths >= 3, "{report:?}");
 }
 
 #[test]

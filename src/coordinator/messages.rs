@@ -18,7 +18,7 @@ use crate::worker::meter::STAGES;
 use crate::worker::spec::JobSpec;
 
 /// Changes with every change of commands, requests or replies.
-const PROTOCOL: u32 = 2;
+const PROTOCOL: u32 = 3;
 
 const HELLO_MAGIC: [u8; 8] = *b"fthrload";
 const VERSION_BYTES: usize = 32;
@@ -141,13 +141,20 @@ pub(crate) struct StartRequest {
     pub(crate) job: JobSpec,
     /// Most time that one row may take, milliseconds.
     pub(crate) row_limit_ms: u64,
-    /// Samples that are tried in the place of one that gives no pixels: 0 under
-    /// stop and skip.
-    pub(crate) tries: u32,
     /// Kill a worker that often, milliseconds: a test of the recovery.
     pub(crate) kill_every_ms: Option<u64>,
     /// Serial of the first worker; 1 but in tests of the limit.
     pub(crate) first_serial: u32,
+}
+
+impl StartRequest {
+    /// Samples that are tried in the place of one that gives no pixels, as the
+    /// job says: 0 under stop and skip.
+    pub(crate) fn tries(&self) -> u32 {
+        match &self.job {
+            JobSpec::Images(spec) => spec.tries,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

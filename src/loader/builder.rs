@@ -306,7 +306,6 @@ impl LoaderBuilder {
                     shape,
                     job: job.spec(),
                     row_limit_ms: self.row_limit.as_millis().max(1) as u64,
-                    tries,
                     kill_every_ms: self.kill_every.map(|d| d.as_millis() as u64),
                     first_serial: self.first_serial,
                 };

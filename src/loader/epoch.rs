@@ -247,6 +247,11 @@ impl Run {
         let mut rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row(place.epoch, place.batch, row))
             .collect();
+        // Before bad rows are settled: that changes their status.
+        let repeated = rows
+            .iter()
+            .map(|r| r.status == RowStatus::Repeated)
+            .collect();
         let faults = bad
             .into_iter()
             .map(|bad| self.settle(&place, bad, &mut rows))
@@ -263,6 +268,7 @@ impl Run {
             labels: self.labels(&rows),
             ids: rows.iter().map(|r| r.id).collect(),
             status: rows.iter().map(|r| r.status).collect(),
+            repeated,
             faults,
         }
     }

@@ -24,6 +24,10 @@ pub enum Tail {
 }
 
 /// What a row of a batch is.
+///
+/// A row is planned as `Ok`, `Repeated` or `Padding`; `Failed` and `Substituted`
+/// take the place of the first two. Whether such a row was a repeat says
+/// [`Batch::repeated`](crate::Batch::repeated).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -32,7 +36,8 @@ pub enum RowStatus {
     /// A sample, counted once in the epoch.
     Ok = 0,
     /// A sample that another rank, or an earlier row, has too: it fills this
-    /// rank up to the batch count of the others. Leave it out of evaluations.
+    /// rank up to the batch count of the others. Leave it out of evaluations,
+    /// and with it the repeats whose samples gave no pixels.
     Repeated = 1,
     /// No sample: fills a last batch up to full size. Zero pixels.
     Padding = 2,

@@ -7,6 +7,7 @@ pub mod processes;
 pub mod rows;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use featherload::{Launch, Loader, LoaderBuilder, Source};
@@ -92,10 +93,45 @@ pub fn slow_picture(seed: u64) -> Vec<u8> {
     noise(3200, seed)
 }
 
-/// A picture that takes a worker seconds of its own time, however fast the
-/// machine, when it is decoded at full size.
-pub fn endless_picture(seed: u64) -> Vec<u8> {
-    noise(8000, seed)
+/// A picture that takes a worker about 15 s of its own time, at any scale (with
+/// libjpeg-turbo 3.1.0 on a slow core): a small progressive JPEG of nearly as
+/// many scans as are let through, each of which walks 200 MB of coefficients.
+pub fn endless_picture() -> Vec<u8> {
+    const SIDE: u16 = 10_000;
+    let blocks = usize::from(SIDE).div_ceil(8).pow(2);
+    let segment = |out: &mut Vec<u8>, marker: u8, content: &[u8]| {
+        out.extend([0xff, marker]);
+        out.extend((content.len() as u16 + 2).to_be_bytes());
+        out.extend(content);
+    };
+    let mut out = vec![0xff, 0xd8];
+    segment(&mut out, 0xdb, &[&[0][..], &[1; 64]].concat());
+    let [high, low] = SIDE.to_be_bytes();
+    segment(&mut out, 0xc2, &[8, high, low, high, low, 1, 1, 0x11, 0]);
+    // One code in each table, the bit 0: a DC difference of 0, and a run of
+    // 2^14 blocks and more, as 14 further bits say, without a coefficient.
+    for (table, symbol) in [(0x00, 0), (0x10, 0xe0)] {
+        let lengths = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        segment(
+            &mut out,
+            0xc4,
+            &[&[table][..], &lengths, &[symbol]].concat(),
+        );
+    }
+    segment(&mut out, 0xda, &[1, 1, 0, 0, 0, 0]);
+    out.extend(vec![0; blocks.div_ceil(8)]);
+    // Bands of two frequencies, the last of one, bit by bit.
+    let run = vec![0; blocks.div_ceil(1 << 14) * 15 / 8 + 1];
+    for first in (1..=63u8).step_by(2) {
+        for low in (0..14u8).rev() {
+            let high = if low == 13 { 0 } else { low + 1 };
+            let last = (first + 1).min(63);
+            segment(&mut out, 0xda, &[1, 1, 0, first, last, high << 4 | low]);
+            out.extend(&run);
+        }
+    }
+    out.extend([0xff, 0xd9]);
+    out
 }
 
 /// A square of grey noise.
@@ -148,17 +184,27 @@ pub fn builder(dir: &Path) -> LoaderBuilder {
         .seed(11)
 }
 
-/// The folder of shared photos, or none, said aloud.
+/// The folder of shared photos. None, said aloud, when nobody said where it is
+/// and it is not in its usual place; a wrong `FEATHERLOAD_DATA` is an error.
 pub fn photos(test: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("FEATHERLOAD_DATA")
-        .map_or_else(|| PathBuf::from("../shared/data"), PathBuf::from);
+    let said = std::env::var_os("FEATHERLOAD_DATA");
+    let root = said.as_ref().map_or("../shared/data".as_ref(), Path::new);
     let photos = root.join("photos");
     if photos.is_dir() {
         return Some(photos);
     }
-    println!(
-        "SKIP: {test}: no {} (FEATHERLOAD_DATA names the folder that holds it)",
-        photos.display()
+    assert!(
+        said.is_none(),
+        "{test}: FEATHERLOAD_DATA is {}, which has no folder photos",
+        root.display()
     );
+    // Not by `eprintln`, which the harness catches.
+    let mut err = std::io::stderr();
+    writeln!(
+        err,
+        "SKIP: {test}: no {} (FEATHERLOAD_DATA names the folder that holds photos)",
+        photos.display()
+    )
+    .unwrap();
     None
 }

@@ -12,6 +12,7 @@ pub struct Row {
     pub id: u64,
     pub label: i64,
     pub status: RowStatus,
+    pub repeated: bool,
     pub pixels: u128,
 }
 
@@ -28,6 +29,7 @@ pub fn rows(batch: &Batch) -> Vec<Row> {
                 _ => i64::MIN,
             },
             status: batch.status()[row],
+            repeated: batch.repeated()[row],
             pixels: XxHash3_128::oneshot(batch.row_bytes(row).unwrap()),
         })
         .collect()

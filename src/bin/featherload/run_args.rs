@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use featherload::measure::system::default_workers;
 use featherload::{
     Background, DecodeMode, Dtype, Error, Launch, Loader, LoaderBuilder, MemoryLayout, OnError,
     Recipe, Result, Source, State, Tail,
@@ -14,6 +15,9 @@ use featherload::{
 #[derive(Args)]
 pub struct LoaderArgs {
     /// train224, eval224, or full: whole pictures, each row of its own size.
+    /// Pictures are turned as EXIF says; Pillow's `open`, torchvision's
+    /// ImageFolder and camera intrinsics (COLMAP, transforms.json) go by pixels
+    /// as stored. There is no switch for it yet.
     #[arg(long, default_value = "train224")]
     pub recipe: String,
 
@@ -195,9 +199,7 @@ impl LoaderArgs {
 impl RunArgs {
     /// How many workers the run has, those included that are being replaced.
     pub fn worker_count(&self) -> usize {
-        // The library's own default.
-        let usable = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        self.workers.unwrap_or_else(usable)
+        self.workers.unwrap_or_else(default_workers)
     }
 
     /// The loader that the arguments describe.

@@ -25,6 +25,7 @@ pub struct BenchReport {
     pub skipped: u64,
     /// Of these, filled by another sample.
     pub substituted: u64,
+    /// Rows that fill a rank up, those included whose sample gave no pixels.
     pub repeated: u64,
     pub batches: u64,
     pub worker_deaths: u64,

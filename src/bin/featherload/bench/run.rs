@@ -132,8 +132,8 @@ impl Counts {
         self.batches += 1;
         for status in batch.status() {
             self.samples += u64::from(*status != RowStatus::Padding);
-            self.repeated += u64::from(*status == RowStatus::Repeated);
         }
+        self.repeated += batch.repeated().iter().filter(|r| **r).count() as u64;
         self.failures.extend(batch.faults().iter().map(|f| Failure {
             id: f.id,
             path: f.path.display().to_string(),
