@@ -68,7 +68,7 @@ fn figures_of_processes_and_of_all_belong_together() {
     let dir = data(2, 20);
     let files = tempfile::tempdir().unwrap();
     let svg = files.path().join("chart.svg");
-    let args = ["--workers", "0,1,2", "--seconds", "0.5", "--svg"];
+    let args = ["--workers", "0,1,2,3", "--seconds", "0.5", "--svg"];
     let r = report(
         dir.path(),
         &[&args[..], &[svg.to_str().unwrap()]].concat(),
@@ -76,12 +76,12 @@ fn figures_of_processes_and_of_all_belong_together() {
     );
     assert_eq!(r["samples"], 40);
     assert_eq!(r["ring_bytes_equal"], true);
-    assert!(number(&r, "slope_mib_per_worker").abs() < 64.0);
+    check_slope(&r);
     // For the chart's line of copied parents: 40 pictures of 80 to 320 a side.
     assert!(number(&r, "decoded_bytes") > 40.0 * 3.0 * 80.0 * 80.0);
     let rows = list(&r, "rows");
-    assert_eq!(rows.len(), 3);
-    for (row, workers) in rows.iter().zip([0usize, 1, 2]) {
+    assert_eq!(rows.len(), 4);
+    for (row, workers) in rows.iter().zip([0usize, 1, 2, 3]) {
         assert_eq!(row["workers"], workers);
         assert!(number(row, "samples") >= 20.0 && number(row, "sampled_s") >= 0.5);
         let processes = list(row, "processes");
@@ -108,6 +108,12 @@ fn figures_of_processes_and_of_all_belong_together() {
         assert_eq!(total, number(&row["total"], "pss_bytes"));
         assert_eq!(ring > 0.0, workers > 0);
         assert!(rest > 0.0 && rest <= total + 0.5 * MIB && total - rest <= ring + 0.5 * MIB);
+        // Five full batches an epoch: every row of the three slots is used.
+        let unmapped = number(row, "ring_unmapped_bytes");
+        assert!(total - rest >= 0.9 * ring, "{row}");
+        assert!(unmapped <= 0.1 * ring, "{row}");
+        let in_ring = number(&row["total"], "pss_ring_bytes");
+        assert!((in_ring + unmapped - ring).abs() <= 0.1 * MIB, "{row}");
         assert!(number(row, "peak_pss_bytes") >= total);
         let rows_done = list(row, "rows_by_worker");
         assert_eq!(rows_done.len(), workers.max(1));
@@ -135,6 +141,50 @@ fn figures_of_processes_and_of_all_belong_together() {
     ] {
         assert!(chart.contains(words), "the chart lacks {words}");
     }
+}
+
+/// The slope is that of the least-squares line through the rows with workers.
+fn check_slope(r: &Value) {
+    let points: Vec<(f64, f64)> = list(r, "rows")
+        .iter()
+        .map(|row| {
+            let mib = number(row, "pss_without_ring_bytes") / MIB;
+            (number(row, "workers"), mib)
+        })
+        .filter(|(workers, _)| *workers > 0.0)
+        .collect();
+    let slope = number(r, "slope_mib_per_worker");
+    let n = points.len() as f64;
+    let mean = points
+        .iter()
+        .fold((0.0, 0.0), |m, p| (m.0 + p.0 / n, m.1 + p.1 / n));
+    // What is left beside a line of this slope through the mean has no trend.
+    let (trend, spread) = points.iter().fold((0.0, 0.0), |sum, p| {
+        let (x, y) = (p.0 - mean.0, p.1 - mean.1);
+        (sum.0 + x * (y - slope * x), sum.1 + x * x)
+    });
+    assert!(
+        n >= 2.0 && (trend / spread).abs() < 1e-6,
+        "{slope}: {points:?}"
+    );
+}
+
+#[test]
+fn only_the_ring_is_taken_off_and_what_nobody_maps_of_it_is_told() {
+    // One picture an epoch uses one row of the eight in each slot.
+    let dir = data(1, 1);
+    let r = report(dir.path(), &["--workers", "1", "--seconds", "0.5"], 0);
+    let row = &list(&r, "rows")[0];
+    let ring = number(row, "ring_bytes");
+    let unmapped = number(row, "ring_unmapped_bytes");
+    assert!(unmapped > 0.5 * ring && unmapped < ring, "{row}");
+    let total = &row["total"];
+    let in_ring = number(total, "pss_ring_bytes");
+    assert!(in_ring > 0.0 && in_ring < 0.5 * ring, "{row}");
+    // The index is shared memory too.
+    assert!(in_ring < number(total, "pss_shmem_bytes"), "{row}");
+    let rest = number(row, "pss_without_ring_bytes");
+    assert_eq!(number(total, "pss_bytes") - in_ring, rest);
 }
 
 /// Tags are closed in the order in which they were opened, quotes in pairs.

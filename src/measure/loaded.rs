@@ -26,12 +26,11 @@ pub struct LoadedImages {
 }
 
 impl LoadedImages {
-    /// Decodes all images of `index`; those that do not decode are left out.
-    /// `room` bounds the bytes of all together.
+    /// Decodes all images of `index`; those that cannot be read or do not decode
+    /// are left out. `room` bounds the bytes of all together.
     ///
     /// # Errors
-    /// When a file cannot be mapped; when the images take more than `room`
-    /// bytes, before they do.
+    /// When the images take more than `room` bytes, before they do.
     pub fn decode(index: &Index, room: u64) -> Result<Self> {
         let mut decoder = WholeImages::new()?;
         let mut this = Self {
@@ -62,7 +61,7 @@ impl LoadedImages {
         self.images.len() as u64
     }
 
-    /// Images that did not decode.
+    /// Images that could not be read or did not decode.
     pub fn failed(&self) -> u64 {
         self.failed
     }

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::statistics::median;
 use crate::error::{Error, Result};
+use crate::ring::region::MEMFD_NAME;
 
 /// Memory of one process, or of several added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -35,8 +36,12 @@ pub struct Memory {
     pub pss_anon_bytes: u64,
     /// The part of PSS that is page cache: executable, libraries, mapped input.
     pub pss_file_bytes: u64,
-    /// The part of PSS that is shared memory: the ring and the index.
+    /// The part of PSS that is shared memory: the ring, the index, and files
+    /// on tmpfs that are mapped.
     pub pss_shmem_bytes: u64,
+    /// The part of `pss_shmem_bytes` that is the ring. Pages of it that are
+    /// allocated and mapped by nobody are in no process's figures.
+    pub pss_ring_bytes: u64,
 }
 
 impl Memory {
@@ -50,7 +55,10 @@ impl Memory {
             fs::read_to_string(&path).map_err(|e| Error::io_at("read", &path, e))
         };
         let rollup = read("smaps_rollup")?;
-        Ok(Self::parse(&rollup, &read("status")?))
+        let mut memory = Self::parse(&rollup, &read("status")?);
+        // The rollup knows kinds of memory, not names; and the other way round.
+        memory.pss_ring_bytes = ring_pss(&read("smaps")?);
+        Ok(memory)
     }
 
     fn parse(rollup: &str, status: &str) -> Self {
@@ -107,11 +115,32 @@ impl Memory {
             &mut self.pss_anon_bytes,
             &mut self.pss_file_bytes,
             &mut self.pss_shmem_bytes,
+            &mut self.pss_ring_bytes,
         ]
     }
 }
 
-const FIGURES: usize = 9;
+const FIGURES: usize = 10;
+
+/// PSS of the ring's mappings, by their name in smaps.
+fn ring_pss(smaps: &str) -> u64 {
+    let mut is_ring = false;
+    let mut kib = 0;
+    for line in smaps.lines() {
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next() else { continue };
+        if first == "Pss:" && is_ring {
+            kib += words.next().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+        } else if !first.ends_with(':') {
+            // The head of a mapping: range, rights, offset, device, inode, name.
+            is_ring = words
+                .nth(4)
+                .and_then(|name| name.strip_prefix("/memfd:"))
+                .is_some_and(|name| name == MEMFD_NAME);
+        }
+    }
+    kib * 1024
+}
 
 impl AddAssign for Memory {
     fn add_assign(&mut self, other: Self) {
@@ -217,7 +246,29 @@ mod tests {
         let status = "Name:\tRss: 77 kB\nVmLck:\t       5 kB\nVmPin:\t       6 kB\n";
         let m = Memory::parse(rollup, status);
         let kib = m.figures().map(|bytes| bytes / 1024);
-        assert_eq!(kib, [90, 50, 40, 50, 11, 3, 20, 18, 12]);
+        assert_eq!(kib, [90, 50, 40, 50, 11, 3, 20, 18, 12, 0]);
+    }
+
+    #[test]
+    fn of_the_shared_memory_the_ring_is_told_by_its_name() {
+        let mapping = |name: &str, pss: u32| {
+            format!(
+                "7f00-7f01 rw-s 00000000 00:01 77    {name}\nSize:   900 kB\nRss:  800 kB\n\
+                 Pss:   {pss} kB\nPss_Dirty:  5 kB\nSwapPss:  3 kB\nVmFlags: rd wr sh\n"
+            )
+        };
+        let smaps: String = [
+            mapping("", 1),
+            mapping("/memfd:featherload-ring (deleted)", 20),
+            mapping("/memfd:featherload-index (deleted)", 300),
+            mapping("/memfd:featherload-sizes (deleted)", 4000),
+            mapping("/memfd:featherload-ring (deleted)", 50_000),
+            mapping("/dev/shm/memfd:featherload-ring", 600_000),
+            mapping("[heap]", 7_000_000),
+        ]
+        .concat();
+        assert_eq!(ring_pss(&smaps), 50_020 * 1024);
+        assert_eq!(ring_pss(""), 0);
     }
 
     #[test]

@@ -4,20 +4,24 @@
 //!
 //! Runs in processes of its own, which `measure::ceiling` makes.
 
+use std::ffi::CStr;
+use std::fs::File;
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
 use memmap2::Mmap;
 
+use super::input::{Input, InputMode};
 use super::meter::Meter;
 use super::sample::{SampleDecoder, Stored};
-use crate::error::{Error, Result, SampleFault};
+use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::picture::header::read_header;
 use crate::picture::jpeg::{self, JpegDecoder, Region, Scale, Scratch};
 use crate::picture::{Format, Limits};
 use crate::plan::{Plan, PositionRandom};
 use crate::recipe::{Recipe, SampleProgram};
+use crate::sys::regular::open_regular;
 
 /// How much of each picture is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +47,10 @@ pub(crate) struct BareLoop {
 }
 
 impl BareLoop {
-    /// Share `share.0` of `share.1`.
+    /// Share `share.0` of `share.1`. Maps every file of the index.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no JPEG.
     pub(crate) fn new(
         index: Index,
         plan: Plan,
@@ -51,8 +58,20 @@ impl BareLoop {
         part: Part,
         share: (u64, u64),
     ) -> Result<Self> {
+        let mut path = Vec::new();
         let maps = (0..index.len())
-            .map(|id| map(&index, id))
+            .map(|id| {
+                index.write_path(id, &mut path);
+                let mapped = c_path(&path).and_then(map_jpeg);
+                mapped.map_err(|fault| {
+                    Error::config(format!(
+                        "the bare decoder is that of JPEG and leaves no file out, and {} (sample \
+                         {id}) {}: measure the ceiling on JPEG files that can be read",
+                        index.path(id).display(),
+                        fault.reason
+                    ))
+                })
+            })
             .collect::<Result<_>>()?;
         Ok(Self {
             index,
@@ -90,12 +109,6 @@ impl BareLoop {
             fault,
         };
         let bytes: &[u8] = &self.maps[row.id as usize];
-        if Format::of(bytes).map_err(failed)? != Format::Jpeg {
-            return Err(Error::config(format!(
-                "the bare decoder is that of JPEG, and {} is none: measure on JPEG files",
-                self.index.path(row.id).display()
-            )));
-        }
         let header = jpeg::read_header(bytes).map_err(failed)?;
         let (scale, want) = match self.part {
             Part::Full => (Scale::Full, Region::whole((header.width, header.height))),
@@ -119,7 +132,11 @@ impl BareLoop {
 }
 
 /// Whole pictures of any format, one after the other, each into memory of its own.
+///
+/// Files are read, not mapped: whoever holds these images handles no SIGBUS.
 pub(crate) struct WholeImages {
+    input: Input,
+    path: Vec<u8>,
     decoder: SampleDecoder,
     meter: Meter,
 }
@@ -127,8 +144,11 @@ pub(crate) struct WholeImages {
 impl WholeImages {
     pub(crate) fn new() -> Result<Self> {
         let program = SampleProgram::compile(&Recipe::full())?;
+        let limits = Limits::default();
         Ok(Self {
-            decoder: SampleDecoder::new(&program, &Limits::default())?,
+            input: Input::new(InputMode::Read, limits.max_scratch),
+            path: Vec::new(),
+            decoder: SampleDecoder::new(&program, &limits)?,
             meter: Meter::default(),
         })
     }
@@ -136,19 +156,21 @@ impl WholeImages {
     /// Picture `id` as RGB8, height x width x 3. A picture of more than `room`
     /// bytes is refused before it is decoded.
     pub(crate) fn decode(&mut self, index: &Index, id: u64, room: u64) -> Result<Vec<u8>> {
-        let map = map(index, id)?;
         let failed = |fault: SampleFault| Error::Sample {
             id,
             path: index.path(id),
             fault,
         };
-        let header = read_header(&mut Cursor::new(&map[..])).map_err(failed)?;
+        index.write_path(id, &mut self.path);
+        let path = c_path(&self.path).map_err(failed)?;
+        let bytes = self.input.open(path).map_err(failed)?;
+        let header = read_header(&mut Cursor::new(&bytes[..])).map_err(failed)?;
         let (width, height) = header.stored;
         Limits::default()
             .check_pixels(header.format.name(), header.stored)
             .map_err(failed)?;
-        let bytes = 3 * u64::from(width) * u64::from(height);
-        if bytes > room {
+        let rgb_bytes = 3 * u64::from(width) * u64::from(height);
+        if rgb_bytes > room {
             return Err(Error::config(format!(
                 "whole images do not fit into the memory that is available: at sample {id} of {} \
                  there is room for {room} bytes more in each copy; give fewer workers or a smaller \
@@ -156,22 +178,35 @@ impl WholeImages {
                 index.len()
             )));
         }
-        let mut rgb = vec![0; bytes as usize];
+        let mut rgb = vec![0; rgb_bytes as usize];
         // Nothing is random in whole pictures.
         let mut random = PositionRandom::new(0, 0, 0);
         self.decoder
-            .fill(&map, &mut random, &|_| Ok(()), &mut rgb, &mut self.meter)
+            .fill(&bytes, &mut random, &|_| Ok(()), &mut rgb, &mut self.meter)
             .map_err(failed)?;
         Ok(rgb)
     }
 }
 
-fn map(index: &Index, id: u64) -> Result<Mmap> {
-    let path = index.path(id);
-    let file = std::fs::File::open(&path).map_err(|e| Error::io_at("open", &path, e))?;
-    // SAFETY: the measuring process only decodes these bytes; a file that is
-    // changed or cut while a measurement runs spoils that measurement only.
-    let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io_at("map", &path, e))?;
+fn c_path(path: &[u8]) -> Result<&CStr, SampleFault> {
+    CStr::from_bytes_with_nul(path)
+        .map_err(|_| SampleFault::new(FaultKind::Unreadable, "has a path with a zero byte"))
+}
+
+fn map_jpeg(path: &CStr) -> Result<Mmap, SampleFault> {
+    let (fd, len) = open_regular(path)?;
+    if len == 0 {
+        return Err(SampleFault::new(FaultKind::Truncated, "is empty"));
+    }
+    let file = File::from(fd);
+    // SAFETY: in a process of its own, which only decodes these bytes and whose
+    // decoders take untrusted ones. A file that is cut meanwhile ends that
+    // process by SIGBUS, and with it the measurement.
+    let map = unsafe { Mmap::map(&file) }
+        .map_err(|e| SampleFault::new(FaultKind::Unreadable, format!("cannot be mapped: {e}")))?;
+    if !Format::of(&map).is_ok_and(|format| format == Format::Jpeg) {
+        return Err(SampleFault::new(FaultKind::Unsupported, "is no JPEG"));
+    }
     // Warm: this is no test of the storage.
     let mut sum = 0u8;
     for page in map.chunks(4096) {
@@ -179,4 +214,80 @@ fn map(index: &Index, id: u64) -> Result<Mmap> {
     }
     std::hint::black_box(sum);
     Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+
+    use super::*;
+    use crate::index::FolderOptions;
+    use crate::picture::jpeg::fixtures::{self, Sampling};
+    use crate::plan::PlanOptions;
+
+    /// One picture of 6 x 8, and beside it a link to nothing, a FIFO, and an
+    /// empty file.
+    fn folder() -> (tempfile::TempDir, Index) {
+        let dir = tempfile::tempdir().unwrap();
+        let jpeg = fixtures::jpeg(8, 6, Sampling::S444);
+        std::fs::write(dir.path().join("0.jpg"), jpeg).unwrap();
+        symlink("absent", dir.path().join("1.jpg")).unwrap();
+        nix::unistd::mkfifo(&dir.path().join("2.jpg"), Mode::S_IRWXU).unwrap();
+        std::fs::write(dir.path().join("3.jpg"), b"").unwrap();
+        let index = Index::folder(dir.path(), &FolderOptions::default());
+        (dir, index.unwrap().0)
+    }
+
+    #[test]
+    fn whole_images_of_files_that_cannot_be_read_are_failed_samples() {
+        let (_dir, index) = folder();
+        let mut images = WholeImages::new().unwrap();
+        assert_eq!(images.decode(&index, 0, 144).unwrap().len(), 144);
+        let refused = images.decode(&index, 0, 143).unwrap_err();
+        assert!(refused.is_usage(), "{refused}");
+        for (id, expected) in [
+            (1, FaultKind::Unreadable),
+            (2, FaultKind::NotRegular),
+            (3, FaultKind::Truncated),
+        ] {
+            match images.decode(&index, id, 144).unwrap_err() {
+                Error::Sample { fault, .. } => assert_eq!(fault.kind, expected),
+                other => panic!("sample {id}: {other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_ceiling_refuses_what_it_cannot_decode_and_names_it() {
+        let (dir, index) = folder();
+        let refusal = |index: Index| {
+            let plan = Plan::new(index.len(), PlanOptions::default()).unwrap();
+            let program = SampleProgram::compile(&Recipe::train224()).unwrap();
+            match BareLoop::new(index, plan, program, Part::Full, (0, 1)) {
+                Ok(_) => panic!("it is not refused"),
+                Err(e) => {
+                    assert!(e.is_usage(), "{e}");
+                    e.to_string()
+                }
+            }
+        };
+        let said = refusal(index);
+        assert!(said.contains("1.jpg (sample 1) cannot be opened"), "{said}");
+        for (name, bytes, word) in [
+            ("1.jpg", None, "2.jpg (sample 1) is a FIFO"),
+            ("2.jpg", None, "3.jpg (sample 1) is empty"),
+            ("3.jpg", Some(b"no picture"), "3.jpg (sample 1) is no JPEG"),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::remove_file(&path).unwrap();
+            if let Some(bytes) = bytes {
+                std::fs::write(&path, bytes).unwrap();
+            }
+            let (index, _) = Index::folder(dir.path(), &FolderOptions::default()).unwrap();
+            let said = refusal(index);
+            assert!(said.contains(word), "{word}: {said}");
+        }
+    }
 }

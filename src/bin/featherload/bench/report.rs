@@ -38,6 +38,8 @@ pub struct BenchReport {
     pub bound_by: &'static str,
     pub seconds: f64,
     pub workers: usize,
+    /// The ring's size, all of it allocated; what is mapped of it is
+    /// `memory.pss_ring_bytes`.
     pub ring_mib: f64,
     pub loader: LoaderReport,
     pub memory: TreeUsage,
@@ -76,9 +78,17 @@ impl BenchReport {
             share(t.emit_s),
             self.bound_by
         ))?;
+        let ring = match self.workers {
+            0 => String::new(),
+            _ => format!(
+                ", {:.1} MiB of it mapped of the ring; the ring has {:.1} MiB, all of it allocated",
+                output::mib(self.memory.memory.pss_ring_bytes),
+                self.ring_mib
+            ),
+        };
         output::line(&format!(
-            "{:>10.1} MiB PSS of all processes, {:.1} MiB of it the ring",
-            self.pss_total_mib, self.ring_mib
+            "{:>10.1} MiB PSS of all processes{ring}",
+            self.pss_total_mib
         ))?;
         output::line(&format!("profile    {}", self.profile))?;
         if self.worker_deaths > 0 {

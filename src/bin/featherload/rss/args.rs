@@ -14,10 +14,11 @@ use crate::source_args::SourceArgs;
 /// process samples from outside and is not part of. Steady figures are medians
 /// of at least 20 samples of smaps_rollup over at least `--seconds`, begun once
 /// every worker has committed 20 rows; the peak is that of all samples from the
-/// start of the consumer on.
+/// start of the consumer on, its pool's processes included while it is made.
 ///
 /// PSS divides each page among all processes that map it, so the sum over the
-/// tree counts the ring once. Page cache belongs to no process: what they map of
+/// tree counts the ring once, as far as it is mapped. What is allocated of it
+/// and mapped by nobody takes memory too, and is shown beside. Page cache belongs to no process: what they map of
 /// it is in their PSS and shown as `file`; all of it is told apart.
 #[derive(Parser)]
 pub struct RssArgs {

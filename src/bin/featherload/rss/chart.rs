@@ -7,14 +7,13 @@
 
 use std::ops::Range;
 
-use featherload::measure::Memory;
 use featherload::{Error, Result};
 use plotters::coord::types::RangedCoordf64;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::report::{Row, RssReport, copied_parents_bytes};
+use super::report::{Row, RssReport, copied_parents_bytes, without_ring};
 use crate::output::mib;
 
 const HEIGHT: u32 = 600;
@@ -47,31 +46,26 @@ struct Band {
 
 const BANDS: [Band; 4] = [
     Band {
-        name: "ring and index, shared by all",
+        name: "ring, shared by all",
         color: PALE,
-        bytes: |row| row.steady.total.pss_shmem_bytes,
+        bytes: |row| row.steady.total.pss_ring_bytes,
     },
     Band {
         name: "consumer",
         color: BLUE,
-        bytes: |row| own(&row.steady.consumer),
+        bytes: |row| without_ring(&row.steady.consumer),
     },
     Band {
         name: "coordinator",
         color: ORANGE,
-        bytes: |row| own(&row.steady.coordinator),
+        bytes: |row| without_ring(&row.steady.coordinator),
     },
     Band {
         name: "workers",
         color: GREEN,
-        bytes: |row| own(&row.steady.all_workers),
+        bytes: |row| without_ring(&row.steady.all_workers),
     },
 ];
-
-/// PSS without shared memory, which is a band of its own.
-fn own(memory: &Memory) -> u64 {
-    memory.pss_anon_bytes + memory.pss_file_bytes
-}
 
 /// A line of the comparison.
 struct Line {
@@ -128,9 +122,11 @@ fn subtitle(report: &RssReport) -> String {
     if let Some(row) = report.rows.iter().find(|r| r.ring_bytes > 0)
         && report.ring_bytes_equal
     {
+        let unmapped = report.rows.iter().map(|r| r.ring_unmapped_bytes).max();
         parts.push(format!(
-            "of the ring's {:.1} MiB what is mapped is shown",
-            mib(row.ring_bytes)
+            "the ring has {:.1} MiB: {:.1} of them, allocated and mapped by nobody, are not shown",
+            mib(row.ring_bytes),
+            mib(unmapped.unwrap_or(0))
         ));
     }
     parts.join("; ")

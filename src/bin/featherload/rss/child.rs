@@ -82,7 +82,6 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     tell(&Message::Ready(Ready {
         samples: loader.index().len(),
         ring_bytes: loader.report()?.ring_bytes,
-        index_bytes: loader.index().bytes(),
         loaded: loaded.as_ref().map(|l| Loaded {
             images: l.count(),
             bytes: l.bytes(),

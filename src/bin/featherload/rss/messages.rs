@@ -24,8 +24,6 @@ pub struct Ready {
     /// Samples of the data set.
     pub samples: u64,
     pub ring_bytes: u64,
-    /// Shared memory that is not the ring.
-    pub index_bytes: u64,
     /// Images that it loaded before it forked, if it was to.
     pub loaded: Option<Loaded>,
 }

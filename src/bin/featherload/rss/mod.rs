@@ -3,6 +3,7 @@
 //!
 //! - `args`: what is asked for;
 //! - `watch`: in the process that measures: one pool, sampled from outside;
+//!   `members`: its processes, before it names them;
 //! - `child`: the consumer that is measured; `messages`: what the two say;
 //! - `report`: what was found; `table` and `chart`: how it is shown.
 //!
@@ -15,6 +16,7 @@
 mod args;
 mod chart;
 mod child;
+mod members;
 mod messages;
 mod report;
 mod table;
@@ -31,6 +33,7 @@ pub use self::args::RssArgs;
 pub use self::child::{CHILD_COMMAND, child};
 use self::report::{
     EpochMedian, ForkAfterLoad, ForkRow, LeftOut, Row, RssReport, copied_parents_bytes, growth_mib,
+    without_ring,
 };
 use self::watch::{Stop, Watched};
 use crate::{Outcome, interrupt, output};
@@ -159,15 +162,16 @@ fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, u64), Stop> {
             epoch: e.epoch,
             samples: e.memory.samples,
             pss_total_bytes: e.memory.total.pss_bytes,
-            pss_without_ring_bytes: pool.without_ring(&e.memory.total),
+            pss_without_ring_bytes: without_ring(&e.memory.total),
         })
         .collect();
     let pss_total_bytes = steady.memory.total.pss_bytes;
     let row = Row {
         workers,
         ring_bytes,
+        ring_unmapped_bytes: ring_bytes.saturating_sub(steady.memory.total.pss_ring_bytes),
         pss_total_bytes,
-        pss_without_ring_bytes: pool.without_ring(&steady.memory.total),
+        pss_without_ring_bytes: without_ring(&steady.memory.total),
         peak_pss_bytes: peak.pss_bytes,
         peak_pss_without_ring_bytes: peak.pss_without_ring_bytes,
         peak_at_s: peak.at.as_secs_f64(),

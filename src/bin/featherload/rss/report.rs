@@ -1,7 +1,7 @@
 //! What `rss` found; the names are the contract of `--json`.
 
 use featherload::measure::statistics::{growth, slope};
-use featherload::measure::{PageCache, SteadyMemory};
+use featherload::measure::{Memory, PageCache, SteadyMemory};
 use serde::Serialize;
 
 use crate::output::mib;
@@ -41,6 +41,9 @@ pub struct Row {
     pub workers: usize,
     /// The ring's size, all of it allocated, mapped or not.
     pub ring_bytes: u64,
+    /// What no process maps of it (rows that no batch has filled yet, or short
+    /// batches never do): allocated, and in no PSS.
+    pub ring_unmapped_bytes: u64,
     /// Steady PSS of all processes: `total.pss_bytes`.
     pub pss_total_bytes: u64,
     /// The same without what is mapped of the ring.
@@ -103,6 +106,11 @@ pub struct LeftOut {
     pub workers: usize,
     pub needed_bytes: u64,
     pub available_bytes: u64,
+}
+
+/// PSS but for what is mapped of the ring.
+pub fn without_ring(memory: &Memory) -> u64 {
+    memory.pss_bytes.saturating_sub(memory.pss_ring_bytes)
 }
 
 /// PSS of images that a parent and each of its workers hold a copy of.

@@ -51,7 +51,7 @@ fn print_totals(report: &RssReport) -> Result<()> {
     line("PSS of all processes: each page is divided among those who map it")?;
     line(&format!(
         "workers{}{:>13}{:>9}  samples  deaths",
-        heads(&["total", "ring", "the rest", "peak"]),
+        heads(&["total", "ring", "the rest", "peak", "unmapped"]),
         "page cache",
         "mapped"
     ))?;
@@ -70,12 +70,17 @@ fn print_totals(report: &RssReport) -> Result<()> {
                     .saturating_sub(row.pss_without_ring_bytes)),
                 mib(row.pss_without_ring_bytes),
                 mib(row.peak_pss_bytes),
+                mib(row.ring_unmapped_bytes),
             ]),
             mib(row.steady.total.pss_file_bytes),
             row.steady.samples,
             row.worker_deaths
         ))?;
     }
+    line(
+        "        ring: what is mapped of it; unmapped: what is allocated of the ring and mapped by",
+    )?;
+    line("        nobody, so in no total and no peak, though it takes memory")?;
     let Some(cache) = report.rows.iter().find_map(|r| r.page_cache.as_ref()) else {
         return Ok(());
     };
@@ -87,7 +92,7 @@ fn print_totals(report: &RssReport) -> Result<()> {
 
 fn print_processes(report: &RssReport) -> Result<()> {
     line(
-        "by process; anon, file and shmem are parts of PSS: own memory, mapped files, ring and index",
+        "by process; anon, file and shmem are parts of PSS: own memory, mapped files, shared memory (ring, index)",
     )?;
     line(&format!(
         "workers  {:<18}{}",

@@ -8,11 +8,13 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use featherload::measure::{Member, Memory, Role, SteadyMemory, TreeSample};
+use featherload::measure::{Member, SteadyMemory, TreeSample};
 use featherload::{Error, Result};
 
 use super::child::CHILD_COMMAND;
+use super::members;
 use super::messages::{Loaded, Message, Order, Ready, Status};
+use super::report::without_ring;
 use crate::interrupt;
 
 /// Rows that every worker has committed when steady samples begin.
@@ -230,16 +232,6 @@ impl Watched {
         self.ready.as_ref().map_or(0, |r| r.ring_bytes)
     }
 
-    /// PSS but for what is mapped of the ring. Of the ring's pages some may
-    /// never be touched (rows that a short batch does not fill), so its size
-    /// cannot be taken off. What is not the ring of the shared memory is the
-    /// index, so at most that counts.
-    pub fn without_ring(&self, m: &Memory) -> u64 {
-        let index = self.ready.as_ref().map_or(0, |r| r.index_bytes);
-        let index_pages = index.next_multiple_of(4096);
-        m.pss_anon_bytes + m.pss_file_bytes + m.pss_shmem_bytes.min(index_pages)
-    }
-
     pub fn loaded(&self) -> Option<Loaded> {
         self.ready.as_ref().and_then(|r| r.loaded)
     }
@@ -260,18 +252,15 @@ impl Watched {
     fn members(&self) -> Vec<Member> {
         match &self.status {
             Some(status) => status.members(),
-            // Until it says who is there, it is alone.
-            None => vec![Member {
-                role: Role::Consumer,
-                pid: self.child.id() as i32,
-            }],
+            // Its pool is made before it says who is there.
+            None => members::under(self.child.id() as i32),
         }
     }
 
     fn sample(&mut self) -> TreeSample {
         let sample = TreeSample::read(&self.members());
         let total = sample.total();
-        let without_ring = self.without_ring(&total);
+        let without_ring = without_ring(&total);
         let peak = &mut self.peak;
         peak.pss_without_ring_bytes = peak.pss_without_ring_bytes.max(without_ring);
         if total.pss_bytes > peak.pss_bytes {
@@ -326,13 +315,14 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
+        // While they can be told by whose children they are.
+        let members = self.members();
         // One that has ended already cannot be killed, and need not be.
         let _ = self.child.kill();
         let _ = self.child.wait();
         // Its coordinator and workers end by themselves: what is left of them
         // would share pages with the next pool.
         let until = Instant::now() + END;
-        let members = self.members();
         while Instant::now() < until && members.iter().any(|m| is_there(m.pid)) {
             std::thread::sleep(Duration::from_millis(2));
         }
