@@ -44,6 +44,7 @@ pub fn opened(bytes: &[u8], max_pixels: u64, max_scratch: u64) -> Result<Sizes, 
     let (stored, orientation) = match Format::of(bytes)? {
         Format::Jpeg => {
             let header = jpeg::read_header(bytes)?;
+            limits.check_pixels("JPEG", (header.width, header.height))?;
             ((header.width, header.height), header.orientation)
         }
         format => {

@@ -694,6 +694,73 @@ fn a_ring_that_cannot_fit_is_refused_with_the_largest_pictures() {
     }
 }
 
+/// A PNG that consists of its header and no data.
+fn empty_png(height: u32, width: u32) -> Vec<u8> {
+    let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
+    bytes.extend(width.to_be_bytes());
+    bytes.extend(height.to_be_bytes());
+    bytes.extend([8, 2, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend(b"\0\0\0\x0cIDATabcdefghijkl\0\0\0\0\0\0\0\0IEND\xae\x42\x60\x82");
+    bytes
+}
+
+#[test]
+fn a_forged_header_takes_no_room() {
+    let dir = tempfile::tempdir().unwrap();
+    mixed(dir.path());
+    fs::write(dir.path().join("x-forged.png"), empty_png(13_300, 13_300)).unwrap();
+    let mut farbfeld = b"farbfeld".to_vec();
+    farbfeld.extend(13_300u32.to_be_bytes().repeat(2));
+    fs::write(dir.path().join("x-forged.jpg"), farbfeld).unwrap();
+    for workers in [0, 1] {
+        let mut loader = full(dir.path())
+            .workers(workers)
+            .on_error(OnError::Skip)
+            .build()
+            .unwrap();
+        let mut failed = 0;
+        for batch in loader.epoch() {
+            let batch = batch.unwrap();
+            assert!(batch.packed().unwrap().len() < 16 << 20);
+            for fault in batch.faults() {
+                failed += 1;
+                assert_eq!(fault.fault.kind, FaultKind::Truncated, "{fault:?}");
+                assert!(fault.fault.reason.contains("13300 x 13300"), "{fault:?}");
+                assert_eq!(batch.row_size(fault.row).unwrap(), (0, 0));
+            }
+        }
+        assert_eq!(failed, 2);
+    }
+}
+
+#[test]
+fn a_few_giants_in_a_ring_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    mixed(dir.path());
+    let warned = || {
+        let src = dir.path().to_str().unwrap();
+        let out = std::process::Command::new(FEATHERLOAD)
+            .args(["bench", src, "--recipe", "full", "--batch", "7"])
+            .args(["--workers", "1", "--on-error", "skip"])
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{out:?}");
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let even = warned();
+    assert!(!even.contains("most of the ring"), "{even}");
+    let good = Picture::rgb(60, 60, 1).encode();
+    let giant = with_claimed_size(&good, 1500, 1500);
+    fs::write(dir.path().join("giant.jpg"), giant).unwrap();
+    let text = warned();
+    for part in [
+        "a few pictures make most of the ring",
+        "giant.jpg of 1500 x 1500 takes 6750016",
+    ] {
+        assert!(text.contains(part), "{text} lacks {part}");
+    }
+}
+
 #[test]
 fn scaled_decoding_has_nothing_to_scale_to() {
     let dir = common::data(1, 2);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{FEATHERLOAD, Picture};
-use featherload::survey::{Format, Survey};
+use featherload::survey::{Format, Survey, SurveyOptions};
 use featherload::{FaultKind, Index, Launch, Loader, Source};
 use image::{DynamicImage, ImageFormat};
 use serde_json::Value;
@@ -98,6 +98,46 @@ fn formats_sizes_and_faults_are_found() {
     assert_eq!(sizes.decoded_bytes, 3 * pixels);
 }
 
+/// A JPEG whose frame header says so.
+fn claiming(height: u16, width: u16) -> Vec<u8> {
+    let mut jpeg = Picture::rgb(64, 48, 1).encode();
+    let frame = jpeg.windows(2).position(|w| w == [0xff, 0xc0]).unwrap();
+    jpeg[frame + 5..frame + 7].copy_from_slice(&height.to_be_bytes());
+    jpeg[frame + 7..frame + 9].copy_from_slice(&width.to_be_bytes());
+    jpeg
+}
+
+#[test]
+fn what_is_over_a_limit_is_unreadable_and_has_no_part_in_the_sizes() {
+    let dir = data();
+    let huge = dir.path().join("many/huge.jpg");
+    fs::write(&huge, claiming(60_000, 60_000)).unwrap();
+    let index = index_of(dir.path());
+    let survey = Survey::of(&index).unwrap();
+    assert_eq!((survey.readable, survey.unreadable), (6, 6));
+    let fault = survey.faults.iter().find(|f| f.path == huge).unwrap();
+    assert_eq!(fault.kind, FaultKind::TooLarge);
+    assert!(fault.reason.contains("max_pixels = 178956970"), "{fault:?}");
+    assert_eq!(survey.size(fault.id), None);
+    let largest = survey.sizes.unwrap().largest;
+    assert_eq!((largest.height, largest.width), (300, 200));
+
+    let mut options = SurveyOptions::default();
+    options.max_pixels = u64::MAX;
+    let survey = Survey::with(&index, &options, &|_| ()).unwrap();
+    assert_eq!((survey.readable, survey.unreadable), (7, 5));
+    assert_eq!(survey.sizes.unwrap().pixels.max, 3_600_000_000);
+    options.max_pixels = 300 * 200 - 1;
+    let survey = Survey::with(&index, &options, &|_| ()).unwrap();
+    assert_eq!((survey.readable, survey.unreadable), (5, 7));
+
+    let src = dir.path().to_str().unwrap();
+    let report = json(&["index", src]);
+    assert_eq!(report["headers"]["fault_kinds"]["too large"], 1);
+    let report = json(&["index", src, "--max-pixels", "4000000000"]);
+    assert_eq!(report["headers"]["sizes"]["height"]["max"], 60_000);
+}
+
 fn featherload(args: &[&str]) -> Output {
     Command::new(FEATHERLOAD).args(args).output().unwrap()
 }
@@ -137,6 +177,8 @@ fn index_prints_what_there_is_and_unreadable_files_are_no_failure() {
         "1 JPEG, 1 PNG",
         "smallest 1 x 1 (many/e.png), largest 300 x 200 (many/c.png)",
         "unreadable 5 of 11: a run stops at the first of them; with --on-error skip",
+        "--on-error substitute",
+        "pixels were not looked at",
         "g.jpg: unsupported: ",
     ] {
         assert!(text.contains(part), "{text} lacks {part}");

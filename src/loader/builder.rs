@@ -270,7 +270,7 @@ impl LoaderBuilder {
         }
         let sizes = match program.extent {
             RowExtent::Fixed { .. } => None,
-            RowExtent::Own => Some(survey::read_sizes(&index)?),
+            RowExtent::Own => Some(survey::read_sizes(&index, &self.limits)?),
         };
         let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
         let tries = self.on_error.tries(&plan);
@@ -301,6 +301,9 @@ impl LoaderBuilder {
             None => in_process(spec, &index, for_job)?,
             Some(coordinator) => {
                 check_fits(ring_bytes, shape, &packing, &index)?;
+                if let Some(what) = what_is_uneven(shape, &packing, &index) {
+                    tracing::warn!("{what}");
+                }
                 let job = JobInput::Images(spec, &index, for_job.as_ref());
                 let request = StartRequest {
                     shape,
@@ -377,9 +380,39 @@ fn check_fits(ring_bytes: u64, shape: Shape, packing: &Packing, index: &Index) -
     }
 }
 
+/// The largest pictures that are named.
+const NAMED: usize = 3;
+
 /// Where rows have sizes of their own: which pictures make a slot so large.
 fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
-    const NAMED: usize = 3;
+    let Some(named) = largest(packing, index) else {
+        return String::new();
+    };
+    format!(
+        ", or leave the largest pictures out, or give the recipe a resize; each of {} slots has \
+         {} bytes, room for any {} rows; the largest: {named}",
+        shape.slots, shape.slot_bytes, shape.rows,
+    )
+}
+
+/// What there is to say when a few pictures make most of every slot.
+fn what_is_uneven(shape: Shape, packing: &Packing, index: &Index) -> Option<String> {
+    let without = packing.slot_bytes_but_for(NAMED)?;
+    if shape.slot_bytes / 2 <= without {
+        return None;
+    }
+    Some(format!(
+        "a few pictures make most of the ring: each of {} slots has {} bytes, and would have \
+         {without} if the largest were like the rest; leave them out, lower max_pixels, or give \
+         the recipe a resize: {}",
+        shape.slots,
+        shape.slot_bytes,
+        largest(packing, index)?
+    ))
+}
+
+/// Paths and sizes of the largest pictures; none when rows are equal.
+fn largest(packing: &Packing, index: &Index) -> Option<String> {
     let named: Vec<String> = packing
         .largest(NAMED)
         .into_iter()
@@ -390,17 +423,7 @@ fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
             Some(format!("{path} of {height} x {width} takes {bytes}"))
         })
         .collect();
-    if named.is_empty() {
-        return String::new();
-    }
-    format!(
-        ", or leave the largest pictures out, or give the recipe a resize; each of {} slots has \
-         {} bytes, room for any {} rows; the largest: {}",
-        shape.slots,
-        shape.slot_bytes,
-        shape.rows,
-        named.join(", ")
-    )
+    (!named.is_empty()).then(|| named.join(", "))
 }
 
 pub(crate) fn default_workers() -> usize {

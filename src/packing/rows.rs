@@ -90,16 +90,36 @@ impl Packing {
         match &self.rule {
             Rule::Equal { bytes } => (*bytes as u64).saturating_mul(u64::from(batch)),
             Rule::Own { table, .. } => {
-                // A sample has one row of its own in an epoch, and `tries` rows
-                // in front of it for which it may stand in.
-                let (most, rows) = (batch as usize, self.tries as usize + 1);
-                self.largest(most.div_ceil(rows))
-                    .into_iter()
-                    .flat_map(|(bytes, _)| std::iter::repeat_n(bytes, rows))
-                    .take(most)
-                    .fold(*table as u64, u64::saturating_add)
+                let largest = self.largest(self.in_a_slot());
+                self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
             }
         }
+    }
+
+    /// Samples that are in a slot at once, at least. A sample has one row of its
+    /// own in an epoch, and `tries` rows in front of it for which it may stand in.
+    fn in_a_slot(&self) -> usize {
+        let rows = self.tries as usize + 1;
+        (self.plan.options().batch as usize).div_ceil(rows)
+    }
+
+    /// Bytes of a slot in which samples of these sizes are, largest first.
+    fn bound(&self, table: usize, samples: impl Iterator<Item = u64>) -> u64 {
+        samples
+            .flat_map(|bytes| std::iter::repeat_n(bytes, self.tries as usize + 1))
+            .take(self.plan.options().batch as usize)
+            .fold(table as u64, u64::saturating_add)
+    }
+
+    /// Bytes of a slot if the `few` largest pictures were no larger than the next
+    /// one. None when rows are equal or there is no next one.
+    pub(crate) fn slot_bytes_but_for(&self, few: usize) -> Option<u64> {
+        let Rule::Own { table, .. } = &self.rule else {
+            return None;
+        };
+        let largest = self.largest(self.in_a_slot().max(few + 1));
+        let next = largest.get(few)?.0;
+        Some(self.bound(*table, largest.iter().map(|&(bytes, _)| bytes.min(next))))
     }
 
     /// The `count` samples that take the most room, largest first: bytes of the
@@ -156,12 +176,13 @@ impl Packing {
                     "the picture is {height} x {width} now and was {h} x {w} when headers were read"
                 ),
             )),
-            None => Err(SampleFault::new(
+            // Over a limit then and now is no change.
+            None => measure((height, width), *pixel, limits).and(Err(SampleFault::new(
                 FaultKind::Changed,
                 format!(
                     "the picture is {height} x {width} now and could not be read when headers were"
                 ),
-            )),
+            ))),
         }
     }
 
@@ -392,6 +413,29 @@ mod tests {
     }
 
     #[test]
+    fn the_bound_without_a_few_giants() {
+        let mut sizes = vec![[8, 8]; 20];
+        let of = |sizes: &[[u32; 2]], batch, tries| {
+            let options = options(batch, 0, Tail::Short);
+            let p = with_tries(sizes, options, Dtype::U8, Limits::default(), tries);
+            (p.slot_bytes(), p.slot_bytes_but_for(3))
+        };
+        let equal = |rows: u32| u64::from(rows) * 192 + table_bytes(rows) as u64;
+        for (batch, tries) in [(1, 0), (2, 0), (10, 0), (10, 8), (20, 3)] {
+            assert_eq!(of(&sizes, batch, tries), (equal(batch), Some(equal(batch))));
+        }
+        sizes[4] = [800, 800];
+        sizes[7] = [700, 800];
+        sizes[9] = [700, 700];
+        for (batch, tries) in [(1, 0), (2, 0), (10, 0), (10, 8), (20, 3)] {
+            let (with, without) = of(&sizes, batch, tries);
+            assert!(with > 800 * 800 * 3);
+            assert_eq!(without, Some(equal(batch)));
+        }
+        assert_eq!(of(&sizes[..3], 2, 0).1, None);
+    }
+
+    #[test]
     fn what_is_over_a_limit_takes_no_bytes_and_fails_with_the_numbers() {
         let limits = Limits {
             max_pixels: 5000,
@@ -413,6 +457,7 @@ mod tests {
                 "60 x 61 now and was 60 x 60",
             ),
             (3, (2, 2), FaultKind::Changed, "could not be read"),
+            (3, (100, 51), FaultKind::TooLarge, "max_pixels = 5000"),
         ] {
             let fault = p.check(id, size).unwrap_err();
             assert_eq!(fault.kind, kind);

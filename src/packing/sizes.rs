@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::sys::sealed::SealedBytes;
 
 /// Height and width of each sample as its header says; none where no header
-/// could be read. Immutable.
+/// could be read, or it was over a limit. Immutable.
 #[derive(Debug)]
 pub(crate) struct Sizes {
     sealed: SealedBytes,

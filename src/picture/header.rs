@@ -5,8 +5,10 @@
 //! data path reads the same headers by the same functions, out of its map.
 
 use std::io::{BufRead, ErrorKind, Read, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::format::{self, Format};
+use super::limits::Limits;
 use super::orientation::Orientation;
 use super::{jpeg, raster};
 use crate::error::{FaultKind, SampleFault};
@@ -27,11 +29,18 @@ impl PictureHeader {
     }
 }
 
-/// The first piece of a JPEG that is read; doubled until the header is whole.
-const JPEG_PIECE: u64 = 16 << 10;
-
-/// Reads the header of a file, and no more of the file than that takes.
+/// Reads the header of a file under the default limits, and no more of the file
+/// than that takes.
 pub(crate) fn read_header(file: &mut (impl BufRead + Seek)) -> Result<PictureHeader, SampleFault> {
+    read_header_within(file, &Limits::default())
+}
+
+/// As [`read_header`]. What is over a limit whatever part of it is wanted, and
+/// what the file is too short to hold, is refused.
+pub(crate) fn read_header_within(
+    file: &mut (impl BufRead + Seek),
+    limits: &Limits,
+) -> Result<PictureHeader, SampleFault> {
     let len = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
     let tail = read_at(
         file,
@@ -40,35 +49,36 @@ pub(crate) fn read_header(file: &mut (impl BufRead + Seek)) -> Result<PictureHea
     )?;
     let head = read_at(file, 0, format::HEAD as u64)?;
     let format = Format::sniff(&head, &tail)?;
-    if format == Format::Jpeg {
-        return read_jpeg(file, len);
-    }
     file.rewind().map_err(unreadable)?;
-    let (stored, orientation) = raster::read_header(format, file)?;
+    // Workers may die of a decoder; whoever reads headers must not. Nothing of
+    // the file is used after a panic.
+    catch_unwind(AssertUnwindSafe(|| read_as(format, file, len, limits))).unwrap_or_else(|_| {
+        Err(SampleFault::new(
+            FaultKind::Corrupt,
+            format!("{format}: its decoder panicked at the header"),
+        ))
+    })
+}
+
+fn read_as(
+    format: Format,
+    file: &mut (impl BufRead + Seek),
+    len: u64,
+    limits: &Limits,
+) -> Result<PictureHeader, SampleFault> {
+    let (stored, orientation) = if format == Format::Jpeg {
+        let header = jpeg::walk(&mut jpeg::InFile::new(file, len))?;
+        let size = (header.width, header.height);
+        limits.check_pixels(format.name(), size)?;
+        (size, header.orientation)
+    } else {
+        raster::read_header(format, file, len, limits)?
+    };
     Ok(PictureHeader {
         format,
         stored,
         orientation,
     })
-}
-
-/// A header may be long: colour profiles and thumbnails stand in it.
-fn read_jpeg(file: &mut (impl BufRead + Seek), len: u64) -> Result<PictureHeader, SampleFault> {
-    let mut piece = JPEG_PIECE;
-    loop {
-        let bytes = read_at(file, 0, piece)?;
-        match jpeg::read_header(&bytes) {
-            Err(fault) if fault.kind == FaultKind::Truncated && piece < len => piece *= 2,
-            Err(fault) => return Err(fault),
-            Ok(header) => {
-                return Ok(PictureHeader {
-                    format: Format::Jpeg,
-                    stored: (header.width, header.height),
-                    orientation: header.orientation,
-                });
-            }
-        }
-    }
 }
 
 fn read_at(file: &mut (impl Read + Seek), at: u64, most: u64) -> Result<Vec<u8>, SampleFault> {
@@ -80,10 +90,141 @@ fn read_at(file: &mut (impl Read + Seek), at: u64, most: u64) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-fn unreadable(e: std::io::Error) -> SampleFault {
+pub(super) fn unreadable(e: std::io::Error) -> SampleFault {
     let kind = match e.kind() {
         ErrorKind::UnexpectedEof => FaultKind::Truncated,
         _ => FaultKind::Unreadable,
     };
     SampleFault::new(kind, format!("cannot be read: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{self, BufReader, Cursor, Write};
+
+    use super::*;
+
+    /// Counts what is read, and panics where it is told to.
+    struct Watched<F> {
+        file: F,
+        read: u64,
+        panic_after: u64,
+    }
+
+    impl<F: Read> Read for Watched<F> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            assert!(self.read <= self.panic_after, "a decoder gave up");
+            let n = self.file.read(to)?;
+            self.read += n as u64;
+            Ok(n)
+        }
+    }
+
+    impl<F: Seek> Seek for Watched<F> {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.file.seek(to)
+        }
+    }
+
+    fn watched<F: Read + Seek>(file: F, panic_after: u64) -> BufReader<Watched<F>> {
+        let watched = Watched {
+            file,
+            read: 0,
+            panic_after,
+        };
+        BufReader::with_capacity(4096, watched)
+    }
+
+    #[test]
+    fn a_jpeg_that_is_all_header_is_not_read_as_a_whole() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"\xff\xd8").unwrap();
+        file.set_len(400 << 20).unwrap();
+        let mut file = watched(file, u64::MAX);
+        let fault = read_header(&mut file).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Corrupt, "{fault}");
+        assert!(file.get_ref().read < 2 << 20, "{}", file.get_ref().read);
+    }
+
+    #[test]
+    fn long_segments_are_stepped_over() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"\xff\xd8").unwrap();
+        for _ in 0..500 {
+            file.write_all(b"\xff\xe2\xff\xff").unwrap();
+            file.write_all(&[1; 0xfffd]).unwrap();
+        }
+        file.write_all(b"\xff\xc0\0\x0b\x08\0\x05\0\x07\x01\x01\x11\0")
+            .unwrap();
+        file.write_all(b"\xff\xda\0\x08\x01\x01\0\0\x3f\0").unwrap();
+        let mut file = watched(file, u64::MAX);
+        let header = read_header(&mut file).unwrap();
+        assert_eq!(header.stored, (7, 5));
+        // A buffer for each of 32 MB of segments.
+        assert!(file.get_ref().read < 3 << 20, "{}", file.get_ref().read);
+    }
+
+    #[test]
+    fn a_panic_of_a_decoder_is_a_fault_of_the_file() {
+        let gif = [&b"GIF89a\x01\0\x01\0\0\0\0"[..], &[0; 60_000]].concat();
+        let jpeg = [&b"\xff\xd8"[..], &[0; 60_000]].concat();
+        for (bytes, name) in [(gif, "GIF"), (jpeg, "JPEG")] {
+            let mut file = watched(Cursor::new(bytes), 0);
+            // What tells the format is read.
+            file.get_mut().panic_after = 4096 + format::TAIL as u64;
+            let found = read_header(&mut file);
+            let Err(fault) = found else {
+                panic!("{found:?}")
+            };
+            assert_eq!(fault.kind, FaultKind::Corrupt);
+            assert!(fault.reason.contains(name), "{fault}");
+            assert!(fault.reason.contains("panicked"), "{fault}");
+        }
+    }
+
+    /// As a worker would, by the same numbers.
+    #[test]
+    fn what_is_over_a_limit_is_refused() {
+        let farbfeld = |w: u32, h: u32, pixels: usize| {
+            let mut bytes = b"farbfeld".to_vec();
+            bytes.extend(w.to_be_bytes());
+            bytes.extend(h.to_be_bytes());
+            bytes.resize(16 + 8 * pixels, 0);
+            bytes
+        };
+        let jpeg = b"\xff\xd8\xff\xc0\0\x0b\x08\0\x05\0\x07\x01\x01\x11\0\
+                     \xff\xda\0\x08\x01\x01\0\0\x3f\0"
+            .to_vec();
+        for bytes in [farbfeld(7, 5, 35), jpeg] {
+            let read = |max_pixels| {
+                let limits = Limits {
+                    max_pixels,
+                    ..Limits::default()
+                };
+                read_header_within(&mut Cursor::new(&bytes), &limits)
+            };
+            assert_eq!(read(35).unwrap().stored, (7, 5));
+            let fault = read(34).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::TooLarge);
+            assert!(fault.reason.contains("max_pixels = 34"), "{fault}");
+        }
+        let cut = farbfeld(7, 5, 34);
+        let fault = read_header(&mut Cursor::new(&cut)).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Truncated, "{fault}");
+        assert_eq!(
+            raster::Raster::open(Format::Farbfeld, &cut, &Limits::default())
+                .err()
+                .unwrap(),
+            fault
+        );
+    }
+
+    #[test]
+    fn a_file_is_read_like_its_bytes() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"P5 2 2 255\nabcd").unwrap();
+        let mut file = BufReader::new(File::open(file.path()).unwrap());
+        assert_eq!(read_header(&mut file).unwrap().stored, (2, 2));
+    }
 }

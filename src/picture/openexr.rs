@@ -4,6 +4,8 @@
 //! is the data window, in blocks as large as their header says, before it is
 //! clear whether the file has the pixels. So both are held to the limits.
 
+use std::io::Read;
+
 use exr::meta::MetaData;
 
 use super::limits::Limits;
@@ -11,8 +13,8 @@ use crate::error::{FaultKind, SampleFault};
 
 /// # Errors
 /// A header that cannot be read, or a layer over the limits.
-pub(super) fn check_layers(bytes: &[u8], limits: &Limits) -> Result<(), SampleFault> {
-    let meta = MetaData::read_from_buffered(bytes, false).map_err(|e| {
+pub(super) fn check_layers(file: impl Read, limits: &Limits) -> Result<(), SampleFault> {
+    let meta = MetaData::read_from_buffered(file, false).map_err(|e| {
         let kind = match &e {
             exr::error::Error::Io(_) => FaultKind::Truncated,
             exr::error::Error::NotSupported(_) => FaultKind::Unsupported,

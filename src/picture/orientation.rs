@@ -42,6 +42,10 @@ impl Orientation {
         Self::ALL.get(at).copied()
     }
 
+    /// The most of an EXIF block that is worth reading: the tag stands in its
+    /// first directory.
+    pub(crate) const EXIF_HEAD: usize = 64 << 10;
+
     /// The orientation tag of the first directory of a TIFF block. None for
     /// anything unexpected: a bad EXIF block never costs a picture.
     pub(crate) fn from_exif(tiff: &[u8]) -> Option<Self> {

@@ -18,9 +18,6 @@ use super::rgb8::Form;
 use crate::error::{FaultKind, SampleFault};
 
 const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
-/// The most of an EXIF chunk that is looked at: the orientation stands in its
-/// first directory.
-const EXIF_HEAD: usize = 64 << 10;
 
 /// An opened PNG.
 pub(super) struct PngReader<'a> {
@@ -111,6 +108,52 @@ pub(super) struct Chunks {
     /// Width and height.
     pub(super) size: (u32, u32),
     pub(super) orientation: Orientation,
+    /// Bytes of the pixels before compression, at least.
+    raw: u64,
+    /// Bytes of the pixels in the file.
+    compressed: u64,
+}
+
+impl Chunks {
+    /// The most that deflate makes of a byte: 258 bytes of 2 bits.
+    const MOST: u64 = 1032;
+
+    /// # Errors
+    /// A picture that is larger than its file's data can be, however well they
+    /// are compressed.
+    pub(super) fn check_data(&self) -> Result<(), SampleFault> {
+        if self.raw <= self.compressed.saturating_mul(Self::MOST) {
+            return Ok(());
+        }
+        let (
+            (width, height),
+            Self {
+                raw, compressed, ..
+            },
+        ) = (self.size, *self);
+        Err(SampleFault::new(
+            FaultKind::Truncated,
+            format!(
+                "PNG of {height} x {width} = {raw} bytes in {compressed} bytes of data, which \
+                 hold {} at most",
+                compressed.saturating_mul(Self::MOST)
+            ),
+        ))
+    }
+}
+
+/// Bytes of all rows, each behind its filter. Those of an interlaced picture are
+/// more and shorter, and take no less.
+fn raw_bytes((width, height): (u32, u32), depth: u8, color: u8) -> u64 {
+    let channels = match color {
+        2 => 3,
+        4 => 2,
+        6 => 4,
+        // Grey or a palette; the decoder refuses what is neither.
+        _ => 1,
+    };
+    let row = (u64::from(width) * channels * u64::from(depth)).div_ceil(8) + 1;
+    row.saturating_mul(u64::from(height))
 }
 
 /// Steps over all chunks up to the end mark, without decoding. An EXIF chunk
@@ -124,6 +167,7 @@ pub(super) fn walk(file: &mut (impl BufRead + Seek)) -> Result<Chunks, SampleFau
     }
     let mut size = None;
     let mut orientation = None;
+    let (mut raw, mut compressed) = (0, 0u64);
     loop {
         read(file, &mut head)?;
         let [l0, l1, l2, l3, kind @ ..] = head;
@@ -134,32 +178,36 @@ pub(super) fn walk(file: &mut (impl BufRead + Seek)) -> Result<Chunks, SampleFau
         let mut rest = i64::from(len) + 4;
         match &kind {
             b"IHDR" if size.is_none() && len == 13 => {
-                let mut sides = [0; 8];
-                read(file, &mut sides)?;
-                rest -= 8;
-                let [w0, w1, w2, w3, h0, h1, h2, h3] = sides;
+                let mut fields = [0; 10];
+                read(file, &mut fields)?;
+                rest -= 10;
+                let [w0, w1, w2, w3, h0, h1, h2, h3, depth, color] = fields;
                 let w = u32::from_be_bytes([w0, w1, w2, w3]);
                 let h = u32::from_be_bytes([h0, h1, h2, h3]);
                 if w == 0 || h == 0 {
                     return Err(corrupt(format!("PNG of {h} x {w} pixels")));
                 }
                 size = Some((w, h));
+                raw = raw_bytes((w, h), depth, color);
             }
             _ if size.is_none() => {
                 return Err(corrupt("PNG that does not begin with its header"));
             }
             b"eXIf" if orientation.is_none() => {
-                let mut exif = vec![0; (len as usize).min(EXIF_HEAD)];
+                let mut exif = vec![0; (len as usize).min(Orientation::EXIF_HEAD)];
                 read(file, &mut exif)?;
                 rest -= exif.len() as i64;
                 orientation = Some(Orientation::from_exif(&exif).unwrap_or_default());
             }
+            b"IDAT" => compressed += u64::from(len),
             b"IEND" => {
                 let mut crc = [0; 4];
                 read(file, &mut crc)?;
                 return Ok(Chunks {
                     size: size.unwrap_or_default(),
                     orientation: orientation.unwrap_or_default(),
+                    raw,
+                    compressed,
                 });
             }
             _ => {}
@@ -253,6 +301,54 @@ mod tests {
         }
         // What follows the end does not matter.
         assert!(walked(&[&whole[..], b"more"].concat()).is_ok());
+    }
+
+    #[test]
+    fn a_size_that_the_data_cannot_hold_is_refused() {
+        let parts = |data: usize| {
+            let head = header(1032, 100);
+            file(&[head, chunk(b"IDAT", &vec![1; data]), chunk(b"IEND", b"")])
+        };
+        // 3097 bytes a row.
+        assert!(walked(&parts(301)).unwrap().check_data().is_ok());
+        let fault = walked(&parts(300)).unwrap().check_data().unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Truncated);
+        assert!(
+            fault.reason.contains("100 x 1032 = 309700 bytes in 300"),
+            "{fault}"
+        );
+        let limits = Limits::default();
+        let short = parts(300);
+        let raster = super::super::raster::Raster::open(super::super::Format::Png, &short, &limits);
+        assert_eq!(raster.err().unwrap(), fault);
+    }
+
+    /// The best that a compressor does on one colour is not refused.
+    #[test]
+    fn pictures_of_one_colour_are_not_refused() {
+        use png::Compression;
+        for (color, depth) in [
+            (ColorType::Grayscale, BitDepth::One),
+            (ColorType::Grayscale, BitDepth::Sixteen),
+            (ColorType::Indexed, BitDepth::Two),
+            (ColorType::Rgb, BitDepth::Eight),
+            (ColorType::Rgba, BitDepth::Sixteen),
+        ] {
+            let (w, h) = (4001, 1999);
+            let mut bytes = Vec::new();
+            let mut encoder = png::Encoder::new(&mut bytes, w, h);
+            encoder.set_color(color);
+            encoder.set_depth(depth);
+            encoder.set_palette(vec![0; 12]);
+            encoder.set_compression(Compression::High);
+            let mut writer = encoder.write_header().unwrap();
+            let row = (w as usize * color.samples() * depth as usize).div_ceil(8);
+            writer.write_image_data(&vec![0; row * h as usize]).unwrap();
+            writer.finish().unwrap();
+            let chunks = walked(&bytes).unwrap();
+            assert_eq!(chunks.raw, (row as u64 + 1) * u64::from(h));
+            assert!(chunks.check_data().is_ok(), "{chunks:?}");
+        }
     }
 
     #[test]

@@ -56,20 +56,92 @@ enum Rows<'a> {
     Decoded,
 }
 
-/// Format, size and orientation of a file that is no JPEG.
+/// Size and orientation of a file of this format and `len` bytes, held to the
+/// limits as [`Raster::open`] does.
 pub(super) fn read_header(
     format: Format,
     file: &mut (impl BufRead + Seek),
+    len: u64,
+    limits: &Limits,
 ) -> Result<((u32, u32), Orientation), SampleFault> {
     if format == Format::Png {
-        let chunks = png::walk(file)?;
+        let chunks = open_png(file, limits)?;
         return Ok((chunks.size, chunks.orientation));
     }
-    let upright = webp_orientation(format, file);
+    let opened = open_frame(format, file, len, limits)?;
+    Ok((opened.decoder.dimensions(), opened.orientation))
+}
+
+/// The chunks of a PNG that is not too large, for the limits and for its file.
+fn open_png(file: &mut (impl BufRead + Seek), limits: &Limits) -> Result<png::Chunks, SampleFault> {
+    let chunks = png::walk(file)?;
+    limits.check_pixels(Format::Png.name(), chunks.size)?;
+    chunks.check_data()?;
+    Ok(chunks)
+}
+
+/// A file of any other format, its header read.
+struct Opened<'a> {
+    decoder: Box<dyn ImageDecoder + 'a>,
+    orientation: Orientation,
+}
+
+fn open_frame<'a>(
+    format: Format,
+    mut file: impl BufRead + Seek + 'a,
+    len: u64,
+    limits: &Limits,
+) -> Result<Opened<'a>, SampleFault> {
+    if format == Format::OpenExr {
+        openexr::check_layers(&mut file, limits)?;
+    }
+    // Its decoder would allocate for an EXIF chunk of any length.
+    let found = (format == Format::WebP).then(|| webp::orientation(&mut file));
     file.rewind().map_err(|e| fault(format, e.into()))?;
-    let mut decoder = decoder(format, file, &Limits::default())?;
-    let orientation = upright.unwrap_or_else(|| orientation(&mut *decoder));
-    Ok((decoder.dimensions(), orientation))
+    let mut decoder = decoder(format, file, limits)?;
+    let size = decoder.dimensions();
+    if size.0 == 0 || size.1 == 0 {
+        return Err(SampleFault::new(
+            FaultKind::Corrupt,
+            format!("{format} of {} x {} pixels", size.1, size.0),
+        ));
+    }
+    limits.check_pixels(format.name(), size)?;
+    check_length(format, size, len)?;
+    let orientation = found.unwrap_or_else(|| orientation(&mut *decoder));
+    Ok(Opened {
+        decoder,
+        orientation,
+    })
+}
+
+/// # Errors
+/// A picture of more pixels than a file of `len` bytes can hold. Formats in which
+/// a few bytes may stand for any number of pixels pass.
+fn check_length(format: Format, (width, height): (u32, u32), len: u64) -> Result<(), SampleFault> {
+    // Most pixels, and bytes that they take at least.
+    let (most, bytes) = match format {
+        // Four values of 16 bits.
+        Format::Farbfeld => (1, 8),
+        // One bit each.
+        Format::Pnm => (8, 1),
+        // The densest are blocks of 4 x 4 in 8 bytes.
+        Format::Dds => (2, 1),
+        // The longest run.
+        Format::Qoi => (62, 1),
+        // The longest run, of pixels of 8 bits.
+        Format::Tga => (128, 2),
+        _ => return Ok(()),
+    };
+    let pixels = u64::from(width) * u64::from(height);
+    let needed = pixels.div_ceil(most) * bytes;
+    if needed <= len {
+        return Ok(());
+    }
+    Err(SampleFault::new(
+        FaultKind::Truncated,
+        format!("{format} of {height} x {width} needs {needed} bytes at least, the file has {len}"),
+    ))
 }
 
 impl<'a> Raster<'a> {
@@ -80,8 +152,7 @@ impl<'a> Raster<'a> {
         limits: &Limits,
     ) -> Result<Self, SampleFault> {
         if format == Format::Png {
-            let chunks = png::walk(&mut Cursor::new(bytes))?;
-            limits.check_pixels("PNG", chunks.size)?;
+            let chunks = open_png(&mut Cursor::new(bytes), limits)?;
             let reader = PngReader::open(bytes, limits)?;
             return Ok(Self {
                 size: chunks.size,
@@ -90,25 +161,12 @@ impl<'a> Raster<'a> {
                 rows: Rows::Png(Box::new(reader)),
             });
         }
-        if format == Format::OpenExr {
-            openexr::check_layers(bytes, limits)?;
-        }
-        let upright = webp_orientation(format, &mut Cursor::new(bytes));
-        let mut decoder = decoder(format, Cursor::new(bytes), limits)?;
-        let size = decoder.dimensions();
-        if size.0 == 0 || size.1 == 0 {
-            return Err(SampleFault::new(
-                FaultKind::Corrupt,
-                format!("{format} of {} x {} pixels", size.1, size.0),
-            ));
-        }
-        limits.check_pixels(format.name(), size)?;
-        let form = form(format, decoder.color_type())?;
+        let opened = open_frame(format, Cursor::new(bytes), bytes.len() as u64, limits)?;
         Ok(Self {
-            size,
-            orientation: upright.unwrap_or_else(|| orientation(&mut *decoder)),
-            form,
-            rows: Rows::Frame(format, decoder),
+            size: opened.decoder.dimensions(),
+            orientation: opened.orientation,
+            form: form(format, opened.decoder.color_type())?,
+            rows: Rows::Frame(format, opened.decoder),
         })
     }
 
@@ -255,7 +313,10 @@ fn decoder<'a>(
             ));
         }
     };
-    // From the first byte on: a header can ask for much by itself.
+    // `image` gives limits to a decoder that was made already, header and all, and
+    // most decoders look only at width and height then: what a header asks for
+    // by itself, and what decoding takes, is bounded by `begin` and, in a worker,
+    // by the kernel.
     let mut allowed = image::Limits::no_limits();
     allowed.max_alloc = Some(limits.max_scratch);
     let mut reader = ImageReader::with_format(file, known);
@@ -272,11 +333,6 @@ fn blank(buffer: &mut Vec<u8>, len: usize) -> Result<&mut [u8], SampleFault> {
     let frame = &mut buffer[..len];
     frame.fill(0);
     Ok(frame)
-}
-
-/// None for other formats.
-fn webp_orientation(format: Format, file: &mut (impl BufRead + Seek)) -> Option<Orientation> {
-    (format == Format::WebP).then(|| webp::orientation(file))
 }
 
 /// A broken EXIF block never costs a picture.

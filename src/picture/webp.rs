@@ -7,9 +7,6 @@ use std::io::{BufRead, Read, Seek, SeekFrom};
 
 use super::orientation::Orientation;
 
-/// The most of an EXIF chunk that is looked at: the orientation stands in its
-/// first directory.
-const EXIF_HEAD: u64 = 64 << 10;
 /// RIFF, length, WEBP.
 const HEAD: u64 = 12;
 
@@ -29,7 +26,7 @@ fn exif(file: &mut (impl BufRead + Seek)) -> Option<Vec<u8>> {
         let len = u32::from_le_bytes([l0, l1, l2, l3]);
         if &kind == b"EXIF" {
             let mut exif = Vec::new();
-            let most = u64::from(len).min(EXIF_HEAD);
+            let most = u64::from(len).min(Orientation::EXIF_HEAD as u64);
             file.take(most).read_to_end(&mut exif).ok()?;
             return Some(exif);
         }

@@ -4,7 +4,8 @@
 //! In the consumer. Opens every file and reads its header, never a pixel; by
 //! threads that have ended when the call returns, so a caller with one thread
 //! has one again. Files are read, not mapped: nobody here could survive one that
-//! shrinks. A broken file is a finding, not an error.
+//! shrinks. A broken file is a finding, not an error; so is a picture over the
+//! limits that a run would hold it to.
 //!
 //! Memory: 8 bytes a sample, in shared memory; 8 more while it runs. Paths are
 //! kept for files that cannot be read alone, and of the first
@@ -42,6 +43,7 @@ use crate::error::{FaultKind, Result};
 use crate::index::Index;
 use crate::packing::Sizes;
 pub use crate::picture::Format;
+use crate::picture::Limits;
 
 pub use statistics::{PictureSize, Quantiles, SizeStatistics};
 
@@ -50,13 +52,14 @@ pub use statistics::{PictureSize, Quantiles, SizeStatistics};
 #[non_exhaustive]
 pub struct Survey {
     pub samples: u64,
-    /// Samples whose header could be read.
+    /// Samples whose header could be read, and keeps to the limits. Their pixels
+    /// were not looked at.
     pub readable: u64,
-    /// Samples whose header could not be read.
+    /// All others.
     pub unreadable: u64,
-    /// Bytes of the files that have a header.
+    /// Bytes of the readable files.
     pub encoded_bytes: u64,
-    /// Samples of each format, by content.
+    /// Readable samples of each format, by content.
     pub formats: BTreeMap<Format, u64>,
     /// Samples of each EXIF orientation but 1, the normal one, by the tag's value.
     pub orientations: BTreeMap<u8, u64>,
@@ -72,7 +75,30 @@ pub struct Survey {
     heights_and_widths: Sizes,
 }
 
-/// A sample whose header could not be read.
+/// What a picture may be to count as readable: that of a run, by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SurveyOptions {
+    /// Most pixels that a picture may have. Default 178,956,970, as Pillow.
+    pub max_pixels: u64,
+    /// Most bytes that a worker may take to decode it, as far as its header
+    /// tells (the layers of an OpenEXR). Default 512 MiB.
+    pub max_scratch: u64,
+}
+
+impl Default for SurveyOptions {
+    fn default() -> Self {
+        let Limits {
+            max_pixels,
+            max_scratch,
+        } = Limits::default();
+        Self {
+            max_pixels,
+            max_scratch,
+        }
+    }
+}
+
+/// A sample whose header could not be read, or is over a limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SurveyFault {
@@ -89,22 +115,31 @@ impl Survey {
     /// Most unreadable samples that are listed; the rest are counted.
     pub const MAX_FAULTS: usize = 10_000;
 
-    /// Reads the headers of all samples.
+    /// Reads the headers of all samples, under the default limits
+    /// ([`SurveyOptions`]).
     ///
     /// # Errors
     /// When the system gives no memory or a thread was lost; never because of
     /// what is in a file.
     pub fn of(index: &Index) -> Result<Self> {
-        Self::with_progress(index, &|_| ())
+        Self::with(index, &SurveyOptions::default(), &|_| ())
     }
 
-    /// As [`Survey::of`]; tells how many more samples are done, now and then and
-    /// from several threads.
+    /// As [`Survey::of`], under other limits; tells how many more samples are
+    /// done, now and then and from several threads.
     ///
     /// # Errors
     /// As [`Survey::of`].
-    pub fn with_progress(index: &Index, progress: &(dyn Fn(u64) + Sync)) -> Result<Self> {
-        let (sizes, findings) = scan::headers(index, Self::MAX_FAULTS, progress)?;
+    pub fn with(
+        index: &Index,
+        options: &SurveyOptions,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Self> {
+        let limits = Limits {
+            max_pixels: options.max_pixels,
+            max_scratch: options.max_scratch,
+        };
+        let (sizes, findings) = scan::headers(index, &limits, Self::MAX_FAULTS, progress)?;
         let readable = findings.formats.values().sum();
         Ok(Self {
             samples: index.len(),
@@ -129,16 +164,17 @@ impl Survey {
         })
     }
 
-    /// Height and width of a sample's picture, upright; none when its header
-    /// could not be read.
+    /// Height and width of a sample's picture, upright; none when it is not
+    /// readable.
     pub fn size(&self, id: u64) -> Option<(u32, u32)> {
         self.heights_and_widths.get(id)
     }
 }
 
-/// The sizes of all samples, for rows that have sizes of their own.
-pub(crate) fn read_sizes(index: &Index) -> Result<Sizes> {
-    scan::headers(index, 0, &|_| ()).map(|(sizes, _)| sizes)
+/// The sizes of all samples, for rows that have sizes of their own; none of those
+/// over a limit.
+pub(crate) fn read_sizes(index: &Index, limits: &Limits) -> Result<Sizes> {
+    scan::headers(index, limits, 0, &|_| ()).map(|(sizes, _)| sizes)
 }
 
 fn name<S: serde::Serializer>(kind: &FaultKind, s: S) -> std::result::Result<S::Ok, S::Error> {

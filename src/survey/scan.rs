@@ -13,8 +13,8 @@ use std::thread;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
-use crate::picture::header::{PictureHeader, read_header};
-use crate::picture::{Format, Orientation};
+use crate::picture::header::{PictureHeader, read_header_within};
+use crate::picture::{Format, Limits, Orientation};
 use crate::sys::regular::open_regular;
 
 /// Samples that a thread takes at a time: enough that taking costs nothing, few
@@ -40,10 +40,11 @@ pub(super) struct Findings {
     pub(super) faults: Vec<(u64, SampleFault)>,
 }
 
-/// Reads the header of every sample. Of unreadable ones the first `max_faults`
-/// are kept.
+/// Reads the header of every sample; what is over a limit is unreadable. Of
+/// unreadable ones the first `max_faults` are kept.
 pub(super) fn headers(
     index: &Index,
+    limits: &Limits,
     max_faults: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(Sizes, Findings)> {
@@ -55,7 +56,7 @@ pub(super) fn headers(
     let findings = {
         let runs = Mutex::new((0u64..).step_by(RUN).zip(sizes.chunks_mut(RUN)));
         let work = || {
-            let mut reader = Reader::new(index, max_faults);
+            let mut reader = Reader::new(index, limits, max_faults);
             loop {
                 let run = runs.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((first, run)) = run else {
@@ -119,15 +120,17 @@ impl Findings {
 /// One thread's work.
 struct Reader<'a> {
     index: &'a Index,
+    limits: &'a Limits,
     max_faults: usize,
     path: Vec<u8>,
     findings: Findings,
 }
 
 impl<'a> Reader<'a> {
-    fn new(index: &'a Index, max_faults: usize) -> Self {
+    fn new(index: &'a Index, limits: &'a Limits, max_faults: usize) -> Self {
         Self {
             index,
+            limits,
             max_faults,
             path: Vec::new(),
             findings: Findings::default(),
@@ -139,7 +142,7 @@ impl<'a> Reader<'a> {
         self.index.write_path(id, &mut self.path);
         let found = CStr::from_bytes_with_nul(&self.path)
             .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))
-            .and_then(read_file);
+            .and_then(|path| read_file(path, self.limits));
         let f = &mut self.findings;
         match found {
             Ok((header, bytes)) => {
@@ -165,17 +168,10 @@ impl<'a> Reader<'a> {
 }
 
 /// The header of a file, and the file's length.
-fn read_file(path: &CStr) -> Result<(PictureHeader, u64), SampleFault> {
+fn read_file(path: &CStr, limits: &Limits) -> Result<(PictureHeader, u64), SampleFault> {
     let (fd, len) = open_regular(path)?;
     let mut file = BufReader::with_capacity(PIECE, File::from(fd));
-    let header = read_header(&mut file)?;
-    if header.stored.0 == 0 || header.stored.1 == 0 {
-        let (width, height) = header.stored;
-        return Err(SampleFault::new(
-            FaultKind::Corrupt,
-            format!("{} of {height} x {width} pixels", header.format),
-        ));
-    }
+    let header = read_header_within(&mut file, limits)?;
     Ok((header, len as u64))
 }
 
@@ -210,7 +206,7 @@ mod tests {
         let count = |n| {
             seen.fetch_add(n, Ordering::Relaxed);
         };
-        let (sizes, findings) = headers(&index, 5, &count).unwrap();
+        let (sizes, findings) = headers(&index, &Limits::default(), 5, &count).unwrap();
         assert_eq!(seen.into_inner(), samples);
         let broken = (0..samples).filter(|i| i % 7 == 6).count() as u64;
         assert_eq!(findings.formats[&Format::Jpeg], samples - broken);
@@ -228,7 +224,7 @@ mod tests {
     fn no_thread_is_left() {
         let dir = tempfile::tempdir().unwrap();
         let index = mixed(dir.path(), 200);
-        headers(&index, 5, &|_| ()).unwrap();
+        headers(&index, &Limits::default(), 5, &|_| ()).unwrap();
         // Other tests run beside this one: look for our own threads alone.
         let ours = || {
             std::fs::read_dir("/proc/self/task")

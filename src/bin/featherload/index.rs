@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use featherload::Result;
 use featherload::index::{Index, Label, ScanReport};
-use featherload::survey::{PictureSize, SizeStatistics, Survey};
+use featherload::survey::{PictureSize, SizeStatistics, Survey, SurveyOptions};
 use serde::Serialize;
 use serde_json::json;
 
@@ -27,6 +27,10 @@ pub struct IndexArgs {
     /// Open no file: names and classes only.
     #[arg(long)]
     no_headers: bool,
+
+    /// Most pixels that an image may have (default: 178956970).
+    #[arg(long, value_name = "N", conflicts_with = "no_headers")]
+    max_pixels: Option<u64>,
 
     /// Keep the index: give FILE as SRC to later runs.
     #[arg(long, value_name = "FILE")]
@@ -58,7 +62,11 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
         None
     } else {
         let bar = output::progress(index.len(), !args.json);
-        let survey = Survey::with_progress(&index, &|n| bar.inc(n));
+        let mut options = SurveyOptions::default();
+        if let Some(pixels) = args.max_pixels {
+            options.max_pixels = pixels;
+        }
+        let survey = Survey::with(&index, &options, &|n| bar.inc(n));
         bar.finish_and_clear();
         Some(survey?)
     };
@@ -213,7 +221,7 @@ fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()>
 fn print_unreadable(survey: &Survey) -> Result<()> {
     output::line(&format!(
         "unreadable {} of {}: a run stops at the first of them; with --on-error skip their rows \
-         are masked and it goes on",
+         are masked, with --on-error substitute other samples take them",
         survey.unreadable, survey.samples
     ))?;
     for fault in survey.faults.iter().take(NAMED) {
@@ -228,6 +236,10 @@ fn print_unreadable(survey: &Survey) -> Result<()> {
     if more > 0 {
         output::line(&format!("           and {more} more (--json lists them)"))?;
     }
+    output::line(
+        "           pixels were not looked at: a run may find others whose data are cut off or \
+         broken",
+    )?;
     Ok(())
 }
 

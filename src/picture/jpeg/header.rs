@@ -2,12 +2,14 @@
 //! the coded data begin.
 //!
 //! Pure: bytes in, numbers or a fault out. Used by workers before each decode
-//! and by header scans. Never allocates except to word a fault, never reads
-//! coded data but to look for the end marker, and decides nothing about limits.
+//! and by header scans. Of bytes in memory it never allocates except to word a
+//! fault, never reads coded data but to look for the end marker, and decides
+//! nothing about limits.
 
 use crate::error::{FaultKind, SampleFault};
 
 use super::super::orientation::Orientation;
+use super::bytes::{HeaderBytes, InMemory};
 
 /// What the markers before the first scan say. Only forms that the decoder
 /// serves get this far: 8 bits, sequential or progressive, 1, 3 or 4 components.
@@ -72,15 +74,32 @@ const EOI: u8 = 0xD9;
 const SOS: u8 = 0xDA;
 const TEM: u8 = 0x01;
 
+/// Most bytes of a header that belong to no segment, and most markers in it: no
+/// file that is meant comes near, and a hostile one would have all of it read.
+const MAX_STRAY: u64 = 1 << 20;
+const MAX_MARKERS: u32 = 1 << 16;
+
 /// Reads the markers up to the first scan.
 pub(crate) fn read_header(bytes: &[u8]) -> Result<JpegHeader, SampleFault> {
+    walk(&mut InMemory::new(bytes))
+}
+
+/// [`read_header`] of bytes that need not be in memory: segments that say
+/// nothing of the picture are stepped over.
+pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFault> {
     check_signature(bytes)?;
     let mut frame: Option<JpegHeader> = None;
     let mut adobe_transform = None;
     let mut orientation = None;
-    let mut at = 2;
+    let (mut stray, mut markers) = (0, 0);
     loop {
-        let marker = next_marker(bytes, &mut at)?;
+        let marker = next_marker(bytes, &mut stray)?;
+        markers += 1;
+        if markers > MAX_MARKERS {
+            return Err(corrupt(format!(
+                "JPEG header: more than {MAX_MARKERS} markers before the first scan"
+            )));
+        }
         match marker {
             TEM | 0xD0..=0xD7 => continue,
             SOI => return Err(corrupt("JPEG header: a second start-of-image marker")),
@@ -88,12 +107,26 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<JpegHeader, SampleFault> {
             0x00..=0xBF | 0xDE | 0xDF | 0xF0..=0xFD => {
                 return Err(corrupt(format!(
                     "JPEG header: unknown marker 0x{marker:02x} at byte {}",
-                    at - 1
+                    bytes.position() - 1
                 )));
             }
             _ => {}
         }
-        let segment = segment(bytes, &mut at, marker)?;
+        let content = content_length(bytes, marker)?;
+        let tells = match marker {
+            0xC4 | 0xCC => false,
+            0xC0..=0xCF | 0xEE | SOS => true,
+            0xE1 => orientation.is_none(),
+            _ => false,
+        };
+        if !tells {
+            if !bytes.skip(content)? {
+                return Err(truncated(bytes.len()));
+            }
+            continue;
+        }
+        let len = bytes.len();
+        let segment = bytes.read(content)?.ok_or_else(|| truncated(len))?;
         match marker {
             0xC0..=0xCF if !matches!(marker, 0xC4 | 0xC8 | 0xCC) => {
                 if frame.is_some() {
@@ -125,8 +158,8 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<JpegHeader, SampleFault> {
                 header.multi_scan = header.progressive || in_scan < header.components;
                 header.adobe_transform = adobe_transform;
                 header.orientation = orientation.unwrap_or_default();
-                header.scan_header = at - segment.len();
-                header.scan_start = at;
+                header.scan_start = bytes.position() as usize;
+                header.scan_header = header.scan_start - content;
                 return Ok(header);
             }
             _ => {}
@@ -197,7 +230,7 @@ fn next_scan<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
             EOI => return None,
             marker => {
                 *at += 1;
-                let content = segment(bytes, at, marker).ok()?;
+                let content = segment(bytes, at)?;
                 if marker == SOS {
                     return Some(content);
                 }
@@ -226,8 +259,7 @@ fn unsupported(reason: impl Into<String>) -> SampleFault {
     SampleFault::new(FaultKind::Unsupported, reason)
 }
 
-fn truncated(bytes: &[u8]) -> SampleFault {
-    let len = bytes.len();
+fn truncated(len: u64) -> SampleFault {
     SampleFault::new(
         FaultKind::Truncated,
         format!("JPEG header cut off: the file ends after {len} bytes"),
@@ -235,46 +267,61 @@ fn truncated(bytes: &[u8]) -> SampleFault {
 }
 
 /// Whose bytes these are was found out before: `picture::format`.
-fn check_signature(bytes: &[u8]) -> Result<(), SampleFault> {
-    match bytes {
-        [0xFF, SOI, ..] => Ok(()),
-        [] | [0xFF] => Err(truncated(bytes)),
-        _ => Err(corrupt("JPEG without a start-of-image marker")),
+fn check_signature(bytes: &mut impl HeaderBytes) -> Result<(), SampleFault> {
+    for expected in [0xFF, SOI] {
+        match bytes.next()? {
+            Some(byte) if byte == expected => {}
+            Some(_) => return Err(corrupt("JPEG without a start-of-image marker")),
+            None => return Err(truncated(bytes.len())),
+        }
     }
+    Ok(())
 }
 
 /// Steps over stray and fill bytes to the next marker, and past it.
-fn next_marker(bytes: &[u8], at: &mut usize) -> Result<u8, SampleFault> {
+fn next_marker(bytes: &mut impl HeaderBytes, stray: &mut u64) -> Result<u8, SampleFault> {
     let mut after_ff = false;
-    while let Some(&byte) = bytes.get(*at) {
-        *at += 1;
+    while let Some(byte) = bytes.next()? {
         match byte {
             0xFF => after_ff = true,
             0x00 => after_ff = false,
             marker if after_ff => return Ok(marker),
             _ => {}
         }
+        *stray += 1;
+        if *stray > MAX_STRAY {
+            return Err(corrupt(format!(
+                "JPEG header: more than {MAX_STRAY} bytes that belong to no segment, up to byte {}",
+                bytes.position()
+            )));
+        }
     }
-    Err(truncated(bytes))
+    Err(truncated(bytes.len()))
 }
 
-/// The content of the segment at `at`, and past it.
-fn segment<'a>(bytes: &'a [u8], at: &mut usize, marker: u8) -> Result<&'a [u8], SampleFault> {
-    let start = *at;
-    let len = match bytes.get(start..start + 2) {
-        Some(&[high, low]) => usize::from(u16::from_be_bytes([high, low])),
-        _ => return Err(truncated(bytes)),
+/// Reads the length of a segment; that of its content.
+fn content_length(bytes: &mut impl HeaderBytes, marker: u8) -> Result<usize, SampleFault> {
+    let start = bytes.position();
+    let (Some(high), Some(low)) = (bytes.next()?, bytes.next()?) else {
+        return Err(truncated(bytes.len()));
     };
-    if len < 2 {
-        return Err(corrupt(format!(
+    let len = u16::from_be_bytes([high, low]);
+    usize::from(len).checked_sub(2).ok_or_else(|| {
+        corrupt(format!(
             "JPEG header: segment 0x{marker:02x} at byte {start} claims {len} bytes"
-        )));
-    }
-    let content = bytes
-        .get(start + 2..start + len)
-        .ok_or_else(|| truncated(bytes))?;
-    *at = start + len;
-    Ok(content)
+        ))
+    })
+}
+
+/// The content of the segment at `at`, and past it; none when it is not whole.
+fn segment<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
+    let &[high, low] = bytes.get(*at..*at + 2)? else {
+        return None;
+    };
+    let end = *at + usize::from(u16::from_be_bytes([high, low]));
+    let content = bytes.get(*at + 2..end)?;
+    *at = end;
+    Some(content)
 }
 
 fn read_frame(marker: u8, segment: &[u8]) -> Result<JpegHeader, SampleFault> {
@@ -544,6 +591,46 @@ mod tests {
             assert_eq!(fault(&bytes[..len]).0, FaultKind::Truncated, "{len} bytes");
         }
         assert_eq!(fault(b"no JPEG").0, FaultKind::Corrupt);
+    }
+
+    /// However a file is read, its header says the same.
+    #[test]
+    fn a_header_in_a_file_is_that_in_memory() {
+        let profile = [b"ICC_PROFILE\0\x01\x01".as_slice(), &[7; 60_000]].concat();
+        let long = [segment(0xE2, &profile).repeat(60), exif(true, 3, 1, 6)].concat();
+        let adobe = segment(0xEE, b"Adobe\0\x64\0\0\0\0\x01");
+        let bytes = plain([adobe, vec![0, 1, 0xFF, 0xFF], long].concat());
+        let read = |bytes: &[u8]| {
+            let mut file = std::io::BufReader::with_capacity(512, std::io::Cursor::new(bytes));
+            walk(&mut super::super::bytes::InFile::new(
+                &mut file,
+                bytes.len() as u64,
+            ))
+        };
+        let header = read_header(&bytes).unwrap();
+        assert_eq!(header.orientation, Orientation::Rotate90);
+        assert_eq!(header.scan_start, bytes.len());
+        assert_eq!(read(&bytes), Ok(header));
+        for len in (0..bytes.len()).step_by(997).chain(0..60) {
+            assert_eq!(read(&bytes[..len]), read_header(&bytes[..len]), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_header_without_an_end_is_given_up() {
+        let markers = [0xFF, 0xD0].repeat(MAX_MARKERS as usize);
+        let segments = segment(0xFE, b"").repeat(MAX_MARKERS as usize);
+        for (content, word) in [
+            (vec![0; MAX_STRAY as usize + 1], "belong to no segment"),
+            (vec![0xFF; MAX_STRAY as usize + 1], "belong to no segment"),
+            (markers, "markers"),
+            (segments, "markers"),
+        ] {
+            let (kind, reason) = fault(&plain(content));
+            assert_eq!(kind, FaultKind::Corrupt);
+            assert!(reason.contains(word), "{reason}");
+        }
+        assert!(read_header(&plain(vec![0; MAX_STRAY as usize / 2])).is_ok());
     }
 
     #[test]

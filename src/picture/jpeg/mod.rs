@@ -6,9 +6,11 @@
 //! done to the pixels afterwards. Decoded pixels are always 8-bit RGB.
 //!
 //! - `header`: the marker scan; pure.
+//! - `bytes`: what it scans, in memory or in a file.
 //! - `region`: which part of a picture to decode for a wanted part; pure.
 //! - `decoder`: libjpeg-turbo; the only `unsafe` of this folder.
 
+mod bytes;
 #[cfg(feature = "codecs")]
 mod decoder;
 mod header;
@@ -19,7 +21,8 @@ pub(crate) mod fixtures;
 #[cfg(all(test, feature = "codecs"))]
 mod tests;
 
+pub(crate) use bytes::InFile;
 #[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};
-pub(crate) use header::read_header;
+pub(crate) use header::{read_header, walk};
 pub(crate) use region::{Decoded, Region, Scale};

@@ -1,0 +1,139 @@
+//! Where the bytes of a header come from: a file in memory, or one that is read
+//! as far as its header needs.
+//!
+//! Pure but for the reads of [`InFile`].
+
+use std::io::{BufRead, ErrorKind, Seek};
+
+use crate::error::SampleFault;
+use crate::picture::header::unreadable;
+
+/// The bytes of a file, from front to back.
+pub(crate) trait HeaderBytes {
+    /// Of the whole file.
+    fn len(&self) -> u64;
+
+    /// Offset of what comes next.
+    fn position(&self) -> u64;
+
+    /// The next byte; none at the end.
+    fn next(&mut self) -> Result<Option<u8>, SampleFault>;
+
+    /// The next `len` bytes; none when there are not so many.
+    fn read(&mut self, len: usize) -> Result<Option<&[u8]>, SampleFault>;
+
+    /// Steps over `len` bytes; false when there are not so many.
+    fn skip(&mut self, len: usize) -> Result<bool, SampleFault>;
+}
+
+#[derive(Debug)]
+pub(crate) struct InMemory<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> InMemory<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+}
+
+impl HeaderBytes for InMemory<'_> {
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn position(&self) -> u64 {
+        self.at as u64
+    }
+
+    fn next(&mut self) -> Result<Option<u8>, SampleFault> {
+        let byte = self.bytes.get(self.at).copied();
+        self.at += usize::from(byte.is_some());
+        Ok(byte)
+    }
+
+    fn read(&mut self, len: usize) -> Result<Option<&[u8]>, SampleFault> {
+        let found = self.bytes[self.at..].get(..len);
+        self.at += found.map_or(0, <[u8]>::len);
+        Ok(found)
+    }
+
+    fn skip(&mut self, len: usize) -> Result<bool, SampleFault> {
+        Ok(self.read(len)?.is_some())
+    }
+}
+
+/// Holds one segment at a time, so 64 KiB at most.
+#[derive(Debug)]
+pub(crate) struct InFile<'a, F> {
+    file: &'a mut F,
+    len: u64,
+    at: u64,
+    segment: Vec<u8>,
+}
+
+impl<'a, F: BufRead + Seek> InFile<'a, F> {
+    /// Of a file of `len` bytes that stands at its beginning.
+    pub(crate) fn new(file: &'a mut F, len: u64) -> Self {
+        Self {
+            file,
+            len,
+            at: 0,
+            segment: Vec::new(),
+        }
+    }
+
+    fn has(&self, len: usize) -> bool {
+        len as u64 <= self.len.saturating_sub(self.at)
+    }
+
+    /// Fills `to`; false when the file has become shorter.
+    fn fill(file: &mut F, to: &mut [u8]) -> Result<bool, SampleFault> {
+        match file.read_exact(to) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            Err(e) => Err(unreadable(e)),
+        }
+    }
+}
+
+impl<F: BufRead + Seek> HeaderBytes for InFile<'_, F> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn position(&self) -> u64 {
+        self.at
+    }
+
+    fn next(&mut self) -> Result<Option<u8>, SampleFault> {
+        let mut byte = [0];
+        if !self.has(1) || !Self::fill(self.file, &mut byte)? {
+            return Ok(None);
+        }
+        self.at += 1;
+        Ok(Some(byte[0]))
+    }
+
+    fn read(&mut self, len: usize) -> Result<Option<&[u8]>, SampleFault> {
+        if !self.has(len) {
+            return Ok(None);
+        }
+        self.segment.resize(len, 0);
+        if !Self::fill(self.file, &mut self.segment)? {
+            return Ok(None);
+        }
+        self.at += len as u64;
+        Ok(Some(&self.segment))
+    }
+
+    fn skip(&mut self, len: usize) -> Result<bool, SampleFault> {
+        if !self.has(len) {
+            return Ok(false);
+        }
+        self.file.seek_relative(len as i64).map_err(unreadable)?;
+        self.at += len as u64;
+        Ok(true)
+    }
+}
