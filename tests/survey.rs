@@ -122,8 +122,10 @@ fn what_is_over_a_limit_is_unreadable_and_has_no_part_in_the_sizes() {
     let largest = survey.sizes.unwrap().largest;
     assert_eq!((largest.height, largest.width), (300, 200));
 
-    let mut options = SurveyOptions::default();
-    options.max_pixels = u64::MAX;
+    let mut options = SurveyOptions {
+        max_pixels: u64::MAX,
+        ..SurveyOptions::default()
+    };
     let survey = Survey::with(&index, &options, &|_| ()).unwrap();
     assert_eq!((survey.readable, survey.unreadable), (7, 5));
     assert_eq!(survey.sizes.unwrap().pixels.max, 3_600_000_000);

@@ -147,16 +147,6 @@ pub(crate) struct StartRequest {
     pub(crate) first_serial: u32,
 }
 
-impl StartRequest {
-    /// Samples that are tried in the place of one that gives no pixels, as the
-    /// job says: 0 under stop and skip.
-    pub(crate) fn tries(&self) -> u32 {
-        match &self.job {
-            JobSpec::Images(spec) => spec.tries,
-        }
-    }
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Started,

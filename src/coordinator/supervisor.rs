@@ -98,11 +98,11 @@ impl Supervisor {
             next_serial: request.first_serial.max(1),
             backoff: vec![Backoff::default(); request.shape.lanes as usize],
             failed_forks: 0,
-            strikes: Strikes::new(request.row_limit_ms, request.tries()),
+            strikes: Strikes::new(request.row_limit_ms, request.job.tries()),
             next_look: now + overdue.tick(),
             overdue,
             stop_limit: lanes::stop_limit(row_limit),
-            tries: request.tries(),
+            tries: request.job.tries(),
             kills: request.kill_every_ms.map(|ms| {
                 let every = Duration::from_millis(ms.max(1));
                 OrderedKills {

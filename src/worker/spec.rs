@@ -28,6 +28,16 @@ pub(crate) enum JobSpec {
     Images(ImageSpec),
 }
 
+impl JobSpec {
+    /// Samples that are tried in the place of one that gives no pixels: 0 under
+    /// stop and skip.
+    pub(crate) fn tries(&self) -> u32 {
+        match self {
+            Self::Images(spec) => spec.tries,
+        }
+    }
+}
+
 /// A job description with the shared memory that it reads.
 #[derive(Debug)]
 pub(crate) enum JobInput<'a> {
