@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use featherload::recipe::Op;
+use featherload::recipe::{RandomResizedCrop, Span};
 use featherload::{DecodeMode, Dtype, Labels, Loader, MemoryLayout, Recipe, Source};
 use serde_json::json;
 
@@ -112,16 +112,13 @@ fn parse_recipe(text: &str) -> Result<Recipe, Failure> {
     let (width, height): (u32, u32) = (width.parse()?, height.parse()?);
     // A random crop that has one choice: all of a picture of this shape.
     let shape = f64::from(width) / f64::from(height);
-    let ops = vec![
-        Op::RandomResizedCrop {
-            size: (height, width),
-            scale: (1.0, 1.0),
-            ratio: (shape, shape),
-        },
-        Op::Cast { dtype: Dtype::U8 },
-        Op::Layout {
-            layout: MemoryLayout::Nhwc,
-        },
-    ];
-    Ok(Recipe::new(text, ops).with_decode(DecodeMode::Full))
+    let recipe = Recipe::new(text)
+        .then(RandomResizedCrop {
+            scale: Span(1.0, 1.0),
+            ratio: Span(shape, shape),
+            ..RandomResizedCrop::new((height, width))
+        })
+        .with_dtype(Dtype::U8)
+        .with_layout(MemoryLayout::Nhwc);
+    Ok(recipe.with_decode(DecodeMode::Full))
 }

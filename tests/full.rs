@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::rows::assert_same;
 use common::{FEATHERLOAD, Picture, Random, builder};
-use featherload::recipe::Op;
+use featherload::recipe::{Normalize, RandomHorizontalFlip, RandomResizedCrop, Span};
 use featherload::{
     Batch, DecodeMode, Dtype, FaultKind, Labels, Loader, LoaderBuilder, MemoryLayout, OnError,
     Recipe, RowDescriptor, RowStatus, Source, State, Tail,
@@ -113,20 +113,14 @@ fn decoded(jpeg: &[u8], height: u32, width: u32) -> Pixels {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("one.jpg"), jpeg).unwrap();
     let shape = f64::from(width) / f64::from(height);
-    let recipe = Recipe::new(
-        "whole",
-        vec![
-            Op::RandomResizedCrop {
-                size: (height, width),
-                scale: (1.0, 1.0),
-                ratio: (shape, shape),
-            },
-            Op::Cast { dtype: Dtype::U8 },
-            Op::Layout {
-                layout: MemoryLayout::Nhwc,
-            },
-        ],
-    );
+    let recipe = Recipe::new("whole")
+        .then(RandomResizedCrop {
+            scale: Span(1.0, 1.0),
+            ratio: Span(shape, shape),
+            ..RandomResizedCrop::new((height, width))
+        })
+        .with_dtype(Dtype::U8)
+        .with_layout(MemoryLayout::Nhwc);
     let mut loader = builder(dir.path())
         .workers(0)
         .recipe(recipe.with_decode(DecodeMode::Full))
@@ -291,11 +285,7 @@ fn assert_same_sized(got: &[SizedRow], want: &[SizedRow], what: &str) {
 fn any_number_of_workers_gives_the_stream_of_none() {
     let dir = tempfile::tempdir().unwrap();
     mixed(dir.path());
-    let flip = Recipe::full()
-        .ops
-        .into_iter()
-        .chain([Op::HorizontalFlip { p: 0.5 }]);
-    let recipe = Recipe::new("mirrored", flip.collect());
+    let recipe = Recipe::full().then(RandomHorizontalFlip::default());
     let with = |workers| {
         let loader = builder(dir.path()).recipe(recipe.clone()).workers(workers);
         loader.batch_size(5).build().unwrap()
@@ -415,17 +405,11 @@ fn other_operations_combine_with_own_sizes() {
     let dir = tempfile::tempdir().unwrap();
     let truth = mixed(dir.path());
     let (mean, std) = ([0.4, 0.5, 0.6], [0.2, 0.3, 0.25]);
-    let recipe = Recipe::new(
-        "floats",
-        vec![
-            Op::HorizontalFlip { p: 1.0 },
-            Op::Normalize { mean, std },
-            Op::Cast { dtype: Dtype::F32 },
-            Op::Layout {
-                layout: MemoryLayout::Nchw,
-            },
-        ],
-    );
+    let recipe = Recipe::new("floats")
+        .then(RandomHorizontalFlip { p: 1.0 })
+        .then(Normalize::new(mean, std))
+        .with_dtype(Dtype::F32)
+        .with_layout(MemoryLayout::Nchw);
     let mut loader = builder(dir.path())
         .recipe(recipe)
         .workers(2)

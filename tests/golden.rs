@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use common::FEATHERLOAD;
 use featherload::index::{ListLabels, ListOptions};
-use featherload::recipe::Op;
+use featherload::recipe::{CenterCrop, RandomResizedCrop, Resize, Span};
 use featherload::{
     DecodeMode, Dtype, Launch, Loader, MemoryLayout, OnError, Recipe, RowStatus, SampleFault,
     Source,
@@ -96,24 +96,21 @@ fn manifest() -> Vec<Golden> {
 /// The whole of a picture of this size, as it is.
 fn whole(size: Size) -> Recipe {
     let shape = f64::from(size.1) / f64::from(size.0);
-    let crop = Op::RandomResizedCrop {
-        size,
-        scale: (1.0, 1.0),
-        ratio: (shape, shape),
-    };
-    as_stored(vec![crop])
+    as_stored(Recipe::new("golden").then(RandomResizedCrop {
+        scale: Span(1.0, 1.0),
+        ratio: Span(shape, shape),
+        ..RandomResizedCrop::new(size)
+    }))
 }
 
 /// The middle of a picture whose shorter side is `shorter`, as it is.
 fn middle(shorter: u32, size: Size) -> Recipe {
-    as_stored(vec![
-        Op::ResizeShorter { size: shorter },
-        Op::CenterCrop { size },
-    ])
+    let recipe = Recipe::new("golden").then(Resize::shorter(shorter));
+    as_stored(recipe.then(CenterCrop::new(size)))
 }
 
-fn as_stored(ops: Vec<Op>) -> Recipe {
-    Recipe::new("golden", ops)
+fn as_stored(recipe: Recipe) -> Recipe {
+    recipe
         .with_decode(DecodeMode::Full)
         .with_dtype(Dtype::U8)
         .with_layout(MemoryLayout::Nhwc)

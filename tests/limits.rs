@@ -10,7 +10,7 @@ use std::path::Path;
 
 use common::FEATHERLOAD;
 use common::rows::{Row, rows};
-use featherload::recipe::Op;
+use featherload::recipe::{CenterCrop, Resize};
 use featherload::{DecodeMode, Loader, OnError, Recipe, Source};
 use image::{DynamicImage, GrayImage, ImageFormat, Luma};
 use jpeg_encoder::{ColorType, Encoder};
@@ -86,14 +86,10 @@ fn data(dir: &Path) -> u64 {
 
 /// Rows, faults by path, and the largest size that a worker ever had.
 fn load(dir: &Path, workers: usize) -> (Vec<Row>, Vec<String>, Option<u64>) {
-    let recipe = Recipe::new(
-        "whole",
-        vec![
-            Op::ResizeShorter { size: 64 },
-            Op::CenterCrop { size: (64, 64) },
-        ],
-    )
-    .with_decode(DecodeMode::Full);
+    let recipe = Recipe::new("whole")
+        .then(Resize::shorter(64))
+        .then(CenterCrop::new(64))
+        .with_decode(DecodeMode::Full);
     let mut loader = Loader::builder(Source::detect(dir).unwrap())
         .helper(FEATHERLOAD)
         .recipe(recipe)

@@ -11,8 +11,16 @@ mod profile;
 mod program;
 mod tensor;
 pub(crate) mod weights;
+mod written;
 
-pub use ops::{Background, DecodeMode, Op, Recipe};
+pub use ops::{
+    Background, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode,
+    DecodeMode, Erasing, GaussianBlur, Grayscale, Interpolation, Layout, Normalize, Op, Pad,
+    Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing, RandomGrayscale,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
+    Resize, ResizeTo, Rotate90, Size, Span, WhitePoint,
+};
 pub use profile::NumericProfile;
 pub(crate) use program::{Crop, RowExtent, SampleProgram};
 pub use tensor::{Dtype, MemoryLayout};
+pub use written::{Recipe, Reorder};

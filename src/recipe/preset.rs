@@ -1,80 +1,41 @@
 //! The recipes that have a name.
 
-use super::ops::{Background, DecodeMode, Op, Recipe};
+use super::ops::{CenterCrop, Decode, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize};
 use super::tensor::{Dtype, MemoryLayout};
+use super::written::Recipe;
 use crate::error::{Error, Result};
-
-const IMAGENET_MEAN: [f32; 3] = [0.485, 0.456, 0.406];
-const IMAGENET_STD: [f32; 3] = [0.229, 0.224, 0.225];
 
 impl Recipe {
     /// Random resized crop to 224 (scale 0.08 to 1, ratio 3/4 to 4/3),
     /// horizontal flip with probability 0.5, ImageNet mean and std; f16, NCHW.
     pub fn train224() -> Self {
-        Self::new(
-            "train224",
-            vec![
-                Op::Decode {
-                    mode: DecodeMode::Scaled,
-                    background: Background::WHITE,
-                },
-                Op::RandomResizedCrop {
-                    size: (224, 224),
-                    scale: (0.08, 1.0),
-                    ratio: (3.0 / 4.0, 4.0 / 3.0),
-                },
-                Op::HorizontalFlip { p: 0.5 },
-                Op::Normalize {
-                    mean: IMAGENET_MEAN,
-                    std: IMAGENET_STD,
-                },
-                Op::Cast { dtype: Dtype::F16 },
-                Op::Layout {
-                    layout: MemoryLayout::Nchw,
-                },
-            ],
-        )
+        Self::new("train224")
+            .then(Decode::default())
+            .then(RandomResizedCrop::new(224))
+            .then(RandomHorizontalFlip::default())
+            .then(Normalize::imagenet())
+            .with_dtype(Dtype::F16)
+            .with_layout(MemoryLayout::Nchw)
     }
 
     /// Shorter side to 256, centre crop of 224, ImageNet mean and std; f32, NCHW.
     pub fn eval224() -> Self {
-        Self::new(
-            "eval224",
-            vec![
-                Op::Decode {
-                    mode: DecodeMode::Scaled,
-                    background: Background::WHITE,
-                },
-                Op::ResizeShorter { size: 256 },
-                Op::CenterCrop { size: (224, 224) },
-                Op::Normalize {
-                    mean: IMAGENET_MEAN,
-                    std: IMAGENET_STD,
-                },
-                Op::Cast { dtype: Dtype::F32 },
-                Op::Layout {
-                    layout: MemoryLayout::Nchw,
-                },
-            ],
-        )
+        Self::new("eval224")
+            .then(Decode::default())
+            .then(Resize::shorter(256))
+            .then(CenterCrop::new(224))
+            .then(Normalize::imagenet())
+            .with_dtype(Dtype::F32)
+            .with_layout(MemoryLayout::Nchw)
     }
 
     /// Whole pictures at full size, each row of its own height and width, no
     /// value changed; u8, NHWC.
     pub fn full() -> Self {
-        Self::new(
-            "full",
-            vec![
-                Op::Decode {
-                    mode: DecodeMode::Full,
-                    background: Background::WHITE,
-                },
-                Op::Cast { dtype: Dtype::U8 },
-                Op::Layout {
-                    layout: MemoryLayout::Nhwc,
-                },
-            ],
-        )
+        Self::new("full")
+            .then(Decode::default())
+            .with_dtype(Dtype::U8)
+            .with_layout(MemoryLayout::Nhwc)
     }
 
     /// The names that [`Recipe::preset`] knows.
@@ -117,7 +78,7 @@ mod tests {
         let mut b = a.clone();
         b.name = "other".into();
         assert_eq!(a.hash(), b.hash());
-        b.ops[2] = Op::HorizontalFlip { p: 0.25 };
+        b.ops[2] = RandomHorizontalFlip { p: 0.25 }.into();
         assert_ne!(a.hash(), b.hash());
         assert_ne!(a.hash(), a.clone().with_dtype(Dtype::F32).hash());
     }

@@ -6,8 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ops::{Background, DecodeMode, Op, Recipe};
+use super::ops::{Background, DecodeMode, Interpolation, Op, ResizeTo, Size};
 use super::tensor::{Dtype, MemoryLayout};
+use super::written::Recipe;
 use crate::error::{Error, Result};
 
 /// Largest side of an output, pixels: JPEG's own limit.
@@ -82,14 +83,15 @@ impl SampleProgram {
         let mut last = 0;
         for op in &recipe.ops {
             let stage = match op {
-                Op::Decode { .. } => 1,
-                Op::ResizeShorter { .. } => 2,
-                Op::RandomResizedCrop { .. } | Op::CenterCrop { .. } => 3,
-                Op::HorizontalFlip { .. } => 4,
-                Op::Normalize { .. } => 5,
+                Op::Decode(_) => 1,
+                Op::Resize(_) => 2,
+                Op::RandomResizedCrop(_) | Op::CenterCrop(_) => 3,
+                Op::RandomHorizontalFlip(_) => 4,
+                Op::Normalize(_) => 5,
                 // Where the type and the order of axes are written makes no
                 // difference to the values.
-                Op::Cast { .. } | Op::Layout { .. } => last,
+                Op::Cast(_) | Op::Layout(_) => last,
+                _ => return Err(bad(op, "is not served yet".into())),
             };
             if stage < last {
                 return Err(bad(
@@ -99,31 +101,36 @@ impl SampleProgram {
             }
             last = stage;
             let doubled = match op {
-                Op::Decode { .. } => {
+                Op::Decode(_) => {
                     decodes += 1;
                     decodes > 1
                 }
-                Op::ResizeShorter { size } => {
-                    check_side(*size).map_err(|e| bad(op, e))?;
-                    shorter.replace(*size).is_some()
-                }
-                Op::RandomResizedCrop { size, scale, ratio } => {
-                    check_size(*size).map_err(|e| bad(op, e))?;
-                    check_range("scale", *scale, 1.0).map_err(|e| bad(op, e))?;
-                    check_range("ratio", *ratio, f64::MAX).map_err(|e| bad(op, e))?;
-                    if shorter.is_some() {
-                        return Err(bad(op, "cannot follow resize_shorter".into()));
+                Op::Resize(resize) => match (resize.size, resize.interpolation) {
+                    (Some(ResizeTo::Shorter(size)), Interpolation::Bilinear)
+                        if resize.antialias && resize.max_size.is_none() =>
+                    {
+                        check_side(size).map_err(|e| bad(op, e))?;
+                        shorter.replace(size).is_some()
                     }
-                    let c = Crop::RandomResized {
-                        scale: *scale,
-                        ratio: *ratio,
-                    };
-                    crop.replace((c, *size)).is_some()
+                    _ => return Err(bad(op, "is not served yet".into())),
+                },
+                Op::RandomResizedCrop(crop_op) => {
+                    let (size, scale, ratio) = (tuple(crop_op.size), crop_op.scale, crop_op.ratio);
+                    let (scale, ratio) = ((scale.0, scale.1), (ratio.0, ratio.1));
+                    check_size(size).map_err(|e| bad(op, e))?;
+                    check_range("scale", scale, 1.0).map_err(|e| bad(op, e))?;
+                    check_range("ratio", ratio, f64::MAX).map_err(|e| bad(op, e))?;
+                    if shorter.is_some() {
+                        return Err(bad(op, "cannot follow resize".into()));
+                    }
+                    let c = Crop::RandomResized { scale, ratio };
+                    crop.replace((c, size)).is_some()
                 }
-                Op::CenterCrop { size } => {
-                    check_size(*size).map_err(|e| bad(op, e))?;
-                    let shorter = shorter
-                        .ok_or_else(|| bad(op, "needs a resize_shorter before it".into()))?;
+                Op::CenterCrop(centre) => {
+                    let size = tuple(centre.size);
+                    check_size(size).map_err(|e| bad(op, e))?;
+                    let shorter =
+                        shorter.ok_or_else(|| bad(op, "needs a resize before it".into()))?;
                     if size.0 > shorter || size.1 > shorter {
                         return Err(bad(
                             op,
@@ -134,15 +141,17 @@ impl SampleProgram {
                         ));
                     }
                     let c = Crop::ShorterThenCenter { shorter };
-                    crop.replace((c, *size)).is_some()
+                    crop.replace((c, size)).is_some()
                 }
-                Op::HorizontalFlip { p } => {
-                    if !(0.0..=1.0).contains(p) {
+                Op::RandomHorizontalFlip(f) => {
+                    let p = f.p;
+                    if !(0.0..=1.0).contains(&p) {
                         return Err(bad(op, format!("p is {p}, it must lie between 0 and 1")));
                     }
-                    flip.replace(*p).is_some()
+                    flip.replace(p).is_some()
                 }
-                Op::Normalize { mean, std } => {
+                Op::Normalize(n) => {
+                    let (mean, std) = (n.mean.0, n.std.0);
                     if mean.iter().any(|m| !m.is_finite())
                         || std.iter().any(|s| !s.is_finite() || *s == 0.0)
                     {
@@ -151,10 +160,11 @@ impl SampleProgram {
                             format!("mean {mean:?} and std {std:?} must be finite, std not 0"),
                         ));
                     }
-                    normalise.replace((*mean, *std)).is_some()
+                    normalise.replace((mean, std)).is_some()
                 }
-                Op::Cast { dtype: d } => dtype.replace(*d).is_some(),
-                Op::Layout { layout: l } => layout.replace(*l).is_some(),
+                Op::Cast(c) => dtype.replace(c.dtype).is_some(),
+                Op::Layout(l) => layout.replace(l.layout).is_some(),
+                _ => return Err(bad(op, "is not served yet".into())),
             };
             if doubled {
                 return Err(bad(op, "is written twice".into()));
@@ -171,9 +181,10 @@ impl SampleProgram {
                 )));
             }
         };
-        let (decode, background) = recipe.decode();
-        let decode = match (extent, decode) {
-            (RowExtent::Own, DecodeMode::Scaled) if decodes > 0 => {
+        let decode = recipe.decode();
+        let background = decode.background;
+        let decode = match (extent, decode.mode.unwrap_or(DecodeMode::Scaled)) {
+            (RowExtent::Own, DecodeMode::Scaled) if recipe.decode().mode.is_some() => {
                 return Err(Error::config(format!(
                     "recipe '{}' has no resize, so pictures come at full size and 'decode: \
                      scaled' has nothing to scale to: use 'decode: full'",
@@ -204,6 +215,10 @@ impl SampleProgram {
     }
 }
 
+fn tuple(size: Size) -> (u32, u32) {
+    (size.height, size.width)
+}
+
 fn check_side(side: u32) -> std::result::Result<(), String> {
     if (1..=MAX_SIDE).contains(&side) {
         Ok(())
@@ -232,71 +247,14 @@ fn check_range(what: &str, (low, high): (f64, f64), most: f64) -> std::result::R
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mistakes_are_named() {
-        let rrc = |size, scale, ratio| Op::RandomResizedCrop { size, scale, ratio };
-        let good = rrc((8, 8), (0.1, 1.0), (0.5, 2.0));
-        for (ops, text) in [
-            (vec![Op::ResizeShorter { size: 8 }], "no center_crop"),
-            (
-                vec![Op::Decode {
-                    mode: DecodeMode::Scaled,
-                    background: Background::WHITE,
-                }],
-                "use 'decode: full'",
-            ),
-            (vec![rrc((0, 8), (0.1, 1.0), (0.5, 2.0))], "size is 0"),
-            (
-                vec![rrc((8, 8), (0.1, 1.5), (0.5, 2.0))],
-                "scale is 0.1 to 1.5",
-            ),
-            (vec![rrc((8, 8), (0.0, 1.0), (0.5, 2.0))], "scale"),
-            (vec![rrc((8, 8), (0.1, 1.0), (2.0, 0.5))], "ratio"),
-            (vec![rrc((8, 8), (0.1, 1.0), (0.5, f64::NAN))], "ratio"),
-            (vec![good.clone(), good.clone()], "written twice"),
-            (
-                vec![Op::CenterCrop { size: (8, 8) }],
-                "needs a resize_shorter",
-            ),
-            (
-                vec![
-                    Op::ResizeShorter { size: 7 },
-                    Op::CenterCrop { size: (8, 8) },
-                ],
-                "larger than the shorter side 7",
-            ),
-            (
-                vec![Op::HorizontalFlip { p: 0.5 }, good.clone()],
-                "comes too late",
-            ),
-            (
-                vec![good.clone(), Op::HorizontalFlip { p: 1.5 }],
-                "p is 1.5",
-            ),
-            (
-                vec![
-                    good.clone(),
-                    Op::Normalize {
-                        mean: [f32::NAN; 3],
-                        std: [1.0; 3],
-                    },
-                ],
-                "must be finite",
-            ),
-        ] {
-            let e = SampleProgram::compile(&Recipe::new("r", ops)).unwrap_err();
-            assert!(e.to_string().contains(text), "{e} lacks {text}");
-            assert!(e.is_usage());
-        }
-    }
+    use crate::recipe::RandomHorizontalFlip;
 
     #[test]
     fn without_a_crop_rows_have_their_own_sizes_at_full_size() {
         for recipe in [
             Recipe::full(),
-            Recipe::new("nothing", vec![]),
-            Recipe::new("mirrored", vec![Op::HorizontalFlip { p: 0.5 }]),
+            Recipe::new("nothing"),
+            Recipe::new("mirrored").then(RandomHorizontalFlip::default()),
         ] {
             let p = SampleProgram::compile(&recipe).unwrap();
             assert_eq!((p.crop, p.extent), (Crop::Whole, RowExtent::Own));

@@ -401,20 +401,16 @@ fn source<'a>(rgb: &'a [u8], decoded: &Decoded, want: Region) -> Source<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::{Op, Recipe};
+    use crate::recipe::{CenterCrop, Recipe, Resize};
 
     /// Whatever the size and the orientation, the box lies within what is
     /// decoded, though shorter side and crop are equal and nothing is to spare.
     #[test]
     fn the_box_lies_within_what_is_decoded() {
         for side in [224u32, 299, 300, 380] {
-            let recipe = Recipe::new(
-                "tight",
-                vec![
-                    Op::ResizeShorter { size: side },
-                    Op::CenterCrop { size: (side, side) },
-                ],
-            );
+            let recipe = Recipe::new("tight")
+                .then(Resize::shorter(side))
+                .then(CenterCrop::new(side));
             let program = SampleProgram::compile(&recipe).unwrap();
             for short in 1..1200 {
                 for orientation in Orientation::ALL {

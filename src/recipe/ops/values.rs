@@ -1,0 +1,533 @@
+//! The types of parameters. Each reads the full form that it writes, and the
+//! short forms that torchvision's users know.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::error::Error;
+
+/// How JPEG data are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecodeMode {
+    /// Every pixel of the crop at full size.
+    Full,
+    /// At 1/2, 1/4 or 1/8 when an antialiased resize that follows makes it at
+    /// least that many times smaller on both axes. Changes values a little; faster.
+    Scaled,
+}
+
+impl DecodeMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Scaled => "scaled",
+        }
+    }
+}
+
+/// Channels of a decoded picture, and their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColorOrder {
+    #[default]
+    Rgb,
+    /// As OpenCV has it.
+    Bgr,
+    /// One channel: (19595 R + 38470 G + 7471 B + 32768) / 65536, as Pillow's `L`.
+    Grey,
+}
+
+/// The colour that shows through where a picture is transparent, 0 to 255 for
+/// red, green and blue. In text `white`, `black` or `rrggbb`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Background(pub [u8; 3]);
+
+impl Background {
+    pub const WHITE: Self = Self([255; 3]);
+    pub const BLACK: Self = Self([0; 3]);
+}
+
+/// White, as browsers and nerfstudio show such pictures.
+impl Default for Background {
+    fn default() -> Self {
+        Self::WHITE
+    }
+}
+
+impl fmt::Display for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [r, g, b] = self.0;
+        write!(f, "{r:02x}{g:02x}{b:02x}")
+    }
+}
+
+impl FromStr for Background {
+    type Err = Error;
+
+    /// `white`, `black`, or six hexadecimal digits as in `ff8000`.
+    fn from_str(s: &str) -> Result<Self, Error> {
+        let digits = match s {
+            "white" => return Ok(Self::WHITE),
+            "black" => return Ok(Self::BLACK),
+            _ => s.strip_prefix('#').unwrap_or(s),
+        };
+        u32::from_str_radix(digits, 16)
+            .ok()
+            .filter(|_| digits.len() == 6 && !digits.starts_with('+'))
+            .map(|rgb| Self([(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8]))
+            .ok_or_else(|| {
+                Error::config(format!(
+                    "background '{s}' is neither white, black nor six hexadecimal digits such as \
+                     ff8000"
+                ))
+            })
+    }
+}
+
+impl Serialize for Background {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        // With the mark: six digits alone could be read as a number.
+        s.collect_str(&format_args!("#{self}"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Background {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(d)?
+            .parse()
+            .map_err(D::Error::custom)
+    }
+}
+
+/// How pixels between pixels are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Interpolation {
+    /// The pixel whose area holds the centre of the output pixel (Pillow's
+    /// `NEAREST`, torchvision's `NEAREST_EXACT`).
+    Nearest,
+    /// A triangle.
+    #[default]
+    Bilinear,
+    /// Cubic convolution: a = -0.5 with antialias, as Pillow; a = -0.75 without, as
+    /// PyTorch and OpenCV.
+    Bicubic,
+    /// Three lobes.
+    Lanczos,
+    /// The mean over the area that becomes the output pixel (OpenCV's `INTER_AREA`
+    /// when shrinking).
+    Area,
+}
+
+impl Interpolation {
+    pub(crate) fn nearest() -> Self {
+        Self::Nearest
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nearest => "nearest",
+            Self::Bilinear => "bilinear",
+            Self::Bicubic => "bicubic",
+            Self::Lanczos => "lanczos",
+            Self::Area => "area",
+        }
+    }
+}
+
+/// Where [`ConvertColor`](super::ConvertColor) leads to. Always from sRGB or grey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColorSpace {
+    /// CIE L*a*b* 1976 of sRGB (IEC 61966-2-1): L 0 to 100, a and b about -128 to 127.
+    Lab,
+    /// Hue 0 to 360 (degrees, 360 left out), saturation and value 0 to 1.
+    Hsv,
+    /// JPEG's (BT.601, full range): Y 0 to 255, Cb and Cr 0 to 255 about 128.
+    Ycbcr,
+}
+
+/// The white of [`ColorSpace::Lab`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WhitePoint {
+    /// sRGB's own: X 0.95047, Y 1, Z 1.08883.
+    #[default]
+    D65,
+    /// X 0.96422, Y 1, Z 0.82521, by Bradford's adaptation.
+    D50,
+}
+
+/// What stands around a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PaddingMode {
+    #[default]
+    Constant,
+    /// The last pixel again.
+    Edge,
+    /// The picture mirrored, without the last pixel.
+    Reflect,
+}
+
+/// Height and width, pixels; in a file also one number for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Size {
+    pub height: u32,
+    pub width: u32,
+}
+
+impl From<u32> for Size {
+    fn from(side: u32) -> Self {
+        Self {
+            height: side,
+            width: side,
+        }
+    }
+}
+
+impl From<(u32, u32)> for Size {
+    fn from((height, width): (u32, u32)) -> Self {
+        Self { height, width }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.height, self.width)
+    }
+}
+
+/// What a resize makes of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ResizeTo {
+    /// A number: the length of the shorter side.
+    Shorter(u32),
+    /// `[height, width]`.
+    Exact(Size),
+}
+
+/// Lowest and highest value of a uniform draw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span(pub f64, pub f64);
+
+/// Pixels to add at each side; in a file also one number, `[left and right, top
+/// and bottom]` or `[left, top, right, bottom]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Padding {
+    pub left: u32,
+    pub top: u32,
+    pub right: u32,
+    pub bottom: u32,
+}
+
+impl From<u32> for Padding {
+    fn from(n: u32) -> Self {
+        Self {
+            left: n,
+            top: n,
+            right: n,
+            bottom: n,
+        }
+    }
+}
+
+/// One value for every channel, or one for each of three.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerChannel(pub [f32; 3]);
+
+/// 0.
+impl Default for PerChannel {
+    fn default() -> Self {
+        Self([0.0; 3])
+    }
+}
+
+impl From<f32> for PerChannel {
+    fn from(v: f32) -> Self {
+        Self([v; 3])
+    }
+}
+
+impl From<[f32; 3]> for PerChannel {
+    fn from(v: [f32; 3]) -> Self {
+        Self(v)
+    }
+}
+
+/// What becomes of an erased box.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Erasing {
+    /// One colour.
+    Value(PerChannel),
+    /// Each element anew: normal with mean 0 and deviation 1 behind
+    /// `normalize`, uniform levels before it. In a file `random`.
+    Random,
+}
+
+impl Default for Erasing {
+    fn default() -> Self {
+        Self::Value(PerChannel::default())
+    }
+}
+
+/// A number, a list of numbers, or a word.
+enum Short {
+    Number(f64),
+    List(Vec<f64>),
+    Word(String),
+}
+
+struct ShortVisitor(&'static str);
+
+impl<'de> Visitor<'de> for ShortVisitor {
+    type Value = Short;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Short, E> {
+        Ok(Short::Number(v as f64))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Short, E> {
+        Ok(Short::Number(v as f64))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Short, E> {
+        Ok(Short::Number(v))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Short, E> {
+        Ok(Short::Word(v.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Short, A::Error> {
+        let mut list = Vec::new();
+        while let Some(v) = seq.next_element()? {
+            list.push(v);
+        }
+        Ok(Short::List(list))
+    }
+}
+
+/// Reads a short form; `expected` completes "expected ...".
+fn short<'de, D, T>(
+    d: D,
+    expected: &'static str,
+    read: impl FnOnce(&Short) -> Option<T>,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let value = d.deserialize_any(ShortVisitor(expected))?;
+    read(&value).ok_or_else(|| {
+        let found = match value {
+            Short::Number(v) => format!("{v}"),
+            Short::List(v) => format!("{v:?}"),
+            Short::Word(v) => format!("'{v}'"),
+        };
+        D::Error::custom(format_args!("{found} is not {expected}"))
+    })
+}
+
+/// A whole number of pixels.
+fn pixels(v: f64) -> Option<u32> {
+    (v.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&v)).then_some(v as u32)
+}
+
+fn size(list: &[f64]) -> Option<Size> {
+    match *list {
+        [h, w] => Some(Size {
+            height: pixels(h)?,
+            width: pixels(w)?,
+        }),
+        _ => None,
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        [self.height, self.width].serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(
+            d,
+            "a number of pixels or [height, width]",
+            |value| match value {
+                Short::Number(n) => Some(Self::from(pixels(*n)?)),
+                Short::List(l) => size(l),
+                Short::Word(_) => None,
+            },
+        )
+    }
+}
+
+impl Serialize for ResizeTo {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Shorter(n) => n.serialize(s),
+            Self::Exact(size) => size.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ResizeTo {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(
+            d,
+            "a number of pixels (of the shorter side) or [height, width]",
+            |value| match value {
+                Short::Number(n) => pixels(*n).map(Self::Shorter),
+                Short::List(l) => size(l).map(Self::Exact),
+                Short::Word(_) => None,
+            },
+        )
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        [self.0, self.1].serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    /// `[low, high]`; a number is that number alone.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Self::read(d, "a number or [low, high]", |n| Self(n, n))
+    }
+}
+
+impl Span {
+    fn read<'de, D: Deserializer<'de>>(
+        d: D,
+        expected: &'static str,
+        one: fn(f64) -> Self,
+    ) -> Result<Self, D::Error> {
+        short(d, expected, |value| match value {
+            Short::Number(n) => Some(one(*n)),
+            Short::List(l) => match **l {
+                [low, high] => Some(Self(low, high)),
+                _ => None,
+            },
+            Short::Word(_) => None,
+        })
+    }
+
+    /// A number d is -d to d.
+    pub(super) fn around_zero<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Self::read(d, "a number d (for -d to d) or [low, high]", |n| {
+            // No -0: it would print as one.
+            Self(if n == 0.0 { 0.0 } else { -n }, n)
+        })
+    }
+
+    /// A number b is max(0, 1 - b) to 1 + b.
+    pub(super) fn around_one<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Self::read(d, "a number b (for 1 - b to 1 + b) or [low, high]", |n| {
+            // A negative or undefined b stays visible to the check.
+            if n >= 0.0 {
+                Self((1.0 - n).max(0.0), 1.0 + n)
+            } else {
+                Self(n, n)
+            }
+        })
+    }
+}
+
+impl Serialize for Padding {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        [self.left, self.top, self.right, self.bottom].serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Padding {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let expected = "a number of pixels, [left and right, top and bottom] or [left, top, \
+                        right, bottom]";
+        short(d, expected, |value| {
+            let list = match value {
+                Short::Number(n) => &[*n][..],
+                Short::List(l) => l,
+                Short::Word(_) => return None,
+            };
+            let (left, top, right, bottom) = match *list {
+                [n] => (n, n, n, n),
+                [x, y] => (x, y, x, y),
+                [l, t, r, b] => (l, t, r, b),
+                _ => return None,
+            };
+            Some(Self {
+                left: pixels(left)?,
+                top: pixels(top)?,
+                right: pixels(right)?,
+                bottom: pixels(bottom)?,
+            })
+        })
+    }
+}
+
+impl PerChannel {
+    const EXPECTED: &'static str = "a number or a list of 1 or 3 numbers";
+
+    fn read(value: &Short) -> Option<Self> {
+        match value {
+            Short::Number(n) => Some(Self([*n as f32; 3])),
+            Short::List(l) => match **l {
+                [v] => Some(Self([v as f32; 3])),
+                [r, g, b] => Some(Self([r as f32, g as f32, b as f32])),
+                _ => None,
+            },
+            Short::Word(_) => None,
+        }
+    }
+}
+
+impl Serialize for PerChannel {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        // By the shortest digits that give the same f32.
+        let [a, b, c] = self.0;
+        if a.to_bits() == b.to_bits() && b.to_bits() == c.to_bits() {
+            a.serialize(s)
+        } else {
+            self.0.serialize(s)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PerChannel {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(d, Self::EXPECTED, Self::read)
+    }
+}
+
+impl Serialize for Erasing {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Value(v) => v.serialize(s),
+            Self::Random => "random".serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Erasing {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(
+            d,
+            "'random', a number or a list of 1 or 3 numbers",
+            |value| match value {
+                Short::Word(w) if w == "random" => Some(Self::Random),
+                value => PerChannel::read(value).map(Self::Value),
+            },
+        )
+    }
+}
