@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use fast_image_resize as fir;
 use featherload::bench_support::{
-    BoxF, CpuLevel, Emitter, Filter, Placement, Resampler, Source, Target,
+    Axes, BoxF, CpuLevel, Emitter, Filter, Placement, Resampler, Source, Target,
 };
 use featherload::{Dtype, MemoryLayout};
 
@@ -129,7 +129,8 @@ fn compare(
                 x1: x0 + w,
                 y1: y0 + h,
             };
-            ours.resample(Source::tight(&pixels, width, height), bx, &mut dst, target);
+            let axes = Axes::new((width, height), bx, target);
+            ours.resample(Source::tight(&pixels, width, height), axes, &mut dst);
             black_box(&dst);
         } else {
             let options = fir::ResizeOptions::new()

@@ -22,6 +22,8 @@ pub mod loader;
 pub mod measure;
 pub(crate) mod packing;
 pub(crate) mod picture;
+#[cfg(feature = "codecs")]
+pub(crate) mod pixels;
 pub mod plan;
 pub mod recipe;
 pub(crate) mod ring;
@@ -44,9 +46,10 @@ pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Re
 #[cfg(feature = "bench-internals")]
 #[doc(hidden)]
 pub mod bench_support {
+    pub use crate::pixels::emit::Emitter;
+    pub use crate::pixels::resample::{Axes, Resampler, Source, Target};
+    pub use crate::recipe::Placement;
     pub use crate::recipe::geometry::BoxF;
     pub use crate::recipe::weights::Filter;
     pub use crate::sys::cpu::CpuLevel;
-    pub use crate::worker::emit::{Emitter, Placement};
-    pub use crate::worker::resample::{Resampler, Source, Target};
 }

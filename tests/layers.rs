@@ -21,10 +21,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("plan", &["error", "recipe"]),
     ("packing", &["error", "sys", "recipe", "picture", "plan"]),
     ("survey", &["error", "sys", "index", "picture", "packing"]),
+    ("pixels", &["error", "sys", "recipe"]),
     (
         "worker",
         &[
-            "error", "sys", "recipe", "picture", "ring", "index", "plan", "packing",
+            "error", "sys", "recipe", "picture", "pixels", "ring", "index", "plan", "packing",
         ],
     ),
     ("coordinator", &["error", "sys", "ring", "worker"]),
@@ -92,9 +93,9 @@ const UNSAFE: &[&str] = &[
     "src/worker/bare.rs",
     "src/worker/input.rs",
     "src/worker/process.rs",
-    "src/worker/resample/avx2.rs",
-    "src/worker/resample/mod.rs",
-    "src/worker/resample/sse41.rs",
+    "src/pixels/resample/avx2.rs",
+    "src/pixels/resample/mod.rs",
+    "src/pixels/resample/sse41.rs",
     "src/worker/sigbus.rs",
 ];
 

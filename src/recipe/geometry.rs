@@ -4,6 +4,8 @@
 //! Pure. Coordinates are those of the upright image, pixels, x to the right and
 //! y down; a box is half-open.
 
+use serde::Serialize;
+
 use super::ops::DecodeMode;
 use super::program::{Crop, SampleProgram};
 
@@ -14,6 +16,15 @@ pub struct BoxF {
     pub y0: f64,
     pub x1: f64,
     pub y1: f64,
+}
+
+/// A box of whole pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Rect {
+    pub left: u32,
+    pub top: u32,
+    pub width: u32,
+    pub height: u32,
 }
 
 impl BoxF {

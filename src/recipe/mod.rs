@@ -6,9 +6,11 @@
 
 pub(crate) mod geometry;
 mod ops;
+mod placement;
 mod preset;
 mod profile;
 mod program;
+pub(crate) mod step;
 mod tensor;
 pub(crate) mod weights;
 mod written;
@@ -20,6 +22,8 @@ pub use ops::{
     RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
     Resize, ResizeTo, Rotate90, Size, Span, WhitePoint,
 };
+#[doc(hidden)]
+pub use placement::Placement;
 pub use profile::NumericProfile;
 pub(crate) use program::{Crop, RowExtent, SampleProgram};
 pub use tensor::{Dtype, MemoryLayout};

@@ -107,15 +107,24 @@ fn sinc(x: f64) -> f64 {
 }
 
 /// All that the weights of one axis depend on.
+///
+/// The output may be a part of what the interval becomes, and the input a part
+/// of the picture's pixels: weights are those of the whole resize, to the bit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
-    /// Pixels that there are.
+    /// Pixels of the picture, at hand or not.
     pub in_size: u32,
     /// Where the interval begins, `0 <= in0 < in1`.
     pub in0: f64,
     /// Where it ends, `in1 <= in_size`.
     pub in1: f64,
-    /// Pixels wanted.
+    /// Pixels of the picture that lie in front of the first at hand.
+    pub origin: u32,
+    /// Output pixels over the interval.
+    pub full_size: u32,
+    /// The first of them that is wanted.
+    pub first: u32,
+    /// How many are wanted, `first + out_size <= full_size`.
     pub out_size: u32,
     pub filter: Filter,
     /// Stretch the filter when shrinking. Off = what other libraries call
@@ -127,23 +136,45 @@ impl Axis {
     /// True when every output pixel is one input pixel, so that a pass over
     /// this axis is a copy.
     pub fn is_identity(&self) -> bool {
-        self.in0 == f64::from(self.in0 as u32) && self.in1 - self.in0 == f64::from(self.out_size)
+        self.in0 == f64::from(self.in0 as u32) && self.in1 - self.in0 == f64::from(self.full_size)
+    }
+
+    /// The first pixel at hand that is copied, where [`Axis::is_identity`].
+    pub fn copies_from(&self) -> usize {
+        (self.in0 as usize + self.first as usize).saturating_sub(self.origin as usize)
+    }
+
+    /// The pixels of the picture that wanted pixels may be made from.
+    pub fn reads(&self) -> std::ops::Range<u32> {
+        let (low, high) = (f64::from(self.first), f64::from(self.first + self.out_size));
+        let reach = match self.is_identity() {
+            true => 0.0,
+            // A pixel more than the support: sums of halves are rounded.
+            false => self.filter.support() * self.stretch() + 1.0,
+        };
+        let first = (self.in0 + low * self.scale() - reach).floor().max(0.0) as u32;
+        let end = (self.in0 + high * self.scale() + reach).ceil() as u32;
+        let first = first.min(self.in_size - 1);
+        first..end.clamp(first + 1, self.in_size)
+    }
+
+    fn stretch(&self) -> f64 {
+        if self.antialias {
+            self.scale().max(1.0)
+        } else {
+            1.0
+        }
     }
 
     /// Input pixels per output pixel.
     pub fn scale(&self) -> f64 {
-        (self.in1 - self.in0) / f64::from(self.out_size)
+        (self.in1 - self.in0) / f64::from(self.full_size)
     }
 
     /// The most weights an output pixel can have: what a GPU buffer or a
     /// memory bound reckons with.
     pub fn window(&self) -> usize {
-        let stretch = if self.antialias {
-            self.scale().max(1.0)
-        } else {
-            1.0
-        };
-        (self.filter.support() * stretch).ceil() as usize * 2 + 1
+        (self.filter.support() * self.stretch()).ceil() as usize * 2 + 1
     }
 
     fn check(&self) {
@@ -152,6 +183,13 @@ impl Axis {
             "an axis of {} to {} pixels",
             self.in_size,
             self.out_size
+        );
+        assert!(
+            self.first + self.out_size <= self.full_size,
+            "{} pixels from {} on of {}",
+            self.out_size,
+            self.first,
+            self.full_size
         );
         assert!(
             self.in0 >= 0.0 && self.in0 < self.in1 && self.in1 <= f64::from(self.in_size),
@@ -184,7 +222,7 @@ impl WeightTable {
         self.axis = None;
         let out = axis.out_size as usize;
         let scale = axis.scale();
-        let stretch = if axis.antialias { scale.max(1.0) } else { 1.0 };
+        let stretch = axis.stretch();
         let support = axis.filter.support() * stretch;
         let squeeze = 1.0 / stretch;
         self.window = axis.window();
@@ -193,7 +231,7 @@ impl WeightTable {
         self.weights.clear();
         self.weights.resize(out * self.window, 0.0);
         for (o, row) in self.weights.chunks_exact_mut(self.window).enumerate() {
-            let center = axis.in0 + (o as f64 + 0.5) * scale;
+            let center = axis.in0 + ((f64::from(axis.first) + o as f64) + 0.5) * scale;
             // Casts truncate, and clamp below 0, as Pillow does by hand.
             let start = (center - support + 0.5) as u32;
             let end = ((center + support + 0.5) as u32).min(axis.in_size);
@@ -210,7 +248,12 @@ impl WeightTable {
                     *w /= sum;
                 }
             }
-            self.starts.push(start);
+            assert!(
+                start >= axis.origin,
+                "pixel {start} is not at hand, {} is the first",
+                axis.origin
+            );
+            self.starts.push(start - axis.origin);
             self.sizes.push(size as u32);
         }
         self.axis = Some(axis);
@@ -378,6 +421,9 @@ mod tests {
             in_size,
             in0,
             in1,
+            origin: 0,
+            full_size: out_size,
+            first: 0,
             out_size,
             filter,
             antialias: true,
@@ -415,6 +461,42 @@ mod tests {
     fn the_fraction_of_the_box_lives_in_the_weights() {
         let t = table(axis(10, 2.25, 6.25, 4, Filter::Triangle));
         assert_eq!(t.row(0), (2, &[0.75, 0.25][..]));
+    }
+
+    /// A part of the output from a part of the input has the weights of the
+    /// whole, to the bit.
+    #[test]
+    fn a_part_has_the_weights_of_the_whole() {
+        for filter in FILTERS {
+            for (n, in0, in1, full) in [
+                (500, 0.0, 500.0, 256),
+                (37, 0.0, 37.0, 100),
+                (333, 3.25, 330.5, 64),
+                (90, 0.0, 90.0, 90),
+            ] {
+                for antialias in [true, false] {
+                    let whole = Axis {
+                        antialias,
+                        ..axis(n, in0, in1, full, filter)
+                    };
+                    for (first, out_size) in [(0, 1), (7, 20), (full - 5, 5), (0, full)] {
+                        let part = Axis {
+                            first,
+                            out_size,
+                            ..whole
+                        };
+                        let reads = part.reads();
+                        let origin = reads.start;
+                        let (all, some) = (table(whole), table(Axis { origin, ..part }));
+                        for o in 0..out_size as usize {
+                            let (from, weights) = all.row(o + first as usize);
+                            assert_eq!(some.row(o), (from - origin as usize, weights));
+                            assert!(from + weights.len() <= reads.end as usize);
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]

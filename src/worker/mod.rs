@@ -12,8 +12,6 @@ pub(crate) mod attempts;
 #[cfg(feature = "codecs")]
 pub(crate) mod bare;
 #[cfg(feature = "codecs")]
-pub(crate) mod emit;
-#[cfg(feature = "codecs")]
 pub(crate) mod images;
 #[cfg(feature = "codecs")]
 pub(crate) mod input;
@@ -21,8 +19,6 @@ pub(crate) mod input;
 pub(crate) mod job;
 #[cfg(feature = "codecs")]
 pub(crate) mod process;
-#[cfg(feature = "codecs")]
-pub(crate) mod resample;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;
 #[cfg(feature = "codecs")]

@@ -6,16 +6,16 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::emit::{Emitter, Placement};
 use super::meter::{Meter, Stage};
-use super::resample::{Resampler, Rows, Source, Target};
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::picture::jpeg::{self, Decoded, JpegDecoder, Region, Scale};
 use crate::picture::raster::{self, Raster};
 use crate::picture::{Format, Limits, Orientation};
+use crate::pixels::emit::Emitter;
+use crate::pixels::resample::{Axes, Resampler, Rows, Source, Target};
 use crate::recipe::geometry::{BoxF, SampleGeometry, Uniform, sample_geometry, scale_denominator};
 use crate::recipe::weights::Filter;
-use crate::recipe::{Background, Crop, RowExtent, SampleProgram};
+use crate::recipe::{Background, Crop, Placement, RowExtent, SampleProgram};
 use crate::sys::cpu::CpuLevel;
 
 /// Bytes of a decoded pixel.
@@ -178,9 +178,8 @@ impl SampleDecoder {
         self.resampled.resize(cut.resampled_bytes(), 0);
         self.resampler.resample(
             source(&self.jpeg_scratch.rgb, &decoded, cut.want),
-            cut.within,
+            cut.axes(),
             &mut self.resampled,
-            cut.target(),
         );
         meter.lap(Stage::Resample);
         Ok((cut, Pixels::Resampled))
@@ -205,8 +204,7 @@ impl SampleDecoder {
         let cut = stored.cut(&self.program, random, false);
         meter.lap(Stage::Open);
         let seen = (cut.want.w as usize, cut.want.h as usize);
-        let mut scratch =
-            picture.scratch_bytes() + Resampler::window_bytes(seen, cut.within, cut.target());
+        let mut scratch = picture.scratch_bytes() + Resampler::window_bytes(seen.0, cut.axes());
         if self.program.extent == RowExtent::Own {
             scratch += cut.resampled_bytes() as u64;
         }
@@ -219,13 +217,8 @@ impl SampleDecoder {
             background: self.program.background,
             scratch: &mut self.raster_scratch,
         };
-        self.resampler.resample_rows(
-            &mut rows,
-            seen,
-            cut.within,
-            &mut self.resampled,
-            cut.target(),
-        )?;
+        self.resampler
+            .resample_rows(&mut rows, seen, cut.axes(), &mut self.resampled)?;
         rows.picture.finish(rows.scratch)?;
         meter.lap(Stage::Decode);
         Ok((cut, Pixels::Resampled))
@@ -283,13 +276,15 @@ impl Cut {
         3 * self.size.0 as usize * self.size.1 as usize
     }
 
-    fn target(&self) -> Target {
-        Target {
+    fn axes(&self) -> Axes {
+        let target = Target {
             width: self.size.0 as usize,
             height: self.size.1 as usize,
             filter: FILTER,
             antialias: true,
-        }
+        };
+        let seen = (self.want.w as usize, self.want.h as usize);
+        Axes::new(seen, self.within, target)
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use featherload::recipe::Op;
-use featherload::{Background, DecodeMode, Dtype, Loader, MemoryLayout, Recipe, RowStatus, Source};
+use featherload::recipe::{CenterCrop, Resize};
+use featherload::{DecodeMode, Dtype, Loader, MemoryLayout, Recipe, RowStatus, Source};
 use image::{ColorType, DynamicImage, ImageFormat};
 
 use super::*;
@@ -42,21 +42,12 @@ fn decoded(form: &'static Form) -> DynamicImage {
 /// What the loader makes of JPEGs: a square of each, by name.
 fn loaded(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let side = u32::from(SIDE);
-    let recipe = Recipe::new(
-        "square",
-        vec![
-            Op::Decode {
-                mode: DecodeMode::Full,
-                background: Background::WHITE,
-            },
-            Op::ResizeShorter { size: side },
-            Op::CenterCrop { size: (side, side) },
-            Op::Cast { dtype: Dtype::U8 },
-            Op::Layout {
-                layout: MemoryLayout::Nhwc,
-            },
-        ],
-    );
+    let recipe = Recipe::new("square")
+        .then(Resize::shorter(side))
+        .then(CenterCrop::new(side))
+        .with_decode(DecodeMode::Full)
+        .with_dtype(Dtype::U8)
+        .with_layout(MemoryLayout::Nhwc);
     let mut loader = Loader::builder(Source::detect(dir).unwrap())
         .recipe(recipe)
         .workers(0)

@@ -115,20 +115,36 @@ impl Passes {
     }
 }
 
-impl Target {
-    fn axes(&self, (width, height): (usize, usize), bx: BoxF) -> (Axis, Axis) {
+/// A resize of pixels at hand: how each axis becomes what is wanted of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Axes {
+    pub x: Axis,
+    pub y: Axis,
+}
+
+impl Axes {
+    /// The box `bx` of a picture of `size` (width, height), all of it at hand.
+    pub fn new((width, height): (usize, usize), bx: BoxF, target: Target) -> Self {
         let axis = |in_size: usize, in0, in1, out: usize| Axis {
             in_size: in_size as u32,
             in0,
             in1,
+            origin: 0,
+            full_size: out as u32,
+            first: 0,
             out_size: out as u32,
-            filter: self.filter,
-            antialias: self.antialias,
+            filter: target.filter,
+            antialias: target.antialias,
         };
-        (
-            axis(width, bx.x0, bx.x1, self.width),
-            axis(height, bx.y0, bx.y1, self.height),
-        )
+        Self {
+            x: axis(width, bx.x0, bx.x1, target.width),
+            y: axis(height, bx.y0, bx.y1, target.height),
+        }
+    }
+
+    /// Width and height of the output.
+    fn size(&self) -> (usize, usize) {
+        (self.x.out_size as usize, self.y.out_size as usize)
     }
 }
 
@@ -189,27 +205,26 @@ impl Resampler {
         self.last_row = Vec::new();
     }
 
-    /// Fills `dst`, tight RGB, with the part `bx` of `src`. The filter may see
-    /// pixels outside the box, up to the edges of `src`.
-    pub fn resample(&mut self, src: Source, bx: BoxF, dst: &mut [u8], target: Target) {
+    /// Fills `dst`, tight RGB, from the pixels at hand. The filter may see pixels
+    /// outside the interval, up to the edges of the picture.
+    pub fn resample(&mut self, src: Source, axes: Axes, dst: &mut [u8]) {
         src.check();
-        let dst_row = target.width * PIXEL;
-        match self.prepare((src.width, src.height), bx, dst, target) {
+        let dst_row = axes.size().0 * PIXEL;
+        let passes = self.prepare((src.width, src.height), axes, dst);
+        let (x0, y0) = (axes.x.copies_from() * PIXEL, axes.y.copies_from());
+        match passes {
             Passes::Copy => {
-                let (x0, y0) = (bx.x0 as usize * PIXEL, bx.y0 as usize);
                 for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                     let at = (y0 + o) * src.stride + x0;
                     dst.copy_from_slice(&src.pixels[at..at + dst_row]);
                 }
             }
             Passes::Across => {
-                let y0 = bx.y0 as usize;
                 for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                     self.across_source(&src, y0 + o, dst);
                 }
             }
             Passes::Down => {
-                let x0 = bx.x0 as usize * PIXEL;
                 for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                     self.aim(o, |y| y * src.stride + x0);
                     down(
@@ -227,16 +242,15 @@ impl Resampler {
         }
     }
 
-    /// Makes the tables for this resize of a picture of `size` (width, height).
-    fn prepare(&mut self, size: (usize, usize), bx: BoxF, dst: &[u8], target: Target) -> Passes {
+    /// Makes the tables for this resize, of `size` (width, height) pixels at hand.
+    fn prepare(&mut self, size: (usize, usize), axes: Axes, dst: &[u8]) -> Passes {
+        let (width, height) = axes.size();
         assert_eq!(
             dst.len(),
-            target.width * target.height * PIXEL,
-            "the output does not hold {} x {} pixels",
-            target.height,
-            target.width
+            width * height * PIXEL,
+            "the output does not hold {height} x {width} pixels"
         );
-        let (x, y) = target.axes(size, bx);
+        let Axes { x, y } = axes;
         let (copy_across, copy_down) = (x.is_identity(), y.is_identity());
         if !copy_across && self.across.prepare(x) && self.cpu != CpuLevel::Scalar {
             self.lanes.fill(&self.across.fixed);
@@ -244,6 +258,17 @@ impl Resampler {
         if !copy_down {
             self.down.prepare(y);
         }
+        // The paths load what the tables say.
+        let end = |axis: Axis, copies: bool, tables: &AxisTables| match copies {
+            true => axis.copies_from() + axis.out_size as usize,
+            false => tables.fixed.span().end,
+        };
+        assert!(
+            end(x, copy_across, &self.across) <= size.0 && end(y, copy_down, &self.down) <= size.1,
+            "{} x {} pixels at hand are too few for {axes:?}",
+            size.1,
+            size.0
+        );
         match (copy_across, copy_down) {
             (true, true) => Passes::Copy,
             (false, true) => Passes::Across,

@@ -5,7 +5,7 @@
 //! of passes, weights and sums are those of [`Resampler::resample`], so the
 //! pixels are.
 
-use super::{BoxF, PIXEL, Passes, Resampler, Target, across, down, grow, slack};
+use super::{Axes, PIXEL, Passes, Resampler, across, down, grow, slack};
 
 /// A picture by rows of packed RGB.
 pub(crate) trait Rows {
@@ -19,18 +19,17 @@ impl Resampler {
     /// Bytes that the window of [`Resampler::resample_rows`] takes at most: as
     /// many source rows as an output row is made from, and one more. None where
     /// rows are not mixed.
-    pub(crate) fn window_bytes(size: (usize, usize), bx: BoxF, target: Target) -> u64 {
-        let (_, down) = target.axes(size, bx);
-        let rows = if down.is_identity() {
+    pub(crate) fn window_bytes(width: usize, axes: Axes) -> u64 {
+        let rows = if axes.y.is_identity() {
             1
         } else {
-            down.window() as u64 + 2
+            axes.y.window() as u64 + 2
         };
-        rows * ((size.0 * PIXEL) as u64 + 64)
+        rows * ((width * PIXEL) as u64 + 64)
     }
 
-    /// Fills `dst` with the part `bx` of a picture of `size` (width, height)
-    /// pixels; see [`Resampler::resample`].
+    /// Fills `dst` from `size` (width, height) pixels at hand; see
+    /// [`Resampler::resample`].
     ///
     /// # Errors
     /// The first that `rows` gives; `dst` holds anything then.
@@ -38,14 +37,13 @@ impl Resampler {
         &mut self,
         rows: &mut R,
         size: (usize, usize),
-        bx: BoxF,
+        axes: Axes,
         dst: &mut [u8],
-        target: Target,
     ) -> Result<(), R::Fault> {
-        let passes = self.prepare(size, bx, dst, target);
-        let (src_row, dst_row) = (size.0 * PIXEL, target.width * PIXEL);
+        let passes = self.prepare(size, axes, dst);
+        let (src_row, dst_row) = (size.0 * PIXEL, axes.size().0 * PIXEL);
+        let (x0, y0) = (axes.x.copies_from() * PIXEL, axes.y.copies_from());
         if passes.copies_down() {
-            let (x0, y0) = (bx.x0 as usize * PIXEL, bx.y0 as usize);
             for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                 let row = rows.row(y0 + o)?;
                 match passes {
@@ -62,7 +60,7 @@ impl Resampler {
                 let columns = self.across.fixed.span();
                 (src_row, columns.start * PIXEL, columns.end * PIXEL)
             }
-            _ => (src_row, bx.x0 as usize * PIXEL, 0),
+            _ => (src_row, x0, 0),
         };
         let stride = kept.next_multiple_of(32);
         let slots = self.down.fixed.taps();

@@ -40,7 +40,8 @@ fn levels() -> impl Iterator<Item = CpuLevel> {
 fn resample(src: Source, bx: BoxF, target: Target) -> Vec<u8> {
     let mut results = levels().map(|level| {
         let mut out = vec![0xa5; target.width * target.height * PIXEL];
-        Resampler::new(level).resample(src, bx, &mut out, target);
+        let axes = Axes::new((src.width, src.height), bx, target);
+        Resampler::new(level).resample(src, axes, &mut out);
         (level, out)
     });
     let (_, scalar) = results.next().unwrap();
@@ -148,7 +149,7 @@ proptest! {
         let pixels = noise((height - 1) * stride + width * PIXEL, seed);
         let src = Source { pixels: &pixels, width, height, stride };
         let fast = resample(src, bx, target);
-        let exact = resample_f32(src, bx, target);
+        let exact = resample_f32(src, Axes::new((src.width, src.height), bx, target));
         // Noise overshoots with the sharp filters: both are clipped at the end,
         // but only the fast one between the passes too.
         let clips = matches!(target.filter, Filter::Cubic | Filter::Lanczos3);
@@ -204,7 +205,7 @@ fn photo_like_shapes_lie_near_the_reference_with_every_filter() {
             };
             let (max, mean) = distance(
                 floats(&resample(src, bx, target)),
-                resample_f32(src, bx, target),
+                resample_f32(src, Axes::new((src.width, src.height), bx, target)),
             );
             assert!(
                 max <= 1.5 && mean <= mean_limit(target),
@@ -222,7 +223,10 @@ fn strong_reductions_take_the_other_order_and_agree_too() {
     for (w, h) in [(61, 33), (224, 9), (7, 224), (1, 1), (1003, 40), (40, 517)] {
         let bx = BoxF::whole(width, height);
         let fast = resample(src, bx, target(w, h));
-        let (max, _) = distance(floats(&fast), resample_f32(src, bx, target(w, h)));
+        let (max, _) = distance(
+            floats(&fast),
+            resample_f32(src, Axes::new((src.width, src.height), bx, target(w, h))),
+        );
         assert!(max <= 1.5, "{w}x{h}: {max}");
         let (max, _) = distance(floats(&fast), floats(&fir(src, bx, target(w, h))));
         assert!(max <= 1.0, "{w}x{h}: {max} from fast_image_resize");
@@ -249,7 +253,7 @@ fn an_integral_box_of_the_same_size_is_a_copy() {
     for (w, h) in [(20, 13), (13, 20)] {
         let (max, _) = distance(
             floats(&resample(src, bx, target(w, h))),
-            resample_f32(src, bx, target(w, h)),
+            resample_f32(src, Axes::new((src.width, src.height), bx, target(w, h))),
         );
         assert!(max <= 0.51, "{max}");
     }
@@ -281,8 +285,9 @@ fn a_reused_resampler_gives_what_a_new_one_gives() {
             };
             let mut a = vec![0; to.width * to.height * PIXEL];
             let mut b = a.clone();
-            used.resample(src, bx, &mut a, to);
-            Resampler::new(level).resample(src, bx, &mut b, to);
+            let axes = Axes::new((src.width, src.height), bx, to);
+            used.resample(src, axes, &mut a);
+            Resampler::new(level).resample(src, axes, &mut b);
             assert!(a == b, "call {i} at {}", level.name());
         }
     }
@@ -366,13 +371,14 @@ fn rows_give_what_the_whole_picture_gives() {
                     };
                     let mut a = vec![0; out.0 * out.1 * PIXEL];
                     let mut b = a.clone();
-                    whole.resample(Source::tight(&pixels, w, h), bx, &mut a, target);
+                    let axes = Axes::new((w, h), bx, target);
+                    whole.resample(Source::tight(&pixels, w, h), axes, &mut a);
                     let mut by_row = ByRow {
                         pixels: &pixels,
                         width: w,
                         next: 0,
                     };
-                    rows.resample_rows(&mut by_row, (w, h), bx, &mut b, target)
+                    rows.resample_rows(&mut by_row, (w, h), axes, &mut b)
                         .unwrap();
                     assert!(a == b, "{w} x {h} {bx:?} to {out:?} {filter:?} {cpu:?}");
                 }

@@ -5,7 +5,7 @@
 //! Runs where a check runs, and on the CPU stage of the device. Slow and
 //! readable; allocates.
 
-use super::{BoxF, PIXEL, Source, Target};
+use super::{Axes, PIXEL, Source};
 use crate::recipe::weights::WeightTable;
 
 /// Levels, 0 to 255 for most filters, as tight rows of RGB.
@@ -16,15 +16,15 @@ use crate::recipe::weights::WeightTable;
         reason = "what the fast paths, and later the kernel, are tested against"
     )
 )]
-pub fn resample_f32(src: Source, bx: BoxF, target: Target) -> Vec<f32> {
+pub fn resample_f32(src: Source, axes: Axes) -> Vec<f32> {
     src.check();
-    let (x, y) = target.axes((src.width, src.height), bx);
+    let (width, height) = axes.size();
     let (mut across, mut down) = (WeightTable::default(), WeightTable::default());
-    across.prepare(x);
-    down.prepare(y);
+    across.prepare(axes.x);
+    down.prepare(axes.y);
 
-    let mut between = vec![0.0f32; src.height * target.width * PIXEL];
-    for (row, out) in between.chunks_exact_mut(target.width * PIXEL).enumerate() {
+    let mut between = vec![0.0f32; src.height * width * PIXEL];
+    for (row, out) in between.chunks_exact_mut(width * PIXEL).enumerate() {
         let line = &src.pixels[row * src.stride..];
         for (o, pixel) in out.as_chunks_mut::<PIXEL>().0.iter_mut().enumerate() {
             let (start, weights) = across.row(o);
@@ -35,8 +35,8 @@ pub fn resample_f32(src: Source, bx: BoxF, target: Target) -> Vec<f32> {
             }
         }
     }
-    let mut out = vec![0.0f32; target.height * target.width * PIXEL];
-    let width = target.width * PIXEL;
+    let mut out = vec![0.0f32; height * width * PIXEL];
+    let width = width * PIXEL;
     for (o, line) in out.chunks_exact_mut(width).enumerate() {
         let (start, weights) = down.row(o);
         for (i, &w) in weights.iter().enumerate() {

@@ -8,52 +8,10 @@
 
 use half::f16;
 
-use crate::recipe::{Dtype, MemoryLayout};
+use crate::recipe::{Dtype, MemoryLayout, Placement};
 
 /// Bytes of a source pixel.
 const PIXEL: usize = 3;
-
-/// Where an output pixel is read: orientation and mirroring without a pass.
-///
-/// Output pixel `(y, x)` reads source pixel `(sy, sx)`, where
-///
-/// ```text
-/// (sy, sx) = transpose ? (x, y) : (y, x)
-/// sx = flip_x ? width  - 1 - sx : sx          of the source
-/// sy = flip_y ? height - 1 - sy : sy
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Placement {
-    pub flip_x: bool,
-    pub flip_y: bool,
-    pub transpose: bool,
-}
-
-impl Placement {
-    /// The same, then mirrored left to right.
-    pub fn mirrored(self) -> Self {
-        if self.transpose {
-            Self {
-                flip_y: !self.flip_y,
-                ..self
-            }
-        } else {
-            Self {
-                flip_x: !self.flip_x,
-                ..self
-            }
-        }
-    }
-
-    /// Width and height of the output of a `width` x `height` source.
-    pub fn output_size(self, width: usize, height: usize) -> (usize, usize) {
-        if self.transpose {
-            (height, width)
-        } else {
-            (width, height)
-        }
-    }
-}
 
 /// One element for each level of each channel, as the bytes to be written.
 type Table<const N: usize> = [[[u8; N]; 256]; PIXEL];

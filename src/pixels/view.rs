@@ -1,0 +1,65 @@
+//! Rows of pixels in memory, `stride` pixels apart.
+
+/// One pixel.
+pub(crate) type Pixel<T> = [T; 3];
+
+/// Pixels to read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a, T> {
+    pub(crate) pixels: &'a [Pixel<T>],
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pub(crate) stride: usize,
+}
+
+/// Pixels to change.
+#[derive(Debug)]
+pub(crate) struct ViewMut<'a, T> {
+    pub(crate) pixels: &'a mut [Pixel<T>],
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pub(crate) stride: usize,
+}
+
+impl<'a, T> View<'a, T> {
+    /// Rows without gaps.
+    pub(crate) fn tight(pixels: &'a [Pixel<T>], width: usize, height: usize) -> Self {
+        Self {
+            pixels,
+            width,
+            height,
+            stride: width,
+        }
+    }
+
+    /// Top to bottom.
+    pub(crate) fn rows(self) -> impl Iterator<Item = &'a [Pixel<T>]> {
+        let width = self.width;
+        let rows = self.pixels.chunks(self.stride).take(self.height);
+        rows.map(move |row| &row[..width])
+    }
+
+    pub(crate) fn row(&self, y: usize) -> &'a [Pixel<T>] {
+        &self.pixels[y * self.stride..][..self.width]
+    }
+}
+
+impl<T> ViewMut<'_, T> {
+    /// Top to bottom.
+    pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut [Pixel<T>]> {
+        let width = self.width;
+        self.pixels
+            .chunks_mut(self.stride)
+            .take(self.height)
+            .map(move |row| &mut row[..width])
+    }
+
+    pub(crate) fn as_view(&self) -> View<'_, T> {
+        View {
+            pixels: self.pixels,
+            width: self.width,
+            height: self.height,
+            stride: self.stride,
+        }
+    }
+}

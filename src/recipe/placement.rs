@@ -1,0 +1,130 @@
+//! How a picture is turned: what EXIF orientation, flips and quarter turns add
+//! up to, without a pixel being moved.
+
+use super::geometry::Rect;
+
+/// Where a pixel of the picture, as it is to be looked at, is read from the
+/// pixels as they are stored.
+///
+/// Pixel `(y, x)` of the picture is stored pixel `(sy, sx)`, where
+///
+/// ```text
+/// (sy, sx) = transpose ? (x, y) : (y, x)
+/// sx = flip_x ? width  - 1 - sx : sx          of the stored pixels
+/// sy = flip_y ? height - 1 - sy : sy
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Placement {
+    pub flip_x: bool,
+    pub flip_y: bool,
+    pub transpose: bool,
+}
+
+impl Placement {
+    /// The same, then mirrored left to right.
+    pub fn mirrored(self) -> Self {
+        self.flipped(self.transpose)
+    }
+
+    /// The same, then mirrored top to bottom.
+    pub fn upside_down(self) -> Self {
+        self.flipped(!self.transpose)
+    }
+
+    /// Mirrors the stored rows' order, or the order within them.
+    fn flipped(self, rows: bool) -> Self {
+        if rows {
+            Self {
+                flip_y: !self.flip_y,
+                ..self
+            }
+        } else {
+            Self {
+                flip_x: !self.flip_x,
+                ..self
+            }
+        }
+    }
+
+    /// The same, then turned counter-clockwise by quarters.
+    pub fn turned(self, quarters: u8) -> Self {
+        (0..quarters % 4).fold(self, |p, _| {
+            // A quarter turn: rows become columns, then the first row the last.
+            Self {
+                transpose: !p.transpose,
+                ..p
+            }
+            .upside_down()
+        })
+    }
+
+    /// Width and height of the picture whose stored size that is, and the
+    /// other way round.
+    pub fn output_size(self, width: usize, height: usize) -> (usize, usize) {
+        if self.transpose {
+            (height, width)
+        } else {
+            (width, height)
+        }
+    }
+
+    /// Where a box of the picture lies in the stored pixels, of which there are
+    /// `stored` (width, height).
+    pub(crate) fn to_stored(self, rect: Rect, stored: (u32, u32)) -> Rect {
+        let mut r = if self.transpose {
+            Rect {
+                left: rect.top,
+                top: rect.left,
+                width: rect.height,
+                height: rect.width,
+            }
+        } else {
+            rect
+        };
+        if self.flip_x {
+            r.left = stored.0 - r.left - r.width;
+        }
+        if self.flip_y {
+            r.top = stored.1 - r.top - r.height;
+        }
+        r
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The picture that a placement shows of 3 x 2 stored pixels.
+    fn shown(p: Placement) -> Vec<String> {
+        let stored = [b"ABC", b"DEF"];
+        let (w, h) = p.output_size(3, 2);
+        let at = |x: usize, y: usize| {
+            let rect = Rect {
+                left: x as u32,
+                top: y as u32,
+                width: 1,
+                height: 1,
+            };
+            let r = p.to_stored(rect, (3, 2));
+            char::from(stored[r.top as usize][r.left as usize])
+        };
+        (0..h).map(|y| (0..w).map(|x| at(x, y)).collect()).collect()
+    }
+
+    #[test]
+    fn flips_and_turns_add_up() {
+        let p = Placement::default();
+        assert_eq!(shown(p), ["ABC", "DEF"]);
+        assert_eq!(shown(p.mirrored()), ["CBA", "FED"]);
+        assert_eq!(shown(p.upside_down()), ["DEF", "ABC"]);
+        // Counter-clockwise: the last column becomes the first row.
+        assert_eq!(shown(p.turned(1)), ["CF", "BE", "AD"]);
+        assert_eq!(shown(p.turned(2)), ["FED", "CBA"]);
+        assert_eq!(shown(p.turned(3)), ["DA", "EB", "FC"]);
+        assert_eq!(shown(p.turned(1).mirrored()), ["FC", "EB", "DA"]);
+        assert_eq!(shown(p.mirrored().turned(1)), ["AD", "BE", "CF"]);
+        assert_eq!(shown(p.turned(1).upside_down()), ["AD", "BE", "CF"]);
+        assert_eq!(p.turned(1).turned(3), p);
+    }
+}
