@@ -202,6 +202,8 @@ pub enum FaultKind {
     TimedOut = 9,
     /// Another picture than when the headers of the data set were read.
     Changed = 10,
+    /// Smaller than a crop of the recipe.
+    TooSmall = 11,
     /// A fault number that this version does not know.
     Unknown = 255,
 }
@@ -220,6 +222,7 @@ impl FaultKind {
             8 => Self::Quarantined,
             9 => Self::TimedOut,
             10 => Self::Changed,
+            11 => Self::TooSmall,
             _ => Self::Unknown,
         }
     }
@@ -237,6 +240,7 @@ impl FaultKind {
             Self::Quarantined => "quarantined",
             Self::TimedOut => "timed out",
             Self::Changed => "changed",
+            Self::TooSmall => "too small",
             Self::Unknown => "unknown",
         }
     }
@@ -258,7 +262,7 @@ mod tests {
 
     #[test]
     fn fault_codes_round_trip() {
-        for code in 1..=10u8 {
+        for code in 1..=11u8 {
             assert_eq!(FaultKind::from_code(code) as u8, code);
         }
         assert_eq!(FaultKind::from_code(200), FaultKind::Unknown);

@@ -12,7 +12,7 @@ use crate::picture::{Format, Limits, header, jpeg};
 use crate::plan::PositionRandom;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
 use crate::worker::meter::Meter;
-use crate::worker::sample::SampleDecoder;
+use crate::worker::sample::{RowRequest, SampleDecoder};
 
 /// Width and height, as the file's pixels lie and as they are to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,6 @@ impl Decoder {
     /// Fills `row` from the bytes of a file, with the parameters of position
     /// `position` of the first epoch. A picture that has no room is not admitted.
     pub fn fill(&mut self, bytes: &[u8], position: u64, row: &mut [u8]) -> Result<(), SampleFault> {
-        let mut random = PositionRandom::new(0, 0, position);
         let room = row.len() as u64;
         let program = &self.program;
         let admit = |size| {
@@ -100,7 +99,11 @@ impl Decoder {
             }
             Ok(())
         };
-        self.inner
-            .fill(bytes, &mut random, &admit, row, &mut Meter::default())
+        let request = RowRequest {
+            random: &PositionRandom::new(0, 0, position),
+            size: None,
+            admit: &admit,
+        };
+        self.inner.fill(bytes, &request, row, &mut Meter::default())
     }
 }

@@ -4,7 +4,7 @@
 //! Pure arithmetic, in whichever process reads headers. Moves no pixels:
 //! decoding happens in stored coordinates, and whoever writes the row turns it.
 
-use crate::recipe::geometry::BoxF;
+use crate::recipe::Placement;
 
 /// EXIF tag 0x0112. "Stored" is the picture as the file holds it, "oriented" as
 /// it is to be looked at.
@@ -120,33 +120,20 @@ impl Orientation {
         if self.swaps_axes() { (h, w) } else { (w, h) }
     }
 
-    /// Where a box of the upright picture lies in the stored picture, whose
-    /// size is `stored`.
-    pub(crate) fn to_stored(self, upright: BoxF, stored: (u32, u32)) -> BoxF {
-        let mut b = upright;
-        if self.swaps_axes() {
-            b = BoxF {
-                x0: b.y0,
-                y0: b.x0,
-                x1: b.y1,
-                y1: b.x1,
-            };
+    /// As a way to read stored pixels.
+    pub(crate) fn placement(self) -> Placement {
+        Placement {
+            flip_x: self.flips_stored_x(),
+            flip_y: self.flips_stored_y(),
+            transpose: self.swaps_axes(),
         }
-        if self.flips_stored_x() {
-            let w = f64::from(stored.0);
-            (b.x0, b.x1) = (w - b.x1, w - b.x0);
-        }
-        if self.flips_stored_y() {
-            let h = f64::from(stored.1);
-            (b.y0, b.y1) = (h - b.y1, h - b.y0);
-        }
-        b
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipe::geometry::Rect;
 
     /// The stored picture "ABC/DEF" as each orientation shows it (what Pillow's
     /// `exif_transpose` gives).
@@ -167,16 +154,14 @@ mod tests {
         for (orientation, shown) in Orientation::ALL.into_iter().zip(SHOWN) {
             for (v, row) in shown.iter().enumerate() {
                 for (u, letter) in row.bytes().enumerate() {
-                    let (x, y) = (u as f64, v as f64);
-                    let at = BoxF {
-                        x0: x,
-                        y0: y,
-                        x1: x + 1.0,
-                        y1: y + 1.0,
+                    let at = Rect {
+                        left: u as u32,
+                        top: v as u32,
+                        width: 1,
+                        height: 1,
                     };
-                    let s = orientation.to_stored(at, (3, 2));
-                    assert_eq!((s.width(), s.height()), (1.0, 1.0));
-                    let got = stored[s.y0 as usize][s.x0 as usize];
+                    let s = orientation.placement().to_stored(at, (3, 2));
+                    let got = stored[s.top as usize][s.left as usize];
                     assert_eq!(got, letter, "{orientation:?} at {u},{v}");
                 }
             }

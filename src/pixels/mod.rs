@@ -7,9 +7,11 @@
 //! Values are levels, 0 to 255, unless a function says otherwise.
 //!
 //! - `view`: rows of pixels in memory;
+//! - `canvas`: a picture and the steps on it;
 //! - `resample/`: the separable resize;
 //! - `emit`: from pixels to the elements of a row.
 
+pub(crate) mod canvas;
 pub(crate) mod emit;
 pub(crate) mod resample;
 pub(crate) mod view;

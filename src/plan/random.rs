@@ -5,6 +5,7 @@
 //! easy as 1, 2, 3" (SC 2011): the generator of JAX-like frameworks and cuRAND,
 //! small enough that a well-kept crate for it does not exist.
 
+use crate::recipe::draw::Streams;
 use crate::recipe::geometry::Uniform;
 
 const MULTIPLIERS: (u32, u32) = (0xD251_1F53, 0xCD9E_8D57);
@@ -32,6 +33,7 @@ fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 pub(crate) struct PositionRandom {
     key: [u32; 2],
     position: [u32; 2],
+    stream: u32,
     block: u32,
     drawn: [u32; 4],
     left: usize,
@@ -48,6 +50,7 @@ impl PositionRandom {
         Self {
             key: [k[0], k[1]],
             position: [position as u32, (position >> 32) as u32],
+            stream: 0,
             block: 0,
             drawn: [0; 4],
             left: 0,
@@ -56,13 +59,27 @@ impl PositionRandom {
 
     fn next_u32(&mut self) -> u32 {
         if self.left == 0 {
-            let counter = [self.block, 0, self.position[0], self.position[1]];
+            let counter = [self.block, self.stream, self.position[0], self.position[1]];
             self.drawn = philox4x32_10(counter, self.key);
             self.block += 1;
             self.left = 4;
         }
         self.left -= 1;
         self.drawn[3 - self.left]
+    }
+}
+
+/// Streams do not overlap: the second word of the counter is the stream's.
+impl Streams for PositionRandom {
+    type Stream = Self;
+
+    fn stream(&self, n: u32) -> Self {
+        Self {
+            stream: n,
+            block: 0,
+            left: 0,
+            ..self.clone()
+        }
     }
 }
 

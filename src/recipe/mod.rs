@@ -4,9 +4,15 @@
 //! [`Recipe`] is what the user wrote; `SampleProgram` is what runs, checked
 //! and in the one order that the stages have.
 
+mod check;
+pub(crate) mod draw;
+mod fault;
+pub(crate) mod fold;
 pub(crate) mod geometry;
+pub(crate) mod needs;
 mod ops;
 mod placement;
+pub(crate) mod planner;
 mod preset;
 mod profile;
 mod program;
@@ -25,6 +31,8 @@ pub use ops::{
 #[doc(hidden)]
 pub use placement::Placement;
 pub use profile::NumericProfile;
-pub(crate) use program::{Crop, RowExtent, SampleProgram};
+#[cfg(test)]
+pub(crate) use program::OneStream;
+pub(crate) use program::{Emission, RowExtent, SampleProgram};
 pub use tensor::{Dtype, MemoryLayout};
 pub use written::{Recipe, Reorder};

@@ -39,7 +39,7 @@ impl NumericProfile {
             decode: program.decode.name().to_owned(),
             resampler: "u8 CPU".to_owned(),
             hand_over: "finished rows".to_owned(),
-            dtype: program.dtype.name().to_owned(),
+            dtype: program.emission.dtype.name().to_owned(),
         }
     }
 

@@ -1,33 +1,25 @@
-//! From the operations that the user wrote to the one program that runs.
+//! From a recipe to the one program that runs: checked, in its planned order,
+//! with what the stages at both ends take over.
 //!
-//! The stages of a sample are fixed: decode (with crop and scale), resize, flip,
-//! normalise, cast, layout. A recipe whose operations fit that order compiles;
-//! any other is refused with the operation's name and what would fit.
+//! ```text
+//! written order -> check -> planner -> decode + first crops, resize (fold)
+//!                                   -> steps on pixels
+//!                                   -> emission: normalise, cast, layout, turn
+//! ```
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::ops::{Background, DecodeMode, Interpolation, Op, ResizeTo, Size};
+use super::check::{Values, check, unit};
+use super::draw::{Drawn, OpStep, Streams};
+use super::fault::RecipeFault;
+#[cfg(test)]
+use super::geometry::Uniform;
+use super::ops::{Background, ColorOrder, DecodeMode, Op, ResizeTo};
+use super::planner::{self, Move, Part, Unit};
+use super::step::Step;
 use super::tensor::{Dtype, MemoryLayout};
-use super::written::Recipe;
-use crate::error::{Error, Result};
-
-/// Largest side of an output, pixels: JPEG's own limit.
-const MAX_SIDE: u32 = 65_535;
-
-/// Which part of the image becomes the output.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Crop {
-    /// Crop, then resize: the filter never sees outside of the box.
-    RandomResized {
-        scale: (f64, f64),
-        ratio: (f64, f64),
-    },
-    /// Resize the shorter side, then crop the middle: the filter sees beyond
-    /// the box's edge.
-    ShorterThenCenter { shorter: u32 },
-    /// All of it, as large as it is.
-    Whole,
-}
+use super::written::{Recipe, Reorder};
+use crate::error::{Error, Result, SampleFault};
 
 /// How large the rows of a batch are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,19 +40,39 @@ impl RowExtent {
     }
 }
 
-/// A checked recipe: what a worker runs for each sample.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SampleProgram {
-    pub(crate) decode: DecodeMode,
-    pub(crate) background: Background,
-    pub(crate) crop: Crop,
-    pub(crate) extent: RowExtent,
-    /// Probability of a horizontal flip.
-    pub(crate) flip: f64,
+/// From pixels to elements: `(v / unit - mean) / std`, cast, laid out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Emission {
+    pub(crate) unit: f32,
     pub(crate) mean: [f32; 3],
     pub(crate) std: [f32; 3],
     pub(crate) dtype: Dtype,
     pub(crate) layout: MemoryLayout,
+    /// 1: of three equal ones the first.
+    pub(crate) channels: u8,
+    /// The third channel comes first.
+    pub(crate) bgr: bool,
+}
+
+/// A checked recipe: what a worker runs for each sample.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SampleProgram {
+    recipe: Recipe,
+    pub(crate) decode: DecodeMode,
+    pub(crate) background: Background,
+    pub(crate) extent: RowExtent,
+    pub(crate) emission: Emission,
+    /// Whether the first steps are folded into the decoding.
+    pub(crate) fuses: bool,
+    ops: Vec<Drawn>,
+    /// In the order in which they run, without those that the emission takes over.
+    order: Vec<Unit>,
+    emitted: Vec<Unit>,
+    written: Vec<Unit>,
+    moves: Vec<Move>,
+    refused: Vec<Move>,
+    /// The operation whose size a batch may set.
+    sizer: Option<usize>,
 }
 
 impl SampleProgram {
@@ -69,212 +81,322 @@ impl SampleProgram {
     /// # Errors
     /// Names the operation, the number, and what would be accepted.
     pub(crate) fn compile(recipe: &Recipe) -> Result<Self> {
-        let bad = |op: &Op, why: String| {
-            Error::config(format!("recipe '{}': {}: {why}", recipe.name, op.name()))
-        };
-        let mut decodes = 0;
-        let mut shorter = None;
-        let mut crop = None;
-        let mut flip = None;
-        let mut normalise = None;
-        let mut dtype = None;
-        let mut layout = None;
-        // The stage an operation belongs to; they must come in this order.
-        let mut last = 0;
-        for op in &recipe.ops {
-            let stage = match op {
-                Op::Decode(_) => 1,
-                Op::Resize(_) => 2,
-                Op::RandomResizedCrop(_) | Op::CenterCrop(_) => 3,
-                Op::RandomHorizontalFlip(_) => 4,
-                Op::Normalize(_) => 5,
-                // Where the type and the order of axes are written makes no
-                // difference to the values.
-                Op::Cast(_) | Op::Layout(_) => last,
-                _ => return Err(bad(op, "is not served yet".into())),
-            };
-            if stage < last {
-                return Err(bad(
-                    op,
-                    "comes too late: the order is decode, resize, crop, flip, normalize".into(),
-                ));
-            }
-            last = stage;
-            let doubled = match op {
-                Op::Decode(_) => {
-                    decodes += 1;
-                    decodes > 1
-                }
-                Op::Resize(resize) => match (resize.size, resize.interpolation) {
-                    (Some(ResizeTo::Shorter(size)), Interpolation::Bilinear)
-                        if resize.antialias && resize.max_size.is_none() =>
-                    {
-                        check_side(size).map_err(|e| bad(op, e))?;
-                        shorter.replace(size).is_some()
-                    }
-                    _ => return Err(bad(op, "is not served yet".into())),
-                },
-                Op::RandomResizedCrop(crop_op) => {
-                    let (size, scale, ratio) = (tuple(crop_op.size), crop_op.scale, crop_op.ratio);
-                    let (scale, ratio) = ((scale.0, scale.1), (ratio.0, ratio.1));
-                    check_size(size).map_err(|e| bad(op, e))?;
-                    check_range("scale", scale, 1.0).map_err(|e| bad(op, e))?;
-                    check_range("ratio", ratio, f64::MAX).map_err(|e| bad(op, e))?;
-                    if shorter.is_some() {
-                        return Err(bad(op, "cannot follow resize".into()));
-                    }
-                    let c = Crop::RandomResized { scale, ratio };
-                    crop.replace((c, size)).is_some()
-                }
-                Op::CenterCrop(centre) => {
-                    let size = tuple(centre.size);
-                    check_size(size).map_err(|e| bad(op, e))?;
-                    let shorter =
-                        shorter.ok_or_else(|| bad(op, "needs a resize before it".into()))?;
-                    if size.0 > shorter || size.1 > shorter {
-                        return Err(bad(
-                            op,
-                            format!(
-                                "size {}x{} is larger than the shorter side {shorter}",
-                                size.0, size.1
-                            ),
-                        ));
-                    }
-                    let c = Crop::ShorterThenCenter { shorter };
-                    crop.replace((c, size)).is_some()
-                }
-                Op::RandomHorizontalFlip(f) => {
-                    let p = f.p;
-                    if !(0.0..=1.0).contains(&p) {
-                        return Err(bad(op, format!("p is {p}, it must lie between 0 and 1")));
-                    }
-                    flip.replace(p).is_some()
-                }
-                Op::Normalize(n) => {
-                    let (mean, std) = (n.mean.0, n.std.0);
-                    if mean.iter().any(|m| !m.is_finite())
-                        || std.iter().any(|s| !s.is_finite() || *s == 0.0)
-                    {
-                        return Err(bad(
-                            op,
-                            format!("mean {mean:?} and std {std:?} must be finite, std not 0"),
-                        ));
-                    }
-                    normalise.replace((mean, std)).is_some()
-                }
-                Op::Cast(c) => dtype.replace(c.dtype).is_some(),
-                Op::Layout(l) => layout.replace(l.layout).is_some(),
-                _ => return Err(bad(op, "is not served yet".into())),
-            };
-            if doubled {
-                return Err(bad(op, "is written twice".into()));
-            }
-        }
-        let (crop, extent) = match (crop, shorter) {
-            (Some((crop, (height, width))), _) => (crop, RowExtent::Fixed { height, width }),
-            (None, None) => (Crop::Whole, RowExtent::Own),
-            (None, Some(_)) => {
-                return Err(Error::config(format!(
-                    "recipe '{}' has a resize_shorter and no center_crop: rows of a batch have \
-                     one size, or all their pictures' own (leave the resize out)",
-                    recipe.name
-                )));
-            }
-        };
+        Self::new(recipe).map_err(|fault| fault.of_recipe(&recipe.name))
+    }
+
+    /// Whether a recipe compiles.
+    pub(crate) fn check(recipe: &Recipe) -> std::result::Result<(), RecipeFault> {
+        Self::new(recipe).map(|_| ())
+    }
+
+    fn new(recipe: &Recipe) -> std::result::Result<Self, RecipeFault> {
+        let checked = check(recipe)?;
+        let reorder = recipe.reorder.unwrap_or_default();
         let decode = recipe.decode();
-        let background = decode.background;
-        let decode = match (extent, decode.mode.unwrap_or(DecodeMode::Scaled)) {
-            (RowExtent::Own, DecodeMode::Scaled) if recipe.decode().mode.is_some() => {
-                return Err(Error::config(format!(
-                    "recipe '{}' has no resize, so pictures come at full size and 'decode: \
-                     scaled' has nothing to scale to: use 'decode: full'",
-                    recipe.name
-                )));
-            }
-            // Not said, and not needed.
-            (RowExtent::Own, _) => DecodeMode::Full,
-            (RowExtent::Fixed { .. }, mode) => mode,
+        let extent = match checked.size {
+            Some((height, width)) => RowExtent::Fixed { height, width },
+            None => RowExtent::Own,
         };
-        let (mean, std) = normalise.unwrap_or(([0.0; 3], [1.0; 3]));
+        let mode = match (extent, decode.mode) {
+            (RowExtent::Own, Some(DecodeMode::Scaled)) => {
+                return Err(RecipeFault {
+                    op: Some(0),
+                    message: "decode: mode is scaled, and there is no resize, so pictures come at \
+                              full size and there is nothing to scale to: use mode: full"
+                        .into(),
+                });
+            }
+            (RowExtent::Own, _) => DecodeMode::Full,
+            // By itself an operation does not know what follows.
+            (_, _) if reorder == Reorder::Off => DecodeMode::Full,
+            (_, Some(mode)) => mode,
+            (_, None) if recipe.reorder == Some(Reorder::Exact) => DecodeMode::Full,
+            (_, None) => DecodeMode::Scaled,
+        };
+        let written = units(recipe, decode.color == ColorOrder::Grey);
+        let planned = planner::plan(&recipe.ops, written.clone(), reorder);
+        let mut order = planned.order;
+        let emitted = match reorder {
+            Reorder::Off => Vec::new(),
+            _ => take_emitted(&recipe.ops, &mut order),
+        };
+        let normalized = emitted
+            .iter()
+            .find_map(|unit| match recipe.ops.get(unit.op) {
+                Some(Op::Normalize(n)) => Some((n.mean.0, n.std.0)),
+                _ => None,
+            });
+        let (mean, std) = normalized.unwrap_or(([0.0; 3], [1.0; 3]));
+        let ops = drawn(recipe);
+        let values = match normalized {
+            // What stands in front of it: levels, or a colour space's.
+            Some(_) => ops
+                .iter()
+                .find(|d| matches!(d.op, Op::Normalize(_)))
+                .map_or(Values::Levels, |d| d.values),
+            None => checked.known.values,
+        };
+        let layout = recipe.ops.iter().find_map(|op| match op {
+            Op::Layout(l) => Some(l.layout),
+            _ => None,
+        });
         Ok(Self {
-            decode,
-            background,
-            crop,
+            recipe: recipe.clone(),
+            decode: mode,
+            background: decode.background,
             extent,
-            flip: flip.unwrap_or(0.0),
-            mean,
-            std,
-            dtype: dtype.unwrap_or(Dtype::F32),
-            layout: layout.unwrap_or(MemoryLayout::Nchw),
+            emission: Emission {
+                unit: unit(values),
+                mean,
+                std,
+                dtype: checked.dtype,
+                layout: layout.unwrap_or(MemoryLayout::Nchw),
+                channels: checked.known.channels,
+                bgr: checked.known.bgr,
+            },
+            fuses: reorder != Reorder::Off,
+            sizer: sizer(&recipe.ops),
+            ops,
+            order,
+            emitted,
+            written,
+            moves: planned.moves,
+            refused: planned.refused,
         })
     }
 
-    /// Bytes of a row of this height and width.
+    pub(crate) fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// Moves that were made, and that were refused.
+    pub(crate) fn moves(&self) -> (&[Move], &[Move]) {
+        (&self.moves, &self.refused)
+    }
+
+    /// Names of the units as written, as they run as steps, and those that the
+    /// emission takes over.
+    pub(crate) fn units(&self) -> [Vec<(String, Part)>; 3] {
+        [&self.written, &self.order, &self.emitted].map(|units| {
+            let named = units
+                .iter()
+                .map(|u| (planner::name(&self.recipe.ops, *u), u.part));
+            named.collect()
+        })
+    }
+
+    /// Elements' bytes of a row of this height and width.
     pub(crate) fn row_bytes(&self, (height, width): (u32, u32)) -> u64 {
-        3 * self.dtype.size() as u64 * u64::from(height) * u64::from(width)
+        let elements = u64::from(self.emission.channels) * u64::from(height) * u64::from(width);
+        elements * self.emission.dtype.size() as u64
     }
-}
 
-fn tuple(size: Size) -> (u32, u32) {
-    (size.height, size.width)
-}
+    /// Whether batches may have sizes of their own.
+    pub(crate) fn takes_sizes(&self) -> bool {
+        self.sizer.is_some()
+    }
 
-fn check_side(side: u32) -> std::result::Result<(), String> {
-    if (1..=MAX_SIDE).contains(&side) {
+    /// The steps of a sample, in the order in which they run. `picture` is the
+    /// upright height and width; `size` that of the row, when the batch sets it.
+    ///
+    /// # Errors
+    /// When the picture is too small for a crop.
+    pub(crate) fn steps(
+        &self,
+        picture: (u32, u32),
+        size: Option<(u32, u32)>,
+        random: &impl Streams,
+        steps: &mut Vec<OpStep>,
+    ) -> std::result::Result<(), SampleFault> {
+        self.begin(steps);
+        let mut at = picture;
+        for (i, drawn) in self.ops.iter().enumerate() {
+            let mut stream = random.stream(drawn.stream);
+            at = match size.filter(|_| self.sizer == Some(i)) {
+                Some(size) => resized(drawn, size).draw(i, at, &mut stream, steps)?,
+                None => drawn.draw(i, at, &mut stream, steps)?,
+            };
+        }
+        self.put_in_order(steps);
         Ok(())
-    } else {
-        Err(format!(
-            "size is {side}, it must lie between 1 and {MAX_SIDE}"
-        ))
     }
-}
 
-fn check_size(size: (u32, u32)) -> std::result::Result<(), String> {
-    check_side(size.0).and_then(|()| check_side(size.1))
-}
-
-fn check_range(what: &str, (low, high): (f64, f64), most: f64) -> std::result::Result<(), String> {
-    if low.is_finite() && high.is_finite() && 0.0 < low && low <= high && high <= most {
-        Ok(())
-    } else {
-        Err(format!(
-            "{what} is {low} to {high}, it must be a range of finite numbers above 0{}",
-            if most == 1.0 { ", at most 1" } else { "" }
-        ))
+    /// The steps that take the most memory on a picture of this upright height
+    /// and width.
+    pub(crate) fn largest_steps(&self, picture: (u32, u32), steps: &mut Vec<OpStep>) {
+        self.begin(steps);
+        let mut at = picture;
+        for (i, drawn) in self.ops.iter().enumerate() {
+            at = drawn.largest(i, at, steps);
+        }
+        self.put_in_order(steps);
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recipe::RandomHorizontalFlip;
-
-    #[test]
-    fn without_a_crop_rows_have_their_own_sizes_at_full_size() {
-        for recipe in [
-            Recipe::full(),
-            Recipe::new("nothing"),
-            Recipe::new("mirrored").then(RandomHorizontalFlip::default()),
-        ] {
-            let p = SampleProgram::compile(&recipe).unwrap();
-            assert_eq!((p.crop, p.extent), (Crop::Whole, RowExtent::Own));
-            assert_eq!(p.decode, DecodeMode::Full);
-            assert_eq!(p.extent.of((5, 7)), (5, 7));
+    fn begin(&self, steps: &mut Vec<OpStep>) {
+        steps.clear();
+        if self.written.first() == Some(&Unit::LUMA) {
+            steps.push(OpStep {
+                op: Unit::LUMA.op,
+                step: Step::Luma,
+            });
         }
     }
 
-    #[test]
-    fn a_row_is_as_large_as_its_shape_says() {
-        for dtype in [Dtype::U8, Dtype::F16, Dtype::F32] {
-            for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
-                let r = Recipe::train224().with_dtype(dtype).with_layout(layout);
-                let p = SampleProgram::compile(&r).unwrap();
-                let elements: usize = layout.row_shape(224, 224).iter().product();
-                assert_eq!(
-                    p.row_bytes(p.extent.of((9, 9))),
-                    (elements * dtype.size()) as u64
-                );
+    fn put_in_order(&self, steps: &mut Vec<OpStep>) {
+        let place = |s: &OpStep| {
+            let unit = Unit {
+                op: s.op,
+                part: s.step.part(),
+            };
+            self.order.iter().position(|u| *u == unit)
+        };
+        // Steps of units that are not in the order are the emission's.
+        steps.retain(|s| place(s).is_some());
+        // Stable, and in place: there are few.
+        for i in 1..steps.len() {
+            let mut j = i;
+            while j > 0 && place(&steps[j - 1]) > place(&steps[j]) {
+                steps.swap(j - 1, j);
+                j -= 1;
             }
         }
+    }
+}
+
+impl Step {
+    /// The kind of unit that it is of.
+    pub(crate) fn part(&self) -> Part {
+        match self {
+            Self::Crop(_) => Part::Crop,
+            Self::Resize { .. } => Part::Resize,
+            Self::Pad { .. } => Part::Pad,
+            Self::Mirror | Self::UpsideDown | Self::Turn(_) => Part::Turn,
+            Self::Rotate { .. } => Part::Rotate,
+            Self::Brightness(_)
+            | Self::Contrast(_)
+            | Self::Saturation(_)
+            | Self::Hue(_)
+            | Self::Luma
+            | Self::Grayscale
+            | Self::Convert(..) => Part::Color,
+            Self::Blur { .. } => Part::Blur,
+            Self::Erase { .. } => Part::Erase,
+            Self::Normalize { .. } => Part::Normalize,
+            Self::Cast(_) => Part::Cast,
+        }
+    }
+}
+
+fn units(recipe: &Recipe, luma: bool) -> Vec<Unit> {
+    let first = luma.then_some(Unit::LUMA);
+    let of_ops = recipe.ops.iter().enumerate().flat_map(|(op, o)| {
+        let parts = planner::parts(o).iter();
+        parts.map(move |&part| Unit { op, part })
+    });
+    first.into_iter().chain(of_ops).collect()
+}
+
+/// Takes off the end of the order what the emission does: the last cast, a
+/// normalize in front of it, and a cast in front of that which changes nothing.
+fn take_emitted(ops: &[Op], order: &mut Vec<Unit>) -> Vec<Unit> {
+    let mut emitted = Vec::new();
+    let (mut cast, mut normalized) = (false, false);
+    let mut i = order.len();
+    while i > 0 {
+        i -= 1;
+        let unit = order[i];
+        let taken = match (unit.part, ops.get(unit.op)) {
+            // Turned pixels are emitted as such.
+            (Part::Turn, _) => continue,
+            (Part::Cast, Some(Op::Cast(c))) if normalized => c.dtype == Dtype::F32,
+            (Part::Cast, _) => !std::mem::replace(&mut cast, true),
+            (Part::Normalize, _) => {
+                cast = true;
+                !std::mem::replace(&mut normalized, true)
+            }
+            _ => false,
+        };
+        if !taken {
+            break;
+        }
+        emitted.insert(0, order.remove(i));
+    }
+    emitted
+}
+
+fn drawn(recipe: &Recipe) -> Vec<Drawn> {
+    let mut streams = 0;
+    let mut values = Values::Levels;
+    let ops = recipe.ops.iter().map(|op| {
+        let drawn = Drawn {
+            op: op.clone(),
+            stream: streams,
+            values,
+        };
+        streams += u32::from(op.draws());
+        match op {
+            Op::Normalize(_) => values = Values::Normalized,
+            Op::ConvertColor(o) if o.to != super::ops::ColorSpace::Ycbcr => {
+                values = Values::Color(o.to);
+            }
+            _ => {}
+        }
+        drawn
+    });
+    ops.collect()
+}
+
+/// The last operation that sets the size, when it can set another one as well.
+fn sizer(ops: &[Op]) -> Option<usize> {
+    let last = ops.iter().rposition(|op| {
+        planner::parts(op)
+            .iter()
+            .any(|p| matches!(p, Part::Crop | Part::Resize | Part::Pad | Part::Rotate))
+            || matches!(op, Op::Rotate90(_) | Op::RandomRotate90(_))
+    })?;
+    match &ops[last] {
+        Op::RandomResizedCrop(_) => Some(last),
+        Op::Resize(o) if matches!(o.size, Some(ResizeTo::Exact(_))) => Some(last),
+        _ => None,
+    }
+}
+
+fn resized(drawn: &Drawn, size: (u32, u32)) -> Drawn {
+    let mut drawn = drawn.clone();
+    match &mut drawn.op {
+        Op::RandomResizedCrop(o) => o.size = size.into(),
+        Op::Resize(o) => o.size = Some(ResizeTo::Exact(size.into())),
+        _ => {}
+    }
+    drawn
+}
+
+/// As the recipe's text: whoever gets it compiles it again.
+impl Serialize for SampleProgram {
+    fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
+        serde_json::to_string(&self.recipe)
+            .map_err(serde::ser::Error::custom)?
+            .serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for SampleProgram {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        let recipe = serde_json::from_str(&text).map_err(serde::de::Error::custom)?;
+        Self::compile(&recipe).map_err(|e: Error| serde::de::Error::custom(e))
+    }
+}
+
+/// Numbers from one stream, whatever the operation: for tests.
+#[cfg(test)]
+pub(crate) struct OneStream<F>(pub(crate) F);
+
+#[cfg(test)]
+impl<U: Uniform, F: Fn() -> U> Streams for OneStream<F> {
+    type Stream = U;
+
+    fn stream(&self, _: u32) -> U {
+        (self.0)()
     }
 }

@@ -41,6 +41,8 @@ pub enum Step {
     Saturation(f32),
     /// By a part of the colour circle, -0.5 to 0.5.
     Hue(f32),
+    /// Pillow's `L` in three equal channels: what `decode: {color: grey}` gives.
+    Luma,
     /// Three equal channels.
     Grayscale,
     /// To another colour space, in `f32`.

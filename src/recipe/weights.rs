@@ -26,13 +26,11 @@
 //! image; a caller who does not want that passes the crop as the image. One
 //! difference from Pillow: its interval is `f32`, ours `f64`.
 
+use super::ops::Interpolation;
+
 /// The shape of the filter, by its kernel of width 2 x [`support`](Self::support).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[cfg_attr(
-    not(any(test, feature = "bench-internals")),
-    expect(dead_code, reason = "recipes name the others with the next operations")
-)]
 pub enum Filter {
     /// Area average; nearest neighbour when enlarging.
     Box,
@@ -45,6 +43,17 @@ pub enum Filter {
 }
 
 impl Filter {
+    /// The filter of an interpolation, and whether it is stretched when shrinking.
+    pub fn of(interpolation: Interpolation, antialias: bool) -> (Self, bool) {
+        match interpolation {
+            Interpolation::Nearest => (Self::Box, false),
+            Interpolation::Bilinear => (Self::Triangle, antialias),
+            Interpolation::Bicubic => (Self::Cubic, antialias),
+            Interpolation::Lanczos => (Self::Lanczos3, antialias),
+            Interpolation::Area => (Self::Box, true),
+        }
+    }
+
     /// Half the width of the kernel at scale 1, in input pixels.
     pub fn support(self) -> f64 {
         match self {

@@ -13,13 +13,14 @@ use memmap2::Mmap;
 
 use super::input::{Input, InputMode};
 use super::meter::Meter;
-use super::sample::{SampleDecoder, Stored};
+use super::sample::{RowRequest, SampleDecoder, Stored};
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::picture::header::read_header;
 use crate::picture::jpeg::{self, JpegDecoder, Region, Scale, Scratch};
 use crate::picture::{Format, Limits};
 use crate::plan::{Plan, PositionRandom};
+use crate::recipe::draw::OpStep;
 use crate::recipe::{Recipe, SampleProgram};
 use crate::sys::regular::open_regular;
 
@@ -41,6 +42,7 @@ pub(crate) struct BareLoop {
     maps: Vec<Mmap>,
     decoder: JpegDecoder,
     scratch: Scratch,
+    steps: Vec<OpStep>,
     /// Next row of the stream of all epochs, and how far apart ours are.
     next: u64,
     step: u64,
@@ -81,6 +83,7 @@ impl BareLoop {
             maps,
             decoder: JpegDecoder::new(&Limits::default()),
             scratch: Scratch::default(),
+            steps: Vec::new(),
             next: share.0,
             step: share.1,
         })
@@ -118,8 +121,12 @@ impl BareLoop {
                     orientation: header.orientation,
                 };
                 let seed = self.plan.options().seed;
-                let mut random = PositionRandom::new(seed, epoch, row.position);
-                let cut = stored.cut(&self.program, &mut random, true);
+                let random = PositionRandom::new(seed, epoch, row.position);
+                let steps = &mut self.steps;
+                self.program
+                    .steps(stored.upright(), None, &random, steps)
+                    .map_err(failed)?;
+                let cut = stored.cut(&self.program, steps, true);
                 (cut.scale, cut.want)
             }
         };
@@ -180,9 +187,13 @@ impl WholeImages {
         }
         let mut rgb = vec![0; rgb_bytes as usize];
         // Nothing is random in whole pictures.
-        let mut random = PositionRandom::new(0, 0, 0);
+        let request = RowRequest {
+            random: &PositionRandom::new(0, 0, 0),
+            size: None,
+            admit: &|_| Ok(()),
+        };
         self.decoder
-            .fill(&bytes, &mut random, &|_| Ok(()), &mut rgb, &mut self.meter)
+            .fill(&bytes, &request, &mut rgb, &mut self.meter)
             .map_err(failed)?;
         Ok(rgb)
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::input::{Input, InputMode};
 use super::job::Job;
 use super::meter::Meter;
-use super::sample::{self, SampleDecoder};
+use super::sample::{self, RowRequest, SampleDecoder};
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
@@ -92,16 +92,19 @@ impl Job for ImageJob {
             .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
         let bytes = self.input.open(path)?;
         meter.bytes += bytes.len() as u64;
-        let mut random = PositionRandom::new(self.plan.options().seed, ticket.epoch, row.position);
-        let admit = |size| self.packing.check(row.id, size);
-        self.decoder.fill(&bytes, &mut random, &admit, out, meter)
+        let seed = self.plan.options().seed;
+        let request = RowRequest {
+            random: &PositionRandom::new(seed, ticket.epoch, row.position),
+            size: None,
+            admit: &|size| self.packing.check(row.id, size),
+        };
+        self.decoder.fill(&bytes, &request, out, meter)
     }
 
     fn memory_limit(&self) -> u64 {
         // What is kept of earlier samples may lie beside the whole of this one's.
         self.max_scratch
             .saturating_add(sample::KEEP as u64)
-            .saturating_add(self.decoder.row_scratch())
             .saturating_add(BESIDE_SCRATCH)
     }
 

@@ -8,21 +8,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::meter::{Meter, Stage};
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::picture::jpeg::{self, Decoded, JpegDecoder, Region, Scale};
+use crate::picture::jpeg::{self, JpegDecoder, Region, Scale};
 use crate::picture::raster::{self, Raster};
 use crate::picture::{Format, Limits, Orientation};
+use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::emit::Emitter;
-use crate::pixels::resample::{Axes, Resampler, Rows, Source, Target};
-use crate::recipe::geometry::{BoxF, SampleGeometry, Uniform, sample_geometry, scale_denominator};
-use crate::recipe::weights::Filter;
-use crate::recipe::{Background, Crop, Placement, RowExtent, SampleProgram};
+use crate::pixels::resample::{Axes, Resampler, Rows, Source};
+use crate::recipe::draw::{OpStep, Streams};
+use crate::recipe::fold::Fold;
+use crate::recipe::needs::CanvasNeeds;
+use crate::recipe::step::Step;
+use crate::recipe::{Background, SampleProgram};
 use crate::sys::cpu::CpuLevel;
 
 /// Bytes of a decoded pixel.
 const PIXEL: usize = 3;
-
-/// The filter of every resize that a recipe can name today.
-const FILTER: Filter = Filter::Triangle;
 
 /// Buffers are given back after a sample, good or bad, when they are larger
 /// than this together: one huge picture must not cost its memory for the rest
@@ -41,199 +41,240 @@ pub(crate) struct SampleDecoder {
     jpeg_scratch: jpeg::Scratch,
     raster_scratch: raster::Scratch,
     resampler: Resampler,
+    canvas: Canvas,
     emitter: Emitter,
-    /// RGB8 of the output's size, before it is emitted.
-    resampled: Vec<u8>,
+    steps: Vec<OpStep>,
+}
+
+/// What a row needs beside the bytes of its file.
+pub(crate) struct RowRequest<'a, R> {
+    /// The numbers of its position.
+    pub(crate) random: &'a R,
+    /// Height and width, where the batch sets them.
+    pub(crate) size: Option<(u32, u32)>,
+    /// Asked with the upright height and width before a pixel is decoded: its
+    /// fault is the sample's.
+    pub(crate) admit: Admit<'a>,
 }
 
 impl SampleDecoder {
     pub(crate) fn new(program: &SampleProgram, limits: &Limits) -> Result<Self> {
-        let p = program;
-        let resampled = match p.extent {
-            RowExtent::Fixed { height, width } => 3 * width as usize * height as usize,
-            RowExtent::Own => 0,
-        };
         Ok(Self {
-            program: p.clone(),
+            program: program.clone(),
             limits: *limits,
             jpeg: JpegDecoder::new(limits),
             jpeg_scratch: jpeg::Scratch::default(),
             raster_scratch: raster::Scratch::default(),
             resampler: Resampler::new(CpuLevel::detect()?),
-            emitter: Emitter::new(p.mean, p.std, p.dtype, p.layout),
-            resampled: vec![0; resampled],
+            canvas: Canvas::default(),
+            emitter: {
+                let e = program.emission;
+                Emitter::new(e.mean, e.std, e.dtype, e.layout)
+            },
+            steps: Vec::new(),
         })
     }
 
-    /// Most bytes of pixels between resampling and output.
-    pub(crate) fn row_scratch(&self) -> u64 {
-        match self.program.extent {
-            RowExtent::Fixed { .. } => self.resampled.len() as u64,
-            // Counted with the rest of the scratch.
-            RowExtent::Own => 0,
-        }
-    }
-
-    /// Fills the row `out` from the bytes of a file, with the parameters that
-    /// `random` gives. A failed row may leave anything in `out`, which may be
-    /// longer than the row.
-    ///
-    /// `admit` is asked with the upright height and width before a pixel is
-    /// decoded: its fault is the sample's.
+    /// Fills the row `out` from the bytes of a file. A failed row may leave
+    /// anything in `out`, which may be longer than the row.
     pub(crate) fn fill(
         &mut self,
         bytes: &[u8],
-        random: &mut impl Uniform,
-        admit: Admit<'_>,
+        request: &RowRequest<'_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let filled = self.fill_row(bytes, random, admit, out, meter);
+        let filled = self.fill_row(bytes, request, out, meter);
         self.give_back();
         filled
     }
 
     fn give_back(&mut self) {
-        let own = match self.program.extent {
-            RowExtent::Fixed { .. } => 0,
-            RowExtent::Own => self.resampled.capacity(),
-        };
         let held = self.jpeg_scratch.bytes()
             + self.raster_scratch.bytes()
             + self.resampler.scratch_bytes()
-            + own;
+            + self.canvas.held_bytes();
         if held > KEEP {
             self.jpeg_scratch = jpeg::Scratch::default();
             self.raster_scratch = raster::Scratch::default();
             self.resampler.give_back();
-            if own > 0 {
-                self.resampled = Vec::new();
-            }
+            self.canvas.give_back();
         }
     }
 
     fn fill_row(
         &mut self,
         bytes: &[u8],
-        random: &mut impl Uniform,
-        admit: Admit<'_>,
+        request: &RowRequest<'_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let (cut, pixels) = match Format::of(bytes)? {
-            Format::Jpeg => self.resample_jpeg(bytes, random, admit, meter)?,
+        match Format::of(bytes)? {
+            Format::Jpeg => self.fill_from_jpeg(bytes, request, out, meter),
             format => {
                 // These decoders are Rust and have panicked on hostile files
                 // before. Nothing that is half-way done is looked at again: all
                 // state that they share with the next sample is buffers.
                 let caught = catch_unwind(AssertUnwindSafe(|| {
-                    self.resample_raster(format, bytes, random, admit, meter)
+                    self.read_raster(format, bytes, request, meter)
                 }));
-                caught.unwrap_or_else(|_| {
+                let cut = caught.unwrap_or_else(|_| {
                     Err(SampleFault::new(
                         FaultKind::Corrupt,
                         format!("the {format} decoder panicked"),
                     ))
-                })?
+                })?;
+                self.finish(&cut, out, meter);
+                Ok(())
             }
-        };
-        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
-        let out = &mut out[..self.emitter.row_bytes(width, height)];
-        let (rgb, stride) = match pixels {
-            Pixels::Resampled => (&self.resampled[..], width),
-            Pixels::Decoded(decoded) => {
-                let source = source(&self.jpeg_scratch.rgb, &decoded, cut.want);
-                (source.pixels, source.stride / PIXEL)
-            }
-        };
-        self.emitter
-            .emit_rows(rgb, stride, (width, height), cut.placement, out);
-        meter.lap(Stage::Emit);
-        Ok(())
+        }
     }
 
-    /// Of a JPEG only the part that the filter sees is decoded.
-    fn resample_jpeg(
+    /// Of a JPEG only the part that the first steps need is decoded.
+    fn fill_from_jpeg(
         &mut self,
         bytes: &[u8],
-        random: &mut impl Uniform,
-        admit: Admit<'_>,
+        request: &RowRequest<'_, impl Streams>,
+        out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(Cut, Pixels), SampleFault> {
+    ) -> std::result::Result<(), SampleFault> {
         let header = jpeg::read_header(bytes)?;
         let stored = Stored {
             size: (header.width, header.height),
             orientation: header.orientation,
         };
-        admit(stored.upright())?;
-        let cut = stored.cut(&self.program, random, true);
+        let cut = self.plan(stored, true, request, header.coefficient_bytes())?;
         meter.lap(Stage::Open);
-        let decoded =
-            self.jpeg
-                .decode_region(bytes, &header, cut.scale, cut.want, &mut self.jpeg_scratch)?;
+        let scratch = &mut self.jpeg_scratch;
+        let want = cut.want;
+        let decoded = self
+            .jpeg
+            .decode_region(bytes, &header, cut.scale, want, scratch)?;
         meter.lap(Stage::Decode);
-        if self.program.crop == Crop::Whole {
-            return Ok((cut, Pixels::Decoded(decoded)));
+        // Exactly the wanted part of what was decoded: the decoder's alignment
+        // must not change what the filter sees.
+        let stride = decoded.stride / PIXEL;
+        let first = (want.y - decoded.y) as usize * stride + (want.x - decoded.x) as usize;
+        if let Some(axes) = cut.axes {
+            let source = Source {
+                pixels: &scratch.rgb[PIXEL * first..],
+                width: want.w as usize,
+                height: want.h as usize,
+                stride: decoded.stride,
+            };
+            let (width, height) = cut.size;
+            let to = self.canvas.begin(width, height, cut.fold.placement);
+            self.resampler.resample(source, axes, to);
+            meter.lap(Stage::Resample);
+            self.finish(&cut, out, meter);
+        } else {
+            // Wanted as they are: no copy.
+            self.canvas.adopt(
+                &mut self.jpeg_scratch.rgb,
+                (first, stride),
+                cut.size,
+                cut.fold.placement,
+            );
+            self.finish(&cut, out, meter);
+            self.canvas.release(&mut self.jpeg_scratch.rgb);
         }
-        self.resampled.resize(cut.resampled_bytes(), 0);
-        self.resampler.resample(
-            source(&self.jpeg_scratch.rgb, &decoded, cut.want),
-            cut.axes(),
-            &mut self.resampled,
-        );
-        meter.lap(Stage::Resample);
-        Ok((cut, Pixels::Resampled))
+        Ok(())
     }
 
     /// Everything else comes row by row: decoding and resampling take turns,
     /// and both count as decoding.
-    fn resample_raster(
+    fn read_raster(
         &mut self,
         format: Format,
         bytes: &[u8],
-        random: &mut impl Uniform,
-        admit: Admit<'_>,
+        request: &RowRequest<'_, impl Streams>,
         meter: &mut Meter,
-    ) -> std::result::Result<(Cut, Pixels), SampleFault> {
+    ) -> std::result::Result<Cut, SampleFault> {
         let mut picture = Raster::open(format, bytes, &self.limits)?;
         let stored = Stored {
             size: picture.size(),
             orientation: picture.orientation(),
         };
-        admit(stored.upright())?;
-        let cut = stored.cut(&self.program, random, false);
+        let cut = self.plan(stored, false, request, picture.scratch_bytes())?;
         meter.lap(Stage::Open);
         let seen = (cut.want.w as usize, cut.want.h as usize);
-        let mut scratch = picture.scratch_bytes() + Resampler::window_bytes(seen.0, cut.axes());
-        if self.program.extent == RowExtent::Own {
-            scratch += cut.resampled_bytes() as u64;
-        }
-        self.limits.check_scratch(format.name(), scratch)?;
         picture.begin(&mut self.raster_scratch)?;
-        self.resampled.resize(cut.resampled_bytes(), 0);
         let mut rows = WantedRows {
             picture,
             want: cut.want,
             background: self.program.background,
             scratch: &mut self.raster_scratch,
         };
-        self.resampler
-            .resample_rows(&mut rows, seen, cut.axes(), &mut self.resampled)?;
+        let (width, height) = cut.size;
+        let to = self.canvas.begin(width, height, cut.fold.placement);
+        match cut.axes {
+            Some(axes) => self.resampler.resample_rows(&mut rows, seen, axes, to)?,
+            None => {
+                for (y, to) in to.chunks_exact_mut(PIXEL * seen.0).enumerate() {
+                    to.copy_from_slice(rows.row(y)?);
+                }
+            }
+        }
         rows.picture.finish(rows.scratch)?;
         meter.lap(Stage::Decode);
-        Ok((cut, Pixels::Resampled))
+        Ok(cut)
+    }
+
+    /// Draws the steps of the sample and turns the first of them into what is
+    /// decoded. `beside`: what the decoder takes beside its pixels.
+    fn plan(
+        &mut self,
+        stored: Stored,
+        is_jpeg: bool,
+        request: &RowRequest<'_, impl Streams>,
+        beside: u64,
+    ) -> std::result::Result<Cut, SampleFault> {
+        (request.admit)(stored.upright())?;
+        let program = &self.program;
+        let (random, steps) = (request.random, &mut self.steps);
+        program.steps(stored.upright(), request.size, random, steps)?;
+        let cut = stored.cut(program, steps, is_jpeg);
+        let rest = steps[cut.fold.steps..].iter().map(|s| &s.step);
+        let needs = cut.needs(program.fuses, rest);
+        let beside = if is_jpeg {
+            // Pixels that are adopted are the canvas's; others are read from.
+            let pixels = PIXEL as u64 * u64::from(cut.want.w) * u64::from(cut.want.h);
+            beside + if cut.axes.is_some() { pixels } else { 0 }
+        } else {
+            let axes = cut.axes.iter();
+            let windows = axes.map(|axes| Resampler::window_bytes(cut.want.w as usize, *axes));
+            beside + windows.sum::<u64>()
+        };
+        self.limits
+            .check_scratch("the picture with its steps", beside.saturating_add(needs))?;
+        Ok(cut)
+    }
+
+    /// The steps that are left, and the row.
+    fn finish(&mut self, cut: &Cut, out: &mut [u8], meter: &mut Meter) {
+        let mut done = cut.fold.steps;
+        while done < self.steps.len() {
+            let steps = self.steps[done..].iter().map(|s| &s.step);
+            let fuses = self.program.fuses;
+            done += self.canvas.apply(steps, fuses, &mut self.resampler);
+            meter.lap(Stage::Resample);
+        }
+        let (held, placement) = self.canvas.held();
+        match held {
+            Held::Bytes(view) => {
+                let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
+                let size = (view.width, view.height);
+                let rgb = view.pixels.as_flattened();
+                self.emitter
+                    .emit_rows(rgb, view.stride, size, placement, out);
+            }
+            Held::Floats(_) => {}
+        }
+        meter.lap(Stage::Emit);
     }
 }
 
-/// Where the pixels of the output are, before they are emitted.
-enum Pixels {
-    /// In the buffer for it, without gaps.
-    Resampled,
-    /// Still where the JPEG decoder left them: they are wanted as they are.
-    Decoded(Decoded),
-}
-
-/// The part of a picture that the filter sees, as a picture of its own.
+/// The part of a picture that is read, as a picture of its own.
 struct WantedRows<'a, 'b> {
     picture: Raster<'a>,
     want: Region,
@@ -259,144 +300,71 @@ pub(super) struct Stored {
     pub(super) orientation: Orientation,
 }
 
-/// What is decoded for one sample, and what becomes of it.
+/// What is decoded for one sample, and what becomes of it before the first step
+/// that is done on pixels.
 pub(super) struct Cut {
     pub(super) scale: Scale,
-    /// Part of the scaled, stored image that the filter sees.
+    /// Part of the scaled, stored image that is read.
     pub(super) want: Region,
-    /// The box to resample, within `want`.
-    within: BoxF,
-    /// Size of the resampled pixels, as stored: width, height.
-    size: (u32, u32),
-    placement: Placement,
+    /// The resize that follows.
+    axes: Option<Axes>,
+    fold: Fold,
+    /// Width and height behind it, as stored.
+    size: (usize, usize),
 }
 
 impl Cut {
-    fn resampled_bytes(&self) -> usize {
-        3 * self.size.0 as usize * self.size.1 as usize
-    }
-
-    fn axes(&self) -> Axes {
-        let target = Target {
-            width: self.size.0 as usize,
-            height: self.size.1 as usize,
-            filter: FILTER,
-            antialias: true,
-        };
-        let seen = (self.want.w as usize, self.want.h as usize);
-        Axes::new(seen, self.within, target)
+    /// Bytes of the pixels from here on.
+    fn needs<'a>(&self, fuses: bool, rest: impl Iterator<Item = &'a Step> + Clone) -> u64 {
+        let size = (self.size.0 as u32, self.size.1 as u32);
+        let mut needs = CanvasNeeds::begin(size, self.fold.placement);
+        needs.follow_all(rest, fuses);
+        needs.bytes()
     }
 }
 
 impl Stored {
     /// Height and width, as the picture is to be looked at.
-    fn upright(self) -> (u32, u32) {
+    pub(super) fn upright(self) -> (u32, u32) {
         let (width, height) = self.orientation.apply_to_size(self.size);
         (height, width)
     }
 
-    /// Draws the parameters of the sample and turns them into what is decoded.
-    /// `scalable`: the decoder can give the picture at 1/2, 1/4 and 1/8.
-    pub(super) fn cut(
-        self,
-        program: &SampleProgram,
-        random: &mut impl Uniform,
-        scalable: bool,
-    ) -> Cut {
-        let upright = self.orientation.apply_to_size(self.size);
-        let geometry = sample_geometry(program, upright.0, upright.1, random);
-        self.cut_of(program, &geometry, scalable)
-    }
-
-    /// From the box in the upright image to what is decoded of the stored one.
-    fn cut_of(self, program: &SampleProgram, geometry: &SampleGeometry, scalable: bool) -> Cut {
-        let turned = self.orientation.swaps_axes();
-        let (height, width) = program.extent.of(self.upright());
-        let size = if turned {
-            (height, width)
-        } else {
-            (width, height)
+    /// What is decoded for these steps. `scalable`: the decoder can give the
+    /// picture at 1/2, 1/4 and 1/8.
+    pub(super) fn cut(self, program: &SampleProgram, steps: &[OpStep], scalable: bool) -> Cut {
+        let placement = self.orientation.placement();
+        let fold = match program.fuses {
+            true => Fold::of(steps.iter().map(|s| &s.step), self.size, placement),
+            false => Fold::nothing(self.size, placement),
         };
-        let source = self.orientation.to_stored(geometry.source, self.size);
-        let scale = if scalable {
-            let d = scale_denominator(program.decode, &source, (size.1, size.0));
-            Scale::of_denominator(d)
-        } else {
-            Scale::Full
+        let scale = match scalable {
+            true => Scale::of_denominator(fold.denominator(program.decode)),
+            false => Scale::Full,
         };
-        let d = f64::from(scale.denominator());
-        let scaled = BoxF {
-            x0: source.x0 / d,
-            y0: source.y0 / d,
-            x1: source.x1 / d,
-            y1: source.y1 / d,
-        };
-        let upright = Placement {
-            transpose: turned,
-            flip_x: self.orientation.flips_stored_x(),
-            flip_y: self.orientation.flips_stored_y(),
-        };
-        let whole = scale.of_size(self.size);
-        // A filter that sees beyond the box reaches as far as its support.
-        let reach = |length: f64, to: u32| {
-            if geometry.sees_outside {
-                FILTER.reach(length / f64::from(to))
-            } else {
-                0.0
-            }
-        };
-        let (x, w) = span(scaled.x0, scaled.x1, reach(scaled.width(), size.0), whole.0);
-        let (y, h) = span(
-            scaled.y0,
-            scaled.y1,
-            reach(scaled.height(), size.1),
-            whole.1,
-        );
-        let (dx, dy) = (f64::from(x), f64::from(y));
+        let reads = fold.reads(scale.denominator(), scale.of_size(self.size));
+        let (width, height) = fold.size();
         Cut {
             scale,
-            want: Region { x, y, w, h },
-            within: BoxF {
-                // The arithmetic may leave a rounding error beyond the first and
-                // the last pixel.
-                x0: (scaled.x0 - dx).max(0.0),
-                y0: (scaled.y0 - dy).max(0.0),
-                x1: (scaled.x1 - dx).min(f64::from(w)),
-                y1: (scaled.y1 - dy).min(f64::from(h)),
+            want: Region {
+                x: reads.want.left,
+                y: reads.want.top,
+                w: reads.want.width,
+                h: reads.want.height,
             },
-            size,
-            placement: if geometry.flip {
-                upright.mirrored()
-            } else {
-                upright
-            },
+            axes: reads.axes.map(|(x, y)| Axes { x, y }),
+            size: (width as usize, height as usize),
+            fold,
         }
-    }
-}
-
-/// The whole pixels from `from - reach` to `to + reach` that exist: first, count.
-fn span(from: f64, to: f64, reach: f64, size: u32) -> (u32, u32) {
-    let first = ((from - reach).floor().max(0.0) as u32).min(size - 1);
-    let end = ((to + reach).ceil() as u32).clamp(first + 1, size);
-    (first, end - first)
-}
-
-/// Exactly the wanted part of what was decoded: the decoder's alignment must
-/// not change what the filter sees.
-fn source<'a>(rgb: &'a [u8], decoded: &Decoded, want: Region) -> Source<'a> {
-    let skip = (want.y - decoded.y) as usize * decoded.stride + 3 * (want.x - decoded.x) as usize;
-    Source {
-        pixels: &rgb[skip..],
-        width: want.w as usize,
-        height: want.h as usize,
-        stride: decoded.stride,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::{CenterCrop, Recipe, Resize};
+    use crate::recipe::geometry::Uniform;
+    use crate::recipe::weights::WeightTable;
+    use crate::recipe::{CenterCrop, OneStream, Recipe, Resize};
 
     /// Whatever the size and the orientation, the box lies within what is
     /// decoded, though shorter side and crop are equal and nothing is to spare.
@@ -413,11 +381,21 @@ mod tests {
                         size: (short, short * 3 / 2 + 1),
                         orientation,
                     };
-                    let cut = stored.cut(&program, &mut NoNumbers, true);
-                    let (b, want) = (cut.within, cut.want);
-                    assert!(b.x0 >= 0.0 && b.y0 >= 0.0, "{short} {orientation:?} {b:?}");
-                    assert!(b.x1 <= f64::from(want.w) && b.y1 <= f64::from(want.h));
-                    assert!(want.fits_in(cut.scale.of_size(stored.size)));
+                    let mut steps = Vec::new();
+                    let none = OneStream(|| NoNumbers);
+                    program
+                        .steps(stored.upright(), None, &none, &mut steps)
+                        .unwrap();
+                    let cut = stored.cut(&program, &steps, true);
+                    assert!(cut.want.fits_in(cut.scale.of_size(stored.size)));
+                    let axes = cut.axes.unwrap();
+                    for (axis, at_hand) in [(axes.x, cut.want.w), (axes.y, cut.want.h)] {
+                        let mut table = WeightTable::default();
+                        table.prepare(axis);
+                        let last = axis.out_size as usize - 1;
+                        let (start, weights) = table.row(last);
+                        assert!(start + weights.len() <= at_hand as usize, "{axis:?}");
+                    }
                 }
             }
         }

@@ -1,0 +1,401 @@
+//! From operations and the random numbers of a position to steps: every
+//! operation in the written order, on the size that the picture has there.
+//!
+//! Each operation that draws has a stream of numbers of its own, so that moving,
+//! adding or changing one never shifts another's. Distributions are
+//! torchvision's (`get_params` of each transform).
+
+use super::check::Values;
+use super::geometry::{Rect, Uniform, random_box};
+use super::ops::{ColorJitter, Erasing, Op, Padding, RandomCrop, RandomErasing, Size, Span};
+use super::step::{Erased, Step};
+use crate::error::{FaultKind, SampleFault};
+
+/// The random numbers of one position.
+pub(crate) trait Streams {
+    type Stream: Uniform;
+
+    /// The numbers of the `n`-th operation that draws.
+    fn stream(&self, n: u32) -> Self::Stream;
+}
+
+/// An operation, with what the draw must know of its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Drawn {
+    pub(crate) op: Op,
+    /// Which of the operations that draw it is.
+    pub(crate) stream: u32,
+    /// What the values are in front of it.
+    pub(crate) values: Values,
+}
+
+/// A step, and the operation that it is of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct OpStep {
+    pub(crate) op: usize,
+    pub(crate) step: Step,
+}
+
+impl Op {
+    /// Whether it takes random numbers.
+    pub(crate) fn draws(&self) -> bool {
+        match self {
+            Self::RandomResizedCrop(_)
+            | Self::RandomCrop(_)
+            | Self::RandomHorizontalFlip(_)
+            | Self::RandomVerticalFlip(_)
+            | Self::RandomRotation(_)
+            | Self::RandomRotate90(_)
+            | Self::ColorJitter(_)
+            | Self::RandomGrayscale(_)
+            | Self::GaussianBlur(_)
+            | Self::RandomErasing(_) => true,
+            Self::Decode(_)
+            | Self::Resize(_)
+            | Self::CenterCrop(_)
+            | Self::Rotate90(_)
+            | Self::Pad(_)
+            | Self::Grayscale(_)
+            | Self::ConvertColor(_)
+            | Self::Normalize(_)
+            | Self::Cast(_)
+            | Self::Layout(_) => false,
+        }
+    }
+}
+
+impl Drawn {
+    /// Adds the steps of this operation on a picture of this height and width;
+    /// what that becomes.
+    ///
+    /// # Errors
+    /// When the picture is too small.
+    pub(crate) fn draw(
+        &self,
+        at: usize,
+        (height, width): (u32, u32),
+        random: &mut impl Uniform,
+        steps: &mut Vec<OpStep>,
+    ) -> Result<(u32, u32), SampleFault> {
+        let size = (height, width);
+        let mut push = |step| steps.push(OpStep { op: at, step });
+        match &self.op {
+            Op::Decode(_) | Op::Layout(_) => {}
+            Op::Resize(o) => {
+                let to = o.output(size);
+                push(Step::Resize {
+                    size: to.into(),
+                    interpolation: o.interpolation,
+                    antialias: o.antialias,
+                });
+                return Ok(to);
+            }
+            Op::RandomResizedCrop(o) => {
+                let (scale, ratio) = ((o.scale.0, o.scale.1), (o.ratio.0, o.ratio.1));
+                push(Step::Crop(random_box(width, height, scale, ratio, random)));
+                push(Step::Resize {
+                    size: o.size,
+                    interpolation: o.interpolation,
+                    antialias: o.antialias,
+                });
+                return Ok((o.size.height, o.size.width));
+            }
+            Op::RandomCrop(o) => {
+                let (pad, (h, w)) = paddings(o, size);
+                if pad != Padding::default() {
+                    push(Step::Pad {
+                        padding: pad,
+                        mode: o.padding_mode,
+                        fill: o.fill.0,
+                    });
+                }
+                fits(o.size, (h, w), "random_crop", "or pad_if_needed: true")?;
+                push(Step::Crop(Rect {
+                    top: random.next_up_to(h - o.size.height),
+                    left: random.next_up_to(w - o.size.width),
+                    width: o.size.width,
+                    height: o.size.height,
+                }));
+                return Ok((o.size.height, o.size.width));
+            }
+            Op::CenterCrop(o) => {
+                fits(o.size, size, "center_crop", "or a pad in front of it")?;
+                let middle =
+                    |all: u32, some: u32| (f64::from(all - some) / 2.0).round_ties_even() as u32;
+                push(Step::Crop(Rect {
+                    top: middle(height, o.size.height),
+                    left: middle(width, o.size.width),
+                    width: o.size.width,
+                    height: o.size.height,
+                }));
+                return Ok((o.size.height, o.size.width));
+            }
+            Op::RandomHorizontalFlip(o) => {
+                if random.next_f64() < o.p {
+                    push(Step::Mirror);
+                }
+            }
+            Op::RandomVerticalFlip(o) => {
+                if random.next_f64() < o.p {
+                    push(Step::UpsideDown);
+                }
+            }
+            Op::RandomRotation(o) => {
+                let degrees = uniform(o.degrees, random);
+                let (h, w) = match o.expand {
+                    true => rotated_size(size, degrees),
+                    false => size,
+                };
+                push(Step::Rotate {
+                    degrees,
+                    interpolation: o.interpolation,
+                    size: (h, w).into(),
+                    fill: o.fill.0,
+                });
+                return Ok((h, w));
+            }
+            Op::Rotate90(o) => {
+                return Ok(turn(o.times.rem_euclid(4) as u8, size, &mut push));
+            }
+            Op::RandomRotate90(_) => {
+                return Ok(turn(random.next_up_to(3) as u8, size, &mut push));
+            }
+            Op::Pad(o) => {
+                push(Step::Pad {
+                    padding: o.padding,
+                    mode: o.padding_mode,
+                    fill: o.fill.0,
+                });
+                return Ok(padded(size, o.padding));
+            }
+            Op::ColorJitter(o) => jitter(o, random, push),
+            Op::Grayscale(_) => push(Step::Grayscale),
+            Op::RandomGrayscale(o) => {
+                if random.next_f64() < o.p {
+                    push(Step::Grayscale);
+                }
+            }
+            Op::ConvertColor(o) => push(Step::Convert(o.to, o.white_point)),
+            Op::GaussianBlur(o) => push(Step::Blur {
+                kernel: o.kernel_size,
+                sigma: uniform(o.sigma, random),
+            }),
+            Op::RandomErasing(o) => {
+                if let Some(step) = erase(o, self.values, size, random) {
+                    push(step);
+                }
+            }
+            Op::Normalize(o) => push(Step::Normalize {
+                unit: super::check::unit(self.values),
+                mean: o.mean.0,
+                std: o.std.0,
+            }),
+            Op::Cast(o) => push(Step::Cast(o.dtype)),
+        }
+        Ok(size)
+    }
+
+    /// The steps that take the most memory on a picture of this height and
+    /// width, instead of drawn ones.
+    pub(crate) fn largest(
+        &self,
+        at: usize,
+        size: (u32, u32),
+        steps: &mut Vec<OpStep>,
+    ) -> (u32, u32) {
+        let mut push = |step| steps.push(OpStep { op: at, step });
+        match &self.op {
+            Op::RandomResizedCrop(o) => {
+                // The whole picture where its shape allows that; never more.
+                let part = o.scale.1.sqrt();
+                let side = |n: u32| ((f64::from(n) * part).ceil() as u32).clamp(1, n);
+                push(Step::Crop(Rect {
+                    left: 0,
+                    top: 0,
+                    height: side(size.0),
+                    width: side(size.1),
+                }));
+                push(Step::Resize {
+                    size: o.size,
+                    interpolation: o.interpolation,
+                    antialias: o.antialias,
+                });
+                (o.size.height, o.size.width)
+            }
+            Op::RandomRotation(o) => {
+                // At 45 degrees at the latest both sides are at most the diagonal.
+                let (h, w) = match o.expand {
+                    true => {
+                        let d = libm::hypot(f64::from(size.0), f64::from(size.1)).ceil() as u32;
+                        (d, d)
+                    }
+                    false => size,
+                };
+                push(Step::Rotate {
+                    degrees: o.degrees.1,
+                    interpolation: o.interpolation,
+                    size: (h, w).into(),
+                    fill: o.fill.0,
+                });
+                (h, w)
+            }
+            Op::RandomGrayscale(_) => {
+                push(Step::Grayscale);
+                size
+            }
+            _ => {
+                // The rest is as large whatever is drawn; a picture too small for a
+                // crop is a failed sample and takes nothing more.
+                self.draw(at, size, &mut Zeros, steps).unwrap_or(size)
+            }
+        }
+    }
+}
+
+/// Every probability comes true, every draw is the lowest.
+struct Zeros;
+
+impl Uniform for Zeros {
+    fn next_f64(&mut self) -> f64 {
+        0.0
+    }
+}
+
+fn uniform(Span(low, high): Span, random: &mut impl Uniform) -> f64 {
+    low + (high - low) * random.next_f64()
+}
+
+fn padded((height, width): (u32, u32), p: Padding) -> (u32, u32) {
+    (
+        height.saturating_add(p.top).saturating_add(p.bottom),
+        width.saturating_add(p.left).saturating_add(p.right),
+    )
+}
+
+/// What a random crop pads, and the size that it crops from.
+fn paddings(o: &RandomCrop, size: (u32, u32)) -> (Padding, (u32, u32)) {
+    let mut pad = o.padding;
+    let (h, w) = padded(size, pad);
+    if o.pad_if_needed {
+        // On both sides by all that is missing, as in torchvision.
+        let (y, x) = (
+            o.size.height.saturating_sub(h),
+            o.size.width.saturating_sub(w),
+        );
+        pad = Padding {
+            left: pad.left + x,
+            right: pad.right + x,
+            top: pad.top + y,
+            bottom: pad.bottom + y,
+        };
+    }
+    (pad, padded(size, pad))
+}
+
+fn fits(size: Size, (h, w): (u32, u32), op: &str, or: &str) -> Result<(), SampleFault> {
+    if size.height <= h && size.width <= w {
+        return Ok(());
+    }
+    Err(SampleFault::new(
+        FaultKind::TooSmall,
+        format!(
+            "the picture is {h} x {w} where {op} takes {size} of it: the recipe needs a resize {or}"
+        ),
+    ))
+}
+
+fn turn(quarters: u8, (h, w): (u32, u32), push: &mut impl FnMut(Step)) -> (u32, u32) {
+    if quarters > 0 {
+        push(Step::Turn(quarters));
+    }
+    if quarters % 2 == 1 { (w, h) } else { (h, w) }
+}
+
+fn jitter(o: &ColorJitter, random: &mut impl Uniform, mut push: impl FnMut(Step)) {
+    if random.next_f64() >= o.p && o.p < 1.0 {
+        return;
+    }
+    let factors = [o.brightness, o.contrast, o.saturation, o.hue].map(|span| uniform(span, random));
+    let mut order = [0usize, 1, 2, 3];
+    if o.random_order {
+        for i in (1..order.len()).rev() {
+            order.swap(i, random.next_up_to(i as u32) as usize);
+        }
+    }
+    let nothing = [
+        Span(1.0, 1.0),
+        Span(1.0, 1.0),
+        Span(1.0, 1.0),
+        Span(0.0, 0.0),
+    ];
+    let spans = [o.brightness, o.contrast, o.saturation, o.hue];
+    for i in order {
+        if spans[i] == nothing[i] {
+            continue;
+        }
+        let factor = factors[i] as f32;
+        push(match i {
+            0 => Step::Brightness(factor),
+            1 => Step::Contrast(factor),
+            2 => Step::Saturation(factor),
+            _ => Step::Hue(factor),
+        });
+    }
+}
+
+/// Attempts at a box that fits, as in torchvision.
+const ATTEMPTS: usize = 10;
+
+fn erase(
+    o: &RandomErasing,
+    values: Values,
+    (height, width): (u32, u32),
+    random: &mut impl Uniform,
+) -> Option<Step> {
+    if random.next_f64() >= o.p && o.p < 1.0 {
+        return None;
+    }
+    let key = (random.next_f64() * (1u64 << 53) as f64) as u64;
+    let area = f64::from(height) * f64::from(width);
+    let log = Span(libm::log(o.ratio.0), libm::log(o.ratio.1));
+    for _ in 0..ATTEMPTS {
+        let part = area * uniform(o.scale, random);
+        let aspect = libm::exp(uniform(log, random));
+        let h = (part * aspect).sqrt().round_ties_even();
+        let w = (part / aspect).sqrt().round_ties_even();
+        if h >= 1.0 && w >= 1.0 && h < f64::from(height) && w < f64::from(width) {
+            let (h, w) = (h as u32, w as u32);
+            let rect = Rect {
+                top: random.next_up_to(height - h),
+                left: random.next_up_to(width - w),
+                width: w,
+                height: h,
+            };
+            let with = match (o.value, values) {
+                (Erasing::Value(v), _) => Erased::Value(v.0),
+                (Erasing::Random, Values::Normalized) => Erased::Normal(key),
+                (Erasing::Random, _) => Erased::Levels(key),
+            };
+            return Some(Step::Erase { rect, with });
+        }
+    }
+    None
+}
+
+/// Height and width of a picture turned by `degrees`, none of it cut off:
+/// torchvision's `_compute_affine_output_size`.
+fn rotated_size((height, width): (u32, u32), degrees: f64) -> (u32, u32) {
+    let angle = degrees * std::f64::consts::PI / 180.0;
+    let (sin, cos) = (libm::sin(angle), libm::cos(angle));
+    let (hw, hh) = (f64::from(width) / 2.0, f64::from(height) / 2.0);
+    let corners = [(-hw, -hh), (-hw, hh), (hw, hh), (hw, -hh)];
+    let turned = corners.map(|(x, y)| (x * cos + y * sin, y * cos - x * sin));
+    let length = |of: fn(&(f64, f64)) -> f64| {
+        let low = turned.iter().map(of).fold(f64::INFINITY, f64::min);
+        let high = turned.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
+        // Rounding errors of the corners must not add a pixel.
+        let cut = |v: f64| (v / 1e-4).trunc() * 1e-4;
+        (cut(high).ceil() - cut(low).floor()).max(1.0) as u32
+    };
+    (length(|c| c.1), length(|c| c.0))
+}

@@ -1,0 +1,160 @@
+//! Which unit may move behind which, and what that does to the values. Each rule
+//! is a function with its obligation, which `worker/sample/moves.rs` tests on
+//! pixels: an exact move changes no bit; of the others it measures by how much.
+
+use super::{Part, Unit};
+use crate::recipe::ops::{Op, Span};
+use crate::recipe::tensor::Dtype;
+
+/// What a move does to the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Not a bit changes.
+    Exact,
+    /// Values change; made by `reorder: fast`.
+    ChangesValues,
+    /// It would be another operation.
+    Never,
+}
+
+/// The answer of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) effect: Effect,
+    /// Completes "because".
+    pub(super) why: &'static str,
+    /// The mover has less to do behind it, or others have.
+    pub(super) gains: bool,
+}
+
+fn verdict(effect: Effect, gains: bool, why: &'static str) -> Option<Verdict> {
+    Some(Verdict { effect, why, gains })
+}
+
+/// May `unit` stand behind `next`, which follows it? None: nothing speaks for it.
+pub(super) fn pass(ops: &[Op], unit: Unit, next: Unit) -> Option<Verdict> {
+    let op = ops.get(unit.op);
+    match (unit.part, next.part) {
+        (Part::Color, Part::Crop) => color_behind_crop(op),
+        (Part::Normalize | Part::Cast, Part::Crop) => value_behind_crop(),
+        (Part::Color | Part::Normalize | Part::Cast, Part::Turn) => value_behind_turn(),
+        (Part::Color, Part::Resize) => color_behind_resize(op),
+        (Part::Normalize, Part::Resize) => normalize_behind_resize(),
+        (Part::Cast, Part::Resize) => cast_behind_resize(op),
+        (Part::Cast, Part::Color | Part::Normalize | Part::Blur) => cast_behind_value(op, next),
+        (Part::Blur, Part::Crop | Part::Resize) => blur_behind_shape(next),
+        (Part::Erase, Part::Crop | Part::Resize) => erase_behind_shape(),
+        _ => None,
+    }
+}
+
+/// Exact: each pixel is changed by itself, wherever it stands. But for the mean
+/// that contrast is measured from.
+fn color_behind_crop(op: Option<&Op>) -> Option<Verdict> {
+    match op {
+        Some(Op::ColorJitter(jitter)) if jitter.contrast != Span(1.0, 1.0) => verdict(
+            Effect::ChangesValues,
+            true,
+            "contrast is measured from the mean of the picture, which is not that of the crop",
+        ),
+        _ => verdict(
+            Effect::Exact,
+            true,
+            "each pixel is changed by itself, and fewer are left behind a crop",
+        ),
+    }
+}
+
+/// Exact: each value is changed by itself.
+fn value_behind_crop() -> Option<Verdict> {
+    verdict(
+        Effect::Exact,
+        true,
+        "each value is changed by itself, and fewer are left behind a crop",
+    )
+}
+
+/// Exact: a turn moves pixels, and changes none. (A mean is the same for every
+/// order of its pixels: `pixels/jitter.rs` sums in whole numbers.)
+fn value_behind_turn() -> Option<Verdict> {
+    verdict(Effect::Exact, false, "a turn changes no pixel")
+}
+
+/// Changes values: the resize mixes neighbours, and the colour operation is not
+/// linear, or rounds, or clips.
+fn color_behind_resize(op: Option<&Op>) -> Option<Verdict> {
+    let why = match op {
+        Some(Op::ConvertColor(_)) => {
+            "the conversion of a mean is not the mean of conversions (it is not linear), and the \
+             resize rounds to whole levels"
+        }
+        Some(Op::ColorJitter(_)) => {
+            "jitter clips at 0 and 255 and rounds, so that of a mean is not the mean of jittered \
+             pixels"
+        }
+        _ => "both round to whole levels: up to about a level",
+    };
+    verdict(Effect::ChangesValues, true, why)
+}
+
+/// Changes values: in front of it the resize works on floats, behind it on whole
+/// levels. At most a level and a half, before the division by 255 and std.
+fn normalize_behind_resize() -> Option<Verdict> {
+    verdict(
+        Effect::ChangesValues,
+        true,
+        "the resize works on floats behind normalize, and rounds to whole levels in front of it",
+    )
+}
+
+/// Changes values, as `normalize` does.
+fn cast_behind_resize(op: Option<&Op>) -> Option<Verdict> {
+    to_floats(op)?;
+    verdict(
+        Effect::ChangesValues,
+        true,
+        "the resize keeps fractions of a level in floats, and rounds to whole levels before the cast",
+    )
+}
+
+/// Changes values where the other one rounds levels; exact where it works in
+/// floats anyway.
+fn cast_behind_value(op: Option<&Op>, next: Unit) -> Option<Verdict> {
+    let dtype = to_floats(op)?;
+    match (next.part, dtype) {
+        (Part::Normalize, Dtype::F32) => verdict(
+            Effect::Exact,
+            true,
+            "normalize works in f32 on levels, which f32 holds exactly",
+        ),
+        _ => verdict(
+            Effect::ChangesValues,
+            true,
+            "levels are rounded to whole ones where they would keep fractions in floats",
+        ),
+    }
+}
+
+/// The type, when the cast is one to floats: a cast to levels keeps its place.
+fn to_floats(op: Option<&Op>) -> Option<Dtype> {
+    match op {
+        Some(Op::Cast(cast)) if cast.dtype != Dtype::U8 => Some(cast.dtype),
+        _ => None,
+    }
+}
+
+fn blur_behind_shape(next: Unit) -> Option<Verdict> {
+    let why = match next.part {
+        Part::Crop => "the blur sees pixels beyond the crop's edges",
+        _ => "the kernel is measured in pixels of the picture before the resize",
+    };
+    verdict(Effect::Never, true, why)
+}
+
+fn erase_behind_shape() -> Option<Verdict> {
+    verdict(
+        Effect::Never,
+        true,
+        "the erased box is a part of the picture before the crop or resize",
+    )
+}
