@@ -14,6 +14,7 @@
 pub mod batch;
 pub(crate) mod coordinator;
 pub mod error;
+pub mod forecast;
 #[cfg(feature = "fuzz-internals")]
 #[doc(hidden)]
 pub mod fuzz_support;

@@ -21,11 +21,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("plan", &["error", "recipe"]),
     ("packing", &["error", "sys", "recipe", "picture", "plan"]),
     ("survey", &["error", "sys", "index", "picture", "packing"]),
+    (
+        "forecast",
+        &[
+            "error", "sys", "recipe", "picture", "plan", "packing", "ring", "index", "survey",
+        ],
+    ),
     ("pixels", &["error", "sys", "recipe"]),
     (
         "worker",
         &[
-            "error", "sys", "recipe", "picture", "pixels", "ring", "index", "plan", "packing",
+            "error", "sys", "recipe", "picture", "pixels", "forecast", "ring", "index", "plan",
+            "packing",
         ],
     ),
     ("coordinator", &["error", "sys", "ring", "worker"]),
@@ -69,6 +76,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 const PUBLIC: &[&str] = &[
     "batch",
     "error",
+    "forecast",
     "fuzz_support",
     "index",
     "loader",

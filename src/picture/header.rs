@@ -20,6 +20,24 @@ pub(crate) struct PictureHeader {
     /// Width and height as stored, pixels.
     pub(crate) stored: (u32, u32),
     pub(crate) orientation: Orientation,
+    pub(crate) decoding: Decoding,
+}
+
+/// What decoding a picture takes, beside the pixels that are wanted of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decoding {
+    /// Any part of it, at any scale.
+    Jpeg {
+        /// Bytes of coefficients, where a file has several scans.
+        coefficients: u64,
+        /// Decoded to four channels first.
+        cmyk: bool,
+    },
+    /// Row by row, from the top.
+    Rows {
+        /// The most that its decoder takes, bytes.
+        scratch: u64,
+    },
 }
 
 impl PictureHeader {
@@ -66,18 +84,17 @@ fn read_as(
     len: u64,
     limits: &Limits,
 ) -> Result<PictureHeader, SampleFault> {
-    let (stored, orientation) = if format == Format::Jpeg {
-        let header = jpeg::walk(&mut jpeg::InFile::new(file, len))?;
-        let size = (header.width, header.height);
-        limits.check_pixels(format.name(), size)?;
-        (size, header.orientation)
-    } else {
-        raster::read_header(format, file, len, limits)?
-    };
+    if format != Format::Jpeg {
+        return raster::read_header(format, file, len, limits);
+    }
+    let header = jpeg::walk(&mut jpeg::InFile::new(file, len))?;
+    let stored = (header.width, header.height);
+    limits.check_pixels(format.name(), stored)?;
     Ok(PictureHeader {
         format,
         stored,
-        orientation,
+        orientation: header.orientation,
+        decoding: header.decoding(),
     })
 }
 

@@ -112,9 +112,20 @@ pub(super) struct Chunks {
     raw: u64,
     /// Bytes of the pixels in the file.
     compressed: u64,
+    interlaced: bool,
 }
 
 impl Chunks {
+    /// What decoding takes at most: [`PngReader::working_bytes`] and rows, or the
+    /// frame, in the largest form that pixels are handed out in.
+    pub(super) fn scratch_bytes(&self) -> u64 {
+        let (width, height) = (u64::from(self.size.0), u64::from(self.size.1));
+        let raw_row = self.raw / height.max(1) + 1;
+        let working = raw_row * (height.min(8) + 1) + (512 << 10);
+        let rows = if self.interlaced { height } else { 1 };
+        working + 3 * width + 4 * width * rows
+    }
+
     /// The most that deflate makes of a byte: 258 bytes of 2 bits.
     const MOST: u64 = 1032;
 
@@ -168,6 +179,7 @@ pub(super) fn walk(file: &mut (impl BufRead + Seek)) -> Result<Chunks, SampleFau
     let mut size = None;
     let mut orientation = None;
     let (mut raw, mut compressed) = (0, 0u64);
+    let mut interlaced = false;
     loop {
         read(file, &mut head)?;
         let [l0, l1, l2, l3, kind @ ..] = head;
@@ -178,10 +190,11 @@ pub(super) fn walk(file: &mut (impl BufRead + Seek)) -> Result<Chunks, SampleFau
         let mut rest = i64::from(len) + 4;
         match &kind {
             b"IHDR" if size.is_none() && len == 13 => {
-                let mut fields = [0; 10];
+                let mut fields = [0; 13];
                 read(file, &mut fields)?;
-                rest -= 10;
-                let [w0, w1, w2, w3, h0, h1, h2, h3, depth, color] = fields;
+                rest -= 13;
+                let [w0, w1, w2, w3, h0, h1, h2, h3, depth, color, _, _, lacing] = fields;
+                interlaced = lacing != 0;
                 let w = u32::from_be_bytes([w0, w1, w2, w3]);
                 let h = u32::from_be_bytes([h0, h1, h2, h3]);
                 if w == 0 || h == 0 {
@@ -208,6 +221,7 @@ pub(super) fn walk(file: &mut (impl BufRead + Seek)) -> Result<Chunks, SampleFau
                     orientation: orientation.unwrap_or_default(),
                     raw,
                     compressed,
+                    interlaced,
                 });
             }
             _ => {}

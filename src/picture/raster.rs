@@ -15,6 +15,7 @@ use image::error::ImageError;
 use image::{ColorType, ImageDecoder, ImageFormat, ImageReader};
 
 use super::format::Format;
+use super::header::{Decoding, PictureHeader};
 use super::limits::Limits;
 use super::orientation::Orientation;
 use super::png::{self, PngReader};
@@ -56,20 +57,31 @@ enum Rows<'a> {
     Decoded,
 }
 
-/// Size and orientation of a file of this format and `len` bytes, held to the
-/// limits as [`Raster::open`] does.
+/// The header of a file of this format and `len` bytes, held to the limits as
+/// [`Raster::open`] does.
 pub(super) fn read_header(
     format: Format,
     file: &mut (impl BufRead + Seek),
     len: u64,
     limits: &Limits,
-) -> Result<((u32, u32), Orientation), SampleFault> {
+) -> Result<PictureHeader, SampleFault> {
+    let header = |stored, orientation, scratch| PictureHeader {
+        format,
+        stored,
+        orientation,
+        decoding: Decoding::Rows { scratch },
+    };
     if format == Format::Png {
         let chunks = open_png(file, limits)?;
-        return Ok((chunks.size, chunks.orientation));
+        let scratch = chunks.scratch_bytes();
+        return Ok(header(chunks.size, chunks.orientation, scratch));
     }
     let opened = open_frame(format, file, len, limits)?;
-    Ok((opened.decoder.dimensions(), opened.orientation))
+    let size = opened.decoder.dimensions();
+    // A form that is not served fails later, when it is decoded.
+    let scratch = form(format, opened.decoder.color_type())
+        .map_or(0, |form| frame_scratch(format, form, size));
+    Ok(header(size, opened.orientation, scratch))
 }
 
 /// The chunks of a PNG that is not too large, for the limits and for its file.
@@ -185,12 +197,12 @@ impl<'a> Raster<'a> {
         let row = width * self.form.bytes() as u64;
         // The row that is handed out.
         let rgb = 3 * width;
-        rgb + match &self.rows {
-            Rows::Png(reader) if reader.is_interlaced() => row * height + reader.working_bytes(),
-            Rows::Png(reader) => row + reader.working_bytes(),
-            Rows::Frame(format, _) => {
-                row * height + width * height * beside_the_frame(*format, self.form)
+        match &self.rows {
+            Rows::Png(reader) if reader.is_interlaced() => {
+                rgb + row * height + reader.working_bytes()
             }
+            Rows::Png(reader) => rgb + row + reader.working_bytes(),
+            Rows::Frame(format, _) => frame_scratch(*format, self.form, self.size),
             Rows::Decoded => 0,
         }
     }
@@ -267,6 +279,13 @@ impl<'a> Raster<'a> {
             _ => Ok(()),
         }
     }
+}
+
+/// The row that is handed out, the frame, and what lies beside it.
+fn frame_scratch(format: Format, form: Form, (width, height): (u32, u32)) -> u64 {
+    let (width, height) = (u64::from(width), u64::from(height));
+    let pixel = form.bytes() as u64 + beside_the_frame(format, form);
+    3 * width + width * height * pixel
 }
 
 /// The most that a decoder holds for a pixel, beside the frame that it fills,

@@ -96,7 +96,8 @@ impl CanvasNeeds {
                 self.placement = fold.placement;
                 self.size = fold.size();
                 if let Some((x, y)) = fold.reads_all() {
-                    self.rows = self.rows.max(self.window(x, y));
+                    let pixel = if self.floats { RGB32 } else { RGB8 };
+                    self.rows = self.rows.max(window_bytes(x, y, pixel));
                     self.write_other();
                 }
                 return fold.steps;
@@ -150,14 +151,6 @@ impl CanvasNeeds {
         (w as u32, h as u32)
     }
 
-    /// Rows between the passes of a resize, and one to read.
-    fn window(&self, x: Axis, y: Axis) -> u64 {
-        let pixel = if self.floats { RGB32 } else { RGB8 };
-        let wide = u64::from(x.out_size.max(x.in_size));
-        let rows = y.window() as u64 + 2;
-        rows * (wide * pixel + 64)
-    }
-
     fn write_other(&mut self) {
         let first = &mut self.first[usize::from(self.floats)];
         *first = !*first;
@@ -173,6 +166,17 @@ impl CanvasNeeds {
         };
         of[which] = of[which].max(bytes);
     }
+}
+
+/// Rows between the passes of a resize, and one to read.
+pub(crate) fn window_bytes(x: Axis, y: Axis, pixel: u64) -> u64 {
+    let wide = u64::from(x.out_size.max(x.in_size));
+    let rows = if y.is_identity() {
+        1
+    } else {
+        y.window() as u64 + 2
+    };
+    rows * (wide * pixel + 64)
 }
 
 fn area((w, h): (u32, u32)) -> u64 {

@@ -13,8 +13,9 @@ use memmap2::Mmap;
 
 use super::input::{Input, InputMode};
 use super::meter::Meter;
-use super::sample::{RowRequest, SampleDecoder, Stored};
+use super::sample::{RowRequest, SampleDecoder};
 use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::forecast::cut::Stored;
 use crate::index::Index;
 use crate::picture::header::read_header;
 use crate::picture::jpeg::{self, JpegDecoder, Region, Scale, Scratch};
@@ -119,6 +120,7 @@ impl BareLoop {
                 let stored = Stored {
                     size: (header.width, header.height),
                     orientation: header.orientation,
+                    decoding: header.decoding(),
                 };
                 let seed = self.plan.options().seed;
                 let random = PositionRandom::new(seed, epoch, row.position);
@@ -126,7 +128,7 @@ impl BareLoop {
                 self.program
                     .steps(stored.upright(), None, &random, steps)
                     .map_err(failed)?;
-                let cut = stored.cut(&self.program, steps, true);
+                let cut = stored.cut(&self.program, steps);
                 (cut.scale, cut.want)
             }
         };

@@ -8,16 +8,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::meter::{Meter, Stage};
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::picture::jpeg::{self, JpegDecoder, Region, Scale};
+use crate::forecast::cut::{Cut, Stored};
+use crate::picture::header::Decoding;
+use crate::picture::jpeg::{self, JpegDecoder, Region};
 use crate::picture::raster::{self, Raster};
-use crate::picture::{Format, Limits, Orientation};
+use crate::picture::{Format, Limits};
 use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::emit::Emitter;
 use crate::pixels::resample::{Axes, Resampler, Rows, Source};
 use crate::recipe::draw::{OpStep, Streams};
-use crate::recipe::fold::Fold;
-use crate::recipe::needs::CanvasNeeds;
-use crate::recipe::step::Step;
 use crate::recipe::{Background, SampleProgram};
 use crate::sys::cpu::CpuLevel;
 
@@ -142,8 +141,9 @@ impl SampleDecoder {
         let stored = Stored {
             size: (header.width, header.height),
             orientation: header.orientation,
+            decoding: header.decoding(),
         };
-        let cut = self.plan(stored, true, request, header.coefficient_bytes())?;
+        let cut = self.plan(stored, request)?;
         meter.lap(Stage::Open);
         let scratch = &mut self.jpeg_scratch;
         let want = cut.want;
@@ -155,16 +155,16 @@ impl SampleDecoder {
         // must not change what the filter sees.
         let stride = decoded.stride / PIXEL;
         let first = (want.y - decoded.y) as usize * stride + (want.x - decoded.x) as usize;
-        if let Some(axes) = cut.axes {
+        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
+        if let Some((x, y)) = cut.axes {
             let source = Source {
                 pixels: &scratch.rgb[PIXEL * first..],
                 width: want.w as usize,
                 height: want.h as usize,
                 stride: decoded.stride,
             };
-            let (width, height) = cut.size;
             let to = self.canvas.begin(width, height, cut.fold.placement);
-            self.resampler.resample(source, axes, to);
+            self.resampler.resample(source, Axes { x, y }, to);
             meter.lap(Stage::Resample);
             self.finish(&cut, out, meter);
         } else {
@@ -172,7 +172,7 @@ impl SampleDecoder {
             self.canvas.adopt(
                 &mut self.jpeg_scratch.rgb,
                 (first, stride),
-                cut.size,
+                (width, height),
                 cut.fold.placement,
             );
             self.finish(&cut, out, meter);
@@ -194,8 +194,11 @@ impl SampleDecoder {
         let stored = Stored {
             size: picture.size(),
             orientation: picture.orientation(),
+            decoding: Decoding::Rows {
+                scratch: picture.scratch_bytes(),
+            },
         };
-        let cut = self.plan(stored, false, request, picture.scratch_bytes())?;
+        let cut = self.plan(stored, request)?;
         meter.lap(Stage::Open);
         let seen = (cut.want.w as usize, cut.want.h as usize);
         picture.begin(&mut self.raster_scratch)?;
@@ -205,10 +208,12 @@ impl SampleDecoder {
             background: self.program.background,
             scratch: &mut self.raster_scratch,
         };
-        let (width, height) = cut.size;
+        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
         let to = self.canvas.begin(width, height, cut.fold.placement);
         match cut.axes {
-            Some(axes) => self.resampler.resample_rows(&mut rows, seen, axes, to)?,
+            Some((x, y)) => self
+                .resampler
+                .resample_rows(&mut rows, seen, Axes { x, y }, to)?,
             None => {
                 for (y, to) in to.chunks_exact_mut(PIXEL * seen.0).enumerate() {
                     to.copy_from_slice(rows.row(y)?);
@@ -220,33 +225,19 @@ impl SampleDecoder {
         Ok(cut)
     }
 
-    /// Draws the steps of the sample and turns the first of them into what is
-    /// decoded. `beside`: what the decoder takes beside its pixels.
+    /// Draws the steps of the sample, and turns the first of them into what is
+    /// decoded.
     fn plan(
         &mut self,
         stored: Stored,
-        is_jpeg: bool,
         request: &RowRequest<'_, impl Streams>,
-        beside: u64,
     ) -> std::result::Result<Cut, SampleFault> {
         (request.admit)(stored.upright())?;
-        let program = &self.program;
-        let (random, steps) = (request.random, &mut self.steps);
-        program.steps(stored.upright(), request.size, random, steps)?;
-        let cut = stored.cut(program, steps, is_jpeg);
-        let rest = steps[cut.fold.steps..].iter().map(|s| &s.step);
-        let needs = cut.needs(program.fuses, rest);
-        let beside = if is_jpeg {
-            // Pixels that are adopted are the canvas's; others are read from.
-            let pixels = PIXEL as u64 * u64::from(cut.want.w) * u64::from(cut.want.h);
-            beside + if cut.axes.is_some() { pixels } else { 0 }
-        } else {
-            let axes = cut.axes.iter();
-            let windows = axes.map(|axes| Resampler::window_bytes(cut.want.w as usize, *axes));
-            beside + windows.sum::<u64>()
-        };
-        self.limits
-            .check_scratch("the picture with its steps", beside.saturating_add(needs))?;
+        let (program, steps) = (&self.program, &mut self.steps);
+        program.steps(stored.upright(), request.size, request.random, steps)?;
+        let cut = stored.cut(program, steps);
+        let scratch = stored.scratch(&cut, program, steps);
+        self.limits.check_scratch("the picture", scratch.bytes())?;
         Ok(cut)
     }
 
@@ -292,76 +283,10 @@ impl Rows for WantedRows<'_, '_> {
     }
 }
 
-/// A picture as its file holds it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Stored {
-    /// Width and height.
-    pub(super) size: (u32, u32),
-    pub(super) orientation: Orientation,
-}
-
-/// What is decoded for one sample, and what becomes of it before the first step
-/// that is done on pixels.
-pub(super) struct Cut {
-    pub(super) scale: Scale,
-    /// Part of the scaled, stored image that is read.
-    pub(super) want: Region,
-    /// The resize that follows.
-    axes: Option<Axes>,
-    fold: Fold,
-    /// Width and height behind it, as stored.
-    size: (usize, usize),
-}
-
-impl Cut {
-    /// Bytes of the pixels from here on.
-    fn needs<'a>(&self, fuses: bool, rest: impl Iterator<Item = &'a Step> + Clone) -> u64 {
-        let size = (self.size.0 as u32, self.size.1 as u32);
-        let mut needs = CanvasNeeds::begin(size, self.fold.placement);
-        needs.follow_all(rest, fuses);
-        needs.bytes()
-    }
-}
-
-impl Stored {
-    /// Height and width, as the picture is to be looked at.
-    pub(super) fn upright(self) -> (u32, u32) {
-        let (width, height) = self.orientation.apply_to_size(self.size);
-        (height, width)
-    }
-
-    /// What is decoded for these steps. `scalable`: the decoder can give the
-    /// picture at 1/2, 1/4 and 1/8.
-    pub(super) fn cut(self, program: &SampleProgram, steps: &[OpStep], scalable: bool) -> Cut {
-        let placement = self.orientation.placement();
-        let fold = match program.fuses {
-            true => Fold::of(steps.iter().map(|s| &s.step), self.size, placement),
-            false => Fold::nothing(self.size, placement),
-        };
-        let scale = match scalable {
-            true => Scale::of_denominator(fold.denominator(program.decode)),
-            false => Scale::Full,
-        };
-        let reads = fold.reads(scale.denominator(), scale.of_size(self.size));
-        let (width, height) = fold.size();
-        Cut {
-            scale,
-            want: Region {
-                x: reads.want.left,
-                y: reads.want.top,
-                w: reads.want.width,
-                h: reads.want.height,
-            },
-            axes: reads.axes.map(|(x, y)| Axes { x, y }),
-            size: (width as usize, height as usize),
-            fold,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::picture::Orientation;
     use crate::recipe::geometry::Uniform;
     use crate::recipe::weights::WeightTable;
     use crate::recipe::{CenterCrop, OneStream, Recipe, Resize};
@@ -380,16 +305,20 @@ mod tests {
                     let stored = Stored {
                         size: (short, short * 3 / 2 + 1),
                         orientation,
+                        decoding: Decoding::Jpeg {
+                            coefficients: 0,
+                            cmyk: false,
+                        },
                     };
                     let mut steps = Vec::new();
                     let none = OneStream(|| NoNumbers);
                     program
                         .steps(stored.upright(), None, &none, &mut steps)
                         .unwrap();
-                    let cut = stored.cut(&program, &steps, true);
+                    let cut = stored.cut(&program, &steps);
                     assert!(cut.want.fits_in(cut.scale.of_size(stored.size)));
                     let axes = cut.axes.unwrap();
-                    for (axis, at_hand) in [(axes.x, cut.want.w), (axes.y, cut.want.h)] {
+                    for (axis, at_hand) in [(axes.0, cut.want.w), (axes.1, cut.want.h)] {
                         let mut table = WeightTable::default();
                         table.prepare(axis);
                         let last = axis.out_size as usize - 1;

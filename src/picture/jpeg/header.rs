@@ -8,6 +8,7 @@
 
 use crate::error::{FaultKind, SampleFault};
 
+use super::super::header::Decoding;
 use super::super::orientation::Orientation;
 use super::bytes::{HeaderBytes, InMemory};
 
@@ -48,6 +49,14 @@ impl JpegHeader {
         self.sampling()
             .iter()
             .fold((1, 1), |(mh, mv), &(h, v)| (mh.max(h), mv.max(v)))
+    }
+
+    /// What decoding takes beside the pixels.
+    pub(crate) fn decoding(&self) -> Decoding {
+        Decoding::Jpeg {
+            coefficients: self.coefficient_bytes(),
+            cmyk: self.components == 4,
+        }
     }
 
     /// What the decoder keeps of a file with several scans: two bytes for each
