@@ -1,5 +1,15 @@
-//! What a run will take, said before it begins.
+//! What a run will do and take, said before it begins.
 //!
-//! - `cut`: what is decoded for a sample, and the memory of one sample.
+//! In the consumer, but for `cut`, by which workers check each sample. Nothing
+//! here decodes a pixel, or allocates what it speaks of.
+//!
+//! - `cut`: what is decoded for a sample, and the memory of one sample;
+//! - `outline`: a recipe's orders, moves and fusions, with bytes at every stage;
+//! - `memory`: the memory of a run, and what to choose under a limit.
 
 pub(crate) mod cut;
+pub(crate) mod memory;
+mod outline;
+
+pub use memory::{LargestSample, MemoryForecast, MemoryLimit};
+pub use outline::{Choice, DrawnSteps, Fusion, Order, Outline, StageLine};

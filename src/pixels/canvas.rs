@@ -8,8 +8,8 @@
 
 use super::resample::{Axes, Resampler, Source};
 use super::view::{View, ViewMut};
+use crate::recipe::Step;
 use crate::recipe::fold::Fold;
-use crate::recipe::step::Step;
 use crate::recipe::{Dtype, Placement};
 
 /// Two buffers of a type: one is read, the other written.

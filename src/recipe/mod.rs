@@ -16,7 +16,7 @@ pub(crate) mod planner;
 mod preset;
 mod profile;
 mod program;
-pub(crate) mod step;
+mod step;
 mod tensor;
 pub(crate) mod weights;
 mod written;
@@ -30,9 +30,11 @@ pub use ops::{
 };
 #[doc(hidden)]
 pub use placement::Placement;
+pub use planner::Move;
 pub use profile::NumericProfile;
 #[cfg(test)]
 pub(crate) use program::OneStream;
 pub(crate) use program::{Emission, RowExtent, SampleProgram};
+pub use step::{Erased, Step};
 pub use tensor::{Dtype, MemoryLayout};
 pub use written::{Recipe, Reorder};

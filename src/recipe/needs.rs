@@ -20,10 +20,10 @@ pub(crate) const RGB32: u64 = 12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CanvasNeeds {
     /// Width and height of the picture as it is stored.
-    pub(crate) size: (u32, u32),
-    pub(crate) placement: Placement,
-    /// In `f32` now.
-    pub(crate) floats: bool,
+    size: (u32, u32),
+    placement: Placement,
+    /// In `f32`, by now.
+    floats: bool,
     rgb: [u64; 2],
     f32s: [u64; 2],
     /// The first of its two is in use.
@@ -44,6 +44,10 @@ impl CanvasNeeds {
             first: [true, true],
             rows: 0,
         }
+    }
+
+    pub(crate) fn is_floats(&self) -> bool {
+        self.floats
     }
 
     /// All buffers together.
@@ -145,7 +149,8 @@ impl CanvasNeeds {
         1
     }
 
-    fn upright(&self) -> (u32, u32) {
+    /// Width and height of the picture as it is to be looked at.
+    pub(crate) fn upright(&self) -> (u32, u32) {
         let (w, h) = (self.size.0 as usize, self.size.1 as usize);
         let (w, h) = self.placement.output_size(w, h);
         (w as u32, h as u32)

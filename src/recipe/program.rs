@@ -208,6 +208,19 @@ impl SampleProgram {
         random: &impl Streams,
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
+        self.draw(picture, size, random, steps)?;
+        put_in_order(&self.order, steps);
+        Ok(())
+    }
+
+    /// The steps in the written order.
+    fn draw(
+        &self,
+        picture: (u32, u32),
+        size: Option<(u32, u32)>,
+        random: &impl Streams,
+        steps: &mut Vec<OpStep>,
+    ) -> std::result::Result<(), SampleFault> {
         self.begin(steps);
         let mut at = picture;
         for (i, drawn) in self.ops.iter().enumerate() {
@@ -217,7 +230,24 @@ impl SampleProgram {
                 None => drawn.draw(i, at, &mut stream, steps)?,
             };
         }
-        self.put_in_order(steps);
+        Ok(())
+    }
+
+    /// As [`SampleProgram::steps`], with those that the emission takes over,
+    /// behind the others.
+    ///
+    /// # Errors
+    /// When the picture is too small for a crop.
+    pub(crate) fn drawn_steps(
+        &self,
+        picture: (u32, u32),
+        size: Option<(u32, u32)>,
+        random: &impl Streams,
+        steps: &mut Vec<OpStep>,
+    ) -> std::result::Result<(), SampleFault> {
+        self.draw(picture, size, random, steps)?;
+        let order: Vec<Unit> = self.order.iter().chain(&self.emitted).copied().collect();
+        put_in_order(&order, steps);
         Ok(())
     }
 
@@ -229,7 +259,7 @@ impl SampleProgram {
         for (i, drawn) in self.ops.iter().enumerate() {
             at = drawn.largest(i, at, steps);
         }
-        self.put_in_order(steps);
+        put_in_order(&self.order, steps);
     }
 
     fn begin(&self, steps: &mut Vec<OpStep>) {
@@ -241,24 +271,24 @@ impl SampleProgram {
             });
         }
     }
+}
 
-    fn put_in_order(&self, steps: &mut Vec<OpStep>) {
-        let place = |s: &OpStep| {
-            let unit = Unit {
-                op: s.op,
-                part: s.step.part(),
-            };
-            self.order.iter().position(|u| *u == unit)
+/// Steps of units that are not in the order are left out: they are the emission's.
+fn put_in_order(order: &[Unit], steps: &mut Vec<OpStep>) {
+    let place = |s: &OpStep| {
+        let unit = Unit {
+            op: s.op,
+            part: s.step.part(),
         };
-        // Steps of units that are not in the order are the emission's.
-        steps.retain(|s| place(s).is_some());
-        // Stable, and in place: there are few.
-        for i in 1..steps.len() {
-            let mut j = i;
-            while j > 0 && place(&steps[j - 1]) > place(&steps[j]) {
-                steps.swap(j - 1, j);
-                j -= 1;
-            }
+        order.iter().position(|u| *u == unit)
+    };
+    steps.retain(|s| place(s).is_some());
+    // Stable, and in place: there are few.
+    for i in 1..steps.len() {
+        let mut j = i;
+        while j > 0 && place(&steps[j - 1]) > place(&steps[j]) {
+            steps.swap(j - 1, j);
+            j -= 1;
         }
     }
 }

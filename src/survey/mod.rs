@@ -44,6 +44,8 @@ use crate::index::Index;
 use crate::packing::Sizes;
 pub use crate::picture::Format;
 use crate::picture::Limits;
+use crate::picture::header::PictureHeader;
+use scan::Seen;
 
 pub use statistics::{PictureSize, Quantiles, SizeStatistics};
 
@@ -139,7 +141,11 @@ impl Survey {
             max_pixels: options.max_pixels,
             max_scratch: options.max_scratch,
         };
-        let (sizes, findings) = scan::headers(index, &limits, Self::MAX_FAULTS, progress)?;
+        let (sizes, findings) = scan::headers(index, &limits, Self::MAX_FAULTS, &|seen| {
+            if let Seen::Samples(n) = seen {
+                progress(n);
+            }
+        })?;
         let readable = findings.formats.values().sum();
         Ok(Self {
             samples: index.len(),
@@ -175,6 +181,22 @@ impl Survey {
 /// over a limit.
 pub(crate) fn read_sizes(index: &Index, limits: &Limits) -> Result<Sizes> {
     scan::headers(index, limits, 0, &|_| ()).map(|(sizes, _)| sizes)
+}
+
+/// Calls `with` with the header of each sample that has one and keeps to the
+/// limits, from several threads, in no order: id, header, length of the file.
+/// The sizes, as [`read_sizes`] gives them.
+pub(crate) fn each_header(
+    index: &Index,
+    limits: &Limits,
+    with: &(dyn Fn(u64, &PictureHeader, u64) + Sync),
+) -> Result<Sizes> {
+    let seen = |seen: Seen<'_>| {
+        if let Seen::Header(id, header, bytes) = seen {
+            with(id, header, bytes);
+        }
+    };
+    scan::headers(index, limits, 0, &seen).map(|(sizes, _)| sizes)
 }
 
 fn name<S: serde::Serializer>(kind: &FaultKind, s: S) -> std::result::Result<S::Ok, S::Error> {

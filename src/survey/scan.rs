@@ -28,6 +28,14 @@ const MAX_THREADS: usize = 32;
 /// Bytes read at a time.
 const PIECE: usize = 4096;
 
+/// What a scan tells while it goes on.
+pub(super) enum Seen<'a> {
+    /// So many samples are done.
+    Samples(u64),
+    /// The header of a sample, and the length of its file.
+    Header(u64, &'a PictureHeader, u64),
+}
+
 /// What is counted beside the sizes.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
@@ -46,7 +54,7 @@ pub(super) fn headers(
     index: &Index,
     limits: &Limits,
     max_faults: usize,
-    progress: &(dyn Fn(u64) + Sync),
+    seen: &(dyn Fn(Seen<'_>) + Sync),
 ) -> Result<(Sizes, Findings)> {
     let too_many = || Error::config(format!("{} samples are too many to survey", index.len()));
     let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
@@ -63,9 +71,9 @@ pub(super) fn headers(
                     return reader.findings;
                 };
                 for (id, size) in (first..).zip(run.iter_mut()) {
-                    *size = reader.read(id);
+                    *size = reader.read(id, seen);
                 }
-                progress(run.len() as u64);
+                seen(Seen::Samples(run.len() as u64));
             }
         };
         let helpers = thread_count(samples) - 1;
@@ -138,7 +146,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Height and width of a sample, or 0 x 0.
-    fn read(&mut self, id: u64) -> [u32; 2] {
+    fn read(&mut self, id: u64, seen: &(dyn Fn(Seen<'_>) + Sync)) -> [u32; 2] {
         self.index.write_path(id, &mut self.path);
         let found = CStr::from_bytes_with_nul(&self.path)
             .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))
@@ -146,6 +154,7 @@ impl<'a> Reader<'a> {
         let f = &mut self.findings;
         match found {
             Ok((header, bytes)) => {
+                seen(Seen::Header(id, &header, bytes));
                 f.encoded_bytes += bytes;
                 *f.formats.entry(header.format).or_default() += 1;
                 if header.orientation != Orientation::Normal {
@@ -203,7 +212,8 @@ mod tests {
         let samples = 300;
         let index = mixed(dir.path(), samples);
         let seen = AtomicU64::new(0);
-        let count = |n| {
+        let count = |seen: Seen<'_>| {
+            let Seen::Samples(n) = seen else { return };
             seen.fetch_add(n, Ordering::Relaxed);
         };
         let (sizes, findings) = headers(&index, &Limits::default(), 5, &count).unwrap();

@@ -1,0 +1,286 @@
+//! The memory of a run, before anything of it is allocated, and what to choose
+//! when there is a limit.
+//!
+//! In the consumer. Reads the header of every sample; reads no pixel. What a run
+//! takes is the ring, what each worker needs for the largest sample, and the
+//! processes themselves.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+use super::cut::Stored;
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::packing::Sizes;
+use crate::picture::header::PictureHeader;
+use crate::picture::{Format, Limits};
+use crate::recipe::SampleProgram;
+use crate::ring::{Layout, Shape};
+use crate::survey;
+use crate::sys::{cgroup, memory};
+
+/// PSS of a process beside what a run allocates in it, bytes: code and data of
+/// the executable, the C library's heap, the decoder's tables. Measured with
+/// `featherload rss` (`bench_data/runs`), rounded up.
+const CONSUMER: u64 = 8 << 20;
+const COORDINATOR: u64 = 2 << 20;
+const WORKER: u64 = 3 << 20;
+
+/// The sample that takes the most memory in a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LargestSample {
+    pub id: u64,
+    pub path: PathBuf,
+    pub format: Format,
+    pub height: u32,
+    pub width: u32,
+    /// Bytes that it takes: pixels, rows, and what its decoder holds.
+    pub scratch_bytes: u64,
+}
+
+/// What the headers of a data set say about a recipe's memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Worst {
+    /// None when no header could be read.
+    largest: Option<(u64, u64, PictureHeader)>,
+    /// Of the longest file.
+    pub(crate) input_bytes: u64,
+}
+
+impl Worst {
+    pub(crate) fn scratch_bytes(&self) -> u64 {
+        self.largest.as_ref().map_or(0, |(bytes, ..)| *bytes)
+    }
+
+    pub(crate) fn sample(&self, index: &Index) -> Option<LargestSample> {
+        let (scratch_bytes, id, header) = self.largest.as_ref()?;
+        let (width, height) = header.upright();
+        Some(LargestSample {
+            id: *id,
+            path: index.path(*id),
+            format: header.format,
+            height,
+            width,
+            scratch_bytes: *scratch_bytes,
+        })
+    }
+
+    /// Reads the headers of all samples.
+    pub(crate) fn of(
+        index: &Index,
+        program: &SampleProgram,
+        limits: &Limits,
+    ) -> Result<(Self, Sizes)> {
+        let worst = Mutex::new((Self::default(), Vec::new()));
+        let sizes = survey::each_header(index, limits, &|id, header, file_bytes| {
+            let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
+            let (worst, steps) = &mut *guard;
+            worst.input_bytes = worst.input_bytes.max(file_bytes);
+            let stored = Stored::from(header);
+            program.largest_steps(stored.upright(), steps);
+            let cut = stored.cut(program, steps);
+            let bytes = stored.scratch(&cut, program, steps).bytes();
+            // What is over the limit fails before it takes anything. Of equal ones
+            // the first: whichever thread came first.
+            let larger = worst
+                .largest
+                .as_ref()
+                .is_none_or(|(most, at, _)| bytes > *most || (bytes == *most && id < *at));
+            if bytes <= limits.max_scratch && larger {
+                worst.largest = Some((bytes, id, *header));
+            }
+        })?;
+        let worst = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((worst.0, sizes))
+    }
+}
+
+/// The memory of a run, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MemoryForecast {
+    pub workers: u32,
+    /// Slots of the ring.
+    pub depth: u32,
+    /// Rows of a batch.
+    pub batch: u32,
+    pub slot_bytes: u64,
+    /// Shared by all processes; pinned when there is a GPU. Without workers the
+    /// batches themselves, of which two live at a time.
+    pub ring_bytes: u64,
+    /// The most that a sample takes in a worker.
+    pub scratch_bytes: u64,
+    /// The longest file, mapped while it is decoded.
+    pub input_bytes: u64,
+    /// Each worker: scratch, input, and the process.
+    pub worker_bytes: u64,
+    /// Consumer, coordinator, names of the samples and their tables.
+    pub fixed_bytes: u64,
+    /// On a GPU.
+    pub device_bytes: u64,
+    pub total_bytes: u64,
+}
+
+/// What a forecast is made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ingredients {
+    pub(crate) workers: u32,
+    pub(crate) batch: u32,
+    pub(crate) slot_bytes: u64,
+    pub(crate) scratch_bytes: u64,
+    pub(crate) input_bytes: u64,
+    /// The index, sizes, a sampler's table.
+    pub(crate) table_bytes: u64,
+}
+
+impl Ingredients {
+    /// The memory with `depth` slots.
+    ///
+    /// # Errors
+    /// Numbers of which no ring can be made.
+    pub(crate) fn with_depth(&self, depth: u32) -> Result<MemoryForecast> {
+        let shape = Shape {
+            slots: depth,
+            rows: self.batch,
+            slot_bytes: self.slot_bytes,
+            lanes: self.workers.max(1),
+        };
+        let ring = Layout::new(shape)?.total_bytes() as u64;
+        let (ring_bytes, processes) = match self.workers {
+            0 => (self.slot_bytes.saturating_mul(2), 1),
+            n => (ring, u64::from(n)),
+        };
+        let base = if self.workers == 0 { 0 } else { WORKER };
+        let worker_bytes = self.scratch_bytes + self.input_bytes + base;
+        let others = if self.workers == 0 { 0 } else { COORDINATOR };
+        let fixed_bytes = CONSUMER + others + self.table_bytes;
+        Ok(MemoryForecast {
+            workers: self.workers,
+            depth,
+            batch: self.batch,
+            slot_bytes: self.slot_bytes,
+            ring_bytes,
+            scratch_bytes: self.scratch_bytes,
+            input_bytes: self.input_bytes,
+            worker_bytes,
+            fixed_bytes,
+            device_bytes: 0,
+            total_bytes: ring_bytes
+                .saturating_add(worker_bytes.saturating_mul(processes))
+                .saturating_add(fixed_bytes),
+        })
+    }
+
+    /// As many slots as were asked for, or as fit.
+    ///
+    /// # Errors
+    /// When not even one fits; the text says what would.
+    pub(crate) fn within(&self, limit: MemoryLimit, depth: Depth) -> Result<MemoryForecast> {
+        let (most, least) = match depth {
+            Depth::Exactly(n) => (n, n),
+            Depth::AtMost(n) => (n, 1),
+        };
+        let mut last = self.with_depth(most)?;
+        for depth in (least..=most).rev() {
+            last = self.with_depth(depth)?;
+            if last.total_bytes <= limit.bytes {
+                return Ok(last);
+            }
+        }
+        Err(self.refusal(limit, last))
+    }
+
+    fn refusal(&self, limit: MemoryLimit, last: MemoryForecast) -> Error {
+        let mut fits = Vec::new();
+        if matches!(limit.bytes.checked_sub(last.fixed_bytes), Some(rest) if rest > 0) {
+            let row = (self.slot_bytes / u64::from(self.batch.max(1))).max(1);
+            let of_batch = |batch: u32| Self {
+                batch,
+                slot_bytes: row * u64::from(batch),
+                ..*self
+            };
+            let of_workers = |workers: u32| Self { workers, ..*self };
+            if let Some(n) = largest(self.batch, |n| of_batch(n).fits(limit, last.depth)) {
+                fits.push(format!("batch {n}"));
+            }
+            if let Some(n) = largest(self.workers, |n| of_workers(n).fits(limit, last.depth)) {
+                fits.push(format!("{n} workers"));
+            }
+            if last.depth > 1 && self.fits(limit, 1) {
+                fits.push("depth 1".into());
+            }
+        }
+        let fits = match fits.is_empty() {
+            true => "nothing smaller would fit but another recipe, or a higher limit".to_owned(),
+            false => format!("what would fit: {}, or a higher limit", fits.join(", or ")),
+        };
+        Error::config(format!(
+            "the run needs {} bytes with depth {} ({} ring, {} for each of {} workers, {} others), \
+             and {} allows {}: {fits}; featherload plan shows what takes how much, and what \
+             reorder: fast would save",
+            last.total_bytes,
+            last.depth,
+            last.ring_bytes,
+            last.worker_bytes,
+            last.workers,
+            last.fixed_bytes,
+            limit.by,
+            limit.bytes,
+        ))
+    }
+
+    fn fits(&self, limit: MemoryLimit, depth: u32) -> bool {
+        self.with_depth(depth)
+            .is_ok_and(|m| m.total_bytes <= limit.bytes)
+    }
+}
+
+/// The largest number below `most` that fits; none when 1 does not.
+fn largest(most: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
+    if most <= 1 || !fits(1) {
+        return None;
+    }
+    let (mut low, mut high) = (1, most);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match fits(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    Some(low)
+}
+
+/// Slots of the ring: a wish, or a demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    Exactly(u32),
+    AtMost(u32),
+}
+
+/// What a run may take, and who says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MemoryLimit {
+    pub bytes: u64,
+    pub by: &'static str,
+}
+
+impl MemoryLimit {
+    /// The lowest of what was asked for, of what the cgroup leaves and of what the
+    /// machine has.
+    pub(crate) fn lowest(asked: Option<u64>) -> Option<Self> {
+        let limits = [
+            (asked, "memory_limit"),
+            (cgroup::memory_left(), "what the cgroup's memory.max leaves"),
+            (memory::available_bytes(), "the memory that is available"),
+        ];
+        let known = limits
+            .into_iter()
+            .filter_map(|(bytes, by)| Some(Self { bytes: bytes?, by }));
+        known.min_by_key(|l| l.bytes)
+    }
+}

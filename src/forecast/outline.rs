@@ -1,0 +1,269 @@
+//! A recipe in its written and in its planned order, stage by stage, with the
+//! bytes that each takes on a picture of a given size.
+//!
+//! Pure. What runs is `SampleProgram`; this says it in words.
+
+use serde::Serialize;
+
+use super::cut::Stored;
+use crate::error::Result;
+use crate::picture::Orientation;
+use crate::picture::header::Decoding;
+use crate::recipe::Step;
+use crate::recipe::draw::{OpStep, Streams};
+use crate::recipe::needs::CanvasNeeds;
+use crate::recipe::planner::{self, Part, Unit};
+use crate::recipe::{DecodeMode, Move, Recipe, Reorder, RowExtent, SampleProgram};
+
+/// What becomes of a recipe.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Outline {
+    pub recipe: String,
+    /// `off`, `exact` or `fast`.
+    pub reorder: &'static str,
+    /// Height and width of the picture that the bytes are those of.
+    pub picture: (u32, u32),
+    /// Every operation by itself, in the written order, on the whole picture.
+    pub written: Order,
+    /// What runs.
+    pub planned: Order,
+    /// What was moved, and why it may be.
+    pub moves: Vec<Move>,
+    /// What was not moved, though fewer pixels would be left, and why.
+    pub refused: Vec<Move>,
+    /// Operations that became one.
+    pub fused: Vec<Fusion>,
+    /// Choices of how it runs that show in the values.
+    pub choices: Vec<Choice>,
+}
+
+/// Stages in their order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Order {
+    pub stages: Vec<StageLine>,
+    /// The most that one sample takes in a worker, bytes.
+    pub scratch_bytes: u64,
+}
+
+/// One stage of a sample.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct StageLine {
+    pub name: String,
+    /// Height and width behind it.
+    pub height: u32,
+    pub width: u32,
+    /// What an element is behind it.
+    pub element: &'static str,
+    /// Bytes of the picture behind it.
+    pub picture_bytes: u64,
+    /// Bytes of all buffers that the sample holds by then.
+    pub held_bytes: u64,
+}
+
+/// Operations that are one loop over the pixels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Fusion {
+    pub stage: &'static str,
+    pub ops: Vec<String>,
+}
+
+/// A choice that changes values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Choice {
+    pub what: String,
+    pub effect: String,
+}
+
+impl Outline {
+    /// The outline of a recipe for baseline JPEG pictures of this upright height and
+    /// width.
+    ///
+    /// # Errors
+    /// What is wrong with the recipe.
+    pub fn of(recipe: &Recipe, picture: (u32, u32)) -> Result<Self> {
+        let program = SampleProgram::compile(recipe)?;
+        let off = SampleProgram::compile(&recipe.clone().with_reorder(Reorder::Off))?;
+        let reorder = recipe.reorder.unwrap_or_default();
+        let mut steps = Vec::new();
+        program.largest_steps(picture, &mut steps);
+        let stored = stored(picture);
+        let cut = stored.cut(&program, &steps);
+        let (moves, refused) = program.moves();
+        let [_, order, emitted] = program.units();
+        Ok(Self {
+            recipe: recipe.name.clone(),
+            reorder: reorder.name(),
+            picture,
+            written: order_of(&off, picture),
+            planned: order_of(&program, picture),
+            moves: moves.to_vec(),
+            refused: refused.to_vec(),
+            fused: fusions(&program, &steps[..cut.fold.steps], &order, &emitted),
+            choices: choices(&program, cut.scale.denominator(), recipe),
+        })
+    }
+}
+
+fn stored((height, width): (u32, u32)) -> Stored {
+    Stored {
+        size: (width, height),
+        orientation: Orientation::Normal,
+        decoding: Decoding::Jpeg {
+            coefficients: 0,
+            cmyk: false,
+        },
+    }
+}
+
+fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
+    let mut steps = Vec::new();
+    program.largest_steps(picture, &mut steps);
+    let stored = stored(picture);
+    let cut = stored.cut(program, &steps);
+    let scratch = stored.scratch(&cut, program, &steps);
+    let ops = &program.recipe().ops;
+    let name = |s: &OpStep| {
+        let unit = Unit {
+            op: s.op,
+            part: s.step.part(),
+        };
+        planner::name(ops, unit)
+    };
+    let mut needs = CanvasNeeds::begin(cut.size, cut.fold.placement);
+    let beside = scratch.decoder + scratch.rows;
+    let mut stages = Vec::new();
+    let mut line = |name: String, needs: &CanvasNeeds| {
+        let (width, height) = needs.upright();
+        stages.push(StageLine {
+            name,
+            height,
+            width,
+            element: if needs.is_floats() { "f32" } else { "u8" },
+            picture_bytes: needs.picture_bytes(),
+            held_bytes: beside + needs.bytes(),
+        });
+    };
+    let mut names = vec!["decode".to_owned()];
+    names.extend(steps[..cut.fold.steps].iter().map(name));
+    line(names.join(" + "), &needs);
+    let mut done = cut.fold.steps;
+    let most = if program.fuses { usize::MAX } else { 1 };
+    while done < steps.len() {
+        let rest = &steps[done..];
+        let followed = needs.follow(rest.iter().take(most).map(|s| &s.step));
+        let mut names: Vec<String> = rest[..followed].iter().map(name).collect();
+        names.dedup();
+        line(names.join(" + "), &needs);
+        done += followed;
+    }
+    let (width, height) = needs.upright();
+    let [_, _, emitted] = program.units();
+    let mut names: Vec<String> = emitted.into_iter().map(|(name, _)| name).collect();
+    names.push("row of the batch".into());
+    stages.push(StageLine {
+        name: names.join(" + "),
+        height,
+        width,
+        element: program.emission.dtype.name(),
+        picture_bytes: program.row_bytes((height, width)),
+        held_bytes: scratch.bytes(),
+    });
+    Order {
+        stages,
+        scratch_bytes: scratch.bytes(),
+    }
+}
+
+fn fusions(
+    program: &SampleProgram,
+    folded: &[OpStep],
+    order: &[(String, Part)],
+    emitted: &[(String, Part)],
+) -> Vec<Fusion> {
+    let mut fused = Vec::new();
+    if !program.fuses {
+        return fused;
+    }
+    let ops = &program.recipe().ops;
+    if !folded.is_empty() {
+        let mut names = vec!["decode".to_owned()];
+        names.extend(folded.iter().map(|s| {
+            let part = s.step.part();
+            planner::name(ops, Unit { op: s.op, part })
+        }));
+        fused.push(Fusion {
+            stage: "only what the crops leave is decoded, and resized on the way",
+            ops: names,
+        });
+    }
+    let turns = order.iter().filter(|(_, part)| *part == Part::Turn);
+    let mut names: Vec<String> = turns.map(|(name, _)| name.clone()).collect();
+    names.extend(emitted.iter().map(|(name, _)| name.clone()));
+    names.push("layout".into());
+    if names.len() > 1 {
+        fused.push(Fusion {
+            stage: "one pass writes the row",
+            ops: names,
+        });
+    }
+    fused
+}
+
+fn choices(program: &SampleProgram, denominator: u32, recipe: &Recipe) -> Vec<Choice> {
+    let mut choices = Vec::new();
+    if program.decode == DecodeMode::Scaled && program.extent != RowExtent::Own {
+        let here = match denominator {
+            1 => "not for this picture".to_owned(),
+            d => format!("for this picture at 1/{d}"),
+        };
+        choices.push(Choice {
+            what: format!(
+                "decode mode scaled: JPEG data at 1/2, 1/4 or 1/8 in front of an antialiased \
+                 resize by at least that much on both axes ({here})"
+            ),
+            effect: "of pictures that are decoded smaller mean 0.8 levels, 99.9% within 11; the \
+                     other pictures are not touched; mode: full leaves it out"
+                .into(),
+        });
+    }
+    if recipe.reorder == Some(Reorder::Fast) {
+        choices.push(Choice {
+            what: "reorder fast".into(),
+            effect: "the moves below that change values are made".into(),
+        });
+    }
+    choices
+}
+
+/// What is drawn for one sample.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct DrawnSteps {
+    /// Names of operations, and their steps in the order in which they run.
+    pub steps: Vec<(String, Step)>,
+}
+
+impl DrawnSteps {
+    pub(crate) fn of(
+        program: &SampleProgram,
+        picture: (u32, u32),
+        size: Option<(u32, u32)>,
+        random: &impl Streams,
+    ) -> std::result::Result<Self, crate::error::SampleFault> {
+        let mut steps = Vec::new();
+        program.drawn_steps(picture, size, random, &mut steps)?;
+        let ops = &program.recipe().ops;
+        let named = steps.into_iter().map(|s| {
+            let part = s.step.part();
+            (planner::name(ops, Unit { op: s.op, part }), s.step)
+        });
+        Ok(Self {
+            steps: named.collect(),
+        })
+    }
+}
