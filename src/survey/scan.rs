@@ -212,8 +212,8 @@ mod tests {
         let samples = 300;
         let index = mixed(dir.path(), samples);
         let seen = AtomicU64::new(0);
-        let count = |seen: Seen<'_>| {
-            let Seen::Samples(n) = seen else { return };
+        let count = |what: Seen<'_>| {
+            let Seen::Samples(n) = what else { return };
             seen.fetch_add(n, Ordering::Relaxed);
         };
         let (sizes, findings) = headers(&index, &Limits::default(), 5, &count).unwrap();
