@@ -25,41 +25,57 @@
 //! weights. The filter sees pixels outside the interval, up to the edge of the
 //! image; a caller who does not want that passes the crop as the image. One
 //! difference from Pillow: its interval is `f32`, ours `f64`.
+//!
+//! Three filters have rules of their own, written at their names:
+//! [`Filter::Nearest`] and [`Filter::Area`], which look at bounds instead of a
+//! kernel and never outside the interval, and [`Filter::SharpCubic`], which
+//! sees the edge's pixel where there is none. Their bounds are
+//! `in0 + n * (in1 - in0) / out_size`, multiplied first: what is a whole number
+//! by arithmetic is one here too.
 
 use super::ops::Interpolation;
 
-/// The shape of the filter, by its kernel of width 2 x [`support`](Self::support).
+/// The shape of the filter, most by a kernel of width 2 x [`support`](Self::support).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Filter {
-    /// Area average; nearest neighbour when enlarging.
-    Box,
+    /// One pixel: the one whose area holds the centre of the output pixel, of
+    /// two that meet there the one behind.
+    Nearest,
+    /// The mean over the part of the picture that becomes the output pixel,
+    /// pixels at its ends counted by what of them lies in it.
+    Area,
     /// Triangle, called bilinear by everybody.
     Triangle,
     /// Cubic convolution with a = -0.5 (Catmull-Rom), called bicubic by Pillow.
     Cubic,
+    /// Cubic convolution with a = -0.75, called bicubic by PyTorch and OpenCV.
+    /// Beyond an edge its pixel goes on, where the others leave out what is not
+    /// there.
+    SharpCubic,
     /// Sinc windowed by a sinc, three lobes.
     Lanczos3,
 }
 
 impl Filter {
-    /// The filter of an interpolation, and whether it is stretched when shrinking.
-    pub fn of(interpolation: Interpolation, antialias: bool) -> (Self, bool) {
-        match interpolation {
-            Interpolation::Nearest => (Self::Box, false),
-            Interpolation::Bilinear => (Self::Triangle, antialias),
-            Interpolation::Bicubic => (Self::Cubic, antialias),
-            Interpolation::Lanczos => (Self::Lanczos3, antialias),
-            Interpolation::Area => (Self::Box, true),
+    /// The filter that a recipe's words mean, and whether it widens when shrinking.
+    pub(crate) fn of(interpolation: Interpolation, antialias: bool) -> (Self, bool) {
+        match (interpolation, antialias) {
+            (Interpolation::Nearest, _) => (Self::Nearest, false),
+            (Interpolation::Area, _) => (Self::Area, false),
+            (Interpolation::Bilinear, _) => (Self::Triangle, antialias),
+            (Interpolation::Bicubic, true) => (Self::Cubic, true),
+            (Interpolation::Bicubic, false) => (Self::SharpCubic, false),
+            (Interpolation::Lanczos, _) => (Self::Lanczos3, antialias),
         }
     }
 
     /// Half the width of the kernel at scale 1, in input pixels.
     pub fn support(self) -> f64 {
         match self {
-            Self::Box => 0.5,
+            Self::Nearest | Self::Area => 0.5,
             Self::Triangle => 1.0,
-            Self::Cubic => 2.0,
+            Self::Cubic | Self::SharpCubic => 2.0,
             Self::Lanczos3 => 3.0,
         }
     }
@@ -67,34 +83,35 @@ impl Filter {
     /// How far beyond its box an antialiased resize by `scale` (input pixels
     /// for each output pixel) may look, in input pixels.
     pub fn reach(self, scale: f64) -> f64 {
-        self.support() * scale.max(1.0)
+        if self.stays_inside() {
+            0.0
+        } else {
+            self.support() * scale.max(1.0)
+        }
+    }
+
+    /// True for filters that look at no pixel outside the interval, save for
+    /// the rest of one that lies in it in part.
+    fn stays_inside(self) -> bool {
+        matches!(self, Self::Nearest | Self::Area)
+    }
+
+    /// True for filters with negative weights.
+    pub(crate) fn overshoots(self) -> bool {
+        matches!(self, Self::Cubic | Self::SharpCubic | Self::Lanczos3)
     }
 
     /// The kernel before normalisation. Zero outside the support.
-    pub fn at(self, x: f64) -> f64 {
+    fn at(self, x: f64) -> f64 {
         match self {
-            Self::Box => {
-                if x > -0.5 && x <= 0.5 {
-                    1.0
-                } else {
-                    0.0
-                }
-            }
+            // Both have rules of their own.
+            Self::Nearest | Self::Area => 0.0,
             Self::Triangle => {
                 let x = x.abs();
                 if x < 1.0 { 1.0 - x } else { 0.0 }
             }
-            Self::Cubic => {
-                const A: f64 = -0.5;
-                let x = x.abs();
-                if x < 1.0 {
-                    ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0
-                } else if x < 2.0 {
-                    (((x - 5.0) * x + 8.0) * x - 4.0) * A
-                } else {
-                    0.0
-                }
-            }
+            Self::Cubic => cubic(-0.5, x.abs()),
+            Self::SharpCubic => cubic(-0.75, x.abs()),
             Self::Lanczos3 => {
                 if (-3.0..3.0).contains(&x) {
                     sinc(x) * sinc(x / 3.0)
@@ -103,6 +120,17 @@ impl Filter {
                 }
             }
         }
+    }
+}
+
+/// Keys' cubic convolution.
+fn cubic(a: f64, x: f64) -> f64 {
+    if x < 1.0 {
+        ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    } else if x < 2.0 {
+        (((x - 5.0) * x + 8.0) * x - 4.0) * a
+    } else {
+        0.0
     }
 }
 
@@ -137,7 +165,7 @@ pub struct Axis {
     pub out_size: u32,
     pub filter: Filter,
     /// Stretch the filter when shrinking. Off = what other libraries call
-    /// plain bilinear or bicubic, which skips pixels.
+    /// plain bilinear or bicubic, which skips pixels. Nothing to nearest and area.
     pub antialias: bool,
 }
 
@@ -158,6 +186,7 @@ impl Axis {
         let (low, high) = (f64::from(self.first), f64::from(self.first + self.out_size));
         let reach = match self.is_identity() {
             true => 0.0,
+            false if self.filter.stays_inside() => 1.0,
             // A pixel more than the support: sums of halves are rounded.
             false => self.filter.support() * self.stretch() + 1.0,
         };
@@ -168,11 +197,28 @@ impl Axis {
     }
 
     fn stretch(&self) -> f64 {
-        if self.antialias {
-            self.scale().max(1.0)
-        } else {
-            1.0
+        match self.filter {
+            Filter::Nearest => 1.0,
+            Filter::Area => self.scale().max(1.0),
+            _ if self.antialias => self.scale().max(1.0),
+            _ => 1.0,
         }
+    }
+
+    /// True where an output pixel of a reduction is made from all the pixels
+    /// that it stands for, not from a few of them.
+    pub(crate) fn gathers(&self) -> bool {
+        match self.filter {
+            Filter::Nearest => false,
+            Filter::Area => true,
+            _ => self.antialias,
+        }
+    }
+
+    /// Where output pixel `n` of the whole begins, in pixels of the picture; halves
+    /// lie between. The product comes first: it is exact where the interval is whole.
+    fn bound(&self, n: f64) -> f64 {
+        self.in0 + n * (self.in1 - self.in0) / f64::from(self.full_size)
     }
 
     /// Input pixels per output pixel.
@@ -183,6 +229,9 @@ impl Axis {
     /// The most weights an output pixel can have: what a GPU buffer or a
     /// memory bound reckons with.
     pub fn window(&self) -> usize {
+        if self.filter == Filter::Nearest {
+            return 1;
+        }
         (self.filter.support() * self.stretch()).ceil() as usize * 2 + 1
     }
 
@@ -229,31 +278,26 @@ impl WeightTable {
         }
         axis.check();
         self.axis = None;
-        let out = axis.out_size as usize;
-        let scale = axis.scale();
-        let stretch = axis.stretch();
-        let support = axis.filter.support() * stretch;
-        let squeeze = 1.0 / stretch;
         self.window = axis.window();
         self.starts.clear();
         self.sizes.clear();
         self.weights.clear();
-        self.weights.resize(out * self.window, 0.0);
+        self.weights
+            .resize(axis.out_size as usize * self.window, 0.0);
         for (o, row) in self.weights.chunks_exact_mut(self.window).enumerate() {
-            let center = axis.in0 + ((f64::from(axis.first) + o as f64) + 0.5) * scale;
-            // Casts truncate, and clamp below 0, as Pillow does by hand.
-            let start = (center - support + 0.5) as u32;
-            let end = ((center + support + 0.5) as u32).min(axis.in_size);
-            let size = (end.saturating_sub(start) as usize).min(self.window);
-            let mut sum = 0.0;
-            for (i, w) in row[..size].iter_mut().enumerate() {
-                *w = axis
-                    .filter
-                    .at((f64::from(start + i as u32) - center + 0.5) * squeeze);
-                sum += *w;
-            }
+            let o = f64::from(axis.first) + o as f64;
+            let (start, size) = match axis.filter {
+                // Every kernel is 0 at the other pixels, which need not be at hand.
+                _ if axis.is_identity() => nearest(&axis, o, row),
+                Filter::Nearest => nearest(&axis, o, row),
+                Filter::Area => area(&axis, o, row),
+                Filter::SharpCubic => with_edges(&axis, o, row),
+                _ => by_kernel(&axis, o, row),
+            };
+            let row = &mut row[..size];
+            let sum: f64 = row.iter().sum();
             if sum != 0.0 {
-                for w in &mut row[..size] {
+                for w in row {
                     *w /= sum;
                 }
             }
@@ -277,6 +321,61 @@ impl WeightTable {
             &self.weights[at..at + self.sizes[o] as usize],
         )
     }
+}
+
+/// Weights of output pixel `o` of the whole, not yet of sum 1, into `row`, which
+/// is zero and holds a window. First pixel of the picture, and how many.
+fn by_kernel(axis: &Axis, o: f64, row: &mut [f64]) -> (u32, usize) {
+    let stretch = axis.stretch();
+    let support = axis.filter.support() * stretch;
+    let squeeze = 1.0 / stretch;
+    let center = axis.in0 + (o + 0.5) * axis.scale();
+    // Casts truncate, and clamp below 0, as Pillow does by hand.
+    let start = (center - support + 0.5) as u32;
+    let end = ((center + support + 0.5) as u32).min(axis.in_size);
+    let size = (end.saturating_sub(start) as usize).min(row.len());
+    for (i, w) in (start..).zip(&mut row[..size]) {
+        *w = axis.filter.at((f64::from(i) - center + 0.5) * squeeze);
+    }
+    (start, size)
+}
+
+/// As [`by_kernel`], but what would fall on pixels beyond an edge falls on the
+/// edge's.
+fn with_edges(axis: &Axis, o: f64, row: &mut [f64]) -> (u32, usize) {
+    let stretch = axis.stretch();
+    let support = axis.filter.support() * stretch;
+    let squeeze = 1.0 / stretch;
+    let center = axis.in0 + (o + 0.5) * axis.scale();
+    let first = (center - support + 0.5).floor() as i64;
+    let end = ((center + support + 0.5).floor() as i64).min(first + row.len() as i64);
+    let last = i64::from(axis.in_size) - 1;
+    let start = first.clamp(0, last);
+    let size = (end - 1).clamp(start, last) - start + 1;
+    for i in first..end {
+        row[(i.clamp(start, last) - start) as usize] +=
+            axis.filter.at((i as f64 - center + 0.5) * squeeze);
+    }
+    (start as u32, size as usize)
+}
+
+/// See [`Filter::Nearest`].
+fn nearest(axis: &Axis, o: f64, row: &mut [f64]) -> (u32, usize) {
+    row[0] = 1.0;
+    ((axis.bound(o + 0.5) as u32).min(axis.in_size - 1), 1)
+}
+
+/// See [`Filter::Area`].
+fn area(axis: &Axis, o: f64, row: &mut [f64]) -> (u32, usize) {
+    let (low, high) = (axis.bound(o), axis.bound(o + 1.0));
+    let start = (low as u32).min(axis.in_size - 1);
+    let end = (high.ceil() as u32).clamp(start + 1, axis.in_size);
+    let size = ((end - start) as usize).min(row.len());
+    for (i, w) in (start..).zip(&mut row[..size]) {
+        let i = f64::from(i);
+        *w = (high.min(i + 1.0) - low.max(i)).max(0.0);
+    }
+    (start, size)
 }
 
 /// A [`WeightTable`] in fixed point, for `u8` pixels.
@@ -418,10 +517,12 @@ impl FixedTable {
 mod tests {
     use super::*;
 
-    const FILTERS: [Filter; 4] = [
-        Filter::Box,
+    const FILTERS: [Filter; 6] = [
+        Filter::Nearest,
+        Filter::Area,
         Filter::Triangle,
         Filter::Cubic,
+        Filter::SharpCubic,
         Filter::Lanczos3,
     ];
 
@@ -482,6 +583,8 @@ mod tests {
                 (37, 0.0, 37.0, 100),
                 (333, 3.25, 330.5, 64),
                 (90, 0.0, 90.0, 90),
+                (2000, 0.0, 2000.0, 40),
+                (64, 21.5, 23.75, 200),
             ] {
                 for antialias in [true, false] {
                     let whole = Axis {
@@ -500,9 +603,109 @@ mod tests {
                         for o in 0..out_size as usize {
                             let (from, weights) = all.row(o + first as usize);
                             assert_eq!(some.row(o), (from - origin as usize, weights));
-                            assert!(from + weights.len() <= reads.end as usize);
+                            assert!(from + weights.len() <= reads.end as usize, "{part:?}");
                         }
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nearest_takes_the_pixel_that_holds_the_centre() {
+        let picks = |n, in0, in1, out| {
+            let t = table(axis(n, in0, in1, out, Filter::Nearest));
+            (0..out as usize)
+                .map(|o| {
+                    assert_eq!(t.row(o).1, [1.0]);
+                    t.row(o).0
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(picks(3, 0.0, 3.0, 7), [0, 0, 1, 1, 1, 2, 2]);
+        assert_eq!(picks(10, 0.0, 10.0, 3), [1, 5, 8]);
+        // Centres on the border of two pixels: the one behind.
+        assert_eq!(picks(8, 0.0, 8.0, 4), [1, 3, 5, 7]);
+        // 2/3 is no number of f64, 1.5 * 2/3 is 1 all the same.
+        assert_eq!(picks(2, 0.0, 2.0, 3), [0, 1, 1]);
+        assert_eq!(picks(10, 2.75, 3.25, 2), [2, 3]);
+    }
+
+    #[test]
+    fn area_counts_what_of_a_pixel_lies_in_the_output_pixel() {
+        let t = table(axis(5, 0.0, 5.0, 2, Filter::Area));
+        assert_eq!(t.row(0), (0, &[0.4, 0.4, 0.2][..]));
+        assert_eq!(t.row(1), (2, &[0.2, 0.4, 0.4][..]));
+        // Larger: mixed only where a border runs through the output pixel.
+        let t = table(axis(2, 0.0, 2.0, 3, Filter::Area));
+        assert_eq!(t.row(0), (0, &[1.0][..]));
+        assert_eq!(t.row(1).0, 0);
+        assert!(t.row(1).1.iter().all(|w| (w - 0.5).abs() < 1e-15));
+        assert_eq!(t.row(2), (1, &[1.0][..]));
+    }
+
+    #[test]
+    fn the_sharp_cubic_sees_the_edge_go_on() {
+        let t = table(Axis {
+            antialias: false,
+            ..axis(4, 0.0, 4.0, 8, Filter::SharpCubic)
+        });
+        // Centre 0.25: pixels -2 to 1 at distances 1.75, 0.75, 0.25, 1.25.
+        let w = |x| Filter::SharpCubic.at(x);
+        let (start, weights) = t.row(0);
+        assert_eq!(start, 0);
+        let expected = [w(1.75) + w(0.75) + w(0.25), w(1.25)];
+        assert_eq!(weights.len(), 2);
+        for (a, b) in weights.iter().zip(expected) {
+            assert!((a - b).abs() < 1e-15, "{weights:?}");
+        }
+        assert_eq!(t.row(4).1.len(), 4);
+    }
+
+    #[test]
+    fn every_word_of_a_recipe_has_its_filter() {
+        let of = |i| (Filter::of(i, true), Filter::of(i, false));
+        let same = |f| ((f, false), (f, false));
+        assert_eq!(of(Interpolation::Nearest), same(Filter::Nearest));
+        assert_eq!(of(Interpolation::Area), same(Filter::Area));
+        let both = |f, g| ((f, true), (g, false));
+        assert_eq!(
+            of(Interpolation::Bilinear),
+            both(Filter::Triangle, Filter::Triangle)
+        );
+        assert_eq!(
+            of(Interpolation::Bicubic),
+            both(Filter::Cubic, Filter::SharpCubic)
+        );
+        assert_eq!(
+            of(Interpolation::Lanczos),
+            both(Filter::Lanczos3, Filter::Lanczos3)
+        );
+    }
+
+    /// Each weight against the formula by itself, and a part never asks for
+    /// pixels beyond `reads`, nor `reads` for many more than are used.
+    #[test]
+    fn reads_holds_what_is_read_and_little_more() {
+        for filter in FILTERS {
+            for (n, in0, in1, out) in [(500, 0.0, 500.0, 41), (60, 3.3, 55.1, 300)] {
+                for antialias in [true, false] {
+                    let a = Axis {
+                        antialias,
+                        ..axis(n, in0, in1, out, filter)
+                    };
+                    let part = Axis {
+                        first: 11,
+                        out_size: 5,
+                        ..a
+                    };
+                    let (t, reads) = (table(part), part.reads());
+                    let first = t.row(0).0;
+                    let end = t.row(4).0 + t.row(4).1.len();
+                    let (low, high) = (reads.start as usize, reads.end as usize);
+                    assert!(low <= first && end <= high, "{a:?}");
+                    let spare = 4 + 2 * a.scale().ceil() as usize;
+                    assert!(first - low + high - end <= 2 * spare, "{a:?} {reads:?}");
                 }
             }
         }

@@ -6,8 +6,9 @@
 //! functions (one row across, one row down), all of them bit-identical to
 //! `scalar`, because integers are. What the pixels become is a function of the
 //! arguments alone, never of the CPU. Must never be in here: a formula for
-//! weights (they are `recipe::weights`), floats (only `reference` has them),
-//! threads, and allocation in a warm call.
+//! weights (they are `recipe::weights`), floats (only `floats`, which resizes
+//! pixels that are floats, and `reference` have them), threads, and allocation
+//! in a warm call.
 //!
 //! ```text
 //! across first (as Pillow)            down first (strong reductions)
@@ -16,7 +17,8 @@
 //! ```
 //!
 //! Either order goes through the image once, with a few rows of scratch that
-//! stay in the first-level cache.
+//! stay in the first-level cache. Nearest neighbour is no sum: its pixels are
+//! copied (`pick`), on every CPU by the same code.
 
 pub(crate) mod reference;
 mod scalar;
@@ -26,7 +28,9 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod sse41;
 
+mod floats;
 mod lanes;
+mod pick;
 mod rows;
 
 #[cfg(test)]
@@ -35,7 +39,9 @@ mod tests;
 pub(crate) use crate::recipe::geometry::BoxF;
 use crate::recipe::weights::{Axis, Filter, FixedTable, WeightTable};
 use crate::sys::cpu::CpuLevel;
+use floats::Floats;
 use lanes::Lanes;
+use pick::Picks;
 pub(crate) use rows::Rows;
 
 /// Bytes of a pixel.
@@ -107,6 +113,8 @@ enum Passes {
     Down,
     AcrossThenDown,
     DownThenAcross,
+    /// Every output pixel is one input pixel, not each of them in its turn.
+    Pick,
 }
 
 impl Passes {
@@ -142,6 +150,12 @@ impl Axes {
         }
     }
 
+    /// True where every output pixel is an input pixel.
+    fn pick(&self) -> bool {
+        let picks = |axis: &Axis| axis.filter == Filter::Nearest || axis.is_identity();
+        picks(&self.x) && picks(&self.y)
+    }
+
     /// Width and height of the output.
     fn size(&self) -> (usize, usize) {
         (self.x.out_size as usize, self.y.out_size as usize)
@@ -163,6 +177,10 @@ impl AxisTables {
         }
         new
     }
+
+    fn starts(&self) -> &[u32] {
+        self.fixed.starts()
+    }
 }
 
 /// Resizes, and owns the memory for it: a warm call allocates nothing.
@@ -178,6 +196,8 @@ pub struct Resampler {
     last_row: Vec<u8>,
     /// Where the rows of one output row begin.
     offsets: Vec<usize>,
+    /// What pixels that are floats need instead of all that.
+    floats: Floats,
 }
 
 impl Resampler {
@@ -191,18 +211,20 @@ impl Resampler {
             rows: Vec::new(),
             last_row: Vec::new(),
             offsets: Vec::new(),
+            floats: Floats::default(),
         }
     }
 
     /// Bytes of rows that are held.
     pub(crate) fn scratch_bytes(&self) -> usize {
-        self.rows.capacity() + self.last_row.capacity()
+        self.rows.capacity() + self.last_row.capacity() + self.floats.scratch_bytes()
     }
 
     /// Gives the rows back; the tables stay.
     pub(crate) fn give_back(&mut self) {
         self.rows = Vec::new();
         self.last_row = Vec::new();
+        self.floats.give_back();
     }
 
     /// Fills `dst`, tight RGB, from the pixels at hand. The filter may see pixels
@@ -239,7 +261,21 @@ impl Resampler {
             }
             Passes::DownThenAcross => self.down_then_across(&src, dst, dst_row),
             Passes::AcrossThenDown => self.across_then_down(&src, dst, dst_row),
+            Passes::Pick => {
+                let (x, y) = self.picks(axes);
+                let row = |y| src.pixels[y * src.stride..].as_chunks::<PIXEL>().0;
+                x.rows_by(y, row, dst.as_chunks_mut::<PIXEL>().0);
+            }
         }
+    }
+
+    /// Which pixels the output's are, where [`Passes::Pick`].
+    fn picks(&self, Axes { x, y }: Axes) -> (Picks<'_>, Picks<'_>) {
+        let picks = |axis: Axis, tables| match axis.is_identity() {
+            true => Picks::From(axis.copies_from(), axis.out_size as usize),
+            false => Picks::Each(AxisTables::starts(tables)),
+        };
+        (picks(x, &self.across), picks(y, &self.down))
     }
 
     /// Makes the tables for this resize, of `size` (width, height) pixels at hand.
@@ -252,6 +288,7 @@ impl Resampler {
         );
         let Axes { x, y } = axes;
         let (copy_across, copy_down) = (x.is_identity(), y.is_identity());
+        let picks = axes.pick();
         if !copy_across && self.across.prepare(x) && self.cpu != CpuLevel::Scalar {
             self.lanes.fill(&self.across.fixed);
         }
@@ -271,6 +308,7 @@ impl Resampler {
         );
         match (copy_across, copy_down) {
             (true, true) => Passes::Copy,
+            _ if picks => Passes::Pick,
             (false, true) => Passes::Across,
             (true, false) => Passes::Down,
             (false, false) if down_first(&x, &y) => Passes::DownThenAcross,
@@ -353,11 +391,12 @@ impl Resampler {
 /// as a pass across, so strong reductions begin with it; there are enough
 /// weights there that the levels between the passes hardly show (mean 0.1).
 /// Filters that overshoot are clipped between the passes, which makes the order
-/// visible: they keep it.
+/// visible: they keep it. So do filters that look at a few pixels of each
+/// output pixel's only: the pass down would work for columns that nobody reads.
 fn down_first(x: &Axis, y: &Axis) -> bool {
     const STRONG: f64 = 3.0;
-    let overshoots = !matches!(x.filter, Filter::Box | Filter::Triangle);
-    !overshoots && x.scale() >= STRONG && y.scale() >= STRONG
+    let fits = |axis: &Axis| axis.gathers() && !axis.filter.overshoots() && axis.scale() >= STRONG;
+    fits(x) && fits(y)
 }
 
 /// Bytes beyond the last weighted pixel that a path may load (never use).
@@ -370,9 +409,12 @@ const fn ring_stride(width: usize) -> usize {
     (width * PIXEL).next_multiple_of(32)
 }
 
-fn grow(v: &mut Vec<u8>, len: usize) {
-    if v.len() < len {
-        v.resize(len, 0);
+/// Lengthens to `len`, and by no more than that: scratch is reckoned with in
+/// advance.
+fn grow<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
+    if let Some(missing) = len.checked_sub(v.len()) {
+        v.reserve_exact(missing);
+        v.resize(len, T::default());
     }
 }
 

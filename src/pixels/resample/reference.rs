@@ -6,6 +6,8 @@
 //! readable; allocates.
 
 use super::{Axes, PIXEL, Source};
+#[cfg(test)]
+use crate::pixels::view::View;
 use crate::recipe::weights::WeightTable;
 
 /// Levels, 0 to 255 for most filters, as tight rows of RGB.
@@ -44,6 +46,33 @@ pub fn resample_f32(src: Source, axes: Axes) -> Vec<f32> {
             for (v, &b) in line.iter_mut().zip(from) {
                 *v += b * w as f32;
             }
+        }
+    }
+    out
+}
+
+/// The same of pixels that are floats, in `f64` throughout: what the resize of
+/// floats is tested against. One sum a pixel, over all its rows and columns.
+#[cfg(test)]
+pub fn resample_f64(src: View<'_, f32>, axes: Axes) -> Vec<f64> {
+    let (width, height) = axes.size();
+    let (mut across, mut down) = (WeightTable::default(), WeightTable::default());
+    across.prepare(axes.x);
+    down.prepare(axes.y);
+    let mut out = Vec::with_capacity(width * height * PIXEL);
+    for o in 0..height {
+        let (top, rows) = down.row(o);
+        for o in 0..width {
+            let (left, columns) = across.row(o);
+            let mut sum = [0.0; PIXEL];
+            for (y, wy) in (top..).zip(rows) {
+                for (pixel, wx) in src.row(y)[left..].iter().zip(columns) {
+                    for (sum, &v) in sum.iter_mut().zip(pixel) {
+                        *sum += f64::from(v) * wx * wy;
+                    }
+                }
+            }
+            out.extend(sum);
         }
     }
     out

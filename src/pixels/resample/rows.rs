@@ -20,7 +20,7 @@ impl Resampler {
     /// many source rows as an output row is made from, and one more. None where
     /// rows are not mixed.
     pub(crate) fn window_bytes(width: usize, axes: Axes) -> u64 {
-        let rows = if axes.y.is_identity() {
+        let rows = if axes.y.is_identity() || axes.pick() {
             1
         } else {
             axes.y.window() as u64 + 2
@@ -43,6 +43,21 @@ impl Resampler {
         let passes = self.prepare(size, axes, dst);
         let (src_row, dst_row) = (size.0 * PIXEL, axes.size().0 * PIXEL);
         let (x0, y0) = (axes.x.copies_from() * PIXEL, axes.y.copies_from());
+        if passes == Passes::Pick {
+            let (x, y) = self.picks(axes);
+            let mut last = None;
+            for (o, done) in (0..axes.size().1).map(|o| (o, o * dst_row)) {
+                let from = y.at(o);
+                if last.replace(from) == Some(from) {
+                    // Enlarged: the same row again, and not to be asked for twice.
+                    dst.copy_within(done - dst_row..done, done);
+                } else {
+                    let row = rows.row(from)?[..src_row].as_chunks().0;
+                    x.across(row, dst[done..done + dst_row].as_chunks_mut().0);
+                }
+            }
+            return Ok(());
+        }
         if passes.copies_down() {
             for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                 let row = rows.row(y0 + o)?;

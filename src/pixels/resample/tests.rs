@@ -1,13 +1,16 @@
 use fast_image_resize as fir;
 use proptest::prelude::*;
 
-use super::reference::resample_f32;
+use super::reference::{resample_f32, resample_f64};
 use super::*;
+use crate::pixels::view::{Pixel, View};
 
-const FILTERS: [Filter; 4] = [
-    Filter::Box,
+const FILTERS: [Filter; 6] = [
+    Filter::Nearest,
+    Filter::Area,
     Filter::Triangle,
     Filter::Cubic,
+    Filter::SharpCubic,
     Filter::Lanczos3,
 ];
 
@@ -63,11 +66,11 @@ fn distance(a: impl IntoIterator<Item = f32>, b: impl IntoIterator<Item = f32>) 
     (max, (sum / f64::from(n.max(1))) as f32)
 }
 
-/// The contract is 0.35. Averages of two pixels, which the box gives, and any
+/// The contract is 0.35. Averages of two pixels, which area gives, and any
 /// filter without antialias at even ratios, end in one half half of the time;
 /// two roundings upwards then show a little more.
 fn mean_limit(target: Target) -> f32 {
-    if target.filter == Filter::Box || !target.antialias {
+    if target.filter == Filter::Area || !target.antialias {
         0.5
     } else {
         0.35
@@ -152,8 +155,7 @@ proptest! {
         let exact = resample_f32(src, Axes::new((src.width, src.height), bx, target));
         // Noise overshoots with the sharp filters: both are clipped at the end,
         // but only the fast one between the passes too.
-        let clips = matches!(target.filter, Filter::Cubic | Filter::Lanczos3);
-        if !clips {
+        if !target.filter.overshoots() {
             let (max, mean) = distance(floats(&fast), exact.iter().map(|v| v.clamp(0.0, 255.0)));
             prop_assert!(max <= 1.5, "max {max}");
             // A mean of few different values says nothing: enough pixels on
@@ -362,12 +364,12 @@ fn rows_give_what_the_whole_picture_gives() {
                     y1: h as f64 * 0.77,
                 },
             ] {
-                for filter in FILTERS {
+                for (filter, antialias) in FILTERS.iter().flat_map(|&f| [(f, true), (f, false)]) {
                     let target = Target {
                         width: out.0,
                         height: out.1,
                         filter,
-                        antialias: true,
+                        antialias,
                     };
                     let mut a = vec![0; out.0 * out.1 * PIXEL];
                     let mut b = a.clone();
@@ -384,5 +386,171 @@ fn rows_give_what_the_whole_picture_gives() {
                 }
             }
         }
+    }
+}
+
+fn float_noise(n: usize, seed: u64) -> Vec<Pixel<f32>> {
+    noise(n * PIXEL, seed)
+        .as_chunks::<PIXEL>()
+        .0
+        .iter()
+        .map(|p| p.map(|v| f32::from(v) + f32::from(v) / 300.0))
+        .collect()
+}
+
+/// Floats against the formula in `f64`: in every filter, up, down and mixed, a
+/// part as well as the whole, from pixels with a gap between the rows.
+#[test]
+fn floats_lie_within_a_thousandth_of_the_formula() {
+    let mut resampler = Resampler::new(CpuLevel::Scalar);
+    for ((w, h), (ow, oh)) in [
+        ((37, 29), (11, 64)),
+        ((37, 29), (37, 8)),
+        ((37, 29), (90, 29)),
+        ((1, 1), (5, 3)),
+        ((5, 3), (1, 1)),
+        ((120, 7), (9, 90)),
+        ((7, 120), (19, 3)),
+        ((301, 211), (31, 40)),
+    ] {
+        let stride = w + 3;
+        let pixels = float_noise(stride * h, (w * h) as u64);
+        let src = View {
+            pixels: &pixels,
+            width: w,
+            height: h,
+            stride,
+        };
+        for (filter, antialias) in FILTERS.iter().flat_map(|&f| [(f, true), (f, false)]) {
+            let target = Target {
+                width: ow,
+                height: oh,
+                filter,
+                antialias,
+            };
+            let box_within = BoxF {
+                x0: w as f64 * 0.11,
+                y0: h as f64 * 0.2,
+                x1: w as f64 * 0.93,
+                y1: h as f64,
+            };
+            for bx in [BoxF::whole(w, h), box_within] {
+                let whole = Axes::new((w, h), bx, target);
+                let mut part = whole;
+                (part.x.first, part.x.out_size) = (ow as u32 / 3, ow as u32 - ow as u32 / 3);
+                (part.y.first, part.y.out_size) = (oh as u32 / 2, 1);
+                for axes in [whole, part] {
+                    let (ow, oh) = axes.size();
+                    let mut out = vec![[f32::NAN; PIXEL]; ow * oh];
+                    resampler.resample_floats(src, axes, &mut out);
+                    let exact = resample_f64(src, axes);
+                    for (i, (a, b)) in out.as_flattened().iter().zip(exact).enumerate() {
+                        let apart = (f64::from(*a) - b).abs();
+                        assert!(apart < 1e-3, "{axes:?} element {i}: {a}, {b}");
+                    }
+                    // A new one gives the same bits, in no more than it said.
+                    let mut fresh = Resampler::new(CpuLevel::Scalar);
+                    let mut again = vec![[0.0; PIXEL]; ow * oh];
+                    fresh.resample_floats(src, axes, &mut again);
+                    assert_eq!(out, again);
+                    let (held, said) = (fresh.scratch_bytes(), Resampler::float_window_bytes(axes));
+                    assert!(held as u64 <= said, "{held} of {said} bytes, {axes:?}");
+                    fresh.give_back();
+                    assert_eq!(fresh.scratch_bytes(), 0);
+                }
+            }
+        }
+    }
+}
+
+/// What is said in advance is not far from what is taken.
+#[test]
+fn the_float_window_is_a_few_rows() {
+    let target = target(100, 80);
+    let axes = Axes::new((1000, 800), BoxF::whole(1000, 800), target);
+    let rows = Resampler::float_window_bytes(axes) / (100 * 12);
+    assert!(rows < 40, "{rows} rows of output");
+}
+
+/// Pixels are copied: the picture by index, however the rows come.
+#[test]
+fn nearest_copies_pixels() {
+    for ((w, h), (ow, oh)) in [((37, 29), (11, 64)), ((5, 3), (9, 3)), ((8, 120), (8, 7))] {
+        let pixels = noise(w * h * PIXEL, 5);
+        let target = Target {
+            filter: Filter::Nearest,
+            ..target(ow, oh)
+        };
+        let src = Source::tight(&pixels, w, h);
+        let out = resample(src, BoxF::whole(w, h), target);
+        let (out, _) = out.as_chunks::<PIXEL>();
+        let levels: Vec<Pixel<f32>> = pixels
+            .as_chunks::<PIXEL>()
+            .0
+            .iter()
+            .map(|p| p.map(f32::from))
+            .collect();
+        let mut floats = vec![[0.0; PIXEL]; ow * oh];
+        let axes = Axes::new((w, h), BoxF::whole(w, h), target);
+        let view = View::tight(&levels, w, h);
+        Resampler::new(CpuLevel::Scalar).resample_floats(view, axes, &mut floats);
+        for y in 0..oh {
+            for x in 0..ow {
+                let from = ((2 * y + 1) * h / (2 * oh), (2 * x + 1) * w / (2 * ow));
+                let at = from.0 * w + from.1;
+                assert_eq!(out[y * ow + x], pixels.as_chunks::<PIXEL>().0[at]);
+                assert_eq!(floats[y * ow + x], levels[at]);
+            }
+        }
+    }
+}
+
+/// Without antialias a strong reduction reads few rows: the others are not asked
+/// for, and the pixels lie near the reference.
+#[test]
+fn a_reduction_that_skips_pixels_skips_rows() {
+    let (w, h) = (400, 900);
+    let pixels = noise(w * h * PIXEL, 9);
+    let src = Source::tight(&pixels, w, h);
+    for filter in [
+        Filter::Nearest,
+        Filter::Triangle,
+        Filter::SharpCubic,
+        Filter::Lanczos3,
+    ] {
+        let target = Target {
+            filter,
+            antialias: false,
+            ..target(13, 30)
+        };
+        let axes = Axes::new((w, h), BoxF::whole(w, h), target);
+        let exact = resample_f32(src, axes);
+        let out = resample(src, BoxF::whole(w, h), target);
+        let (max, _) = distance(floats(&out), exact.iter().map(|v| v.clamp(0.0, 255.0)));
+        // Noise overshoots, and levels between the passes are clipped.
+        let limit = if filter.overshoots() { 40.0 } else { 1.0 };
+        assert!(max <= limit, "{filter:?}: {max}");
+        struct Counted<'a>(&'a [u8], usize);
+        impl Rows for Counted<'_> {
+            type Fault = ();
+
+            fn row(&mut self, y: usize) -> Result<&[u8], ()> {
+                self.1 += 1;
+                Ok(&self.0[y * 400 * PIXEL..][..400 * PIXEL])
+            }
+        }
+        let mut rows = Counted(&pixels, 0);
+        let mut by_row = vec![0; out.len()];
+        Resampler::new(CpuLevel::Scalar)
+            .resample_rows(&mut rows, (w, h), axes, &mut by_row)
+            .unwrap();
+        assert!(by_row == out);
+        let most = 30
+            * if filter == Filter::Nearest {
+                1
+            } else {
+                axes.y.window()
+            };
+        assert!(rows.1 <= most, "{filter:?}: {} rows", rows.1);
     }
 }

@@ -1,0 +1,233 @@
+//! The resize of pixels that are floats: no rounding, no clipping, across then
+//! down, always.
+//!
+//! Sums run from the first weight to the last in `f32`, one multiplication and
+//! one addition each, with weights rounded once from the `f64` table: the bits
+//! follow from the arguments alone. Values keep their range, whatever it is.
+//!
+//! ```text
+//! src row -> padded row of 4 floats a pixel --across--> ring of rows --down--> dst row
+//! ```
+//!
+//! The empty fourth float makes a pixel one register. Rows that nobody reads
+//! are never touched.
+
+use super::pick::Picks;
+use super::{Axes, PIXEL, Resampler, grow};
+use crate::pixels::view::{Pixel, View};
+use crate::recipe::weights::{Axis, WeightTable};
+
+/// Floats of a row down that are summed at a time: what stays in registers.
+const BLOCK: usize = 32;
+
+/// A pixel, and a float that says nothing.
+type Padded = [f32; 4];
+
+/// The weights of one axis.
+#[derive(Debug, Default)]
+struct FloatTable {
+    exact: WeightTable,
+    weights: Vec<f32>,
+    /// Where the weights of each output pixel begin, and where the last end.
+    bounds: Vec<usize>,
+    starts: Vec<u32>,
+    taps: usize,
+    /// The first input pixel that is read, and the one behind the last.
+    span: (usize, usize),
+}
+
+impl FloatTable {
+    fn prepare(&mut self, axis: Axis) {
+        if !self.exact.prepare(axis) {
+            return;
+        }
+        self.weights.clear();
+        self.bounds.clear();
+        self.starts.clear();
+        self.bounds.push(0);
+        self.taps = 0;
+        self.span = (usize::MAX, 0);
+        for o in 0..axis.out_size as usize {
+            let (start, weights) = self.exact.row(o);
+            self.weights.extend(weights.iter().map(|&w| w as f32));
+            self.bounds.push(self.weights.len());
+            self.starts.push(start as u32);
+            self.taps = self.taps.max(weights.len());
+            self.span = (
+                self.span.0.min(start),
+                self.span.1.max(start + weights.len()),
+            );
+        }
+    }
+
+    /// First input pixel and weights of output pixel `o`.
+    fn row(&self, o: usize) -> (usize, &[f32]) {
+        (
+            self.starts[o] as usize,
+            &self.weights[self.bounds[o]..self.bounds[o + 1]],
+        )
+    }
+}
+
+/// Tables and rows; a warm call allocates nothing.
+#[derive(Debug, Default)]
+pub(super) struct Floats {
+    across: FloatTable,
+    down: FloatTable,
+    padded: Vec<Padded>,
+    ring: Vec<f32>,
+    /// Where the rows of one output row begin.
+    offsets: Vec<usize>,
+}
+
+impl Floats {
+    /// Bytes of rows that are held.
+    pub(super) fn scratch_bytes(&self) -> usize {
+        self.padded.capacity() * size_of::<Padded>() + self.ring.capacity() * size_of::<f32>()
+    }
+
+    pub(super) fn give_back(&mut self) {
+        self.padded = Vec::new();
+        self.ring = Vec::new();
+    }
+
+    /// The pass across over a row of the source.
+    fn across_row(&mut self, row: &[Pixel<f32>], to: &mut [Pixel<f32>]) {
+        let (from, end) = self.across.span;
+        for (padded, &[r, g, b]) in self.padded.iter_mut().zip(&row[from..end]) {
+            *padded = [r, g, b, 0.0];
+        }
+        for (o, out) in to.iter_mut().enumerate() {
+            let (start, weights) = self.across.row(o);
+            let mut sum = [0.0f32; 4];
+            for (pixel, &w) in self.padded[start - from..].iter().zip(weights) {
+                for (sum, v) in sum.iter_mut().zip(pixel) {
+                    *sum += v * w;
+                }
+            }
+            *out = [sum[0], sum[1], sum[2]];
+        }
+    }
+
+    fn across_then_down(&mut self, src: &View<'_, f32>, dst: &mut [Pixel<f32>], width: usize) {
+        let (row, slots) = (width * PIXEL, self.down.taps);
+        let mut ring = std::mem::take(&mut self.ring);
+        grow(&mut ring, row * slots);
+        let mut next = 0;
+        for (o, dst) in dst.chunks_exact_mut(width).enumerate() {
+            let (start, weights) = self.down.row(o);
+            let end = start + weights.len();
+            // Rows start.. are either in the ring already or still to come.
+            for y in next.max(start)..end {
+                let at = y % slots * row;
+                let to = ring[at..at + row].as_chunks_mut::<PIXEL>().0;
+                self.across_row(src.row(y), to);
+            }
+            next = next.max(end);
+            self.aim(o, |y| y % slots * row);
+            let weights = self.down.row(o).1;
+            down(weights, &ring, &self.offsets, dst.as_flattened_mut());
+        }
+        self.ring = ring;
+    }
+
+    /// Sets `offsets` to where the rows under output row `o` begin.
+    fn aim(&mut self, o: usize, at: impl Fn(usize) -> usize) {
+        let (start, weights) = self.down.row(o);
+        self.offsets.clear();
+        self.offsets.extend((start..start + weights.len()).map(at));
+    }
+}
+
+impl Resampler {
+    /// Bytes of scratch that [`Resampler::resample_floats`] takes at most: a row
+    /// of the source, and as many output rows as an output row is made from.
+    pub(crate) fn float_window_bytes(axes: Axes) -> u64 {
+        if axes.pick() {
+            return 0;
+        }
+        let padded = match axes.x.is_identity() {
+            true => 0,
+            false => axes.x.reads().len() as u64 * size_of::<Padded>() as u64,
+        };
+        let ring = match axes.x.is_identity() || axes.y.is_identity() {
+            true => 0,
+            false => {
+                let row = u64::from(axes.x.out_size) * size_of::<Pixel<f32>>() as u64;
+                axes.y.window() as u64 * row
+            }
+        };
+        padded + ring
+    }
+
+    /// Fills `dst`, tight, from the pixels at hand: [`Resampler::resample`] of
+    /// floats.
+    pub(crate) fn resample_floats(
+        &mut self,
+        src: View<'_, f32>,
+        axes: Axes,
+        dst: &mut [Pixel<f32>],
+    ) {
+        let (width, height) = axes.size();
+        assert_eq!(
+            dst.len(),
+            width * height,
+            "the output does not hold {height} x {width} pixels"
+        );
+        let Axes { x, y } = axes;
+        let floats = &mut self.floats;
+        let (copy_across, copy_down) = (x.is_identity(), y.is_identity());
+        if !copy_across {
+            floats.across.prepare(x);
+        }
+        if !copy_down {
+            floats.down.prepare(y);
+        }
+        if axes.pick() {
+            let across = match copy_across {
+                true => Picks::From(x.copies_from(), width),
+                false => Picks::Each(&floats.across.starts),
+            };
+            let down = match copy_down {
+                true => Picks::From(y.copies_from(), height),
+                false => Picks::Each(&floats.down.starts),
+            };
+            return across.rows_by(down, |y| src.row(y), dst);
+        }
+        if !copy_across {
+            let (from, end) = floats.across.span;
+            grow(&mut floats.padded, end - from);
+        }
+        match (copy_across, copy_down) {
+            (_, true) => {
+                for (o, dst) in dst.chunks_exact_mut(width).enumerate() {
+                    floats.across_row(src.row(y.copies_from() + o), dst);
+                }
+            }
+            (true, false) => {
+                let x0 = x.copies_from();
+                for (o, dst) in dst.chunks_exact_mut(width).enumerate() {
+                    floats.aim(o, |y| (y * src.stride + x0) * PIXEL);
+                    let pixels = src.pixels.as_flattened();
+                    let weights = floats.down.row(o).1;
+                    down(weights, pixels, &floats.offsets, dst.as_flattened_mut());
+                }
+            }
+            (false, false) => floats.across_then_down(&src, dst, width),
+        }
+    }
+}
+
+/// One row down: the weighted sum of the rows that begin at `offsets`.
+fn down(weights: &[f32], src: &[f32], offsets: &[usize], dst: &mut [f32]) {
+    for (b, out) in dst.chunks_mut(BLOCK).enumerate() {
+        let mut sums = [0.0f32; BLOCK];
+        for (&w, &offset) in weights.iter().zip(offsets) {
+            let from = &src[offset + b * BLOCK..][..out.len()];
+            for (sum, v) in sums.iter_mut().zip(from) {
+                *sum += v * w;
+            }
+        }
+        out.copy_from_slice(&sums[..out.len()]);
+    }
+}
