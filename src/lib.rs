@@ -40,7 +40,7 @@ pub use error::{Error, FaultKind, Result, SampleFault};
 pub use index::Index;
 pub use loader::{Epoch, Loader, LoaderBuilder, LoaderReport, OnError, Source};
 pub use packing::RowDescriptor;
-pub use plan::{RowStatus, State, Tail};
+pub use plan::{RowStatus, Sampler, State, Tail};
 pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe};
 
 /// What `benches/` measures. Not part of the API.

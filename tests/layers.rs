@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("picture", &["error", "recipe"]),
     ("ring", &["error", "sys"]),
     ("index", &["error", "sys"]),
-    ("plan", &["error", "recipe"]),
+    ("plan", &["error", "sys", "recipe"]),
     ("packing", &["error", "sys", "recipe", "picture", "plan"]),
     ("survey", &["error", "sys", "index", "picture", "packing"]),
     (

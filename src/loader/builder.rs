@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::epoch::{Engine, Loader, Run};
+use super::order;
 use super::pool::{Place, Pool, PoolOptions};
 use super::source::Source;
 use crate::coordinator::launch::{Launch, launch};
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::packing::{PackedBatch, Packing, Sizes};
 use crate::picture::Limits;
-use crate::plan::{Plan, PlanOptions, STATE_VERSION, State, Tail};
+use crate::plan::{Plan, PlanOptions, STATE_VERSION, Sampler, SamplerTable, State, Tail};
 use crate::recipe::{NumericProfile, Recipe, RowExtent, SampleProgram};
 use crate::ring::{Layout, Ring, Shape};
 use crate::survey;
@@ -56,6 +57,7 @@ pub struct LoaderBuilder {
     source: Source,
     recipe: Recipe,
     plan: PlanOptions,
+    sample_weights: Option<Vec<f64>>,
     workers: Option<usize>,
     depth: u32,
     launch: Launch,
@@ -78,6 +80,7 @@ impl LoaderBuilder {
             source,
             recipe: Recipe::train224(),
             plan: PlanOptions::default(),
+            sample_weights: None,
             workers: None,
             depth: 3,
             launch: Launch::default(),
@@ -121,9 +124,27 @@ impl LoaderBuilder {
         self
     }
 
-    /// Another order in each epoch. Default true.
-    pub fn shuffle(mut self, shuffle: bool) -> Self {
-        self.plan.shuffle = shuffle;
+    /// [`Sampler::Shuffle`], another order in each epoch, or
+    /// [`Sampler::Sequential`]. Default true.
+    pub fn shuffle(self, shuffle: bool) -> Self {
+        self.sampler(if shuffle {
+            Sampler::Shuffle
+        } else {
+            Sampler::Sequential
+        })
+    }
+
+    /// The order of each epoch. Default [`Sampler::Shuffle`]. Takes the place of
+    /// an earlier [`LoaderBuilder::shuffle`].
+    pub fn sampler(mut self, sampler: Sampler) -> Self {
+        self.plan.sampler = sampler;
+        self
+    }
+
+    /// How likely each sample is, in the order of the index, for
+    /// [`Weights::Given`](crate::plan::Weights::Given).
+    pub fn sample_weights(mut self, weights: Vec<f64>) -> Self {
+        self.sample_weights = Some(weights);
         self
     }
 
@@ -246,12 +267,16 @@ impl LoaderBuilder {
             _ => Some(launch(self.launch, self.helper.as_deref())?),
         };
         let (index, scan) = self.source.open()?;
-        let plan = Plan::new(index.len(), self.plan.clone())?;
+        self.plan.check(index.len())?;
+        let weights = self.sample_weights.as_deref();
+        let (table, mut sizes) = order::prepare(&index, &self.plan.sampler, weights, &self.limits)?;
+        let plan = Plan::with_table(index.len(), self.plan.clone(), table)?;
         let mut state = State {
             version: STATE_VERSION,
             epoch: self.start.0,
             batch: self.start.1,
             plan: self.plan,
+            sampler_hash: plan.table().map(SamplerTable::hash),
             index_hash: format!("{:032x}", index.hash()),
             recipe_hash: format!("{:016x}", self.recipe.hash()),
             profile: NumericProfile::of(&program),
@@ -268,10 +293,13 @@ impl LoaderBuilder {
             state.epoch = from.epoch;
             state.batch = from.batch;
         }
-        let sizes = match program.extent {
-            RowExtent::Fixed { .. } => None,
-            RowExtent::Own => Some(survey::read_sizes(&index, &self.limits)?),
-        };
+        match program.extent {
+            RowExtent::Fixed { .. } => sizes = None,
+            RowExtent::Own if sizes.is_none() => {
+                sizes = Some(survey::read_sizes(&index, &self.limits)?);
+            }
+            RowExtent::Own => {}
+        }
         let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
         let tries = self.on_error.tries(&plan);
         let packing = Packing::new(&program, plan.clone(), tries, self.limits, sizes)?;
@@ -293,18 +321,18 @@ impl LoaderBuilder {
         }
         let spec = ImageSpec {
             program: program.clone(),
-            plan: plan.clone(),
+            plan: plan.options().clone(),
             limits: self.limits,
             tries,
         };
         let engine = match coordinator {
-            None => in_process(spec, &index, for_job)?,
+            None => in_process(spec, &index, for_job, plan.table())?,
             Some(coordinator) => {
                 check_fits(ring_bytes, shape, &packing, &index)?;
                 if let Some(what) = what_is_uneven(shape, &packing, &index) {
                     tracing::warn!("{what}");
                 }
-                let job = JobInput::Images(spec, &index, for_job.as_ref());
+                let job = JobInput::Images(spec, &index, for_job.as_ref(), plan.table());
                 let request = StartRequest {
                     shape,
                     job: job.spec(),
@@ -347,20 +375,31 @@ impl LoaderBuilder {
 }
 
 #[cfg(feature = "codecs")]
-fn in_process(spec: ImageSpec, index: &Index, sizes: Option<Sizes>) -> Result<Engine> {
+fn in_process(
+    spec: ImageSpec,
+    index: &Index,
+    sizes: Option<Sizes>,
+    table: Option<&SamplerTable>,
+) -> Result<Engine> {
     use std::os::fd::AsFd;
     let fd = index
         .as_fd()
         .try_clone_to_owned()
         .map_err(|e| Error::io("duplicate the index's descriptor", e))?;
     let index = Index::from_fd(fd)?;
+    let table = table.map(SamplerTable::try_clone).transpose()?;
     Ok(Engine::InProcess(Box::new(
-        super::in_process::InProcess::new(&spec, index, sizes)?,
+        super::in_process::InProcess::new(&spec, index, sizes, table)?,
     )))
 }
 
 #[cfg(not(feature = "codecs"))]
-fn in_process(_spec: ImageSpec, _index: &Index, _sizes: Option<Sizes>) -> Result<Engine> {
+fn in_process(
+    _spec: ImageSpec,
+    _index: &Index,
+    _sizes: Option<Sizes>,
+    _table: Option<&SamplerTable>,
+) -> Result<Engine> {
     Err(Error::config(
         "zero workers decode in this process, and this library was built without the feature \
          'codecs'; use at least 1 worker",

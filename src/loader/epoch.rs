@@ -316,8 +316,12 @@ impl Run {
             Some(attempt) => *now = self.plan.attempt(place.epoch, place.batch, row, attempt),
             None => {
                 now.status = RowStatus::Failed;
-                if self.tries > 0 {
-                    let text = format!("; samples behind it that failed too: {}", self.tries);
+                let tried = (1..=self.tries)
+                    .map(|attempt| self.plan.attempt(place.epoch, place.batch, row, attempt))
+                    .filter(|stands| stands.status == RowStatus::Substituted)
+                    .count();
+                if tried > 0 {
+                    let text = format!("; samples behind it that failed too: {tried}");
                     fault.reason.push_str(&text);
                 }
             }

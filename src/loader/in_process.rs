@@ -12,6 +12,7 @@ use crate::coordinator::messages::PoolTimes;
 use crate::error::Result;
 use crate::index::Index;
 use crate::packing::Sizes;
+use crate::plan::SamplerTable;
 use crate::ring::consumer_side::Ticket;
 use crate::sys::cpu;
 use crate::worker::attempts::{self, Attempts};
@@ -31,10 +32,15 @@ pub(super) struct InProcess {
 }
 
 impl InProcess {
-    pub(super) fn new(spec: &ImageSpec, index: Index, sizes: Option<Sizes>) -> Result<Self> {
+    pub(super) fn new(
+        spec: &ImageSpec,
+        index: Index,
+        sizes: Option<Sizes>,
+        table: Option<SamplerTable>,
+    ) -> Result<Self> {
         cpu::prepare_decoder()?;
         Ok(Self {
-            job: ImageJob::new(spec, index, sizes, InputMode::Read)?,
+            job: ImageJob::new(spec, index, sizes, table, InputMode::Read)?,
             buffers: BufferPool::default(),
             meter: Meter::default(),
             attempts: Attempts {

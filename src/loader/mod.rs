@@ -7,6 +7,7 @@
 //! - `epoch`: the iterator and the place where the run stands;
 //! - `pool`: batches by workers, through the ring;
 //! - `in_process`: batches by a plain loop, with zero workers;
+//! - `order`: what a sampler knows of the data;
 //! - `source`: where samples come from;
 //! - `report`: what happened and where the time went.
 
@@ -14,6 +15,7 @@ mod builder;
 mod epoch;
 #[cfg(feature = "codecs")]
 mod in_process;
+pub(crate) mod order;
 mod pool;
 mod report;
 mod source;

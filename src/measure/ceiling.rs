@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::plan::{Plan, PlanOptions};
+use crate::loader::order;
+use crate::plan::PlanOptions;
 use crate::recipe::{Recipe, SampleProgram};
 use crate::worker::bare::{BareLoop, Part};
 
@@ -45,7 +46,7 @@ pub fn serve(
     mut output: impl Write,
 ) -> Result<()> {
     let index = Index::load(saved_index)?;
-    let plan = Plan::new(index.len(), share.plan.clone())?;
+    let plan = order::plan(&index, &share.plan)?;
     let program = SampleProgram::compile(&share.recipe)?;
     let part = match share.part {
         CeilingPart::Full => Part::Full,

@@ -96,17 +96,17 @@ impl Packing {
         }
     }
 
-    /// Samples that are in a slot at once, at least. A sample has one row of its
-    /// own in an epoch, and `tries` rows in front of it for which it may stand in.
+    /// Samples that are in a slot at once, at least.
     fn in_a_slot(&self) -> usize {
-        let rows = self.tries as usize + 1;
-        (self.plan.options().batch as usize).div_ceil(rows)
+        let rows = self.plan.rows_of_one_sample(self.tries);
+        (self.plan.options().batch as usize).div_ceil(rows as usize)
     }
 
     /// Bytes of a slot in which samples of these sizes are, largest first.
     fn bound(&self, table: usize, samples: impl Iterator<Item = u64>) -> u64 {
+        let rows = self.plan.rows_of_one_sample(self.tries) as usize;
         samples
-            .flat_map(|bytes| std::iter::repeat_n(bytes, self.tries as usize + 1))
+            .flat_map(|bytes| std::iter::repeat_n(bytes, rows))
             .take(self.plan.options().batch as usize)
             .fold(table as u64, u64::saturating_add)
     }

@@ -1,27 +1,18 @@
 //! Batches of an epoch: which sample stands in which row.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use super::permutation::Permutation;
+use super::key::OrderKey;
+use super::options::{PlanOptions, Tail};
+use super::sampler::{DrawnRow, Order};
+use super::table::SamplerTable;
 use crate::error::{Error, Result};
 
 /// Samples that are tried, one after the other, in the place of one that gives
 /// no pixels.
 const SUBSTITUTES: u32 = 8;
-
-/// What happens to the samples that do not fill a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "snake_case")]
-pub enum Tail {
-    /// The last batch is short.
-    #[default]
-    Short,
-    /// The last batch has full size; the rows behind the samples are zero and
-    /// their status is [`RowStatus::Padding`].
-    Pad,
-    /// The last batch is left out when it would be short.
-    Drop,
-}
 
 /// What a row of a batch is.
 ///
@@ -33,7 +24,8 @@ pub enum Tail {
 #[repr(u8)]
 #[non_exhaustive]
 pub enum RowStatus {
-    /// A sample, counted once in the epoch.
+    /// A sample, counted once in the epoch, unless the
+    /// [`Sampler`](crate::plan::Sampler) lets samples come again.
     Ok = 0,
     /// A sample that another rank, or an earlier row, has too: it fills this
     /// rank up to the batch count of the others. Leave it out of evaluations,
@@ -44,8 +36,8 @@ pub enum RowStatus {
     /// The sample gave no pixels; the row is zero and the batch says why.
     Failed = 3,
     /// The sample gave no pixels; pixels, id and label are those of a sample
-    /// behind it in the epoch's order, which has a row of its own as well. The
-    /// batch says which sample failed, and why.
+    /// behind it in the epoch's order, which has a row of its own as well, or of
+    /// another of its identity ([`Plan::attempt`]). The batch says which sample failed, and why.
     Substituted = 4,
 }
 
@@ -56,37 +48,13 @@ impl RowStatus {
     }
 }
 
-/// What a plan follows from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanOptions {
-    /// Rows of a batch.
-    pub batch: u32,
-    pub seed: u64,
-    pub shuffle: bool,
-    pub tail: Tail,
-    /// This process's place among `world` processes that train together.
-    pub rank: u32,
-    pub world: u32,
-}
-
-impl Default for PlanOptions {
-    fn default() -> Self {
-        Self {
-            batch: 64,
-            seed: 0,
-            shuffle: true,
-            tail: Tail::Short,
-            rank: 0,
-            world: 1,
-        }
-    }
-}
-
 /// Order, batches and rows of every epoch over `samples` samples.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Plan {
     samples: u64,
     options: PlanOptions,
+    order: Order,
+    table: Option<Arc<SamplerTable>>,
 }
 
 /// One row of a batch, before it is filled.
@@ -100,34 +68,45 @@ pub struct RowPlan {
 }
 
 impl Plan {
+    /// A plan of which the order needs nothing but the number of samples.
+    ///
     /// # Errors
-    /// When a number is out of range, or the ranks would get no batch at all.
+    /// When a number is out of range, the ranks would get no batch at all, or the
+    /// sampler needs more.
     pub fn new(samples: u64, options: PlanOptions) -> Result<Self> {
-        let o = &options;
-        if samples == 0 {
-            return Err(Error::config("there are 0 samples to make batches of"));
-        }
-        if samples > u64::MAX >> 2 {
+        if options.sampler.needs_table() {
             return Err(Error::config(format!(
-                "{samples} samples are more than 2^62"
+                "the order of the sampler {} follows from labels, weights or sizes: let a loader \
+                 make the plan",
+                options.sampler
             )));
         }
-        if o.batch == 0 {
-            return Err(Error::config("batch is 0, it must be at least 1"));
-        }
-        if o.world == 0 || o.rank >= o.world {
-            return Err(Error::config(format!(
-                "rank is {} of world {}, it must be below it",
-                o.rank, o.world
-            )));
-        }
-        let plan = Self { samples, options };
+        Self::with_table(samples, options, None)
+    }
+
+    /// As [`Plan::new`], with what the sampler knows of the data.
+    pub(crate) fn with_table(
+        samples: u64,
+        options: PlanOptions,
+        table: Option<SamplerTable>,
+    ) -> Result<Self> {
+        options.check(samples)?;
+        let table = table.map(Arc::new);
+        let order = Order::new(&options.sampler, samples, options.batch, table.clone())?;
+        let plan = Self {
+            samples,
+            options,
+            order,
+            table,
+        };
         if plan.batches() == 0 {
             let o = &plan.options;
             return Err(Error::config(format!(
-                "{samples} samples over {} ranks fill no batch of {} (lower batch, or do not drop \
+                "{} samples over {} ranks fill no batch of {} (lower batch, or do not drop \
                  the last)",
-                o.world, o.batch
+                plan.positions(),
+                o.world,
+                o.batch
             )));
         }
         Ok(plan)
@@ -142,12 +121,23 @@ impl Plan {
         self.samples
     }
 
+    /// What the sampler knows of the data, if it needs to.
+    pub(crate) fn table(&self) -> Option<&SamplerTable> {
+        self.table.as_deref()
+    }
+
+    /// Positions of an epoch over all ranks: the number of samples, unless the
+    /// sampler says otherwise.
+    pub fn positions(&self) -> u64 {
+        self.options.sampler.positions(self.samples)
+    }
+
     /// Rows that this rank (as every other) has in an epoch.
     fn rows_per_rank(&self) -> u64 {
         let world = u64::from(self.options.world);
         match self.options.tail {
-            Tail::Drop => self.samples / world,
-            Tail::Short | Tail::Pad => self.samples.div_ceil(world),
+            Tail::Drop => self.positions() / world,
+            Tail::Short | Tail::Pad => self.positions().div_ceil(world),
         }
     }
 
@@ -163,6 +153,14 @@ impl Plan {
     /// Rows of a batch that hold samples: the rest of a padded batch does not.
     pub fn filled_rows(&self, batch: u64) -> u32 {
         let size = u64::from(self.options.batch);
+        if let Order::Identity(_) = self.order {
+            // Identities do not run out: a last batch is as full as any.
+            return if batch < self.batches() {
+                self.options.batch
+            } else {
+                0
+            };
+        }
         let before = batch.saturating_mul(size);
         self.rows_per_rank().saturating_sub(before).min(size) as u32
     }
@@ -175,16 +173,30 @@ impl Plan {
         }
     }
 
+    fn key(&self, epoch: u64) -> OrderKey {
+        OrderKey {
+            seed: self.options.seed,
+            epoch,
+        }
+    }
+
     /// What stands in a row.
     pub fn row(&self, epoch: u64, batch: u64, row: u32) -> RowPlan {
         let o = &self.options;
+        let (rank, world) = (u64::from(o.rank), u64::from(o.world));
         // A batch that does not exist holds padding, whatever its position.
-        let local = batch
-            .wrapping_mul(u64::from(o.batch))
-            .wrapping_add(u64::from(row));
-        let position = local
-            .wrapping_mul(u64::from(o.world))
-            .wrapping_add(u64::from(o.rank));
+        let position = match &self.order {
+            // Whole batches are dealt out, not rows.
+            Order::Identity(_) => self
+                .draw(batch)
+                .wrapping_mul(u64::from(o.batch))
+                .wrapping_add(u64::from(row)),
+            _ => batch
+                .wrapping_mul(u64::from(o.batch))
+                .wrapping_add(u64::from(row))
+                .wrapping_mul(world)
+                .wrapping_add(rank),
+        };
         if row >= self.filled_rows(batch) {
             return RowPlan {
                 id: 0,
@@ -192,12 +204,22 @@ impl Plan {
                 status: RowStatus::Padding,
             };
         }
+        if let Order::Identity(identities) = &self.order {
+            let draw = self.draw(batch);
+            let id = identities.id_at(self.key(epoch), DrawnRow { draw, row }, 0);
+            return RowPlan {
+                id: id.unwrap_or(u64::MAX),
+                position,
+                status: RowStatus::Ok,
+            };
+        }
         // Behind the end the order starts again: a rank that has no sample of
         // its own left repeats one.
+        let positions = self.positions();
         RowPlan {
-            id: self.id_at(epoch, position % self.samples),
+            id: self.order.id_at(self.key(epoch), position % positions),
             position,
-            status: if position < self.samples {
+            status: if position < positions {
                 RowStatus::Ok
             } else {
                 RowStatus::Repeated
@@ -205,57 +227,120 @@ impl Plan {
         }
     }
 
+    /// Which draw of the epoch a batch of this rank is, when whole batches are
+    /// dealt out.
+    fn draw(&self, batch: u64) -> u64 {
+        batch
+            .wrapping_mul(u64::from(self.options.world))
+            .wrapping_add(u64::from(self.options.rank))
+    }
+
     /// Samples that may stand in for one that gives no pixels: 8, or all the
     /// others when there are fewer.
     pub fn substitutes(&self) -> u32 {
-        u64::from(SUBSTITUTES).min(self.samples - 1) as u32
+        let others = match self.order {
+            Order::Identity(_) => self.samples - 1,
+            _ => self.positions().div_ceil(self.order.run()) - 1,
+        };
+        u64::from(SUBSTITUTES).min(others) as u32
     }
 
     /// What stands in a row at its `attempt`-th attempt: at 0 that of
     /// [`Plan::row`], at n the sample n positions behind it, with the random
     /// parameters of that position. Behind the epoch's last position comes its
     /// first.
+    ///
+    /// Two samplers differ. Where a sample stands at several positions in a row
+    /// (repeated augmentation), an attempt goes on to the next sample, not to
+    /// the next position. Under identity it is the next sample of the same
+    /// identity, with the parameters of the row's own position: one that has no
+    /// row in the batch, while there are such. When the identity has no further
+    /// sample, the attempt is `Failed`, with the row's own id. Weighted draws may
+    /// give the same sample again.
     pub fn attempt(&self, epoch: u64, batch: u64, row: u32, attempt: u32) -> RowPlan {
         let own = self.row(epoch, batch, row);
         if attempt == 0 || own.status == RowStatus::Padding {
             return own;
         }
-        let position = (own.position % self.samples + u64::from(attempt)) % self.samples;
+        if let Order::Identity(identities) = &self.order {
+            let draw = self.draw(batch);
+            return match identities.id_at(self.key(epoch), DrawnRow { draw, row }, attempt) {
+                Some(id) => RowPlan {
+                    id,
+                    status: RowStatus::Substituted,
+                    ..own
+                },
+                None => RowPlan {
+                    status: RowStatus::Failed,
+                    ..own
+                },
+            };
+        }
+        let (positions, run) = (self.positions(), self.order.run());
+        let at = own.position % positions;
+        let runs = positions.div_ceil(run);
+        let next = (at / run + u64::from(attempt)) % runs;
+        // The last run may be short.
+        let position = (next * run + at % run).min(positions - 1);
         RowPlan {
-            id: self.id_at(epoch, position),
+            id: self.order.id_at(self.key(epoch), position),
             position,
             status: RowStatus::Substituted,
         }
     }
 
-    /// The sample at a position below the number of samples.
-    fn id_at(&self, epoch: u64, position: u64) -> u64 {
-        if self.options.shuffle {
-            Permutation::new(self.samples, self.options.seed, epoch).at(position)
-        } else {
-            position
-        }
+    /// Most rows of a batch in which one sample may stand, when each row may be
+    /// given to any of its first `tries` substitutes.
+    pub(crate) fn rows_of_one_sample(&self, tries: u32) -> u64 {
+        let batch = u64::from(self.options.batch);
+        let rows = match &self.order {
+            Order::Identity(identities) => identities.rows_of_one_sample(),
+            Order::Weighted(_) => batch,
+            order => {
+                // Its own rows, and as many for each attempt at which it may
+                // stand in. Ranks share a run; one more may come from the
+                // epoch's begin when this rank is filled up with it.
+                let world = u64::from(self.options.world);
+                let of_a_run = match order.run() {
+                    1 => 1,
+                    run => run.div_ceil(world) + u64::from(world > 1),
+                };
+                of_a_run * (u64::from(tries) + 1)
+            }
+        };
+        rows.min(batch)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Sampler;
     use proptest::prelude::*;
 
     fn tail() -> impl Strategy<Value = Tail> {
         prop_oneof![Just(Tail::Short), Just(Tail::Pad), Just(Tail::Drop)]
     }
 
+    /// Orders in which every sample has one position, made without data.
+    fn plain() -> impl Strategy<Value = Sampler> {
+        prop_oneof![
+            Just(Sampler::Sequential),
+            Just(Sampler::Shuffle),
+            (1u64..50, 1u64..50)
+                .prop_map(|(shard, window)| Sampler::ShardShuffle { shard, window }),
+        ]
+    }
+
     proptest! {
         #[test]
         fn ranks_share_an_epoch(
             samples in 1u64..400, batch in 1u32..40, world in 1u32..9, seed: u64, epoch: u64,
-            shuffle: bool, tail in tail(),
+            sampler in plain(), tail in tail(),
         ) {
             let plans: Vec<Plan> = (0..world)
                 .map_while(|rank| {
-                    Plan::new(samples, PlanOptions { batch, seed, shuffle, tail, rank, world }).ok()
+                    Plan::new(samples, PlanOptions { batch, seed, sampler, tail, rank, world }).ok()
                 })
                 .collect();
             prop_assume!(plans.len() == world as usize);
@@ -298,14 +383,14 @@ mod tests {
         #[test]
         fn attempts_are_the_rows_behind(
             samples in 1u64..60, batch in 1u32..9, world in 1u32..5, rank in 0u32..5, seed: u64,
-            epoch: u64, shuffle: bool, tail in tail(), number in 0u64..80, row in 0u32..9,
+            epoch: u64, sampler in plain(), tail in tail(), number in 0u64..80, row in 0u32..9,
         ) {
             let options = PlanOptions {
-                batch, seed, shuffle, tail, rank: rank % world, world,
+                batch, seed, sampler, tail, rank: rank % world, world,
             };
             let Ok(plan) = Plan::new(samples, options) else { return Ok(()) };
             // One process and one row a batch: batch n is position n.
-            let alone = PlanOptions { batch: 1, seed, shuffle, ..PlanOptions::default() };
+            let alone = PlanOptions { batch: 1, seed, sampler, ..PlanOptions::default() };
             let alone = Plan::new(samples, alone).unwrap();
             let (number, row) = (number % plan.batches(), row % batch);
             let own = plan.row(epoch, number, row);

@@ -28,6 +28,16 @@ impl Permutation {
         }
     }
 
+    /// One of many permutations of the same epoch: the `number`-th of a part of
+    /// its order. No two parts share one, nor does any with [`Permutation::new`].
+    pub(crate) fn of_part(n: u64, seed: u64, epoch: u64, part: u64, number: u64) -> Self {
+        let whole = Self::new(n, seed, epoch);
+        Self {
+            key: mix(whole.key ^ mix(mix(number).wrapping_add(part))),
+            ..whole
+        }
+    }
+
     /// Where position `i` of the epoch leads. `i` must be below n.
     pub(crate) fn at(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
@@ -40,14 +50,39 @@ impl Permutation {
         }
     }
 
+    /// The position that leads to `to`: the inverse of [`Permutation::at`]. `to`
+    /// must be below n.
+    pub(crate) fn position_of(&self, to: u64) -> u64 {
+        debug_assert!(to < self.n);
+        let mut x = to;
+        loop {
+            x = self.network_back(x);
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+
     fn network(&self, x: u64) -> u64 {
         let mask = (1u64 << self.half_bits) - 1;
         let (mut left, mut right) = (x >> self.half_bits, x & mask);
         for round in 0..ROUNDS {
-            let f = mix(self.key ^ mix(right ^ round << 56)) & mask;
-            (left, right) = (right, left ^ f);
+            (left, right) = (right, left ^ self.scrambled(round, right) & mask);
         }
         left << self.half_bits | right
+    }
+
+    fn network_back(&self, x: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (x >> self.half_bits, x & mask);
+        for round in (0..ROUNDS).rev() {
+            (left, right) = (right ^ self.scrambled(round, left) & mask, left);
+        }
+        left << self.half_bits | right
+    }
+
+    fn scrambled(&self, round: u64, half: u64) -> u64 {
+        mix(self.key ^ mix(half ^ round << 56))
     }
 }
 
@@ -72,6 +107,7 @@ mod tests {
             for i in 0..n {
                 let to = p.at(i) as usize;
                 prop_assert!(!seen[to]);
+                prop_assert_eq!(p.position_of(to as u64), i);
                 seen[to] = true;
             }
         }
@@ -79,6 +115,28 @@ mod tests {
         #[test]
         fn huge_sets_stay_in_range(n in 1u64..1 << 40, i: u64, seed: u64) {
             prop_assert!(Permutation::new(n, seed, 0).at(i % n) < n);
+        }
+    }
+
+    #[test]
+    fn parts_and_numbers_give_other_orders() {
+        let order = |part, number| {
+            let p = Permutation::of_part(1000, 1, 2, part, number);
+            (0..1000).map(|i| p.at(i)).collect::<Vec<_>>()
+        };
+        let whole = Permutation::new(1000, 1, 2);
+        let orders = [
+            (0..1000).map(|i| whole.at(i)).collect(),
+            order(0, 0),
+            order(0, 1),
+            order(1, 0),
+            order(1, 1),
+        ];
+        for (i, a) in orders.iter().enumerate() {
+            for b in &orders[..i] {
+                let same = a.iter().zip(b).filter(|(x, y)| x == y).count();
+                assert!(same < 12, "{same} places alike");
+            }
         }
     }
 

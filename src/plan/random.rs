@@ -28,6 +28,9 @@ fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
+/// Streams of samplers have this bit; those of operations do not.
+const SAMPLER: u32 = 1 << 31;
+
 /// The stream of one position of one epoch.
 #[derive(Debug, Clone)]
 pub(crate) struct PositionRandom {
@@ -57,9 +60,27 @@ impl PositionRandom {
         }
     }
 
+    /// Numbers for something else than the parameters of a sample, at the same
+    /// position: each `stream` has its own, and none is that of an operation.
+    pub(super) fn of_stream(seed: u64, epoch: u64, position: u64, stream: u32) -> Self {
+        Self {
+            stream: stream | SAMPLER,
+            ..Self::new(seed, epoch, position)
+        }
+    }
+
+    /// A whole number below `n`, by the high half of a product: none comes more
+    /// often than another by more than n / 2^64. 0 for an `n` of 0.
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        let high = u64::from(self.next_u32());
+        let drawn = high << 32 | u64::from(self.next_u32());
+        ((u128::from(drawn) * u128::from(n)) >> 64) as u64
+    }
+
     fn next_u32(&mut self) -> u32 {
         if self.left == 0 {
-            let counter = [self.block, self.stream, self.position[0], self.position[1]];
+            let [low, high] = self.position;
+            let counter = [self.block, self.stream, low, high];
             self.drawn = philox4x32_10(counter, self.key);
             self.block += 1;
             self.left = 4;
@@ -119,7 +140,10 @@ mod tests {
     #[test]
     fn positions_epochs_and_seeds_give_other_numbers() {
         let first = |s, e, p| PositionRandom::new(s, e, p).next_f64();
+        let stream = |n| PositionRandom::of_stream(1, 2, 3, n).next_f64();
         let base = first(1, 2, 3);
+        assert_eq!(base, stream(0));
+        assert!(base != stream(1) && stream(1) != stream(2));
         assert_eq!(base, first(1, 2, 3));
         for other in [
             first(1, 2, 4),
@@ -129,6 +153,19 @@ mod tests {
         ] {
             assert_ne!(base, other);
         }
+    }
+
+    #[test]
+    fn numbers_below_a_limit_are_uniform() {
+        let mut bins = [0f64; 7];
+        for p in 0..70_000 {
+            bins[PositionRandom::of_stream(5, 1, p, 3).below(7) as usize] += 1.0;
+        }
+        let chi: f64 = bins.iter().map(|b| (b - 1e4).powi(2) / 1e4).sum();
+        assert!(chi < 6.0 + 6.0 * 12f64.sqrt(), "chi-square {chi}");
+        let mut r = PositionRandom::of_stream(5, 1, 0, 3);
+        assert_eq!((r.below(0), r.below(1)), (0, 0));
+        assert!(r.below(u64::MAX) < u64::MAX);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::epoch::PlanOptions;
+use super::options::PlanOptions;
 use crate::error::{Error, Result};
 use crate::recipe::NumericProfile;
 
@@ -20,6 +20,9 @@ pub struct State {
     /// Batch of that epoch that comes next, on this rank.
     pub batch: u64,
     pub plan: PlanOptions,
+    /// Fingerprint of what the sampler knows of the data (labels, weights or
+    /// sizes), as hexadecimal digits; none when that is their number alone.
+    pub sampler_hash: Option<String>,
     /// Fingerprint of paths, labels and their order, as hexadecimal digits.
     pub index_hash: String,
     /// Fingerprint of the recipe's operations, as hexadecimal digits.
@@ -31,7 +34,7 @@ pub struct State {
 }
 
 /// The version that this crate writes.
-pub(crate) const STATE_VERSION: u32 = 1;
+pub(crate) const STATE_VERSION: u32 = 2;
 
 impl State {
     /// Checks that going on with `now` gives the stream that `self` left.
@@ -62,10 +65,23 @@ impl State {
             return differs(&format!("the numeric profile's {name}"), &then, &now);
         }
         let (a, b) = (&self.plan, &now.plan);
+        if a.sampler != b.sampler {
+            return differs("the sampler", &a.sampler, &b.sampler);
+        }
+        if self.sampler_hash != now.sampler_hash {
+            let hash = |h: &Option<String>| h.clone().unwrap_or_else(|| "absent".to_owned());
+            return differs(
+                &format!(
+                    "the table of the sampler {} (labels, weights or sizes)",
+                    a.sampler
+                ),
+                &hash(&self.sampler_hash),
+                &hash(&now.sampler_hash),
+            );
+        }
         for (what, then, now) in [
             ("batch", u64::from(a.batch), u64::from(b.batch)),
             ("seed", a.seed, b.seed),
-            ("shuffle", u64::from(a.shuffle), u64::from(b.shuffle)),
             ("rank", u64::from(a.rank), u64::from(b.rank)),
             ("world", u64::from(a.world), u64::from(b.world)),
             ("max_pixels", self.max_pixels, now.max_pixels),
@@ -85,6 +101,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Sampler;
 
     fn state() -> State {
         State {
@@ -92,6 +109,7 @@ mod tests {
             epoch: 3,
             batch: 17,
             plan: PlanOptions::default(),
+            sampler_hash: None,
             index_hash: "aa".into(),
             recipe_hash: "bb".into(),
             profile: NumericProfile {
@@ -119,14 +137,22 @@ mod tests {
         let base = state();
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
-        let changes: [(&str, Change); 10] = [
-            ("version", |s| s.version = 2),
+        let changes: [(&str, Change); 12] = [
+            ("version", |s| s.version = 1),
             ("index", |s| s.index_hash = "x".into()),
             ("recipe", |s| s.recipe_hash = "x".into()),
             ("decode", |s| s.profile.decode = "scaled".into()),
             ("batch", |s| s.plan.batch = 1),
             ("seed", |s| s.plan.seed = 1),
-            ("shuffle", |s| s.plan.shuffle = false),
+            ("sampler was shuffle and is sequential now", |s| {
+                s.plan.sampler = Sampler::Sequential;
+            }),
+            ("sampler was shuffle and is repeated (repeats 3) now", |s| {
+                s.plan.sampler = Sampler::RepeatedAugmentation { repeats: 3 };
+            }),
+            ("table of the sampler shuffle", |s| {
+                s.sampler_hash = Some("x".into());
+            }),
             ("world", |s| s.plan.world = 2),
             ("max_scratch", |s| s.max_scratch = 3),
             ("tail", |s| s.plan.tail = crate::plan::Tail::Drop),

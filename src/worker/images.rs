@@ -15,7 +15,7 @@ use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::{PackedBatch, Packing, Sizes};
-use crate::plan::{Plan, PositionRandom, RowStatus};
+use crate::plan::{Plan, PositionRandom, RowStatus, SamplerTable};
 use crate::ring::consumer_side::Ticket;
 
 /// Everything that a worker keeps from sample to sample.
@@ -36,18 +36,21 @@ pub(crate) struct ImageJob {
 const BESIDE_SCRATCH: u64 = 64 << 20;
 
 impl ImageJob {
-    /// `sizes` are those of the samples, where rows have sizes of their own.
+    /// `sizes` are those of the samples, where rows have sizes of their own;
+    /// `table` is the sampler's, if it needs one.
     pub(crate) fn new(
         spec: &ImageSpec,
         index: Index,
         sizes: Option<Sizes>,
+        table: Option<SamplerTable>,
         mode: InputMode,
     ) -> Result<Self> {
-        let (plan, limits) = (spec.plan.clone(), spec.limits);
-        let packing = Packing::new(&spec.program, plan, spec.tries, limits, sizes)?;
+        let plan = Plan::with_table(index.len(), spec.plan.clone(), table)?;
+        let limits = spec.limits;
+        let packing = Packing::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
         Ok(Self {
             index,
-            plan: spec.plan.clone(),
+            plan,
             input: Input::new(mode, spec.limits.max_scratch),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
             packing,
@@ -85,6 +88,12 @@ impl Job for ImageJob {
             return Err(SampleFault::new(
                 FaultKind::Corrupt,
                 "its ticket names a row that holds no sample",
+            ));
+        }
+        if row.status == RowStatus::Failed {
+            return Err(SampleFault::new(
+                FaultKind::Unreadable,
+                "its identity has no further sample",
             ));
         }
         self.index.write_path(row.id, &mut self.path);

@@ -14,6 +14,8 @@ use super::spec::JobSpec;
 use crate::error::{Error, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
+use crate::plan::SamplerTable;
+use crate::recipe::RowExtent;
 use crate::ring::consumer_side::Ticket;
 
 /// Work whose results are rows.
@@ -50,16 +52,24 @@ impl JobSpec {
                 let index = fds.next().map(Index::from_fd).transpose()?;
                 let index =
                     index.ok_or_else(|| Error::protocol("an image job came without its index"))?;
-                let sizes = fds
-                    .next()
+                let sizes = match spec.program.extent {
+                    RowExtent::Fixed { .. } => None,
+                    RowExtent::Own => fds.next(),
+                };
+                let sizes = sizes
                     .map(|fd| Sizes::from_fd(fd, index.len()))
+                    .transpose()?;
+                let sampler = &spec.plan.sampler;
+                let table = sampler.needs_table().then(|| fds.next()).flatten();
+                let table = table
+                    .map(|fd| SamplerTable::from_fd(fd, sampler, index.len()))
                     .transpose()?;
                 if fds.next().is_some() {
                     return Err(Error::protocol(
-                        "an image job came with more descriptors than index and sizes",
+                        "an image job came with more descriptors than its recipe and sampler need",
                     ));
                 }
-                let job = ImageJob::new(&spec, index, sizes, InputMode::Map)?;
+                let job = ImageJob::new(&spec, index, sizes, table, InputMode::Map)?;
                 Ok(Box::new(job))
             }
         }

@@ -9,14 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::index::Index;
 use crate::packing::Sizes;
 use crate::picture::Limits;
-use crate::plan::Plan;
+use crate::plan::{PlanOptions, SamplerTable};
 use crate::recipe::SampleProgram;
 
 /// One row = one sample.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ImageSpec {
     pub(crate) program: SampleProgram,
-    pub(crate) plan: Plan,
+    /// The rest of the plan is the index's and the sampler's table.
+    pub(crate) plan: PlanOptions,
     pub(crate) limits: Limits,
     /// Samples that may stand in for the one of a row.
     pub(crate) tries: u32,
@@ -41,8 +42,14 @@ impl JobSpec {
 /// A job description with the shared memory that it reads.
 #[derive(Debug)]
 pub(crate) enum JobInput<'a> {
-    /// The sizes are there when rows have sizes of their own.
-    Images(ImageSpec, &'a Index, Option<&'a Sizes>),
+    /// The sizes are there when rows have sizes of their own, the table when the
+    /// sampler needs one.
+    Images(
+        ImageSpec,
+        &'a Index,
+        Option<&'a Sizes>,
+        Option<&'a SamplerTable>,
+    ),
 }
 
 impl JobInput<'_> {
@@ -55,9 +62,11 @@ impl JobInput<'_> {
     /// Descriptors to send along, in the order that `JobSpec::build` expects.
     pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         match self {
-            Self::Images(_, index, sizes) => {
+            Self::Images(_, index, sizes, table) => {
                 let sizes = sizes.iter().map(|sizes| sizes.as_fd());
-                std::iter::once(index.as_fd()).chain(sizes).collect()
+                let table = table.iter().map(|table| table.as_fd());
+                let index = std::iter::once(index.as_fd());
+                index.chain(sizes).chain(table).collect()
             }
         }
     }

@@ -14,6 +14,7 @@ mod interrupt;
 mod output;
 mod rss;
 mod run_args;
+mod sampler_args;
 mod source_args;
 
 use std::process::ExitCode;

@@ -11,6 +11,8 @@ use featherload::{
     Recipe, Result, Source, State, Tail,
 };
 
+use crate::sampler_args::SamplerArgs;
+
 /// What is done to each sample, and by what kind of pool.
 #[derive(Args)]
 pub struct LoaderArgs {
@@ -50,9 +52,8 @@ pub struct LoaderArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 
-    /// Keep the order of the index.
-    #[arg(long)]
-    no_shuffle: bool,
+    #[command(flatten)]
+    sampler: SamplerArgs,
 
     /// Leave out a last batch that is not full.
     #[arg(long, conflicts_with = "pad_last")]
@@ -166,7 +167,7 @@ impl LoaderArgs {
             .batch_size(self.batch)
             .depth(self.depth)
             .seed(self.seed)
-            .shuffle(!self.no_shuffle)
+            .sampler(self.sampler.sampler()?)
             .tail(tail)
             .rank(self.rank.0, self.rank.1)
             .row_limit(Duration::from_millis(self.row_limit))

@@ -39,7 +39,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         )));
     }
     let epochs = args.run.epochs - first_epoch;
-    let rows = loader.plan().samples().saturating_mul(epochs);
+    let rows = loader.plan().positions().saturating_mul(epochs);
     let bar = output::progress(args.limit.unwrap_or(rows).min(rows), !args.json);
     let mut digest = args.digest.then(StreamDigest::default);
     let mut counts = Counts::default();

@@ -1,0 +1,141 @@
+//! Arguments that describe the order of an epoch.
+
+use clap::{Args, ValueEnum};
+use featherload::plan::{IdentityProb, Weights};
+use featherload::{Error, Result, Sampler};
+
+/// Which sample comes when.
+#[derive(Args)]
+pub struct SamplerArgs {
+    /// The order of an epoch.
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Shuffle)]
+    sampler: Order,
+
+    /// Keep the order of the index: --sampler sequential.
+    #[arg(long, conflicts_with = "sampler")]
+    no_shuffle: bool,
+
+    /// shard-shuffle: neighbours in the index that stay together [1024].
+    #[arg(long, value_name = "N")]
+    shard: Option<u64>,
+
+    /// shard-shuffle: positions within which samples are shuffled [16384].
+    #[arg(long, value_name = "N")]
+    window: Option<u64>,
+
+    /// identity: samples of each class in a batch [4].
+    #[arg(long, value_name = "K")]
+    per_id: Option<u32>,
+
+    /// identity: how likely a class comes [sample-avg].
+    #[arg(long, value_enum, value_name = "PROB")]
+    prob: Option<Prob>,
+
+    /// weighted: draws of an epoch [the number of samples].
+    #[arg(long, value_name = "N")]
+    num_samples: Option<u64>,
+
+    /// repeated: rows in a row that show a sample [3].
+    #[arg(long, value_name = "N")]
+    repeats: Option<u32>,
+
+    /// largest-first: classes of size [16].
+    #[arg(long, value_name = "N")]
+    classes: Option<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// That of the index.
+    Sequential,
+    /// Another random order in each epoch.
+    Shuffle,
+    /// Runs of the index in a random order, shuffled within windows.
+    ShardShuffle,
+    /// A few samples of each of a few classes in a batch.
+    Identity,
+    /// Draws by 1 / number of samples of the class.
+    Weighted,
+    /// Each sample several times in a row, over the ranks.
+    Repeated,
+    /// Large pictures first.
+    LargestFirst,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Prob {
+    /// In proportion to its samples.
+    SampleAvg,
+    /// As any other.
+    IdAvg,
+}
+
+impl SamplerArgs {
+    /// # Errors
+    /// When a flag belongs to another order.
+    pub fn sampler(&self) -> Result<Sampler> {
+        let order = if self.no_shuffle {
+            Order::Sequential
+        } else {
+            self.sampler
+        };
+        for (flag, given, of) in [
+            ("--shard", self.shard.is_some(), Order::ShardShuffle),
+            ("--window", self.window.is_some(), Order::ShardShuffle),
+            ("--per-id", self.per_id.is_some(), Order::Identity),
+            ("--prob", self.prob.is_some(), Order::Identity),
+            ("--num-samples", self.num_samples.is_some(), Order::Weighted),
+            ("--repeats", self.repeats.is_some(), Order::Repeated),
+            ("--classes", self.classes.is_some(), Order::LargestFirst),
+        ] {
+            if given && order != of {
+                let name = |order: Order| {
+                    order
+                        .to_possible_value()
+                        .map_or_else(String::new, |value| value.get_name().to_owned())
+                };
+                return Err(Error::config(format!(
+                    "{flag} is for --sampler {}, and the sampler is {}",
+                    name(of),
+                    name(order)
+                )));
+            }
+        }
+        let zero = [
+            ("--shard", self.shard),
+            ("--window", self.window),
+            ("--per-id", self.per_id.map(u64::from)),
+            ("--num-samples", self.num_samples),
+            ("--repeats", self.repeats.map(u64::from)),
+            ("--classes", self.classes.map(u64::from)),
+        ];
+        if let Some((flag, _)) = zero.iter().find(|(_, n)| *n == Some(0)) {
+            return Err(Error::config(format!("{flag} is 0, it must be at least 1")));
+        }
+        Ok(match order {
+            Order::Sequential => Sampler::Sequential,
+            Order::Shuffle => Sampler::Shuffle,
+            Order::ShardShuffle => Sampler::ShardShuffle {
+                shard: self.shard.unwrap_or(1024),
+                window: self.window.unwrap_or(16_384),
+            },
+            Order::Identity => Sampler::Identity {
+                per_id: self.per_id.unwrap_or(4),
+                prob: match self.prob {
+                    Some(Prob::IdAvg) => IdentityProb::IdAvg,
+                    Some(Prob::SampleAvg) | None => IdentityProb::SampleAvg,
+                },
+            },
+            Order::Weighted => Sampler::Weighted {
+                weights: Weights::InverseClassFrequency,
+                num_samples: self.num_samples,
+            },
+            Order::Repeated => Sampler::RepeatedAugmentation {
+                repeats: self.repeats.unwrap_or(3),
+            },
+            Order::LargestFirst => Sampler::LargestFirst {
+                classes: self.classes.unwrap_or(16),
+            },
+        })
+    }
+}

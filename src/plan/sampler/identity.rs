@@ -1,0 +1,321 @@
+//! Batches of a few samples of each of a few identities.
+//!
+//! Batch b of rank r is draw b x world + r of the epoch: ranks draw apart, not
+//! disjoint. A row's place in the numbering of random parameters is draw x batch
+//! + row, so no two rows of an epoch share one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::key::{OrderKey, Part};
+use super::super::table::{GroupTable, SamplerTable};
+use super::IdentityProb;
+use crate::error::{Error, Result};
+
+/// Groups are the identities, in the order of their labels.
+#[derive(Debug)]
+pub(in crate::plan) struct Identities {
+    table: Arc<SamplerTable>,
+    per_id: u64,
+    per_batch: u64,
+    prob: IdentityProb,
+    /// The last draw of a batch: its rows are asked for one by one. Kept for
+    /// speed alone; nothing follows from what was asked before.
+    last: Mutex<Drawn>,
+}
+
+/// The identities of a batch.
+#[derive(Debug, Default)]
+struct Drawn {
+    of: Option<(OrderKey, u64)>,
+    groups: Vec<u64>,
+    /// Places of the samples of those drawn: start and length, by start.
+    taken: Vec<(u64, u64)>,
+}
+
+/// Which row of which draw.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::plan) struct DrawnRow {
+    pub(in crate::plan) draw: u64,
+    pub(in crate::plan) row: u32,
+}
+
+impl Identities {
+    pub(super) fn new(
+        table: Arc<SamplerTable>,
+        batch: u32,
+        per_id: u32,
+        prob: IdentityProb,
+    ) -> Result<Self> {
+        let (per_id, per_batch) = (u64::from(per_id), u64::from(batch / per_id.max(1)));
+        let identities = match &*table {
+            SamplerTable::Groups(t) => t.len(),
+            SamplerTable::Sums(_) => 0,
+        };
+        if identities < per_batch {
+            return Err(Error::config(format!(
+                "a batch of {batch} with per_id = {per_id} has {per_batch} identities and there \
+                 are {identities}: lower batch or raise per_id"
+            )));
+        }
+        Ok(Self {
+            table,
+            per_id,
+            per_batch,
+            prob,
+            last: Mutex::default(),
+        })
+    }
+
+    /// The sample in a row; at attempt n the n-th further sample of the same
+    /// identity: first those that have no row in the batch, then those that have.
+    /// None when the identity has no more.
+    pub(in crate::plan) fn id_at(&self, key: OrderKey, at: DrawnRow, attempt: u32) -> Option<u64> {
+        let SamplerTable::Groups(table) = &*self.table else {
+            return None;
+        };
+        let (turn, place) = (
+            u64::from(at.row) / self.per_id,
+            u64::from(at.row) % self.per_id,
+        );
+        let group = self.group(key, table, at.draw, turn)?;
+        let (start, length) = table.span(group);
+        let attempt = u64::from(attempt);
+        if attempt >= length {
+            return None;
+        }
+        let within = if length >= self.per_id {
+            let unused = length - self.per_id;
+            let place = match attempt {
+                0 => place,
+                n if n <= unused => self.per_id + (place + n - 1) % unused,
+                n => (place + n - unused) % self.per_id,
+            };
+            let number = at.draw.wrapping_mul(self.per_batch).wrapping_add(turn);
+            key.permutation(length, Part::Members, number).at(place)
+        } else {
+            let number = at.draw.wrapping_mul(self.per_batch * self.per_id);
+            let number = number.wrapping_add(u64::from(at.row));
+            let drawn = key.random(Part::Members, number).below(length);
+            (drawn + attempt) % length
+        };
+        Some(table.member(start + within))
+    }
+
+    /// Most rows of a batch in which one sample may stand: all those of its
+    /// identity.
+    pub(in crate::plan) fn rows_of_one_sample(&self) -> u64 {
+        self.per_id
+    }
+
+    /// The identity whose turn it is in a draw.
+    fn group(&self, key: OrderKey, table: &GroupTable, draw: u64, turn: u64) -> Option<u64> {
+        if turn >= self.per_batch {
+            return None;
+        }
+        match self.prob {
+            IdentityProb::IdAvg => {
+                let order = key.permutation(table.len(), Part::Identities, draw);
+                Some(order.at(turn))
+            }
+            IdentityProb::SampleAvg => {
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                if last.of != Some((key, draw)) {
+                    last.draw(key, table, draw, self.per_batch);
+                }
+                last.groups.get(turn as usize).copied()
+            }
+        }
+    }
+}
+
+impl Drawn {
+    /// Draws one sample of those whose identities are left, again and again: its
+    /// identity is the next. No draw is ever thrown away, so a few huge
+    /// identities take no longer than many small ones.
+    fn draw(&mut self, key: OrderKey, table: &GroupTable, draw: u64, count: u64) {
+        let mut random = key.random(Part::Identities, draw);
+        self.groups.clear();
+        self.taken.clear();
+        let mut left = table.samples();
+        for _ in 0..count {
+            let mut place = random.below(left);
+            for &(start, length) in &self.taken {
+                if start > place {
+                    break;
+                }
+                place += length;
+            }
+            let group = table.group_at(place);
+            let (start, length) = table.span(group);
+            let at = self.taken.partition_point(|&(taken, _)| taken < start);
+            self.taken.insert(at, (start, length));
+            self.groups.push(group);
+            left = left.saturating_sub(length);
+        }
+        self.of = Some((key, draw));
+    }
+}
+
+/// The table for the classes of all samples.
+///
+/// # Errors
+/// When the system gives no memory.
+pub(crate) fn by_identity(labels: &[i64]) -> Result<SamplerTable> {
+    let mut members: Vec<u32> = (0..labels.len() as u32).collect();
+    let label = |id: u32| labels[id as usize];
+    members.sort_unstable_by_key(|&id| (label(id), id));
+    let mut ends: Vec<u32> = (1..members.len())
+        .filter(|&i| label(members[i - 1]) != label(members[i]))
+        .map(|i| i as u32)
+        .collect();
+    ends.push(members.len() as u32);
+    SamplerTable::groups(&ends, &members)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    const KEY: OrderKey = OrderKey { seed: 5, epoch: 1 };
+
+    fn identities(labels: &[i64], batch: u32, per_id: u32, prob: IdentityProb) -> Identities {
+        let table = Arc::new(by_identity(labels).unwrap());
+        Identities::new(table, batch, per_id, prob).unwrap()
+    }
+
+    fn prob() -> impl Strategy<Value = IdentityProb> {
+        prop_oneof![Just(IdentityProb::SampleAvg), Just(IdentityProb::IdAvg)]
+    }
+
+    proptest! {
+        #[test]
+        fn each_batch_has_its_identities_and_each_identity_its_samples(
+            labels in prop::collection::vec(-3i64..20, 1..200), per_id in 1u32..6, count in 1u32..9,
+            seed: u64, epoch: u64, draw: u64, prob in prob(),
+        ) {
+            let mut of: HashMap<i64, usize> = HashMap::new();
+            for l in &labels {
+                *of.entry(*l).or_default() += 1;
+            }
+            prop_assume!(of.len() >= count as usize);
+            let batch = per_id * count;
+            let ids = identities(&labels, batch, per_id, prob);
+            let key = OrderKey { seed, epoch };
+            let rows: Vec<u64> = (0..batch)
+                .map(|row| ids.id_at(key, DrawnRow { draw, row }, 0).unwrap())
+                .collect();
+            let mut drawn = Vec::new();
+            for rows in rows.chunks(per_id as usize) {
+                let label = labels[rows[0] as usize];
+                prop_assert!(rows.iter().all(|&id| labels[id as usize] == label));
+                prop_assert!(!drawn.contains(&label));
+                drawn.push(label);
+                let mut unlike = rows.to_vec();
+                unlike.sort_unstable();
+                unlike.dedup();
+                prop_assert!(unlike.len() == rows.len() || of[&label] < rows.len());
+            }
+            // Rows in any order, between rows of another batch, are the same.
+            for row in (0..batch).rev() {
+                ids.id_at(key, DrawnRow { draw: draw ^ 1, row: 0 }, 0);
+                let again = ids.id_at(key, DrawnRow { draw, row }, 0).unwrap();
+                prop_assert_eq!(again, rows[row as usize]);
+                // Substitutes: every sample of the identity once.
+                let label = labels[again as usize];
+                let mut tried: Vec<u64> = (0..of[&label] as u32)
+                    .map(|a| ids.id_at(key, DrawnRow { draw, row }, a).unwrap())
+                    .collect();
+                prop_assert_eq!(tried[0], again);
+                if of[&label] > per_id as usize {
+                    prop_assert!(!rows.contains(&tried[1]), "one without a row first");
+                }
+                tried.sort_unstable();
+                tried.dedup();
+                prop_assert_eq!(tried.len(), of[&label]);
+                prop_assert!(tried.iter().all(|&id| labels[id as usize] == label));
+                prop_assert_eq!(ids.id_at(key, DrawnRow { draw, row }, of[&label] as u32), None);
+            }
+            prop_assert_eq!(ids.id_at(key, DrawnRow { draw, row: batch }, 0), None);
+        }
+    }
+
+    /// 1, 2, 3 and 4 samples of four identities, ten times over.
+    fn uneven() -> Vec<i64> {
+        [0, 1, 1, 2, 2, 2, 3, 3, 3, 3].repeat(10)
+    }
+
+    fn drawn(prob: IdentityProb, draws: u64) -> (Vec<f64>, Vec<f64>) {
+        let labels = uneven();
+        let ids = identities(&labels, 4, 2, prob);
+        let (mut first, mut second) = (vec![0.0; 4], vec![0.0; 4]);
+        for draw in 0..draws {
+            let label = |row| labels[ids.id_at(KEY, DrawnRow { draw, row }, 0).unwrap() as usize];
+            first[label(0) as usize] += 1.0;
+            second[label(2) as usize] += 1.0;
+        }
+        (first, second)
+    }
+
+    fn assert_follows(count: &[f64], expected: &[f64]) {
+        let all: f64 = count.iter().sum();
+        let chi: f64 = count
+            .iter()
+            .zip(expected)
+            .map(|(n, p)| (n - p * all).powi(2) / (p * all))
+            .sum();
+        assert!(chi < 3.0 + 6.0 * 6f64.sqrt(), "chi-square {chi}: {count:?}");
+    }
+
+    #[test]
+    fn identities_come_by_their_samples_or_all_alike() {
+        let p = [0.1, 0.2, 0.3, 0.4];
+        let (first, second) = drawn(IdentityProb::SampleAvg, 40_000);
+        assert_follows(&first, &p);
+        // The second is drawn by weight among those that are left.
+        let behind: Vec<f64> = (0..4)
+            .map(|b| {
+                let others = (0..4).filter(|a| *a != b);
+                others.map(|a| p[a] * p[b] / (1.0 - p[a])).sum()
+            })
+            .collect();
+        assert_follows(&second, &behind);
+        let (first, second) = drawn(IdentityProb::IdAvg, 40_000);
+        assert_follows(&first, &[0.25; 4]);
+        assert_follows(&second, &[0.25; 4]);
+    }
+
+    #[test]
+    fn samples_of_an_identity_come_equally_often() {
+        // 7 of one identity, with and without replacement.
+        for per_id in [3, 7, 9] {
+            let ids = identities(&[4; 7], per_id, per_id, IdentityProb::SampleAvg);
+            let mut count = [0.0; 7];
+            for draw in 0..20_000 {
+                for row in 0..per_id {
+                    let id = ids.id_at(KEY, DrawnRow { draw, row }, 0).unwrap();
+                    count[id as usize] += 1.0;
+                }
+            }
+            let expected = 20_000.0 * f64::from(per_id) / 7.0;
+            let chi: f64 = count
+                .iter()
+                .map(|n| (n - expected).powi(2) / expected)
+                .sum();
+            assert!(chi < 6.0 + 6.0 * 12f64.sqrt(), "{per_id}: chi-square {chi}");
+        }
+    }
+
+    #[test]
+    fn too_few_identities_are_named() {
+        let table = || Arc::new(by_identity(&[1, 1, 2, 2, 3]).unwrap());
+        assert!(Identities::new(table(), 6, 2, IdentityProb::IdAvg).is_ok());
+        let e = Identities::new(table(), 8, 2, IdentityProb::IdAvg).unwrap_err();
+        let e = e.to_string();
+        for part in ["batch of 8", "per_id = 2", "4 identities", "there are 3"] {
+            assert!(e.contains(part), "{e} lacks {part}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Orders of an epoch: which sample stands at which position.
+//!
+//! Pure, as all of `plan`. Each order answers for one position alone; what it
+//! must know of the data lies in a [`SamplerTable`] that is made once.
+//!
+//! | order | a position costs | shared table, bytes |
+//! |---|---|---|
+//! | sequential, shuffle, shard shuffle, repeated augmentation | O(1) | none |
+//! | weighted | O(log samples) | 8 a sample |
+//! | largest first | O(log classes) | 4 a sample, 4 a class |
+//! | identity | O(1); O(P^2) additions for the first row of a batch of P identities | 4 a sample, 4 an identity |
+//!
+//! Positions go over all ranks: rank r of w has r, r + w, r + 2w and so on, so
+//! every rank has as many. Positions behind the last begin again at the first,
+//! and their rows count as repeated. Identity deals out whole batches instead:
+//! see `identity`.
+
+mod identity;
+mod largest;
+mod shards;
+#[cfg(test)]
+mod tests;
+mod weighted;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::OrderKey;
+use super::table::SamplerTable;
+use crate::error::{Error, Result};
+
+pub(crate) use identity::by_identity;
+pub(super) use identity::{DrawnRow, Identities};
+use largest::LargestFirst;
+pub(crate) use largest::by_size;
+use shards::Shards;
+use weighted::Weighted;
+pub(crate) use weighted::{by_weight, inverse_class_frequency};
+
+/// The order of an epoch's samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Sampler {
+    /// That of the index.
+    Sequential,
+    /// Another random order in each epoch.
+    #[default]
+    Shuffle,
+    /// Runs of `shard` neighbours in the index in a random order, and samples
+    /// in a random order within each `window` positions of that. Reads stay
+    /// close together: a window opens `window / shard + 2` runs at most. The
+    /// last run may be shorter.
+    ShardShuffle { shard: u64, window: u64 },
+    /// Batches of `per_id` samples of each of batch / `per_id` identities, which
+    /// are the classes of the index: PaddleClas's PKSampler.
+    ///
+    /// Identities of a batch are drawn without replacement, and so are the
+    /// samples of one, unless it has fewer than `per_id`. Each batch, on each
+    /// rank, is a draw of its own, so a sample may come several times in an
+    /// epoch or never. An epoch has as many batches as otherwise; all are full.
+    Identity { per_id: u32, prob: IdentityProb },
+    /// Each position draws a sample by its weight, with replacement, as torch's
+    /// WeightedRandomSampler. An epoch has `num_samples` positions, or as many
+    /// as there are samples.
+    Weighted {
+        weights: Weights,
+        num_samples: Option<u64>,
+    },
+    /// Each sample of a random choice stands at `repeats` positions in a row, so
+    /// that ranks get different augmentations of the same picture: DeiT's
+    /// RASampler. An epoch has as many rows as otherwise, and thus one of
+    /// `repeats` samples.
+    RepeatedAugmentation { repeats: u32 },
+    /// Samples in up to `classes` classes of size, the largest first; in a random
+    /// order within each. Memory that grows with the pictures grows once, in
+    /// the first batches. Reads all headers when the loader is built.
+    LargestFirst { classes: u32 },
+}
+
+/// How likely an identity comes into a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdentityProb {
+    /// In proportion to its number of samples: `sample_avg_prob`.
+    #[default]
+    SampleAvg,
+    /// All alike: `id_avg_prob`.
+    IdAvg,
+}
+
+/// Where weights come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weights {
+    /// One for each sample, by [`LoaderBuilder::sample_weights`](crate::LoaderBuilder::sample_weights).
+    Given,
+    /// 1 / number of samples of the class: every class comes equally often.
+    #[default]
+    InverseClassFrequency,
+}
+
+/// The forms of a [`SamplerTable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TableForm {
+    Groups,
+    Sums,
+}
+
+impl Sampler {
+    /// The form of the table that the order needs, if it needs one.
+    pub(super) fn table_form(&self) -> Option<TableForm> {
+        match self {
+            Self::Identity { .. } | Self::LargestFirst { .. } => Some(TableForm::Groups),
+            Self::Weighted { .. } => Some(TableForm::Sums),
+            _ => None,
+        }
+    }
+
+    /// True when the order follows from more than the number of samples.
+    pub(crate) fn needs_table(&self) -> bool {
+        self.table_form().is_some()
+    }
+
+    /// True when the order follows from the sizes of the pictures.
+    pub(crate) fn reads_sizes(&self) -> bool {
+        matches!(self, Self::LargestFirst { .. })
+    }
+
+    /// Positions of an epoch over all ranks.
+    pub(super) fn positions(&self, samples: u64) -> u64 {
+        match self {
+            Self::Weighted {
+                num_samples: Some(n),
+                ..
+            } => *n,
+            _ => samples,
+        }
+    }
+
+    /// Checks the numbers that need no data.
+    pub(super) fn check(&self, samples: u64, batch: u32) -> Result<()> {
+        let at_least_one = |name: &str, n: u64| match n {
+            0 => Err(Error::config(format!(
+                "{name} is 0, it must be at least 1 (sampler {self})"
+            ))),
+            _ => Ok(()),
+        };
+        match *self {
+            Self::Sequential | Self::Shuffle => {}
+            Self::ShardShuffle { shard, window } => {
+                at_least_one("shard", shard)?;
+                at_least_one("window", window)?;
+            }
+            Self::Identity { per_id, .. } => {
+                at_least_one("per_id", u64::from(per_id))?;
+                if !batch.is_multiple_of(per_id) {
+                    return Err(Error::config(format!(
+                        "batch is {batch}, no multiple of per_id = {per_id}: the identity sampler \
+                         fills a batch with {per_id} samples of each identity"
+                    )));
+                }
+            }
+            Self::Weighted { num_samples, .. } => {
+                let n = num_samples.unwrap_or(1);
+                at_least_one("num_samples", n)?;
+                if n > u64::MAX >> 2 {
+                    return Err(Error::config(format!("num_samples is {n}, more than 2^62")));
+                }
+            }
+            Self::RepeatedAugmentation { repeats } => {
+                at_least_one("repeats", u64::from(repeats))?;
+            }
+            Self::LargestFirst { classes } => at_least_one("classes", u64::from(classes))?,
+        }
+        if self.table_form() == Some(TableForm::Groups) && samples > u64::from(u32::MAX) {
+            return Err(Error::config(format!(
+                "{samples} samples are more than {}, the most that the sampler {self} serves",
+                u32::MAX
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Sampler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sequential => f.write_str("sequential"),
+            Self::Shuffle => f.write_str("shuffle"),
+            Self::ShardShuffle { shard, window } => {
+                write!(f, "shard-shuffle (shard {shard}, window {window})")
+            }
+            Self::Identity { per_id, prob } => {
+                let prob = match prob {
+                    IdentityProb::SampleAvg => "sample-avg",
+                    IdentityProb::IdAvg => "id-avg",
+                };
+                write!(f, "identity (per_id {per_id}, prob {prob})")
+            }
+            Self::Weighted {
+                weights,
+                num_samples,
+            } => {
+                let weights = match weights {
+                    Weights::Given => "given weights",
+                    Weights::InverseClassFrequency => "inverse class frequency",
+                };
+                write!(f, "weighted ({weights}")?;
+                match num_samples {
+                    Some(n) => write!(f, ", num_samples {n})"),
+                    None => f.write_str(")"),
+                }
+            }
+            Self::RepeatedAugmentation { repeats } => write!(f, "repeated (repeats {repeats})"),
+            Self::LargestFirst { classes } => write!(f, "largest-first (classes {classes})"),
+        }
+    }
+}
+
+/// A sampler with what it knows of the data.
+#[derive(Debug, Clone)]
+pub(super) enum Order {
+    Sequential,
+    Shuffle { samples: u64 },
+    Shards(Shards),
+    Identity(Arc<Identities>),
+    Weighted(Weighted),
+    Repeated { samples: u64, repeats: u64 },
+    Largest(LargestFirst),
+}
+
+impl Order {
+    /// # Errors
+    /// When the table is missing, too much, of another form or of another number
+    /// of samples, or cannot fill a batch.
+    pub(super) fn new(
+        sampler: &Sampler,
+        samples: u64,
+        batch: u32,
+        table: Option<Arc<SamplerTable>>,
+    ) -> Result<Self> {
+        let other = || {
+            Error::protocol(format!(
+                "the sampler {sampler} over {samples} samples came without its table, or with one \
+                 of other samples"
+            ))
+        };
+        let table = match (sampler.needs_table(), table) {
+            (false, None) => {
+                return Ok(match *sampler {
+                    Sampler::Sequential => Self::Sequential,
+                    Sampler::ShardShuffle { shard, window } => Self::Shards(Shards {
+                        samples,
+                        shard,
+                        window,
+                    }),
+                    Sampler::RepeatedAugmentation { repeats } => Self::Repeated {
+                        samples,
+                        repeats: u64::from(repeats),
+                    },
+                    _ => Self::Shuffle { samples },
+                });
+            }
+            (true, Some(table)) => table,
+            _ => return Err(other()),
+        };
+        let of_these = match &*table {
+            SamplerTable::Groups(t) => t.samples() == samples,
+            SamplerTable::Sums(t) => t.sums().len() as u64 == samples,
+        };
+        if !of_these {
+            return Err(other());
+        }
+        match *sampler {
+            Sampler::Identity { per_id, prob } => {
+                Identities::new(table, batch, per_id, prob).map(|i| Self::Identity(Arc::new(i)))
+            }
+            Sampler::LargestFirst { .. } => Ok(Self::Largest(LargestFirst { table })),
+            _ => Ok(Self::Weighted(Weighted { table })),
+        }
+    }
+
+    /// The sample at a position below the number of positions. Identity has
+    /// batches, not positions, and is not asked.
+    pub(super) fn id_at(&self, key: OrderKey, position: u64) -> u64 {
+        match self {
+            Self::Sequential | Self::Identity(_) => position,
+            Self::Shuffle { samples } => key.shuffle(*samples).at(position),
+            Self::Shards(shards) => shards.id_at(key, position),
+            Self::Weighted(weighted) => weighted.id_at(key, position),
+            Self::Repeated { samples, repeats } => key.shuffle(*samples).at(position / repeats),
+            Self::Largest(largest) => largest.id_at(key, position),
+        }
+    }
+
+    /// How many positions in a row show the same sample.
+    pub(super) fn run(&self) -> u64 {
+        match self {
+            Self::Repeated { repeats, .. } => *repeats,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! What a plan promises under every sampler, over ranks, batches and rows.
+
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::{Plan, PlanOptions, RowPlan, RowStatus, Tail};
+
+/// What the tables are made from: a class and an area for each sample.
+#[derive(Debug, Clone)]
+struct Data {
+    labels: Vec<i64>,
+    areas: Vec<u64>,
+}
+
+impl Data {
+    fn len(&self) -> u64 {
+        self.labels.len() as u64
+    }
+
+    fn plan(&self, options: &PlanOptions) -> Result<Plan> {
+        let table = match options.sampler {
+            Sampler::Identity { .. } => Some(by_identity(&self.labels)?),
+            Sampler::Weighted { .. } => {
+                let weights = inverse_class_frequency(&self.labels);
+                Some(by_weight(&weights, self.len())?)
+            }
+            Sampler::LargestFirst { classes } => Some(by_size(&self.areas, classes)?),
+            _ => None,
+        };
+        Plan::with_table(self.len(), options.clone(), table)
+    }
+}
+
+fn data() -> impl Strategy<Value = Data> {
+    prop::collection::vec((0i64..12, 0u64..30), 1..250).prop_map(|samples| {
+        let (labels, areas) = samples.into_iter().unzip();
+        Data { labels, areas }
+    })
+}
+
+fn any_sampler() -> impl Strategy<Value = Sampler> {
+    let prob = prop_oneof![Just(IdentityProb::SampleAvg), Just(IdentityProb::IdAvg)];
+    prop_oneof![
+        Just(Sampler::Sequential),
+        Just(Sampler::Shuffle),
+        (1u64..50, 1u64..50).prop_map(|(shard, window)| Sampler::ShardShuffle { shard, window }),
+        (1u32..5, prob).prop_map(|(per_id, prob)| Sampler::Identity { per_id, prob }),
+        prop::option::of(1u64..300).prop_map(|num_samples| Sampler::Weighted {
+            weights: Weights::InverseClassFrequency,
+            num_samples,
+        }),
+        (1u32..9).prop_map(|repeats| Sampler::RepeatedAugmentation { repeats }),
+        (1u32..20).prop_map(|classes| Sampler::LargestFirst { classes }),
+    ]
+}
+
+fn options() -> impl Strategy<Value = PlanOptions> {
+    let tail = prop_oneof![Just(Tail::Short), Just(Tail::Pad), Just(Tail::Drop)];
+    (1u32..24, any::<u64>(), any_sampler(), tail, 1u32..7).prop_map(
+        |(batch, seed, sampler, tail, world)| {
+            // Identity takes multiples alone.
+            let batch = match sampler {
+                Sampler::Identity { per_id, .. } => batch.next_multiple_of(per_id),
+                _ => batch,
+            };
+            PlanOptions {
+                batch,
+                seed,
+                sampler,
+                tail,
+                rank: 0,
+                world,
+            }
+        },
+    )
+}
+
+/// One plan for each rank; none when there is no such plan.
+fn ranks(data: &Data, options: &PlanOptions) -> Option<Vec<Plan>> {
+    let of = |rank| {
+        data.plan(&PlanOptions {
+            rank,
+            ..options.clone()
+        })
+    };
+    let plans: Vec<Plan> = (0..options.world).map_while(|rank| of(rank).ok()).collect();
+    (plans.len() == options.world as usize).then_some(plans)
+}
+
+/// Every row of an epoch, of all ranks.
+fn rows(plans: &[Plan], epoch: u64) -> Vec<RowPlan> {
+    let mut all = Vec::new();
+    for plan in plans {
+        for batch in 0..plan.batches() {
+            all.extend((0..plan.rows(batch)).map(|row| plan.row(epoch, batch, row)));
+        }
+    }
+    all
+}
+
+proptest! {
+    #[test]
+    fn ranks_have_as_many_rows_and_no_position_twice(
+        data in data(), options in options(), epoch: u64,
+    ) {
+        let plans = ranks(&data, &options);
+        prop_assume!(plans.is_some());
+        let plans = plans.unwrap();
+        for plan in &plans {
+            prop_assert_eq!(plan.batches(), plans[0].batches());
+            for batch in 0..plan.batches() {
+                prop_assert_eq!(plan.rows(batch), plans[0].rows(batch));
+                prop_assert_eq!(plan.filled_rows(batch), plans[0].filled_rows(batch));
+            }
+        }
+        let mut positions = HashSet::new();
+        let mut ids: HashMap<u64, u64> = HashMap::new();
+        let all = rows(&plans, epoch);
+        for row in &all {
+            if row.status == RowStatus::Padding {
+                continue;
+            }
+            prop_assert!(row.id < data.len());
+            prop_assert!(positions.insert(row.position), "a position of its own");
+            if row.status == RowStatus::Ok {
+                *ids.entry(row.id).or_default() += 1;
+            }
+        }
+        let identity = matches!(options.sampler, Sampler::Identity { .. });
+        let once = !identity && !matches!(options.sampler,
+            Sampler::Weighted { .. } | Sampler::RepeatedAugmentation { .. });
+        if once {
+            prop_assert!(ids.values().all(|n| *n == 1));
+        }
+        if options.tail != Tail::Drop && !identity {
+            let ok = all.iter().filter(|r| r.status == RowStatus::Ok).count() as u64;
+            prop_assert_eq!(ok, plans[0].positions(), "each position once");
+            if once {
+                prop_assert_eq!(ids.len() as u64, data.len());
+            }
+            if let Sampler::RepeatedAugmentation { repeats } = options.sampler {
+                let repeats = u64::from(repeats);
+                prop_assert_eq!(ids.len() as u64, data.len().div_ceil(repeats));
+                let full = ids.values().filter(|n| **n == repeats).count() as u64;
+                prop_assert_eq!(full, data.len() / repeats);
+            }
+        }
+        if identity {
+            prop_assert!(all.iter().all(|r| r.status == RowStatus::Ok), "no short batch");
+        }
+    }
+
+    #[test]
+    fn rows_follow_from_their_numbers_alone(
+        data in data(), options in options(), epoch: u64, seed: u64,
+    ) {
+        let plans = ranks(&data, &options);
+        prop_assume!(plans.is_some());
+        let plan = &plans.unwrap()[0];
+        let in_order = rows(std::slice::from_ref(plan), epoch);
+        let other = data.plan(plan.options()).unwrap();
+        let places: Vec<(u64, u32)> = (0..plan.batches())
+            .flat_map(|b| (0..plan.rows(b)).map(move |r| (b, r)))
+            .collect();
+        let mix = crate::plan::key::OrderKey { seed, epoch: 0 }.shuffle(places.len() as u64);
+        for i in 0..places.len() as u64 {
+            let at = mix.at(i) as usize;
+            let (batch, row) = places[at];
+            // Between questions about something else.
+            other.row(epoch ^ 1, batch, row);
+            prop_assert_eq!(other.row(epoch, batch, row), in_order[at]);
+        }
+    }
+
+    /// Substitutes are other samples, each once, as far as the order allows, and
+    /// no sample stands in more rows of a batch than there is room for.
+    #[test]
+    fn attempts_are_others_and_within_the_bound(
+        data in data(), options in options(), epoch: u64, tries in 0u32..9,
+    ) {
+        let plans = ranks(&data, &options);
+        prop_assume!(plans.is_some());
+        for plan in plans.unwrap() {
+            let tries = tries.min(plan.substitutes());
+            for batch in 0..plan.batches() {
+                let mut room: HashMap<u64, u64> = HashMap::new();
+                for row in 0..plan.filled_rows(batch) {
+                    let all: Vec<RowPlan> = (0..=tries)
+                        .map(|attempt| plan.attempt(epoch, batch, row, attempt))
+                        .collect();
+                    prop_assert_eq!(all[0], plan.row(epoch, batch, row));
+                    let mut ids = HashSet::new();
+                    for (n, stands) in all.iter().enumerate() {
+                        prop_assert!(stands.id < data.len());
+                        let fresh = ids.insert(stands.id);
+                        if n == 0 {
+                            continue;
+                        }
+                        let label = |id: u64| data.labels[id as usize];
+                        match options.sampler {
+                            Sampler::Weighted { .. } => {}
+                            Sampler::Identity { .. } => {
+                                prop_assert_eq!(label(stands.id), label(all[0].id));
+                                let failed = stands.status == RowStatus::Failed;
+                                prop_assert_eq!(fresh, !failed);
+                                continue;
+                            }
+                            _ => prop_assert!(fresh),
+                        }
+                        prop_assert_eq!(stands.status, RowStatus::Substituted);
+                    }
+                    for id in ids {
+                        *room.entry(id).or_default() += 1;
+                    }
+                }
+                let most = plan.rows_of_one_sample(tries);
+                prop_assert!(room.values().all(|n| *n <= most), "{:?} over {}", room, most);
+            }
+        }
+    }
+
+    /// Numbers out of shared memory that a decoder has scribbled on.
+    #[test]
+    fn any_numbers_give_some_row(
+        data in data(), options in options(), epoch: u64, batch: u64, row: u32, attempt: u32,
+    ) {
+        let plans = ranks(&data, &options);
+        prop_assume!(plans.is_some());
+        prop_assert!(plans.unwrap()[0].attempt(epoch, batch, row, attempt).id < data.len());
+    }
+}
+
+#[test]
+fn repeats_stand_on_different_ranks() {
+    let data = Data {
+        labels: vec![0; 300],
+        areas: vec![1; 300],
+    };
+    let plans: Vec<Plan> = (0..3)
+        .map(|rank| {
+            let sampler = Sampler::RepeatedAugmentation { repeats: 3 };
+            let options = PlanOptions {
+                batch: 10,
+                sampler,
+                rank,
+                world: 3,
+                ..PlanOptions::default()
+            };
+            data.plan(&options).unwrap()
+        })
+        .collect();
+    let of = |rank: usize, batch, row| plans[rank].row(4, batch, row);
+    let mut seen = HashSet::new();
+    for batch in 0..10 {
+        for row in 0..10 {
+            let id = of(0, batch, row).id;
+            assert!(seen.insert(id));
+            assert_eq!((of(1, batch, row).id, of(2, batch, row).id), (id, id));
+            let positions: HashSet<u64> = (0..3).map(|r| of(r, batch, row).position).collect();
+            assert_eq!(positions.len(), 3, "other random parameters");
+        }
+    }
+}
+
+#[test]
+fn ranks_draw_identities_apart() {
+    let labels: Vec<i64> = (0..400).map(|i| i / 4).collect();
+    let data = Data {
+        areas: vec![1; 400],
+        labels,
+    };
+    let options = PlanOptions {
+        batch: 16,
+        world: 2,
+        sampler: Sampler::Identity {
+            per_id: 4,
+            prob: IdentityProb::SampleAvg,
+        },
+        ..PlanOptions::default()
+    };
+    let plans = ranks(&data, &options).unwrap();
+    let batch = |rank: usize, b| {
+        let ids = (0..16).map(|row| plans[rank].row(0, b, row).id);
+        ids.collect::<Vec<_>>()
+    };
+    let mut all = HashSet::new();
+    for b in 0..plans[0].batches() {
+        assert!(all.insert(batch(0, b)) && all.insert(batch(1, b)));
+    }
+    // One process alone has the same draws, one after the other.
+    let alone = &ranks(
+        &data,
+        &PlanOptions {
+            world: 1,
+            ..options
+        },
+    )
+    .unwrap()[0];
+    for b in 0..alone.batches() {
+        let ids: Vec<u64> = (0..16).map(|row| alone.row(0, b, row).id).collect();
+        assert_eq!(ids, batch(b as usize % 2, b / 2));
+    }
+}
+
+#[test]
+fn bad_numbers_are_named() {
+    let data = Data {
+        labels: vec![0, 0, 1, 1, 2],
+        areas: vec![1; 5],
+    };
+    let identity = |per_id| Sampler::Identity {
+        per_id,
+        prob: IdentityProb::IdAvg,
+    };
+    for (sampler, text) in [
+        (
+            Sampler::ShardShuffle {
+                shard: 0,
+                window: 1,
+            },
+            "shard is 0",
+        ),
+        (
+            Sampler::ShardShuffle {
+                shard: 1,
+                window: 0,
+            },
+            "window is 0",
+        ),
+        (identity(0), "per_id is 0"),
+        (identity(3), "batch is 4, no multiple of per_id = 3"),
+        (identity(1), "there are 3: lower batch or raise per_id"),
+        (
+            Sampler::Weighted {
+                weights: Weights::Given,
+                num_samples: Some(0),
+            },
+            "num_samples is 0",
+        ),
+        (Sampler::RepeatedAugmentation { repeats: 0 }, "repeats is 0"),
+        (Sampler::LargestFirst { classes: 0 }, "classes is 0"),
+    ] {
+        let options = PlanOptions {
+            batch: 4,
+            sampler,
+            ..PlanOptions::default()
+        };
+        let e = data.plan(&options).unwrap_err().to_string();
+        assert!(e.contains(text), "{e} lacks {text}");
+    }
+    // Tables of other samples, missing, and too much.
+    let options = |sampler| PlanOptions {
+        batch: 2,
+        sampler,
+        ..PlanOptions::default()
+    };
+    let table = || Some(by_identity(&data.labels).unwrap());
+    assert!(Plan::with_table(5, options(identity(1)), table()).is_ok());
+    assert!(Plan::with_table(6, options(identity(1)), table()).is_err());
+    assert!(Plan::with_table(5, options(identity(1)), None).is_err());
+    assert!(Plan::with_table(5, options(Sampler::Shuffle), table()).is_err());
+    let e = Plan::new(5, options(identity(1))).unwrap_err().to_string();
+    assert!(e.contains("let a loader make the plan"), "{e}");
+    let few = Sampler::LargestFirst { classes: 2 };
+    let e = options(few).check(1 << 33).unwrap_err().to_string();
+    assert!(e.contains("4294967295"), "{e}");
+}
