@@ -53,6 +53,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "plan",
             "packing",
             "survey",
+            "forecast",
             "worker",
             "coordinator",
             "device",

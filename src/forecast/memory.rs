@@ -261,6 +261,15 @@ pub(crate) enum Depth {
     AtMost(u32),
 }
 
+impl Depth {
+    /// Without a limit.
+    pub(crate) fn most(self) -> u32 {
+        match self {
+            Self::Exactly(n) | Self::AtMost(n) => n,
+        }
+    }
+}
+
 /// What a run may take, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

@@ -8,19 +8,20 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::epoch::{Engine, Loader, Run};
-use super::order;
 use super::pool::{Place, Pool, PoolOptions};
+use super::prepared::{Prepared, Wanted};
 use super::source::Source;
 use crate::coordinator::launch::{Launch, launch};
 use crate::coordinator::messages::StartRequest;
 use crate::error::{Error, Result};
+use crate::forecast::MemoryLimit;
+use crate::forecast::memory::Depth;
 use crate::index::Index;
 use crate::packing::{PackedBatch, Packing, Sizes};
 use crate::picture::Limits;
 use crate::plan::{Plan, PlanOptions, STATE_VERSION, Sampler, SamplerTable, State, Tail};
-use crate::recipe::{NumericProfile, Recipe, RowExtent, SampleProgram};
+use crate::recipe::{NumericProfile, Recipe, SampleProgram};
 use crate::ring::{Layout, Ring, Shape};
-use crate::survey;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
@@ -43,7 +44,7 @@ pub enum OnError {
 
 impl OnError {
     /// Samples that are tried in the place of one that gives no pixels.
-    fn tries(self, plan: &Plan) -> u32 {
+    pub(super) fn tries(self, plan: &Plan) -> u32 {
         match self {
             Self::Stop | Self::Skip => 0,
             Self::Substitute => plan.substitutes(),
@@ -54,22 +55,23 @@ impl OnError {
 /// Builds a [`Loader`].
 #[derive(Debug)]
 pub struct LoaderBuilder {
-    source: Source,
-    recipe: Recipe,
-    plan: PlanOptions,
-    sample_weights: Option<Vec<f64>>,
-    workers: Option<usize>,
-    depth: u32,
+    pub(super) source: Source,
+    pub(super) recipe: Recipe,
+    pub(super) plan: PlanOptions,
+    pub(super) sample_weights: Option<Vec<f64>>,
+    pub(super) workers: Option<usize>,
+    pub(super) depth: Depth,
+    pub(super) memory_limit: Option<u64>,
     launch: Launch,
     helper: Option<PathBuf>,
-    on_error: OnError,
+    pub(super) on_error: OnError,
     epochs: Option<u64>,
-    start: (u64, u64),
+    pub(super) start: (u64, u64),
     resume: Option<State>,
     hold_timeout: Duration,
     row_limit: Duration,
     kill_every: Option<Duration>,
-    limits: Limits,
+    pub(super) limits: Limits,
     first_sequence: u32,
     first_serial: u32,
 }
@@ -82,7 +84,8 @@ impl LoaderBuilder {
             plan: PlanOptions::default(),
             sample_weights: None,
             workers: None,
-            depth: 3,
+            depth: Depth::AtMost(3),
+            memory_limit: None,
             launch: Launch::default(),
             helper: None,
             on_error: OnError::default(),
@@ -163,9 +166,18 @@ impl LoaderBuilder {
     }
 
     /// Slots of the ring: batches that are held, ready or being filled at a
-    /// time. Default 3.
+    /// time. Default 3, or as many as a memory limit leaves.
     pub fn depth(mut self, slots: u32) -> Self {
-        self.depth = slots;
+        self.depth = Depth::Exactly(slots);
+        self
+    }
+
+    /// Most bytes that all processes of the run may take together. `build` reads
+    /// the header of every sample, gives the ring fewer slots if it must, and
+    /// refuses what cannot fit. Without it the ring alone is compared with what
+    /// is available.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
         self
     }
 
@@ -266,11 +278,32 @@ impl LoaderBuilder {
             0 => None,
             _ => Some(launch(self.launch, self.helper.as_deref())?),
         };
-        let (index, scan) = self.source.open()?;
-        self.plan.check(index.len())?;
-        let weights = self.sample_weights.as_deref();
-        let (table, mut sizes) = order::prepare(&index, &self.plan.sampler, weights, &self.limits)?;
-        let plan = Plan::with_table(index.len(), self.plan.clone(), table)?;
+        let depth = self.depth;
+        let limit = self.memory_limit.and_then(|asked| MemoryLimit::lowest(Some(asked)));
+        let prepared = Prepared::new(
+            self.source,
+            &Wanted {
+                program: &program,
+                plan: &self.plan,
+                sample_weights: self.sample_weights.as_deref(),
+                limits: self.limits,
+                on_error: self.on_error,
+                forecasts: limit.is_some(),
+            },
+        )?;
+        let depth = match limit {
+            Some(limit) => prepared.ingredients(lanes).within(limit, depth)?.depth,
+            None => depth.most(),
+        };
+        let Prepared {
+            index,
+            scan,
+            plan,
+            packing,
+            sizes,
+            tries,
+            ..
+        } = prepared;
         let mut state = State {
             version: STATE_VERSION,
             epoch: self.start.0,
@@ -293,18 +326,8 @@ impl LoaderBuilder {
             state.epoch = from.epoch;
             state.batch = from.batch;
         }
-        match program.extent {
-            RowExtent::Fixed { .. } => sizes = None,
-            RowExtent::Own if sizes.is_none() => {
-                sizes = Some(survey::read_sizes(&index, &self.limits)?);
-            }
-            RowExtent::Own => {}
-        }
-        let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
-        let tries = self.on_error.tries(&plan);
-        let packing = Packing::new(&program, plan.clone(), tries, self.limits, sizes)?;
         let shape = Shape {
-            slots: self.depth,
+            slots: depth,
             rows: plan.options().batch,
             slot_bytes: packing.slot_bytes(),
             lanes: lanes.max(1),
@@ -326,13 +349,13 @@ impl LoaderBuilder {
             tries,
         };
         let engine = match coordinator {
-            None => in_process(spec, &index, for_job, plan.table())?,
+            None => in_process(spec, &index, sizes, plan.table())?,
             Some(coordinator) => {
                 check_fits(ring_bytes, shape, &packing, &index)?;
                 if let Some(what) = what_is_uneven(shape, &packing, &index) {
                     tracing::warn!("{what}");
                 }
-                let job = JobInput::Images(spec, &index, for_job.as_ref(), plan.table());
+                let job = JobInput::Images(spec, &index, sizes.as_ref(), plan.table());
                 let request = StartRequest {
                     shape,
                     job: job.spec(),

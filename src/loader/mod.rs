@@ -4,6 +4,8 @@
 //!
 //! - `builder`: what the user asks for, and the order of the start: first the
 //!   coordinator, then the index, then the ring;
+//! - `prepared`: what follows from options and data before anything is allocated;
+//! - `forecast`: what a run would do and take;
 //! - `epoch`: the iterator and the place where the run stands;
 //! - `pool`: batches by workers, through the ring;
 //! - `in_process`: batches by a plain loop, with zero workers;
@@ -13,15 +15,18 @@
 
 mod builder;
 mod epoch;
+mod forecast;
 #[cfg(feature = "codecs")]
 mod in_process;
 pub(crate) mod order;
 mod pool;
+mod prepared;
 mod report;
 mod source;
 
 pub(crate) use builder::default_workers;
 pub use builder::{LoaderBuilder, OnError};
 pub use epoch::{Epoch, Loader};
+pub use forecast::{DrawnRow, Forecast};
 pub use report::LoaderReport;
 pub use source::Source;

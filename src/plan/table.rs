@@ -86,6 +86,11 @@ impl SamplerTable {
         format!("{:032x}", XxHash3_128::oneshot(self.sealed().bytes()))
     }
 
+    /// Bytes of the table.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sealed().bytes().len() as u64
+    }
+
     fn sealed(&self) -> &SealedBytes {
         match self {
             Self::Groups(t) => &t.sealed,

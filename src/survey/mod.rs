@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::error::{FaultKind, Result};
+use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
 pub use crate::picture::Format;
@@ -181,6 +181,15 @@ impl Survey {
 /// over a limit.
 pub(crate) fn read_sizes(index: &Index, limits: &Limits) -> Result<Sizes> {
     scan::headers(index, limits, 0, &|_| ()).map(|(sizes, _)| sizes)
+}
+
+/// The header of one sample.
+pub(crate) fn header_of(
+    index: &Index,
+    id: u64,
+    limits: &Limits,
+) -> std::result::Result<PictureHeader, SampleFault> {
+    scan::header_of(index, id, limits)
 }
 
 /// Calls `with` with the header of each sample that has one and keeps to the

@@ -176,6 +176,20 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The header of one sample.
+pub(super) fn header_of(
+    index: &Index,
+    id: u64,
+    limits: &Limits,
+) -> Result<PictureHeader, SampleFault> {
+    let mut path = Vec::new();
+    index.write_path(id, &mut path);
+    CStr::from_bytes_with_nul(&path)
+        .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))
+        .and_then(|path| read_file(path, limits))
+        .map(|(header, _)| header)
+}
+
 /// The header of a file, and the file's length.
 fn read_file(path: &CStr, limits: &Limits) -> Result<(PictureHeader, u64), SampleFault> {
     let (fd, len) = open_regular(path)?;

@@ -1,0 +1,102 @@
+//! What follows from options and data before a byte of the run is allocated:
+//! shared by the start of a run and by its forecast.
+//!
+//! In the consumer.
+
+use super::builder::OnError;
+use super::order;
+use super::source::Source;
+use crate::error::Result;
+use crate::forecast::memory::{Ingredients, Worst};
+use crate::index::{Index, ScanReport};
+use crate::packing::{Packing, Sizes};
+use crate::picture::Limits;
+use crate::plan::{Plan, PlanOptions, SamplerTable};
+use crate::recipe::{RowExtent, SampleProgram};
+use crate::survey;
+
+/// Names, order and room of a run.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) index: Index,
+    pub(super) scan: Option<ScanReport>,
+    pub(super) plan: Plan,
+    pub(super) packing: Packing,
+    /// Those of the packing, for the job.
+    pub(super) sizes: Option<Sizes>,
+    /// Samples that are tried in the place of one that gives no pixels.
+    pub(super) tries: u32,
+    /// What the headers say, where they were asked for memory.
+    pub(super) worst: Option<Worst>,
+}
+
+/// What a [`Prepared`] is made from.
+pub(super) struct Wanted<'a> {
+    pub(super) program: &'a SampleProgram,
+    pub(super) plan: &'a PlanOptions,
+    pub(super) sample_weights: Option<&'a [f64]>,
+    pub(super) limits: Limits,
+    pub(super) on_error: OnError,
+    /// Whether all headers are read for the memory that they need.
+    pub(super) forecasts: bool,
+}
+
+impl Prepared {
+    /// Reads names, and headers where something goes by them.
+    ///
+    /// # Errors
+    /// A data set that cannot be read, options that do not fit it.
+    pub(super) fn new(source: Source, wanted: &Wanted<'_>) -> Result<Self> {
+        let (index, scan) = source.open()?;
+        let (program, limits) = (wanted.program, wanted.limits);
+        wanted.plan.check(index.len())?;
+        let (table, mut sizes) = order::prepare(
+            &index,
+            &wanted.plan.sampler,
+            wanted.sample_weights,
+            &limits,
+        )?;
+        let plan = Plan::with_table(index.len(), wanted.plan.clone(), table)?;
+        let mut worst = None;
+        if wanted.forecasts {
+            let (most, all) = Worst::of(&index, program, &limits)?;
+            worst = Some(most);
+            sizes = Some(all);
+        }
+        match program.extent {
+            RowExtent::Fixed { .. } => sizes = None,
+            RowExtent::Own if sizes.is_none() => {
+                sizes = Some(survey::read_sizes(&index, &limits)?);
+            }
+            RowExtent::Own => {}
+        }
+        let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
+        let tries = wanted.on_error.tries(&plan);
+        let packing = Packing::new(program, plan.clone(), tries, limits, sizes)?;
+        Ok(Self {
+            index,
+            scan,
+            plan,
+            packing,
+            sizes: for_job,
+            tries,
+            worst,
+        })
+    }
+
+    /// What a forecast of its memory is made from; without headers as if no sample
+    /// took any.
+    pub(super) fn ingredients(&self, workers: u32) -> Ingredients {
+        let sizes = self.sizes.as_ref().map_or(0, |s| s.len() * 8);
+        let table = self.plan.table().map_or(0, SamplerTable::bytes);
+        let worst = self.worst.as_ref();
+        Ingredients {
+            workers,
+            batch: self.plan.options().batch,
+            slot_bytes: self.packing.slot_bytes(),
+            scratch_bytes: worst.map_or(0, Worst::scratch_bytes),
+            input_bytes: worst.map_or(0, |w| w.input_bytes),
+            table_bytes: self.index.bytes() + sizes + table,
+        }
+    }
+}
