@@ -38,10 +38,10 @@ pub use coordinator::launch::{COORDINATOR_COMMAND, Launch};
 pub use coordinator::process::run_coordinator;
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use index::Index;
-pub use loader::{Epoch, Loader, LoaderBuilder, LoaderReport, OnError, Source};
+pub use loader::{DrawnRow, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Source};
 pub use packing::RowDescriptor;
 pub use plan::{RowStatus, Sampler, State, Tail};
-pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe};
+pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe, Reorder};
 
 /// What `benches/` measures. Not part of the API.
 #[cfg(feature = "bench-internals")]

@@ -68,6 +68,18 @@ impl From<&PictureHeader> for Stored {
 }
 
 impl Stored {
+    /// An upright JPEG of one scan, of this height and width.
+    pub(crate) fn baseline_jpeg((height, width): (u32, u32)) -> Self {
+        Self {
+            size: (width, height),
+            orientation: Orientation::Normal,
+            decoding: Decoding::Jpeg {
+                coefficients: 0,
+                cmyk: false,
+            },
+        }
+    }
+
     /// Height and width, as the picture is to be looked at.
     pub(crate) fn upright(self) -> (u32, u32) {
         let (width, height) = self.orientation.apply_to_size(self.size);

@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::packing::Sizes;
 use crate::picture::header::PictureHeader;
 use crate::picture::{Format, Limits};
-use crate::recipe::SampleProgram;
+use crate::recipe::{Recipe, SampleProgram};
 use crate::ring::{Layout, Shape};
 use crate::survey;
 use crate::sys::{cgroup, memory};
@@ -122,6 +122,39 @@ pub struct MemoryForecast {
     /// On a GPU.
     pub device_bytes: u64,
     pub total_bytes: u64,
+}
+
+impl MemoryForecast {
+    /// The memory of a run over pictures of this upright height and width, baseline
+    /// JPEG all of them. Their files, and the names of the samples, are not in it.
+    ///
+    /// # Errors
+    /// A recipe that cannot run; a number out of its range.
+    pub fn of(
+        recipe: &Recipe,
+        picture: (u32, u32),
+        batch: u32,
+        depth: u32,
+        workers: usize,
+    ) -> Result<Self> {
+        let program = SampleProgram::compile(recipe)?;
+        let workers = u32::try_from(workers)
+            .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
+        let row = program.row_bytes(program.extent.of(picture));
+        let stored = Stored::baseline_jpeg(picture);
+        let mut steps = Vec::new();
+        program.largest_steps(picture, &mut steps);
+        let cut = stored.cut(&program, &steps);
+        Ingredients {
+            workers,
+            batch,
+            slot_bytes: row.saturating_mul(u64::from(batch)),
+            scratch_bytes: stored.scratch(&cut, &program, &steps).bytes(),
+            input_bytes: 0,
+            table_bytes: 0,
+        }
+        .with_depth(depth)
+    }
 }
 
 /// What a forecast is made from.

@@ -7,8 +7,6 @@ use serde::Serialize;
 
 use super::cut::Stored;
 use crate::error::Result;
-use crate::picture::Orientation;
-use crate::picture::header::Decoding;
 use crate::recipe::Step;
 use crate::recipe::draw::{OpStep, Streams};
 use crate::recipe::needs::CanvasNeeds;
@@ -91,7 +89,7 @@ impl Outline {
         let reorder = recipe.reorder.unwrap_or_default();
         let mut steps = Vec::new();
         program.largest_steps(picture, &mut steps);
-        let stored = stored(picture);
+        let stored = Stored::baseline_jpeg(picture);
         let cut = stored.cut(&program, &steps);
         let (moves, refused) = program.moves();
         let [_, order, emitted] = program.units();
@@ -109,21 +107,10 @@ impl Outline {
     }
 }
 
-fn stored((height, width): (u32, u32)) -> Stored {
-    Stored {
-        size: (width, height),
-        orientation: Orientation::Normal,
-        decoding: Decoding::Jpeg {
-            coefficients: 0,
-            cmyk: false,
-        },
-    }
-}
-
 fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
     let mut steps = Vec::new();
     program.largest_steps(picture, &mut steps);
-    let stored = stored(picture);
+    let stored = Stored::baseline_jpeg(picture);
     let cut = stored.cut(program, &steps);
     let scratch = stored.scratch(&cut, program, &steps);
     let ops = &program.recipe().ops;

@@ -77,6 +77,9 @@ pub struct LoaderBuilder {
 }
 
 impl LoaderBuilder {
+    /// Slots of the ring, where nobody says another number.
+    pub const DEFAULT_DEPTH: u32 = 3;
+
     pub(super) fn new(source: Source) -> Self {
         Self {
             source,
@@ -84,7 +87,7 @@ impl LoaderBuilder {
             plan: PlanOptions::default(),
             sample_weights: None,
             workers: None,
-            depth: Depth::AtMost(3),
+            depth: Depth::AtMost(Self::DEFAULT_DEPTH),
             memory_limit: None,
             launch: Launch::default(),
             helper: None,
@@ -279,7 +282,9 @@ impl LoaderBuilder {
             _ => Some(launch(self.launch, self.helper.as_deref())?),
         };
         let depth = self.depth;
-        let limit = self.memory_limit.and_then(|asked| MemoryLimit::lowest(Some(asked)));
+        let limit = self
+            .memory_limit
+            .and_then(|asked| MemoryLimit::lowest(Some(asked)));
         let prepared = Prepared::new(
             self.source,
             &Wanted {

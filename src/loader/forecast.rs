@@ -73,7 +73,9 @@ impl LoaderBuilder {
         let index = &prepared.index;
         let largest = prepared.worst.as_ref().and_then(|w| w.sample(index));
         // Without a readable header something has to be said still.
-        let picture = largest.as_ref().map_or((1080, 1920), |l| (l.height, l.width));
+        let picture = largest
+            .as_ref()
+            .map_or((1080, 1920), |l| (l.height, l.width));
         let epoch = self.start.0;
         let per_batch = u64::from(self.plan.batch);
         let mut drawn = Vec::new();
@@ -86,13 +88,12 @@ impl LoaderBuilder {
             }
             let random = PositionRandom::new(self.plan.seed, epoch, planned.position);
             let size = upright(index, planned.id, &self.limits)?;
-            let steps = DrawnSteps::of(&program, size, None, &random).map_err(|fault| {
-                Error::Sample {
+            let steps =
+                DrawnSteps::of(&program, size, None, &random).map_err(|fault| Error::Sample {
                     id: planned.id,
                     path: index.path(planned.id),
                     fault,
-                }
-            })?;
+                })?;
             drawn.push(DrawnRow {
                 epoch,
                 row,

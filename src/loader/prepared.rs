@@ -50,12 +50,8 @@ impl Prepared {
         let (index, scan) = source.open()?;
         let (program, limits) = (wanted.program, wanted.limits);
         wanted.plan.check(index.len())?;
-        let (table, mut sizes) = order::prepare(
-            &index,
-            &wanted.plan.sampler,
-            wanted.sample_weights,
-            &limits,
-        )?;
+        let (table, mut sizes) =
+            order::prepare(&index, &wanted.plan.sampler, wanted.sample_weights, &limits)?;
         let plan = Plan::with_table(index.len(), wanted.plan.clone(), table)?;
         let mut worst = None;
         if wanted.forecasts {

@@ -12,6 +12,7 @@ mod doctor;
 mod index;
 mod interrupt;
 mod output;
+mod plan;
 mod rss;
 mod run_args;
 mod sampler_args;
@@ -36,6 +37,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Doctor(doctor::DoctorArgs),
     Index(index::IndexArgs),
+    Plan(Box<plan::PlanArgs>),
     Rss(Box<rss::RssArgs>),
 }
 
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Index(args) => index::run(args),
+        Command::Plan(args) => plan::run(*args),
         Command::Rss(args) => rss::run(*args),
     };
     match result {

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use featherload::measure::system::default_workers;
 use featherload::{
     Background, DecodeMode, Dtype, Error, Launch, Loader, LoaderBuilder, MemoryLayout, OnError,
-    Recipe, Result, Source, State, Tail,
+    Recipe, Reorder, Result, Source, State, Tail,
 };
 
 use crate::sampler_args::SamplerArgs;
@@ -27,9 +27,19 @@ pub struct LoaderArgs {
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub batch: u32,
 
-    /// Slots of the ring.
-    #[arg(long, default_value_t = 3, value_name = "N")]
-    pub depth: u32,
+    /// Slots of the ring [default: 3, or as many as --memory-limit leaves].
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+
+    /// Most memory that all processes may take together, such as 2G, 1500M or
+    /// bytes. Headers are read first; the run gets fewer slots, or is refused.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory_limit: Option<u64>,
+
+    /// Which operations may change places: none and each by itself, where no bit
+    /// changes, or also where values do (default: the recipe's). See `plan`.
+    #[arg(long, value_enum)]
+    reorder: Option<Moves>,
 
     /// Element type: u8, f16 or f32 (default: the recipe's).
     #[arg(long)]
@@ -124,6 +134,13 @@ enum Decode {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum Moves {
+    Off,
+    Exact,
+    Fast,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum Policy {
     Stop,
     Skip,
@@ -148,11 +165,23 @@ impl LoaderArgs {
         if let Some(colour) = self.background {
             recipe = recipe.with_background(colour);
         }
+        if let Some(reorder) = self.reorder {
+            recipe = recipe.with_reorder(match reorder {
+                Moves::Off => Reorder::Off,
+                Moves::Exact => Reorder::Exact,
+                Moves::Fast => Reorder::Fast,
+            });
+        }
         Ok(match self.decode {
             None => recipe,
             Some(Decode::Full) => recipe.with_decode(DecodeMode::Full),
             Some(Decode::Scaled) => recipe.with_decode(DecodeMode::Scaled),
         })
+    }
+
+    /// Slots of the ring, where no memory limit makes them fewer.
+    pub fn depth(&self) -> u32 {
+        self.depth.unwrap_or(LoaderBuilder::DEFAULT_DEPTH)
     }
 
     /// The loader that the arguments describe; workers and epochs are open.
@@ -165,7 +194,6 @@ impl LoaderArgs {
         let mut b = Loader::builder(source)
             .recipe(self.recipe()?)
             .batch_size(self.batch)
-            .depth(self.depth)
             .seed(self.seed)
             .sampler(self.sampler.sampler()?)
             .tail(tail)
@@ -180,6 +208,12 @@ impl LoaderArgs {
                 How::Exec => Launch::Exec,
                 How::Fork => Launch::Fork,
             });
+        if let Some(slots) = self.depth {
+            b = b.depth(slots);
+        }
+        if let Some(bytes) = self.memory_limit {
+            b = b.memory_limit(bytes);
+        }
         // This executable is the helper, whatever its name and place.
         if let Ok(me) = std::env::current_exe() {
             b = b.helper(me);
@@ -224,6 +258,28 @@ fn read_state(file: &PathBuf) -> Result<State> {
         .map_err(|e| Error::dataset(file, format!("cannot be read: {e}")))?;
     serde_json::from_str(&text)
         .map_err(|e| Error::dataset(file, format!("is no state that --save-state wrote: {e}")))
+}
+
+/// Bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.
+fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return Err(format!("'{unit}' is none of K, M, G and T")),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "it must be a size, as in 2G".to_owned())?;
+    let bytes = number * (1u64 << shift) as f64;
+    if !(1.0..=(1u64 << 60) as f64).contains(&bytes) {
+        return Err(format!("{bytes} bytes are not between 1 and 2^60"));
+    }
+    Ok(bytes as u64)
 }
 
 fn parse_start(text: &str) -> std::result::Result<(u64, u64), String> {

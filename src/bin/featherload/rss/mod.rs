@@ -116,7 +116,7 @@ fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<Rss
         source: args.source.name(),
         recipe: args.loader.recipe.clone(),
         batch: args.loader.batch,
-        depth: args.loader.depth,
+        depth: args.loader.depth(),
         samples,
         seconds: args.epochs.is_none().then_some(args.seconds),
         epochs: args.epochs,

@@ -1,0 +1,209 @@
+//! `featherload plan`: what a run will do to a sample and what memory it will
+//! take, said before it begins.
+
+use clap::Args;
+use featherload::forecast::{MemoryForecast, Order, Outline};
+use featherload::measure::system::default_workers;
+use featherload::recipe::Move;
+use featherload::{Forecast, Result};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::output::{self, mib};
+use crate::run_args::LoaderArgs;
+use crate::source_args::SourceArgs;
+
+/// Shows a recipe in its written order and in the order in which it runs, why
+/// each move was made or refused, the bytes at every stage of both, and the
+/// memory of the whole run. Reads headers, decodes nothing, starts nothing.
+#[derive(Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    source: Option<SourceArgs>,
+
+    #[command(flatten)]
+    loader: LoaderArgs,
+
+    /// Worker processes. Default: the usable CPUs.
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+
+    /// Show what is drawn for the first N rows.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "path")]
+    sample: u64,
+
+    /// Without SRC: the size of the pictures, HEIGHTxWIDTH.
+    #[arg(long, value_name = "HxW", default_value = "1080x1920", value_parser = parse_size, conflicts_with = "path")]
+    picture: (u32, u32),
+
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Without a data set.
+#[derive(Serialize)]
+struct Assumed {
+    outline: Outline,
+    memory: MemoryForecast,
+}
+
+pub fn run(args: PlanArgs) -> Result<Outcome> {
+    let workers = args.workers.unwrap_or_else(default_workers);
+    let Some(source) = &args.source else {
+        let recipe = args.loader.recipe()?;
+        let (batch, depth) = (args.loader.batch, args.loader.depth());
+        let assumed = Assumed {
+            outline: Outline::of(&recipe, args.picture)?,
+            memory: MemoryForecast::of(&recipe, args.picture, batch, depth, workers)?,
+        };
+        if args.json {
+            output::json(&assumed)?;
+        } else {
+            print_outline(&assumed.outline)?;
+            print_memory(&assumed.memory)?;
+        }
+        return Ok(Outcome::Done);
+    };
+    let forecast = args
+        .loader
+        .builder(source.source()?)?
+        .workers(workers)
+        .forecast(args.sample)?;
+    if args.json {
+        output::json(&forecast)?;
+    } else {
+        print(&forecast)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn print(f: &Forecast) -> Result<()> {
+    print_outline(&f.outline)?;
+    if let Some(l) = &f.largest {
+        output::line(&format!(
+            "largest    {} ({} of {} x {}) takes the most: {:.1} MiB",
+            l.path.display(),
+            l.format,
+            l.height,
+            l.width,
+            mib(l.scratch_bytes)
+        ))?;
+    }
+    print_memory(&f.memory)?;
+    if let Some(limit) = &f.limit {
+        output::line(&format!(
+            "{:>10.1} MiB is the lowest limit: {}",
+            mib(limit.bytes),
+            limit.by
+        ))?;
+    }
+    output::line(&format!("profile    {}", f.profile))?;
+    for row in &f.drawn {
+        output::line(&format!(
+            "row {:<6} {} (sample {})",
+            row.row,
+            row.path.display(),
+            row.id
+        ))?;
+        for (op, step) in &row.steps.steps {
+            output::line(&format!("           {op}: {step:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn print_outline(o: &Outline) -> Result<()> {
+    let (height, width) = o.picture;
+    output::line(&format!(
+        "recipe {}, reorder {}; bytes for a picture of {height} x {width}",
+        o.recipe, o.reorder
+    ))?;
+    print_order("as written, each operation by itself", &o.written)?;
+    print_order("as it runs", &o.planned)?;
+    print_moves("moved", &o.moves)?;
+    print_moves("not moved", &o.refused)?;
+    for fusion in &o.fused {
+        output::line(&format!(
+            "fused      {}: {}",
+            fusion.ops.join(" + "),
+            fusion.stage
+        ))?;
+    }
+    for choice in &o.choices {
+        output::line(&format!("choice     {}: {}", choice.what, choice.effect))?;
+    }
+    Ok(())
+}
+
+fn print_order(title: &str, order: &Order) -> Result<()> {
+    output::line(&format!(
+        "\n{title}: {:.2} MiB a sample\n{:>12} {:>5} {:>12} {:>12}  stage",
+        mib(order.scratch_bytes),
+        "height,width",
+        "type",
+        "picture MiB",
+        "held MiB"
+    ))?;
+    for stage in &order.stages {
+        output::line(&format!(
+            "{:>12} {:>5} {:>12.2} {:>12.2}  {}",
+            format!("{}x{}", stage.height, stage.width),
+            stage.element,
+            mib(stage.picture_bytes),
+            mib(stage.held_bytes),
+            stage.name
+        ))?;
+    }
+    Ok(())
+}
+
+fn print_moves(word: &str, moves: &[Move]) -> Result<()> {
+    if !moves.is_empty() {
+        output::line("")?;
+    }
+    for m in moves {
+        let effect = if m.exact { "exact" } else { "changes values" };
+        output::line(&format!(
+            "{word:<10} {} behind {} ({effect}): {}",
+            m.op, m.behind, m.why
+        ))?;
+    }
+    Ok(())
+}
+
+fn print_memory(m: &MemoryForecast) -> Result<()> {
+    output::line(&format!(
+        "\n{:>10.1} MiB ring: {} slots of {} rows, shared by all",
+        mib(m.ring_bytes),
+        m.depth,
+        m.batch
+    ))?;
+    output::line(&format!(
+        "{:>10.1} MiB for each of {} workers: {:.1} of scratch, {:.1} of input, the process",
+        mib(m.worker_bytes),
+        m.workers,
+        mib(m.scratch_bytes),
+        mib(m.input_bytes)
+    ))?;
+    output::line(&format!(
+        "{:>10.1} MiB consumer, coordinator, index",
+        mib(m.fixed_bytes)
+    ))?;
+    output::line(&format!("{:>10.1} MiB on a GPU", mib(m.device_bytes)))?;
+    output::line(&format!(
+        "{:>10.1} MiB in all: PSS of all processes at most",
+        mib(m.total_bytes)
+    ))
+}
+
+fn parse_size(text: &str) -> std::result::Result<(u32, u32), String> {
+    let (height, width) = text
+        .split_once('x')
+        .ok_or("it must be HxW, as in 1080x1920")?;
+    let side = |s: &str| match s.parse::<u32>() {
+        Ok(n) if (1..=65_535).contains(&n) => Ok(n),
+        _ => Err(format!("'{s}' is no number of 1 to 65535 pixels")),
+    };
+    Ok((side(height)?, side(width)?))
+}
