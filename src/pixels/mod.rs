@@ -8,8 +8,15 @@
 //!
 //! - `view`: rows of pixels in memory;
 //! - `resample/`: the separable resize;
+//! - `pad`: pixels around a picture;
+//! - `rotate`: a turn by any angle;
 //! - `emit`: from pixels to the elements of a row.
 
 pub(crate) mod emit;
+pub(crate) mod pad;
 pub(crate) mod resample;
+pub(crate) mod rotate;
 pub(crate) mod view;
+
+#[cfg(test)]
+mod shape_goldens;
