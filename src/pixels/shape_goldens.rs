@@ -375,7 +375,7 @@ fn check<T: Element>(case: &Case) -> Result<(), String> {
     }
     let elements = expected.len() * 3;
     let (row, column) = (worst.1 / 3 / case.width, worst.1 / 3 % case.width);
-    if !(worst.0 <= case.tolerance) {
+    if worst.0.is_nan() || worst.0 > case.tolerance {
         let (a, b) = (
             out.as_flattened()[worst.1],
             expected.as_flattened()[worst.1],
