@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use fast_image_resize as fir;
 use featherload::bench_support::{
-    Axes, BoxF, CpuLevel, Emitter, Filter, Placement, Resampler, Source, Target,
+    Axes, BoxF, CpuLevel, Emitter, Filter, Placement, Resampler, Source, Target, View,
 };
 use featherload::{Dtype, MemoryLayout};
 
@@ -39,7 +39,103 @@ fn main() {
             }
         }
     }
+    filters();
+    floats();
     emit();
+}
+
+/// The other filters, on one shape of a random crop and one strong reduction.
+fn filters() {
+    println!();
+    println!("| box -> output | filter | antialias | level | us |");
+    println!("|---|---|---|---|---|");
+    for (size, out) in [((341, 341), (224, 224)), ((1920, 1080), (455, 256))] {
+        for (filter, antialias) in [
+            (Filter::Nearest, false),
+            (Filter::Area, false),
+            (Filter::Triangle, true),
+            (Filter::Triangle, false),
+            (Filter::Cubic, true),
+            (Filter::SharpCubic, false),
+            (Filter::Lanczos3, true),
+        ] {
+            for level in CpuLevel::ALL.into_iter().filter(|l| l.is_supported()) {
+                let target = Target {
+                    width: out.0,
+                    height: out.1,
+                    filter,
+                    antialias,
+                };
+                let pixels = noise(size.0 * size.1 * 3);
+                let mut dst = vec![0; out.0 * out.1 * 3];
+                let mut ours = Resampler::new(level);
+                let best = best_of(40, |call| {
+                    let axes = Axes::new(size, shifted(size, call), target);
+                    ours.resample(Source::tight(&pixels, size.0, size.1), axes, &mut dst);
+                    black_box(&dst);
+                });
+                println!(
+                    "| {}x{} -> {}x{} | {filter:?} | {antialias} | {} | {best:.1} |",
+                    size.0,
+                    size.1,
+                    out.0,
+                    out.1,
+                    level.name()
+                );
+            }
+        }
+    }
+}
+
+/// The resize of floats: one path, whatever the CPU.
+fn floats() {
+    println!();
+    println!("| floats, box -> output | filter | us |");
+    println!("|---|---|---|");
+    for (size, out) in [((341, 341), (224, 224)), ((1920, 1080), (455, 256))] {
+        for filter in [Filter::Nearest, Filter::Triangle, Filter::Cubic] {
+            let target = Target {
+                width: out.0,
+                height: out.1,
+                filter,
+                antialias: true,
+            };
+            let levels = noise(size.0 * size.1 * 3);
+            let (levels, _) = levels.as_chunks::<3>();
+            let pixels: Vec<[f32; 3]> = levels.iter().map(|p| p.map(f32::from)).collect();
+            let mut dst = vec![[0.0; 3]; out.0 * out.1];
+            let mut ours = Resampler::new(CpuLevel::Scalar);
+            let best = best_of(20, |call| {
+                let axes = Axes::new(size, shifted(size, call), target);
+                ours.resample_floats(View::tight(&pixels, size.0, size.1), axes, &mut dst);
+                black_box(&dst);
+            });
+            println!(
+                "| {}x{} -> {}x{} | {filter:?} | {best:.1} |",
+                size.0, size.1, out.0, out.1
+            );
+        }
+    }
+}
+
+/// A box that is another one in each call, so that weights are computed again.
+fn shifted((width, height): (usize, usize), call: usize) -> BoxF {
+    let shift = (call % 7) as f64 * 0.125;
+    BoxF {
+        x0: shift,
+        y0: shift,
+        x1: width as f64,
+        y1: height as f64,
+    }
+}
+
+/// The smallest time of so many calls, in microseconds.
+fn best_of(calls: usize, mut call: impl FnMut(usize)) -> f64 {
+    (0..calls).fold(f64::MAX, |best, i| {
+        let begin = Instant::now();
+        call(i);
+        best.min(begin.elapsed().as_secs_f64() * 1e6)
+    })
 }
 
 /// Normalise, cast and lay out one 224 x 224 image.

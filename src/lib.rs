@@ -49,6 +49,7 @@ pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Re
 pub mod bench_support {
     pub use crate::pixels::emit::Emitter;
     pub use crate::pixels::resample::{Axes, Resampler, Source, Target};
+    pub use crate::pixels::view::View;
     pub use crate::recipe::Placement;
     pub use crate::recipe::geometry::BoxF;
     pub use crate::recipe::weights::Filter;

@@ -9,9 +9,16 @@
 //! - `view`: rows of pixels in memory;
 //! - `canvas`: a picture and the steps on it;
 //! - `resample/`: the separable resize;
+//! - `pad`: pixels around a picture;
+//! - `rotate`: a turn by any angle;
 //! - `emit`: from pixels to the elements of a row.
 
 pub(crate) mod canvas;
 pub(crate) mod emit;
+pub(crate) mod pad;
 pub(crate) mod resample;
+pub(crate) mod rotate;
 pub(crate) mod view;
+
+#[cfg(test)]
+mod shape_goldens;

@@ -1,11 +1,11 @@
 //! Rows of pixels in memory, `stride` pixels apart.
 
 /// One pixel.
-pub(crate) type Pixel<T> = [T; 3];
+pub type Pixel<T> = [T; 3];
 
 /// Pixels to read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a, T> {
+pub struct View<'a, T> {
     pub(crate) pixels: &'a [Pixel<T>],
     pub(crate) width: usize,
     pub(crate) height: usize,
@@ -23,7 +23,7 @@ pub(crate) struct ViewMut<'a, T> {
 
 impl<'a, T> View<'a, T> {
     /// Rows without gaps.
-    pub(crate) fn tight(pixels: &'a [Pixel<T>], width: usize, height: usize) -> Self {
+    pub fn tight(pixels: &'a [Pixel<T>], width: usize, height: usize) -> Self {
         Self {
             pixels,
             width,

@@ -162,12 +162,7 @@ impl Resampler {
 
     /// Fills `dst`, tight, from the pixels at hand: [`Resampler::resample`] of
     /// floats.
-    pub(crate) fn resample_floats(
-        &mut self,
-        src: View<'_, f32>,
-        axes: Axes,
-        dst: &mut [Pixel<f32>],
-    ) {
+    pub fn resample_floats(&mut self, src: View<'_, f32>, axes: Axes, dst: &mut [Pixel<f32>]) {
         let (width, height) = axes.size();
         assert_eq!(
             dst.len(),

@@ -1,0 +1,414 @@
+//! The operations that change a picture's shape against what other libraries
+//! make of the same pixels: tests/op_goldens/geometry, which
+//! scripts/op_goldens/geometry.py has written and explains.
+//!
+//! Every case runs, pixel by pixel, bytes on every path that this CPU has. An
+//! operation or a mode of one without a case is a failure.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::pad::pad;
+use super::resample::{Axes, BoxF, Resampler, Source, Target};
+use super::rotate::{Level, rotate, rotated_size};
+use super::view::{Pixel, View};
+use crate::recipe::geometry::Rect;
+use crate::recipe::weights::Filter;
+use crate::recipe::{Interpolation, Padding, PaddingMode, Placement};
+use crate::sys::cpu::CpuLevel;
+
+#[derive(Deserialize)]
+struct Manifest {
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    #[serde(flatten)]
+    op: Op,
+    input: Input,
+    expected: String,
+    dtype: Kind,
+    height: usize,
+    width: usize,
+    by: String,
+    tolerance: f64,
+    /// Of the elements, how many may differ at all.
+    #[serde(default = "one")]
+    share: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[derive(Deserialize)]
+struct Input {
+    file: String,
+    height: usize,
+    width: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    U8,
+    F32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", content = "params", rename_all = "snake_case")]
+enum Op {
+    Resize(To),
+    ResizeThenCrop(To),
+    Crop(Part),
+    CenterCrop(Size),
+    Pad {
+        padding: Padding,
+        mode: PaddingMode,
+        fill: [f32; 3],
+    },
+    Rotate {
+        degrees: f64,
+        interpolation: Interpolation,
+        expand: bool,
+        fill: [f32; 3],
+    },
+    HorizontalFlip {},
+    VerticalFlip {},
+    Rotate90 {
+        times: u8,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+struct To {
+    height: usize,
+    width: usize,
+    interpolation: Interpolation,
+    antialias: bool,
+    crop: Option<Part>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Part {
+    top: u32,
+    left: u32,
+    height: u32,
+    width: u32,
+}
+
+#[derive(Debug, Deserialize)]
+struct Size {
+    height: u32,
+    width: u32,
+}
+
+/// What a case proves, by the name that `required` gives it.
+fn name(case: &Case) -> String {
+    let kind = case.dtype;
+    match &case.op {
+        Op::Resize(to) => format!("resize {:?} {} {kind:?}", to.interpolation, to.antialias),
+        Op::ResizeThenCrop(to) => {
+            format!("resize then crop {:?} {}", to.interpolation, to.antialias)
+        }
+        Op::Crop(_) => "crop".into(),
+        Op::CenterCrop(_) => "center crop".into(),
+        Op::Pad { mode, .. } => format!("pad {mode:?} {kind:?}"),
+        Op::Rotate {
+            interpolation,
+            expand,
+            ..
+        } => format!("rotate {interpolation:?} {expand} {kind:?}"),
+        Op::HorizontalFlip {} => "horizontal flip".into(),
+        Op::VerticalFlip {} => "vertical flip".into(),
+        Op::Rotate90 { times } => format!("rotate90 {times}"),
+    }
+}
+
+/// All of an enum's values: the match fails to compile when one is new.
+fn interpolations() -> Vec<Interpolation> {
+    let after = |i| match i {
+        Interpolation::Nearest => Some(Interpolation::Bilinear),
+        Interpolation::Bilinear => Some(Interpolation::Bicubic),
+        Interpolation::Bicubic => Some(Interpolation::Lanczos),
+        Interpolation::Lanczos => Some(Interpolation::Area),
+        Interpolation::Area => None,
+    };
+    std::iter::successors(Some(Interpolation::Nearest), |&i| after(i)).collect()
+}
+
+fn modes() -> Vec<PaddingMode> {
+    let after = |m| match m {
+        PaddingMode::Constant => Some(PaddingMode::Edge),
+        PaddingMode::Edge => Some(PaddingMode::Reflect),
+        PaddingMode::Reflect => None,
+    };
+    std::iter::successors(Some(PaddingMode::Constant), |&m| after(m)).collect()
+}
+
+fn required() -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = ["crop", "center crop", "horizontal flip", "vertical flip"]
+        .into_iter()
+        .map(String::from)
+        .collect();
+    names.extend((1..4).map(|times| format!("rotate90 {times}")));
+    for yes in [true, false] {
+        for i in interpolations() {
+            names.insert(format!("resize then crop {i:?} {yes}"));
+            for kind in [Kind::U8, Kind::F32] {
+                names.insert(format!("resize {i:?} {yes} {kind:?}"));
+            }
+        }
+        for i in [Interpolation::Nearest, Interpolation::Bilinear] {
+            for kind in [Kind::U8, Kind::F32] {
+                names.insert(format!("rotate {i:?} {yes} {kind:?}"));
+            }
+        }
+    }
+    for mode in modes() {
+        for kind in [Kind::U8, Kind::F32] {
+            names.insert(format!("pad {mode:?} {kind:?}"));
+        }
+    }
+    names
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/geometry")
+}
+
+/// A type of element, as the files hold it.
+trait Element: Level + Default + PartialEq + std::fmt::Debug {
+    const SIZE: usize;
+    fn read(bytes: &[u8]) -> Self;
+    /// A resize of a part of a picture, on every path: pixels from `origin` on
+    /// are at hand.
+    fn resize(part: View<'_, Self>, axes: Axes, out: &mut [Pixel<Self>], case: &str);
+}
+
+impl Element for u8 {
+    const SIZE: usize = 1;
+
+    fn read(bytes: &[u8]) -> Self {
+        bytes[0]
+    }
+
+    fn resize(part: View<'_, Self>, axes: Axes, out: &mut [Pixel<Self>], case: &str) {
+        let source = Source {
+            pixels: part.pixels.as_flattened(),
+            width: part.width,
+            height: part.height,
+            stride: part.stride * 3,
+        };
+        let mut first: Option<Vec<u8>> = None;
+        for level in CpuLevel::ALL.into_iter().filter(|l| l.is_supported()) {
+            let mut dst = vec![7; out.len() * 3];
+            Resampler::new(level).resample(source, axes, &mut dst);
+            let scalar = first.get_or_insert_with(|| dst.clone());
+            assert!(*scalar == dst, "{case}: {} differs", level.name());
+        }
+        out.as_flattened_mut().copy_from_slice(&first.unwrap());
+    }
+}
+
+impl Element for f32 {
+    const SIZE: usize = 4;
+
+    fn read(bytes: &[u8]) -> Self {
+        Self::from_le_bytes(bytes.try_into().unwrap())
+    }
+
+    fn resize(part: View<'_, Self>, axes: Axes, out: &mut [Pixel<Self>], _: &str) {
+        Resampler::new(CpuLevel::Scalar).resample_floats(part, axes, out);
+    }
+}
+
+fn read<T: Element>(file: &str, height: usize, width: usize) -> Vec<Pixel<T>> {
+    let bytes = fs::read(folder().join(file)).unwrap();
+    assert_eq!(bytes.len(), height * width * 3 * T::SIZE, "{file}");
+    let elements: Vec<T> = bytes.chunks_exact(T::SIZE).map(T::read).collect();
+    elements.as_chunks::<3>().0.to_vec()
+}
+
+/// The part of `src` that `axes` needs, and nothing else.
+fn resize<T: Element>(src: View<'_, T>, mut axes: Axes, case: &str) -> Vec<Pixel<T>> {
+    let (columns, rows) = (axes.x.reads(), axes.y.reads());
+    (axes.x.origin, axes.y.origin) = (columns.start, rows.start);
+    let mut at_hand = Vec::new();
+    for y in rows.clone() {
+        at_hand.extend(&src.row(y as usize)[columns.start as usize..columns.end as usize]);
+    }
+    let part = View::tight(&at_hand, columns.len(), rows.len());
+    let mut out = vec![[T::default(); 3]; (axes.x.out_size * axes.y.out_size) as usize];
+    T::resize(part, axes, &mut out, case);
+    out
+}
+
+fn axes<T>(src: View<'_, T>, to: &To) -> Axes {
+    let (filter, antialias) = Filter::of(to.interpolation, to.antialias);
+    let target = Target {
+        width: to.width,
+        height: to.height,
+        filter,
+        antialias,
+    };
+    let size = (src.width, src.height);
+    Axes::new(size, BoxF::whole(src.width, src.height), target)
+}
+
+fn cut(axes: &mut Axes, part: Part) {
+    (axes.x.first, axes.x.out_size) = (part.left, part.width);
+    (axes.y.first, axes.y.out_size) = (part.top, part.height);
+}
+
+/// A crop is a resize to the same size, cut.
+fn crop<T: Element>(src: View<'_, T>, part: Part, case: &str) -> Vec<Pixel<T>> {
+    let mut axes = axes(
+        src,
+        &To {
+            height: src.height,
+            width: src.width,
+            interpolation: Interpolation::Bicubic,
+            antialias: true,
+            crop: None,
+        },
+    );
+    cut(&mut axes, part);
+    resize(src, axes, case)
+}
+
+fn placed<T: Element>(src: View<'_, T>, placement: Placement) -> Vec<Pixel<T>> {
+    let (width, height) = placement.output_size(src.width, src.height);
+    let stored = (src.width as u32, src.height as u32);
+    let mut out = Vec::new();
+    for top in 0..height as u32 {
+        for left in 0..width as u32 {
+            let pixel = Rect {
+                left,
+                top,
+                width: 1,
+                height: 1,
+            };
+            let at = placement.to_stored(pixel, stored);
+            out.push(src.row(at.top as usize)[at.left as usize]);
+        }
+    }
+    out
+}
+
+fn run<T: Element>(case: &Case, src: View<'_, T>, title: &str) -> Vec<Pixel<T>> {
+    let upright = Placement::default();
+    match &case.op {
+        Op::Resize(to) => resize(src, axes(src, to), title),
+        Op::ResizeThenCrop(to) => {
+            let mut axes = axes(src, to);
+            cut(&mut axes, to.crop.unwrap());
+            resize(src, axes, title)
+        }
+        Op::Crop(part) => crop(src, *part, title),
+        Op::CenterCrop(size) => {
+            let offset =
+                |n: usize, out: u32| (f64::from(n as u32 - out) / 2.0).round_ties_even() as u32;
+            let part = Part {
+                top: offset(src.height, size.height),
+                left: offset(src.width, size.width),
+                height: size.height,
+                width: size.width,
+            };
+            crop(src, part, title)
+        }
+        Op::Pad {
+            padding,
+            mode,
+            fill,
+        } => {
+            let mut out = vec![[T::default(); 3]; case.height * case.width];
+            pad(src, *padding, *mode, fill.map(T::from_f32), &mut out);
+            out
+        }
+        Op::Rotate {
+            degrees,
+            interpolation,
+            expand,
+            fill,
+        } => {
+            let size = (src.width as u32, src.height as u32);
+            let (width, height) = match expand {
+                true => rotated_size(size.0, size.1, *degrees),
+                false => size,
+            };
+            let size = (width as usize, height as usize);
+            assert_eq!(size, (case.width, case.height), "{title}");
+            let mut out = vec![[T::default(); 3]; size.0 * size.1];
+            let how = *interpolation;
+            rotate(src, upright, *degrees, how, size, *fill, &mut out);
+            out
+        }
+        Op::HorizontalFlip {} => placed(src, upright.mirrored()),
+        Op::VerticalFlip {} => placed(src, upright.upside_down()),
+        Op::Rotate90 { times } => placed(src, upright.turned(*times)),
+    }
+}
+
+/// The worst of what is wrong with a case.
+fn check<T: Element>(case: &Case) -> Result<(), String> {
+    let title = format!("{:?} of {}, by {}", case.op, case.input.file, case.by);
+    let input = read::<T>(&case.input.file, case.input.height, case.input.width);
+    let src = View::tight(&input, case.input.width, case.input.height);
+    let out = run(case, src, &title);
+    let expected = read::<T>(&case.expected, case.height, case.width);
+    assert_eq!(out.len(), expected.len(), "{title}");
+    let (mut worst, mut differ) = ((0.0, 0), 0);
+    let pairs = out.as_flattened().iter().zip(expected.as_flattened());
+    for (i, (a, b)) in pairs.enumerate() {
+        let apart = f64::from((a.to_f32() - b.to_f32()).abs());
+        if apart > 0.0 {
+            differ += 1;
+        }
+        if apart > worst.0 || apart.is_nan() {
+            worst = (apart, i);
+        }
+    }
+    let elements = expected.len() * 3;
+    let (row, column) = (worst.1 / 3 / case.width, worst.1 / 3 % case.width);
+    if worst.0.is_nan() || worst.0 > case.tolerance {
+        let (a, b) = (
+            out.as_flattened()[worst.1],
+            expected.as_flattened()[worst.1],
+        );
+        return Err(format!(
+            "{title}: {a:?} is not {b:?} at row {row}, column {column}; {differ} of {elements}"
+        ));
+    }
+    if f64::from(differ) > (case.share * elements as f64).ceil() {
+        return Err(format!("{title}: {differ} of {elements} elements differ"));
+    }
+    Ok(())
+}
+
+#[test]
+fn every_case_has_the_pixels_of_the_other_library() {
+    let text = fs::read_to_string(folder().join("manifest.json")).unwrap();
+    let manifest: Manifest = serde_json::from_str(&text).unwrap();
+    let seen: BTreeSet<String> = manifest.cases.iter().map(name).collect();
+    let missing: Vec<_> = required().difference(&seen).cloned().collect();
+    assert!(missing.is_empty(), "no case for {missing:?}");
+    let wrong: Vec<_> = manifest
+        .cases
+        .iter()
+        .filter_map(|case| match case.dtype {
+            Kind::U8 => check::<u8>(case).err(),
+            Kind::F32 => check::<f32>(case).err(),
+        })
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{} cases:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
