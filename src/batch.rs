@@ -60,6 +60,7 @@ pub struct Batch {
     pub(crate) extent: RowsExtent,
     pub(crate) dtype: Dtype,
     pub(crate) layout: MemoryLayout,
+    pub(crate) channels: usize,
     pub(crate) ids: Vec<u64>,
     pub(crate) status: Vec<RowStatus>,
     pub(crate) repeated: Vec<bool>,
@@ -184,7 +185,7 @@ impl Batch {
                 height,
                 width,
             } => {
-                let [a, b, c] = self.layout.row_shape(height, width);
+                let [a, b, c] = self.layout.row_shape(self.channels, height, width);
                 Ok([rows, a, b, c])
             }
             RowsExtent::Own { .. } => Err(Error::config(
@@ -220,13 +221,13 @@ impl Batch {
     }
 
     /// Length of each axis of a row, in the order of [`Batch::layout`] without
-    /// its sample axis: 3 x height x width or height x width x 3. Always dense.
+    /// its sample axis: channels x height x width or height x width x channels. Always dense.
     ///
     /// # Errors
     /// As [`Batch::row_size`].
     pub fn row_shape(&self, row: usize) -> Result<[usize; 3]> {
         let (height, width) = self.row_size(row)?;
-        Ok(self.layout.row_shape(height, width))
+        Ok(self.layout.row_shape(self.channels, height, width))
     }
 
     /// Where each row lies in [`Batch::packed`]; none when all rows have one size.
@@ -332,7 +333,7 @@ impl Batch {
         let all = self.storage()?;
         Ok(match &self.extent {
             RowsExtent::Equal { height, width, .. } => {
-                let len = 3 * height * width * self.dtype.size();
+                let len = self.channels * height * width * self.dtype.size();
                 &all[row * len..(row + 1) * len]
             }
             RowsExtent::Own { table, .. } => {

@@ -265,6 +265,7 @@ impl Run {
             extent,
             dtype: self.program.emission.dtype,
             layout: self.program.emission.layout,
+            channels: self.program.emission.channels(),
             labels: self.labels(&rows),
             ids: rows.iter().map(|r| r.id).collect(),
             status: rows.iter().map(|r| r.status).collect(),

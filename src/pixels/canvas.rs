@@ -6,11 +6,26 @@
 //! other buffer of the same type. `recipe::needs` says what that takes in
 //! advance, and a test holds the two together.
 
+use half::f16;
+
+use super::convert::Converter;
+use super::level::Level;
+use super::normalise::{self, Scaling};
 use super::resample::{Axes, Resampler, Source};
-use super::view::{View, ViewMut};
-use crate::recipe::Step;
+use super::view::{Pixel, View, ViewMut};
+use super::{blur, erase, grey, jitter, pad, rotate};
 use crate::recipe::fold::Fold;
-use crate::recipe::{Dtype, Placement};
+use crate::recipe::{Dtype, Interpolation, Padding, PaddingMode, Placement, Size, Step};
+
+/// A function on the picture in place, in whichever type it is held.
+macro_rules! in_place {
+    ($canvas:expr, $f:path $(, $with:expr)*) => {
+        match $canvas.at.is_floats {
+            false => $f($canvas.at.of_mut(&mut $canvas.bytes.here) $(, $with)*),
+            true => $f($canvas.at.of_mut(&mut $canvas.floats.here) $(, $with)*),
+        }
+    };
+}
 
 /// Two buffers of a type: one is read, the other written.
 #[derive(Debug, Default)]
@@ -19,12 +34,20 @@ struct Pair<T> {
     there: Vec<T>,
 }
 
+impl<T> Pair<T> {
+    fn swap(&mut self) {
+        std::mem::swap(&mut self.here, &mut self.there);
+    }
+}
+
 /// A picture, and memory for what becomes of it: a warm call allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
     bytes: Pair<u8>,
     floats: Pair<f32>,
+    /// Rows of a blur.
     rows: Vec<f32>,
+    converter: Converter,
     at: Part,
 }
 
@@ -135,9 +158,141 @@ impl Canvas {
                 self.fold(&fold, resampler);
                 return fold.steps;
             }
-            _ => {}
+            Step::Pad {
+                padding,
+                mode,
+                fill,
+            } => self.pad(padding, mode, fill),
+            Step::Rotate {
+                degrees,
+                interpolation,
+                size,
+                fill,
+            } => {
+                let size = (size.width as usize, size.height as usize);
+                let at = self.at;
+                let turn = (at.placement, degrees, interpolation, size, fill);
+                match at.is_floats {
+                    false => rotate_pair(&mut self.bytes, at, turn),
+                    true => rotate_pair(&mut self.floats, at, turn),
+                }
+                // Comes out upright.
+                self.at.placement = Placement::default();
+                self.at.becomes(size.0, size.1);
+            }
+            Step::Blur { kernel, sigma } => {
+                let (at, rows) = (self.at, &mut self.rows);
+                // The kernel's sides are those of the picture.
+                let kernel = match at.placement.transpose {
+                    true => Size {
+                        height: kernel.width,
+                        width: kernel.height,
+                    },
+                    false => kernel,
+                };
+                match at.is_floats {
+                    false => blur_pair(&mut self.bytes, at, kernel, sigma, rows),
+                    true => blur_pair(&mut self.floats, at, kernel, sigma, rows),
+                }
+                self.at.becomes(at.width, at.height);
+            }
+            Step::Brightness(factor) => in_place!(self, jitter::brightness, factor),
+            Step::Contrast(factor) => in_place!(self, jitter::contrast, factor),
+            Step::Saturation(factor) => in_place!(self, jitter::saturation, factor),
+            Step::Hue(factor) => in_place!(self, jitter::hue, factor),
+            Step::Grayscale => in_place!(self, grey::grayscale),
+            // Stands first, where pixels are bytes.
+            Step::Luma => grey::luma(self.at.of_mut(&mut self.bytes.here)),
+            Step::Erase { rect, with } => {
+                let stored = (self.at.width as u32, self.at.height as u32);
+                let rect = self.at.placement.to_stored(rect, stored);
+                in_place!(self, erase::erase, rect, with);
+            }
+            Step::Convert(to, white) => {
+                if self.at.is_floats {
+                    let view = self.at.of_mut(&mut self.floats.here);
+                    self.converter.convert_in_place(view, to, white);
+                } else {
+                    let (view, out) = self.to_floats();
+                    self.converter.convert(view, to, white, out);
+                    self.are_floats();
+                }
+            }
+            Step::Normalize { unit, mean, std } => {
+                let scaling = Scaling { unit, mean, std };
+                if self.at.is_floats {
+                    normalise::normalise_in_place(self.at.of_mut(&mut self.floats.here), scaling);
+                } else {
+                    let (view, out) = self.to_floats();
+                    normalise::normalise(view, scaling, out);
+                    self.are_floats();
+                }
+            }
+            Step::Cast(dtype) => self.cast(dtype),
         }
         1
+    }
+
+    fn pad(&mut self, padding: Padding, mode: PaddingMode, fill: [f32; 3]) {
+        let at = self.at;
+        let padding = at.placement.padding_to_stored(padding);
+        let width = at.width + (padding.left + padding.right) as usize;
+        let height = at.height + (padding.top + padding.bottom) as usize;
+        match at.is_floats {
+            false => pad_pair(&mut self.bytes, at, padding, mode, fill.map(u8::rounded)),
+            true => pad_pair(&mut self.floats, at, padding, mode, fill),
+        }
+        self.at.becomes(width, height);
+    }
+
+    fn cast(&mut self, dtype: Dtype) {
+        match (dtype, self.at.is_floats) {
+            (Dtype::U8, false) | (Dtype::F32, true) => {}
+            (Dtype::U8, true) => {
+                let at = self.at;
+                fit(&mut self.bytes.here, 3 * at.width * at.height);
+                let to = self.bytes.here.as_chunks_mut().0;
+                let rows = at.of(&self.floats.here);
+                for (to, row) in to.chunks_exact_mut(at.width).zip(rows.rows()) {
+                    for (to, pixel) in to.iter_mut().zip(row) {
+                        *to = pixel.map(u8::rounded);
+                    }
+                }
+                self.at.becomes(at.width, at.height);
+                self.at.is_floats = false;
+            }
+            (Dtype::F16 | Dtype::F32, false) => {
+                // f16 holds every level.
+                let (view, out) = self.to_floats();
+                for (to, row) in out.chunks_exact_mut(view.width).zip(view.rows()) {
+                    for (to, pixel) in to.iter_mut().zip(row) {
+                        *to = pixel.map(f32::from);
+                    }
+                }
+                self.are_floats();
+            }
+            (Dtype::F16, true) => {
+                for row in self.at.of_mut(&mut self.floats.here).rows_mut() {
+                    for value in row.as_flattened_mut() {
+                        *value = f16::from_f32(*value).to_f32();
+                    }
+                }
+            }
+        }
+    }
+
+    /// The picture in bytes, and room for it in floats.
+    fn to_floats(&mut self) -> (View<'_, u8>, &mut [Pixel<f32>]) {
+        let pixels = self.at.width * self.at.height;
+        fit(&mut self.floats.here, 3 * pixels);
+        let room = &mut self.floats.here.as_chunks_mut().0[..pixels];
+        (self.at.of(&self.bytes.here), room)
+    }
+
+    /// That room holds the picture now.
+    fn are_floats(&mut self) {
+        self.at.is_floats = true;
+        self.at.becomes(self.at.width, self.at.height);
     }
 
     fn fold(&mut self, fold: &Fold, resampler: &mut Resampler) {
@@ -151,21 +306,21 @@ impl Canvas {
         };
         let axes = Axes { x, y };
         let (width, height) = (x.out_size as usize, y.out_size as usize);
-        let pixels = 3 * width * height;
         if at.is_floats {
-            fit(&mut self.floats.there, pixels);
-            let _ = axes;
-            std::mem::swap(&mut self.floats.here, &mut self.floats.there);
+            let view = at.of(&self.floats.here);
+            let to = room(&mut self.floats.there, width * height);
+            resampler.resample_floats(view, axes, to);
+            self.floats.swap();
         } else {
-            fit(&mut self.bytes.there, pixels);
             let source = Source {
                 pixels: &self.bytes.here[3 * at.first..],
                 width: at.width,
                 height: at.height,
                 stride: 3 * at.stride,
             };
-            resampler.resample(source, axes, &mut self.bytes.there[..pixels]);
-            std::mem::swap(&mut self.bytes.here, &mut self.bytes.there);
+            let to = room(&mut self.bytes.there, width * height);
+            resampler.resample(source, axes, to.as_flattened_mut());
+            self.bytes.swap();
         }
         self.at.becomes(width, height);
     }
@@ -195,6 +350,53 @@ impl Part {
         (self.first, self.stride) = (0, width);
         (self.width, self.height) = (width, height);
     }
+}
+
+/// Room for so many pixels.
+fn room<T: Copy + Default>(v: &mut Vec<T>, pixels: usize) -> &mut [Pixel<T>] {
+    fit(v, 3 * pixels);
+    &mut v.as_chunks_mut().0[..pixels]
+}
+
+fn pad_pair<T: Copy + Default>(
+    pair: &mut Pair<T>,
+    at: Part,
+    padding: Padding,
+    mode: PaddingMode,
+    fill: Pixel<T>,
+) {
+    let width = at.width + (padding.left + padding.right) as usize;
+    let height = at.height + (padding.top + padding.bottom) as usize;
+    let to = room(&mut pair.there, width * height);
+    pad::pad(at.of(&pair.here), padding, mode, fill, to);
+    pair.swap();
+}
+
+/// How the picture is turned, by how many degrees, how, to which size, with what
+/// in the corners.
+type Turn = (Placement, f64, Interpolation, (usize, usize), [f32; 3]);
+
+fn rotate_pair<T: Level + Default>(
+    pair: &mut Pair<T>,
+    at: Part,
+    (placement, degrees, interpolation, size, fill): Turn,
+) {
+    let to = room(&mut pair.there, size.0 * size.1);
+    let view = at.of(&pair.here);
+    rotate::rotate(view, placement, degrees, interpolation, size, fill, to);
+    pair.swap();
+}
+
+fn blur_pair<T: Level + Default>(
+    pair: &mut Pair<T>,
+    at: Part,
+    kernel: Size,
+    sigma: f64,
+    rows: &mut Vec<f32>,
+) {
+    let to = room(&mut pair.there, at.width * at.height);
+    blur::gaussian_blur(at.of(&pair.here), kernel, sigma, to, rows);
+    pair.swap();
 }
 
 fn fit<T: Copy + Default>(v: &mut Vec<T>, len: usize) {

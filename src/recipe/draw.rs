@@ -27,6 +27,8 @@ pub(crate) struct Drawn {
     pub(crate) stream: u32,
     /// What the values are in front of it.
     pub(crate) values: Values,
+    /// Blue is the first channel of the recipe, and the last of pixels in memory.
+    pub(crate) bgr: bool,
 }
 
 /// A step, and the operation that it is of.
@@ -65,6 +67,14 @@ impl Op {
 }
 
 impl Drawn {
+    /// From the recipe's channels to those in memory.
+    fn channels(&self, mut v: [f32; 3]) -> [f32; 3] {
+        if self.bgr {
+            v.reverse();
+        }
+        v
+    }
+
     /// Adds the steps of this operation on a picture of this height and width;
     /// what that becomes.
     ///
@@ -106,7 +116,7 @@ impl Drawn {
                     push(Step::Pad {
                         padding: pad,
                         mode: o.padding_mode,
-                        fill: o.fill.0,
+                        fill: self.channels(o.fill.0),
                     });
                 }
                 fits(o.size, (h, w), "random_crop", "or pad_if_needed: true")?;
@@ -150,7 +160,7 @@ impl Drawn {
                     degrees,
                     interpolation: o.interpolation,
                     size: (h, w).into(),
-                    fill: o.fill.0,
+                    fill: self.channels(o.fill.0),
                 });
                 return Ok((h, w));
             }
@@ -164,7 +174,7 @@ impl Drawn {
                 push(Step::Pad {
                     padding: o.padding,
                     mode: o.padding_mode,
-                    fill: o.fill.0,
+                    fill: self.channels(o.fill.0),
                 });
                 return Ok(padded(size, o.padding));
             }
@@ -181,14 +191,18 @@ impl Drawn {
                 sigma: uniform(o.sigma, random),
             }),
             Op::RandomErasing(o) => {
-                if let Some(step) = erase(o, self.values, size, random) {
-                    push(step);
+                if let Some((rect, with)) = erase(o, self.values, size, random) {
+                    let with = match with {
+                        Erased::Value(v) => Erased::Value(self.channels(v)),
+                        noise => noise,
+                    };
+                    push(Step::Erase { rect, with });
                 }
             }
             Op::Normalize(o) => push(Step::Normalize {
                 unit: super::check::unit(self.values),
-                mean: o.mean.0,
-                std: o.std.0,
+                mean: self.channels(o.mean.0),
+                std: self.channels(o.std.0),
             }),
             Op::Cast(o) => push(Step::Cast(o.dtype)),
         }
@@ -235,7 +249,7 @@ impl Drawn {
                     degrees: o.degrees.1,
                     interpolation: o.interpolation,
                     size: (h, w).into(),
-                    fill: o.fill.0,
+                    fill: self.channels(o.fill.0),
                 });
                 (h, w)
             }
@@ -351,7 +365,7 @@ fn erase(
     values: Values,
     (height, width): (u32, u32),
     random: &mut impl Uniform,
-) -> Option<Step> {
+) -> Option<(Rect, Erased)> {
     if random.next_f64() >= o.p && o.p < 1.0 {
         return None;
     }
@@ -376,7 +390,7 @@ fn erase(
                 (Erasing::Random, Values::Normalized) => Erased::Normal(key),
                 (Erasing::Random, _) => Erased::Levels(key),
             };
-            return Some(Step::Erase { rect, with });
+            return Some((rect, with));
         }
     }
     None

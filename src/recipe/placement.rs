@@ -2,6 +2,7 @@
 //! up to, without a pixel being moved.
 
 use super::geometry::Rect;
+use super::ops::Padding;
 
 /// Where a pixel of the picture, as it is to be looked at, is read from the
 /// pixels as they are stored.
@@ -66,6 +67,27 @@ impl Placement {
         } else {
             (width, height)
         }
+    }
+
+    /// Which sides of the stored pixels the sides of the picture are.
+    pub(crate) fn padding_to_stored(self, p: Padding) -> Padding {
+        let mut s = if self.transpose {
+            Padding {
+                left: p.top,
+                top: p.left,
+                right: p.bottom,
+                bottom: p.right,
+            }
+        } else {
+            p
+        };
+        if self.flip_x {
+            (s.left, s.right) = (s.right, s.left);
+        }
+        if self.flip_y {
+            (s.top, s.bottom) = (s.bottom, s.top);
+        }
+        s
     }
 
     /// Where a box of the picture lies in the stored pixels, of which there are

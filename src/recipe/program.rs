@@ -42,16 +42,27 @@ impl RowExtent {
 
 /// From pixels to elements: `(v / unit - mean) / std`, cast, laid out.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Emission {
-    pub(crate) unit: f32,
-    pub(crate) mean: [f32; 3],
-    pub(crate) std: [f32; 3],
-    pub(crate) dtype: Dtype,
-    pub(crate) layout: MemoryLayout,
-    /// 1: of three equal ones the first.
-    pub(crate) channels: u8,
-    /// The third channel comes first.
-    pub(crate) bgr: bool,
+pub struct Emission {
+    /// What becomes 1 before mean and deviation: 255 for levels, 1 for values
+    /// that are what they are.
+    pub unit: f32,
+    /// Of each channel of the output: with `bgr` the first is blue's.
+    pub mean: [f32; 3],
+    pub std: [f32; 3],
+    pub dtype: Dtype,
+    pub layout: MemoryLayout,
+    /// `grey`: one channel, which is the first of three equal ones.
+    pub order: ColorOrder,
+}
+
+impl Emission {
+    /// Channels of the output.
+    pub(crate) fn channels(&self) -> usize {
+        match self.order {
+            ColorOrder::Rgb | ColorOrder::Bgr => 3,
+            ColorOrder::Grey => 1,
+        }
+    }
 }
 
 /// A checked recipe: what a worker runs for each sample.
@@ -151,8 +162,11 @@ impl SampleProgram {
                 std,
                 dtype: checked.dtype,
                 layout: layout.unwrap_or(MemoryLayout::Nchw),
-                channels: checked.known.channels,
-                bgr: checked.known.bgr,
+                order: match (checked.known.channels, checked.known.bgr) {
+                    (1, _) => ColorOrder::Grey,
+                    (_, true) => ColorOrder::Bgr,
+                    (_, false) => ColorOrder::Rgb,
+                },
             },
             fuses: reorder != Reorder::Off,
             sizer: sizer(&recipe.ops),
@@ -187,7 +201,7 @@ impl SampleProgram {
 
     /// Elements' bytes of a row of this height and width.
     pub(crate) fn row_bytes(&self, (height, width): (u32, u32)) -> u64 {
-        let elements = u64::from(self.emission.channels) * u64::from(height) * u64::from(width);
+        let elements = self.emission.channels() as u64 * u64::from(height) * u64::from(width);
         elements * self.emission.dtype.size() as u64
     }
 
@@ -356,14 +370,18 @@ fn take_emitted(ops: &[Op], order: &mut Vec<Unit>) -> Vec<Unit> {
 
 fn drawn(recipe: &Recipe) -> Vec<Drawn> {
     let mut streams = 0;
+    let mut bgr = recipe.decode().color == ColorOrder::Bgr;
     let mut values = Values::Levels;
     let ops = recipe.ops.iter().map(|op| {
         let drawn = Drawn {
             op: op.clone(),
             stream: streams,
             values,
+            bgr,
         };
         streams += u32::from(op.draws());
+        // Another space has channels of its own.
+        bgr &= !matches!(op, Op::ConvertColor(_));
         match op {
             Op::Normalize(_) => values = Values::Normalized,
             Op::ConvertColor(o) if o.to != super::ops::ColorSpace::Ycbcr => {

@@ -77,12 +77,12 @@ impl MemoryLayout {
         }
     }
 
-    /// Length of each axis of one row of this height and width: the layout
-    /// without its sample axis.
-    pub fn row_shape(self, height: usize, width: usize) -> [usize; 3] {
+    /// Length of each axis of one row of so many channels and this height and
+    /// width: the layout without its sample axis.
+    pub fn row_shape(self, channels: usize, height: usize, width: usize) -> [usize; 3] {
         match self {
-            Self::Nchw => [3, height, width],
-            Self::Nhwc => [height, width, 3],
+            Self::Nchw => [channels, height, width],
+            Self::Nhwc => [height, width, channels],
         }
     }
 }

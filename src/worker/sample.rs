@@ -284,6 +284,9 @@ impl Rows for WantedRows<'_, '_> {
 }
 
 #[cfg(test)]
+mod moves;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::picture::Orientation;

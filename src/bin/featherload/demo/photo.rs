@@ -54,6 +54,20 @@ impl Photo {
         }
     }
 
+    /// The same, as a camera makes it: 3840 x 2160, a quarter of them upright.
+    pub(super) fn large(seed: u64, i: u64, class: u64) -> Self {
+        let (width, height) = match i % 4 {
+            3 => (2160, 3840),
+            _ => (3840, 2160),
+        };
+        Self {
+            width,
+            height,
+            form: Jpeg::Baseline(Chroma::Quarter),
+            ..Self::new(seed, i, class)
+        }
+    }
+
     pub(super) fn pixels(&self) -> u64 {
         u64::from(self.width) * u64::from(self.height)
     }

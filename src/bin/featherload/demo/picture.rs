@@ -1,4 +1,4 @@
-//! One picture of a set of either kind: its name, its size, its bytes.
+//! One picture of a set of any kind: its name, its size, its bytes.
 
 use std::io;
 
@@ -16,6 +16,7 @@ impl Picture {
     pub(super) fn new(kind: Kind, seed: u64, i: u64, class: u64) -> Self {
         match kind {
             Kind::Photos => Self::Photo(Photo::new(seed, i, class)),
+            Kind::Large => Self::Photo(Photo::large(seed, i, class)),
             Kind::Mixed => Self::Mixed(Mixed::new(seed, i, class)),
         }
     }

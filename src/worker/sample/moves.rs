@@ -1,0 +1,305 @@
+//! The planner's obligations, on pixels: what it moves and fuses as exact gives
+//! the bytes of the written order; what changes values changes them by no more
+//! than a stated amount.
+
+use std::io::Cursor;
+
+use image::{DynamicImage, ImageFormat, RgbImage};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::picture::jpeg::fixtures::{self, Sampling};
+use crate::plan::PositionRandom;
+use crate::recipe::{
+    Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode, Dtype, Erasing,
+    GaussianBlur, Grayscale, Interpolation, Layout, MemoryLayout, Normalize, Op, Pad, Padding,
+    PaddingMode, PerChannel, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize,
+    Rotate90, RowExtent, Size, Span,
+};
+
+/// The row that a recipe makes of a file, and the bytes that the canvas held.
+fn row(recipe: &Recipe, bytes: &[u8], position: u64) -> (std::result::Result<Vec<u8>, String>, usize) {
+    let program = SampleProgram::compile(recipe).unwrap();
+    let limits = Limits::default();
+    let mut decoder = SampleDecoder::new(&program, &limits).unwrap();
+    let RowExtent::Fixed { height, width } = program.extent else {
+        panic!("rows of own sizes");
+    };
+    let mut out = vec![0xa5; program.row_bytes((height, width)) as usize];
+    let request = RowRequest {
+        random: &PositionRandom::new(7, 1, position),
+        size: None,
+        admit: &|_| Ok(()),
+    };
+    let filled = decoder.fill(bytes, &request, &mut out, &mut Meter::default());
+    let held = decoder.canvas.held_bytes();
+    (filled.map(|()| out).map_err(|f| f.reason), held)
+}
+
+/// A small picture that cannot be flipped, turned or shifted unseen.
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let picture = RgbImage::from_fn(width, height, |x, y| {
+        let v = (x * 5 + y * 11) % 251;
+        image::Rgb([v as u8, (x * y % 256) as u8, (255 - (x * 3 + y) % 200) as u8])
+    });
+    let mut bytes = Cursor::new(Vec::new());
+    DynamicImage::from(picture)
+        .write_to(&mut bytes, ImageFormat::Png)
+        .unwrap();
+    bytes.into_inner()
+}
+
+fn jitter() -> impl Strategy<Value = Op> {
+    let amounts = prop::array::uniform4(prop_oneof![Just(0.0), 0.05f64..0.5]);
+    (amounts, prop::bool::ANY, select(vec![0.5, 1.0])).prop_map(|(a, random_order, p)| {
+        let around = |a: f64| Span(1.0 - a, 1.0 + a);
+        ColorJitter {
+            brightness: around(a[0]),
+            contrast: around(a[1]),
+            saturation: around(a[2]),
+            hue: Span(-a[3], a[3]),
+            p,
+            random_order,
+        }
+        .into()
+    })
+}
+
+/// Operations that keep levels what they are, whatever the size.
+fn on_levels() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => jitter(),
+        1 => Just(RandomGrayscale { p: 0.5 }.into()),
+        1 => Just(Grayscale { num_output_channels: 3 }.into()),
+        2 => anything(),
+    ]
+}
+
+/// Operations on pixels of any values.
+fn anything() -> impl Strategy<Value = Op> {
+    let fill = PerChannel([10.0, 200.0, 90.0]);
+    let modes = vec![PaddingMode::Constant, PaddingMode::Edge, PaddingMode::Reflect];
+    prop_oneof![
+        Just(RandomHorizontalFlip::default().into()),
+        Just(RandomVerticalFlip::default().into()),
+        (-3i32..4).prop_map(|times| Rotate90 { times }.into()),
+        Just(RandomRotate90 {}.into()),
+        Just(GaussianBlur::new((5, 3)).into()),
+        (0u32..5, 0u32..5, select(modes)).prop_map(move |(a, b, padding_mode)| {
+            let padding = Padding { left: a, top: b, right: b + 1, bottom: 0 };
+            Pad { padding, fill, padding_mode }.into()
+        }),
+        (select(vec![Interpolation::Nearest, Interpolation::Bilinear]), prop::bool::ANY)
+            .prop_map(move |(interpolation, expand)| {
+                RandomRotation { interpolation, expand, fill, ..RandomRotation::new(Span(-60.0, 75.0)) }
+                    .into()
+            }),
+        Just(RandomErasing { value: Erasing::Value(fill), ..RandomErasing::default() }.into()),
+    ]
+}
+
+fn sizing() -> impl Strategy<Value = Vec<Op>> {
+    let interpolation = select(vec![
+        Interpolation::Nearest,
+        Interpolation::Bilinear,
+        Interpolation::Bicubic,
+        Interpolation::Lanczos,
+        Interpolation::Area,
+    ]);
+    (interpolation, prop::bool::ANY, 0..4).prop_map(|(interpolation, antialias, which)| match which {
+        0 => vec![
+            RandomResizedCrop {
+                interpolation,
+                antialias,
+                ..RandomResizedCrop::new((20, 24))
+            }
+            .into(),
+        ],
+        1 => vec![
+            Resize {
+                interpolation,
+                antialias,
+                ..Resize::exact(21, 17)
+            }
+            .into(),
+        ],
+        2 => vec![
+            Resize {
+                interpolation,
+                antialias,
+                ..Resize::shorter(26)
+            }
+            .into(),
+            CenterCrop::new((19, 22)).into(),
+        ],
+        _ => vec![
+            RandomCrop {
+                pad_if_needed: true,
+                padding: Padding::from(2),
+                ..RandomCrop::new((18, 25))
+            }
+            .into(),
+        ],
+    })
+}
+
+fn recipes() -> impl Strategy<Value = Recipe> {
+    let color = select(vec![ColorOrder::Rgb, ColorOrder::Rgb, ColorOrder::Bgr, ColorOrder::Grey]);
+    let spaces = select(vec![None, None, Some(ColorSpace::Lab), Some(ColorSpace::Hsv), Some(ColorSpace::Ycbcr)]);
+    let ends = (
+        prop::bool::ANY,
+        prop::option::of(anything()),
+        select(vec![Dtype::U8, Dtype::F16, Dtype::F32]),
+        select(vec![MemoryLayout::Nchw, MemoryLayout::Nhwc]),
+        select(vec![None, Some(Dtype::F32), Some(Dtype::F16)]),
+    );
+    (
+        color,
+        prop::collection::vec(on_levels(), 0..4),
+        sizing(),
+        prop::collection::vec(on_levels(), 0..3),
+        (spaces, prop::bool::ANY),
+        ends,
+    )
+        .prop_map(|(color, before, sizing, behind, (space, first), ends)| {
+            let (normalize, last, dtype, layout, early) = ends;
+            let mut ops: Vec<Op> = vec![Decode { color, ..Decode::default() }.into()];
+            let convert = space.map(|to| Op::from(ConvertColor::new(to)));
+            ops.extend(early.map(|dtype| Op::from(Cast { dtype })));
+            ops.extend(before);
+            if first {
+                ops.extend(convert.clone());
+            }
+            ops.extend(sizing);
+            ops.extend(behind);
+            if !first {
+                ops.extend(convert);
+            }
+            if normalize {
+                ops.push(Normalize::new([0.4; 3], [0.25; 3]).into());
+            }
+            ops.extend(last);
+            ops.push(Cast { dtype }.into());
+            ops.push(Layout { layout }.into());
+            Recipe {
+                ops,
+                ..Recipe::new("any")
+            }
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_global_rejects: 100_000, ..ProptestConfig::with_cases(600) })]
+
+    /// Whatever `exact` moves and fuses, the bytes are those of the written order;
+    /// and no sample takes more than was said.
+    #[test]
+    fn exact_is_exact(
+        recipe in recipes(), jpeg in prop::bool::ANY, (w, h) in (9u32..70, 9u32..70), position: u64,
+    ) {
+        let exact = recipe.clone().with_reorder(Reorder::Exact);
+        prop_assume!(SampleProgram::compile(&exact).is_ok_and(|p| p.extent != RowExtent::Own));
+        let file = match jpeg {
+            true => fixtures::jpeg(w as u16 as u32, h, Sampling::S420),
+            false => png(w, h),
+        };
+        let (want, _) = row(&recipe.with_reorder(Reorder::Off), &file, position);
+        let (got, held) = row(&exact, &file, position);
+        prop_assert_eq!(&got, &want);
+        // What was said of its memory; the decoder's own pixels are not in it.
+        let program = SampleProgram::compile(&exact).unwrap();
+        let mut steps = Vec::new();
+        let random = PositionRandom::new(7, 1, position);
+        if program.steps((h, w), None, &random, &mut steps).is_ok() {
+            let stored = match jpeg {
+                true => Stored::baseline_jpeg((h, w)),
+                false => Stored { decoding: Decoding::Rows { scratch: 0 }, ..Stored::baseline_jpeg((h, w)) },
+            };
+            let cut = stored.cut(&program, &steps);
+            let said = stored.scratch(&cut, &program, &steps);
+            // A blur keeps whole rows, and pixels are not released in this test.
+            prop_assert!(held as u64 <= said.canvas + 3 * 64, "{held} of {said:?}");
+        }
+    }
+}
+
+fn levels(recipe: &Recipe, file: &[u8]) -> Vec<f32> {
+    let bytes = row(recipe, file, 3).0.unwrap();
+    bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|b| f32::from_ne_bytes(*b))
+        .collect()
+}
+
+/// Each move that `fast` makes and `exact` does not: by how much values change on
+/// a smooth picture, and that they do change.
+#[test]
+fn moves_that_change_values_change_them_a_little() {
+    let file = fixtures::jpeg(120, 90, Sampling::S444);
+    let to = || Resize::exact(30, 40);
+    let jitter = |contrast: f64| ColorJitter {
+        brightness: Span(1.2, 1.2),
+        contrast: Span(contrast, contrast),
+        saturation: Span(0.8, 0.8),
+        ..ColorJitter::default()
+    };
+    let base = || Recipe::new("moved");
+    // Recipe, what moves, unit of the values, most and mean distance in units.
+    let cases: Vec<(Recipe, &str, f32, f32, f32)> = vec![
+        (base().then(ConvertColor::new(ColorSpace::Lab)).then(to()), "convert_color", 1.0, 4.0, 0.6),
+        (base().then(jitter(1.0)).then(to()), "color_jitter", 1.0 / 255.0, 6.0, 0.8),
+        (
+            base().then(jitter(1.3)).then(to()).then(CenterCrop::new(16)),
+            "color_jitter",
+            1.0 / 255.0,
+            30.0,
+            20.0,
+        ),
+        (base().then(Grayscale { num_output_channels: 3 }).then(to()), "grayscale", 1.0 / 255.0, 2.0, 1.0),
+        (base().then(Normalize::imagenet()).then(to()), "normalize", 1.0 / 255.0 / 0.22, 1.5, 0.6),
+        (base().then(Cast { dtype: Dtype::F32 }).then(to()), "cast", 1.0 / 255.0, 1.5, 0.6),
+    ];
+    for (recipe, op, unit, most, mean) in cases {
+        let recipe = recipe.then(Cast { dtype: Dtype::F32 });
+        let fast = recipe.clone().with_reorder(Reorder::Fast).with_decode(crate::recipe::DecodeMode::Full);
+        let exact = recipe.with_reorder(Reorder::Exact);
+        let program = SampleProgram::compile(&fast).unwrap();
+        let moved = program.moves().0;
+        assert!(moved.iter().any(|m| m.op == op && !m.exact), "{op}: {moved:?}");
+        let refused = SampleProgram::compile(&exact).unwrap();
+        let refused = refused.moves().1.to_vec();
+        assert!(refused.iter().any(|m| m.op == op && !m.why.is_empty()), "{op}: {refused:?}");
+        let (a, b) = (levels(&fast, &file), levels(&exact, &file));
+        assert_eq!(a.len(), b.len());
+        let distances: Vec<f32> = a.iter().zip(&b).map(|(a, b)| (a - b).abs() / unit).collect();
+        let largest = distances.iter().copied().fold(0.0, f32::max);
+        let average = distances.iter().sum::<f32>() / distances.len() as f32;
+        assert!(largest > 0.0, "{op}: nothing changed");
+        assert!(largest <= most && average <= mean, "{op}: {largest} and {average}");
+    }
+}
+
+#[test]
+fn what_would_be_another_operation_never_moves() {
+    for (recipe, op) in [
+        (Recipe::new("blur").then(GaussianBlur::new(3)).then(Resize::exact(8, 8)), "gaussian_blur"),
+        (Recipe::new("erase").then(RandomErasing::default()).then(Resize::exact(8, 8)), "random_erasing"),
+    ] {
+        let program = SampleProgram::compile(&recipe.with_reorder(Reorder::Fast)).unwrap();
+        let (moved, refused) = program.moves();
+        assert!(moved.is_empty());
+        assert!(refused.iter().any(|m| m.op == op && m.behind == "resize"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_picture_smaller_than_a_crop_is_a_failed_sample() {
+    let recipe = Recipe::new("crop").then(RandomCrop::new(Size::from(64)));
+    let (got, _) = row(&recipe, &png(40, 70), 0);
+    let reason = got.unwrap_err();
+    assert!(reason.contains("70 x 40") && reason.contains("64x64"), "{reason}");
+}
