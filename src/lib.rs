@@ -46,7 +46,7 @@ pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Re
 #[cfg(feature = "bench-internals")]
 #[doc(hidden)]
 pub mod bench_support {
-    pub use crate::pixels::emit::Emitter;
+    pub use crate::pixels::emit::{Emission, Emitter};
     pub use crate::pixels::resample::{Axes, Resampler, Source, Target};
     pub use crate::recipe::Placement;
     pub use crate::recipe::geometry::BoxF;

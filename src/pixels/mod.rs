@@ -8,8 +8,12 @@
 //!
 //! - `view`: rows of pixels in memory;
 //! - `resample/`: the separable resize;
+//! - `level`: what the two types of a channel have in common;
+//! - `normalise`: to floats about 0;
 //! - `emit`: from pixels to the elements of a row.
 
 pub(crate) mod emit;
+pub(crate) mod level;
+pub(crate) mod normalise;
 pub(crate) mod resample;
 pub(crate) mod view;

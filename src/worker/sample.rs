@@ -11,11 +11,12 @@ use crate::error::{FaultKind, Result, SampleFault};
 use crate::picture::jpeg::{self, Decoded, JpegDecoder, Region, Scale};
 use crate::picture::raster::{self, Raster};
 use crate::picture::{Format, Limits, Orientation};
-use crate::pixels::emit::Emitter;
+use crate::pixels::emit::{Emission, Emitter};
 use crate::pixels::resample::{Axes, Resampler, Rows, Source, Target};
+use crate::pixels::view::View;
 use crate::recipe::geometry::{BoxF, SampleGeometry, Uniform, sample_geometry, scale_denominator};
 use crate::recipe::weights::Filter;
-use crate::recipe::{Background, Crop, Placement, RowExtent, SampleProgram};
+use crate::recipe::{Background, ColorOrder, Crop, Placement, RowExtent, SampleProgram};
 use crate::sys::cpu::CpuLevel;
 
 /// Bytes of a decoded pixel.
@@ -60,7 +61,14 @@ impl SampleDecoder {
             jpeg_scratch: jpeg::Scratch::default(),
             raster_scratch: raster::Scratch::default(),
             resampler: Resampler::new(CpuLevel::detect()?),
-            emitter: Emitter::new(p.mean, p.std, p.dtype, p.layout),
+            emitter: Emitter::new(Emission {
+                unit: 255.0,
+                mean: p.mean,
+                std: p.std,
+                dtype: p.dtype,
+                layout: p.layout,
+                order: ColorOrder::Rgb,
+            }),
             resampled: vec![0; resampled],
         })
     }
@@ -146,8 +154,13 @@ impl SampleDecoder {
                 (source.pixels, source.stride / PIXEL)
             }
         };
-        self.emitter
-            .emit_rows(rgb, stride, (width, height), cut.placement, out);
+        let pixels = View {
+            pixels: rgb.as_chunks().0,
+            width,
+            height,
+            stride,
+        };
+        self.emitter.emit_rows(pixels, cut.placement, out);
         meter.lap(Stage::Emit);
         Ok(())
     }
