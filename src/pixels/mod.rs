@@ -9,11 +9,20 @@
 //! - `view`: rows of pixels in memory;
 //! - `resample/`: the separable resize;
 //! - `level`: what the two types of a channel have in common;
-//! - `normalise`: to floats about 0;
+//! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
+//!   change values, not places;
 //! - `emit`: from pixels to the elements of a row.
 
+pub(crate) mod blur;
+pub(crate) mod convert;
 pub(crate) mod emit;
+pub(crate) mod erase;
+pub(crate) mod grey;
+pub(crate) mod jitter;
 pub(crate) mod level;
 pub(crate) mod normalise;
 pub(crate) mod resample;
 pub(crate) mod view;
+
+#[cfg(test)]
+mod colour_goldens;
