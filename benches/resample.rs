@@ -11,8 +11,9 @@ use std::time::Instant;
 
 use fast_image_resize as fir;
 use featherload::bench_support::{
-    Axes, BoxF, CpuLevel, Emitter, Filter, Placement, Resampler, Source, Target, View,
+    Axes, BoxF, CpuLevel, Emission, Emitter, Filter, Placement, Resampler, Source, Target, View,
 };
+use featherload::recipe::ColorOrder;
 use featherload::{Dtype, MemoryLayout};
 
 const ROUNDS: usize = 61;
@@ -165,8 +166,14 @@ fn emit() {
                     },
                 ),
             ] {
-                let emitter =
-                    Emitter::new([0.485, 0.456, 0.406], [0.229, 0.224, 0.225], dtype, layout);
+                let emitter = Emitter::new(Emission {
+                    unit: 255.0,
+                    mean: [0.485, 0.456, 0.406],
+                    std: [0.229, 0.224, 0.225],
+                    dtype,
+                    layout,
+                    order: ColorOrder::Rgb,
+                });
                 let mut out = vec![0; emitter.row_bytes(SIDE, SIDE)];
                 let mut best = f64::MAX;
                 for _ in 0..200 {

@@ -50,6 +50,7 @@ pub mod bench_support {
     pub use crate::pixels::emit::Emitter;
     pub use crate::pixels::resample::{Axes, Resampler, Source, Target};
     pub use crate::pixels::view::View;
+    pub use crate::recipe::Emission;
     pub use crate::recipe::Placement;
     pub use crate::recipe::geometry::BoxF;
     pub use crate::recipe::weights::Filter;

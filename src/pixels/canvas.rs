@@ -80,7 +80,9 @@ impl Canvas {
 
     /// Gives all buffers back.
     pub(crate) fn give_back(&mut self) {
-        *self = Self::default();
+        self.bytes = Pair::default();
+        self.floats = Pair::default();
+        self.rows = Vec::new();
     }
 
     /// Begins with a tight picture of this stored width and height, in `u8`, which
@@ -213,7 +215,9 @@ impl Canvas {
                     let view = self.at.of_mut(&mut self.floats.here);
                     self.converter.convert_in_place(view, to, white);
                 } else {
-                    let (view, out) = self.to_floats();
+                    let at = self.at;
+                    let out = room(&mut self.floats.here, at.width * at.height);
+                    let view = at.of(&self.bytes.here);
                     self.converter.convert(view, to, white, out);
                     self.are_floats();
                 }
@@ -284,9 +288,8 @@ impl Canvas {
     /// The picture in bytes, and room for it in floats.
     fn to_floats(&mut self) -> (View<'_, u8>, &mut [Pixel<f32>]) {
         let pixels = self.at.width * self.at.height;
-        fit(&mut self.floats.here, 3 * pixels);
-        let room = &mut self.floats.here.as_chunks_mut().0[..pixels];
-        (self.at.of(&self.bytes.here), room)
+        let to = room(&mut self.floats.here, pixels);
+        (self.at.of(&self.bytes.here), to)
     }
 
     /// That room holds the picture now.

@@ -7,18 +7,30 @@
 //! Values are levels, 0 to 255, unless a function says otherwise.
 //!
 //! - `view`: rows of pixels in memory;
+//! - `level`: what the two types of a channel have in common;
 //! - `canvas`: a picture and the steps on it;
 //! - `resample/`: the separable resize;
 //! - `pad`: pixels around a picture;
 //! - `rotate`: a turn by any angle;
+//! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
+//!   change values, not places;
 //! - `emit`: from pixels to the elements of a row.
 
+mod blur;
 pub(crate) mod canvas;
+mod convert;
 pub(crate) mod emit;
-pub(crate) mod pad;
+mod erase;
+mod grey;
+mod jitter;
+mod level;
+mod normalise;
+mod pad;
 pub(crate) mod resample;
-pub(crate) mod rotate;
+mod rotate;
 pub(crate) mod view;
 
+#[cfg(test)]
+mod colour_goldens;
 #[cfg(test)]
 mod shape_goldens;

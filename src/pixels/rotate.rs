@@ -6,76 +6,10 @@
 //! pixels there by chance, lies here where arithmetic says. Sine and cosine are
 //! libm's, and exact for quarters.
 
+use super::level::Level;
 use super::view::{Pixel, View};
+use crate::recipe::geometry::cos_sin;
 use crate::recipe::{Interpolation, Placement};
-
-/// What a channel may be.
-pub(crate) trait Level: Copy {
-    fn to_f32(self) -> f32;
-    /// Of a value between the smallest and the largest that there is.
-    fn from_f32(v: f32) -> Self;
-}
-
-impl Level for u8 {
-    fn to_f32(self) -> f32 {
-        f32::from(self)
-    }
-
-    /// Halves go to the even number, as in PyTorch.
-    fn from_f32(v: f32) -> Self {
-        v.round_ties_even() as u8
-    }
-}
-
-impl Level for f32 {
-    fn to_f32(self) -> f32 {
-        self
-    }
-
-    fn from_f32(v: f32) -> Self {
-        v
-    }
-}
-
-/// Cosine and sine of an angle in degrees, exact for quarter turns.
-fn cos_sin(degrees: f64) -> (f64, f64) {
-    // As Python's `%`: 0 to 360.
-    let degrees = degrees.rem_euclid(360.0);
-    if degrees == 0.0 {
-        (1.0, 0.0)
-    } else if degrees == 90.0 {
-        (0.0, 1.0)
-    } else if degrees == 180.0 {
-        (-1.0, 0.0)
-    } else if degrees == 270.0 {
-        (0.0, -1.0)
-    } else {
-        let angle = degrees.to_radians();
-        (libm::cos(angle), libm::sin(angle))
-    }
-}
-
-/// Width and height that hold all of a picture of this size when it is turned:
-/// torchvision's `expand`. Less than 1/10,000 of a pixel does not count, as there.
-pub(crate) fn rotated_size(width: u32, height: u32, degrees: f64) -> (u32, u32) {
-    let (cos, sin) = cos_sin(degrees);
-    let (w, h) = (f64::from(width), f64::from(height));
-    let pixels = |side: f64, turned: f64| {
-        let cut = |v: f64| (v * 1e4).trunc() / 1e4;
-        let (low, high) = (cut((side - turned) / 2.0), cut((side + turned) / 2.0));
-        (high.ceil() - low.floor()) as u32
-    };
-    if sin == 0.0 {
-        (width, height)
-    } else if cos == 0.0 {
-        (height, width)
-    } else {
-        (
-            pixels(w, (w * cos).abs() + (h * sin).abs()),
-            pixels(h, (w * sin).abs() + (h * cos).abs()),
-        )
-    }
-}
 
 /// The picture as `placement` shows it: its size, and where in the stored pixels
 /// a pixel lies.
@@ -156,7 +90,7 @@ pub(crate) fn rotate<T: Level>(
     let shown = Shown::new(src, placement);
     let (cos, sin) = cos_sin(degrees);
     let middle = |n: usize| (n as f64 - 1.0) / 2.0;
-    let filler = fill.map(T::from_f32);
+    let filler = fill.map(T::rounded);
     for (y, row) in out.chunks_exact_mut(size.0).enumerate() {
         let dy = y as f64 - middle(size.1);
         for (x, out) in row.iter_mut().enumerate() {
@@ -189,7 +123,7 @@ fn between<T: Level>(shown: &Shown<'_, T>, x: f64, y: f64, fill: [f32; 3]) -> Pi
     ] {
         if let Some(pixel) = shown.at(left + dx, top + dy) {
             for (sum, v) in sums.iter_mut().zip(pixel) {
-                *sum += v.to_f32() * weight;
+                *sum += v.level() * weight;
             }
             mask += weight;
         }
@@ -198,12 +132,13 @@ fn between<T: Level>(shown: &Shown<'_, T>, x: f64, y: f64, fill: [f32; 3]) -> Pi
     for ((out, sum), fill) in out.iter_mut().zip(sums).zip(fill) {
         *out = (sum - fill) * mask + fill;
     }
-    out.map(T::from_f32)
+    out.map(T::rounded)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipe::geometry::rotated_size;
 
     const ALL: [Interpolation; 2] = [Interpolation::Nearest, Interpolation::Bilinear];
 

@@ -11,11 +11,13 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::level::Level;
 use super::pad::pad;
 use super::resample::{Axes, BoxF, Resampler, Source, Target};
-use super::rotate::{Level, rotate, rotated_size};
+use super::rotate::rotate;
 use super::view::{Pixel, View};
 use crate::recipe::geometry::Rect;
+use crate::recipe::geometry::rotated_size;
 use crate::recipe::weights::Filter;
 use crate::recipe::{Interpolation, Padding, PaddingMode, Placement};
 use crate::sys::cpu::CpuLevel;
@@ -327,7 +329,7 @@ fn run<T: Element>(case: &Case, src: View<'_, T>, title: &str) -> Vec<Pixel<T>> 
             fill,
         } => {
             let mut out = vec![[T::default(); 3]; case.height * case.width];
-            pad(src, *padding, *mode, fill.map(T::from_f32), &mut out);
+            pad(src, *padding, *mode, fill.map(T::rounded), &mut out);
             out
         }
         Op::Rotate {
@@ -365,7 +367,7 @@ fn check<T: Element>(case: &Case) -> Result<(), String> {
     let (mut worst, mut differ) = ((0.0, 0), 0);
     let pairs = out.as_flattened().iter().zip(expected.as_flattened());
     for (i, (a, b)) in pairs.enumerate() {
-        let apart = f64::from((a.to_f32() - b.to_f32()).abs());
+        let apart = f64::from((a.level() - b.level()).abs());
         if apart > 0.0 {
             differ += 1;
         }

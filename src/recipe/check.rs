@@ -317,7 +317,7 @@ impl Known {
     }
 
     fn resize(&mut self, o: &Resize) -> Result<(), String> {
-        for side in o.max_size {
+        if let Some(side) = o.max_size {
             check_side("max_size", side)?;
         }
         self.resized = true;

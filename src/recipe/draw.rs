@@ -6,7 +6,7 @@
 //! torchvision's (`get_params` of each transform).
 
 use super::check::Values;
-use super::geometry::{Rect, Uniform, random_box};
+use super::geometry::{Rect, Uniform, random_box, rotated_size};
 use super::ops::{ColorJitter, Erasing, Op, Padding, RandomCrop, RandomErasing, Size, Span};
 use super::step::{Erased, Step};
 use crate::error::{FaultKind, SampleFault};
@@ -153,7 +153,10 @@ impl Drawn {
             Op::RandomRotation(o) => {
                 let degrees = uniform(o.degrees, random);
                 let (h, w) = match o.expand {
-                    true => rotated_size(size, degrees),
+                    true => {
+                        let (w, h) = rotated_size(width, height, degrees);
+                        (h, w)
+                    }
                     false => size,
                 };
                 push(Step::Rotate {
@@ -394,22 +397,4 @@ fn erase(
         }
     }
     None
-}
-
-/// Height and width of a picture turned by `degrees`, none of it cut off:
-/// torchvision's `_compute_affine_output_size`.
-fn rotated_size((height, width): (u32, u32), degrees: f64) -> (u32, u32) {
-    let angle = degrees * std::f64::consts::PI / 180.0;
-    let (sin, cos) = (libm::sin(angle), libm::cos(angle));
-    let (hw, hh) = (f64::from(width) / 2.0, f64::from(height) / 2.0);
-    let corners = [(-hw, -hh), (-hw, hh), (hw, hh), (hw, -hh)];
-    let turned = corners.map(|(x, y)| (x * cos + y * sin, y * cos - x * sin));
-    let length = |of: fn(&(f64, f64)) -> f64| {
-        let low = turned.iter().map(of).fold(f64::INFINITY, f64::min);
-        let high = turned.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
-        // Rounding errors of the corners must not add a pixel.
-        let cut = |v: f64| (v / 1e-4).trunc() * 1e-4;
-        (cut(high).ceil() - cut(low).floor()).max(1.0) as u32
-    };
-    (length(|c| c.1), length(|c| c.0))
 }

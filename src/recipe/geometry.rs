@@ -34,14 +34,6 @@ impl BoxF {
             y1: height as f64,
         }
     }
-
-    pub(crate) fn width(&self) -> f64 {
-        self.x1 - self.x0
-    }
-
-    pub(crate) fn height(&self) -> f64 {
-        self.y1 - self.y0
-    }
 }
 
 /// A source of numbers uniform in [0, 1), the same for the same position.
@@ -102,6 +94,46 @@ pub(crate) fn random_box(
         top: (height - ch) / 2,
         width: cw,
         height: ch,
+    }
+}
+
+/// Cosine and sine of an angle in degrees, exact for quarter turns.
+pub(crate) fn cos_sin(degrees: f64) -> (f64, f64) {
+    // As Python's `%`: 0 to 360.
+    let degrees = degrees.rem_euclid(360.0);
+    if degrees == 0.0 {
+        (1.0, 0.0)
+    } else if degrees == 90.0 {
+        (0.0, 1.0)
+    } else if degrees == 180.0 {
+        (-1.0, 0.0)
+    } else if degrees == 270.0 {
+        (0.0, -1.0)
+    } else {
+        let angle = degrees.to_radians();
+        (libm::cos(angle), libm::sin(angle))
+    }
+}
+
+/// Width and height that hold all of a picture of this size when it is turned:
+/// torchvision's `expand`. Less than 1/10,000 of a pixel does not count, as there.
+pub(crate) fn rotated_size(width: u32, height: u32, degrees: f64) -> (u32, u32) {
+    let (cos, sin) = cos_sin(degrees);
+    let (w, h) = (f64::from(width), f64::from(height));
+    let pixels = |side: f64, turned: f64| {
+        let cut = |v: f64| (v * 1e4).trunc() / 1e4;
+        let (low, high) = (cut((side - turned) / 2.0), cut((side + turned) / 2.0));
+        (high.ceil() - low.floor()) as u32
+    };
+    if sin == 0.0 {
+        (width, height)
+    } else if cos == 0.0 {
+        (height, width)
+    } else {
+        (
+            pixels(w, (w * cos).abs() + (h * sin).abs()),
+            pixels(h, (w * sin).abs() + (h * cos).abs()),
+        )
     }
 }
 

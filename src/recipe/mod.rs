@@ -32,9 +32,11 @@ pub use ops::{
 pub use placement::Placement;
 pub use planner::Move;
 pub use profile::NumericProfile;
+#[doc(hidden)]
+pub use program::Emission;
 #[cfg(test)]
 pub(crate) use program::OneStream;
-pub(crate) use program::{Emission, RowExtent, SampleProgram};
+pub(crate) use program::{RowExtent, SampleProgram};
 pub use step::{Erased, Step};
 pub use tensor::{Dtype, MemoryLayout};
 pub use written::{Recipe, Reorder};

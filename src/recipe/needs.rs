@@ -100,7 +100,8 @@ impl CanvasNeeds {
                 self.placement = fold.placement;
                 self.size = fold.size();
                 if let Some((x, y)) = fold.reads_all() {
-                    let pixel = if self.floats { RGB32 } else { RGB8 };
+                    // Rows of floats are padded to four.
+                    let pixel = if self.floats { 16 } else { RGB8 };
                     self.rows = self.rows.max(window_bytes(x, y, pixel));
                     self.write_other();
                 }

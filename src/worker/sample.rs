@@ -66,10 +66,7 @@ impl SampleDecoder {
             raster_scratch: raster::Scratch::default(),
             resampler: Resampler::new(CpuLevel::detect()?),
             canvas: Canvas::default(),
-            emitter: {
-                let e = program.emission;
-                Emitter::new(e.mean, e.std, e.dtype, e.layout)
-            },
+            emitter: Emitter::new(program.emission),
             steps: Vec::new(),
         })
     }
@@ -254,12 +251,12 @@ impl SampleDecoder {
         match held {
             Held::Bytes(view) => {
                 let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
-                let size = (view.width, view.height);
-                let rgb = view.pixels.as_flattened();
-                self.emitter
-                    .emit_rows(rgb, view.stride, size, placement, out);
+                self.emitter.emit_rows(view, placement, out);
             }
-            Held::Floats(_) => {}
+            Held::Floats(view) => {
+                let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
+                self.emitter.emit_floats(view, placement, out);
+            }
         }
         meter.lap(Stage::Emit);
     }

@@ -25,4 +25,4 @@ pub(crate) use bytes::InFile;
 #[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};
 pub(crate) use header::{read_header, walk};
-pub(crate) use region::{Decoded, Region, Scale};
+pub(crate) use region::{Region, Scale};

@@ -140,26 +140,6 @@ impl Floats {
 }
 
 impl Resampler {
-    /// Bytes of scratch that [`Resampler::resample_floats`] takes at most: a row
-    /// of the source, and as many output rows as an output row is made from.
-    pub(crate) fn float_window_bytes(axes: Axes) -> u64 {
-        if axes.pick() {
-            return 0;
-        }
-        let padded = match axes.x.is_identity() {
-            true => 0,
-            false => axes.x.reads().len() as u64 * size_of::<Padded>() as u64,
-        };
-        let ring = match axes.x.is_identity() || axes.y.is_identity() {
-            true => 0,
-            false => {
-                let row = u64::from(axes.x.out_size) * size_of::<Pixel<f32>>() as u64;
-                axes.y.window() as u64 * row
-            }
-        };
-        padded + ring
-    }
-
     /// Fills `dst`, tight, from the pixels at hand: [`Resampler::resample`] of
     /// floats.
     pub fn resample_floats(&mut self, src: View<'_, f32>, axes: Axes, dst: &mut [Pixel<f32>]) {

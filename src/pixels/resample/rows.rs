@@ -16,18 +16,6 @@ pub(crate) trait Rows {
 }
 
 impl Resampler {
-    /// Bytes that the window of [`Resampler::resample_rows`] takes at most: as
-    /// many source rows as an output row is made from, and one more. None where
-    /// rows are not mixed.
-    pub(crate) fn window_bytes(width: usize, axes: Axes) -> u64 {
-        let rows = if axes.y.is_identity() || axes.pick() {
-            1
-        } else {
-            axes.y.window() as u64 + 2
-        };
-        rows * ((width * PIXEL) as u64 + 64)
-    }
-
     /// Fills `dst` from `size` (width, height) pixels at hand; see
     /// [`Resampler::resample`].
     ///

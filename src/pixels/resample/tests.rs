@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::reference::{resample_f32, resample_f64};
 use super::*;
+use crate::recipe::needs::window_bytes;
 use crate::pixels::view::{Pixel, View};
 
 const FILTERS: [Filter; 6] = [
@@ -453,7 +454,7 @@ fn floats_lie_within_a_thousandth_of_the_formula() {
                     let mut again = vec![[0.0; PIXEL]; ow * oh];
                     fresh.resample_floats(src, axes, &mut again);
                     assert_eq!(out, again);
-                    let (held, said) = (fresh.scratch_bytes(), Resampler::float_window_bytes(axes));
+                    let (held, said) = (fresh.scratch_bytes(), window_bytes(axes.x, axes.y, 16));
                     assert!(held as u64 <= said, "{held} of {said} bytes, {axes:?}");
                     fresh.give_back();
                     assert_eq!(fresh.scratch_bytes(), 0);
@@ -468,7 +469,7 @@ fn floats_lie_within_a_thousandth_of_the_formula() {
 fn the_float_window_is_a_few_rows() {
     let target = target(100, 80);
     let axes = Axes::new((1000, 800), BoxF::whole(1000, 800), target);
-    let rows = Resampler::float_window_bytes(axes) / (100 * 12);
+    let rows = window_bytes(axes.x, axes.y, 16) / (100 * 12);
     assert!(rows < 40, "{rows} rows of output");
 }
 

@@ -20,7 +20,11 @@ use crate::recipe::{
 };
 
 /// The row that a recipe makes of a file, and the bytes that the canvas held.
-fn row(recipe: &Recipe, bytes: &[u8], position: u64) -> (std::result::Result<Vec<u8>, String>, usize) {
+fn row(
+    recipe: &Recipe,
+    bytes: &[u8],
+    position: u64,
+) -> (std::result::Result<Vec<u8>, String>, usize) {
     let program = SampleProgram::compile(recipe).unwrap();
     let limits = Limits::default();
     let mut decoder = SampleDecoder::new(&program, &limits).unwrap();
@@ -42,7 +46,11 @@ fn row(recipe: &Recipe, bytes: &[u8], position: u64) -> (std::result::Result<Vec
 fn png(width: u32, height: u32) -> Vec<u8> {
     let picture = RgbImage::from_fn(width, height, |x, y| {
         let v = (x * 5 + y * 11) % 251;
-        image::Rgb([v as u8, (x * y % 256) as u8, (255 - (x * 3 + y) % 200) as u8])
+        image::Rgb([
+            v as u8,
+            (x * y % 256) as u8,
+            (255 - (x * 3 + y) % 200) as u8,
+        ])
     });
     let mut bytes = Cursor::new(Vec::new());
     DynamicImage::from(picture)
@@ -80,7 +88,11 @@ fn on_levels() -> impl Strategy<Value = Op> {
 /// Operations on pixels of any values.
 fn anything() -> impl Strategy<Value = Op> {
     let fill = PerChannel([10.0, 200.0, 90.0]);
-    let modes = vec![PaddingMode::Constant, PaddingMode::Edge, PaddingMode::Reflect];
+    let modes = vec![
+        PaddingMode::Constant,
+        PaddingMode::Edge,
+        PaddingMode::Reflect,
+    ];
     prop_oneof![
         Just(RandomHorizontalFlip::default().into()),
         Just(RandomVerticalFlip::default().into()),
@@ -88,15 +100,39 @@ fn anything() -> impl Strategy<Value = Op> {
         Just(RandomRotate90 {}.into()),
         Just(GaussianBlur::new((5, 3)).into()),
         (0u32..5, 0u32..5, select(modes)).prop_map(move |(a, b, padding_mode)| {
-            let padding = Padding { left: a, top: b, right: b + 1, bottom: 0 };
-            Pad { padding, fill, padding_mode }.into()
+            let padding = Padding {
+                left: a,
+                top: b,
+                right: b + 1,
+                bottom: 0,
+            };
+            Pad {
+                padding,
+                fill,
+                padding_mode,
+            }
+            .into()
         }),
-        (select(vec![Interpolation::Nearest, Interpolation::Bilinear]), prop::bool::ANY)
+        (
+            select(vec![Interpolation::Nearest, Interpolation::Bilinear]),
+            prop::bool::ANY
+        )
             .prop_map(move |(interpolation, expand)| {
-                RandomRotation { interpolation, expand, fill, ..RandomRotation::new(Span(-60.0, 75.0)) }
-                    .into()
+                RandomRotation {
+                    interpolation,
+                    expand,
+                    fill,
+                    ..RandomRotation::new(Span(-60.0, 75.0))
+                }
+                .into()
             }),
-        Just(RandomErasing { value: Erasing::Value(fill), ..RandomErasing::default() }.into()),
+        Just(
+            RandomErasing {
+                value: Erasing::Value(fill),
+                ..RandomErasing::default()
+            }
+            .into()
+        ),
     ]
 }
 
@@ -108,7 +144,8 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
         Interpolation::Lanczos,
         Interpolation::Area,
     ]);
-    (interpolation, prop::bool::ANY, 0..4).prop_map(|(interpolation, antialias, which)| match which {
+    (interpolation, prop::bool::ANY, 0..4).prop_map(|(interpolation, antialias, which)| match which
+    {
         0 => vec![
             RandomResizedCrop {
                 interpolation,
@@ -146,8 +183,19 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
 }
 
 fn recipes() -> impl Strategy<Value = Recipe> {
-    let color = select(vec![ColorOrder::Rgb, ColorOrder::Rgb, ColorOrder::Bgr, ColorOrder::Grey]);
-    let spaces = select(vec![None, None, Some(ColorSpace::Lab), Some(ColorSpace::Hsv), Some(ColorSpace::Ycbcr)]);
+    let color = select(vec![
+        ColorOrder::Rgb,
+        ColorOrder::Rgb,
+        ColorOrder::Bgr,
+        ColorOrder::Grey,
+    ]);
+    let spaces = select(vec![
+        None,
+        None,
+        Some(ColorSpace::Lab),
+        Some(ColorSpace::Hsv),
+        Some(ColorSpace::Ycbcr),
+    ]);
     let ends = (
         prop::bool::ANY,
         prop::option::of(anything()),
@@ -165,7 +213,13 @@ fn recipes() -> impl Strategy<Value = Recipe> {
     )
         .prop_map(|(color, before, sizing, behind, (space, first), ends)| {
             let (normalize, last, dtype, layout, early) = ends;
-            let mut ops: Vec<Op> = vec![Decode { color, ..Decode::default() }.into()];
+            let mut ops: Vec<Op> = vec![
+                Decode {
+                    color,
+                    ..Decode::default()
+                }
+                .into(),
+            ];
             let convert = space.map(|to| Op::from(ConvertColor::new(to)));
             ops.extend(early.map(|dtype| Op::from(Cast { dtype })));
             ops.extend(before);
@@ -250,49 +304,115 @@ fn moves_that_change_values_change_them_a_little() {
     let base = || Recipe::new("moved");
     // Recipe, what moves, unit of the values, most and mean distance in units.
     let cases: Vec<(Recipe, &str, f32, f32, f32)> = vec![
-        (base().then(ConvertColor::new(ColorSpace::Lab)).then(to()), "convert_color", 1.0, 4.0, 0.6),
-        (base().then(jitter(1.0)).then(to()), "color_jitter", 1.0 / 255.0, 6.0, 0.8),
         (
-            base().then(jitter(1.3)).then(to()).then(CenterCrop::new(16)),
+            base().then(ConvertColor::new(ColorSpace::Lab)).then(to()),
+            "convert_color",
+            1.0,
+            4.0,
+            0.6,
+        ),
+        (
+            base().then(jitter(1.0)).then(to()),
+            "color_jitter",
+            1.0 / 255.0,
+            6.0,
+            0.8,
+        ),
+        (
+            base()
+                .then(jitter(1.3))
+                .then(to())
+                .then(CenterCrop::new(16)),
             "color_jitter",
             1.0 / 255.0,
             30.0,
             20.0,
         ),
-        (base().then(Grayscale { num_output_channels: 3 }).then(to()), "grayscale", 1.0 / 255.0, 2.0, 1.0),
-        (base().then(Normalize::imagenet()).then(to()), "normalize", 1.0 / 255.0 / 0.22, 1.5, 0.6),
-        (base().then(Cast { dtype: Dtype::F32 }).then(to()), "cast", 1.0 / 255.0, 1.5, 0.6),
+        (
+            base()
+                .then(Grayscale {
+                    num_output_channels: 3,
+                })
+                .then(to()),
+            "grayscale",
+            1.0 / 255.0,
+            2.0,
+            1.0,
+        ),
+        (
+            base().then(Normalize::imagenet()).then(to()),
+            "normalize",
+            1.0 / 255.0 / 0.22,
+            1.5,
+            0.6,
+        ),
+        (
+            base().then(Cast { dtype: Dtype::F32 }).then(to()),
+            "cast",
+            1.0 / 255.0,
+            1.5,
+            0.6,
+        ),
     ];
     for (recipe, op, unit, most, mean) in cases {
         let recipe = recipe.then(Cast { dtype: Dtype::F32 });
-        let fast = recipe.clone().with_reorder(Reorder::Fast).with_decode(crate::recipe::DecodeMode::Full);
+        let fast = recipe
+            .clone()
+            .with_reorder(Reorder::Fast)
+            .with_decode(crate::recipe::DecodeMode::Full);
         let exact = recipe.with_reorder(Reorder::Exact);
         let program = SampleProgram::compile(&fast).unwrap();
         let moved = program.moves().0;
-        assert!(moved.iter().any(|m| m.op == op && !m.exact), "{op}: {moved:?}");
+        assert!(
+            moved.iter().any(|m| m.op == op && !m.exact),
+            "{op}: {moved:?}"
+        );
         let refused = SampleProgram::compile(&exact).unwrap();
         let refused = refused.moves().1.to_vec();
-        assert!(refused.iter().any(|m| m.op == op && !m.why.is_empty()), "{op}: {refused:?}");
+        assert!(
+            refused.iter().any(|m| m.op == op && !m.why.is_empty()),
+            "{op}: {refused:?}"
+        );
         let (a, b) = (levels(&fast, &file), levels(&exact, &file));
         assert_eq!(a.len(), b.len());
-        let distances: Vec<f32> = a.iter().zip(&b).map(|(a, b)| (a - b).abs() / unit).collect();
+        let distances: Vec<f32> = a
+            .iter()
+            .zip(&b)
+            .map(|(a, b)| (a - b).abs() / unit)
+            .collect();
         let largest = distances.iter().copied().fold(0.0, f32::max);
         let average = distances.iter().sum::<f32>() / distances.len() as f32;
         assert!(largest > 0.0, "{op}: nothing changed");
-        assert!(largest <= most && average <= mean, "{op}: {largest} and {average}");
+        assert!(
+            largest <= most && average <= mean,
+            "{op}: {largest} and {average}"
+        );
     }
 }
 
 #[test]
 fn what_would_be_another_operation_never_moves() {
     for (recipe, op) in [
-        (Recipe::new("blur").then(GaussianBlur::new(3)).then(Resize::exact(8, 8)), "gaussian_blur"),
-        (Recipe::new("erase").then(RandomErasing::default()).then(Resize::exact(8, 8)), "random_erasing"),
+        (
+            Recipe::new("blur")
+                .then(GaussianBlur::new(3))
+                .then(Resize::exact(8, 8)),
+            "gaussian_blur",
+        ),
+        (
+            Recipe::new("erase")
+                .then(RandomErasing::default())
+                .then(Resize::exact(8, 8)),
+            "random_erasing",
+        ),
     ] {
         let program = SampleProgram::compile(&recipe.with_reorder(Reorder::Fast)).unwrap();
         let (moved, refused) = program.moves();
         assert!(moved.is_empty());
-        assert!(refused.iter().any(|m| m.op == op && m.behind == "resize"), "{refused:?}");
+        assert!(
+            refused.iter().any(|m| m.op == op && m.behind == "resize"),
+            "{refused:?}"
+        );
     }
 }
 
@@ -301,5 +421,8 @@ fn a_picture_smaller_than_a_crop_is_a_failed_sample() {
     let recipe = Recipe::new("crop").then(RandomCrop::new(Size::from(64)));
     let (got, _) = row(&recipe, &png(40, 70), 0);
     let reason = got.unwrap_err();
-    assert!(reason.contains("70 x 40") && reason.contains("64x64"), "{reason}");
+    assert!(
+        reason.contains("70 x 40") && reason.contains("64x64"),
+        "{reason}"
+    );
 }

@@ -1,0 +1,228 @@
+//! Every form against the documented map and formula; EXIF orientations.
+
+use super::*;
+
+const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
+const STD: [f32; 3] = [0.229, 0.224, 0.225];
+
+fn image(width: usize, height: usize) -> Vec<Pixel<u8>> {
+    (0..width * height)
+        .map(|i| [0, 1, 2].map(|c| ((3 * i + c) * 7 + (3 * i + c) / 5) as u8))
+        .collect()
+}
+
+/// Levels with fractions, halves among them, and some beyond the range.
+fn floats(width: usize, height: usize) -> Vec<Pixel<f32>> {
+    let of = |v: u8| f32::from(v) * 1.25 - 20.5;
+    image(width, height).iter().map(|p| p.map(of)).collect()
+}
+
+fn placements() -> impl Iterator<Item = Placement> {
+    (0..8).map(|bits| Placement {
+        flip_x: bits & 1 != 0,
+        flip_y: bits & 2 != 0,
+        transpose: bits & 4 != 0,
+    })
+}
+
+fn emissions() -> impl Iterator<Item = Emission> {
+    let layouts = [MemoryLayout::Nchw, MemoryLayout::Nhwc];
+    let orders = [ColorOrder::Rgb, ColorOrder::Bgr, ColorOrder::Grey];
+    layouts.into_iter().flat_map(move |layout| {
+        orders.into_iter().flat_map(move |order| {
+            [Dtype::F32, Dtype::F16, Dtype::U8]
+                .into_iter()
+                .flat_map(move |dtype| {
+                    [255.0, 1.0].map(|unit| Emission {
+                        unit,
+                        mean: MEAN,
+                        std: STD,
+                        dtype,
+                        layout,
+                        order,
+                    })
+                })
+        })
+    })
+}
+
+fn of_dtype(dtype: Dtype) -> Emission {
+    Emission {
+        unit: 255.0,
+        mean: MEAN,
+        std: STD,
+        dtype,
+        layout: MemoryLayout::Nhwc,
+        order: ColorOrder::Rgb,
+    }
+}
+
+/// The documented map and formula, element by element.
+fn expected(pixels: View<'_, f32>, p: Placement, e: Emission) -> Vec<u8> {
+    let (ow, oh) = p.output_size(pixels.width, pixels.height);
+    let channels = match e.order {
+        ColorOrder::Grey => 1,
+        ColorOrder::Rgb | ColorOrder::Bgr => 3,
+    };
+    let size = e.dtype.size();
+    let mut out = vec![0; ow * oh * channels * size];
+    for y in 0..oh {
+        for x in 0..ow {
+            let (mut sy, mut sx) = if p.transpose { (x, y) } else { (y, x) };
+            if p.flip_x {
+                sx = pixels.width - 1 - sx;
+            }
+            if p.flip_y {
+                sy = pixels.height - 1 - sy;
+            }
+            let pixel = pixels.pixels[sy * pixels.stride + sx];
+            for c in 0..channels {
+                let v = match e.order {
+                    ColorOrder::Bgr => pixel[2 - c],
+                    ColorOrder::Rgb | ColorOrder::Grey => pixel[c],
+                };
+                let f = (v / e.unit - MEAN[c]) / STD[c];
+                let at = match e.layout {
+                    MemoryLayout::Nchw => (c * oh + y) * ow + x,
+                    MemoryLayout::Nhwc => (y * ow + x) * channels + c,
+                } * size;
+                match e.dtype {
+                    Dtype::F32 => out[at..at + 4].copy_from_slice(&f.to_ne_bytes()),
+                    Dtype::F16 => {
+                        out[at..at + 2].copy_from_slice(&f16::from_f32(f).to_ne_bytes());
+                    }
+                    Dtype::U8 => out[at] = v.round_ties_even().clamp(0.0, 255.0) as u8,
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The rows further apart, cut off behind the last, with `gap` between them.
+fn apart<T: Copy>(pixels: &[Pixel<T>], width: usize, stride: usize, gap: T) -> Vec<Pixel<T>> {
+    let mut apart = Vec::new();
+    for row in pixels.chunks(width) {
+        apart.extend_from_slice(row);
+        apart.resize(apart.len() + stride - width, [gap; 3]);
+    }
+    apart.truncate(apart.len() - (stride - width));
+    apart
+}
+
+#[test]
+fn every_form_follows_the_documented_map_and_formula() {
+    for (width, height) in [(1, 1), (5, 3), (17, 4), (3, 33), (16, 16)] {
+        let (levels, floats) = (image(width, height), floats(width, height));
+        let whole: Vec<Pixel<f32>> = levels.iter().map(|p| p.map(f32::from)).collect();
+        for emission in emissions() {
+            let emitter = Emitter::new(emission);
+            for p in placements() {
+                let what = format!("{width}x{height} {emission:?} {p:?}");
+                let want = expected(View::tight(&whole, width, height), p, emission);
+                // One byte in, so that nothing is aligned.
+                let mut out = vec![0xee; emitter.row_bytes(width, height) + 1];
+                emitter.emit(levels.as_flattened(), width, height, p, &mut out[1..]);
+                assert!(out[1..] == want, "{what}");
+                let stride = width + 3;
+                let view = |pixels| View {
+                    pixels,
+                    width,
+                    height,
+                    stride,
+                };
+                let mut again = vec![0xee; want.len()];
+                let gaps = apart(&levels, width, stride, 0xdd);
+                emitter.emit_rows(view(&gaps), p, &mut again);
+                assert!(again == want, "{what}, in rows of {stride}");
+                let gaps = apart(&floats, width, stride, f32::NAN);
+                let view = View {
+                    pixels: &gaps[..],
+                    width,
+                    height,
+                    stride,
+                };
+                let want = expected(view, p, emission);
+                out.fill(0xee);
+                emitter.emit_floats(view, p, &mut out[1..]);
+                assert!(out[1..] == want, "{what}, of floats");
+            }
+        }
+    }
+}
+
+/// A chain may hold levels in either type.
+#[test]
+fn whole_levels_come_out_the_same_in_both_types() {
+    let all: Vec<Pixel<u8>> = (0..=255).map(|v| [v, 255 - v, v ^ 0x55]).collect();
+    let whole: Vec<Pixel<f32>> = all.iter().map(|p| p.map(f32::from)).collect();
+    for emission in emissions() {
+        let emitter = Emitter::new(emission);
+        let mut one = vec![0; emitter.row_bytes(32, 8)];
+        let mut other = one.clone();
+        emitter.emit_rows(View::tight(&all, 32, 8), Placement::default(), &mut one);
+        emitter.emit_floats(View::tight(&whole, 32, 8), Placement::default(), &mut other);
+        assert!(one == other, "{emission:?}");
+    }
+}
+
+/// What makes a picture with this EXIF orientation upright. Numbers other
+/// than 1 to 8 mean nothing and change nothing.
+fn from_exif(orientation: u8) -> Placement {
+    let (transpose, flip_y, flip_x) = match orientation {
+        2 => (false, false, true),
+        3 => (false, true, true),
+        4 => (false, true, false),
+        5 => (true, false, false),
+        6 => (true, true, false),
+        7 => (true, true, true),
+        8 => (true, false, true),
+        _ => (false, false, false),
+    };
+    Placement {
+        flip_x,
+        flip_y,
+        transpose,
+    }
+}
+
+/// Upright pictures of an F, stored in each of the eight ways.
+#[test]
+fn exif_orientations_come_out_upright() {
+    let upright = ["##", "# ", "##", "# "];
+    let stored: [&[&str]; 8] = [
+        &["##", "# ", "##", "# "],
+        &["##", " #", "##", " #"],
+        &[" #", "##", " #", "##"],
+        &["# ", "##", "# ", "##"],
+        &["####", "# # "],
+        &["# # ", "####"],
+        &[" # #", "####"],
+        &["####", " # #"],
+    ];
+    let emitter = Emitter::new(of_dtype(Dtype::U8));
+    let bytes = |rows: &[&str]| -> Vec<u8> { rows.concat().bytes().flat_map(|b| [b; 3]).collect() };
+    for (orientation, rows) in (1..).zip(stored) {
+        let p = from_exif(orientation);
+        let (width, height) = (rows[0].len(), rows.len());
+        assert_eq!(p.output_size(width, height), (2, 4));
+        let mut out = vec![0; 24];
+        emitter.emit(&bytes(rows), width, height, p, &mut out);
+        assert_eq!(out, bytes(&upright), "orientation {orientation}");
+        emitter.emit(&bytes(rows), width, height, p.mirrored(), &mut out);
+        assert_eq!(
+            out,
+            bytes(&["##", " #", "##", " #"]),
+            "{orientation} mirrored"
+        );
+    }
+    assert_eq!(from_exif(0), Placement::default());
+    assert_eq!(from_exif(9), Placement::default());
+}
+
+#[test]
+#[should_panic(expected = "the output row does not fit 2 x 2")]
+fn an_output_of_another_size_is_refused() {
+    let emitter = Emitter::new(of_dtype(Dtype::F32));
+    emitter.emit(&[0; 12], 2, 2, Placement::default(), &mut [0; 47]);
+}

@@ -1,0 +1,194 @@
+//! A box of the picture becomes one colour or noise.
+//!
+//! Noise is a pure function of a key and of the element's number in the box, row
+//! by row as stored: no generator goes on from one element to the next.
+
+use std::f32::consts::TAU;
+
+use super::level::Level;
+use super::view::ViewMut;
+use crate::recipe::Erased;
+use crate::recipe::geometry::Rect;
+
+/// `rect` lies within the picture, as stored. A `u8` gets values rounded and
+/// held to its range.
+pub(crate) fn erase<T: Level>(mut pixels: ViewMut<'_, T>, rect: Rect, with: Erased) {
+    match with {
+        Erased::Value(value) => {
+            let value = value.map(T::rounded);
+            fill(&mut pixels, rect, |_| value);
+        }
+        Erased::Levels(key) => fill(&mut pixels, rect, |first| {
+            [0, 1, 2].map(|c| T::rounded(level(key, first + c)))
+        }),
+        Erased::Normal(key) => fill(&mut pixels, rect, |first| {
+            [0, 1, 2].map(|c| T::rounded(normal(key, first + c)))
+        }),
+    }
+}
+
+/// `of` gets the number of the pixel's first element in the box.
+fn fill<T: Level>(pixels: &mut ViewMut<'_, T>, rect: Rect, of: impl Fn(u64) -> [T; 3]) {
+    let columns = rect.left as usize..(rect.left + rect.width) as usize;
+    let rows = pixels.rows_mut().skip(rect.top as usize);
+    let mut first = 0;
+    for row in rows.take(rect.height as usize) {
+        for pixel in &mut row[columns.clone()] {
+            *pixel = of(first);
+            first += 3;
+        }
+    }
+}
+
+/// One of the 256 levels, each as likely; whole in `f32` too, so that both types
+/// get the same picture.
+fn level(key: u64, element: u64) -> f32 {
+    f32::from((mixed(key, element) >> 56) as u8)
+}
+
+/// Mean 0, deviation 1, by Box and Muller. 32 bits each for radius and angle:
+/// no value is beyond 6.7.
+fn normal(key: u64, element: u64) -> f32 {
+    const STEP: f32 = 1.0 / 4_294_967_296.0;
+    let bits = mixed(key, element);
+    // Above 0, where the logarithm ends; 1 at most.
+    let radius = ((bits >> 32) as f32 + 0.5) * STEP;
+    let angle = (bits as u32) as f32 * STEP;
+    (-2.0 * libm::logf(radius)).sqrt() * libm::cosf(TAU * angle)
+}
+
+/// The element's output of a SplitMix64 that begins with `key`.
+fn mixed(key: u64, element: u64) -> u64 {
+    let z = key.wrapping_add((element + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIDE: usize = 300;
+
+    /// The elements of a box of noise in a larger picture.
+    fn noise<T: Level>(before: T, with: Erased) -> Vec<T> {
+        let (width, height) = (SIDE + 5, SIDE + 4);
+        let mut pixels = vec![[before; 3]; width * height];
+        let view = ViewMut {
+            pixels: &mut pixels,
+            width,
+            height,
+            stride: width,
+        };
+        let rect = Rect {
+            left: 2,
+            top: 3,
+            width: SIDE as u32,
+            height: SIDE as u32,
+        };
+        erase(view, rect, with);
+        let rows = pixels.chunks(width).skip(3).take(SIDE);
+        rows.flat_map(|row| row[2..2 + SIDE].as_flattened().to_vec())
+            .collect()
+    }
+
+    fn mean(v: &[f64]) -> f64 {
+        v.iter().sum::<f64>() / v.len() as f64
+    }
+
+    /// Of each element with the one `lag` behind it.
+    fn correlation(v: &[f64], lag: usize) -> f64 {
+        let m = mean(v);
+        let d: Vec<f64> = v.iter().map(|x| x - m).collect();
+        let both: f64 = d.iter().zip(&d[lag..]).map(|(a, b)| a * b).sum();
+        both / d.iter().map(|x| x * x).sum::<f64>()
+    }
+
+    /// Elements beside, channels beside, rows below; and another key.
+    fn unrelated(v: &[f64], other: &[f64]) {
+        let bound = 4.0 / (v.len() as f64).sqrt();
+        for lag in [1, 2, 3, 3 * SIDE, 3 * SIDE + 3] {
+            let c = correlation(v, lag);
+            assert!(c.abs() < bound, "lag {lag}: {c}");
+        }
+        let pairs: Vec<f64> = v.iter().zip(other).flat_map(|(a, b)| [*a, *b]).collect();
+        let c = correlation(&pairs, 1);
+        assert!(c.abs() < bound, "two keys: {c}");
+    }
+
+    #[test]
+    fn noise_of_levels_is_uniform() {
+        let floats = noise(0.0f32, Erased::Levels(7));
+        let bytes = noise(0u8, Erased::Levels(7));
+        assert!(floats.iter().zip(&bytes).all(|(a, b)| *a == f32::from(*b)));
+        let mut bins = [0u32; 256];
+        for b in &bytes {
+            bins[usize::from(*b)] += 1;
+        }
+        let expected = bytes.len() as f64 / 256.0;
+        let chi: f64 = (bins.iter())
+            .map(|&b| (f64::from(b) - expected) * (f64::from(b) - expected) / expected)
+            .sum();
+        // 255 degrees of freedom: mean 255, deviation 22.6.
+        assert!((165.0..345.0).contains(&chi), "{chi}");
+        let wide: Vec<f64> = floats.into_iter().map(f64::from).collect();
+        let other: Vec<f64> = (noise(0u8, Erased::Levels(8)).into_iter())
+            .map(f64::from)
+            .collect();
+        unrelated(&wide, &other);
+    }
+
+    #[test]
+    fn normal_noise_is_normal() {
+        let of = |key| -> Vec<f64> {
+            let noise = noise(0.0f32, Erased::Normal(key));
+            noise.into_iter().map(f64::from).collect()
+        };
+        let v = of(1);
+        let n = v.len() as f64;
+        let moment = |k: i32| v.iter().map(|x| x.powi(k)).sum::<f64>() / n;
+        // Each within 4 of its own deviations.
+        for (k, want, variance) in [(1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)] {
+            let m = moment(k);
+            let bound = 4.0 * f64::sqrt(variance / n);
+            assert!((m - want).abs() < bound, "moment {k}: {m}");
+        }
+        // Parts below the quantiles of the normal distribution.
+        for (z, part) in [
+            (-3.090_232, 0.001),
+            (-2.326_348, 0.01),
+            (-1.281_552, 0.1),
+            (-0.674_490, 0.25),
+            (0.0, 0.5),
+            (0.674_490, 0.75),
+            (1.281_552, 0.9),
+            (2.326_348, 0.99),
+            (3.090_232, 0.999),
+        ] {
+            let below = v.iter().filter(|x| **x < z).count() as f64 / n;
+            let bound = 4.0 * f64::sqrt(part * (1.0 - part) / n);
+            assert!((below - part).abs() < bound, "below {z}: {below}");
+        }
+        unrelated(&v, &of(2));
+    }
+
+    #[test]
+    fn a_u8_gets_normal_noise_rounded_and_held_to_its_range() {
+        let floats = noise(9.0f32, Erased::Normal(3));
+        let bytes = noise(9u8, Erased::Normal(3));
+        let want: Vec<u8> = (floats.iter())
+            .map(|v| v.round_ties_even().clamp(0.0, 255.0) as u8)
+            .collect();
+        assert_eq!(bytes, want);
+    }
+
+    #[test]
+    fn the_numbers_of_a_key_stay_what_they_are() {
+        // SplitMix64 from 0, as its author's code gives them.
+        assert_eq!(mixed(0, 0), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(mixed(0, 1), 0x6e78_9e6a_a1b9_65f4);
+        let first = |with| noise(0.0f32, with)[..3].to_vec();
+        assert_eq!(first(Erased::Levels(0)), [226.0, 110.0, 6.0]);
+    }
+}

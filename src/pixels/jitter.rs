@@ -1,0 +1,167 @@
+//! Brightness, contrast, saturation and hue, by a factor.
+//!
+//! `u8` comes out as torchvision's operations on `uint8` tensors do, bit for bit:
+//! products in `f32`, clamped, the fraction lost. `f32` follows its float
+//! formulas, with 255 in the place of 1. Factors are torchvision's: 0 and up, 1
+//! changes nothing; for hue -0.5 to 0.5, 0 changes nothing.
+
+use super::grey::{fused, weighted};
+use super::level::Level;
+use super::view::{Pixel, View, ViewMut};
+
+/// Towards black (0) or away from it.
+pub(crate) fn brightness<T: Level>(pixels: ViewMut<'_, T>, factor: f32) {
+    each(pixels, |pixel| pixel.map(|v| cut(v.level() * factor)));
+}
+
+/// Towards the mean of the picture's grey (0) or away from it.
+pub(crate) fn contrast<T: Level>(pixels: ViewMut<'_, T>, factor: f32) {
+    let mean = mean_grey(pixels.as_view());
+    let blend = Blend::new(factor);
+    each(pixels, |pixel| pixel.map(|v| blend.of(v, mean)));
+}
+
+/// Towards the pixel's own grey (0) or away from it.
+pub(crate) fn saturation<T: Level>(pixels: ViewMut<'_, T>, factor: f32) {
+    let blend = Blend::new(factor);
+    each(pixels, |pixel| {
+        let grey = whole::<T>(weighted(pixel));
+        pixel.map(|v| blend.of(v, grey))
+    });
+}
+
+/// Around the colour circle by a part of it.
+pub(crate) fn hue<T: Hue>(pixels: ViewMut<'_, T>, factor: f32) {
+    each(pixels, |pixel| {
+        let (h, s, v) = hsv(pixel.map(|v| v.level() * (1.0 / 255.0)));
+        let turned = part(h + factor);
+        let turned = if turned < 0.0 { turned + 1.0 } else { turned };
+        rgb(turned, s, v).map(T::of_unit)
+    });
+}
+
+#[inline(always)]
+fn each<T: Level>(mut pixels: ViewMut<'_, T>, of: impl Fn(Pixel<T>) -> Pixel<T>) {
+    for row in pixels.rows_mut() {
+        for pixel in row {
+            *pixel = of(*pixel);
+        }
+    }
+}
+
+#[inline(always)]
+fn cut<T: Level>(level: f32) -> T {
+    T::truncated(level.clamp(0.0, 255.0))
+}
+
+/// As the type holds it: of a `u8` the fraction is lost.
+#[inline(always)]
+fn whole<T: Level>(level: f32) -> f32 {
+    T::truncated(level).level()
+}
+
+/// torchvision's `_blend`.
+#[derive(Clone, Copy)]
+struct Blend {
+    ratio: f32,
+    rest: f32,
+}
+
+impl Blend {
+    fn new(ratio: f32) -> Self {
+        Self {
+            ratio,
+            // Subtracted before it is rounded.
+            rest: (1.0 - f64::from(ratio)) as f32,
+        }
+    }
+
+    #[inline(always)]
+    fn of<T: Level>(self, v: T, other: f32) -> T {
+        cut(fused(v.level() * self.ratio, other, self.rest))
+    }
+}
+
+/// The mean of the grey levels: the same bits for every order of the pixels, so
+/// that a picture may be mirrored before or after. For that the levels are
+/// summed as whole numbers of 2^-24, which a `u8` is exactly.
+fn mean_grey<T: Level>(pixels: View<'_, T>) -> f32 {
+    const ONE: f64 = (1 << 24) as f64;
+    let mut sum = 0i64;
+    for row in pixels.rows() {
+        for &pixel in row {
+            let grey = f64::from(whole::<T>(weighted(pixel)));
+            sum = sum.saturating_add((grey * ONE) as i64);
+        }
+    }
+    let count = (pixels.width * pixels.height) as f64;
+    (sum as f64 / ONE / count) as f32
+}
+
+/// How a channel between 0 and 1 becomes a level again.
+pub(crate) trait Hue: Level {
+    fn of_unit(v: f32) -> Self;
+}
+
+impl Hue for u8 {
+    /// torchvision's `to_dtype` with `scale`: 256 ranges of one width.
+    #[inline(always)]
+    fn of_unit(v: f32) -> Self {
+        Self::truncated(v * 255.999)
+    }
+}
+
+impl Hue for f32 {
+    #[inline(always)]
+    fn of_unit(v: f32) -> Self {
+        (v * 255.0).clamp(0.0, 255.0)
+    }
+}
+
+/// What is behind the point, with the sign.
+#[inline(always)]
+fn part(v: f32) -> f32 {
+    // By an integer, as std's `trunc` is a call without SSE4.1.
+    v - (v as i32) as f32
+}
+
+/// torchvision's `_rgb_to_hsv`, hue 0 to 1.
+#[inline(always)]
+fn hsv([r, g, b]: [f32; 3]) -> (f32, f32, f32) {
+    let most = r.max(g).max(b);
+    let range = most - r.min(g).min(b);
+    if range == 0.0 {
+        return (0.0, 0.0, most);
+    }
+    let [rc, gc, bc] = [r, g, b].map(|c| (most - c) / range);
+    let sixths = if most == r {
+        bc - gc
+    } else if most == g {
+        rc + 2.0 - bc
+    } else {
+        gc + 4.0 - rc
+    };
+    (part(sixths * (1.0 / 6.0) + 1.0), range / most, most)
+}
+
+/// torchvision's `_hsv_to_rgb`.
+#[inline(always)]
+fn rgb(h: f32, s: f32, v: f32) -> [f32; 3] {
+    let sixths = h * 6.0;
+    let i = sixths as i32;
+    let f = sixths - i as f32;
+    let sf = s * f;
+    let rest = 1.0 - s;
+    let q = ((1.0 - sf) * v).clamp(0.0, 1.0);
+    let t = ((sf + rest) * v).clamp(0.0, 1.0);
+    let p = (rest * v).clamp(0.0, 1.0);
+    match i {
+        1 => [q, v, p],
+        2 => [p, v, t],
+        3 => [p, q, v],
+        4 => [t, p, v],
+        5 => [v, p, q],
+        // 0, and 6 where a hue was rounded up to 1.
+        _ => [v, t, p],
+    }
+}
