@@ -101,6 +101,6 @@ impl Decoder {
             Ok(())
         };
         self.inner
-            .fill(bytes, &mut random, &admit, row, &mut Meter::default())
+            .fill(bytes, None, &mut random, &admit, row, &mut Meter::default())
     }
 }

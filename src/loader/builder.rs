@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::packing::{PackedBatch, Packing, Sizes};
 use crate::picture::Limits;
-use crate::plan::{Plan, PlanOptions, STATE_VERSION, Sampler, SamplerTable, State, Tail};
+use crate::plan::{MultiScale, Plan, PlanOptions, Sampler, SamplerTable, State, Tail};
 use crate::recipe::{NumericProfile, Recipe, RowExtent, SampleProgram};
 use crate::ring::{Layout, Ring, Shape};
 use crate::survey;
@@ -138,6 +138,13 @@ impl LoaderBuilder {
     /// an earlier [`LoaderBuilder::shuffle`].
     pub fn sampler(mut self, sampler: Sampler) -> Self {
         self.plan.sampler = sampler;
+        self
+    }
+
+    /// Output sizes that take turns from batch to batch, with as many rows as
+    /// keep the pixels of a batch about equal. Default: the recipe's one size.
+    pub fn multi_scale(mut self, scales: MultiScale) -> Self {
+        self.plan.multi_scale = Some(scales);
         self
     }
 
@@ -268,11 +275,17 @@ impl LoaderBuilder {
         };
         let (index, scan) = self.source.open()?;
         self.plan.check(index.len())?;
+        if program.extent == RowExtent::Own && self.plan.multi_scale.is_some() {
+            return Err(Error::config(
+                "multi_scale sets the size of rows, and this recipe leaves each row its picture's \
+                 own: give the recipe a resize or a crop, or leave multi_scale out",
+            ));
+        }
         let weights = self.sample_weights.as_deref();
         let (table, mut sizes) = order::prepare(&index, &self.plan.sampler, weights, &self.limits)?;
         let plan = Plan::with_table(index.len(), self.plan.clone(), table)?;
         let mut state = State {
-            version: STATE_VERSION,
+            version: State::VERSION,
             epoch: self.start.0,
             batch: self.start.1,
             plan: self.plan,
@@ -305,7 +318,7 @@ impl LoaderBuilder {
         let packing = Packing::new(&program, plan.clone(), tries, self.limits, sizes)?;
         let shape = Shape {
             slots: self.depth,
-            rows: plan.options().batch,
+            rows: plan.most_rows(),
             slot_bytes: packing.slot_bytes(),
             lanes: lanes.max(1),
         };

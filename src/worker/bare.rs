@@ -182,7 +182,14 @@ impl WholeImages {
         // Nothing is random in whole pictures.
         let mut random = PositionRandom::new(0, 0, 0);
         self.decoder
-            .fill(&bytes, &mut random, &|_| Ok(()), &mut rgb, &mut self.meter)
+            .fill(
+                &bytes,
+                None,
+                &mut random,
+                &|_| Ok(()),
+                &mut rgb,
+                &mut self.meter,
+            )
             .map_err(failed)?;
         Ok(rgb)
     }

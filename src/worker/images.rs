@@ -103,7 +103,8 @@ impl Job for ImageJob {
         meter.bytes += bytes.len() as u64;
         let mut random = PositionRandom::new(self.plan.options().seed, ticket.epoch, row.position);
         let admit = |size| self.packing.check(row.id, size);
-        self.decoder.fill(&bytes, &mut random, &admit, out, meter)
+        self.decoder
+            .fill(&bytes, row.size, &mut random, &admit, out, meter)
     }
 
     fn memory_limit(&self) -> u64 {

@@ -76,18 +76,25 @@ impl SampleDecoder {
 
     /// Fills the row `out` from the bytes of a file, with the parameters that
     /// `random` gives. A failed row may leave anything in `out`, which may be
-    /// longer than the row.
+    /// longer than the row. `size` is the row's when it is not the recipe's.
     ///
     /// `admit` is asked with the upright height and width before a pixel is
     /// decoded: its fault is the sample's.
     pub(crate) fn fill(
         &mut self,
         bytes: &[u8],
+        size: Option<(u32, u32)>,
         random: &mut impl Uniform,
         admit: Admit<'_>,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
+        if let Some((height, width)) = size {
+            return Err(SampleFault::new(
+                FaultKind::Unsupported,
+                format!("rows of {height} x {width} by multi_scale are not served yet"),
+            ));
+        }
         let filled = self.fill_row(bytes, random, admit, out, meter);
         self.give_back();
         filled
