@@ -8,7 +8,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::builder;
-use featherload::Recipe;
+use featherload::plan::{IdentityProb, Weights};
+use featherload::{Recipe, Sampler};
 
 struct Counting;
 
@@ -47,8 +48,9 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Allocations of each whole batch of epoch 0, when the same epoch has run before.
-fn warm(dir: &std::path::Path, recipe: Recipe, batch: u32) -> Vec<u64> {
+fn warm(dir: &std::path::Path, recipe: Recipe, sampler: Sampler, batch: u32) -> Vec<u64> {
     let mut loader = builder(dir)
+        .sampler(sampler)
         .workers(0)
         .recipe(recipe)
         .batch_size(batch)
@@ -77,11 +79,34 @@ fn a_warm_sample_allocates_nothing() {
     let dir = common::data(4, 48);
     for recipe in [Recipe::train224(), Recipe::eval224(), Recipe::full()] {
         let name = recipe.name.clone();
-        let small = warm(dir.path(), recipe.clone(), 16);
-        let large = warm(dir.path(), recipe, 64);
-        println!("{name}: {small:?} of 16 rows, {large:?} of 64 rows");
-        assert_eq!((small.len(), large.len()), (12, 3));
-        assert!(small.iter().chain(&large).all(|n| *n == small[0]), "{name}");
-        assert!(small[0] <= 16, "{name}: {} for a batch", small[0]);
+        assert_warm(dir.path(), &recipe, Sampler::Shuffle, &name);
     }
+    for sampler in [
+        Sampler::ShardShuffle {
+            shard: 10,
+            window: 30,
+        },
+        Sampler::Identity {
+            per_id: 16,
+            prob: IdentityProb::SampleAvg,
+        },
+        Sampler::Weighted {
+            weights: Weights::InverseClassFrequency,
+            num_samples: None,
+        },
+        Sampler::RepeatedAugmentation { repeats: 3 },
+        Sampler::LargestFirst { classes: 5 },
+    ] {
+        let recipe = Recipe::eval224();
+        assert_warm(dir.path(), &recipe, sampler, &sampler.to_string());
+    }
+}
+
+fn assert_warm(dir: &std::path::Path, recipe: &Recipe, sampler: Sampler, name: &str) {
+    let small = warm(dir, recipe.clone(), sampler, 16);
+    let large = warm(dir, recipe.clone(), sampler, 64);
+    println!("{name}: {small:?} of 16 rows, {large:?} of 64 rows");
+    assert_eq!((small.len(), large.len()), (12, 3));
+    assert!(small.iter().chain(&large).all(|n| *n == small[0]), "{name}");
+    assert!(small[0] <= 16, "{name}: {} for a batch", small[0]);
 }

@@ -6,12 +6,13 @@ mod common;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use common::rows::{Row, assert_same, stream, take};
 use common::{Picture, Random, builder, data};
-use featherload::plan::{IdentityProb, Weights};
-use featherload::{LoaderBuilder, OnError, Recipe, RowStatus, Sampler, State};
+use featherload::plan::{IdentityProb, MultiScale, Weights};
+use featherload::{Loader, LoaderBuilder, OnError, Recipe, RowStatus, Sampler, State};
 
 /// Classes in `data`, and samples in each.
 const CLASSES: u64 = 6;
@@ -99,6 +100,146 @@ fn every_order_streams_alike_for_any_workers_and_from_any_point() {
             let what = format!("{sampler}: {taken} batches, {before} then {after} workers");
             assert_same(&[head, tail].concat(), &full, &what);
         }
+    }
+}
+
+/// Sizes take turns; every batch has as many pixels or a few less. Rows that the
+/// decoder does not serve are masked: shapes and places are what is looked at.
+#[test]
+fn batches_of_several_sizes_have_shapes_of_their_own() {
+    let dir = data(CLASSES, EACH);
+    let make = |workers| {
+        builder(dir.path())
+            .multi_scale(MultiScale::new([(64, 64), (96, 64), (32, 64)]))
+            .on_error(OnError::Skip)
+            .workers(workers)
+            .build()
+            .unwrap()
+    };
+    let shapes = |loader: &mut Loader| {
+        let mut shapes = Vec::new();
+        for _ in 0..2 {
+            for batch in loader.epoch() {
+                let batch = batch.unwrap();
+                let shape = batch.shape().unwrap();
+                let bytes: usize = shape.iter().product::<usize>() * batch.dtype().size();
+                assert_eq!(batch.bytes().unwrap().len(), bytes);
+                assert_eq!(batch.len(), shape[0]);
+                shapes.push(shape);
+            }
+        }
+        shapes
+    };
+    let want = shapes(&mut make(0));
+    assert_eq!(shapes(&mut make(2)), want);
+    let per_epoch = want.len() / 2;
+    let rows: usize = want[..per_epoch].iter().map(|s| s[0]).sum();
+    assert_eq!(rows as u64, CLASSES * EACH);
+    for (i, shape) in want.iter().enumerate() {
+        let full = 8 * 64 * 64 / (shape[2] * shape[3]);
+        let last = i % per_epoch == per_epoch - 1;
+        assert!(shape[0] == full || last && shape[0] < full, "{shape:?}");
+    }
+    let sizes: HashSet<_> = want.iter().map(|s| (s[2], s[3])).collect();
+    assert_eq!(sizes.len(), 3);
+    let full = stream(&mut make(0), 2);
+    assert_same(&stream(&mut make(2), 2), &full, "2 workers");
+    for taken in [1, 5, 8] {
+        let (head, state) = take(&mut make(1), taken);
+        let state = serde_json::to_string(&state).unwrap();
+        let state: State = serde_json::from_str(&state).unwrap();
+        let mut loader = builder(dir.path())
+            .multi_scale(MultiScale::new([(64, 64), (96, 64), (32, 64)]))
+            .on_error(OnError::Skip)
+            .resume(state)
+            .workers(2)
+            .build()
+            .unwrap();
+        let tail = stream(&mut loader, 2);
+        assert_same(&[head, tail].concat(), &full, &format!("{taken} batches"));
+    }
+    let e = builder(dir.path())
+        .recipe(Recipe::full())
+        .multi_scale(MultiScale::new([(64, 64)]))
+        .workers(0)
+        .build()
+        .unwrap_err();
+    assert!(e.is_usage() && e.to_string().contains("give the recipe a resize"));
+}
+
+/// What `bench` prints on stderr, and its digest when it ended well.
+fn bench(dir: &Path, args: &[&str]) -> (String, Option<String>) {
+    let out = Command::new(common::FEATHERLOAD)
+        .args([
+            "bench", "--json", "--digest", "--batch", "8", "--recipe", "eval224",
+        ])
+        .args(args)
+        .arg(dir)
+        .output()
+        .unwrap();
+    let digest = serde_json::from_slice::<serde_json::Value>(&out.stdout)
+        .ok()
+        .and_then(|report| Some(report.get("digest")?.as_str()?.to_owned()));
+    let digest = digest.filter(|_| out.status.success());
+    (String::from_utf8_lossy(&out.stderr).into_owned(), digest)
+}
+
+#[test]
+fn the_command_line_has_every_order_and_errors_name_its_flags() {
+    let dir = data(CLASSES, EACH);
+    let orders = [
+        &["--sampler", "sequential"][..],
+        &["--sampler", "shuffle"],
+        &[
+            "--sampler",
+            "shard-shuffle",
+            "--shard",
+            "4",
+            "--shuffle-window",
+            "9",
+        ],
+        &["--sampler", "identity", "--per-id", "2", "--prob", "id-avg"],
+        &["--sampler", "identity", "--per-id", "2"],
+        &["--sampler", "weighted", "--num-samples", "30"],
+        &["--sampler", "repeated", "--repeats", "2"],
+        &["--sampler", "largest-first", "--size-classes", "3"],
+    ];
+    let mut seen = HashSet::new();
+    for args in orders {
+        let of = |workers| {
+            let (err, digest) = bench(dir.path(), &[args, &["--workers", workers]].concat());
+            digest.unwrap_or_else(|| panic!("{args:?}: {err}"))
+        };
+        let digest = of("0");
+        assert_eq!(digest, of("1"), "{args:?}");
+        assert!(seen.insert(digest), "{args:?}: an order of its own");
+    }
+    let (_, no_shuffle) = bench(dir.path(), &["--no-shuffle", "--workers", "0"]);
+    assert!(seen.contains(&no_shuffle.unwrap()), "that of sequential");
+    let (_, default) = bench(dir.path(), &["--workers", "0"]);
+    assert!(seen.contains(&default.unwrap()), "that of shuffle");
+    for (args, text) in [
+        (
+            &["--shard", "4"][..],
+            "--shard is for --sampler shard-shuffle, and the sampler is shuffle",
+        ),
+        (
+            &["--sampler", "repeated", "--repeats", "0"],
+            "--repeats is 0",
+        ),
+        (&["--no-shuffle", "--sampler", "shuffle"], "--sampler"),
+        (&["--multi-scale", "224x31"], "--multi-scale"),
+        (
+            &["--sampler", "identity", "--multi-scale", "64x64"],
+            "--multi-scale changes the rows",
+        ),
+        (
+            &["--sampler", "identity", "--per-id", "3"],
+            "no multiple of per_id = 3",
+        ),
+    ] {
+        let (err, digest) = bench(dir.path(), args);
+        assert!(digest.is_none() && err.contains(text), "{args:?}: {err}");
     }
 }
 

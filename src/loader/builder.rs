@@ -19,7 +19,7 @@ use crate::forecast::memory::Depth;
 use crate::index::Index;
 use crate::packing::{PackedBatch, Packing, Sizes};
 use crate::picture::Limits;
-use crate::plan::{Plan, PlanOptions, STATE_VERSION, Sampler, SamplerTable, State, Tail};
+use crate::plan::{MultiScale, Plan, PlanOptions, Sampler, SamplerTable, State, Tail};
 use crate::recipe::{NumericProfile, Recipe, SampleProgram};
 use crate::ring::{Layout, Ring, Shape};
 use crate::sys::clock::monotonic_ns;
@@ -144,6 +144,13 @@ impl LoaderBuilder {
     /// an earlier [`LoaderBuilder::shuffle`].
     pub fn sampler(mut self, sampler: Sampler) -> Self {
         self.plan.sampler = sampler;
+        self
+    }
+
+    /// Output sizes that take turns from batch to batch, with as many rows as
+    /// keep the pixels of a batch about equal. Default: the recipe's one size.
+    pub fn multi_scale(mut self, scales: MultiScale) -> Self {
+        self.plan.multi_scale = Some(scales);
         self
     }
 
@@ -310,7 +317,7 @@ impl LoaderBuilder {
             ..
         } = prepared;
         let mut state = State {
-            version: STATE_VERSION,
+            version: State::VERSION,
             epoch: self.start.0,
             batch: self.start.1,
             plan: self.plan,
@@ -333,7 +340,7 @@ impl LoaderBuilder {
         }
         let shape = Shape {
             slots: depth,
-            rows: plan.options().batch,
+            rows: plan.most_rows(),
             slot_bytes: packing.slot_bytes(),
             lanes: lanes.max(1),
         };

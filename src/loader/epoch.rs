@@ -284,15 +284,19 @@ impl Run {
             bytes[self.packing.place(packed, at, row)].fill(0);
         }
         match self.program.extent {
-            RowExtent::Fixed { height, width } => RowsExtent::Equal {
-                rows: rows.len(),
-                height: height as usize,
-                width: width as usize,
-            },
+            RowExtent::Fixed { height, width } => {
+                let size = self.plan.size(place.epoch, place.batch);
+                let (height, width) = size.unwrap_or((height, width));
+                RowsExtent::Equal {
+                    rows: rows.len(),
+                    height: height as usize,
+                    width: width as usize,
+                }
+            }
             RowExtent::Own => {
                 let described = self.packing.descriptors(packed, at, rows);
                 let table = described.unwrap_or_default();
-                let unused = self.plan.options().batch as usize - table.len();
+                let unused = self.plan.most_rows() as usize - table.len();
                 let (head, rest) = bytes.split_at_mut(table.len() * RowDescriptor::BYTES);
                 head.copy_from_slice(bytemuck::cast_slice(&table));
                 rest[..unused * RowDescriptor::BYTES].fill(0);

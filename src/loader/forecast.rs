@@ -89,7 +89,7 @@ impl LoaderBuilder {
             let random = PositionRandom::new(self.plan.seed, epoch, planned.position);
             let size = upright(index, planned.id, &self.limits)?;
             let steps =
-                DrawnSteps::of(&program, size, None, &random).map_err(|fault| Error::Sample {
+                DrawnSteps::of(&program, size, planned.size, &random).map_err(|fault| Error::Sample {
                     id: planned.id,
                     path: index.path(planned.id),
                     fault,

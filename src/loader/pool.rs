@@ -46,8 +46,8 @@ impl Place {
         Self {
             epoch,
             batch,
-            filled: plan.filled_rows(batch),
-            rows: plan.rows(batch),
+            filled: plan.filled_rows(epoch, batch),
+            rows: plan.rows(epoch, batch),
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::builder::OnError;
 use super::order;
 use super::source::Source;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::forecast::memory::{Ingredients, Worst};
 use crate::index::{Index, ScanReport};
 use crate::packing::{Packing, Sizes};
@@ -50,6 +50,13 @@ impl Prepared {
         let (index, scan) = source.open()?;
         let (program, limits) = (wanted.program, wanted.limits);
         wanted.plan.check(index.len())?;
+        if wanted.plan.multi_scale.is_some() && !program.takes_sizes() {
+            return Err(Error::config(
+                "multi_scale sets the size of rows, and the last operation of this recipe that \
+                 sets a size is no random_resized_crop and no resize to [height, width]: end with \
+                 one of them, or leave multi_scale out",
+            ));
+        }
         let (table, mut sizes) =
             order::prepare(&index, &wanted.plan.sampler, wanted.sample_weights, &limits)?;
         let plan = Plan::with_table(index.len(), wanted.plan.clone(), table)?;
@@ -88,7 +95,7 @@ impl Prepared {
         let worst = self.worst.as_ref();
         Ingredients {
             workers,
-            batch: self.plan.options().batch,
+            batch: self.plan.most_rows(),
             slot_bytes: self.packing.slot_bytes(),
             scratch_bytes: worst.map_or(0, Worst::scratch_bytes),
             input_bytes: worst.map_or(0, |w| w.input_bytes),

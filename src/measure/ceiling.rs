@@ -46,6 +46,12 @@ pub fn serve(
     mut output: impl Write,
 ) -> Result<()> {
     let index = Index::load(saved_index)?;
+    if let Some(scales) = &share.plan.multi_scale {
+        return Err(Error::config(format!(
+            "the bare decoder has one size, and multi_scale is {scales}: measure the ceiling \
+             without it"
+        )));
+    }
     let plan = order::plan(&index, &share.plan)?;
     let program = SampleProgram::compile(&share.recipe)?;
     let part = match share.part {

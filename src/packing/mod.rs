@@ -11,6 +11,9 @@
 //!                  32 bytes each            each row from a multiple of 64
 //! ```
 //!
+//! Equal rows are equal within a batch: where sizes take turns, each batch has its
+//! own, and a slot holds the largest batch.
+//!
 //! - `descriptor`: what the table says of a row;
 //! - `sizes`: the upright size of every sample, in shared memory;
 //! - `rows`: from batch and row to bytes of the slot, and the bound over all

@@ -30,8 +30,13 @@ pub(crate) struct Packing {
 
 #[derive(Debug)]
 enum Rule {
-    /// Every row has as many bytes.
-    Equal { bytes: usize },
+    /// Every row of a batch has as many bytes.
+    Equal {
+        /// Unless the plan gives the batch a size.
+        bytes: usize,
+        /// Bytes of one pixel.
+        pixel: u64,
+    },
     /// A row has its picture's size.
     Own {
         sizes: Sizes,
@@ -66,13 +71,18 @@ impl Packing {
         let rule = match (program.extent, sizes) {
             (RowExtent::Fixed { height, width }, None) => Rule::Equal {
                 bytes: program.row_bytes((height, width)) as usize,
-            },
-            (RowExtent::Own, Some(sizes)) if sizes.len() == plan.samples() => Rule::Own {
-                sizes,
                 pixel: program.row_bytes((1, 1)),
-                limits,
-                table: table_bytes(plan.options().batch),
             },
+            (RowExtent::Own, Some(sizes))
+                if sizes.len() == plan.samples() && plan.options().multi_scale.is_none() =>
+            {
+                Rule::Own {
+                    sizes,
+                    pixel: program.row_bytes((1, 1)),
+                    limits,
+                    table: table_bytes(plan.options().batch),
+                }
+            }
             (extent, sizes) => {
                 return Err(Error::protocol(format!(
                     "rows of extent {extent:?} over {} samples came with the sizes of {:?}",
@@ -86,9 +96,18 @@ impl Packing {
 
     /// Bytes of a slot that holds any batch of any epoch in any order.
     pub(crate) fn slot_bytes(&self) -> u64 {
-        let batch = self.plan.options().batch;
         match &self.rule {
-            Rule::Equal { bytes } => (*bytes as u64).saturating_mul(u64::from(batch)),
+            Rule::Equal { bytes, pixel } => {
+                let of_scale = |((height, width), rows): ((u32, u32), u32)| {
+                    let pixels = u64::from(height) * u64::from(width);
+                    let bytes = pixels.saturating_mul(*pixel);
+                    bytes.saturating_mul(u64::from(rows))
+                };
+                let largest = self.plan.scales().map(of_scale).max();
+                largest.unwrap_or_else(|| {
+                    (*bytes as u64).saturating_mul(u64::from(self.plan.most_rows()))
+                })
+            }
             Rule::Own { table, .. } => {
                 let largest = self.largest(self.in_a_slot());
                 self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
@@ -195,7 +214,11 @@ impl Packing {
         row: u32,
     ) -> Range<usize> {
         match &self.rule {
-            Rule::Equal { bytes } => {
+            Rule::Equal { bytes, pixel } => {
+                let of_batch = self.plan.size(epoch, batch);
+                let bytes = of_batch.map_or(*bytes, |(height, width)| {
+                    (u64::from(height) * u64::from(width) * pixel) as usize
+                });
                 let start = row as usize * bytes;
                 start..start + bytes
             }
@@ -220,7 +243,7 @@ impl Packing {
         packed.rows.clear();
         packed.rows.reserve(self.plan.options().batch as usize);
         let mut end = table;
-        for row in 0..self.plan.filled_rows(batch) {
+        for row in 0..self.plan.filled_rows(epoch, batch) {
             let start = end.next_multiple_of(ROW_ALIGNMENT);
             let largest = (0..=self.tries)
                 .map(|attempt| self.plan.attempt(epoch, batch, row, attempt).id)
@@ -304,7 +327,7 @@ fn measure((height, width): (u32, u32), pixel: u64, limits: &Limits) -> Result<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{PlanOptions, Tail};
+    use crate::plan::{MultiScale, PlanOptions, Tail};
     use crate::recipe::{Dtype, Recipe};
     use proptest::prelude::*;
 
@@ -351,7 +374,7 @@ mod tests {
             let most = p.slot_bytes() as usize;
             let mut packed = PackedBatch::default();
             for b in 0..p.plan.batches() {
-                let rows = p.plan.rows(b);
+                let rows = p.plan.rows(epoch, b);
                 let mut end = batch as usize * RowDescriptor::BYTES;
                 for attempt in 0..=tries {
                     // Whatever stands in each row fits the room that is kept.
@@ -464,6 +487,39 @@ mod tests {
             assert!(fault.reason.contains(text), "{}", fault.reason);
         }
         assert!(p.check(2, (60, 60)).is_ok());
+    }
+
+    #[test]
+    fn rows_of_a_batch_lie_by_its_size_and_the_largest_batch_fits() {
+        let program = SampleProgram::compile(&Recipe::eval224().with_dtype(Dtype::F16)).unwrap();
+        let scales = MultiScale::new([(224, 224), (160, 192), (512, 96), (1024, 1024)]);
+        let options = PlanOptions {
+            multi_scale: Some(scales),
+            ..options(8, 3, Tail::Pad)
+        };
+        let plan = Plan::new(100, options).unwrap();
+        let p = Packing::new(&program, plan.clone(), 0, Limits::default(), None).unwrap();
+        // One row of 1024 x 1024 is more than 8 of 224 x 224.
+        assert_eq!(p.slot_bytes(), 1024 * 1024 * 6);
+        let mut packed = PackedBatch::default();
+        for epoch in 0..2 {
+            for batch in 0..plan.batches() {
+                let (height, width) = plan.size(epoch, batch).unwrap();
+                let bytes = (height * width) as usize * 6;
+                let rows = plan.rows(epoch, batch);
+                for row in 0..rows {
+                    let start = row as usize * bytes;
+                    let place = p.place(&mut packed, (epoch, batch), row);
+                    assert_eq!(place, start..start + bytes);
+                }
+                let all = p.batch_bytes(&mut packed, (epoch, batch), rows);
+                assert_eq!(all, rows as usize * bytes);
+                assert!(all as u64 <= p.slot_bytes());
+            }
+        }
+        let full = SampleProgram::compile(&Recipe::full()).unwrap();
+        let sizes = Sizes::seal(&[[1, 1]; 100]).unwrap();
+        assert!(Packing::new(&full, plan, 0, Limits::default(), Some(sizes)).is_err());
     }
 
     #[test]

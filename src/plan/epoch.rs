@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::key::OrderKey;
 use super::options::{PlanOptions, Tail};
-use super::sampler::{DrawnRow, Order};
+use super::sampler::{DrawnRow, Order, Scale, Scales};
 use super::table::SamplerTable;
 use crate::error::{Error, Result};
 
@@ -55,6 +55,7 @@ pub struct Plan {
     options: PlanOptions,
     order: Order,
     table: Option<Arc<SamplerTable>>,
+    scales: Option<Scales>,
 }
 
 /// One row of a batch, before it is filled.
@@ -65,6 +66,8 @@ pub struct RowPlan {
     /// Place in the epoch over all ranks: the key of the random parameters.
     pub position: u64,
     pub status: RowStatus,
+    /// Height and width that the row is to have; none = the recipe's.
+    pub size: Option<(u32, u32)>,
 }
 
 impl Plan {
@@ -93,11 +96,16 @@ impl Plan {
         options.check(samples)?;
         let table = table.map(Arc::new);
         let order = Order::new(&options.sampler, samples, options.batch, table.clone())?;
-        let plan = Self {
+        let mut plan = Self {
             samples,
             options,
             order,
             table,
+            scales: None,
+        };
+        plan.scales = match &plan.options.multi_scale {
+            Some(of) => Some(Scales::new(of, plan.options.batch, plan.rows_per_rank())?),
+            None => None,
         };
         if plan.batches() == 0 {
             let o = &plan.options;
@@ -141,35 +149,65 @@ impl Plan {
         }
     }
 
-    /// Batches of an epoch: equal on every rank.
+    /// Batches of an epoch: equal on every rank, and in every epoch.
     pub fn batches(&self) -> u64 {
         let batch = u64::from(self.options.batch);
-        match self.options.tail {
-            Tail::Drop => self.rows_per_rank() / batch,
-            Tail::Short | Tail::Pad => self.rows_per_rank().div_ceil(batch),
+        match (&self.scales, self.options.tail) {
+            (Some(scales), tail) => scales.batches(self.options.seed, tail),
+            (None, Tail::Drop) => self.rows_per_rank() / batch,
+            (None, Tail::Short | Tail::Pad) => self.rows_per_rank().div_ceil(batch),
         }
+    }
+
+    /// Rows of this rank before a batch, and the rows and size of the batch when
+    /// it is full.
+    fn place(&self, epoch: u64, batch: u64) -> (u64, u32, Option<(u32, u32)>) {
+        match &self.scales {
+            Some(scales) => {
+                let (before, Scale { size, rows }) = scales.batch(self.key(epoch), batch);
+                (before, rows, Some(size))
+            }
+            None => {
+                let rows = self.options.batch;
+                (batch.saturating_mul(u64::from(rows)), rows, None)
+            }
+        }
+    }
+
+    /// Height and width of a batch's rows when batches take turns; none = the
+    /// recipe's.
+    pub fn size(&self, epoch: u64, batch: u64) -> Option<(u32, u32)> {
+        self.place(epoch, batch).2
+    }
+
+    /// Height, width and most rows of every size when batches take turns.
+    pub(crate) fn scales(&self) -> impl Iterator<Item = ((u32, u32), u32)> {
+        let all = self.scales.as_ref().map(Scales::all).unwrap_or_default();
+        all.iter().map(|scale| (scale.size, scale.rows))
+    }
+
+    /// Most rows that a batch may have.
+    pub fn most_rows(&self) -> u32 {
+        let of_scales = self.scales().map(|(_, rows)| rows).max();
+        of_scales.unwrap_or(self.options.batch)
     }
 
     /// Rows of a batch that hold samples: the rest of a padded batch does not.
-    pub fn filled_rows(&self, batch: u64) -> u32 {
-        let size = u64::from(self.options.batch);
+    pub fn filled_rows(&self, epoch: u64, batch: u64) -> u32 {
+        let (before, rows, _) = self.place(epoch, batch);
         if let Order::Identity(_) = self.order {
             // Identities do not run out: a last batch is as full as any.
-            return if batch < self.batches() {
-                self.options.batch
-            } else {
-                0
-            };
+            return if batch < self.batches() { rows } else { 0 };
         }
-        let before = batch.saturating_mul(size);
-        self.rows_per_rank().saturating_sub(before).min(size) as u32
+        let left = self.rows_per_rank().saturating_sub(before);
+        left.min(u64::from(rows)) as u32
     }
 
     /// Rows of a batch as it is handed over: padding included.
-    pub fn rows(&self, batch: u64) -> u32 {
+    pub fn rows(&self, epoch: u64, batch: u64) -> u32 {
         match self.options.tail {
-            Tail::Pad | Tail::Drop => self.options.batch,
-            Tail::Short => self.filled_rows(batch),
+            Tail::Pad | Tail::Drop => self.place(epoch, batch).1,
+            Tail::Short => self.filled_rows(epoch, batch),
         }
     }
 
@@ -184,6 +222,7 @@ impl Plan {
     pub fn row(&self, epoch: u64, batch: u64, row: u32) -> RowPlan {
         let o = &self.options;
         let (rank, world) = (u64::from(o.rank), u64::from(o.world));
+        let (before, _, size) = self.place(epoch, batch);
         // A batch that does not exist holds padding, whatever its position.
         let position = match &self.order {
             // Whole batches are dealt out, not rows.
@@ -191,17 +230,17 @@ impl Plan {
                 .draw(batch)
                 .wrapping_mul(u64::from(o.batch))
                 .wrapping_add(u64::from(row)),
-            _ => batch
-                .wrapping_mul(u64::from(o.batch))
+            _ => before
                 .wrapping_add(u64::from(row))
                 .wrapping_mul(world)
                 .wrapping_add(rank),
         };
-        if row >= self.filled_rows(batch) {
+        if row >= self.filled_rows(epoch, batch) {
             return RowPlan {
                 id: 0,
                 position,
                 status: RowStatus::Padding,
+                size,
             };
         }
         if let Order::Identity(identities) = &self.order {
@@ -211,6 +250,7 @@ impl Plan {
                 id: id.unwrap_or(u64::MAX),
                 position,
                 status: RowStatus::Ok,
+                size,
             };
         }
         // Behind the end the order starts again: a rank that has no sample of
@@ -224,6 +264,7 @@ impl Plan {
             } else {
                 RowStatus::Repeated
             },
+            size,
         }
     }
 
@@ -248,7 +289,7 @@ impl Plan {
     /// What stands in a row at its `attempt`-th attempt: at 0 that of
     /// [`Plan::row`], at n the sample n positions behind it, with the random
     /// parameters of that position. Behind the epoch's last position comes its
-    /// first.
+    /// first. Rows have the size of their batch, whatever stands in them.
     ///
     /// Two samplers differ. Where a sample stands at several positions in a row
     /// (repeated augmentation), an attempt goes on to the next sample, not to
@@ -286,13 +327,14 @@ impl Plan {
             id: self.order.id_at(self.key(epoch), position),
             position,
             status: RowStatus::Substituted,
+            size: own.size,
         }
     }
 
     /// Most rows of a batch in which one sample may stand, when each row may be
     /// given to any of its first `tries` substitutes.
     pub(crate) fn rows_of_one_sample(&self, tries: u32) -> u64 {
-        let batch = u64::from(self.options.batch);
+        let batch = u64::from(self.most_rows());
         let rows = match &self.order {
             Order::Identity(identities) => identities.rows_of_one_sample(),
             Order::Weighted(_) => batch,
@@ -340,7 +382,7 @@ mod tests {
         ) {
             let plans: Vec<Plan> = (0..world)
                 .map_while(|rank| {
-                    Plan::new(samples, PlanOptions { batch, seed, sampler, tail, rank, world }).ok()
+                    Plan::new(samples, PlanOptions { batch, seed, sampler, tail, rank, world, multi_scale: None }).ok()
                 })
                 .collect();
             prop_assume!(plans.len() == world as usize);
@@ -349,8 +391,8 @@ mod tests {
             for p in &plans {
                 prop_assert_eq!(p.batches(), plans[0].batches());
                 for b in 0..p.batches() {
-                    let rows = p.rows(b);
-                    prop_assert_eq!(rows, plans[0].rows(b));
+                    let rows = p.rows(epoch, b);
+                    prop_assert_eq!(rows, plans[0].rows(epoch, b));
                     prop_assert!(rows >= 1 && rows <= batch);
                     prop_assert!(tail == Tail::Short || rows == batch);
                     for r in 0..rows {
@@ -386,7 +428,7 @@ mod tests {
             epoch: u64, sampler in plain(), tail in tail(), number in 0u64..80, row in 0u32..9,
         ) {
             let options = PlanOptions {
-                batch, seed, sampler, tail, rank: rank % world, world,
+                batch, seed, sampler, tail, rank: rank % world, world, multi_scale: None,
             };
             let Ok(plan) = Plan::new(samples, options) else { return Ok(()) };
             // One process and one row a batch: batch n is position n.

@@ -21,6 +21,7 @@ pub(super) enum Part {
     Class = 4,
     Identities = 5,
     Members = 6,
+    Sizes = 7,
 }
 
 impl OrderKey {

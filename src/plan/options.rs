@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sampler::Sampler;
+use super::sampler::{MultiScale, Sampler};
 use crate::error::{Error, Result};
 
 /// What happens to the samples that do not fill a batch.
@@ -27,6 +27,8 @@ pub struct PlanOptions {
     pub seed: u64,
     /// The order of an epoch.
     pub sampler: Sampler,
+    /// Output sizes that take turns from batch to batch; none = the recipe's.
+    pub multi_scale: Option<MultiScale>,
     pub tail: Tail,
     /// This process's place among `world` processes that train together.
     pub rank: u32,
@@ -39,6 +41,7 @@ impl Default for PlanOptions {
             batch: 64,
             seed: 0,
             sampler: Sampler::Shuffle,
+            multi_scale: None,
             tail: Tail::Short,
             rank: 0,
             world: 1,
@@ -67,6 +70,13 @@ impl PlanOptions {
             return Err(Error::config(format!(
                 "rank is {} of world {}, it must be below it",
                 self.rank, self.world
+            )));
+        }
+        if self.multi_scale.is_some() && matches!(self.sampler, Sampler::Identity { .. }) {
+            return Err(Error::config(format!(
+                "multi_scale changes the rows of batches, and the sampler {} needs them as they \
+                 are: choose one of them",
+                self.sampler
             )));
         }
         self.sampler.check(samples, self.batch)

@@ -140,6 +140,18 @@ mod tests {
         }
     }
 
+    /// Orders are part of every run that is to be resumed: computed apart from
+    /// this code, by what the module says of it.
+    #[test]
+    fn orders_stay_what_they_are() {
+        let p = Permutation::new(12, 7, 3);
+        let order: Vec<u64> = (0..12).map(|i| p.at(i)).collect();
+        assert_eq!(order, [8, 2, 7, 6, 9, 4, 1, 3, 11, 0, 5, 10]);
+        let p = Permutation::new(1_000_003, 11, 1);
+        let order: Vec<u64> = (0..4).map(|i| p.at(i)).collect();
+        assert_eq!(order, [826_521, 659_173, 426_635, 749_552]);
+    }
+
     #[test]
     fn the_largest_domain_works() {
         let n = u64::MAX >> 2;

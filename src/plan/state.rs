@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::options::PlanOptions;
+use super::sampler::MultiScale;
 use crate::error::{Error, Result};
 use crate::recipe::NumericProfile;
 
@@ -33,10 +34,10 @@ pub struct State {
     pub max_scratch: u64,
 }
 
-/// The version that this crate writes.
-pub(crate) const STATE_VERSION: u32 = 2;
-
 impl State {
+    /// The version that this crate writes and reads.
+    pub const VERSION: u32 = 2;
+
     /// Checks that going on with `now` gives the stream that `self` left.
     ///
     /// # Errors
@@ -67,6 +68,12 @@ impl State {
         let (a, b) = (&self.plan, &now.plan);
         if a.sampler != b.sampler {
             return differs("the sampler", &a.sampler, &b.sampler);
+        }
+        if a.multi_scale != b.multi_scale {
+            let text = |s: &Option<MultiScale>| {
+                s.as_ref().map_or("none".to_owned(), MultiScale::to_string)
+            };
+            return differs("multi_scale", &text(&a.multi_scale), &text(&b.multi_scale));
         }
         if self.sampler_hash != now.sampler_hash {
             let hash = |h: &Option<String>| h.clone().unwrap_or_else(|| "absent".to_owned());
@@ -105,7 +112,7 @@ mod tests {
 
     fn state() -> State {
         State {
-            version: STATE_VERSION,
+            version: State::VERSION,
             epoch: 3,
             batch: 17,
             plan: PlanOptions::default(),
@@ -137,7 +144,13 @@ mod tests {
         let base = state();
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
-        let changes: [(&str, Change); 12] = [
+        let changes: [(&str, Change); 13] = [
+            (
+                "multi_scale was none and is 64x32,32x32 in multiples of 32",
+                |s| {
+                    s.plan.multi_scale = Some(MultiScale::new([(64, 32), (32, 32)]));
+                },
+            ),
             ("version", |s| s.version = 1),
             ("index", |s| s.index_hash = "x".into()),
             ("recipe", |s| s.recipe_hash = "x".into()),

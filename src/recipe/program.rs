@@ -127,10 +127,7 @@ impl SampleProgram {
         let written = units(recipe, decode.color == ColorOrder::Grey);
         let planned = planner::plan(&recipe.ops, written.clone(), reorder);
         let mut order = planned.order;
-        let emitted = match reorder {
-            Reorder::Off => Vec::new(),
-            _ => take_emitted(&recipe.ops, &mut order),
-        };
+        let emitted = take_emitted(&recipe.ops, &mut order, reorder != Reorder::Off);
         let normalized = emitted
             .iter()
             .find_map(|unit| match recipe.ops.get(unit.op) {
@@ -340,9 +337,10 @@ fn units(recipe: &Recipe, luma: bool) -> Vec<Unit> {
     first.into_iter().chain(of_ops).collect()
 }
 
-/// Takes off the end of the order what the emission does: the last cast, a
-/// normalize in front of it, and a cast in front of that which changes nothing.
-fn take_emitted(ops: &[Op], order: &mut Vec<Unit>) -> Vec<Unit> {
+/// Takes off the end of the order what the emission does: the last cast, which is
+/// the batch's type; and where operations `fuse`, a normalize in front of it, and
+/// a cast in front of that which changes nothing.
+fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
     let mut emitted = Vec::new();
     let (mut cast, mut normalized) = (false, false);
     let mut i = order.len();
@@ -354,7 +352,7 @@ fn take_emitted(ops: &[Op], order: &mut Vec<Unit>) -> Vec<Unit> {
             (Part::Turn, _) => continue,
             (Part::Cast, Some(Op::Cast(c))) if normalized => c.dtype == Dtype::F32,
             (Part::Cast, _) => !std::mem::replace(&mut cast, true),
-            (Part::Normalize, _) => {
+            (Part::Normalize, _) if fuse => {
                 cast = true;
                 !std::mem::replace(&mut normalized, true)
             }

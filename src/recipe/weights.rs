@@ -80,14 +80,6 @@ impl Filter {
         }
     }
 
-    /// How far beyond its box an antialiased resize by `scale` (input pixels
-    /// for each output pixel) may look, in input pixels.
-    pub fn reach(self, scale: f64) -> f64 {
-        if self.stays_inside() {
-            0.0
-        } else {
-            self.support() * scale.max(1.0)
-        }
     }
 
     /// True for filters that look at no pixel outside the interval, save for

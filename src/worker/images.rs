@@ -104,7 +104,7 @@ impl Job for ImageJob {
         let seed = self.plan.options().seed;
         let request = RowRequest {
             random: &PositionRandom::new(seed, ticket.epoch, row.position),
-            size: None,
+            size: row.size,
             admit: &|size| self.packing.check(row.id, size),
         };
         self.decoder.fill(&bytes, &request, out, meter)

@@ -218,6 +218,9 @@ impl LoaderArgs {
         if let Ok(me) = std::env::current_exe() {
             b = b.helper(me);
         }
+        if let Some(scales) = self.sampler.multi_scale()? {
+            b = b.multi_scale(scales);
+        }
         if let Some(pixels) = self.max_pixels {
             b = b.max_pixels(pixels);
         }
@@ -256,8 +259,20 @@ impl RunArgs {
 fn read_state(file: &PathBuf) -> Result<State> {
     let text = std::fs::read_to_string(file)
         .map_err(|e| Error::dataset(file, format!("cannot be read: {e}")))?;
-    serde_json::from_str(&text)
-        .map_err(|e| Error::dataset(file, format!("is no state that --save-state wrote: {e}")))
+    serde_json::from_str(&text).map_err(|e| {
+        let version = serde_json::from_str::<serde_json::Value>(&text)
+            .ok()
+            .and_then(|state| state.get("version")?.as_u64());
+        let what = match version {
+            Some(n) if n != u64::from(State::VERSION) => format!(
+                "is a state of version {n} and this is version {}: go on with the featherload \
+                 that wrote it, or start without a state",
+                State::VERSION
+            ),
+            _ => format!("is no state that --save-state wrote: {e}"),
+        };
+        Error::dataset(file, what)
+    })
 }
 
 /// Bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.

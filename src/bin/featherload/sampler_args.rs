@@ -1,7 +1,7 @@
 //! Arguments that describe the order of an epoch.
 
 use clap::{Args, ValueEnum};
-use featherload::plan::{IdentityProb, Weights};
+use featherload::plan::{IdentityProb, MultiScale, Weights};
 use featherload::{Error, Result, Sampler};
 
 /// Which sample comes when.
@@ -21,7 +21,7 @@ pub struct SamplerArgs {
 
     /// shard-shuffle: positions within which samples are shuffled [16384].
     #[arg(long, value_name = "N")]
-    window: Option<u64>,
+    shuffle_window: Option<u64>,
 
     /// identity: samples of each class in a batch [4].
     #[arg(long, value_name = "K")]
@@ -41,7 +41,12 @@ pub struct SamplerArgs {
 
     /// largest-first: classes of size [16].
     #[arg(long, value_name = "N")]
-    classes: Option<u32>,
+    size_classes: Option<u32>,
+
+    /// Output sizes that take turns from batch to batch, HEIGHTxWIDTH each, in
+    /// multiples of 32; --batch is the rows of the first. Not for identity.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size)]
+    multi_scale: Vec<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -71,6 +76,23 @@ enum Prob {
 }
 
 impl SamplerArgs {
+    /// None when all batches have the recipe's size.
+    ///
+    /// # Errors
+    /// When the order needs the rows of batches as they are.
+    pub fn multi_scale(&self) -> Result<Option<MultiScale>> {
+        if self.multi_scale.is_empty() {
+            return Ok(None);
+        }
+        if self.sampler == Order::Identity {
+            return Err(Error::config(
+                "--multi-scale changes the rows of batches, and --sampler identity needs them as \
+                 they are: give one of them",
+            ));
+        }
+        Ok(Some(MultiScale::new(self.multi_scale.clone())))
+    }
+
     /// # Errors
     /// When a flag belongs to another order.
     pub fn sampler(&self) -> Result<Sampler> {
@@ -81,12 +103,20 @@ impl SamplerArgs {
         };
         for (flag, given, of) in [
             ("--shard", self.shard.is_some(), Order::ShardShuffle),
-            ("--window", self.window.is_some(), Order::ShardShuffle),
+            (
+                "--shuffle-window",
+                self.shuffle_window.is_some(),
+                Order::ShardShuffle,
+            ),
             ("--per-id", self.per_id.is_some(), Order::Identity),
             ("--prob", self.prob.is_some(), Order::Identity),
             ("--num-samples", self.num_samples.is_some(), Order::Weighted),
             ("--repeats", self.repeats.is_some(), Order::Repeated),
-            ("--classes", self.classes.is_some(), Order::LargestFirst),
+            (
+                "--size-classes",
+                self.size_classes.is_some(),
+                Order::LargestFirst,
+            ),
         ] {
             if given && order != of {
                 let name = |order: Order| {
@@ -103,11 +133,11 @@ impl SamplerArgs {
         }
         let zero = [
             ("--shard", self.shard),
-            ("--window", self.window),
+            ("--shuffle-window", self.shuffle_window),
             ("--per-id", self.per_id.map(u64::from)),
             ("--num-samples", self.num_samples),
             ("--repeats", self.repeats.map(u64::from)),
-            ("--classes", self.classes.map(u64::from)),
+            ("--size-classes", self.size_classes.map(u64::from)),
         ];
         if let Some((flag, _)) = zero.iter().find(|(_, n)| *n == Some(0)) {
             return Err(Error::config(format!("{flag} is 0, it must be at least 1")));
@@ -117,7 +147,7 @@ impl SamplerArgs {
             Order::Shuffle => Sampler::Shuffle,
             Order::ShardShuffle => Sampler::ShardShuffle {
                 shard: self.shard.unwrap_or(1024),
-                window: self.window.unwrap_or(16_384),
+                window: self.shuffle_window.unwrap_or(16_384),
             },
             Order::Identity => Sampler::Identity {
                 per_id: self.per_id.unwrap_or(4),
@@ -134,8 +164,20 @@ impl SamplerArgs {
                 repeats: self.repeats.unwrap_or(3),
             },
             Order::LargestFirst => Sampler::LargestFirst {
-                classes: self.classes.unwrap_or(16),
+                classes: self.size_classes.unwrap_or(16),
             },
         })
     }
+}
+
+fn parse_size(text: &str) -> std::result::Result<(u32, u32), String> {
+    let (height, width) = text
+        .split_once('x')
+        .ok_or("a size must be HEIGHTxWIDTH, as in 224x224")?;
+    let number = |s: &str| match s.parse::<u32>() {
+        Ok(n) if n < 32 => Err(format!("'{s}' is below 32")),
+        Ok(n) => Ok(n),
+        Err(e) => Err(format!("'{s}': {e}")),
+    };
+    Ok((number(height)?, number(width)?))
 }

@@ -469,7 +469,7 @@ fn floats_lie_within_a_thousandth_of_the_formula() {
 fn the_float_window_is_a_few_rows() {
     let target = target(100, 80);
     let axes = Axes::new((1000, 800), BoxF::whole(1000, 800), target);
-    let rows = window_bytes(axes.x, axes.y, 16) / (100 * 12);
+    let rows = window_bytes(axes.x, axes.y, 16) / (1000 * 16);
     assert!(rows < 40, "{rows} rows of output");
 }
 

@@ -17,6 +17,7 @@
 
 mod identity;
 mod largest;
+mod multi_scale;
 mod shards;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,8 @@ pub(crate) use identity::by_identity;
 pub(super) use identity::{DrawnRow, Identities};
 use largest::LargestFirst;
 pub(crate) use largest::by_size;
+pub use multi_scale::MultiScale;
+pub(super) use multi_scale::{Scale, Scales};
 use shards::Shards;
 use weighted::Weighted;
 pub(crate) use weighted::{by_weight, inverse_class_frequency};

@@ -65,13 +65,13 @@ mod tests {
             for pair in in_order.windows(2) {
                 let at_end = pair[0] % shard == shard - 1 || pair[0] == samples - 1;
                 let follows = if at_end {
-                    pair[1] % shard == 0
+                    pair[1].is_multiple_of(shard)
                 } else {
                     pair[1] == pair[0] + 1
                 };
                 prop_assert!(follows);
             }
-            prop_assert!(in_order[0] % shard == 0);
+            prop_assert!(in_order[0].is_multiple_of(shard));
             let mut seen = vec![false; samples as usize];
             for position in 0..samples {
                 let id = shards.id_at(key, position);

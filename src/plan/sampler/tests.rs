@@ -56,19 +56,27 @@ fn any_sampler() -> impl Strategy<Value = Sampler> {
     ]
 }
 
+fn scales() -> impl Strategy<Value = MultiScale> {
+    let sizes = prop::collection::vec((8u32..70, 8u32..70), 1..6);
+    (sizes, 1u32..9).prop_map(|(sizes, divided_by)| MultiScale { sizes, divided_by })
+}
+
 fn options() -> impl Strategy<Value = PlanOptions> {
     let tail = prop_oneof![Just(Tail::Short), Just(Tail::Pad), Just(Tail::Drop)];
-    (1u32..24, any::<u64>(), any_sampler(), tail, 1u32..7).prop_map(
-        |(batch, seed, sampler, tail, world)| {
+    let scales = prop::option::of(scales());
+    (1u32..24, any::<u64>(), any_sampler(), scales, tail, 1u32..7).prop_map(
+        |(batch, seed, sampler, scales, tail, world)| {
             // Identity takes multiples alone.
             let batch = match sampler {
                 Sampler::Identity { per_id, .. } => batch.next_multiple_of(per_id),
                 _ => batch,
             };
+            let identity = matches!(sampler, Sampler::Identity { .. });
             PlanOptions {
                 batch,
                 seed,
                 sampler,
+                multi_scale: scales.filter(|_| !identity),
                 tail,
                 rank: 0,
                 world,
@@ -94,7 +102,7 @@ fn rows(plans: &[Plan], epoch: u64) -> Vec<RowPlan> {
     let mut all = Vec::new();
     for plan in plans {
         for batch in 0..plan.batches() {
-            all.extend((0..plan.rows(batch)).map(|row| plan.row(epoch, batch, row)));
+            all.extend((0..plan.rows(epoch, batch)).map(|row| plan.row(epoch, batch, row)));
         }
     }
     all
@@ -111,8 +119,14 @@ proptest! {
         for plan in &plans {
             prop_assert_eq!(plan.batches(), plans[0].batches());
             for batch in 0..plan.batches() {
-                prop_assert_eq!(plan.rows(batch), plans[0].rows(batch));
-                prop_assert_eq!(plan.filled_rows(batch), plans[0].filled_rows(batch));
+                prop_assert_eq!(plan.rows(epoch, batch), plans[0].rows(epoch, batch));
+                prop_assert_eq!(plan.filled_rows(epoch, batch), plans[0].filled_rows(epoch, batch));
+                prop_assert_eq!(plan.size(epoch, batch), plans[0].size(epoch, batch));
+                prop_assert!(plan.rows(epoch, batch) <= plan.most_rows());
+                prop_assert!(plan.filled_rows(epoch, batch) > 0);
+                for row in 0..plan.rows(epoch, batch) {
+                    prop_assert_eq!(plan.row(epoch, batch, row).size, plan.size(epoch, batch));
+                }
             }
         }
         let mut positions = HashSet::new();
@@ -162,7 +176,7 @@ proptest! {
         let in_order = rows(std::slice::from_ref(plan), epoch);
         let other = data.plan(plan.options()).unwrap();
         let places: Vec<(u64, u32)> = (0..plan.batches())
-            .flat_map(|b| (0..plan.rows(b)).map(move |r| (b, r)))
+            .flat_map(|b| (0..plan.rows(epoch, b)).map(move |r| (b, r)))
             .collect();
         let mix = crate::plan::key::OrderKey { seed, epoch: 0 }.shuffle(places.len() as u64);
         for i in 0..places.len() as u64 {
@@ -186,7 +200,7 @@ proptest! {
             let tries = tries.min(plan.substitutes());
             for batch in 0..plan.batches() {
                 let mut room: HashMap<u64, u64> = HashMap::new();
-                for row in 0..plan.filled_rows(batch) {
+                for row in 0..plan.filled_rows(epoch, batch) {
                     let all: Vec<RowPlan> = (0..=tries)
                         .map(|attempt| plan.attempt(epoch, batch, row, attempt))
                         .collect();
@@ -230,6 +244,88 @@ proptest! {
         prop_assume!(plans.is_some());
         prop_assert!(plans.unwrap()[0].attempt(epoch, batch, row, attempt).id < data.len());
     }
+}
+
+proptest! {
+    #[test]
+    fn sizes_take_turns_and_the_pixels_of_a_batch_stay_the_same(
+        samples in 1u64..900, options in options(), scales in scales(), epoch: u64,
+    ) {
+        let options = PlanOptions {
+            sampler: Sampler::Shuffle,
+            multi_scale: Some(scales.clone()),
+            ..options
+        };
+        let plan = Plan::new(samples, options.clone());
+        prop_assume!(plan.is_ok());
+        let plan = plan.unwrap();
+        let to = scales.divided_by;
+        let sizes: Vec<(u32, u32)> =
+            scales.sizes.iter().map(|(h, w)| (h / to * to, w / to * to)).collect();
+        let area = |(h, w): (u32, u32)| u64::from(h) * u64::from(w);
+        let pixels = area(sizes[0]) * u64::from(options.batch);
+        let batches = plan.batches();
+        let mut turns = Vec::new();
+        for batch in 0..batches {
+            let size = plan.size(epoch, batch).unwrap();
+            turns.push(size);
+            let filled = plan.filled_rows(epoch, batch);
+            let rows = plan.rows(epoch, batch);
+            let full = (pixels / area(size)).max(1);
+            let last = batch == batches - 1;
+            prop_assert!(u64::from(rows) <= full);
+            prop_assert!((last && options.tail == Tail::Short) || u64::from(rows) == full);
+            prop_assert!((last && options.tail == Tail::Pad) || filled == rows);
+        }
+        let sorted = |sizes: &[(u32, u32)]| {
+            let mut sizes = sizes.to_vec();
+            sizes.sort_unstable();
+            sizes
+        };
+        for cycle in turns.chunks_exact(sizes.len()) {
+            prop_assert_eq!(sorted(cycle), sorted(&sizes));
+        }
+        if options.tail == Tail::Drop {
+            // What is left out would not have filled the next.
+            let used: u64 = (0..batches).map(|b| u64::from(plan.rows(epoch, b))).sum();
+            let left = samples / u64::from(options.world) - used;
+            prop_assert!(left < u64::from(plan.most_rows()));
+        }
+        // As many in any epoch.
+        prop_assert!(plan.filled_rows(epoch ^ 1, batches - 1) > 0);
+        if options.tail != Tail::Drop {
+            prop_assert_eq!(plan.filled_rows(epoch ^ 1, batches), 0);
+        }
+    }
+}
+
+#[test]
+fn sizes_come_in_another_order_in_each_epoch_and_cycle() {
+    let sizes = [(224, 224), (192, 192), (160, 200), (256, 256)];
+    let options = PlanOptions {
+        batch: 8,
+        multi_scale: Some(MultiScale::new(sizes)),
+        ..PlanOptions::default()
+    };
+    let plan = Plan::new(4000, options).unwrap();
+    let turns = |epoch| {
+        (0..40)
+            .map(|b| plan.size(epoch, b).unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_ne!(turns(0), turns(1));
+    let cycles: HashSet<_> = turns(0).chunks(4).map(<[_]>::to_vec).collect();
+    assert!(cycles.len() > 3, "{cycles:?}");
+    // Rounded down to multiples of 32: 160 x 192.
+    let rows: HashMap<_, _> = plan.scales().collect();
+    let want = [
+        ((224, 224), 8),
+        ((192, 192), 10),
+        ((160, 192), 13),
+        ((256, 256), 6),
+    ];
+    assert_eq!(rows, want.into());
+    assert_eq!(plan.most_rows(), 13);
 }
 
 #[test]
@@ -350,6 +446,42 @@ fn bad_numbers_are_named() {
         let e = data.plan(&options).unwrap_err().to_string();
         assert!(e.contains(text), "{e} lacks {text}");
     }
+    for (sizes, divided_by, batch, text) in [
+        (&[][..], 32, 4, "has no sizes"),
+        (&[(224, 224)], 0, 4, "divided_by is 0"),
+        (
+            &[(224, 224), (224, 31)],
+            32,
+            4,
+            "the size 224x31, and it is rounded",
+        ),
+        (
+            &[(32_000, 32_000), (1, 1)],
+            1,
+            5,
+            "5120000000 rows: lower batch",
+        ),
+    ] {
+        let multi_scale = Some(MultiScale {
+            sizes: sizes.to_vec(),
+            divided_by,
+        });
+        let options = PlanOptions {
+            batch,
+            multi_scale,
+            ..PlanOptions::default()
+        };
+        let e = data.plan(&options).unwrap_err().to_string();
+        assert!(e.contains(text), "{e} lacks {text}");
+    }
+    let both = PlanOptions {
+        multi_scale: Some(MultiScale::new([(32, 32)])),
+        batch: 1,
+        sampler: identity(1),
+        ..PlanOptions::default()
+    };
+    let e = data.plan(&both).unwrap_err().to_string();
+    assert!(e.contains("choose one of them"), "{e}");
     // Tables of other samples, missing, and too much.
     let options = |sampler| PlanOptions {
         batch: 2,

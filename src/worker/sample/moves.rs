@@ -59,6 +59,19 @@ fn png(width: u32, height: u32) -> Vec<u8> {
     bytes.into_inner()
 }
 
+/// As photos are where nothing happens.
+fn smooth(width: u32, height: u32) -> Vec<u8> {
+    let wave = |v: u32, period: f32| 128.0 + 110.0 * (v as f32 / period).sin();
+    let picture = RgbImage::from_fn(width, height, |x, y| {
+        image::Rgb([wave(x, 17.0) as u8, wave(y, 13.0) as u8, wave(x + y, 23.0) as u8])
+    });
+    let mut bytes = Cursor::new(Vec::new());
+    DynamicImage::from(picture)
+        .write_to(&mut bytes, ImageFormat::Png)
+        .unwrap();
+    bytes.into_inner()
+}
+
 fn jitter() -> impl Strategy<Value = Op> {
     let amounts = prop::array::uniform4(prop_oneof![Just(0.0), 0.05f64..0.5]);
     (amounts, prop::bool::ANY, select(vec![0.5, 1.0])).prop_map(|(a, random_order, p)| {
@@ -261,7 +274,7 @@ proptest! {
         };
         let (want, _) = row(&recipe.with_reorder(Reorder::Off), &file, position);
         let (got, held) = row(&exact, &file, position);
-        prop_assert_eq!(&got, &want);
+        prop_assert!(got == want, "other bytes");
         // What was said of its memory; the decoder's own pixels are not in it.
         let program = SampleProgram::compile(&exact).unwrap();
         let mut steps = Vec::new();
@@ -293,7 +306,7 @@ fn levels(recipe: &Recipe, file: &[u8]) -> Vec<f32> {
 /// a smooth picture, and that they do change.
 #[test]
 fn moves_that_change_values_change_them_a_little() {
-    let file = fixtures::jpeg(120, 90, Sampling::S444);
+    let file = smooth(120, 90);
     let to = || Resize::exact(30, 40);
     let jitter = |contrast: f64| ColorJitter {
         brightness: Span(1.2, 1.2),
@@ -354,6 +367,7 @@ fn moves_that_change_values_change_them_a_little() {
             0.6,
         ),
     ];
+    let mut over = Vec::new();
     for (recipe, op, unit, most, mean) in cases {
         let recipe = recipe.then(Cast { dtype: Dtype::F32 });
         let fast = recipe
@@ -383,11 +397,11 @@ fn moves_that_change_values_change_them_a_little() {
         let largest = distances.iter().copied().fold(0.0, f32::max);
         let average = distances.iter().sum::<f32>() / distances.len() as f32;
         assert!(largest > 0.0, "{op}: nothing changed");
-        assert!(
-            largest <= most && average <= mean,
-            "{op}: {largest} and {average}"
-        );
+        if largest > most || average > mean {
+            over.push(format!("{op}: {largest} and {average}"));
+        }
     }
+    assert!(over.is_empty(), "{over:?}");
 }
 
 #[test]

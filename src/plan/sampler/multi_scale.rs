@@ -1,0 +1,156 @@
+//! Batches of several output sizes, of nearly as many pixels each.
+//!
+//! A batch has as many rows as keep rows x height x width below that of the
+//! first size. Batches come in cycles: in each cycle every size of the list
+//! stands once, in a random order, so the first row of a batch is a sum over
+//! whole cycles and at most one broken one. Sizes follow from seed, epoch and
+//! batch number, not from the rank: all ranks have the same.
+//!
+//! The epoch's last cycle may be broken off. Its order follows from the seed
+//! alone, so that every epoch has as many batches as any other.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::key::{OrderKey, Part};
+use super::super::options::Tail;
+use crate::error::{Error, Result};
+
+/// Output sizes that take turns: PaddleClas's MultiScaleSampler. The recipe's own
+/// output size is not used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MultiScale {
+    /// Heights and widths. A batch of the first has
+    /// [`PlanOptions::batch`](crate::plan::PlanOptions::batch) rows; one that
+    /// stands twice comes twice as often.
+    pub sizes: Vec<(u32, u32)>,
+    /// Sizes are rounded down to multiples of this.
+    pub divided_by: u32,
+}
+
+impl MultiScale {
+    /// Sizes in multiples of 32.
+    pub fn new(sizes: impl Into<Vec<(u32, u32)>>) -> Self {
+        Self {
+            sizes: sizes.into(),
+            divided_by: 32,
+        }
+    }
+}
+
+impl fmt::Display for MultiScale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (height, width)) in self.sizes.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            write!(f, "{comma}{height}x{width}")?;
+        }
+        write!(f, " in multiples of {}", self.divided_by)
+    }
+}
+
+/// A size with the rows of its batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::plan) struct Scale {
+    pub(in crate::plan) size: (u32, u32),
+    pub(in crate::plan) rows: u32,
+}
+
+/// The batches of one rank.
+#[derive(Debug, Clone)]
+pub(in crate::plan) struct Scales {
+    scales: Vec<Scale>,
+    /// Rows of a whole cycle.
+    cycle_rows: u64,
+    rows_per_rank: u64,
+}
+
+impl Scales {
+    /// # Errors
+    /// When there is no size, or one is below a multiple, or a batch has too many
+    /// rows.
+    pub(in crate::plan) fn new(of: &MultiScale, batch: u32, rows_per_rank: u64) -> Result<Self> {
+        let multiple = of.divided_by;
+        if multiple == 0 {
+            return Err(Error::config("divided_by is 0, it must be at least 1"));
+        }
+        let Some(&first) = of.sizes.first() else {
+            return Err(Error::config("multi_scale has no sizes, give at least one"));
+        };
+        let rounded = |(height, width): (u32, u32)| {
+            (height / multiple * multiple, width / multiple * multiple)
+        };
+        let area = |(height, width): (u32, u32)| u128::from(height) * u128::from(width);
+        let pixels = area(rounded(first)) * u128::from(batch);
+        let scale = |&(height, width): &(u32, u32)| {
+            let size = rounded((height, width));
+            if area(size) == 0 {
+                return Err(Error::config(format!(
+                    "multi_scale has the size {height}x{width}, and it is rounded down to \
+                     multiples of {multiple}: give at least {multiple}x{multiple}"
+                )));
+            }
+            let rows = (pixels / area(size)).max(1);
+            let rows = u32::try_from(rows).map_err(|_| {
+                Error::config(format!(
+                    "a batch of size {height}x{width} would have {rows} rows: lower batch"
+                ))
+            })?;
+            Ok(Scale { size, rows })
+        };
+        let scales = of.sizes.iter().map(scale).collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            cycle_rows: scales.iter().map(|s| u64::from(s.rows)).sum(),
+            scales,
+            rows_per_rank,
+        })
+    }
+
+    /// Every size with its rows.
+    pub(in crate::plan) fn all(&self) -> &[Scale] {
+        &self.scales
+    }
+
+    /// The scales of a cycle in their order.
+    fn cycle(&self, key: OrderKey, cycle: u64) -> impl Iterator<Item = Scale> {
+        let broken = cycle >= self.rows_per_rank / self.cycle_rows;
+        let key = OrderKey {
+            epoch: if broken { u64::MAX } else { key.epoch },
+            ..key
+        };
+        let order = key.permutation(self.scales.len() as u64, Part::Sizes, cycle);
+        (0..self.scales.len()).map(move |turn| self.scales[order.at(turn as u64) as usize])
+    }
+
+    /// Rows before a batch, and its scale.
+    pub(in crate::plan) fn batch(&self, key: OrderKey, batch: u64) -> (u64, Scale) {
+        let count = self.scales.len() as u64;
+        let (cycle, turn) = (batch / count, batch % count);
+        let mut before = cycle.saturating_mul(self.cycle_rows);
+        let mut scale = self.scales[0];
+        for (i, of_turn) in (0..=turn).zip(self.cycle(key, cycle)) {
+            scale = of_turn;
+            if i < turn {
+                before = before.saturating_add(u64::from(of_turn.rows));
+            }
+        }
+        (before, scale)
+    }
+
+    /// Batches of an epoch.
+    pub(in crate::plan) fn batches(&self, seed: u64, tail: Tail) -> u64 {
+        let cycles = self.rows_per_rank / self.cycle_rows;
+        let mut left = self.rows_per_rank % self.cycle_rows;
+        let mut batches = cycles * self.scales.len() as u64;
+        let key = OrderKey { seed, epoch: 0 };
+        for scale in self.cycle(key, cycles) {
+            let rows = u64::from(scale.rows);
+            if left == 0 || (tail == Tail::Drop && left < rows) {
+                break;
+            }
+            left = left.saturating_sub(rows);
+            batches += 1;
+        }
+        batches
+    }
+}
