@@ -63,11 +63,7 @@ fn source(at: usize, before: usize, size: usize, mode: PaddingMode) -> Option<us
         PaddingMode::Reflect => {
             // There and back again, each end once.
             let period = (2 * (size - 1)).max(1);
-            let beyond = if at < before {
-                before - at
-            } else {
-                at - before
-            };
+            let beyond = at.abs_diff(before);
             let along = beyond % period;
             Some(along.min(period - along).min(size - 1))
         }
