@@ -88,12 +88,13 @@ impl LoaderBuilder {
             }
             let random = PositionRandom::new(self.plan.seed, epoch, planned.position);
             let size = upright(index, planned.id, &self.limits)?;
-            let steps =
-                DrawnSteps::of(&program, size, planned.size, &random).map_err(|fault| Error::Sample {
+            let steps = DrawnSteps::of(&program, size, planned.size, &random).map_err(|fault| {
+                Error::Sample {
                     id: planned.id,
                     path: index.path(planned.id),
                     fault,
-                })?;
+                }
+            })?;
             drawn.push(DrawnRow {
                 epoch,
                 row,

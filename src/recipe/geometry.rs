@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 /// A box with fractional edges, in source pixels.
+#[cfg(any(test, feature = "bench-internals"))]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoxF {
     pub x0: f64,
@@ -23,9 +24,9 @@ pub struct Rect {
     pub height: u32,
 }
 
+#[cfg(any(test, feature = "bench-internals"))]
 impl BoxF {
     /// All of an image.
-    #[cfg(any(test, feature = "bench-internals"))]
     pub fn whole(width: usize, height: usize) -> Self {
         Self {
             x0: 0.0,

@@ -80,8 +80,6 @@ impl Filter {
         }
     }
 
-    }
-
     /// True for filters that look at no pixel outside the interval, save for
     /// the rest of one that lies in it in part.
     fn stays_inside(self) -> bool {

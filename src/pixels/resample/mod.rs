@@ -36,6 +36,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+#[cfg(any(test, feature = "bench-internals"))]
 pub(crate) use crate::recipe::geometry::BoxF;
 use crate::recipe::weights::{Axis, Filter, FixedTable, WeightTable};
 use crate::sys::cpu::CpuLevel;
@@ -96,6 +97,7 @@ impl<'a> Source<'a> {
 }
 
 /// The wanted picture: its size, and how its pixels are gathered.
+#[cfg(any(test, feature = "bench-internals"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     pub width: usize,
@@ -132,6 +134,7 @@ pub struct Axes {
 
 impl Axes {
     /// The box `bx` of a picture of `size` (width, height), all of it at hand.
+    #[cfg(any(test, feature = "bench-internals"))]
     pub fn new((width, height): (usize, usize), bx: BoxF, target: Target) -> Self {
         let axis = |in_size: usize, in0, in1, out: usize| Axis {
             in_size: in_size as u32,

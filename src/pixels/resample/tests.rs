@@ -3,8 +3,8 @@ use proptest::prelude::*;
 
 use super::reference::{resample_f32, resample_f64};
 use super::*;
-use crate::recipe::needs::window_bytes;
 use crate::pixels::view::{Pixel, View};
+use crate::recipe::needs::window_bytes;
 
 const FILTERS: [Filter; 6] = [
     Filter::Nearest,

@@ -63,7 +63,11 @@ fn png(width: u32, height: u32) -> Vec<u8> {
 fn smooth(width: u32, height: u32) -> Vec<u8> {
     let wave = |v: u32, period: f32| 128.0 + 110.0 * (v as f32 / period).sin();
     let picture = RgbImage::from_fn(width, height, |x, y| {
-        image::Rgb([wave(x, 17.0) as u8, wave(y, 13.0) as u8, wave(x + y, 23.0) as u8])
+        image::Rgb([
+            wave(x, 17.0) as u8,
+            wave(y, 13.0) as u8,
+            wave(x + y, 23.0) as u8,
+        ])
     });
     let mut bytes = Cursor::new(Vec::new());
     DynamicImage::from(picture)
