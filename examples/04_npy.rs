@@ -107,7 +107,7 @@ fn parse_decode(text: &str) -> Result<DecodeMode, Failure> {
 
 fn parse_recipe(text: &str) -> Result<Recipe, Failure> {
     let Some((width, height)) = text.split_once('x') else {
-        return Ok(Recipe::preset(text)?);
+        return Ok(Recipe::load(text)?);
     };
     let (width, height): (u32, u32) = (width.parse()?, height.parse()?);
     // A random crop that has one choice: all of a picture of this shape.

@@ -1,12 +1,13 @@
 //! What is done to one sample: operations as data, and what follows from them.
 //!
-//! Pure: no I/O, no clock, no processes; the same in every process. A
-//! [`Recipe`] is what the user wrote; `SampleProgram` is what runs, checked
-//! and in the one order that the stages have.
+//! Pure: no I/O but the reading of recipe files (`file`), no clock, no processes;
+//! the same in every process. A [`Recipe`] is what the user wrote; `SampleProgram`
+//! is what runs, checked and in the one order that the stages have.
 
 mod check;
 pub(crate) mod draw;
 mod fault;
+pub mod file;
 pub(crate) mod fold;
 pub(crate) mod geometry;
 pub(crate) mod needs;
@@ -21,6 +22,7 @@ mod tensor;
 pub(crate) mod weights;
 mod written;
 
+pub use file::RecipeFormat;
 pub use ops::{
     Background, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode,
     DecodeMode, Erasing, GaussianBlur, Grayscale, Interpolation, Layout, Normalize, Op, Pad,

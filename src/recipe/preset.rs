@@ -1,4 +1,5 @@
-//! The recipes that have a name.
+//! The recipes that have a name: each in Rust, and as the file in `presets/` that
+//! shows how it is written. A test holds them equal.
 
 use super::ops::{CenterCrop, Decode, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize};
 use super::tensor::{Dtype, MemoryLayout};
@@ -39,23 +40,58 @@ impl Recipe {
     }
 
     /// The names that [`Recipe::preset`] knows.
-    pub const PRESETS: [&'static str; 3] = ["train224", "eval224", "full"];
+    pub const PRESETS: [&'static str; 3] = [LIST[0].name, LIST[1].name, LIST[2].name];
 
     /// The recipe of that name.
     ///
     /// # Errors
     /// When there is none; the text lists the names.
     pub fn preset(name: &str) -> Result<Self> {
-        match name {
-            "train224" => Ok(Self::train224()),
-            "eval224" => Ok(Self::eval224()),
-            "full" => Ok(Self::full()),
-            _ => Err(Error::config(format!(
-                "recipe '{name}' is not one of {}",
-                Self::PRESETS.join(", ")
-            ))),
-        }
+        find(name).map(|preset| (preset.build)())
     }
+
+    /// The file of the recipe of that name, in YAML with comments: to read, and to
+    /// begin a file of one's own.
+    ///
+    /// # Errors
+    /// When there is none; the text lists the names.
+    pub fn preset_file(name: &str) -> Result<&'static str> {
+        find(name).map(|preset| preset.file)
+    }
+}
+
+struct Preset {
+    name: &'static str,
+    build: fn() -> Recipe,
+    file: &'static str,
+}
+
+const LIST: [Preset; 3] = [
+    Preset {
+        name: "train224",
+        build: Recipe::train224,
+        file: include_str!("presets/train224.yaml"),
+    },
+    Preset {
+        name: "eval224",
+        build: Recipe::eval224,
+        file: include_str!("presets/eval224.yaml"),
+    },
+    Preset {
+        name: "full",
+        build: Recipe::full,
+        file: include_str!("presets/full.yaml"),
+    },
+];
+
+fn find(name: &str) -> Result<&'static Preset> {
+    const PRESETS: &[Preset] = &LIST;
+    PRESETS.iter().find(|p| p.name == name).ok_or_else(|| {
+        Error::config(format!(
+            "recipe '{name}' is not one of {}",
+            Recipe::PRESETS.join(", ")
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -70,6 +106,29 @@ mod tests {
             crate::recipe::SampleProgram::compile(&r).unwrap();
         }
         assert!(Recipe::preset("train225").is_err());
+        assert!(Recipe::preset_file("train225").is_err());
+    }
+
+    #[test]
+    fn every_name_is_a_file_and_says_the_same() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/recipe/presets");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        let mut names = Recipe::PRESETS.map(|name| format!("{name}.yaml"));
+        names.sort();
+        assert_eq!(files, names);
+        for name in Recipe::PRESETS {
+            let file = Recipe::preset_file(name).unwrap();
+            let path = format!("{folder}/{name}.yaml");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), file);
+            assert_eq!(
+                Recipe::from_file(&path).unwrap(),
+                Recipe::preset(name).unwrap()
+            );
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::sampler_args::SamplerArgs;
 /// What is done to each sample, and by what kind of pool.
 #[derive(Args)]
 pub struct LoaderArgs {
-    /// train224, eval224, or full: whole pictures, each row of its own size.
-    /// Pictures are turned as EXIF says; Pillow's `open`, torchvision's
+    /// train224, eval224, full (whole pictures, each row of its own size), or a
+    /// recipe file: .yaml, .toml, .json. Pictures are turned as EXIF says; Pillow's `open`, torchvision's
     /// ImageFolder and camera intrinsics (COLMAP, transforms.json) go by pixels
     /// as stored. There is no switch for it yet.
     #[arg(long, default_value = "train224")]
@@ -155,7 +155,7 @@ enum How {
 
 impl LoaderArgs {
     pub fn recipe(&self) -> Result<Recipe> {
-        let mut recipe = Recipe::preset(&self.recipe)?;
+        let mut recipe = Recipe::load(&self.recipe)?;
         if let Some(dtype) = self.dtype {
             recipe = recipe.with_dtype(dtype);
         }

@@ -97,9 +97,13 @@ impl Serialize for Background {
 
 impl<'de> Deserialize<'de> for Background {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        std::borrow::Cow::<str>::deserialize(d)?
-            .parse()
-            .map_err(D::Error::custom)
+        let word = std::borrow::Cow::<str>::deserialize(d)?;
+        word.parse().map_err(|_: Error| {
+            D::Error::custom(format_args!(
+                "expected white, black or six hexadecimal digits such as ff8000, found the text \
+                 '{word}'"
+            ))
+        })
     }
 }
 
@@ -328,11 +332,14 @@ where
     let value = d.deserialize_any(ShortVisitor(expected))?;
     read(&value).ok_or_else(|| {
         let found = match value {
-            Short::Number(v) => format!("{v}"),
-            Short::List(v) => format!("{v:?}"),
-            Short::Word(v) => format!("'{v}'"),
+            Short::Number(v) => format!("the number {v}"),
+            Short::List(v) => {
+                let list: Vec<String> = v.iter().map(f64::to_string).collect();
+                format!("[{}]", list.join(", "))
+            }
+            Short::Word(v) => format!("the text '{v}'"),
         };
-        D::Error::custom(format_args!("{found} is not {expected}"))
+        D::Error::custom(format_args!("expected {expected}, found {found}"))
     })
 }
 

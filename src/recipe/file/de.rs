@@ -1,0 +1,258 @@
+//! From the tree to values: a serde deserializer whose mistakes know where they
+//! are and what was meant.
+
+use serde::Deserialize;
+use serde::de::value::{MapDeserializer, StrDeserializer};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess,
+    VariantAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use super::mistake::Mistake;
+use super::node::{Key, Node, Position, Value};
+
+/// Reads a value out of a tree.
+pub(crate) fn read<'de, T: Deserialize<'de>>(node: &'de Node) -> Result<T, Mistake> {
+    T::deserialize(node)
+}
+
+type Entry = (Key, Node);
+
+impl<'de> Deserializer<'de> for &'de Node {
+    type Error = Mistake;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
+        let visited = match &self.value {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(v) => visitor.visit_bool(*v),
+            Value::Int(v) => match (i64::try_from(*v), u64::try_from(*v)) {
+                (Ok(v), _) => visitor.visit_i64(v),
+                (_, Ok(v)) => visitor.visit_u64(v),
+                _ => visitor.visit_f64(*v as f64),
+            },
+            Value::Float(v) => visitor.visit_f64(*v),
+            Value::Str(v) => visitor.visit_borrowed_str(v),
+            Value::List(items) => visitor.visit_seq(Items(items.iter())),
+            Value::Map(entries) => visitor.visit_map(Entries::of(entries)),
+        };
+        visited.map_err(|e| e.or_in(self.at))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
+        match self.value {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Mistake> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    /// A name with nothing behind it has no parameters: all defaults.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Mistake> {
+        let visited = match &self.value {
+            Value::Map(entries) => visitor.visit_map(Entries::of(entries)),
+            Value::Null => visitor.visit_map(Entries::of(&[])),
+            _ => {
+                let expected = "parameters (name: value)";
+                return Err(Mistake::expected(self.at, expected, &self.described()));
+            }
+        };
+        visited.map_err(|e| e.or_in(self.at))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        rust_name: &'static str,
+        known: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Mistake> {
+        let choice = match &self.value {
+            Value::Str(name) => Choice {
+                name,
+                at: self.at,
+                parameters: None,
+            },
+            Value::Map(entries) => match &entries[..] {
+                [(key, parameters)] => Choice {
+                    name: &key.name,
+                    at: key.at,
+                    parameters: Some(parameters),
+                },
+                [(first, _), (second, _), ..] => {
+                    let (first, second) = (&first.name, second);
+                    return Err(Mistake::new(
+                        second.at,
+                        format!(
+                            "'{}' stands beside '{first}', where one name belongs: indent it \
+                             deeper if it is a parameter of {first}, begin another item of the \
+                             list if it is not",
+                            second.name
+                        ),
+                    ));
+                }
+                [] => return Err(Mistake::new(self.at, "the name of an operation is missing")),
+            },
+            _ => {
+                let expected = match known {
+                    [] => "a name".to_owned(),
+                    // A long list helps nobody.
+                    [first, .., last] if known.len() > 8 => {
+                        format!("a name ({first} ... {last}), alone or with parameters")
+                    }
+                    names => format!("one of {}", names.join(", ")),
+                };
+                return Err(Mistake::expected(self.at, &expected, &self.described()));
+            }
+        };
+        let at = choice.at;
+        visitor
+            .visit_enum(choice)
+            .map_err(|e| e.or_at(at).in_enum(rust_name))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct map identifier
+    }
+}
+
+struct Items<'de>(std::slice::Iter<'de, Node>);
+
+impl<'de> SeqAccess<'de> for Items<'de> {
+    type Error = Mistake;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Mistake> {
+        let Some(item) = self.0.next() else {
+            return Ok(None);
+        };
+        seed.deserialize(item)
+            .map(Some)
+            .map_err(|e| e.or_at(item.at).in_list())
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
+}
+
+struct Entries<'de> {
+    rest: std::slice::Iter<'de, Entry>,
+    /// Its name was handed out, its value not yet.
+    current: Option<&'de Entry>,
+}
+
+impl<'de> Entries<'de> {
+    fn of(entries: &'de [Entry]) -> Self {
+        Self {
+            rest: entries.iter(),
+            current: None,
+        }
+    }
+}
+
+impl<'de> MapAccess<'de> for Entries<'de> {
+    type Error = Mistake;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Mistake> {
+        self.current = self.rest.next();
+        let Some((key, _)) = self.current else {
+            return Ok(None);
+        };
+        let name: StrDeserializer<'_, Mistake> = key.name.as_str().into_deserializer();
+        seed.deserialize(name)
+            .map(Some)
+            .map_err(|e| e.or_at(key.at))
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Mistake> {
+        let Some((key, value)) = self.current else {
+            return Err(Mistake::custom("a value was asked for before its name"));
+        };
+        seed.deserialize(value)
+            .map_err(|e| e.or_at(key.at).or_label(&key.name))
+    }
+}
+
+/// One of an enum's variants: its name, alone or with parameters.
+struct Choice<'de> {
+    name: &'de str,
+    at: Position,
+    parameters: Option<&'de Node>,
+}
+
+impl<'de> EnumAccess<'de> for Choice<'de> {
+    type Error = Mistake;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Mistake> {
+        let name: StrDeserializer<'_, Mistake> = self.name.into_deserializer();
+        let variant = seed.deserialize(name).map_err(|e| e.or_at(self.at))?;
+        Ok((variant, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Choice<'de> {
+    type Error = Mistake;
+
+    fn unit_variant(self) -> Result<(), Mistake> {
+        match self.parameters {
+            None => Ok(()),
+            Some(Node {
+                value: Value::Null, ..
+            }) => Ok(()),
+            Some(node) => Err(Mistake::new(
+                node.at,
+                format!("'{}' has no parameters", self.name),
+            )),
+        }
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Mistake> {
+        match self.parameters {
+            Some(node) => seed.deserialize(node),
+            None => {
+                let none = std::iter::empty::<(&str, &str)>();
+                seed.deserialize(MapDeserializer::<_, Mistake>::new(none))
+            }
+        }
+        .map_err(|e| e.or_at(self.at).or_label(self.name))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Mistake> {
+        Err(Mistake::custom("no variant has a tuple"))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Mistake> {
+        match self.parameters {
+            Some(node) => node.deserialize_struct("", fields, visitor),
+            None => visitor.visit_map(Entries::of(&[])),
+        }
+        .map_err(|e| e.or_at(self.at).or_label(self.name))
+    }
+}

@@ -1,0 +1,261 @@
+//! One mistake in a text, said in one line: where, what, and what would be right.
+//!
+//! Also the error type of the deserializer: what serde's derived code knows (a
+//! field, a variant, a type) is kept apart from where it happened, which the
+//! deserializer adds on the way out.
+
+use std::fmt;
+
+use serde::de::{Expected, Unexpected};
+
+use super::node::Position;
+
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    at: Option<Position>,
+    what: What,
+    /// The nearest enclosing name: of a parameter or of an operation.
+    label: Option<String>,
+}
+
+#[derive(Debug)]
+enum What {
+    UnknownField {
+        name: String,
+        known: &'static [&'static str],
+    },
+    UnknownVariant {
+        /// What the variants are, such as `op`: known to whoever reads the enum.
+        kind: String,
+        /// In a list, where no parameter's name says what was looked for.
+        item: bool,
+        name: String,
+        known: &'static [&'static str],
+    },
+    Missing(&'static str),
+    Duplicate(&'static str),
+    Text(String),
+}
+
+impl Mistake {
+    pub(super) fn new(at: Position, text: impl Into<String>) -> Self {
+        Self {
+            at: Some(at),
+            ..Self::of(What::Text(text.into()))
+        }
+    }
+
+    fn of(what: What) -> Self {
+        Self {
+            at: None,
+            what,
+            label: None,
+        }
+    }
+
+    pub(super) fn expected(at: Position, expected: &str, found: &str) -> Self {
+        Self::new(at, format!("expected {expected}, found {found}"))
+    }
+
+    /// The same mistake at this place, unless it has one already.
+    pub(super) fn or_at(mut self, at: Position) -> Self {
+        self.at.get_or_insert(at);
+        self
+    }
+
+    /// The same, for a value: what is missing in it has no place there, but at
+    /// the name that the value belongs to.
+    pub(super) fn or_in(self, value: Position) -> Self {
+        if matches!(self.what, What::Missing(_)) {
+            self
+        } else {
+            self.or_at(value)
+        }
+    }
+
+    /// The same mistake in what has this name, unless a nearer one is known.
+    pub(super) fn or_label(mut self, label: &str) -> Self {
+        self.label.get_or_insert_with(|| label.to_owned());
+        self
+    }
+
+    /// The same mistake in an enum of this Rust name.
+    pub(super) fn in_enum(mut self, rust_name: &str) -> Self {
+        if let What::UnknownVariant { kind, .. } = &mut self.what
+            && kind.is_empty()
+        {
+            *kind = rust_name.to_lowercase();
+        }
+        self
+    }
+
+    /// The same mistake in the element of a list.
+    pub(super) fn in_list(mut self) -> Self {
+        if let What::UnknownVariant { item, .. } = &mut self.what {
+            *item = self.label.is_none();
+        }
+        self
+    }
+
+    /// Line of the mistake, from 1.
+    pub(crate) fn line(&self) -> usize {
+        self.at.unwrap_or(Position::START).line
+    }
+}
+
+impl fmt::Display for Mistake {
+    /// One line, whatever the text contained.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = self.label.as_deref();
+        let text = match &self.what {
+            What::UnknownField { name, known } => {
+                let of = label.unwrap_or("a recipe file");
+                if known.is_empty() {
+                    format!("'{name}' is no parameter of {of}, which has none")
+                } else {
+                    let advice = advice(name, known);
+                    format!("'{name}' is no parameter of {of}: {advice}")
+                }
+            }
+            What::UnknownVariant {
+                kind,
+                item,
+                name,
+                known,
+            } => {
+                let advice = advice(name, known);
+                match label {
+                    Some(label) if !item => format!("{label}: '{name}' is unknown: {advice}"),
+                    _ => format!("{kind} '{name}' is unknown: {advice}"),
+                }
+            }
+            What::Missing(name) => {
+                let text = format!("'{name}' is missing, and has no default");
+                label.map_or(text.clone(), |label| format!("{label}: {text}"))
+            }
+            What::Duplicate(name) => format!("'{name}' is written twice"),
+            What::Text(text) => match label {
+                Some(label) => format!("{label}: {text}"),
+                None => text.clone(),
+            },
+        };
+        f.write_str(&one_line(&text))
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+impl serde::de::Error for Mistake {
+    fn custom<T: fmt::Display>(text: T) -> Self {
+        Self::of(What::Text(text.to_string()))
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_value(found, expected)
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let expected = in_words(&expected.to_string());
+        let (found, plain) = match found {
+            Unexpected::Bool(v) => (v.to_string(), true),
+            Unexpected::Signed(v) => (format!("the number {v}"), true),
+            Unexpected::Unsigned(v) => (format!("the number {v}"), true),
+            Unexpected::Float(v) => (format!("the number {v:?}"), true),
+            Unexpected::Char(v) => (format!("the text '{v}'"), false),
+            Unexpected::Str(v) => (format!("the text '{v}'"), false),
+            Unexpected::Unit | Unexpected::Option => ("nothing".into(), false),
+            Unexpected::Seq => ("a list".into(), false),
+            Unexpected::Map => ("parameters".into(), false),
+            other => (other.to_string(), false),
+        };
+        let quotes = if plain && expected == "text" {
+            ": put it in quotes"
+        } else {
+            ""
+        };
+        Self::custom(format_args!("expected {expected}, found {found}{quotes}"))
+    }
+
+    fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
+        Self::of(What::UnknownVariant {
+            kind: String::new(),
+            item: false,
+            name: name.to_owned(),
+            known,
+        })
+    }
+
+    fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
+        Self::of(What::UnknownField {
+            name: name.to_owned(),
+            known,
+        })
+    }
+
+    fn missing_field(name: &'static str) -> Self {
+        Self::of(What::Missing(name))
+    }
+
+    fn duplicate_field(name: &'static str) -> Self {
+        Self::of(What::Duplicate(name))
+    }
+}
+
+/// Serde's names of types, for people.
+fn in_words(expected: &str) -> String {
+    match expected {
+        "u8" => "a whole number from 0 to 255".into(),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" | "usize" => "a whole number, 0 or more".into(),
+        "i32" | "i64" => "a whole number".into(),
+        "f32" | "f64" => "a number".into(),
+        "a boolean" => "true or false".into(),
+        "a string" => "text".into(),
+        "a sequence" => "a list".into(),
+        "a map" => "parameters".into(),
+        other => other.into(),
+    }
+}
+
+/// The one that was meant, or all there are.
+fn advice(name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("known: {}", known.join(", ")),
+    }
+}
+
+/// The name that differs least, in no more than a third of its letters. Case
+/// and underscores do not count, so torchvision's `CenterCrop` finds its own.
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let bare = |s: &str| s.replace(['_', '-', ' '], "").to_lowercase();
+    let name = bare(name);
+    // The distance takes time and memory for the product of both lengths.
+    if name.len() > 64 {
+        return None;
+    }
+    known
+        .iter()
+        .map(|k| (strsim::damerau_levenshtein(&name, &bare(k)), *k))
+        .filter(|(distance, _)| 3 * distance <= name.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, k)| k)
+}
+
+/// Without line breaks and other control characters, and of bearable length.
+fn one_line(text: &str) -> String {
+    const LONGEST: usize = 600;
+    let mut line = String::new();
+    for (i, c) in text.chars().enumerate() {
+        if i == LONGEST {
+            line.push_str(" ...");
+            break;
+        }
+        if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}

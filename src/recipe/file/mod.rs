@@ -1,0 +1,281 @@
+//! Recipes as files: YAML, TOML and JSON, read with located mistakes, and written.
+//!
+//! The only part of `recipe` that does I/O, and only in [`Recipe::from_file`] and
+//! [`Recipe::load`], in the consumer or the CLI: workers get a recipe that is
+//! already checked. Never here: what operations mean.
+//!
+//! A text becomes a tree of values that know their lines, whatever the language;
+//! the derived form of the operations reads itself out of the tree. So there is
+//! one list of names, and every mistake is one line: file, line, what is wrong,
+//! and what would be right.
+//!
+//! ```
+//! use featherload::Recipe;
+//! use featherload::recipe::RecipeFormat;
+//!
+//! let yaml = "
+//! featherload: 1              # the version of the format
+//! name: portraits             # without it: the file's name
+//! reorder: exact              # off, exact or fast
+//! ops:
+//!   - decode: {color: rgb, background: white}
+//!   - random_resized_crop: {size: 224, scale: [0.25, 1]}
+//!   - random_horizontal_flip  # alone: with its defaults
+//!   - normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}
+//!   - cast: {dtype: f16}
+//!   - layout: {layout: nchw}
+//! ";
+//! let recipe = Recipe::from_text(yaml, RecipeFormat::Yaml, "portraits.yaml")?;
+//! assert_eq!(recipe.ops.len(), 6);
+//!
+//! // The same in another language.
+//! let toml = recipe.to_text(RecipeFormat::Toml)?;
+//! assert_eq!(Recipe::from_text(&toml, RecipeFormat::Toml, "portraits.toml")?, recipe);
+//!
+//! let wrong = yaml.replace("scale", "scales");
+//! let error = Recipe::from_text(&wrong, RecipeFormat::Yaml, "mine.yaml").unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "mine.yaml:7: 'scales' is no parameter of random_resized_crop: did you mean 'scale'?"
+//! );
+//! # Ok::<(), featherload::Error>(())
+//! ```
+//!
+//! - `node`: the tree. `yaml` (JSON too), `toml`: from text to the tree.
+//! - `de`: from the tree to values. `mistake`: what can be wrong, in one line.
+//! - `write`: from the tree to text.
+
+mod de;
+mod mistake;
+mod node;
+#[cfg(test)]
+mod tests;
+mod toml;
+mod write;
+mod yaml;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use mistake::Mistake;
+use node::{Node, Value};
+
+use super::ops::Op;
+use super::program::SampleProgram;
+use super::written::{Recipe, Reorder};
+use crate::error::{Error, Result};
+
+/// The version of the format that is read and written.
+const VERSION: u32 = 1;
+/// The largest recipe file, bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A language for recipes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecipeFormat {
+    Yaml,
+    Toml,
+    Json,
+}
+
+impl RecipeFormat {
+    /// By the extension of a file's name.
+    ///
+    /// # Errors
+    /// For other extensions and none; the text lists those that are known.
+    pub fn of(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("yaml" | "yml") => Ok(Self::Yaml),
+            Some("toml") => Ok(Self::Toml),
+            Some("json") => Ok(Self::Json),
+            _ => Err(Error::dataset(
+                path,
+                "a recipe file's name ends in .yaml (or .yml), .toml or .json",
+            )),
+        }
+    }
+
+    /// The tree of a text.
+    pub(crate) fn tree(self, text: &str) -> std::result::Result<Node, Mistake> {
+        match self {
+            Self::Yaml => yaml::read(text),
+            Self::Toml => toml::read(text),
+            Self::Json => yaml::read_json(text),
+        }
+    }
+}
+
+/// A recipe file as it is read. Further sections are further fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecipeFile {
+    /// Looked at before the rest: another version may have other fields.
+    #[serde(rename = "featherload")]
+    _version: u32,
+    name: Option<String>,
+    reorder: Option<Reorder>,
+    ops: Vec<Op>,
+}
+
+/// And as it is written.
+#[derive(Serialize)]
+struct WrittenFile<'a> {
+    featherload: u32,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reorder: Option<Reorder>,
+    ops: &'a [Op],
+}
+
+/// A recipe with the places of its operations.
+#[derive(Debug)]
+struct Located {
+    recipe: Recipe,
+    /// Of each operation, from 1.
+    lines: Vec<u64>,
+}
+
+impl Recipe {
+    /// Reads a recipe out of a file, whose extension says the language.
+    ///
+    /// # Errors
+    /// One line that names the file, the line, what is wrong and what would be
+    /// right.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let format = RecipeFormat::of(path)?;
+        let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(MAX_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let good = e.utf8_error().valid_up_to();
+            let breaks = e.as_bytes().iter().take(good).filter(|b| **b == b'\n');
+            Error::dataset_line(path, breaks.count() as u64 + 1, "is not UTF-8")
+        })?;
+        Self::from_text(&text, format, path)
+    }
+
+    /// Reads a recipe out of a text. `origin` is what errors call the text, and,
+    /// without its extension, the name of a recipe that has none.
+    ///
+    /// # Errors
+    /// As [`from_file`](Self::from_file).
+    pub fn from_text(text: &str, format: RecipeFormat, origin: impl AsRef<Path>) -> Result<Self> {
+        let origin = origin.as_ref();
+        let Located { recipe, lines } = parse(text, format, origin)?;
+        SampleProgram::check(&recipe).map_err(|fault| {
+            match fault.op.and_then(|op| lines.get(op)) {
+                Some(line) => Error::dataset_line(origin, *line, fault.message),
+                None => Error::dataset(origin, fault.message),
+            }
+        })?;
+        Ok(recipe)
+    }
+
+    /// The recipe as a text that reads back to an equal one.
+    ///
+    /// # Errors
+    /// JSON cannot say numbers that are not finite.
+    pub fn to_text(&self, format: RecipeFormat) -> Result<String> {
+        let file = WrittenFile {
+            featherload: VERSION,
+            name: &self.name,
+            reorder: self.reorder,
+            ops: &self.ops,
+        };
+        // The tree of a value, by way of the one language that writes `f32` by
+        // their shortest digits and has words for what is not finite.
+        let text = ::toml::to_string(&file)
+            .map_err(|e| Error::config(format!("recipe '{}' cannot be written: {e}", self.name)))?;
+        match RecipeFormat::Toml.tree(&text).map(|tree| tree.value) {
+            Ok(Value::Map(entries)) => write::write(&entries, format),
+            Ok(_) => Err(Error::config("a recipe is no map")),
+            Err(e) => Err(Error::config(format!("recipe '{}': {e}", self.name))),
+        }
+    }
+
+    /// The recipe that `text` names: a preset's name, or the path of a file.
+    ///
+    /// # Errors
+    /// When it is neither; the text lists the presets. Otherwise as
+    /// [`from_file`](Self::from_file).
+    pub fn load(text: &str) -> Result<Self> {
+        if Self::PRESETS.contains(&text) {
+            return Self::preset(text);
+        }
+        let path = Path::new(text);
+        if text.contains('/') || path.extension().is_some() || path.exists() {
+            return Self::from_file(path);
+        }
+        Err(Error::config(format!(
+            "recipe '{text}' is neither a preset ({}) nor a file{}",
+            Self::PRESETS.join(", "),
+            match mistake::nearest(text, &Self::PRESETS) {
+                Some(near) => format!(": did you mean '{near}'?"),
+                None => ", whose name ends in .yaml, .toml or .json".to_owned(),
+            }
+        )))
+    }
+}
+
+/// Everything but whether the operations can work.
+fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
+    if text.len() as u64 > MAX_BYTES {
+        return Err(Error::dataset(
+            origin,
+            format!("has more than {MAX_BYTES} bytes: no recipe is as long"),
+        ));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Err(Error::dataset(
+            origin,
+            "is empty: a recipe begins with 'featherload: 1' and has a list 'ops'",
+        ));
+    }
+    let located = |e: Mistake| Error::dataset_line(origin, e.line() as u64, e.to_string());
+    let root = format.tree(text).map_err(located)?;
+    check_version(&root).map_err(located)?;
+    let file: RecipeFile = de::read(&root).map_err(located)?;
+    let ops = root.get("ops").map(Node::items).unwrap_or_default();
+    let stem = origin.file_stem().unwrap_or_default();
+    Ok(Located {
+        recipe: Recipe {
+            name: file.name.unwrap_or_else(|| stem.to_string_lossy().into()),
+            reorder: file.reorder,
+            ops: file.ops,
+        },
+        lines: ops.iter().map(|op| op.at.line as u64).collect(),
+    })
+}
+
+fn check_version(root: &Node) -> std::result::Result<(), Mistake> {
+    if !matches!(root.value, Value::Map(_)) {
+        let expected = "a recipe ('featherload: 1' and a list 'ops')";
+        return Err(Mistake::expected(root.at, expected, &root.described()));
+    }
+    match root.get("featherload") {
+        Some(Node {
+            value: Value::Int(v),
+            ..
+        }) if *v == i128::from(VERSION) => Ok(()),
+        Some(node) => Err(Mistake::new(
+            node.at,
+            format!(
+                "featherload: this version reads format {VERSION} of recipe files, found {}",
+                node.described()
+            ),
+        )),
+        None => Err(Mistake::new(
+            root.at,
+            format!("'featherload: {VERSION}' is missing: the version of the format"),
+        )),
+    }
+}

@@ -1,0 +1,101 @@
+//! The tree that a text is before anybody asks what it means: values, and where
+//! each was written. The same for YAML, JSON and TOML.
+
+use std::collections::HashSet;
+
+use super::mistake::Mistake;
+
+/// Where something begins in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// From 1.
+    pub(crate) line: usize,
+    /// From 1, in characters; in TOML in bytes.
+    pub(crate) column: usize,
+}
+
+impl Position {
+    pub(crate) const START: Self = Self { line: 1, column: 1 };
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) at: Position,
+    pub(crate) value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    /// Wider numbers are floats.
+    Int(i128),
+    /// Not a number and infinities too: what they mean is for others to say.
+    Float(f64),
+    Str(String),
+    List(Vec<Node>),
+    /// In the order of the text; no name twice.
+    Map(Vec<(Key, Node)>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Key {
+    pub(crate) at: Position,
+    pub(crate) name: String,
+}
+
+/// Nesting beyond this is no configuration. It also bounds the recursion of
+/// everything that walks a tree.
+pub(super) const MAX_DEPTH: usize = 64;
+/// Values in one tree, with those that aliases repeat.
+pub(super) const MAX_NODES: usize = 100_000;
+
+impl Node {
+    /// The value behind a name. None when there is none, or no map.
+    pub(crate) fn get(&self, name: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().find(|(k, _)| k.name == name).map(|(_, v)| v),
+            _ => None,
+        }
+    }
+
+    /// The elements; none where it is no list.
+    pub(crate) fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The value as a message says it behind "found".
+    pub(super) fn described(&self) -> String {
+        match &self.value {
+            Value::Null => "nothing".into(),
+            Value::Bool(v) => v.to_string(),
+            Value::Int(v) => format!("the number {v}"),
+            Value::Float(v) => format!("the number {v:?}"),
+            Value::Str(v) => format!("the text '{v}'"),
+            Value::List(_) => "a list".into(),
+            Value::Map(entries) => match entries.first() {
+                Some((key, _)) => format!("parameters ('{}' ...)", key.name),
+                None => "parameters".into(),
+            },
+        }
+    }
+}
+
+/// Refuses a name that stands twice, at its second place.
+pub(super) fn refuse_duplicates(entries: &[(Key, Node)]) -> Result<(), Mistake> {
+    let mut seen = HashSet::with_capacity(entries.len());
+    for (key, _) in entries {
+        if !seen.insert(key.name.as_str()) {
+            let first = entries.iter().find(|(k, _)| k.name == key.name);
+            let line = first.map_or(key.at.line, |(k, _)| k.at.line);
+            return Err(Mistake::new(
+                key.at,
+                format!("'{}' is written twice, first in line {line}", key.name),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! From the tree to text, as a person would write it: one operation a line.
+
+use std::fmt::Write as _;
+
+use super::RecipeFormat;
+use super::node::{Key, Node, Value};
+use crate::error::{Error, Result};
+
+type Entry = (Key, Node);
+
+/// Writes a map: lists of maps an element a line, everything else behind its name.
+pub(super) fn write(entries: &[Entry], format: RecipeFormat) -> Result<String> {
+    let mut text = String::new();
+    let json = format == RecipeFormat::Json;
+    if json {
+        text.push_str("{\n");
+    }
+    for (i, (key, value)) in entries.iter().enumerate() {
+        let (name, between) = match format {
+            RecipeFormat::Yaml => (word(&key.name, format), ":"),
+            RecipeFormat::Toml => (word(&key.name, format), " ="),
+            RecipeFormat::Json => (format!("  {}", quoted(&key.name)), ":"),
+        };
+        text.push_str(&name);
+        text.push_str(between);
+        let items = value.items();
+        if items.is_empty() {
+            text.push(' ');
+            inline(value, format, &mut text)?;
+        } else {
+            text.push_str(if format == RecipeFormat::Yaml {
+                "\n"
+            } else {
+                " [\n"
+            });
+            for (i, item) in items.iter().enumerate() {
+                text.push_str(match format {
+                    RecipeFormat::Yaml => "  - ",
+                    RecipeFormat::Toml => "  ",
+                    RecipeFormat::Json => "    ",
+                });
+                element(item, format, &mut text)?;
+                let comma = match format {
+                    RecipeFormat::Yaml => "",
+                    RecipeFormat::Toml => ",",
+                    RecipeFormat::Json if i + 1 < items.len() => ",",
+                    RecipeFormat::Json => "",
+                };
+                text.push_str(comma);
+                text.push('\n');
+            }
+            text.push_str(match format {
+                RecipeFormat::Yaml => "",
+                RecipeFormat::Toml => "]",
+                RecipeFormat::Json => "  ]",
+            });
+        }
+        if json && i + 1 < entries.len() {
+            text.push(',');
+        }
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    if json {
+        text.push_str("}\n");
+    }
+    Ok(text)
+}
+
+/// One operation: its name alone where it has no parameters.
+fn element(node: &Node, format: RecipeFormat, text: &mut String) -> Result<()> {
+    if let Value::Map(entries) = &node.value
+        && let [(key, parameters)] = &entries[..]
+    {
+        if matches!(&parameters.value, Value::Map(p) if p.is_empty()) {
+            text.push_str(&string(&key.name, format));
+            return Ok(());
+        }
+        if format == RecipeFormat::Yaml {
+            let _ = write!(text, "{}: ", word(&key.name, format));
+            return inline(parameters, format, text);
+        }
+    }
+    inline(node, format, text)
+}
+
+fn inline(node: &Node, format: RecipeFormat, text: &mut String) -> Result<()> {
+    match &node.value {
+        Value::Null => text.push_str("null"),
+        Value::Bool(v) => {
+            let _ = write!(text, "{v}");
+        }
+        Value::Int(v) => {
+            let _ = write!(text, "{v}");
+        }
+        Value::Float(v) => float(*v, format, text)?,
+        Value::Str(v) => text.push_str(&string(v, format)),
+        Value::List(items) => {
+            text.push('[');
+            for (i, item) in items.iter().enumerate() {
+                text.push_str(if i == 0 { "" } else { ", " });
+                inline(item, format, text)?;
+            }
+            text.push(']');
+        }
+        Value::Map(entries) => {
+            let between = if format == RecipeFormat::Toml {
+                " = "
+            } else {
+                ": "
+            };
+            text.push('{');
+            for (i, (key, value)) in entries.iter().enumerate() {
+                text.push_str(if i == 0 { "" } else { ", " });
+                text.push_str(&word(&key.name, format));
+                text.push_str(between);
+                inline(value, format, text)?;
+            }
+            text.push('}');
+        }
+    }
+    Ok(())
+}
+
+/// By the fewest digits that give the same number.
+fn float(v: f64, format: RecipeFormat, text: &mut String) -> Result<()> {
+    if v.is_finite() {
+        let _ = write!(text, "{v:?}");
+        return Ok(());
+    }
+    let dot = match format {
+        RecipeFormat::Yaml => ".",
+        RecipeFormat::Toml => "",
+        RecipeFormat::Json => {
+            return Err(Error::config(format!(
+                "JSON has no word for {v}: write the recipe as YAML or TOML"
+            )));
+        }
+    };
+    let sign = if v < 0.0 { "-" } else { "" };
+    let word = if v.is_nan() { "nan" } else { "inf" };
+    let _ = write!(text, "{sign}{dot}{word}");
+    Ok(())
+}
+
+/// A name in front of a value.
+fn word(name: &str, format: RecipeFormat) -> String {
+    if format != RecipeFormat::Json && is_plain(name) {
+        name.to_owned()
+    } else {
+        quoted(name)
+    }
+}
+
+/// A value that is text.
+fn string(text: &str, format: RecipeFormat) -> String {
+    if format == RecipeFormat::Yaml && is_plain(text) {
+        text.to_owned()
+    } else {
+        quoted(text)
+    }
+}
+
+/// Text that needs no quotes, in YAML nor as a name in TOML.
+fn is_plain(text: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| letter(c) || c == '-')
+        && !["null", "true", "false"].contains(&text.to_lowercase().as_str())
+}
+
+/// In double quotes, by the escapes that all three languages have.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            // What YAML does not print, or takes for a line break.
+            c if c.is_control()
+                || matches!(
+                    c,
+                    '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+                ) =>
+            {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
