@@ -47,7 +47,8 @@ pub(crate) struct Canvas {
     floats: Pair<f32>,
     /// Rows of a blur.
     rows: Vec<f32>,
-    converter: Converter,
+    /// Made when it is first needed: its table takes a moment.
+    converter: Option<Converter>,
     at: Part,
 }
 
@@ -211,14 +212,15 @@ impl Canvas {
                 in_place!(self, erase::erase, rect, with);
             }
             Step::Convert(to, white) => {
+                let converter = self.converter.get_or_insert_with(Converter::new);
                 if self.at.is_floats {
                     let view = self.at.of_mut(&mut self.floats.here);
-                    self.converter.convert_in_place(view, to, white);
+                    converter.convert_in_place(view, to, white);
                 } else {
                     let at = self.at;
                     let out = room(&mut self.floats.here, at.width * at.height);
                     let view = at.of(&self.bytes.here);
-                    self.converter.convert(view, to, white, out);
+                    converter.convert(view, to, white, out);
                     self.are_floats();
                 }
             }
@@ -398,12 +400,16 @@ fn blur_pair<T: Level + Default>(
     rows: &mut Vec<f32>,
 ) {
     let to = room(&mut pair.there, at.width * at.height);
+    fit(rows, blur::scratch_len(at.width, at.height, kernel));
     blur::gaussian_blur(at.of(&pair.here), kernel, sigma, to, rows);
     pair.swap();
 }
 
 fn fit<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
     if v.len() < len {
+        // Nothing of the content is needed, and no more than was said is taken.
+        v.clear();
+        v.reserve_exact(len);
         v.resize(len, T::default());
     }
 }

@@ -199,7 +199,7 @@ const OPS: &[(&str, Run)] = &[
             Some(_) => case.param("white_point"),
             None => WhitePoint::default(),
         };
-        let converter = Converter::default();
+        let converter = Converter::new();
         let made = either!(&input, p => p.made(|v, out| converter.convert(v, to, white, out)));
         if let Input::F32(p) = input {
             let changed = elements(p.changed(|v| converter.convert_in_place(v, to, white)));

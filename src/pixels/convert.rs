@@ -34,29 +34,28 @@ const TO_D50: RedAndBlue = relative(multiplied(adaptation(D65, D50), SRGB_TO_XYZ
 /// Below this the cube root becomes a straight line.
 const LINE_BELOW: f32 = 216.0 / 24_389.0;
 
+/// Steps of the table from one level to the next. Between them the curve is taken
+/// for a line, which it is within 3e-8.
+const STEPS: usize = 16;
+
 /// Converts, with a table of what it has to compute once.
 #[derive(Debug)]
 pub(crate) struct Converter {
-    /// Linear light of each level.
-    linear: Box<[f32; 256]>,
+    light: Box<Light>,
 }
 
-impl Default for Converter {
-    fn default() -> Self {
-        let mut linear = Box::new([0.0; 256]);
-        for (v, linear) in (0..=255u8).zip(linear.iter_mut()) {
-            let c = f64::from(v) / 255.0;
-            *linear = if c <= 0.04045 {
-                c / 12.92
-            } else {
-                libm::pow((c + 0.055) / 1.055, 2.4)
-            } as f32;
-        }
-        Self { linear }
-    }
-}
+/// Linear light of level 0, 1 / 16, ... 255.
+type Light = [f32; 255 * STEPS + 1];
 
 impl Converter {
+    pub(crate) fn new() -> Self {
+        let mut light = Box::new([0.0; 255 * STEPS + 1]);
+        for (i, light) in light.iter_mut().enumerate() {
+            *light = of_curve(i as f64 / (255 * STEPS) as f64);
+        }
+        Self { light }
+    }
+
     /// Fills `out`, rows without gaps. The white point is CIELAB's alone.
     pub(crate) fn convert<T: Linear>(
         &self,
@@ -68,9 +67,7 @@ impl Converter {
         match to {
             ColorSpace::Lab => {
                 let parts = parts(white);
-                each(pixels, out, |p| {
-                    lab(p.map(|v| v.linear(&self.linear)), parts)
-                });
+                each(pixels, out, |p| lab(p.map(|v| v.light(&self.light)), parts));
             }
             ColorSpace::Hsv => each(pixels, out, |p| hsv(p.map(T::level))),
             ColorSpace::Ycbcr => each(pixels, out, |p| ycbcr(p.map(T::level))),
@@ -86,7 +83,7 @@ impl Converter {
         match to {
             ColorSpace::Lab => {
                 let parts = parts(white);
-                each_in_place(pixels, |p| lab(p.map(|v| v.linear(&self.linear)), parts));
+                each_in_place(pixels, |p| lab(p.map(|v| v.light(&self.light)), parts));
             }
             ColorSpace::Hsv => each_in_place(pixels, hsv),
             ColorSpace::Ycbcr => each_in_place(pixels, ycbcr),
@@ -118,26 +115,43 @@ fn each_in_place(mut pixels: ViewMut<'_, f32>, of: impl Fn(Pixel<f32>) -> Pixel<
 
 /// How a level becomes linear light, 0 to 1.
 pub(crate) trait Linear: Level {
-    fn linear(self, table: &[f32; 256]) -> f32;
+    fn light(self, table: &Light) -> f32;
 }
 
 impl Linear for u8 {
     #[inline(always)]
-    fn linear(self, table: &[f32; 256]) -> f32 {
-        table[usize::from(self)]
+    fn light(self, table: &Light) -> f32 {
+        table[usize::from(self) * STEPS]
     }
 }
 
 impl Linear for f32 {
-    /// Below 0 the line goes on, above 1 the curve.
+    /// A whole level has the light of that level in `u8`. Below 0 the line goes
+    /// on, above 255 the curve.
     #[inline(always)]
-    fn linear(self, _: &[f32; 256]) -> f32 {
-        let c = self / 255.0;
-        if c <= 0.04045 {
-            c / 12.92
-        } else {
-            libm::powf((c + 0.055) / 1.055, 2.4)
+    fn light(self, table: &Light) -> f32 {
+        if !(0.0..=255.0).contains(&self) {
+            return beyond(self);
         }
+        let step = self * STEPS as f32;
+        // Of the last two for white.
+        let first = (step as usize).min(255 * STEPS - 1);
+        let (from, to) = (table[first], table[first + 1]);
+        from + (to - from) * (step - first as f32)
+    }
+}
+
+#[cold]
+fn beyond(level: f32) -> f32 {
+    of_curve(f64::from(level) / 255.0)
+}
+
+/// IEC 61966-2-1.
+fn of_curve(c: f64) -> f32 {
+    if c <= 0.04045 {
+        (c / 12.92) as f32
+    } else {
+        libm::pow((c + 0.055) / 1.055, 2.4) as f32
     }
 }
 
@@ -279,7 +293,7 @@ mod tests {
     fn one<T: Linear>(pixel: Pixel<T>, to: ColorSpace, white: WhitePoint) -> Pixel<f32> {
         let mut out = [[0.0; 3]];
         let view = View::tight(std::slice::from_ref(&pixel), 1, 1);
-        Converter::default().convert(view, to, white, &mut out);
+        Converter::new().convert(view, to, white, &mut out);
         out[0]
     }
 
@@ -319,7 +333,7 @@ mod tests {
                 assert_eq!([a, b], [0.0; 2], "{v}");
                 let [same, a, b] = one([f32::from(v); 3], ColorSpace::Lab, white);
                 assert_eq!([a, b], [0.0; 2], "{v}");
-                assert!((same - l).abs() < 1e-4, "{v}: {l}, {same}");
+                assert_eq!(same, l, "{v}");
             }
             let white = WhitePoint::D65;
             assert_eq!(one([v; 3], ColorSpace::Hsv, white)[..2], [0.0; 2]);
@@ -330,6 +344,24 @@ mod tests {
         assert_eq!(white, [100.0, 0.0, 0.0]);
         let black = one([0u8; 3], ColorSpace::Lab, WhitePoint::D65);
         assert!(black[0].abs() < 1e-5, "{black:?}");
+    }
+
+    #[test]
+    fn light_follows_the_curve_between_levels_and_beyond_them() {
+        let Converter { light } = Converter::new();
+        for i in -3000..33_000 {
+            let v = i as f32 / 100.0;
+            let c = f64::from(v) / 255.0;
+            let want = if c <= 0.04045 {
+                c / 12.92
+            } else {
+                ((c + 0.055) / 1.055).powf(2.4)
+            };
+            let got = f64::from(v.light(&light));
+            let bound = 3e-8 + 2e-7 * want.abs();
+            assert!((got - want).abs() < bound, "{v}: {got}, not {want}");
+        }
+        assert!(f32::NAN.light(&light).is_nan());
     }
 
     #[test]

@@ -222,8 +222,7 @@ impl<'a, T: Copy> Source<'a, T> {
 /// stores that take turns between three planes cost twice as much.
 const RUN: usize = 16;
 
-/// `encode` gets the channel of the source, which is a constant where it is
-/// called.
+/// `encode` gets a value and its channel in the source.
 fn write<T: Copy + Default, const N: usize>(
     source: Source<'_, T>,
     layout: MemoryLayout,
@@ -235,7 +234,9 @@ fn write<T: Copy + Default, const N: usize>(
     let elements = out.as_chunks_mut::<N>().0;
     match (order, layout) {
         (ColorOrder::Grey, _) => each_run(source, |at, run| {
-            to_plane::<T, N, 0>(&mut elements[at..], run, &encode);
+            to_plane(&mut elements[at..at + run.len()], run, |pixel| {
+                encode(0, pixel[0])
+            });
         }),
         (ColorOrder::Rgb | ColorOrder::Bgr, MemoryLayout::Nchw) => {
             let (first, rest) = elements.split_at_mut(width * height);
@@ -246,9 +247,12 @@ fn write<T: Copy + Default, const N: usize>(
                 (first, second, third)
             };
             each_run(source, |at, run| {
-                to_plane::<T, N, 0>(&mut r[at..], run, &encode);
-                to_plane::<T, N, 1>(&mut g[at..], run, &encode);
-                to_plane::<T, N, 2>(&mut b[at..], run, &encode);
+                // In a loop: the three written out take a quarter longer.
+                for (plane, c) in [&mut *r, &mut *g, &mut *b].into_iter().zip(0..) {
+                    to_plane(&mut plane[at..at + run.len()], run, |pixel| {
+                        encode(c, pixel[c])
+                    });
+                }
             });
         }
         (ColorOrder::Rgb, MemoryLayout::Nhwc) => {
@@ -270,15 +274,14 @@ fn write<T: Copy + Default, const N: usize>(
     }
 }
 
-/// Channel `C` of a run.
 #[inline(always)]
-fn to_plane<T: Copy, const N: usize, const C: usize>(
+fn to_plane<T: Copy, const N: usize>(
     plane: &mut [[u8; N]],
     run: &[Pixel<T>],
-    encode: &impl Fn(usize, T) -> [u8; N],
+    encode: impl Fn(&Pixel<T>) -> [u8; N],
 ) {
-    for (to, pixel) in plane[..run.len()].iter_mut().zip(run) {
-        *to = encode(C, pixel[C]);
+    for (to, pixel) in plane.iter_mut().zip(run) {
+        *to = encode(pixel);
     }
 }
 

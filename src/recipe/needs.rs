@@ -28,8 +28,9 @@ pub(crate) struct CanvasNeeds {
     f32s: [u64; 2],
     /// The first of its two is in use.
     first: [bool; 2],
-    /// Rows of a resize, a blur.
+    /// Rows of a resize.
     rows: u64,
+    rows_of_blur: u64,
 }
 
 impl CanvasNeeds {
@@ -43,6 +44,7 @@ impl CanvasNeeds {
             f32s: [0, 0],
             first: [true, true],
             rows: 0,
+            rows_of_blur: 0,
         }
     }
 
@@ -58,6 +60,7 @@ impl CanvasNeeds {
             self.f32s[0],
             self.f32s[1],
             self.rows,
+            self.rows_of_blur,
         ];
         all.into_iter().fold(0, u64::saturating_add)
     }
@@ -121,10 +124,12 @@ impl CanvasNeeds {
                 self.write_other();
             }
             Step::Blur { kernel, .. } => {
-                let row = u64::from(self.size.0) * RGB32;
-                self.rows = self
-                    .rows
-                    .max(row * (u64::from(kernel.height.max(kernel.width)) + 1));
+                // `pixels::blur::scratch_len`, whichever way the picture is turned.
+                let (long, wide) = (kernel.height.max(kernel.width), self.size.0);
+                let padded = RGB32 * u64::from(wide + long);
+                let window = RGB32 * u64::from(wide) * u64::from(1 + long.min(self.size.1));
+                let rows = 8 * u64::from(long) + padded + window;
+                self.rows_of_blur = self.rows_of_blur.max(rows);
                 self.write_other();
             }
             Step::Convert(..) | Step::Normalize { .. } | Step::Cast(Dtype::F16 | Dtype::F32) => {
