@@ -50,6 +50,8 @@ pub(crate) struct Canvas {
     /// Made when it is first needed: its table takes a moment.
     converter: Option<Converter>,
     at: Part,
+    /// Address of the buffer that was adopted last; never read through.
+    adopted: usize,
 }
 
 /// The part of a buffer that is the picture.
@@ -113,6 +115,7 @@ impl Canvas {
         placement: Placement,
     ) {
         std::mem::swap(&mut self.bytes.here, buffer);
+        self.adopted = self.bytes.here.as_ptr().addr();
         self.at = Part {
             is_floats: false,
             first,
@@ -123,10 +126,14 @@ impl Canvas {
         };
     }
 
-    /// Gives a buffer back to where the picture was adopted from, so that no two
-    /// large ones stay.
+    /// Gives the buffer back to where the picture was adopted from: it is the
+    /// large one, and steps may have made it the one that is written.
     pub(crate) fn release(&mut self, buffer: &mut Vec<u8>) {
-        std::mem::swap(&mut self.bytes.here, buffer);
+        let Pair { here, there } = &mut self.bytes;
+        match there.as_ptr().addr() == self.adopted {
+            true => std::mem::swap(there, buffer),
+            false => std::mem::swap(here, buffer),
+        }
     }
 
     /// The picture, and how it is turned.

@@ -257,6 +257,9 @@ pub struct WeightTable {
     starts: Vec<u32>,
     sizes: Vec<u32>,
     weights: Vec<f64>,
+    /// The largest weight of the whole resize, wanted or not.
+    largest: f64,
+    spare: Vec<f64>,
 }
 
 impl WeightTable {
@@ -274,23 +277,10 @@ impl WeightTable {
         self.weights.clear();
         self.weights
             .resize(axis.out_size as usize * self.window, 0.0);
-        for (o, row) in self.weights.chunks_exact_mut(self.window).enumerate() {
-            let o = f64::from(axis.first) + o as f64;
-            let (start, size) = match axis.filter {
-                // Every kernel is 0 at the other pixels, which need not be at hand.
-                _ if axis.is_identity() => nearest(&axis, o, row),
-                Filter::Nearest => nearest(&axis, o, row),
-                Filter::Area => area(&axis, o, row),
-                Filter::SharpCubic => with_edges(&axis, o, row),
-                _ => by_kernel(&axis, o, row),
-            };
-            let row = &mut row[..size];
-            let sum: f64 = row.iter().sum();
-            if sum != 0.0 {
-                for w in row {
-                    *w /= sum;
-                }
-            }
+        self.largest = self.largest_elsewhere(&axis);
+        for (o, row) in (axis.first..).zip(self.weights.chunks_exact_mut(self.window)) {
+            let (start, size) = weigh(&axis, o, row);
+            self.largest = largest(self.largest, &row[..size]);
             assert!(
                 start >= axis.origin,
                 "pixel {start} is not at hand, {} is the first",
@@ -303,6 +293,29 @@ impl WeightTable {
         true
     }
 
+    /// The largest weight of the output pixels that are not wanted: the precision
+    /// of a [`FixedTable`] goes by the whole resize, or a part of it would have
+    /// other coefficients.
+    fn largest_elsewhere(&mut self, axis: &Axis) -> f64 {
+        let wanted = axis.first..axis.first + axis.out_size;
+        if axis.full_size > MOST_WEIGHED {
+            return LARGEST;
+        }
+        if wanted == (0..axis.full_size) {
+            return 0.0;
+        }
+        let mut row = std::mem::take(&mut self.spare);
+        let mut found = 0.0;
+        for o in (0..wanted.start).chain(wanted.end..axis.full_size) {
+            row.clear();
+            row.resize(self.window, 0.0);
+            let (_, size) = weigh(axis, o, &mut row);
+            found = largest(found, &row[..size]);
+        }
+        self.spare = row;
+        found
+    }
+
     /// First input pixel and weights of output pixel `o`.
     pub fn row(&self, o: usize) -> (usize, &[f64]) {
         let at = o * self.window;
@@ -311,6 +324,38 @@ impl WeightTable {
             &self.weights[at..at + self.sizes[o] as usize],
         )
     }
+}
+
+/// Output pixels of a resize up to which all are weighed for the sake of a part.
+/// Longer ones, of pictures as thin as a thread, take [`LARGEST`] for granted.
+const MOST_WEIGHED: u32 = 4096;
+/// No weight of any filter is larger, edges included.
+const LARGEST: f64 = 1.5;
+
+fn largest(than: f64, weights: &[f64]) -> f64 {
+    weights.iter().fold(than, |m, w| m.max(w.abs()))
+}
+
+/// Weights of output pixel `o` of the whole into `row`, which is zero and holds a
+/// window. First pixel of the picture, and how many.
+fn weigh(axis: &Axis, o: u32, row: &mut [f64]) -> (u32, usize) {
+    let o = f64::from(o);
+    let (start, size) = match axis.filter {
+        // Every kernel is 0 at the other pixels, which need not be at hand.
+        _ if axis.is_identity() => nearest(axis, o, row),
+        Filter::Nearest => nearest(axis, o, row),
+        Filter::Area => area(axis, o, row),
+        Filter::SharpCubic => with_edges(axis, o, row),
+        _ => by_kernel(axis, o, row),
+    };
+    let row = &mut row[..size];
+    let sum: f64 = row.iter().sum();
+    if sum != 0.0 {
+        for w in row {
+            *w /= sum;
+        }
+    }
+    (start, size)
 }
 
 /// Weights of output pixel `o` of the whole, not yet of sum 1, into `row`, which
@@ -392,7 +437,7 @@ impl FixedTable {
     /// Quantises `table`.
     pub fn fill(&mut self, table: &WeightTable) {
         let window = table.window;
-        let largest = table.weights.iter().fold(0.0f64, |m, &w| m.max(w.abs()));
+        let largest = table.largest;
         // What the rounding errors of a row can add to its largest coefficient.
         let limit = f64::from(i16::MAX) - (window as f64 / 2.0 + 1.0).min(4096.0);
         let mut precision = Self::MAX_PRECISION;
@@ -590,6 +635,10 @@ mod tests {
                         let reads = part.reads();
                         let origin = reads.start;
                         let (all, some) = (table(whole), table(Axis { origin, ..part }));
+                        let (mut a, mut b) = (FixedTable::default(), FixedTable::default());
+                        a.fill(&all);
+                        b.fill(&some);
+                        assert_eq!(a.precision(), b.precision(), "{part:?}");
                         for o in 0..out_size as usize {
                             let (from, weights) = all.row(o + first as usize);
                             assert_eq!(some.row(o), (from - origin as usize, weights));
