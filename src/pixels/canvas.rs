@@ -236,7 +236,7 @@ impl Canvas {
                 if self.at.is_floats {
                     normalise::normalise_in_place(self.at.of_mut(&mut self.floats.here), scaling);
                 } else {
-                    let (view, out) = self.to_floats();
+                    let (view, out) = self.room_in_floats();
                     normalise::normalise(view, scaling, out);
                     self.are_floats();
                 }
@@ -276,7 +276,7 @@ impl Canvas {
             }
             (Dtype::F16 | Dtype::F32, false) => {
                 // f16 holds every level.
-                let (view, out) = self.to_floats();
+                let (view, out) = self.room_in_floats();
                 for (to, row) in out.chunks_exact_mut(view.width).zip(view.rows()) {
                     for (to, pixel) in to.iter_mut().zip(row) {
                         *to = pixel.map(f32::from);
@@ -295,7 +295,7 @@ impl Canvas {
     }
 
     /// The picture in bytes, and room for it in floats.
-    fn to_floats(&mut self) -> (View<'_, u8>, &mut [Pixel<f32>]) {
+    fn room_in_floats(&mut self) -> (View<'_, u8>, &mut [Pixel<f32>]) {
         let pixels = self.at.width * self.at.height;
         let to = room(&mut self.floats.here, pixels);
         (self.at.of(&self.bytes.here), to)
