@@ -221,7 +221,7 @@ fn in_words(expected: &str) -> String {
 fn advice(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("did you mean '{near}'?"),
-        None => format!("known: {}", known.join(", ")),
+        None => format!("choose from {}", known.join(", ")),
     }
 }
 
@@ -236,8 +236,12 @@ pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     }
     known
         .iter()
-        .map(|k| (strsim::damerau_levenshtein(&name, &bare(k)), *k))
-        .filter(|(distance, _)| 3 * distance <= name.chars().count())
+        .filter_map(|k| {
+            let bare = bare(k);
+            let longest = name.chars().count().max(bare.chars().count());
+            let distance = strsim::damerau_levenshtein(&name, &bare);
+            (3 * distance <= longest).then_some((distance, *k))
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, k)| k)
 }

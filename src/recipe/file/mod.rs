@@ -41,13 +41,15 @@
 //! # Ok::<(), featherload::Error>(())
 //! ```
 //!
-//! - `node`: the tree. `yaml` (JSON too), `toml`: from text to the tree.
+//! - `node`: the tree. `yaml` (JSON too; `scalar`: words and numbers in it), `toml`:
+//!   from text to the tree.
 //! - `de`: from the tree to values. `mistake`: what can be wrong, in one line.
 //! - `write`: from the tree to text.
 
 mod de;
 mod mistake;
 mod node;
+mod scalar;
 #[cfg(test)]
 mod tests;
 mod toml;
@@ -149,11 +151,16 @@ impl Recipe {
         let path = path.as_ref();
         let format = RecipeFormat::of(path)?;
         let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
+        // A pipe would be waited for.
+        if !path.metadata().map_err(unreadable)?.is_file() {
+            return Err(Error::dataset(path, "is no regular file"));
+        }
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(unreadable)?;
         file.take(MAX_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(unreadable)?;
+        check_length(&bytes, path)?;
         let text = String::from_utf8(bytes).map_err(|e| {
             let good = e.utf8_error().valid_up_to();
             let breaks = e.as_bytes().iter().take(good).filter(|b| **b == b'\n');
@@ -227,12 +234,7 @@ impl Recipe {
 
 /// Everything but whether the operations can work.
 fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
-    if text.len() as u64 > MAX_BYTES {
-        return Err(Error::dataset(
-            origin,
-            format!("has more than {MAX_BYTES} bytes: no recipe is as long"),
-        ));
-    }
+    check_length(text.as_bytes(), origin)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
         return Err(Error::dataset(
@@ -254,6 +256,14 @@ fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
         },
         lines: ops.iter().map(|op| op.at.line as u64).collect(),
     })
+}
+
+fn check_length(bytes: &[u8], origin: &Path) -> Result<()> {
+    if bytes.len() as u64 > MAX_BYTES {
+        let text = format!("is larger than {MAX_BYTES} bytes, which no recipe needs");
+        return Err(Error::dataset(origin, text));
+    }
+    Ok(())
 }
 
 fn check_version(root: &Node) -> std::result::Result<(), Mistake> {

@@ -1,16 +1,16 @@
 //! From YAML 1.2 to the tree, and JSON, which is YAML.
 //!
-//! The parser gives events with places; here they become values by the core
-//! schema: `yes`, `no`, `on` and `off` are text, `1e-3` is a number, what stands in
-//! quotes is text. Aliases and merges (`<<`) are resolved, within limits: a text
-//! of a few lines can otherwise name more values than any memory holds.
+//! The parser gives events with places; here they become values. Aliases and
+//! merges (`<<`) are resolved, within limits: a text of a few lines can otherwise
+//! name more values than any memory holds.
 
 use std::collections::{HashMap, HashSet};
 
-use serde_saphyr::granit_parser::{self, Event, Marker, Parser, ScalarStyle, Tag};
+use serde_saphyr::granit_parser::{self, Event, Marker, Parser, ScalarStyle};
 
 use super::mistake::Mistake;
 use super::node::{Key, MAX_DEPTH, MAX_NODES, Node, Position, Value, refuse_duplicates};
+use super::scalar::{check_tag, scalar};
 
 /// Reads the one document of a text.
 pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
@@ -119,7 +119,7 @@ impl Builder {
                     return Ok(());
                 }
                 let empty = text.is_empty() && style == ScalarStyle::Plain;
-                if self.take_key(&text, at) {
+                if self.take_key(&text, at)? {
                     return Ok(());
                 }
                 let node = Node {
@@ -127,8 +127,9 @@ impl Builder {
                     at: if empty { self.key_position(at) } else { at },
                     value: scalar(&text, style, tag.as_deref(), at)?,
                 };
-                make_room(&mut self.nodes, 0, 1, at)?;
-                self.finish(node, 0, 1, anchor)
+                let nodes = 1 + weight(&text);
+                make_room(&mut self.nodes, 0, nodes, at)?;
+                self.finish(node, 0, nodes, anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 check_tag(tag.as_deref(), "seq", at)?;
@@ -148,7 +149,10 @@ impl Builder {
             Event::Alias(anchor) => {
                 self.refuse_as_key(at)?;
                 let Some(measured) = self.anchors.get(&anchor) else {
-                    return Err(Mistake::new(at, "the alias names what it is a part of"));
+                    return Err(Mistake::new(
+                        at,
+                        "the alias names no value that ends before it",
+                    ));
                 };
                 let (depth, nodes) = (measured.depth, measured.nodes);
                 // Before it is copied.
@@ -269,21 +273,24 @@ impl Builder {
     }
 
     /// Takes a scalar in the place of a key. False in any other place.
-    fn take_key(&mut self, text: &str, at: Position) -> bool {
+    fn take_key(&mut self, text: &str, at: Position) -> Result<bool, Mistake> {
         if let Some(Open {
             content:
                 Content::Map {
                     next: next @ Next::Key,
                     ..
                 },
+            nodes,
             ..
         }) = self.open.last_mut()
         {
             let name = text.to_owned();
             *next = Next::Of(Key { at, name });
-            return true;
+            *nodes += weight(text);
+            make_room(&mut self.nodes, 0, weight(text), at)?;
+            return Ok(true);
         }
-        false
+        Ok(false)
     }
 
     fn refuse_as_key(&self, at: Position) -> Result<(), Mistake> {
@@ -314,6 +321,11 @@ impl Builder {
             _ => otherwise,
         }
     }
+}
+
+/// Long text counts as several values: aliases repeat it as well.
+fn weight(text: &str) -> usize {
+    text.len() / 64
 }
 
 /// Counts `nodes` more values that reach down to level `depth`, or refuses them.
@@ -349,95 +361,4 @@ fn merge(node: Node, merged: &mut Vec<(Key, Node)>) -> Result<(), Mistake> {
         _ => return Err(wrong(&node)),
     }
     Ok(())
-}
-
-fn check_tag(tag: Option<&Tag>, own: &str, at: Position) -> Result<(), Mistake> {
-    match tag {
-        Some(tag) if tag.core_suffix() != Some(own) && tag.original() != "!" => {
-            Err(refused(tag, at))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn refused(tag: &Tag, at: Position) -> Mistake {
-    Mistake::new(
-        at,
-        format!(
-            "the tag '{}' does not fit here: leave it out",
-            tag.original()
-        ),
-    )
-}
-
-/// The value of a scalar, by YAML's core schema.
-fn scalar(
-    text: &str,
-    style: ScalarStyle,
-    tag: Option<&Tag>,
-    at: Position,
-) -> Result<Value, Mistake> {
-    let quoted = || Value::Str(text.to_owned());
-    let Some(tag) = tag else {
-        return Ok(match style {
-            ScalarStyle::Plain => plain(text),
-            _ => quoted(),
-        });
-    };
-    match (tag.core_suffix(), plain(text)) {
-        (Some("str"), _) => Ok(quoted()),
-        (Some("null"), v @ Value::Null)
-        | (Some("bool"), v @ Value::Bool(_))
-        | (Some("int"), v @ Value::Int(_))
-        | (Some("float"), v @ Value::Float(_)) => Ok(v),
-        (Some("float"), Value::Int(v)) => Ok(Value::Float(v as f64)),
-        _ if tag.original() == "!" => Ok(quoted()),
-        _ => Err(refused(tag, at)),
-    }
-}
-
-/// What text without quotes means.
-fn plain(text: &str) -> Value {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
-        "true" | "True" | "TRUE" => return Value::Bool(true),
-        "false" | "False" | "FALSE" => return Value::Bool(false),
-        ".nan" | ".NaN" | ".NAN" => return Value::Float(f64::NAN),
-        _ => {}
-    }
-    number(text).unwrap_or_else(|| Value::Str(text.to_owned()))
-}
-
-fn number(text: &str) -> Option<Value> {
-    for (prefix, radix) in [("0x", 16), ("0o", 8)] {
-        if let Some(digits) = text.strip_prefix(prefix)
-            && !digits.starts_with(['+', '-'])
-        {
-            return i128::from_str_radix(digits, radix).ok().map(Value::Int);
-        }
-    }
-    let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if matches!(bare, ".inf" | ".Inf" | ".INF") {
-        let infinite = f64::INFINITY;
-        return Some(Value::Float(if text.starts_with('-') {
-            -infinite
-        } else {
-            infinite
-        }));
-    }
-    // Rust's parser also knows words such as `inf` and `infinity`.
-    let digit = |c: char| c.is_ascii_digit();
-    let starts = bare.starts_with(digit)
-        || bare
-            .strip_prefix('.')
-            .is_some_and(|rest| rest.starts_with(digit));
-    if !starts {
-        return None;
-    }
-    if bare.chars().all(digit)
-        && let Ok(v) = text.parse()
-    {
-        return Some(Value::Int(v));
-    }
-    text.parse().ok().map(Value::Float)
 }

@@ -1,0 +1,99 @@
+//! What YAML's scalars and tags mean, by the core schema of YAML 1.2: `yes`, `no`,
+//! `on` and `off` are text, `1e-3` is a number, what stands in quotes is text.
+
+use serde_saphyr::granit_parser::{ScalarStyle, Tag};
+
+use super::mistake::Mistake;
+use super::node::{Position, Value};
+
+/// Refuses tags that would make another thing of a list (`seq`) or map.
+pub(super) fn check_tag(tag: Option<&Tag>, own: &str, at: Position) -> Result<(), Mistake> {
+    match tag {
+        Some(tag) if tag.core_suffix() != Some(own) && tag.original() != "!" => {
+            Err(refused(tag, at))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(tag: &Tag, at: Position) -> Mistake {
+    Mistake::new(
+        at,
+        format!(
+            "the tag '{}' does not fit here: leave it out",
+            tag.original()
+        ),
+    )
+}
+
+/// The value of a scalar.
+pub(super) fn scalar(
+    text: &str,
+    style: ScalarStyle,
+    tag: Option<&Tag>,
+    at: Position,
+) -> Result<Value, Mistake> {
+    let quoted = || Value::Str(text.to_owned());
+    let Some(tag) = tag else {
+        return Ok(match style {
+            ScalarStyle::Plain => plain(text),
+            _ => quoted(),
+        });
+    };
+    match (tag.core_suffix(), plain(text)) {
+        (Some("str"), _) => Ok(quoted()),
+        (Some("null"), v @ Value::Null)
+        | (Some("bool"), v @ Value::Bool(_))
+        | (Some("int"), v @ Value::Int(_))
+        | (Some("float"), v @ Value::Float(_)) => Ok(v),
+        (Some("float"), Value::Int(v)) => Ok(Value::Float(v as f64)),
+        _ if tag.original() == "!" => Ok(quoted()),
+        _ => Err(refused(tag, at)),
+    }
+}
+
+/// What text without quotes means.
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
+        "true" | "True" | "TRUE" => return Value::Bool(true),
+        "false" | "False" | "FALSE" => return Value::Bool(false),
+        ".nan" | ".NaN" | ".NAN" => return Value::Float(f64::NAN),
+        _ => {}
+    }
+    number(text).unwrap_or_else(|| Value::Str(text.to_owned()))
+}
+
+fn number(text: &str) -> Option<Value> {
+    for (prefix, radix) in [("0x", 16), ("0o", 8)] {
+        if let Some(digits) = text.strip_prefix(prefix)
+            && !digits.starts_with(['+', '-'])
+        {
+            return i128::from_str_radix(digits, radix).ok().map(Value::Int);
+        }
+    }
+    let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if matches!(bare, ".inf" | ".Inf" | ".INF") {
+        let infinite = f64::INFINITY;
+        return Some(Value::Float(if text.starts_with('-') {
+            -infinite
+        } else {
+            infinite
+        }));
+    }
+    // Rust's parser also knows words such as `inf` and `infinity`.
+    let digit = |c: char| c.is_ascii_digit();
+    let starts = bare.starts_with(digit)
+        || bare
+            .strip_prefix('.')
+            .is_some_and(|rest| rest.starts_with(digit));
+    if !starts {
+        return None;
+    }
+    if bare.chars().all(digit)
+        && let Ok(v) = text.parse()
+    {
+        return Some(Value::Int(v));
+    }
+    text.parse().ok().map(Value::Float)
+}

@@ -1,0 +1,387 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use proptest::collection::vec;
+use proptest::num;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use super::super::{RecipeFormat, parse};
+use crate::recipe::{
+    Background, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode,
+    DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, Layout, MemoryLayout,
+    Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing,
+    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
+    RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, Size, Span, WhitePoint,
+};
+
+const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
+
+fn number() -> impl Strategy<Value = f64> {
+    let any = num::f64::POSITIVE
+        | num::f64::NEGATIVE
+        | num::f64::NORMAL
+        | num::f64::SUBNORMAL
+        | num::f64::ZERO;
+    prop_oneof![any, 0.0..1.0, (-999i32..999).prop_map(f64::from)]
+}
+
+fn single() -> impl Strategy<Value = f32> {
+    let any = num::f32::POSITIVE
+        | num::f32::NEGATIVE
+        | num::f32::NORMAL
+        | num::f32::SUBNORMAL
+        | num::f32::ZERO;
+    prop_oneof![any, 0.0f32..1.0, (0u8..=255).prop_map(f32::from)]
+}
+
+fn per_channel() -> impl Strategy<Value = PerChannel> {
+    prop_oneof![
+        single().prop_map(PerChannel::from),
+        [single(), single(), single()].prop_map(PerChannel::from),
+    ]
+}
+
+fn pixels() -> impl Strategy<Value = u32> {
+    prop_oneof![any::<u32>(), 0u32..1000, Just(u32::MAX)]
+}
+
+fn size() -> impl Strategy<Value = Size> {
+    prop_oneof![
+        pixels().prop_map(Size::from),
+        (pixels(), pixels()).prop_map(Size::from),
+    ]
+}
+
+fn span() -> impl Strategy<Value = Span> {
+    (number(), number()).prop_map(|(a, b)| Span(a, b))
+}
+
+fn padding() -> impl Strategy<Value = Padding> {
+    [pixels(), pixels(), pixels(), pixels()].prop_map(|[left, top, right, bottom]| Padding {
+        left,
+        top,
+        right,
+        bottom,
+    })
+}
+
+fn one_of<T: Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Strategy<Value = T> {
+    (0..all.len()).prop_map(|i| all[i])
+}
+
+fn interpolation() -> impl Strategy<Value = Interpolation> {
+    use Interpolation::{Area, Bicubic, Bilinear, Lanczos, Nearest};
+    one_of(&[Nearest, Bilinear, Bicubic, Lanczos, Area])
+}
+
+fn padding_mode() -> impl Strategy<Value = PaddingMode> {
+    one_of(&[
+        PaddingMode::Constant,
+        PaddingMode::Edge,
+        PaddingMode::Reflect,
+    ])
+}
+
+fn decode() -> impl Strategy<Value = Op> {
+    let color = one_of(&[ColorOrder::Rgb, ColorOrder::Bgr, ColorOrder::Grey]);
+    let mode = option::of(one_of(&[DecodeMode::Full, DecodeMode::Scaled]));
+    let background = any::<[u8; 3]>().prop_map(Background);
+    (color, mode, background).prop_map(|(color, mode, background)| {
+        Op::from(Decode {
+            color,
+            mode,
+            background,
+        })
+    })
+}
+
+fn resize() -> impl Strategy<Value = Op> {
+    let to = prop_oneof![
+        pixels().prop_map(ResizeTo::Shorter),
+        size().prop_map(ResizeTo::Exact)
+    ];
+    (
+        option::of(to),
+        option::of(pixels()),
+        interpolation(),
+        any::<bool>(),
+    )
+        .prop_map(|(size, max_size, interpolation, antialias)| {
+            Op::from(Resize {
+                size,
+                max_size,
+                interpolation,
+                antialias,
+            })
+        })
+}
+
+fn random_resized_crop() -> impl Strategy<Value = Op> {
+    (size(), span(), span(), interpolation(), any::<bool>()).prop_map(
+        |(size, scale, ratio, interpolation, antialias)| {
+            Op::from(RandomResizedCrop {
+                size,
+                scale,
+                ratio,
+                interpolation,
+                antialias,
+            })
+        },
+    )
+}
+
+fn random_crop() -> impl Strategy<Value = Op> {
+    (
+        size(),
+        padding(),
+        any::<bool>(),
+        per_channel(),
+        padding_mode(),
+    )
+        .prop_map(|(size, padding, pad_if_needed, fill, padding_mode)| {
+            Op::from(RandomCrop {
+                size,
+                padding,
+                pad_if_needed,
+                fill,
+                padding_mode,
+            })
+        })
+}
+
+fn random_rotation() -> impl Strategy<Value = Op> {
+    (span(), interpolation(), any::<bool>(), per_channel()).prop_map(
+        |(degrees, interpolation, expand, fill)| {
+            Op::from(RandomRotation {
+                degrees,
+                interpolation,
+                expand,
+                fill,
+            })
+        },
+    )
+}
+
+fn pad() -> impl Strategy<Value = Op> {
+    (padding(), per_channel(), padding_mode()).prop_map(|(padding, fill, padding_mode)| {
+        Op::from(Pad {
+            padding,
+            fill,
+            padding_mode,
+        })
+    })
+}
+
+fn color_jitter() -> impl Strategy<Value = Op> {
+    (span(), span(), span(), span(), number(), any::<bool>()).prop_map(
+        |(brightness, contrast, saturation, hue, p, random_order)| {
+            Op::from(ColorJitter {
+                brightness,
+                contrast,
+                saturation,
+                hue,
+                p,
+                random_order,
+            })
+        },
+    )
+}
+
+fn convert_color() -> impl Strategy<Value = Op> {
+    let to = one_of(&[ColorSpace::Lab, ColorSpace::Hsv, ColorSpace::Ycbcr]);
+    let white_point = one_of(&[WhitePoint::D65, WhitePoint::D50]);
+    (to, white_point).prop_map(|(to, white_point)| Op::from(ConvertColor { to, white_point }))
+}
+
+fn gaussian_blur() -> impl Strategy<Value = Op> {
+    (size(), span()).prop_map(|(kernel_size, sigma)| Op::from(GaussianBlur { kernel_size, sigma }))
+}
+
+fn random_erasing() -> impl Strategy<Value = Op> {
+    let value = prop_oneof![
+        per_channel().prop_map(Erasing::Value),
+        Just(Erasing::Random)
+    ];
+    (number(), span(), span(), value).prop_map(|(p, scale, ratio, value)| {
+        Op::from(RandomErasing {
+            p,
+            scale,
+            ratio,
+            value,
+        })
+    })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        decode(),
+        resize(),
+        random_resized_crop(),
+        random_crop(),
+        size().prop_map(|size| CenterCrop { size }.into()),
+        number().prop_map(|p| RandomHorizontalFlip { p }.into()),
+        number().prop_map(|p| RandomVerticalFlip { p }.into()),
+        random_rotation(),
+        any::<i32>().prop_map(|times| Rotate90 { times }.into()),
+        Just(RandomRotate90 {}.into()),
+        pad(),
+        color_jitter(),
+        any::<u8>().prop_map(|n| Grayscale {
+            num_output_channels: n
+        }
+        .into()),
+        number().prop_map(|p| RandomGrayscale { p }.into()),
+        convert_color(),
+        gaussian_blur(),
+        random_erasing(),
+        (per_channel(), per_channel()).prop_map(|(mean, std)| Normalize { mean, std }.into()),
+        one_of(&[Dtype::U8, Dtype::F16, Dtype::F32]).prop_map(|dtype| Cast { dtype }.into()),
+        one_of(&[MemoryLayout::Nchw, MemoryLayout::Nhwc])
+            .prop_map(|layout| Layout { layout }.into()),
+    ]
+}
+
+fn recipe() -> impl Strategy<Value = Recipe> {
+    let name = prop_oneof![
+        any::<String>(),
+        vec(any::<char>(), 0..8).prop_map(String::from_iter)
+    ];
+    let reorder = option::of(one_of(&[Reorder::Off, Reorder::Exact, Reorder::Fast]));
+    (name, reorder, vec(op(), 0..6)).prop_map(|(name, reorder, ops)| Recipe { name, reorder, ops })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #[test]
+    fn what_is_written_reads_back(recipe in recipe()) {
+        for format in FORMATS {
+            let text = recipe.to_text(format).unwrap();
+            let back = parse(&text, format, Path::new("other")).map(|l| l.recipe);
+            prop_assert!(back.is_ok(), "{}\n{:?}", text, back);
+            // By Debug as well, which tells 0 from -0, as the hash does.
+            let back = back.unwrap();
+            prop_assert_eq!(&back, &recipe, "{}", text);
+            prop_assert_eq!(back.hash(), recipe.hash(), "{}", text);
+            for op in &recipe.ops {
+                prop_assert!(text.contains(op.name()));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_recipes_above_have_every_operation() {
+    let text = "featherload: 1\nops: [zzzzzzzzzz]\n";
+    let said = Recipe::from_text(text, RecipeFormat::Yaml, "f")
+        .unwrap_err()
+        .to_string();
+    let (_, all) = said.split_once("choose from ").unwrap();
+    let all: BTreeSet<String> = all.split(", ").map(str::to_owned).collect();
+    assert!(all.len() >= 20, "{said}");
+    let mut runner = TestRunner::deterministic();
+    let drawn: BTreeSet<String> = (0..2000)
+        .map(|_| {
+            op().new_tree(&mut runner)
+                .unwrap()
+                .current()
+                .name()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(drawn, all);
+}
+
+#[test]
+fn text_that_could_be_something_else_stays_text() {
+    let names = [
+        "",
+        " ",
+        "null",
+        "~",
+        "True",
+        "off",
+        "12",
+        "1e3",
+        ".nan",
+        "-",
+        "a: b",
+        "a #b",
+        "#",
+        "{",
+        "\"",
+        "\\",
+        "\u{7f}\u{85}\u{2028}\u{feff}\r\n\t\u{0}",
+        "é 🦀",
+        "'",
+        "--- a",
+        "<<",
+        "*a",
+        "&a",
+        "!a",
+    ];
+    for name in names {
+        for format in FORMATS {
+            let text = Recipe::new(name).to_text(format).unwrap();
+            let back = parse(&text, format, Path::new("f"));
+            let back = back
+                .unwrap_or_else(|e| panic!("{name:?}: {e}\n{text}"))
+                .recipe;
+            assert_eq!(back.name, name, "{text}");
+        }
+    }
+}
+
+#[test]
+fn it_is_written_as_a_person_would() {
+    let recipe = Recipe::new("mine")
+        .then(RandomResizedCrop::new((224, 192)))
+        .then(RandomRotate90 {})
+        .then(Normalize::imagenet())
+        .with_reorder(Reorder::Off);
+    let crop = "scale: [0.08, 1.0], ratio: [0.75, 1.3333333333333333], interpolation: bilinear, \
+                antialias: true";
+    assert_eq!(
+        recipe.to_text(RecipeFormat::Yaml).unwrap(),
+        format!(
+            "featherload: 1\nname: mine\nreorder: off\nops:\n  - random_resized_crop: {{size: [224, \
+             192], {crop}}}\n  - random_rotate90\n  - normalize: {{mean: [0.485, 0.456, 0.406], \
+             std: [0.229, 0.224, 0.225]}}\n"
+        )
+    );
+    let cast = Recipe::new("mine")
+        .then(RandomRotate90 {})
+        .with_dtype(Dtype::F16);
+    assert_eq!(
+        cast.to_text(RecipeFormat::Toml).unwrap(),
+        "featherload = 1\nname = \"mine\"\nops = [\n  \"random_rotate90\",\n  {cast = {dtype = \
+         \"f16\"}},\n]\n"
+    );
+    assert_eq!(
+        cast.to_text(RecipeFormat::Json).unwrap(),
+        "{\n  \"featherload\": 1,\n  \"name\": \"mine\",\n  \"ops\": [\n    \"random_rotate90\",\n    \
+         {\"cast\": {\"dtype\": \"f16\"}}\n  ]\n}\n"
+    );
+}
+
+#[test]
+fn what_is_not_finite_is_written_where_there_are_words_for_it() {
+    let recipe = Recipe::new("odd").then(Normalize::new(f32::INFINITY, f32::NEG_INFINITY));
+    for format in [RecipeFormat::Yaml, RecipeFormat::Toml] {
+        let text = recipe.to_text(format).unwrap();
+        assert_eq!(parse(&text, format, Path::new("f")).unwrap().recipe, recipe);
+    }
+    let nan = Recipe::new("odd").then(RandomHorizontalFlip { p: f64::NAN });
+    for format in [RecipeFormat::Yaml, RecipeFormat::Toml] {
+        let text = nan.to_text(format).unwrap();
+        let back = parse(&text, format, Path::new("f")).unwrap().recipe;
+        assert_eq!(back.hash(), nan.hash());
+    }
+    let said = nan.to_text(RecipeFormat::Json).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "JSON has no word for NaN: write the recipe as YAML or TOML"
+    );
+}
