@@ -750,7 +750,7 @@ fn scaled_decoding_has_nothing_to_scale_to() {
     let dir = common::data(1, 2);
     let recipe = Recipe::full().with_decode(DecodeMode::Scaled);
     let error = builder(dir.path()).recipe(recipe).build().unwrap_err();
-    assert!(error.to_string().contains("use 'decode: full'"), "{error}");
+    assert!(error.to_string().contains("use mode: full"), "{error}");
 }
 
 /// `bench` gives one digest for any number of workers, and `index` the sizes.

@@ -111,7 +111,7 @@ fn batches_of_several_sizes_have_shapes_of_their_own() {
     let make = |workers| {
         builder(dir.path())
             .multi_scale(MultiScale::new([(64, 64), (96, 64), (32, 64)]))
-            .on_error(OnError::Skip)
+            .on_error(OnError::Stop)
             .workers(workers)
             .build()
             .unwrap()
@@ -150,7 +150,7 @@ fn batches_of_several_sizes_have_shapes_of_their_own() {
         let state: State = serde_json::from_str(&state).unwrap();
         let mut loader = builder(dir.path())
             .multi_scale(MultiScale::new([(64, 64), (96, 64), (32, 64)]))
-            .on_error(OnError::Skip)
+            .on_error(OnError::Stop)
             .resume(state)
             .workers(2)
             .build()
@@ -164,7 +164,7 @@ fn batches_of_several_sizes_have_shapes_of_their_own() {
         .workers(0)
         .build()
         .unwrap_err();
-    assert!(e.is_usage() && e.to_string().contains("give the recipe a resize"));
+    assert!(e.is_usage() && e.to_string().contains("multi_scale sets the size of rows"));
 }
 
 /// What `bench` prints on stderr, and its digest when it ended well.

@@ -68,21 +68,30 @@ impl Worst {
         })
     }
 
-    /// Reads the headers of all samples.
+    /// Reads the headers of all samples. `rows`: the sizes that batches set; none =
+    /// the recipe's alone.
     pub(crate) fn of(
         index: &Index,
         program: &SampleProgram,
         limits: &Limits,
+        rows: &[(u32, u32)],
     ) -> Result<(Self, Sizes)> {
         let worst = Mutex::new((Self::default(), Vec::new()));
-        let sizes = survey::each_header(index, limits, &|id, header, file_bytes| {
+        let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
+        if sizes.is_empty() {
+            sizes.push(None);
+        }
+        let all = survey::each_header(index, limits, &|id, header, file_bytes| {
             let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
             let (worst, steps) = &mut *guard;
             worst.input_bytes = worst.input_bytes.max(file_bytes);
             let stored = Stored::from(header);
-            program.largest_steps(stored.upright(), steps);
-            let cut = stored.cut(program, steps);
-            let bytes = stored.scratch(&cut, program, steps).bytes();
+            let needs = sizes.iter().map(|size| {
+                program.largest_steps(stored.upright(), *size, steps);
+                let cut = stored.cut(program, steps);
+                stored.scratch(&cut, program, steps).bytes()
+            });
+            let bytes = needs.max().unwrap_or(0);
             // What is over the limit fails before it takes anything. Of equal ones
             // the first: whichever thread came first.
             let larger = worst
@@ -94,7 +103,7 @@ impl Worst {
             }
         })?;
         let worst = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok((worst.0, sizes))
+        Ok((worst.0, all))
     }
 }
 
@@ -143,7 +152,7 @@ impl MemoryForecast {
         let row = program.row_bytes(program.extent.of(picture));
         let stored = Stored::baseline_jpeg(picture);
         let mut steps = Vec::new();
-        program.largest_steps(picture, &mut steps);
+        program.largest_steps(picture, None, &mut steps);
         let cut = stored.cut(&program, &steps);
         Ingredients {
             workers,

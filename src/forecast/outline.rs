@@ -88,7 +88,7 @@ impl Outline {
         let off = SampleProgram::compile(&recipe.clone().with_reorder(Reorder::Off))?;
         let reorder = recipe.reorder.unwrap_or_default();
         let mut steps = Vec::new();
-        program.largest_steps(picture, &mut steps);
+        program.largest_steps(picture, None, &mut steps);
         let stored = Stored::baseline_jpeg(picture);
         let cut = stored.cut(&program, &steps);
         let (moves, refused) = program.moves();
@@ -109,7 +109,7 @@ impl Outline {
 
 fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
     let mut steps = Vec::new();
-    program.largest_steps(picture, &mut steps);
+    program.largest_steps(picture, None, &mut steps);
     let stored = Stored::baseline_jpeg(picture);
     let cut = stored.cut(program, &steps);
     let scratch = stored.scratch(&cut, program, &steps);

@@ -62,7 +62,12 @@ impl Prepared {
         let plan = Plan::with_table(index.len(), wanted.plan.clone(), table)?;
         let mut worst = None;
         if wanted.forecasts {
-            let (most, all) = Worst::of(&index, program, &limits)?;
+            let rows = wanted
+                .plan
+                .multi_scale
+                .as_ref()
+                .map_or(Vec::new(), |m| m.sizes.clone());
+            let (most, all) = Worst::of(&index, program, &limits, &rows)?;
             worst = Some(most);
             sizes = Some(all);
         }

@@ -142,8 +142,20 @@ mod tests {
         let first = |s, e, p| PositionRandom::new(s, e, p).next_f64();
         let stream = |n| PositionRandom::of_stream(1, 2, 3, n).next_f64();
         let base = first(1, 2, 3);
-        assert_eq!(base, stream(0));
-        assert!(base != stream(1) && stream(1) != stream(2));
+        let of_op = |n| Streams::stream(&PositionRandom::new(1, 2, 3), n).next_f64();
+        assert_eq!(base, of_op(0));
+        // Those of samplers are none of an operation's.
+        let all = [
+            stream(0),
+            stream(1),
+            stream(2),
+            of_op(0),
+            of_op(1),
+            of_op(2),
+        ];
+        for (i, a) in all.iter().enumerate() {
+            assert!(all[..i].iter().all(|b| a != b), "{all:?}");
+        }
         assert_eq!(base, first(1, 2, 3));
         for other in [
             first(1, 2, 4),

@@ -263,12 +263,20 @@ impl SampleProgram {
     }
 
     /// The steps that take the most memory on a picture of this upright height
-    /// and width.
-    pub(crate) fn largest_steps(&self, picture: (u32, u32), steps: &mut Vec<OpStep>) {
+    /// and width, where the batch sets the size of the row too.
+    pub(crate) fn largest_steps(
+        &self,
+        picture: (u32, u32),
+        size: Option<(u32, u32)>,
+        steps: &mut Vec<OpStep>,
+    ) {
         self.begin(steps);
         let mut at = picture;
         for (i, drawn) in self.ops.iter().enumerate() {
-            at = drawn.largest(i, at, steps);
+            at = match size.filter(|_| self.sizer == Some(i)) {
+                Some(size) => resized(drawn, size).largest(i, at, steps),
+                None => drawn.largest(i, at, steps),
+            };
         }
         put_in_order(&self.order, steps);
     }
