@@ -6,10 +6,13 @@ use serde::Serialize;
 
 use super::builder::{LoaderBuilder, default_workers};
 use super::prepared::{Prepared, Wanted};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SampleFault};
+use crate::forecast::memory::Depth;
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
-use crate::plan::{PositionRandom, RowStatus};
+use crate::picture::Limits;
+use crate::plan::PositionRandom;
 use crate::recipe::{NumericProfile, SampleProgram};
+use crate::survey;
 
 /// What a run will do to a sample, and the memory that it will take.
 #[derive(Debug, Clone, Serialize)]
@@ -33,13 +36,15 @@ pub struct Forecast {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct DrawnRow {
-    pub epoch: u64,
-    /// Place on this rank.
+    /// Place in the first epoch, on this rank.
     pub row: u64,
     pub id: u64,
     pub path: std::path::PathBuf,
     #[serde(flatten)]
-    pub steps: DrawnSteps,
+    pub steps: Option<DrawnSteps>,
+    /// Why nothing is drawn: no header, or a picture too small for a crop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<SampleFault>,
 }
 
 impl LoaderBuilder {
@@ -47,7 +52,8 @@ impl LoaderBuilder {
     /// and starts nothing. With `rows`, what is drawn for the first that many rows.
     ///
     /// # Errors
-    /// What `build` would refuse, a memory limit included that nothing fits.
+    /// What `build` would refuse, and a run that does not fit the memory limit, what
+    /// the cgroup leaves, or what the machine has available.
     pub fn forecast(self, rows: u64) -> Result<Forecast> {
         let program = SampleProgram::compile(&self.recipe)?;
         let workers = self.workers.unwrap_or_else(default_workers);
@@ -66,9 +72,14 @@ impl LoaderBuilder {
         )?;
         let ingredients = prepared.ingredients(workers);
         let limit = MemoryLimit::lowest(self.memory_limit);
+        // Without a limit that was asked for, `build` takes the depth as it is.
+        let depth = match self.memory_limit {
+            Some(_) => self.depth,
+            None => Depth::Exactly(self.depth.most()),
+        };
         let memory = match limit {
-            Some(limit) => ingredients.within(limit, self.depth)?,
-            None => ingredients.with_depth(self.depth.most())?,
+            Some(limit) => ingredients.within(limit, depth)?,
+            None => ingredients.with_depth(depth.most())?,
         };
         let index = &prepared.index;
         let largest = prepared.worst.as_ref().and_then(|w| w.sample(index));
@@ -76,33 +87,7 @@ impl LoaderBuilder {
         let picture = largest
             .as_ref()
             .map_or((1080, 1920), |l| (l.height, l.width));
-        let epoch = self.start.0;
-        let per_batch = u64::from(self.plan.batch);
-        let mut drawn = Vec::new();
-        for row in 0..rows.min(prepared.plan.batches() * per_batch) {
-            let planned = prepared
-                .plan
-                .row(epoch, row / per_batch, (row % per_batch) as u32);
-            if planned.status == RowStatus::Padding {
-                break;
-            }
-            let random = PositionRandom::new(self.plan.seed, epoch, planned.position);
-            let size = upright(index, planned.id, &self.limits)?;
-            let steps = DrawnSteps::of(&program, size, planned.size, &random).map_err(|fault| {
-                Error::Sample {
-                    id: planned.id,
-                    path: index.path(planned.id),
-                    fault,
-                }
-            })?;
-            drawn.push(DrawnRow {
-                epoch,
-                row,
-                id: planned.id,
-                path: index.path(planned.id),
-                steps,
-            });
-        }
+        let drawn = draw(&prepared, &program, self.plan.seed, &self.limits, rows);
         Ok(Forecast {
             outline: Outline::of(&self.recipe, picture)?,
             memory,
@@ -116,17 +101,38 @@ impl LoaderBuilder {
     }
 }
 
-/// The upright height and width of a sample, from its header.
-fn upright(
-    index: &crate::index::Index,
-    id: u64,
-    limits: &crate::picture::Limits,
-) -> Result<(u32, u32)> {
-    let header = crate::survey::header_of(index, id, limits).map_err(|fault| Error::Sample {
-        id,
-        path: index.path(id),
-        fault,
-    })?;
-    let (width, height) = header.upright();
-    Ok((height, width))
+/// What is drawn for the first `rows` rows of the first epoch.
+fn draw(
+    prepared: &Prepared,
+    program: &SampleProgram,
+    seed: u64,
+    limits: &Limits,
+    rows: u64,
+) -> Vec<DrawnRow> {
+    let (plan, index) = (&prepared.plan, &prepared.index);
+    let planned = (0..plan.batches()).flat_map(|batch| {
+        let filled = plan.filled_rows(0, batch);
+        (0..filled).map(move |row| plan.row(0, batch, row))
+    });
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    let drawn = planned.take(rows).enumerate().map(|(row, planned)| {
+        let random = PositionRandom::new(seed, 0, planned.position);
+        let header = survey::header_of(index, planned.id, limits);
+        let steps = header.and_then(|header| {
+            let (width, height) = header.upright();
+            DrawnSteps::of(program, (height, width), planned.size, &random)
+        });
+        let (steps, fault) = match steps {
+            Ok(steps) => (Some(steps), None),
+            Err(fault) => (None, Some(fault)),
+        };
+        DrawnRow {
+            row: row as u64,
+            id: planned.id,
+            path: index.path(planned.id),
+            steps,
+            fault,
+        }
+    });
+    drawn.collect()
 }

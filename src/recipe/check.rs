@@ -14,6 +14,9 @@ use super::written::Recipe;
 /// Largest side of a picture, pixels: JPEG's own limit.
 const MAX_SIDE: u32 = 65_535;
 
+/// Most that a colour may be multiplied by.
+const MAX_FACTOR: f64 = 1000.0;
+
 /// What the values of a pixel are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Values {
@@ -31,22 +34,22 @@ pub(crate) struct Known {
     pub(crate) values: Values,
     /// Red, green and blue, or something made of them.
     is_rgb: bool,
-    /// Held in `f32`, not in `u8`.
-    pub(crate) floats: bool,
     pub(crate) channels: u8,
     /// Blue first.
     pub(crate) bgr: bool,
     /// Height and width, when every picture has the same here.
     pub(crate) size: Option<(u32, u32)>,
-    /// No side is smaller.
-    at_least: u32,
+    /// No side is smaller; none = nothing is known of the sides.
+    at_least: Option<u32>,
     /// An operation has changed the size of some pictures.
     resized: bool,
 }
 
 /// What is known behind the last operation, and of the batch.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Checked {
+    /// What is known in front of each operation.
+    pub(crate) before: Vec<Known>,
     pub(crate) known: Known,
     /// Of the batch.
     pub(crate) dtype: Dtype,
@@ -68,7 +71,6 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
     let mut known = Known {
         values: Values::Levels,
         is_rgb: true,
-        floats: false,
         channels: if decode.color == ColorOrder::Grey {
             1
         } else {
@@ -76,16 +78,18 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
         },
         bgr: decode.color == ColorOrder::Bgr,
         size: None,
-        at_least: 1,
+        at_least: None,
         resized: false,
     };
     let mut seen = Seen::default();
+    let mut before = Vec::new();
     for (i, op) in recipe.ops.iter().enumerate() {
         let fault = |message: String| RecipeFault {
             op: Some(i),
             message: format!("{}: {message}", op.name()),
         };
         seen.note(op, i).map_err(fault)?;
+        before.push(known);
         known.follow(op).map_err(fault)?;
     }
     let dtype = seen.dtype.unwrap_or(Dtype::F32);
@@ -124,6 +128,7 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
         });
     }
     Ok(Checked {
+        before,
         known,
         dtype,
         size: known.size,
@@ -181,10 +186,10 @@ impl Known {
             }
             Op::RandomCrop(o) => {
                 sides(o.size)?;
-                finite("fill", &o.fill.0)?;
+                self.color("fill", o.fill.0)?;
                 let pad = o.padding;
                 padding(pad)?;
-                self.grows(pad);
+                self.grows(pad)?;
                 if !o.pad_if_needed {
                     self.holds(o.size, "give it padding or pad_if_needed: true")?;
                 }
@@ -199,7 +204,7 @@ impl Known {
             Op::RandomVerticalFlip(o) => probability(o.p)?,
             Op::RandomRotation(o) => {
                 range("degrees", o.degrees, -360.0, 360.0)?;
-                finite("fill", &o.fill.0)?;
+                self.color("fill", o.fill.0)?;
                 if !matches!(
                     o.interpolation,
                     Interpolation::Nearest | Interpolation::Bilinear
@@ -226,16 +231,16 @@ impl Known {
             }
             Op::Pad(o) => {
                 padding(o.padding)?;
-                finite("fill", &o.fill.0)?;
-                self.grows(o.padding);
+                self.color("fill", o.fill.0)?;
+                self.grows(o.padding)?;
                 self.resized = true;
             }
             Op::ColorJitter(o) => {
                 self.is_levels_of_rgb("changes colours of rgb levels")?;
                 probability(o.p)?;
-                range("brightness", o.brightness, 0.0, f64::MAX)?;
-                range("contrast", o.contrast, 0.0, f64::MAX)?;
-                range("saturation", o.saturation, 0.0, f64::MAX)?;
+                range("brightness", o.brightness, 0.0, MAX_FACTOR)?;
+                range("contrast", o.contrast, 0.0, MAX_FACTOR)?;
+                range("saturation", o.saturation, 0.0, MAX_FACTOR)?;
                 range("hue", o.hue, -0.5, 0.5)?;
             }
             Op::Grayscale(o) => {
@@ -258,7 +263,6 @@ impl Known {
                     return Err("needs three channels, and the pictures are grey".into());
                 }
                 self.is_rgb = false;
-                self.floats = true;
                 self.bgr = false;
                 if o.to != ColorSpace::Ycbcr {
                     self.values = Values::Color(o.to);
@@ -280,7 +284,7 @@ impl Known {
                 range("scale", o.scale, 0.0, 1.0)?;
                 range("ratio", o.ratio, 0.0, f64::MAX)?;
                 match (o.value, self.values) {
-                    (Erasing::Value(v), _) => finite("value", &v.0)?,
+                    (Erasing::Value(v), _) => self.color("value", v.0)?,
                     (Erasing::Random, Values::Color(space)) => {
                         return Err(format!(
                             "value 'random' is made for levels and for normalized pixels, not for \
@@ -293,24 +297,26 @@ impl Known {
             }
             Op::Normalize(o) => {
                 let (mean, std) = (o.mean.0, o.std.0);
-                finite("mean", &mean)?;
-                finite("std", &std)?;
+                self.color("mean", mean)?;
+                self.color("std", std)?;
                 if std.contains(&0.0) {
                     return Err(format!("std is {std:?}, no value may be 0"));
                 }
-                let one = |v: [f32; 3]| v[0] == v[1] && v[1] == v[2];
-                if self.channels == 1 && !(one(mean) && one(std)) {
-                    return Err(
-                        "mean and std have three values, and the pictures are grey: give one of each"
-                            .into(),
-                    );
-                }
                 self.values = Values::Normalized;
-                self.floats = true;
             }
-            Op::Cast(o) => match o.dtype {
-                Dtype::F16 | Dtype::F32 => self.floats = true,
-                Dtype::U8 => self.floats = self.values != Values::Levels,
+            Op::Cast(o) => match (o.dtype, self.values) {
+                (Dtype::F16 | Dtype::F32, _) | (Dtype::U8, Values::Levels) => {}
+                (Dtype::U8, Values::Normalized) => {
+                    return Err("u8 holds levels, and the pixels were normalized: leave out \
+                                normalize, or cast to f16 or f32"
+                        .into());
+                }
+                (Dtype::U8, Values::Color(space)) => {
+                    return Err(format!(
+                        "u8 cannot hold {}: cast to f16 or f32",
+                        space.name()
+                    ));
+                }
             },
         }
         Ok(())
@@ -343,16 +349,16 @@ impl Known {
                 }
                 self.size = self.size.map(|size| o.output(size));
                 self.at_least = match (self.size, max) {
-                    (Some((h, w)), _) => h.min(w),
-                    (None, None) => side,
+                    (Some((h, w)), _) => Some(h.min(w)),
+                    (None, None) => Some(side),
                     // A long picture's shorter side may be anything.
-                    (None, Some(_)) => 1,
+                    (None, Some(_)) => None,
                 };
                 Ok(())
             }
             (None, Some(_)) => {
                 self.size = self.size.map(|size| o.output(size));
-                self.at_least = self.size.map_or(1, |(h, w)| h.min(w));
+                self.at_least = self.size.map(|(h, w)| h.min(w));
                 Ok(())
             }
         }
@@ -360,37 +366,50 @@ impl Known {
 
     fn has_size(&mut self, size: Size) {
         self.size = Some((size.height, size.width));
-        self.at_least = size.height.min(size.width);
+        self.at_least = Some(size.height.min(size.width));
         self.resized = true;
     }
 
-    fn grows(&mut self, p: Padding) {
+    fn grows(&mut self, p: Padding) -> Result<(), String> {
         let (x, y) = (p.left + p.right, p.top + p.bottom);
         self.size = self.size.map(|(h, w)| (h + y, w + x));
-        self.at_least = self
-            .size
-            .map_or(self.at_least + x.min(y), |(h, w)| h.min(w));
+        let known = self.size.map(|(h, w)| h.min(w));
+        self.at_least = known.or(self.at_least.map(|side| side + x.min(y)));
+        match self.size {
+            Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
+                "makes pictures of {h}x{w}, a side may have {MAX_SIDE} pixels: give it less padding"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// A crop of `size` fits, as far as is known.
     fn holds(&self, size: Size, fix: &str) -> Result<(), String> {
-        let (height, width) = match self.size {
-            Some(known) => known,
-            // Nothing is known of pictures that no operation has sized.
-            None if self.at_least <= 1 => return Ok(()),
-            None => (self.at_least, self.at_least),
+        let (height, width) = match (self.size, self.at_least) {
+            (Some(known), _) => known,
+            (None, Some(side)) => (side, side),
+            // A picture that is too small will be a failed sample.
+            (None, None) => return Ok(()),
         };
         if size.height <= height && size.width <= width {
             return Ok(());
         }
         let what = match self.size {
             Some((h, w)) => format!("the image, which is {h}x{w} here"),
-            None => format!(
-                "the shorter side of the image, which is {} here",
-                self.at_least
-            ),
+            None => format!("the shorter side of the image, which is {height} here"),
         };
         Err(format!("size {size} is larger than {what}: {fix}"))
+    }
+
+    /// A colour for these pictures: three values where they have three channels.
+    fn color(&self, what: &str, v: [f32; 3]) -> Result<(), String> {
+        finite(what, &v)?;
+        if self.channels == 1 && !(v[0] == v[1] && v[1] == v[2]) {
+            return Err(format!(
+                "{what} has three values, and the pictures are grey: give one"
+            ));
+        }
+        Ok(())
     }
 
     fn is_levels_of_rgb(&self, what: &str) -> Result<(), String> {

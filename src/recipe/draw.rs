@@ -1,8 +1,9 @@
 //! From operations and the random numbers of a position to steps: every
 //! operation in the written order, on the size that the picture has there.
 //!
-//! Each operation that draws has a stream of numbers of its own, so that moving,
-//! adding or changing one never shifts another's. Distributions are
+//! Each operation has a stream of numbers of its own, by its name and the number
+//! of its kind in front of it, so that moving, adding or changing one never shifts
+//! those of another kind. Distributions are
 //! torchvision's (`get_params` of each transform).
 
 use super::check::Values;
@@ -15,7 +16,7 @@ use crate::error::{FaultKind, SampleFault};
 pub(crate) trait Streams {
     type Stream: Uniform;
 
-    /// The numbers of the `n`-th operation that draws.
+    /// Those of a stream.
     fn stream(&self, n: u32) -> Self::Stream;
 }
 
@@ -23,7 +24,7 @@ pub(crate) trait Streams {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Drawn {
     pub(crate) op: Op,
-    /// Which of the operations that draw it is.
+    /// Whose numbers it draws.
     pub(crate) stream: u32,
     /// What the values are in front of it.
     pub(crate) values: Values,
@@ -36,34 +37,6 @@ pub(crate) struct Drawn {
 pub(crate) struct OpStep {
     pub(crate) op: usize,
     pub(crate) step: Step,
-}
-
-impl Op {
-    /// Whether it takes random numbers.
-    pub(crate) fn draws(&self) -> bool {
-        match self {
-            Self::RandomResizedCrop(_)
-            | Self::RandomCrop(_)
-            | Self::RandomHorizontalFlip(_)
-            | Self::RandomVerticalFlip(_)
-            | Self::RandomRotation(_)
-            | Self::RandomRotate90(_)
-            | Self::ColorJitter(_)
-            | Self::RandomGrayscale(_)
-            | Self::GaussianBlur(_)
-            | Self::RandomErasing(_) => true,
-            Self::Decode(_)
-            | Self::Resize(_)
-            | Self::CenterCrop(_)
-            | Self::Rotate90(_)
-            | Self::Pad(_)
-            | Self::Grayscale(_)
-            | Self::ConvertColor(_)
-            | Self::Normalize(_)
-            | Self::Cast(_)
-            | Self::Layout(_) => false,
-        }
-    }
 }
 
 impl Drawn {

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::check::{Values, check, unit};
+use super::check::{Checked, Values, check, unit};
 use super::draw::{Drawn, OpStep, Streams};
 use super::fault::RecipeFault;
 #[cfg(test)]
@@ -135,7 +135,7 @@ impl SampleProgram {
                 _ => None,
             });
         let (mean, std) = normalized.unwrap_or(([0.0; 3], [1.0; 3]));
-        let ops = drawn(recipe);
+        let ops = drawn(recipe, &checked);
         let values = match normalized {
             // What stands in front of it: levels, or a colour space's.
             Some(_) => ops
@@ -374,39 +374,37 @@ fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
     emitted
 }
 
-fn drawn(recipe: &Recipe) -> Vec<Drawn> {
-    let mut streams = 0;
-    let mut bgr = recipe.decode().color == ColorOrder::Bgr;
-    let mut values = Values::Levels;
-    let ops = recipe.ops.iter().map(|op| {
-        let drawn = Drawn {
+fn drawn(recipe: &Recipe, checked: &Checked) -> Vec<Drawn> {
+    let mut seen: Vec<&str> = Vec::new();
+    let ops = recipe.ops.iter().zip(&checked.before).map(|(op, known)| {
+        let name = op.name();
+        let earlier = seen.iter().filter(|n| **n == name).count();
+        seen.push(name);
+        Drawn {
             op: op.clone(),
-            stream: streams,
-            values,
-            bgr,
-        };
-        streams += u32::from(op.draws());
-        // Another space has channels of its own.
-        bgr &= !matches!(op, Op::ConvertColor(_));
-        match op {
-            Op::Normalize(_) => values = Values::Normalized,
-            Op::ConvertColor(o) if o.to != super::ops::ColorSpace::Ycbcr => {
-                values = Values::Color(o.to);
-            }
-            _ => {}
+            stream: stream(name, earlier as u32),
+            values: known.values,
+            bgr: known.bgr,
         }
-        drawn
     });
     ops.collect()
+}
+
+/// The stream of the operation of that name that has so many of its kind in front
+/// of it: whatever else a recipe does, it stays. Never above 2^30.
+fn stream(name: &str, earlier: u32) -> u32 {
+    let of_name = twox_hash::XxHash3_128::oneshot(name.as_bytes()) as u32 & 0x3f_ffff;
+    of_name << 8 | earlier & 0xff
 }
 
 /// The last operation that sets the size, when it can set another one as well.
 fn sizer(ops: &[Op]) -> Option<usize> {
     let last = ops.iter().rposition(|op| {
-        planner::parts(op)
-            .iter()
-            .any(|p| matches!(p, Part::Crop | Part::Resize | Part::Pad | Part::Rotate))
+        let parts = planner::parts(op);
+        let sets = |p: &Part| matches!(p, Part::Crop | Part::Resize | Part::Pad);
+        parts.iter().any(sets)
             || matches!(op, Op::Rotate90(_) | Op::RandomRotate90(_))
+            || matches!(op, Op::RandomRotation(o) if o.expand)
     })?;
     match &ops[last] {
         Op::RandomResizedCrop(_) => Some(last),
@@ -439,6 +437,40 @@ impl<'de> Deserialize<'de> for SampleProgram {
         let text = String::deserialize(d)?;
         let recipe = serde_json::from_str(&text).map_err(serde::de::Error::custom)?;
         Self::compile(&recipe).map_err(|e: Error| serde::de::Error::custom(e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{ColorJitter, GaussianBlur, RandomErasing, RandomHorizontalFlip};
+
+    #[test]
+    fn every_operation_has_a_stream_of_its_own() {
+        let recipe = |n: usize| {
+            let ops = (0..n).flat_map(|_| {
+                [
+                    RandomHorizontalFlip::default().into(),
+                    ColorJitter::default().into(),
+                    GaussianBlur::new(3).into(),
+                    RandomErasing::default().into(),
+                ]
+            });
+            Recipe {
+                ops: ops.collect(),
+                ..Recipe::new("many")
+            }
+        };
+        let streams = |n| -> Vec<u32> {
+            let program = SampleProgram::compile(&recipe(n)).unwrap();
+            program.ops.iter().map(|o| o.stream).collect()
+        };
+        let many = streams(200);
+        let different: std::collections::HashSet<_> = many.iter().collect();
+        assert_eq!(different.len(), many.len());
+        assert!(many.iter().all(|s| *s < 1 << 30));
+        // More of them shift nobody.
+        assert_eq!(streams(1), many[..4]);
     }
 }
 

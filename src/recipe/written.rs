@@ -69,10 +69,13 @@ impl Recipe {
         self
     }
 
-    /// The same recipe with batches of another element type. For `u8` without
-    /// its `normalize`, which has no meaning for levels.
+    /// The same recipe with batches of another element type; casts on the way
+    /// stay. For `u8` without its `normalize`, which has no meaning for levels.
     pub fn with_dtype(mut self, to: Dtype) -> Self {
-        self.ops.retain(|op| !matches!(op, Op::Cast(_)));
+        let last = self.ops.iter().rposition(|op| !matches!(op, Op::Layout(_)));
+        if let Some(last) = last.filter(|i| matches!(self.ops[*i], Op::Cast(_))) {
+            self.ops.remove(last);
+        }
         if to == Dtype::U8 {
             self.ops.retain(|op| !matches!(op, Op::Normalize(_)));
         }

@@ -99,7 +99,7 @@ pub struct LoaderArgs {
     max_pixels: Option<u64>,
 
     /// Most memory that decoding one image may take (default: 512). A worker may
-    /// have 128 MiB and one row beside it.
+    /// have 128 MiB beside it.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
     max_scratch: Option<u64>,
 }

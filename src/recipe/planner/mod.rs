@@ -53,7 +53,7 @@ pub struct Move {
     pub op: String,
     /// The one that it moves behind.
     pub behind: String,
-    /// Whether values change by it.
+    /// True: not a bit of any batch changes by it.
     pub exact: bool,
     /// Why that is so.
     pub why: String,
