@@ -17,6 +17,8 @@ use crate::source_args::SourceArgs;
 /// each move was made or refused, the bytes at every stage of both, and the
 /// memory of the whole run. Reads headers, decodes nothing, starts nothing.
 #[derive(Args)]
+// The arguments of an optional source are as required as they are elsewhere.
+#[command(mut_arg("path", |path| path.required(false)))]
 pub struct PlanArgs {
     #[command(flatten)]
     source: Option<SourceArgs>,
