@@ -111,8 +111,8 @@ pub struct RandomCrop {
     pub padding_mode: PaddingMode,
 }
 
-/// The middle `size` pixels. A picture that is smaller is padded with 0, as in
-/// torchvision.
+/// The middle `size` pixels. A picture that is smaller is a failed sample:
+/// put a pad in front of it, where torchvision pads with 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CenterCrop {
