@@ -1,9 +1,11 @@
 //! From operations and the random numbers of a position to steps: every
 //! operation in the written order, on the size that the picture has there.
 //!
-//! Each operation that draws has a stream of numbers of its own, so that moving,
-//! adding or changing one never shifts another's. Distributions are
-//! torchvision's (`get_params` of each transform).
+//! Each operation that draws has a stream of numbers of its own, so that however
+//! many numbers one takes, and whatever draws nothing, never shifts another's.
+//! Streams are counted in the written order: one more that draws gives those
+//! behind it other numbers. Distributions are torchvision's (`get_params` of each
+//! transform).
 
 use super::check::Values;
 use super::geometry::{Rect, Uniform, random_box, rotated_size};
@@ -398,3 +400,6 @@ fn erase(
     }
     None
 }
+
+#[cfg(test)]
+mod tests;
