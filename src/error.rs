@@ -8,6 +8,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Serialize, Serializer};
+
 /// What every fallible function of the crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -155,10 +157,15 @@ impl std::error::Error for Error {
 
 /// Why one sample gave no pixels: a kind that programs can match on, and a
 /// sentence for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SampleFault {
+    #[serde(serialize_with = "name")]
     pub kind: FaultKind,
     pub reason: String,
+}
+
+fn name<S: Serializer>(kind: &FaultKind, s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.serialize_str(kind.name())
 }
 
 impl SampleFault {

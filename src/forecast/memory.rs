@@ -133,38 +133,56 @@ pub struct MemoryForecast {
     pub total_bytes: u64,
 }
 
+/// A run without its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunShape {
+    pub workers: u32,
+    /// Rows of a batch.
+    pub batch: u32,
+    /// Slots of the ring; none = as many as fit, 3 at most.
+    pub depth: Option<u32>,
+    /// Bytes.
+    pub memory_limit: Option<u64>,
+}
+
 impl MemoryForecast {
     /// The memory of a run over pictures of this upright height and width, baseline
     /// JPEG all of them. Their files, and the names of the samples, are not in it.
     ///
     /// # Errors
-    /// A recipe that cannot run; a number out of its range.
-    pub fn of(
-        recipe: &Recipe,
-        picture: (u32, u32),
-        batch: u32,
-        depth: u32,
-        workers: usize,
-    ) -> Result<Self> {
+    /// A recipe that cannot run; a number out of its range; what does not fit the
+    /// limit.
+    pub fn of(recipe: &Recipe, picture: (u32, u32), shape: RunShape) -> Result<Self> {
         let program = SampleProgram::compile(recipe)?;
-        let workers = u32::try_from(workers)
-            .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
         let row = program.row_bytes(program.extent.of(picture));
         let stored = Stored::baseline_jpeg(picture);
         let mut steps = Vec::new();
         program.largest_steps(picture, None, &mut steps);
         let cut = stored.cut(&program, &steps);
-        Ingredients {
-            workers,
-            batch,
-            slot_bytes: row.saturating_mul(u64::from(batch)),
+        let ingredients = Ingredients {
+            workers: shape.workers,
+            batch: shape.batch,
+            slot_bytes: row.saturating_mul(u64::from(shape.batch)),
             scratch_bytes: stored.scratch(&cut, &program, &steps).bytes(),
             input_bytes: 0,
             table_bytes: 0,
+        };
+        let depth = match shape.depth {
+            Some(slots) => Depth::Exactly(slots),
+            None => Depth::AtMost(DEFAULT_DEPTH),
+        };
+        match shape.memory_limit {
+            Some(bytes) => {
+                let by = "memory_limit";
+                ingredients.within(MemoryLimit { bytes, by }, depth)
+            }
+            None => ingredients.with_depth(depth.most()),
         }
-        .with_depth(depth)
     }
 }
+
+/// Slots of the ring, where nobody says another number.
+pub(crate) const DEFAULT_DEPTH: u32 = 3;
 
 /// What a forecast is made from.
 #[derive(Debug, Clone, Copy)]

@@ -11,5 +11,5 @@ pub(crate) mod cut;
 pub(crate) mod memory;
 mod outline;
 
-pub use memory::{LargestSample, MemoryForecast, MemoryLimit};
+pub use memory::{LargestSample, MemoryForecast, MemoryLimit, RunShape};
 pub use outline::{Choice, DrawnSteps, Fusion, Order, Outline, StageLine};

@@ -102,7 +102,7 @@ impl Outline {
             moves: moves.to_vec(),
             refused: refused.to_vec(),
             fused: fusions(&program, &steps[..cut.fold.steps], &order, &emitted),
-            choices: choices(&program, cut.scale.denominator(), recipe),
+            choices: choices(&program, cut.scale.denominator()),
         })
     }
 }
@@ -201,7 +201,7 @@ fn fusions(
     fused
 }
 
-fn choices(program: &SampleProgram, denominator: u32, recipe: &Recipe) -> Vec<Choice> {
+fn choices(program: &SampleProgram, denominator: u32) -> Vec<Choice> {
     let mut choices = Vec::new();
     if program.decode == DecodeMode::Scaled && program.extent != RowExtent::Own {
         let here = match denominator {
@@ -218,10 +218,11 @@ fn choices(program: &SampleProgram, denominator: u32, recipe: &Recipe) -> Vec<Ch
                 .into(),
         });
     }
-    if recipe.reorder == Some(Reorder::Fast) {
+    let (moves, _) = program.moves();
+    if moves.iter().any(|m| !m.exact) {
         choices.push(Choice {
             what: "reorder fast".into(),
-            effect: "the moves below that change values are made".into(),
+            effect: "the moves that change values are made".into(),
         });
     }
     choices

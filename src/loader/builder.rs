@@ -15,7 +15,7 @@ use crate::coordinator::launch::{Launch, launch};
 use crate::coordinator::messages::StartRequest;
 use crate::error::{Error, Result};
 use crate::forecast::MemoryLimit;
-use crate::forecast::memory::Depth;
+use crate::forecast::memory::{self as forecast_memory, Depth};
 use crate::index::Index;
 use crate::packing::{PackedBatch, Packing, Sizes};
 use crate::picture::Limits;
@@ -78,7 +78,7 @@ pub struct LoaderBuilder {
 
 impl LoaderBuilder {
     /// Slots of the ring, where nobody says another number.
-    pub const DEFAULT_DEPTH: u32 = 3;
+    pub const DEFAULT_DEPTH: u32 = forecast_memory::DEFAULT_DEPTH;
 
     pub(super) fn new(source: Source) -> Self {
         Self {

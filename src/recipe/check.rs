@@ -307,9 +307,11 @@ impl Known {
             Op::Cast(o) => match (o.dtype, self.values) {
                 (Dtype::F16 | Dtype::F32, _) | (Dtype::U8, Values::Levels) => {}
                 (Dtype::U8, Values::Normalized) => {
-                    return Err("u8 holds levels, and the pixels were normalized: leave out \
+                    return Err(
+                        "u8 holds levels, and the pixels were normalized: leave out \
                                 normalize, or cast to f16 or f32"
-                        .into());
+                            .into(),
+                    );
                 }
                 (Dtype::U8, Values::Color(space)) => {
                     return Err(format!(

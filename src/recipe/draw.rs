@@ -39,6 +39,34 @@ pub(crate) struct OpStep {
     pub(crate) step: Step,
 }
 
+impl Op {
+    /// Whether it takes random numbers.
+    pub(crate) fn draws(&self) -> bool {
+        match self {
+            Self::RandomResizedCrop(_)
+            | Self::RandomCrop(_)
+            | Self::RandomHorizontalFlip(_)
+            | Self::RandomVerticalFlip(_)
+            | Self::RandomRotation(_)
+            | Self::RandomRotate90(_)
+            | Self::ColorJitter(_)
+            | Self::RandomGrayscale(_)
+            | Self::GaussianBlur(_)
+            | Self::RandomErasing(_) => true,
+            Self::Decode(_)
+            | Self::Resize(_)
+            | Self::CenterCrop(_)
+            | Self::Rotate90(_)
+            | Self::Pad(_)
+            | Self::Grayscale(_)
+            | Self::ConvertColor(_)
+            | Self::Normalize(_)
+            | Self::Cast(_)
+            | Self::Layout(_) => false,
+        }
+    }
+}
+
 impl Drawn {
     /// From the recipe's channels to those in memory.
     fn channels(&self, mut v: [f32; 3]) -> [f32; 3] {
@@ -371,3 +399,6 @@ fn erase(
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

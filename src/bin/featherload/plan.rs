@@ -17,6 +17,14 @@ use crate::source_args::SourceArgs;
 /// each move was made or refused, the bytes at every stage of both, and the
 /// memory of the whole run. Reads headers, decodes nothing, starts nothing.
 #[derive(Args)]
+// The arguments of an optional source are as required as they are elsewhere.
+#[command(mut_arg("path", |path| path.required(false)))]
+// Without data these would say nothing.
+#[command(mut_arg("sampler", |a| a.requires("path")))]
+#[command(mut_arg("multi_scale", |a| a.requires("path")))]
+#[command(mut_arg("rank", |a| a.requires("path")))]
+#[command(mut_arg("max_pixels", |a| a.requires("path")))]
+#[command(mut_arg("max_scratch", |a| a.requires("path")))]
 pub struct PlanArgs {
     #[command(flatten)]
     source: Option<SourceArgs>,
@@ -52,10 +60,10 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
     let workers = args.workers.unwrap_or_else(default_workers);
     let Some(source) = &args.source else {
         let recipe = args.loader.recipe()?;
-        let (batch, depth) = (args.loader.batch, args.loader.depth());
+        let shape = args.loader.run_shape(workers)?;
         let assumed = Assumed {
             outline: Outline::of(&recipe, args.picture)?,
-            memory: MemoryForecast::of(&recipe, args.picture, batch, depth, workers)?,
+            memory: MemoryForecast::of(&recipe, args.picture, shape)?,
         };
         if args.json {
             output::json(&assumed)?;
@@ -106,8 +114,11 @@ fn print(f: &Forecast) -> Result<()> {
             row.path.display(),
             row.id
         ))?;
-        for (op, step) in &row.steps.steps {
+        for (op, step) in row.steps.iter().flat_map(|drawn| &drawn.steps) {
             output::line(&format!("           {op}: {step:?}"))?;
+        }
+        if let Some(fault) = &row.fault {
+            output::line(&format!("           {}: {}", fault.kind, fault.reason))?;
         }
     }
     Ok(())

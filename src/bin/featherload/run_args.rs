@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use featherload::forecast::RunShape;
 use featherload::measure::system::default_workers;
 use featherload::{
     Background, DecodeMode, Dtype, Error, Launch, Loader, LoaderBuilder, MemoryLayout, OnError,
@@ -182,6 +183,18 @@ impl LoaderArgs {
     /// Slots of the ring, where no memory limit makes them fewer.
     pub fn depth(&self) -> u32 {
         self.depth.unwrap_or(LoaderBuilder::DEFAULT_DEPTH)
+    }
+
+    /// What a forecast without data goes by.
+    pub fn run_shape(&self, workers: usize) -> Result<RunShape> {
+        let workers = u32::try_from(workers)
+            .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
+        Ok(RunShape {
+            workers,
+            batch: self.batch,
+            depth: self.depth,
+            memory_limit: self.memory_limit,
+        })
     }
 
     /// The loader that the arguments describe; workers and epochs are open.
