@@ -60,7 +60,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - decode\n  - mixup: {alpha: 1}",
             4,
-            &["'mixup'", "known: ", "random_resized_crop", "color_jitter"],
+            &["'mixup'", "choose from ", "random_resized_crop", "color_jitter"],
         ),
         (
             "  - resize:\n      sise: 224",
@@ -70,7 +70,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - random_horizontal_flip: {prob: 0.5}",
             3,
-            &["'prob'", "random_horizontal_flip", "known: p"],
+            &["'prob'", "random_horizontal_flip", "choose from p"],
         ),
         (
             "  - random_rotate90: {p: 0.5}",
@@ -437,5 +437,5 @@ fn names_of_nothing_list_what_there_is() {
     let folder = dir.path().join("a.yaml");
     fs::create_dir(&folder).unwrap();
     let said = said(folder.to_str().unwrap());
-    assert!(said.contains("a.yaml: cannot be read"), "{said}");
+    assert!(said.contains("a.yaml: is no regular file: name a recipe file"), "{said}");
 }

@@ -118,7 +118,11 @@ fn print(f: &Forecast) -> Result<()> {
             output::line(&format!("           {op}: {step:?}"))?;
         }
         if let Some(fault) = &row.fault {
-            output::line(&format!("           {}: {}", fault.kind, fault.reason))?;
+            output::line(&format!(
+                "           {}: {}",
+                fault.kind.name(),
+                fault.reason
+            ))?;
         }
     }
     Ok(())
