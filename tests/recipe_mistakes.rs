@@ -229,7 +229,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - color_jitter: {brightness: -0.4}",
             3,
-            &["brightness", "-0.4", "at least 0"],
+            &["brightness", "-0.4", "0 to 1000"],
         ),
         (
             "  - color_jitter: {hue: 0.7}",
