@@ -60,7 +60,12 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - decode\n  - mixup: {alpha: 1}",
             4,
-            &["'mixup'", "choose from ", "random_resized_crop", "color_jitter"],
+            &[
+                "'mixup'",
+                "choose from ",
+                "random_resized_crop",
+                "color_jitter",
+            ],
         ),
         (
             "  - resize:\n      sise: 224",
@@ -437,5 +442,8 @@ fn names_of_nothing_list_what_there_is() {
     let folder = dir.path().join("a.yaml");
     fs::create_dir(&folder).unwrap();
     let said = said(folder.to_str().unwrap());
-    assert!(said.contains("a.yaml: is no regular file: name a recipe file"), "{said}");
+    assert!(
+        said.contains("a.yaml: is no regular file: name a recipe file"),
+        "{said}"
+    );
 }

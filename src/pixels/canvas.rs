@@ -213,10 +213,11 @@ impl Canvas {
             Step::Grayscale => in_place!(self, grey::grayscale),
             // Stands first, where pixels are bytes.
             Step::Luma => grey::luma(self.at.of_mut(&mut self.bytes.here)),
-            Step::Erase { rect, with } => {
+            Step::Erase { rect, with, grey } => {
                 let stored = (self.at.width as u32, self.at.height as u32);
-                let rect = self.at.placement.to_stored(rect, stored);
-                in_place!(self, erase::erase, rect, with);
+                let placement = self.at.placement;
+                let rect = placement.to_stored(rect, stored);
+                in_place!(self, erase::erase, rect, placement, with, grey);
             }
             Step::Convert(to, white) => {
                 let converter = self.converter.get_or_insert_with(Converter::new);

@@ -178,7 +178,7 @@ const OPS: &[(&str, Run)] = &[
             height,
         };
         let value = Erased::Value(case.param("value"));
-        either!(input, p => p.changed(|v| erase(v, rect, value)))
+        either!(input, p => p.changed(|v| erase(v, rect, Placement::default(), value, false)))
     }),
     ("normalize", |case, input| {
         let scaling = Scaling {

@@ -1,41 +1,67 @@
 //! A box of the picture becomes one colour or noise.
 //!
 //! Noise is a pure function of a key and of the element's number in the box, row
-//! by row as stored: no generator goes on from one element to the next.
+//! by row as it is to be looked at: no generator goes on from one element to the
+//! next, and a turned file gets the noise of an upright one.
 
 use std::f32::consts::TAU;
 
 use super::level::Level;
 use super::view::ViewMut;
-use crate::recipe::Erased;
 use crate::recipe::geometry::Rect;
+use crate::recipe::{Erased, Placement};
 
-/// `rect` lies within the picture, as stored. A `u8` gets values rounded and
-/// held to its range.
-pub(crate) fn erase<T: Level>(mut pixels: ViewMut<'_, T>, rect: Rect, with: Erased) {
+/// `rect` lies within the picture, as stored; `placement` is how that is turned.
+/// A `u8` gets values rounded and held to its range; a grey picture's three
+/// channels get the same noise.
+pub(crate) fn erase<T: Level>(
+    mut pixels: ViewMut<'_, T>,
+    rect: Rect,
+    placement: Placement,
+    with: Erased,
+    grey: bool,
+) {
+    let channels = if grey { [0, 0, 0] } else { [0, 1, 2] };
     match with {
         Erased::Value(value) => {
             let value = value.map(T::rounded);
-            fill(&mut pixels, rect, |_| value);
+            fill(&mut pixels, rect, placement, |_| value);
         }
-        Erased::Levels(key) => fill(&mut pixels, rect, |first| {
-            [0, 1, 2].map(|c| T::rounded(level(key, first + c)))
+        Erased::Levels(key) => fill(&mut pixels, rect, placement, |first| {
+            channels.map(|c| T::rounded(level(key, first + c)))
         }),
-        Erased::Normal(key) => fill(&mut pixels, rect, |first| {
-            [0, 1, 2].map(|c| T::rounded(normal(key, first + c)))
+        Erased::Normal(key) => fill(&mut pixels, rect, placement, |first| {
+            channels.map(|c| T::rounded(normal(key, first + c)))
         }),
     }
 }
 
 /// `of` gets the number of the pixel's first element in the box.
-fn fill<T: Level>(pixels: &mut ViewMut<'_, T>, rect: Rect, of: impl Fn(u64) -> [T; 3]) {
+fn fill<T: Level>(
+    pixels: &mut ViewMut<'_, T>,
+    rect: Rect,
+    placement: Placement,
+    of: impl Fn(u64) -> [T; 3],
+) {
     let columns = rect.left as usize..(rect.left + rect.width) as usize;
     let rows = pixels.rows_mut().skip(rect.top as usize);
-    let mut first = 0;
-    for row in rows.take(rect.height as usize) {
-        for pixel in &mut row[columns.clone()] {
-            *pixel = of(first);
-            first += 3;
+    for (y, row) in (0..rect.height).zip(rows) {
+        let y = if placement.flip_y {
+            rect.height - 1 - y
+        } else {
+            y
+        };
+        for (x, pixel) in (0..rect.width).zip(&mut row[columns.clone()]) {
+            let x = if placement.flip_x {
+                rect.width - 1 - x
+            } else {
+                x
+            };
+            let (row, column, width) = match placement.transpose {
+                true => (x, y, rect.height),
+                false => (y, x, rect.width),
+            };
+            *pixel = of(3 * (u64::from(row) * u64::from(width) + u64::from(column)));
         }
     }
 }
@@ -87,10 +113,56 @@ mod tests {
             width: SIDE as u32,
             height: SIDE as u32,
         };
-        erase(view, rect, with);
+        erase(view, rect, Placement::default(), with, false);
         let rows = pixels.chunks(width).skip(3).take(SIDE);
         rows.flat_map(|row| row[2..2 + SIDE].as_flattened().to_vec())
             .collect()
+    }
+
+    /// A turned file, looked at as it is meant to be, has the noise of an upright one.
+    #[test]
+    fn noise_is_that_of_the_picture_whichever_way_it_is_stored() {
+        let shown = |placement: Placement, grey| -> Vec<[f32; 3]> {
+            let (w, h) = placement.output_size(7, 5);
+            let mut pixels = vec![[-1.0f32; 3]; 35];
+            let view = ViewMut {
+                pixels: &mut pixels,
+                width: w,
+                height: h,
+                stride: w,
+            };
+            let all = Rect {
+                left: 0,
+                top: 0,
+                width: 7,
+                height: 5,
+            };
+            let rect = placement.to_stored(all, (w as u32, h as u32));
+            erase(view, rect, placement, Erased::Levels(9), grey);
+            let at = |x: u32, y: u32| {
+                let one = Rect {
+                    left: x,
+                    top: y,
+                    width: 1,
+                    height: 1,
+                };
+                let r = placement.to_stored(one, (w as u32, h as u32));
+                pixels[r.top as usize * w + r.left as usize]
+            };
+            (0..35).map(|i| at(i % 7, i / 7)).collect()
+        };
+        let upright = shown(Placement::default(), false);
+        for placement in [
+            Placement::default().mirrored(),
+            Placement::default().turned(1),
+            Placement::default().turned(2).mirrored(),
+            Placement::default().turned(3).upside_down(),
+        ] {
+            assert_eq!(shown(placement, false), upright, "{placement:?}");
+        }
+        let grey = shown(Placement::default(), true);
+        assert!(grey.iter().all(|[r, g, b]| r == g && g == b));
+        assert!(grey.iter().zip(&upright).all(|(g, c)| g[0] == c[0]));
     }
 
     fn mean(v: &[f64]) -> f64 {

@@ -30,6 +30,8 @@ pub(crate) struct Drawn {
     pub(crate) values: Values,
     /// Blue is the first channel of the recipe, and the last of pixels in memory.
     pub(crate) bgr: bool,
+    /// The three channels are one.
+    pub(crate) grey: bool,
 }
 
 /// A step, and the operation that it is of.
@@ -200,7 +202,8 @@ impl Drawn {
                         Erased::Value(v) => Erased::Value(self.channels(v)),
                         noise => noise,
                     };
-                    push(Step::Erase { rect, with });
+                    let grey = self.grey;
+                    push(Step::Erase { rect, with, grey });
                 }
             }
             Op::Normalize(o) => push(Step::Normalize {

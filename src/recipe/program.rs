@@ -385,6 +385,7 @@ fn drawn(recipe: &Recipe, checked: &Checked) -> Vec<Drawn> {
             stream: stream(name, earlier as u32),
             values: known.values,
             bgr: known.bgr,
+            grey: known.channels == 1,
         }
     });
     ops.collect()

@@ -54,6 +54,8 @@ pub enum Step {
     Erase {
         rect: Rect,
         with: Erased,
+        /// The three channels are one.
+        grey: bool,
     },
     /// `(v / unit - mean) / std`, in `f32`.
     Normalize {

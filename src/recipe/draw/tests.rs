@@ -26,6 +26,7 @@ fn draws(op: impl Into<Op>, values: Values, size: (u32, u32)) -> Vec<Vec<Step>> 
         stream: 0,
         values,
         bgr: false,
+        grey: false,
     };
     let at = |position| {
         let mut steps = Vec::new();
@@ -433,7 +434,7 @@ fn erased(op: RandomErasing, values: Values, size: (u32, u32)) -> Vec<(Rect, Era
     let all = draws(op, values, size);
     let of = |steps: Vec<Step>| match steps[..] {
         [] => None,
-        [Step::Erase { rect, with }] => Some((rect, with)),
+        [Step::Erase { rect, with, .. }] => Some((rect, with)),
         _ => panic!("{steps:?}"),
     };
     all.into_iter().filter_map(of).collect()

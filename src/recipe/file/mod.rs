@@ -153,7 +153,10 @@ impl Recipe {
         let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
         // A pipe would be waited for.
         if !path.metadata().map_err(unreadable)?.is_file() {
-            return Err(Error::dataset(path, "is no regular file: name a recipe file"));
+            return Err(Error::dataset(
+                path,
+                "is no regular file: name a recipe file",
+            ));
         }
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(unreadable)?;
