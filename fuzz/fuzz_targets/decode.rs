@@ -17,118 +17,106 @@ use std::panic::{Location, PanicHookInfo};
 use std::sync::Mutex;
 
 use featherload::fuzz_support::Decoder;
-use featherload::recipe::{Background, DecodeMode, Dtype, MemoryLayout, Op, Recipe};
+use featherload::recipe::{
+    Background, CenterCrop, ColorJitter, ColorSpace, ConvertColor, DecodeMode, Dtype, GaussianBlur,
+    MemoryLayout, Normalize, Pad, RandomErasing, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, Recipe, Resize, Span,
+};
 use libfuzzer_sys::fuzz_target;
 
 const GUARD: usize = 64;
 const CANARY: u8 = 0xa5;
-const RECIPES: usize = 9;
+const RECIPES: usize = 11;
 /// The row of pictures of their own size.
 const OWN_ROW: usize = 4096;
 
 /// Recipe `number`, with its limits in pixels and bytes.
 fn recipe(number: usize) -> (Recipe, u64, u64) {
-    let decode = |mode, level| Op::Decode {
-        mode,
-        background: Background([level; 3]),
-    };
-    let crop = |size| Op::RandomResizedCrop {
-        size,
-        scale: (0.08, 1.0),
-        ratio: (0.75, 4.0 / 3.0),
-    };
-    let whole = Op::RandomResizedCrop {
-        size: (29, 37),
-        scale: (1.0, 1.0),
-        ratio: (37.0 / 29.0, 37.0 / 29.0),
-    };
-    let shorter = |size| Op::ResizeShorter { size };
-    let center = |size| Op::CenterCrop { size };
-    let normalise = Op::Normalize {
-        mean: [0.485, 0.456, 0.406],
-        std: [0.229, 0.224, 0.225],
-    };
-    let cast = |dtype| Op::Cast { dtype };
-    let layout = |layout| Op::Layout { layout };
-    let flip = Op::HorizontalFlip { p: 0.5 };
+    let (small, large) = ((1 << 14, 1 << 20), (1 << 20, 16 << 20));
     let (full, scaled) = (DecodeMode::Full, DecodeMode::Scaled);
     let (nhwc, nchw) = (MemoryLayout::Nhwc, MemoryLayout::Nchw);
-    let (u8_, f16, f32_) = (cast(Dtype::U8), cast(Dtype::F16), cast(Dtype::F32));
-    let (small, large) = ((1 << 14, 1 << 20), (1 << 20, 16 << 20));
-    let (ops, (pixels, scratch)) = match number {
+    let base = || Recipe::new("fuzz");
+    let crop = |size: (u32, u32)| RandomResizedCrop::new(size);
+    let flip = RandomHorizontalFlip::default;
+    let shape = 37.0 / 29.0;
+    let (recipe, mode, level, dtype, layout, (pixels, scratch)) = match number {
         // The identity, for the project's own pictures.
-        0 => (vec![decode(full, 255), whole, u8_, layout(nhwc)], large),
-        1 => (
-            vec![
-                decode(scaled, 255),
-                crop((12, 20)),
-                flip,
-                normalise,
-                f16,
-                layout(nchw),
-            ],
-            large,
-        ),
-        2 => (
-            vec![decode(scaled, 0), crop((7, 5)), flip, u8_, layout(nchw)],
-            large,
-        ),
-        3 => (
-            vec![
-                decode(full, 128),
-                shorter(64),
-                center((64, 64)),
-                normalise,
-                f32_,
-                layout(nchw),
-            ],
-            large,
-        ),
-        4 => (
-            vec![
-                decode(scaled, 255),
-                shorter(9),
-                center((8, 9)),
-                u8_,
-                layout(nhwc),
-            ],
-            large,
-        ),
-        5 => (
-            vec![
-                decode(full, 1),
-                crop((33, 1)),
-                normalise,
-                f32_,
-                layout(nhwc),
-            ],
-            small,
-        ),
-        6 => (
-            vec![
-                decode(full, 255),
-                shorter(2),
-                center((1, 1)),
-                u8_,
-                layout(nhwc),
-            ],
-            small,
-        ),
+        0 => {
+            let whole = RandomResizedCrop {
+                scale: Span(1.0, 1.0),
+                ratio: Span(shape, shape),
+                ..crop((29, 37))
+            };
+            (base().then(whole), full, 255, Dtype::U8, nhwc, large)
+        }
+        1 => {
+            let ops = base().then(crop((12, 20))).then(flip());
+            let ops = ops.then(Normalize::imagenet());
+            (ops, scaled, 255, Dtype::F16, nchw, large)
+        }
+        2 => {
+            let ops = base().then(crop((7, 5))).then(flip());
+            (ops, scaled, 0, Dtype::U8, nchw, large)
+        }
+        3 => {
+            let ops = base().then(Resize::shorter(64)).then(CenterCrop::new(64));
+            let ops = ops.then(Normalize::imagenet());
+            (ops, full, 128, Dtype::F32, nchw, large)
+        }
+        4 => {
+            let ops = base()
+                .then(Resize::shorter(9))
+                .then(CenterCrop::new((8, 9)));
+            (ops, scaled, 255, Dtype::U8, nhwc, large)
+        }
+        5 => {
+            let ops = base().then(crop((33, 1))).then(Normalize::imagenet());
+            (ops, full, 1, Dtype::F32, nhwc, small)
+        }
+        6 => {
+            let ops = base().then(Resize::shorter(2)).then(CenterCrop::new(1));
+            (ops, full, 255, Dtype::U8, nhwc, small)
+        }
         // Rows of the pictures' own size.
-        7 => (vec![decode(full, 200), u8_, layout(nhwc)], large),
-        _ => (
-            vec![
-                decode(scaled, 77),
-                crop((3, 40)),
-                flip,
-                normalise,
-                f16,
-                layout(nhwc),
-            ],
-            small,
-        ),
+        7 => (base(), full, 200, Dtype::U8, nhwc, large),
+        // Every kind of step on pixels, in bytes and in floats.
+        8 => {
+            let jitter = ColorJitter {
+                brightness: Span(0.5, 1.5),
+                contrast: Span(0.5, 1.5),
+                saturation: Span(0.5, 1.5),
+                hue: Span(-0.2, 0.2),
+                ..ColorJitter::default()
+            };
+            let ops = base()
+                .then(jitter)
+                .then(GaussianBlur::new((5, 3)))
+                .then(Pad::new(3))
+                .then(RandomRotation::new(Span(-90.0, 90.0)))
+                .then(RandomRotate90 {})
+                .then(crop((9, 14)))
+                .then(RandomErasing::default());
+            (ops, full, 9, Dtype::U8, nhwc, large)
+        }
+        9 => {
+            let ops = base()
+                .then(ConvertColor::new(ColorSpace::Lab))
+                .then(Resize::exact(11, 6))
+                .then(RandomErasing::default());
+            (ops, full, 80, Dtype::F32, nchw, large)
+        }
+        _ => {
+            let ops = base().then(crop((3, 40))).then(flip());
+            let ops = ops.then(Normalize::imagenet());
+            (ops, scaled, 77, Dtype::F16, nhwc, small)
+        }
     };
-    (Recipe::new("fuzz", ops), pixels, scratch)
+    let recipe = recipe
+        .with_decode(mode)
+        .with_background(Background([level; 3]))
+        .with_dtype(dtype)
+        .with_layout(layout);
+    (recipe, pixels, scratch)
 }
 
 fn decoder(number: usize) -> Decoder {
