@@ -10,7 +10,7 @@ use crate::picture::jpeg::{Region, Scale};
 use crate::recipe::SampleProgram;
 use crate::recipe::draw::OpStep;
 use crate::recipe::fold::Fold;
-use crate::recipe::needs::{CanvasNeeds, RGB8, window_bytes};
+use crate::recipe::needs::{Buffers, CanvasNeeds, RGB8};
 use crate::recipe::weights::Axis;
 
 /// A picture as its file holds it.
@@ -37,23 +37,36 @@ pub(crate) struct Cut {
     pub(crate) size: (u32, u32),
 }
 
+/// Bytes of buffers up to which workers keep them from sample to sample.
+pub(crate) const KEPT: u64 = 64 << 20;
+
 /// The memory of one sample, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Scratch {
     /// Decoded pixels that are not the canvas's, and what the decoder holds
     /// beside them.
     pub(crate) decoder: u64,
-    /// Rows of the resize that is part of the decoding.
-    pub(crate) rows: u64,
-    /// The buffers of the steps.
-    pub(crate) canvas: u64,
+    /// All that the steps and the resizes keep.
+    pub(crate) buffers: Buffers,
+    /// A resize that cannot be done: pixels along a side, and what they become.
+    pub(crate) steep: Option<(u32, u32)>,
 }
 
 impl Scratch {
     pub(crate) fn bytes(&self) -> u64 {
-        self.decoder
-            .saturating_add(self.rows)
-            .saturating_add(self.canvas)
+        self.decoder.saturating_add(self.buffers.bytes())
+    }
+
+    /// The most that is held from sample to sample, where each part is the largest
+    /// of all samples.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.decoder.saturating_add(self.buffers.kept_bytes())
+    }
+
+    /// Each part as large as the larger of both.
+    pub(crate) fn raise_all(&mut self, other: &Self) {
+        self.decoder = self.decoder.max(other.decoder);
+        self.buffers.raise_all(&other.buffers);
     }
 }
 
@@ -116,25 +129,38 @@ impl Stored {
     /// The memory that decoding `cut` and the rest of `steps` take.
     pub(crate) fn scratch(self, cut: &Cut, program: &SampleProgram, steps: &[OpStep]) -> Scratch {
         let rest = steps[cut.fold.steps..].iter().map(|s| &s.step);
-        let mut needs = CanvasNeeds::begin(cut.size, cut.fold.placement);
+        let (decoder, mut needs) = self.begin(cut);
         needs.follow_all(rest, program.fuses);
-        let pixels = u64::from(cut.want.w) * u64::from(cut.want.h);
-        let decoder = match self.decoding {
-            Decoding::Jpeg { coefficients, cmyk } => {
-                // Pixels that are wanted as they are become the canvas's.
-                let rgb = if cut.axes.is_some() { RGB8 } else { 0 };
-                coefficients + pixels * (rgb + if cmyk { 4 } else { 0 })
-            }
-            Decoding::Rows { scratch } => scratch,
-        };
-        let rows = match cut.axes {
-            Some((x, y)) => window_bytes(x, y, RGB8),
-            None => 0,
-        };
         Scratch {
             decoder,
-            rows,
-            canvas: needs.bytes(),
+            buffers: *needs.buffers(),
+            steep: needs.steep(),
+        }
+    }
+
+    /// What decoding takes, and the buffers behind it.
+    pub(crate) fn begin(self, cut: &Cut) -> (u64, CanvasNeeds) {
+        let pixels = u64::from(cut.want.w) * u64::from(cut.want.h);
+        let is_jpeg = matches!(self.decoding, Decoding::Jpeg { .. });
+        // Pixels of a JPEG that are wanted as they are stay in its buffer.
+        let mut needs = match is_jpeg && cut.axes.is_none() {
+            true => CanvasNeeds::adopt(cut.size, cut.fold.placement),
+            false => CanvasNeeds::begin(cut.size, cut.fold.placement),
+        };
+        if let Some((x, y)) = cut.axes {
+            needs.resize(x, y, false);
+        }
+        (self.decoder_bytes(pixels), needs)
+    }
+
+    /// What decoding so many pixels takes.
+    pub(super) fn decoder_bytes(self, pixels: u64) -> u64 {
+        match self.decoding {
+            Decoding::Jpeg { coefficients, cmyk } => {
+                let bytes = RGB8 + if cmyk { 4 } else { 0 };
+                coefficients.saturating_add(pixels.saturating_mul(bytes))
+            }
+            Decoding::Rows { scratch } => scratch,
         }
     }
 }

@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::cut::Stored;
+use super::cut::{KEPT, Scratch, Stored};
+use super::most::draws;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::packing::Sizes;
@@ -46,13 +47,18 @@ pub struct LargestSample {
 pub(crate) struct Worst {
     /// None when no header could be read.
     largest: Option<(u64, u64, PictureHeader)>,
+    /// Each buffer as large as any sample makes it.
+    kept: Scratch,
     /// Of the longest file.
     pub(crate) input_bytes: u64,
 }
 
 impl Worst {
+    /// The most that a worker holds: buffers grow to what different samples make of
+    /// them, but what is kept from one to the next is at most [`KEPT`].
     pub(crate) fn scratch_bytes(&self) -> u64 {
-        self.largest.as_ref().map_or(0, |(bytes, ..)| *bytes)
+        let largest = self.largest.as_ref().map_or(0, |(bytes, ..)| *bytes);
+        self.kept.kept_bytes().min(largest.saturating_add(KEPT))
     }
 
     pub(crate) fn sample(&self, index: &Index) -> Option<LargestSample> {
@@ -77,6 +83,7 @@ impl Worst {
         rows: &[(u32, u32)],
     ) -> Result<(Self, Sizes)> {
         let worst = Mutex::new((Self::default(), Vec::new()));
+        let draws = draws(program);
         let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
         if sizes.is_empty() {
             sizes.push(None);
@@ -86,20 +93,24 @@ impl Worst {
             let (worst, steps) = &mut *guard;
             worst.input_bytes = worst.input_bytes.max(file_bytes);
             let stored = Stored::from(header);
-            let needs = sizes.iter().map(|size| {
-                program.largest_steps(stored.upright(), *size, steps);
-                let cut = stored.cut(program, steps);
-                stored.scratch(&cut, program, steps).bytes()
-            });
-            let bytes = needs.max().unwrap_or(0);
-            // What is over the limit fails before it takes anything. Of equal ones
-            // the first: whichever thread came first.
-            let larger = worst
-                .largest
-                .as_ref()
-                .is_none_or(|(most, at, _)| bytes > *most || (bytes == *most && id < *at));
-            if bytes <= limits.max_scratch && larger {
-                worst.largest = Some((bytes, id, *header));
+            for size in &sizes {
+                let needs = stored.most(program, *size, steps);
+                // What is over the limit fails before it takes anything; but another
+                // draw of the same picture may be just below it.
+                let bytes = match needs.bytes() {
+                    bytes if bytes <= limits.max_scratch => bytes,
+                    _ if draws => limits.max_scratch,
+                    _ => continue,
+                };
+                worst.kept.raise_all(&needs);
+                // Of equal ones the first: whichever thread came first.
+                let larger = worst
+                    .largest
+                    .as_ref()
+                    .is_none_or(|(most, at, _)| bytes > *most || (bytes == *most && id < *at));
+                if larger {
+                    worst.largest = Some((bytes, id, *header));
+                }
             }
         })?;
         let worst = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +131,7 @@ pub struct MemoryForecast {
     /// Shared by all processes; pinned when there is a GPU. Without workers the
     /// batches themselves, of which two live at a time.
     pub ring_bytes: u64,
-    /// The most that a sample takes in a worker.
+    /// The most that samples take in a worker, one after the other.
     pub scratch_bytes: u64,
     /// The longest file, mapped while it is decoded.
     pub input_bytes: u64,
@@ -156,14 +167,12 @@ impl MemoryForecast {
         let program = SampleProgram::compile(recipe)?;
         let row = program.row_bytes(program.extent.of(picture));
         let stored = Stored::baseline_jpeg(picture);
-        let mut steps = Vec::new();
-        program.largest_steps(picture, None, &mut steps);
-        let cut = stored.cut(&program, &steps);
+        let most = stored.most(&program, None, &mut Vec::new());
         let ingredients = Ingredients {
             workers: shape.workers,
             batch: shape.batch,
             slot_bytes: row.saturating_mul(u64::from(shape.batch)),
-            scratch_bytes: stored.scratch(&cut, &program, &steps).bytes(),
+            scratch_bytes: most.kept_bytes().min(most.bytes().saturating_add(KEPT)),
             input_bytes: 0,
             table_bytes: 0,
         };

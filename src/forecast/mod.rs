@@ -4,11 +4,13 @@
 //! here decodes a pixel, or allocates what it speaks of.
 //!
 //! - `cut`: what is decoded for a sample, and the memory of one sample;
+//! - `most`: the most that any draw of a sample takes;
 //! - `outline`: a recipe's orders, moves and fusions, with bytes at every stage;
 //! - `memory`: the memory of a run, and what to choose under a limit.
 
 pub(crate) mod cut;
 pub(crate) mod memory;
+mod most;
 mod outline;
 
 pub use memory::{LargestSample, MemoryForecast, MemoryLimit, RunShape};

@@ -121,8 +121,7 @@ fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
         };
         planner::name(ops, unit)
     };
-    let mut needs = CanvasNeeds::begin(cut.size, cut.fold.placement);
-    let beside = scratch.decoder + scratch.rows;
+    let (beside, mut needs) = stored.begin(&cut);
     let mut stages = Vec::new();
     let mut line = |name: String, needs: &CanvasNeeds| {
         let (width, height) = needs.upright();
@@ -132,7 +131,7 @@ fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
             width,
             element: if needs.is_floats() { "f32" } else { "u8" },
             picture_bytes: needs.picture_bytes(),
-            held_bytes: beside + needs.bytes(),
+            held_bytes: beside.saturating_add(needs.bytes()),
         });
     };
     let mut names = vec!["decode".to_owned()];
@@ -162,7 +161,7 @@ fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
     });
     Order {
         stages,
-        scratch_bytes: scratch.bytes(),
+        scratch_bytes: stored.most(program, None, &mut steps).bytes(),
     }
 }
 

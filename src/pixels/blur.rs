@@ -9,6 +9,7 @@
 use super::level::Level;
 use super::view::{Pixel, View};
 use crate::recipe::Size;
+use crate::recipe::needs::blur_floats;
 
 /// Channels of a pixel.
 const CHANNELS: usize = 3;
@@ -66,9 +67,7 @@ pub(crate) fn gaussian_blur<T: Level>(
 
 /// Floats that a call needs beside the pictures.
 pub(crate) fn scratch_len(width: usize, height: usize, kernel: Size) -> usize {
-    let (rx, ry) = (radius(kernel.width), radius(kernel.height));
-    let rows = kept_rows(height, ry);
-    (rx + 1) + (ry + 1) + CHANNELS * (width + 2 * rx) + CHANNELS * width * (1 + rows)
+    blur_floats((width as u32, height as u32), kernel) as usize
 }
 
 fn radius(side: u32) -> usize {

@@ -227,14 +227,15 @@ impl Drawn {
         let mut push = |step| steps.push(OpStep { op: at, step });
         match &self.op {
             Op::RandomResizedCrop(o) => {
-                // The whole picture where its shape allows that; never more.
-                let part = o.scale.1.sqrt();
-                let side = |n: u32| ((f64::from(n) * part).ceil() as u32).clamp(1, n);
+                // The whole picture where its shape allows that; never more. What any
+                // draw takes at most is `forecast::most`'s.
+                let area = f64::from(size.0) * f64::from(size.1) * o.scale.1;
+                let side = |n: u32, most: f64| (most.sqrt().ceil() as u32).clamp(1, n);
                 push(Step::Crop(Rect {
                     left: 0,
                     top: 0,
-                    height: side(size.0),
-                    width: side(size.1),
+                    height: side(size.0, area / o.ratio.0),
+                    width: side(size.1, area * o.ratio.1),
                 }));
                 push(Step::Resize {
                     size: o.size,
@@ -244,10 +245,11 @@ impl Drawn {
                 (o.size.height, o.size.width)
             }
             Op::RandomRotation(o) => {
-                // At 45 degrees at the latest both sides are at most the diagonal.
+                // No side is longer than the diagonal, both ends rounded outwards.
                 let (h, w) = match o.expand {
                     true => {
                         let d = libm::hypot(f64::from(size.0), f64::from(size.1)).ceil() as u32;
+                        let d = d.saturating_add(1);
                         (d, d)
                     }
                     false => size,
@@ -262,6 +264,12 @@ impl Drawn {
             }
             Op::RandomGrayscale(_) => {
                 push(Step::Grayscale);
+                size
+            }
+            Op::RandomRotate90(_) => {
+                // There, and the sizes behind it those of the picture; what a turn by
+                // one quarter adds is `forecast::most`'s.
+                push(Step::Turn(2));
                 size
             }
             _ => {

@@ -1,22 +1,105 @@
 //! The memory that steps on pixels take, from sizes alone: what a worker checks
 //! before it begins on a sample, and what `plan` prints.
 //!
-//! Mirrors the buffers of `pixels/canvas.rs`: two of `u8` and two of `f32`, of
-//! which steps that cannot work in place read one and write the other. They
-//! keep the size of the largest picture that they held, so a sample takes the
-//! sum of four maxima.
+//! Mirrors the buffers of `pixels/canvas.rs` and `pixels/resample`: two of `u8`
+//! and two of `f32`, of which steps that cannot work in place read one and write
+//! the other; rows of a blur; rows and tables of a resize, in either type. Each
+//! keeps the size of the largest that it held, so a sample takes the sum of the
+//! maxima. All sums saturate: sizes come from files.
 
 use super::fold::Fold;
+use super::ops::Size;
 use super::placement::Placement;
 use super::step::Step;
 use super::tensor::Dtype;
-use super::weights::Axis;
+use super::weights::{Axis, Filter};
+use crate::error::{FaultKind, SampleFault};
 
 /// Bytes of a pixel.
 pub(crate) const RGB8: u64 = 3;
 pub(crate) const RGB32: u64 = 12;
+/// Rows of floats are padded to four.
+const PADDED: u64 = 16;
 
-/// What the buffers held so far, bytes.
+/// One buffer, or buffers that grow together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Buffer {
+    Bytes(bool),
+    Floats(bool),
+    Blur,
+    /// Of a resize, of floats or not.
+    Ring(bool),
+    Line(bool),
+    Across(bool),
+    Down(bool),
+}
+
+impl Buffer {
+    const ALL: usize = 13;
+
+    fn index(self) -> usize {
+        match self {
+            Self::Bytes(other) => usize::from(other),
+            Self::Floats(other) => 2 + usize::from(other),
+            Self::Blur => 4,
+            Self::Ring(floats) => 5 + usize::from(floats),
+            Self::Line(floats) => 7 + usize::from(floats),
+            Self::Across(floats) => 9 + usize::from(floats),
+            Self::Down(floats) => 11 + usize::from(floats),
+        }
+    }
+}
+
+/// Bytes of each buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Buffers([u64; Buffer::ALL]);
+
+impl Buffers {
+    pub(crate) fn raise(&mut self, buffer: Buffer, bytes: u64) {
+        let held = &mut self.0[buffer.index()];
+        *held = (*held).max(bytes);
+    }
+
+    /// Each as large as the larger of both.
+    pub(crate) fn raise_all(&mut self, other: &Self) {
+        for (held, other) in self.0.iter_mut().zip(other.0) {
+            *held = (*held).max(other);
+        }
+    }
+
+    /// The rows and tables of a resize.
+    pub(crate) fn resize(&mut self, x: Axis, y: Axis, floats: bool) {
+        let window = Window::of(x, y, if floats { PADDED } else { RGB8 });
+        self.raise(Buffer::Ring(floats), window.ring);
+        self.raise(Buffer::Line(floats), window.line);
+        self.raise(Buffer::Across(floats), window.across);
+        self.raise(Buffer::Down(floats), window.down);
+    }
+
+    /// Those of one sample.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// The most that is held from sample to sample, where these are the maxima of
+    /// all: two that change places are each as large as the larger.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let mut kept = *self;
+        for (a, b) in [(0, 1), (2, 3)] {
+            let most = kept.0[a].max(kept.0[b]);
+            (kept.0[a], kept.0[b]) = (most, most);
+        }
+        kept.bytes()
+    }
+
+    /// What all pictures but the decoder's take, without a resize's.
+    #[cfg(test)]
+    pub(crate) fn of_pictures(&self) -> u64 {
+        self.0[..5].iter().sum()
+    }
+}
+
+/// What the buffers held so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CanvasNeeds {
     /// Width and height of the picture as it is stored.
@@ -24,27 +107,45 @@ pub(crate) struct CanvasNeeds {
     placement: Placement,
     /// In `f32`, by now.
     floats: bool,
-    rgb: [u64; 2],
-    f32s: [u64; 2],
+    buffers: Buffers,
     /// The first of its two is in use.
     first: [bool; 2],
-    /// Rows of a resize.
-    rows: u64,
-    rows_of_blur: u64,
+    /// Bytes of the first that are the decoder's.
+    adopted: u64,
+    /// A resize that cannot be done: pixels along a side, and what they become.
+    steep: Option<(u32, u32)>,
 }
 
 impl CanvasNeeds {
     /// Pixels in `u8`, as decoded or resized.
     pub(crate) fn begin(size: (u32, u32), placement: Placement) -> Self {
-        Self {
+        let mut needs = Self {
             size,
             placement,
             floats: false,
-            rgb: [area(size) * RGB8, 0],
-            f32s: [0, 0],
+            buffers: Buffers::default(),
             first: [true, true],
-            rows: 0,
-            rows_of_blur: 0,
+            adopted: 0,
+            steep: None,
+        };
+        needs.hold();
+        needs
+    }
+
+    /// Pixels in `u8` that lie in a buffer of the decoder's, which is counted there.
+    pub(crate) fn adopt(size: (u32, u32), placement: Placement) -> Self {
+        Self {
+            adopted: area(size).saturating_mul(RGB8),
+            buffers: Buffers::default(),
+            ..Self::begin(size, placement)
+        }
+    }
+
+    /// A resize of `u8` pixels or of floats.
+    pub(crate) fn resize(&mut self, x: Axis, y: Axis, floats: bool) {
+        self.buffers.resize(x, y, floats);
+        if !floats {
+            self.steep = self.steep.or(too_steep(&x)).or(too_steep(&y));
         }
     }
 
@@ -52,22 +153,22 @@ impl CanvasNeeds {
         self.floats
     }
 
+    pub(crate) fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    pub(crate) fn steep(&self) -> Option<(u32, u32)> {
+        self.steep
+    }
+
     /// All buffers together.
     pub(crate) fn bytes(&self) -> u64 {
-        let all = [
-            self.rgb[0],
-            self.rgb[1],
-            self.f32s[0],
-            self.f32s[1],
-            self.rows,
-            self.rows_of_blur,
-        ];
-        all.into_iter().fold(0, u64::saturating_add)
+        self.buffers.bytes()
     }
 
     /// Bytes of the picture alone.
     pub(crate) fn picture_bytes(&self) -> u64 {
-        area(self.size) * if self.floats { RGB32 } else { RGB8 }
+        area(self.size).saturating_mul(if self.floats { RGB32 } else { RGB8 })
     }
 
     /// Follows all steps. Without `fuses` a resize takes nothing along.
@@ -103,18 +204,17 @@ impl CanvasNeeds {
                 self.placement = fold.placement;
                 self.size = fold.size();
                 if let Some((x, y)) = fold.reads_all() {
-                    // Rows of floats are padded to four.
-                    let pixel = if self.floats { 16 } else { RGB8 };
-                    self.rows = self.rows.max(window_bytes(x, y, pixel));
+                    self.resize(x, y, self.floats);
                     self.write_other();
                 }
                 return fold.steps;
             }
-            Step::Pad { padding: p, .. } => {
-                let (w, h) = self.upright();
-                let (w, h) = (w + p.left + p.right, h + p.top + p.bottom);
-                let (w, h) = self.placement.output_size(w as usize, h as usize);
-                self.size = (w as u32, h as u32);
+            Step::Pad { padding, .. } => {
+                let p = self.placement.padding_to_stored(padding);
+                self.size = (
+                    self.size.0.saturating_add(p.left).saturating_add(p.right),
+                    self.size.1.saturating_add(p.top).saturating_add(p.bottom),
+                );
                 self.write_other();
             }
             Step::Rotate { size, .. } => {
@@ -124,12 +224,15 @@ impl CanvasNeeds {
                 self.write_other();
             }
             Step::Blur { kernel, .. } => {
-                // `pixels::blur::scratch_len`, whichever way the picture is turned.
-                let (long, wide) = (kernel.height.max(kernel.width), self.size.0);
-                let padded = RGB32 * u64::from(wide + long);
-                let window = RGB32 * u64::from(wide) * u64::from(1 + long.min(self.size.1));
-                let rows = 8 * u64::from(long) + padded + window;
-                self.rows_of_blur = self.rows_of_blur.max(rows);
+                let stored = match self.placement.transpose {
+                    true => Size {
+                        height: kernel.width,
+                        width: kernel.height,
+                    },
+                    false => kernel,
+                };
+                let rows = blur_floats(self.size, stored).saturating_mul(4);
+                self.buffers.raise(Buffer::Blur, rows);
                 self.write_other();
             }
             Step::Convert(..) | Step::Normalize { .. } | Step::Cast(Dtype::F16 | Dtype::F32) => {
@@ -171,23 +274,112 @@ impl CanvasNeeds {
     /// The buffer in use holds the picture.
     fn hold(&mut self) {
         let bytes = self.picture_bytes();
-        let (of, which) = match self.floats {
-            false => (&mut self.rgb, usize::from(!self.first[0])),
-            true => (&mut self.f32s, usize::from(!self.first[1])),
-        };
-        of[which] = of[which].max(bytes);
+        let other = !self.first[usize::from(self.floats)];
+        match (self.floats, other) {
+            (true, _) => self.buffers.raise(Buffer::Floats(other), bytes),
+            // What it must grow by.
+            (false, false) => {
+                let grown = if bytes > self.adopted { bytes } else { 0 };
+                self.buffers.raise(Buffer::Bytes(false), grown);
+            }
+            (false, true) => self.buffers.raise(Buffer::Bytes(true), bytes),
+        }
     }
 }
 
-/// Rows between the passes of a resize, and one to read.
+/// What a resize holds beside its pixels, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Window {
+    /// Rows between the passes.
+    ring: u64,
+    /// One row to read, with room behind it.
+    line: u64,
+    /// Tables.
+    across: u64,
+    down: u64,
+}
+
+impl Window {
+    fn of(x: Axis, y: Axis, pixel: u64) -> Self {
+        let wide = u64::from(x.out_size.max(x.in_size)) * pixel;
+        let rows = match y.is_identity() {
+            true => 0,
+            false => taps(&y),
+        };
+        Self {
+            ring: rows.saturating_mul(wide + 64),
+            line: wide + taps(&x).saturating_mul(pixel) + 64,
+            across: table_bytes(&x),
+            down: table_bytes(&y),
+        }
+    }
+}
+
+/// The rows and tables of a resize.
+#[cfg(test)]
 pub(crate) fn window_bytes(x: Axis, y: Axis, pixel: u64) -> u64 {
-    let wide = u64::from(x.out_size.max(x.in_size));
-    let rows = if y.is_identity() {
-        1
-    } else {
-        y.window() as u64 + 2
+    let w = Window::of(x, y, pixel);
+    w.ring + w.line + w.across + w.down
+}
+
+/// Weights that an output pixel has at most, an even number.
+fn taps(axis: &Axis) -> u64 {
+    let most = (axis.window() as u64).min(u64::from(axis.in_size));
+    most.next_multiple_of(2).max(2)
+}
+
+/// The weights of an axis in every form that a resize of either type keeps: in
+/// `f64` and fixed point or `f32`, whole windows; in the order of the SIMD paths;
+/// where each begins and how long it is.
+fn table_bytes(axis: &Axis) -> u64 {
+    if axis.is_identity() {
+        return 0;
+    }
+    let (window, taps) = (axis.window() as u64, taps(axis));
+    let pixel = (window.saturating_mul(12)).saturating_add(taps.saturating_mul(10) + 40);
+    let padded = u64::from(axis.out_size).next_multiple_of(8);
+    // And a window to weigh others in, and where the rows below begin.
+    padded
+        .saturating_mul(pixel)
+        .saturating_add(window.saturating_mul(8))
+        .saturating_add(taps.saturating_mul(8) + 64)
+}
+
+/// Weights of a pixel above which rounding to `i16` could add more to the largest
+/// than that holds.
+const MOST_TAPS: u64 = 8_190;
+
+/// The side of a resize that fixed point cannot do, if it is one.
+fn too_steep(axis: &Axis) -> Option<(u32, u32)> {
+    let sums = !axis.is_identity() && axis.filter != Filter::Nearest;
+    (sums && taps(axis) > MOST_TAPS).then_some((axis.in_size, axis.full_size))
+}
+
+/// # Errors
+/// For a resize of so many pixels to one that its weights do not fit their
+/// numbers.
+pub(crate) fn check_steep(steep: Option<(u32, u32)>) -> Result<(), SampleFault> {
+    let Some((from, to)) = steep else {
+        return Ok(());
     };
-    rows * (wide * pixel + 64)
+    Err(SampleFault::new(
+        FaultKind::TooLarge,
+        format!(
+            "a side of {from} pixels is resized to {to}, of over {MOST_TAPS} pixels each: crop it \
+             first, resize with nearest, cast to float32 in front of the resize, or leave the \
+             picture out"
+        ),
+    ))
+}
+
+/// Floats that a blur of a picture of this stored width and height needs beside
+/// it, the kernel turned as the picture is.
+pub(crate) fn blur_floats((width, height): (u32, u32), kernel: Size) -> u64 {
+    let (rx, ry) = (u64::from(kernel.width / 2), u64::from(kernel.height / 2));
+    let rows = u64::from(height).min(2 * ry + 1);
+    let wide = u64::from(width);
+    let padded = 3 * (wide + 2 * rx);
+    (rx + ry + 2 + padded).saturating_add((3 * wide).saturating_mul(1 + rows))
 }
 
 fn area((w, h): (u32, u32)) -> u64 {

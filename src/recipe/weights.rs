@@ -272,9 +272,9 @@ impl WeightTable {
         axis.check();
         self.axis = None;
         self.window = axis.window();
-        self.starts.clear();
-        self.sizes.clear();
-        self.weights.clear();
+        room(&mut self.starts, axis.out_size as usize);
+        room(&mut self.sizes, axis.out_size as usize);
+        room(&mut self.weights, axis.out_size as usize * self.window);
         self.weights
             .resize(axis.out_size as usize * self.window, 0.0);
         self.largest = self.largest_elsewhere(&axis);
@@ -307,13 +307,19 @@ impl WeightTable {
         let mut row = std::mem::take(&mut self.spare);
         let mut found = 0.0;
         for o in (0..wanted.start).chain(wanted.end..axis.full_size) {
-            row.clear();
+            room(&mut row, self.window);
             row.resize(self.window, 0.0);
             let (_, size) = weigh(axis, o, &mut row);
             found = largest(found, &row[..size]);
         }
         self.spare = row;
         found
+    }
+
+    /// Bytes that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.starts.capacity() + self.sizes.capacity()) * size_of::<u32>()
+            + (self.weights.capacity() + self.spare.capacity()) * size_of::<f64>()
     }
 
     /// First input pixel and weights of output pixel `o`.
@@ -324,6 +330,13 @@ impl WeightTable {
             &self.weights[at..at + self.sizes[o] as usize],
         )
     }
+}
+
+/// Empties `v`, with room for so many and no more: tables are reckoned with in
+/// advance.
+pub(crate) fn room<T>(v: &mut Vec<T>, len: usize) {
+    v.clear();
+    v.reserve_exact(len);
 }
 
 /// Output pixels of a resize up to which all are weighed for the sake of a part.
@@ -430,6 +443,11 @@ pub struct FixedTable {
     raw: Vec<i16>,
 }
 
+/// Never wraps: what does not fit was refused (`needs::check_steep`).
+fn fixed(k: i32) -> i16 {
+    k.clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16
+}
+
 impl FixedTable {
     /// So that 255 x (sum of absolute coefficients) stays within `i32`.
     const MAX_PRECISION: u32 = 22;
@@ -448,9 +466,9 @@ impl FixedTable {
         let one = 1i32 << precision;
         let unit = f64::from(one);
 
-        self.starts.clear();
-        self.sizes.clear();
-        self.raw.clear();
+        room(&mut self.starts, table.starts.len());
+        room(&mut self.sizes, table.starts.len());
+        room(&mut self.raw, table.starts.len() * window);
         for ((&start, &size), row) in table
             .starts
             .iter()
@@ -471,10 +489,10 @@ impl FixedTable {
                 if k > peak_value {
                     (peak, peak_value) = (i, k);
                 }
-                self.raw.push(k as i16);
+                self.raw.push(fixed(k));
             }
             if peak_value > 0 {
-                self.raw[at + peak as usize] = (peak_value + one - sum) as i16;
+                self.raw[at + peak as usize] = fixed(peak_value + one - sum);
             }
             self.raw.resize(at + window, 0);
             self.starts.push(start + first.min(end));
@@ -494,7 +512,7 @@ impl FixedTable {
         }
         self.taps = self.taps.next_multiple_of(2).max(2);
 
-        self.coeffs.clear();
+        room(&mut self.coeffs, self.taps * self.starts.len());
         self.coeffs.resize(self.taps * self.starts.len(), 0);
         for (((row, raw), (&from, &start)), &size) in self
             .coeffs
@@ -507,6 +525,12 @@ impl FixedTable {
             let size = size as usize;
             row[..size].copy_from_slice(&raw[skip..skip + size]);
         }
+    }
+
+    /// Bytes that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.starts.capacity() + self.sizes.capacity()) * size_of::<u32>()
+            + (self.coeffs.capacity() + self.raw.capacity()) * size_of::<i16>()
     }
 
     /// Fractional bits of the coefficients.

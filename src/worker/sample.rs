@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::meter::{Meter, Stage};
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::forecast::cut::{Cut, Stored};
+use crate::forecast::cut::{Cut, KEPT, Stored};
 use crate::picture::header::Decoding;
 use crate::picture::jpeg::{self, JpegDecoder, Region};
 use crate::picture::raster::{self, Raster};
@@ -17,6 +17,7 @@ use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::emit::Emitter;
 use crate::pixels::resample::{Axes, Resampler, Rows, Source};
 use crate::recipe::draw::{OpStep, Streams};
+use crate::recipe::needs::check_steep;
 use crate::recipe::{Background, SampleProgram};
 use crate::sys::cpu::CpuLevel;
 
@@ -26,7 +27,7 @@ const PIXEL: usize = 3;
 /// Buffers are given back after a sample, good or bad, when they are larger
 /// than this together: one huge picture must not cost its memory for the rest
 /// of the run, nor the next picture its own.
-pub(super) const KEEP: usize = 64 << 20;
+pub(super) const KEEP: usize = KEPT as usize;
 
 /// Whether a picture of this upright height and width fits its row.
 pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> std::result::Result<(), SampleFault>;
@@ -234,6 +235,7 @@ impl SampleDecoder {
         program.steps(stored.upright(), request.size, request.random, steps)?;
         let cut = stored.cut(program, steps);
         let scratch = stored.scratch(&cut, program, steps);
+        check_steep(scratch.steep)?;
         self.limits.check_scratch("the picture", scratch.bytes())?;
         Ok(cut)
     }

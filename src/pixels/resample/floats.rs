@@ -15,7 +15,7 @@
 use super::pick::Picks;
 use super::{Axes, PIXEL, Resampler, grow};
 use crate::pixels::view::{Pixel, View};
-use crate::recipe::weights::{Axis, WeightTable};
+use crate::recipe::weights::{Axis, WeightTable, room};
 
 /// Floats of a row down that are summed at a time: what stays in registers.
 const BLOCK: usize = 32;
@@ -41,13 +41,14 @@ impl FloatTable {
         if !self.exact.prepare(axis) {
             return;
         }
-        self.weights.clear();
-        self.bounds.clear();
-        self.starts.clear();
+        let out = axis.out_size as usize;
+        room(&mut self.weights, out * axis.window());
+        room(&mut self.bounds, out + 1);
+        room(&mut self.starts, out);
         self.bounds.push(0);
         self.taps = 0;
         self.span = (usize::MAX, 0);
-        for o in 0..axis.out_size as usize {
+        for o in 0..out {
             let (start, weights) = self.exact.row(o);
             self.weights.extend(weights.iter().map(|&w| w as f32));
             self.bounds.push(self.weights.len());
@@ -58,6 +59,13 @@ impl FloatTable {
                 self.span.1.max(start + weights.len()),
             );
         }
+    }
+
+    fn bytes(&self) -> usize {
+        self.exact.bytes()
+            + self.weights.capacity() * size_of::<f32>()
+            + self.bounds.capacity() * size_of::<usize>()
+            + self.starts.capacity() * size_of::<u32>()
     }
 
     /// First input pixel and weights of output pixel `o`.
@@ -81,14 +89,13 @@ pub(super) struct Floats {
 }
 
 impl Floats {
-    /// Bytes of rows that are held.
+    /// Bytes of rows and tables that are held.
     pub(super) fn scratch_bytes(&self) -> usize {
-        self.padded.capacity() * size_of::<Padded>() + self.ring.capacity() * size_of::<f32>()
-    }
-
-    pub(super) fn give_back(&mut self) {
-        self.padded = Vec::new();
-        self.ring = Vec::new();
+        self.padded.capacity() * size_of::<Padded>()
+            + self.ring.capacity() * size_of::<f32>()
+            + self.offsets.capacity() * size_of::<usize>()
+            + self.across.bytes()
+            + self.down.bytes()
     }
 
     /// The pass across over a row of the source.
@@ -134,7 +141,7 @@ impl Floats {
     /// Sets `offsets` to where the rows under output row `o` begin.
     fn aim(&mut self, o: usize, at: impl Fn(usize) -> usize) {
         let (start, weights) = self.down.row(o);
-        self.offsets.clear();
+        room(&mut self.offsets, self.down.taps);
         self.offsets.extend((start..start + weights.len()).map(at));
     }
 }

@@ -11,7 +11,7 @@
 //! ```
 
 use super::PIXEL;
-use crate::recipe::weights::FixedTable;
+use crate::recipe::weights::{FixedTable, room};
 
 /// Output pixels in a group.
 pub(super) const GROUP: usize = 8;
@@ -36,7 +36,7 @@ impl Lanes {
         self.precision = table.precision();
         self.out = out;
         self.pairs = table.taps() / 2;
-        self.starts.clear();
+        room(&mut self.starts, padded);
         self.starts
             .extend(table.starts().iter().map(|&s| s * PIXEL as u32));
         self.starts.resize(padded, 0);
@@ -44,7 +44,7 @@ impl Lanes {
         let last = self.starts.iter().copied().max().unwrap_or(0) as usize;
         self.reach = last + (self.pairs * 2 - 2) * PIXEL + 16;
 
-        self.coeffs.clear();
+        room(&mut self.coeffs, padded * self.pairs * (STEP / 2));
         self.coeffs.resize(padded * self.pairs * (STEP / 2), 0);
         let per_q = self.pairs * STEP;
         for (o, row) in table.coeffs().chunks_exact(table.taps()).enumerate() {
@@ -61,6 +61,11 @@ impl Lanes {
                 }
             }
         }
+    }
+
+    /// Bytes that are held.
+    pub(super) fn bytes(&self) -> usize {
+        self.starts.capacity() * size_of::<u32>() + self.coeffs.capacity() * size_of::<i16>()
     }
 
     pub(super) fn precision(&self) -> u32 {

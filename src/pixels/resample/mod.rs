@@ -38,7 +38,7 @@ mod tests;
 
 #[cfg(any(test, feature = "bench-internals"))]
 pub(crate) use crate::recipe::geometry::BoxF;
-use crate::recipe::weights::{Axis, Filter, FixedTable, WeightTable};
+use crate::recipe::weights::{Axis, Filter, FixedTable, WeightTable, room};
 use crate::sys::cpu::CpuLevel;
 use floats::Floats;
 use lanes::Lanes;
@@ -181,6 +181,10 @@ impl AxisTables {
         new
     }
 
+    fn bytes(&self) -> usize {
+        self.exact.bytes() + self.fixed.bytes()
+    }
+
     fn starts(&self) -> &[u32] {
         self.fixed.starts()
     }
@@ -218,16 +222,20 @@ impl Resampler {
         }
     }
 
-    /// Bytes of rows that are held.
+    /// Bytes of rows and tables that are held.
     pub(crate) fn scratch_bytes(&self) -> usize {
-        self.rows.capacity() + self.last_row.capacity() + self.floats.scratch_bytes()
+        self.rows.capacity()
+            + self.last_row.capacity()
+            + self.across.bytes()
+            + self.lanes.bytes()
+            + self.down.bytes()
+            + self.offsets.capacity() * size_of::<usize>()
+            + self.floats.scratch_bytes()
     }
 
-    /// Gives the rows back; the tables stay.
+    /// Gives rows and tables back.
     pub(crate) fn give_back(&mut self) {
-        self.rows = Vec::new();
-        self.last_row = Vec::new();
-        self.floats.give_back();
+        *self = Self::new(self.cpu);
     }
 
     /// Fills `dst`, tight RGB, from the pixels at hand. The filter may see pixels
@@ -380,7 +388,7 @@ impl Resampler {
     /// each of an even number of taps, the odd one out being the last again.
     fn aim(&mut self, o: usize, at: impl Fn(usize) -> usize) {
         let (start, size, _) = self.down.fixed.row(o);
-        self.offsets.clear();
+        room(&mut self.offsets, self.down.fixed.taps());
         self.offsets.extend((start..start + size).map(&at));
         if size % 2 == 1 {
             self.offsets.push(at(start + size - 1));

@@ -19,12 +19,13 @@ use crate::recipe::{
     Rotate90, RowExtent, Size, Span,
 };
 
-/// The row that a recipe makes of a file, and the bytes that the canvas held.
+/// The row that a recipe makes of a file, and the bytes that the canvas and the
+/// resampler held.
 fn row(
     recipe: &Recipe,
     bytes: &[u8],
     position: u64,
-) -> (std::result::Result<Vec<u8>, String>, usize) {
+) -> (std::result::Result<Vec<u8>, String>, (usize, usize)) {
     let program = SampleProgram::compile(recipe).unwrap();
     let limits = Limits::default();
     let mut decoder = SampleDecoder::new(&program, &limits).unwrap();
@@ -38,7 +39,10 @@ fn row(
         admit: &|_| Ok(()),
     };
     let filled = decoder.fill(bytes, &request, &mut out, &mut Meter::default());
-    let held = decoder.canvas.held_bytes();
+    let held = (
+        decoder.canvas.held_bytes(),
+        decoder.resampler.scratch_bytes(),
+    );
     (filled.map(|()| out).map_err(|f| f.reason), held)
 }
 
@@ -290,10 +294,126 @@ proptest! {
             };
             let cut = stored.cut(&program, &steps);
             let said = stored.scratch(&cut, &program, &steps);
-            // A blur keeps whole rows, and pixels are not released in this test.
-            prop_assert!(held as u64 <= said.canvas + 3 * 64, "{held} of {said:?}");
+            let (canvas, resampler) = held;
+            prop_assert!(canvas as u64 <= said.bytes(), "{canvas} of {said:?}");
+            prop_assert!(
+                resampler as u64 <= said.bytes() - said.buffers.of_pictures(),
+                "{resampler} of {said:?}"
+            );
+            prop_assert!((canvas + resampler) as u64 <= said.bytes(), "{held:?} of {said:?}");
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_global_rejects: 100_000, ..ProptestConfig::with_cases(4000) })]
+
+    /// Whatever is drawn, no sample takes more than the forecast says: in all of
+    /// its buffers together, and in each by itself.
+    #[test]
+    fn no_draw_takes_more_than_the_forecast_says(
+        recipe in recipes(),
+        reorder in select(vec![None, Some(Reorder::Off), Some(Reorder::Exact), Some(Reorder::Fast)]),
+        (w, h) in (1u32..300, 1u32..300),
+        coefficients in select(vec![None, Some(0), Some(5000)]),
+        orientation in select(crate::picture::Orientation::ALL.to_vec()),
+        first in 0u64..1 << 40,
+    ) {
+        let recipe = Recipe { reorder, ..recipe };
+        let compiled = SampleProgram::compile(&recipe);
+        prop_assume!(compiled.is_ok());
+        let program = compiled.unwrap();
+        let stored = Stored {
+            size: (w, h),
+            orientation,
+            decoding: match coefficients {
+                Some(coefficients) => Decoding::Jpeg { coefficients, cmyk: first % 2 == 0 },
+                None => Decoding::Rows { scratch: 77 },
+            },
+        };
+        let mut steps = Vec::new();
+        let most = stored.most(&program, None, &mut steps);
+        for position in first..first + 12 {
+            let random = PositionRandom::new(7, 1, position);
+            if program.steps(stored.upright(), None, &random, &mut steps).is_err() {
+                continue;
+            }
+            let cut = stored.cut(&program, &steps);
+            let drawn = stored.scratch(&cut, &program, &steps);
+            let mut both = most;
+            both.raise_all(&drawn);
+            prop_assert!(
+                both == most && drawn.bytes() <= most.bytes(),
+                "{drawn:?}\nof {most:?}\n{steps:?}"
+            );
+        }
+    }
+}
+
+/// A crop just below eight times the row is decoded at a quarter, and takes more
+/// than the whole picture, which is decoded at an eighth.
+#[test]
+fn the_largest_crop_is_not_the_one_that_takes_most() {
+    let program = SampleProgram::compile(&Recipe::train224()).unwrap();
+    let stored = Stored::baseline_jpeg((1792, 1792));
+    let mut steps = Vec::new();
+    let said = stored.most(&program, None, &mut steps).bytes();
+    assert!(said >= 759_790, "{said} bytes");
+    // And not much more: pixels of a quarter of the picture along each side, and
+    // what the allowed shapes add.
+    assert!(said < 2_200_000, "{said} bytes");
+}
+
+/// What a picture as long as no photo leaves in tables goes back with the rest.
+#[test]
+fn tables_are_counted_and_given_back() {
+    let recipe = Recipe::new("steep").then(Resize {
+        interpolation: Interpolation::Lanczos,
+        ..Resize::exact(4000, 1)
+    });
+    let program = SampleProgram::compile(&recipe).unwrap();
+    let mut decoder = SampleDecoder::new(&program, &Limits::default()).unwrap();
+    let mut out = vec![0; 3 * 4000];
+    let request = RowRequest {
+        random: &PositionRandom::new(7, 1, 0),
+        size: None,
+        admit: &|_| Ok(()),
+    };
+    let file = png(8000, 60);
+    let resize = |decoder: &mut SampleDecoder, out: &mut [u8]| {
+        decoder.fill_row(&file, &request, out, &mut Meter::default())
+    };
+    resize(&mut decoder, &mut out).unwrap();
+    let stored = Stored {
+        size: (8000, 60),
+        orientation: crate::picture::Orientation::Normal,
+        decoding: Decoding::Rows { scratch: 0 },
+    };
+    let said = stored.most(&program, None, &mut Vec::new()).bytes();
+    let held = decoder.resampler.scratch_bytes() as u64;
+    assert!(held > 3_000 * 8 && held <= said, "{held} of {said} bytes");
+    decoder.resampler.give_back();
+    assert_eq!(decoder.resampler.scratch_bytes(), 0);
+}
+
+/// So steep a resize that weights do not fit their numbers is refused, in the
+/// decoding and behind it, and nothing is taken.
+#[test]
+fn a_resize_of_too_many_pixels_to_one_is_refused() {
+    let file = png(20_000, 2);
+    let to = || Resize::exact(1, 1);
+    let behind = Recipe::new("behind").then(GaussianBlur::new(3)).then(to());
+    for recipe in [Recipe::new("first").then(to()), behind] {
+        let (got, held) = row(&recipe, &file, 0);
+        let reason = got.unwrap_err();
+        assert!(reason.contains("20000 pixels is resized to 1"), "{reason}");
+        assert_eq!(held, (0, 0));
+    }
+    // Floats have room for them.
+    let floats = Recipe::new("floats")
+        .then(Cast { dtype: Dtype::F32 })
+        .then(to());
+    row(&floats.with_reorder(Reorder::Off), &file, 0).0.unwrap();
 }
 
 fn levels(recipe: &Recipe, file: &[u8]) -> Vec<f32> {

@@ -450,7 +450,10 @@ fn files_that_cannot_be_read_are_named() {
     );
     assert!(says("absent.yaml", None).starts_with(": cannot be read: No such file"));
     fs::create_dir(folder.path().join("folder.yaml")).unwrap();
-    assert_eq!(says("folder.yaml", None), ": is no regular file: name a recipe file");
+    assert_eq!(
+        says("folder.yaml", None),
+        ": is no regular file: name a recipe file"
+    );
     assert!(says("a.yaml", Some(b"")).starts_with(": is empty"));
     assert!(says("b.yml", Some(b" \r\n\n")).starts_with(": is empty"));
     assert_eq!(

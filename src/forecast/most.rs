@@ -1,0 +1,584 @@
+//! The most memory that a sample may take, whatever is drawn for it.
+//!
+//! Pure. No single draw takes the most: of a picture that is decoded smaller the
+//! largest crop is not the one of which most pixels are decoded. So the steps are
+//! followed with bounds of their sizes instead of sizes. Never less than
+//! `cut::Stored::scratch` of any drawn steps, buffer by buffer; a test holds the
+//! two together.
+
+use super::cut::{Scratch, Stored};
+use crate::picture::header::Decoding;
+use crate::recipe::draw::OpStep;
+use crate::recipe::needs::{Buffer, Buffers, RGB8, RGB32, blur_floats};
+use crate::recipe::weights::{Axis, Filter};
+use crate::recipe::{
+    DecodeMode, Dtype, Op, Padding, RandomResizedCrop, Resize, ResizeTo, SampleProgram, Size, Step,
+};
+
+/// Height and width, or both of something along them.
+type Sides = (u32, u32);
+
+impl Stored {
+    /// The most that a sample takes. `steps` is room to work in; `size`: that of
+    /// the row, where the batch sets it.
+    pub(crate) fn most(
+        self,
+        program: &SampleProgram,
+        size: Option<Sides>,
+        steps: &mut Vec<OpStep>,
+    ) -> Scratch {
+        program.largest_steps(self.upright(), size, steps);
+        if !draws(program) {
+            let cut = self.cut(program, steps);
+            return self.scratch(&cut, program, steps);
+        }
+        let mut bounds = Bounds::of(self);
+        let mut rest = &steps[..];
+        let mut decoder = None;
+        while let Some(step) = rest.first() {
+            let folds = decoder.is_none() && program.fuses;
+            let most = if program.fuses { rest.len() } else { 1 };
+            if decoder.is_none() && !folds {
+                decoder = Some(bounds.decode(self, program, None));
+            }
+            if matches!(
+                step.step,
+                Step::Crop(_)
+                    | Step::Mirror
+                    | Step::UpsideDown
+                    | Step::Turn(_)
+                    | Step::Resize { .. }
+            ) {
+                let (done, shrink) = bounds.fold(program, &rest[..most]);
+                if decoder.is_none() {
+                    decoder = Some(bounds.decode(self, program, shrink.as_ref()));
+                } else if let Some(shrink) = shrink {
+                    bounds.resize(&shrink);
+                    bounds.write_other();
+                }
+                rest = &rest[done..];
+            } else {
+                if decoder.is_none() {
+                    decoder = Some(bounds.decode(self, program, None));
+                }
+                bounds.follow(program, step);
+                rest = &rest[1..];
+            }
+        }
+        let decoder = decoder.unwrap_or_else(|| bounds.decode(self, program, None));
+        Scratch {
+            decoder,
+            buffers: bounds.buffers,
+            steep: None,
+        }
+    }
+}
+
+/// Whether samples of the same size may take different amounts.
+pub(crate) fn draws(program: &SampleProgram) -> bool {
+    program.recipe().ops.iter().any(Op::draws)
+}
+
+/// Whether what is seen lies as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turned {
+    No,
+    Yes,
+    Maybe,
+}
+
+impl Turned {
+    fn turn(&mut self) {
+        *self = match self {
+            Self::No => Self::Yes,
+            Self::Yes => Self::No,
+            Self::Maybe => Self::Maybe,
+        };
+    }
+
+    /// Sides of what is seen as they may be stored.
+    fn stored(self, sides: Sides) -> impl Iterator<Item = Sides> {
+        let swapped = (sides.1, sides.0);
+        let as_is = (self != Self::Yes).then_some(sides);
+        as_is
+            .into_iter()
+            .chain((self != Self::No).then_some(swapped))
+    }
+}
+
+/// A resize of a part that may have many sizes.
+#[derive(Debug, Clone, Copy)]
+struct Shrink {
+    from: (Sides, Sides),
+    area: u64,
+    /// Of the part, width by height.
+    ratio: Option<(f64, f64)>,
+    full: (Sides, Sides),
+    /// What is wanted of it.
+    window: Sides,
+    filter: (Filter, bool),
+    averages: bool,
+    /// In front of it.
+    turned: Turned,
+}
+
+/// One way in which a part may be decoded.
+#[derive(Debug, Clone, Copy)]
+struct Decoded {
+    d: u32,
+    /// The most along each side, at full scale.
+    sides: Sides,
+    area: u64,
+}
+
+struct Bounds {
+    low: Sides,
+    high: Sides,
+    /// The most pixels.
+    area: u64,
+    turned: Turned,
+    floats: bool,
+    first: [bool; 2],
+    /// Which of two buffers is in use is not known.
+    lost: bool,
+    adopted: bool,
+    buffers: Buffers,
+    /// A random crop has padded.
+    padded_by: Option<usize>,
+}
+
+impl Bounds {
+    fn of(stored: Stored) -> Self {
+        let sides = stored.upright();
+        Self {
+            low: sides,
+            high: sides,
+            area: area(sides),
+            turned: match stored.orientation.placement().transpose {
+                true => Turned::Yes,
+                false => Turned::No,
+            },
+            floats: false,
+            first: [true, true],
+            lost: false,
+            adopted: false,
+            buffers: Buffers::default(),
+            padded_by: None,
+        }
+    }
+
+    fn is_certain(&self) -> bool {
+        self.low == self.high
+    }
+
+    fn becomes(&mut self, low: Sides, high: Sides) {
+        (self.low, self.high) = (low, high);
+        self.area = area(high);
+    }
+
+    fn turn(&mut self, op: &Op, quarters: u8) {
+        if matches!(op, Op::RandomRotate90(_)) {
+            let (low, high) = (self.low, self.high);
+            let (least, most) = (low.0.min(low.1), high.0.max(high.1));
+            (self.low, self.high) = ((least, least), (most, most));
+            self.turned = Turned::Maybe;
+        } else if quarters % 2 == 1 {
+            self.low = (self.low.1, self.low.0);
+            self.high = (self.high.1, self.high.0);
+            self.turned.turn();
+        }
+    }
+
+    /// Crops, flips, turns and one resize. How many steps, and the resize.
+    fn fold(&mut self, program: &SampleProgram, steps: &[OpStep]) -> (usize, Option<Shrink>) {
+        let mut shrink: Option<Shrink> = None;
+        let mut since = Turned::No;
+        let mut crop = None;
+        let mut done = 0;
+        for step in steps {
+            let op = &program.recipe().ops[step.op.min(program.recipe().ops.len() - 1)];
+            match step.step {
+                Step::Crop(rect) => {
+                    match op {
+                        Op::RandomResizedCrop(o) => {
+                            self.random_crop(o);
+                            crop = Some((step.op, o.ratio));
+                        }
+                        Op::RandomCrop(o) if o.pad_if_needed && !self.is_certain() => {
+                            if self.padded_by != Some(step.op) {
+                                if done > 0 {
+                                    // The pad that may stand in front of it.
+                                    return (done, shrink);
+                                }
+                                self.pad_for(step.op, o.size, o.padding);
+                            }
+                            let size = (rect.height, rect.width);
+                            self.becomes(size, size);
+                        }
+                        _ => {
+                            let size = (rect.height, rect.width);
+                            self.becomes(size, size);
+                        }
+                    }
+                    if let Some(shrink) = &mut shrink {
+                        for (h, w) in since.stored(self.high) {
+                            let (wh, ww) = shrink.window;
+                            shrink.window = match since {
+                                Turned::Maybe => (wh.min(h.max(w)), ww.min(h.max(w))),
+                                _ => (h.min(wh), w.min(ww)),
+                            };
+                        }
+                    }
+                }
+                Step::Mirror | Step::UpsideDown => {}
+                Step::Turn(quarters) => {
+                    self.turn(op, quarters);
+                    match op {
+                        Op::RandomRotate90(_) => since = Turned::Maybe,
+                        _ if quarters % 2 == 1 => since.turn(),
+                        _ => {}
+                    }
+                }
+                Step::Resize {
+                    size,
+                    interpolation,
+                    antialias,
+                } if shrink.is_none() => {
+                    let (low, high) = match op {
+                        Op::Resize(o) if !self.is_certain() => self.resized(o),
+                        _ => ((size.height, size.width), (size.height, size.width)),
+                    };
+                    let filter = Filter::of(interpolation, antialias);
+                    shrink = Some(Shrink {
+                        from: (self.low, self.high),
+                        area: self.area,
+                        ratio: crop
+                            .filter(|(of, _)| *of == step.op)
+                            .map(|(_, ratio)| (ratio.0, ratio.1)),
+                        full: (low, high),
+                        window: high,
+                        filter,
+                        averages: match filter.0 {
+                            Filter::Nearest => false,
+                            Filter::Area => true,
+                            _ => filter.1,
+                        },
+                        turned: self.turned,
+                    });
+                    since = Turned::No;
+                    self.becomes(low, high);
+                }
+                _ => break,
+            }
+            done += 1;
+        }
+        (done, shrink)
+    }
+
+    /// The crop of a random size.
+    fn random_crop(&mut self, o: &RandomResizedCrop) {
+        let all = self.area as f64 * o.scale.1;
+        let sides = |area: f64| {
+            let h = (area / o.ratio.0).sqrt().round_ties_even();
+            let w = (area * o.ratio.1).sqrt().round_ties_even();
+            (h, w)
+        };
+        let (h, w) = sides(all);
+        let (least_h, least_w) = {
+            let least = self.area as f64 * o.scale.0;
+            ((least / o.ratio.1).sqrt(), (least * o.ratio.0).sqrt())
+        };
+        let (height, width) = self.high;
+        let fits = self.is_certain()
+            && h <= f64::from(height)
+            && w <= f64::from(width)
+            && least_h > 0.5
+            && least_w > 0.5;
+        if fits {
+            let most = (h as u32, w as u32);
+            let rounded = all as u64 + u64::from(most.0) + u64::from(most.1) + 1;
+            (self.low, self.high) = ((1, 1), most);
+            self.area = area(most).min(rounded);
+        } else {
+            // Where no draw fits, it is a part in the middle: all, as a bound.
+            self.low = (1, 1);
+        }
+    }
+
+    fn pad_for(&mut self, op: usize, size: Size, padding: Padding) {
+        let padded = |side: u32, by: u32, want: u32| {
+            let side = side.saturating_add(by);
+            match want.checked_sub(side) {
+                Some(missing) => want.saturating_add(missing),
+                None => side,
+            }
+        };
+        let both = |h: u32, w: u32| {
+            (
+                padded(h, padding.top.saturating_add(padding.bottom), size.height),
+                padded(w, padding.left.saturating_add(padding.right), size.width),
+            )
+        };
+        let (a, b) = (both(self.low.0, self.low.1), both(self.high.0, self.high.1));
+        let high = (a.0.max(b.0), a.1.max(b.1));
+        self.becomes((size.height.min(high.0), size.width.min(high.1)), high);
+        self.padded_by = Some(op);
+        self.lost = true;
+        self.hold();
+    }
+
+    /// Bounds of a resize that goes by the picture's shape.
+    fn resized(&self, o: &Resize) -> (Sides, Sides) {
+        let short = self.low.0.min(self.low.1).max(1);
+        let long = self.high.0.max(self.high.1);
+        let scaled = |side: u32| {
+            let v = (u64::from(side) * u64::from(long)).div_ceil(u64::from(short));
+            u32::try_from(v).unwrap_or(u32::MAX)
+        };
+        match (o.size, o.max_size) {
+            (Some(ResizeTo::Exact(size)), _) => {
+                let size = (size.height, size.width);
+                (size, size)
+            }
+            (Some(ResizeTo::Shorter(side)), None) => ((side, side), (scaled(side), scaled(side))),
+            (Some(ResizeTo::Shorter(side)), Some(max)) => {
+                let most = scaled(side).min(max.max(side));
+                ((1, 1), (most, most))
+            }
+            (None, Some(max)) => ((1, 1), (max, max)),
+            (None, None) => (self.low, self.high),
+        }
+    }
+
+    /// The decoding of the picture, up to a resize that is part of it: what the
+    /// decoder takes.
+    fn decode(&mut self, stored: Stored, program: &SampleProgram, shrink: Option<&Shrink>) -> u64 {
+        let is_jpeg = matches!(stored.decoding, Decoding::Jpeg { .. });
+        let Some(shrink) = shrink else {
+            self.adopted = is_jpeg;
+            self.hold();
+            return stored.decoder_bytes(self.area);
+        };
+        self.hold();
+        let scaled = is_jpeg && program.decode == DecodeMode::Scaled && shrink.averages;
+        let mut pixels = 0;
+        for way in shrink.ways(scaled) {
+            pixels = pixels.max(shrink.pixels(&way));
+            shrink.hold(&way, false, &mut self.buffers);
+        }
+        stored.decoder_bytes(pixels)
+    }
+
+    fn resize(&mut self, shrink: &Shrink) {
+        for way in shrink.ways(false) {
+            shrink.hold(&way, self.floats, &mut self.buffers);
+        }
+    }
+
+    /// Any other step.
+    fn follow(&mut self, program: &SampleProgram, step: &OpStep) {
+        let op = program.recipe().ops.get(step.op);
+        match step.step {
+            Step::Pad { padding: p, .. } => {
+                if let (Some(Op::RandomCrop(o)), false) = (op, self.is_certain()) {
+                    if o.pad_if_needed {
+                        return self.pad_for(step.op, o.size, o.padding);
+                    }
+                }
+                let more = |(h, w): Sides| {
+                    (
+                        h.saturating_add(p.top).saturating_add(p.bottom),
+                        w.saturating_add(p.left).saturating_add(p.right),
+                    )
+                };
+                // As much as before, and the frame.
+                let (high, before) = (more(self.high), area(self.high));
+                let frame = area(high) - before.min(area(high));
+                let most = self.area.saturating_add(frame).min(area(high));
+                (self.low, self.high) = (more(self.low), high);
+                self.area = most;
+                self.write_other();
+            }
+            Step::Rotate { .. } => {
+                let expands = matches!(op, Some(Op::RandomRotation(o)) if o.expand);
+                if expands {
+                    let (h, w) = (f64::from(self.high.0), f64::from(self.high.1));
+                    // Both ends are rounded outwards.
+                    let most = libm::hypot(h, w).ceil() as u32;
+                    let most = most.saturating_add(1);
+                    let least = self.low.0.min(self.low.1).saturating_sub(1).max(1);
+                    self.becomes((least, least), (most, most));
+                }
+                self.turned = Turned::No;
+                self.write_other();
+            }
+            Step::Blur { kernel, .. } => {
+                let turned = self.turned;
+                for (high, kernel) in turned
+                    .stored(self.high)
+                    .zip(turned.stored((kernel.height, kernel.width)))
+                {
+                    let bytes = blur_floats((high.1, high.0), kernel.into()).saturating_mul(4);
+                    self.buffers.raise(Buffer::Blur, bytes);
+                }
+                self.write_other();
+            }
+            Step::Convert(..) | Step::Normalize { .. } | Step::Cast(Dtype::F16 | Dtype::F32) => {
+                self.floats = true;
+                self.hold();
+            }
+            Step::Cast(Dtype::U8) => {
+                self.floats = false;
+                self.hold();
+            }
+            _ => {}
+        }
+    }
+
+    fn write_other(&mut self) {
+        let first = &mut self.first[usize::from(self.floats)];
+        *first = !*first;
+        self.hold();
+    }
+
+    fn hold(&mut self) {
+        let other = !self.first[usize::from(self.floats)];
+        for which in [false, true] {
+            if which != other && !self.lost {
+                continue;
+            }
+            match self.floats {
+                true => {
+                    let bytes = self.area.saturating_mul(RGB32);
+                    self.buffers.raise(Buffer::Floats(which), bytes);
+                }
+                // What was adopted is the decoder's, until it must grow.
+                false if self.adopted && !which && self.buffers == Buffers::default() => {}
+                false => {
+                    let bytes = self.area.saturating_mul(RGB8);
+                    self.buffers.raise(Buffer::Bytes(which), bytes);
+                }
+            }
+        }
+    }
+}
+
+impl Shrink {
+    /// The ways in which the part may be decoded: at each scale the largest that
+    /// is not decoded smaller still.
+    fn ways(&self, scaled: bool) -> Vec<Decoded> {
+        let (low, high) = self.from;
+        let whole = |d| Decoded {
+            d,
+            sides: high,
+            area: self.area,
+        };
+        if !scaled {
+            return vec![whole(1)];
+        }
+        let (full_low, full_high) = self.full;
+        let reaches = |from: Sides, full: Sides, d: u32| {
+            let side = |from: u32, full: u32| u64::from(from) >= u64::from(full) * u64::from(d);
+            side(from.0, full.0) && side(from.1, full.1)
+        };
+        let mut ways = Vec::new();
+        for d in [1, 2, 4, 8] {
+            if d > 1 && !reaches(high, full_low, d) {
+                continue;
+            }
+            if d == 8 {
+                ways.push(whole(d));
+                continue;
+            }
+            // All of them are decoded smaller.
+            if reaches(low, full_high, 2 * d) {
+                continue;
+            }
+            // One side is below twice what would do.
+            let below = |side: u32, full: u32| {
+                let end = u64::from(full) * 2 * u64::from(d);
+                u64::from(side).min(end.saturating_sub(1)).max(1) as u32
+            };
+            let (h, w) = (below(high.0, full_high.0), below(high.1, full_high.1));
+            let mut flat = (h, high.1);
+            let mut narrow = (high.0, w);
+            if let Some(ratio) = self.ratio {
+                let most = |v: f64| (v.ceil() as u32).saturating_add(1);
+                flat.1 = flat.1.min(most((f64::from(h) + 0.5) * ratio.1));
+                narrow.0 = narrow.0.min(most((f64::from(w) + 0.5) / ratio.0));
+            }
+            for sides in [flat, narrow] {
+                ways.push(Decoded {
+                    d,
+                    sides,
+                    area: self.area.min(area(sides)),
+                });
+            }
+        }
+        ways
+    }
+
+    /// The most of one side that is read, at the decoded scale.
+    fn reads(&self, side: u32, d: u32, full: u32, window: u32) -> u32 {
+        let all = match d {
+            1 => side,
+            d => side.div_ceil(d).saturating_add(1),
+        };
+        let axis = self.axis(all, full, window);
+        let reach = match self.filter.0 {
+            Filter::Nearest | Filter::Area => 1.0,
+            _ => axis.window() as f64 / 2.0 + 1.0,
+        };
+        let seen = f64::from(window) * axis.scale() + 2.0 * reach;
+        all.min((seen.ceil() as u32).saturating_add(2))
+    }
+
+    fn pixels(&self, way: &Decoded) -> u64 {
+        let d = u64::from(way.d);
+        let h = self.reads(way.sides.0, way.d, self.full.0.0, self.window.0);
+        let w = self.reads(way.sides.1, way.d, self.full.0.1, self.window.1);
+        let ends = 2 * (u64::from(way.sides.0) + u64::from(way.sides.1)) / d + 8;
+        let by_area = match d {
+            1 => way.area,
+            _ => way.area / (d * d) + ends,
+        };
+        area((h, w)).min(by_area)
+    }
+
+    fn hold(&self, way: &Decoded, floats: bool, buffers: &mut Buffers) {
+        let axis = |side: u32, full: u32, window: u32| {
+            let read = match way.d {
+                1 => side,
+                d => side.div_ceil(d).saturating_add(1),
+            };
+            self.axis(read, full, window)
+        };
+        let down = axis(way.sides.0, self.full.0.0, self.window.0);
+        let across = axis(way.sides.1, self.full.0.1, self.window.1);
+        if self.turned != Turned::Yes {
+            buffers.resize(across, down, floats);
+        }
+        if self.turned != Turned::No {
+            buffers.resize(down, across, floats);
+        }
+    }
+
+    /// So many pixels to so many; never a copy, since other draws are none.
+    fn axis(&self, from: u32, full: u32, window: u32) -> Axis {
+        Axis {
+            in_size: from,
+            in0: 0.5,
+            in1: f64::from(from) + 0.5,
+            origin: 0,
+            full_size: full.max(1),
+            first: 0,
+            out_size: window,
+            filter: self.filter.0,
+            antialias: self.filter.1,
+        }
+    }
+}
+
+fn area((h, w): Sides) -> u64 {
+    u64::from(h) * u64::from(w)
+}
