@@ -441,6 +441,19 @@ impl<'de> Deserialize<'de> for SampleProgram {
     }
 }
 
+/// Numbers from one stream, whatever the operation: for tests.
+#[cfg(test)]
+pub(crate) struct OneStream<F>(pub(crate) F);
+
+#[cfg(test)]
+impl<U: Uniform, F: Fn() -> U> Streams for OneStream<F> {
+    type Stream = U;
+
+    fn stream(&self, _: u32) -> U {
+        (self.0)()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -472,18 +485,5 @@ mod tests {
         assert!(many.iter().all(|s| *s < 1 << 30));
         // More of them shift nobody.
         assert_eq!(streams(1), many[..4]);
-    }
-}
-
-/// Numbers from one stream, whatever the operation: for tests.
-#[cfg(test)]
-pub(crate) struct OneStream<F>(pub(crate) F);
-
-#[cfg(test)]
-impl<U: Uniform, F: Fn() -> U> Streams for OneStream<F> {
-    type Stream = U;
-
-    fn stream(&self, _: u32) -> U {
-        (self.0)()
     }
 }
