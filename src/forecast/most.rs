@@ -407,10 +407,11 @@ impl Bounds {
         let op = program.recipe().ops.get(step.op);
         match step.step {
             Step::Pad { padding: p, .. } => {
-                if let (Some(Op::RandomCrop(o)), false) = (op, self.is_certain()) {
-                    if o.pad_if_needed {
-                        return self.pad_for(step.op, o.size, o.padding);
-                    }
+                if let Some(Op::RandomCrop(o)) = op
+                    && o.pad_if_needed
+                    && !self.is_certain()
+                {
+                    return self.pad_for(step.op, o.size, o.padding);
                 }
                 let more = |(h, w): Sides| {
                     (
