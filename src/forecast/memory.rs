@@ -94,15 +94,16 @@ impl Worst {
             worst.input_bytes = worst.input_bytes.max(file_bytes);
             let stored = Stored::from(header);
             for size in &sizes {
-                let needs = stored.most(program, *size, steps);
+                let [all, some] = stored.mosts(program, *size, steps);
                 // What is over the limit fails before it takes anything; but another
                 // draw of the same picture may be just below it.
-                let bytes = match needs.bytes() {
+                let bytes = match all.bytes().max(some.bytes()) {
                     bytes if bytes <= limits.max_scratch => bytes,
                     _ if draws => limits.max_scratch,
                     _ => continue,
                 };
-                worst.kept.raise_all(&needs);
+                worst.kept.raise_all(&all);
+                worst.kept.raise_all(&some);
                 // Of equal ones the first: whichever thread came first.
                 let larger = worst
                     .largest
@@ -167,12 +168,15 @@ impl MemoryForecast {
         let program = SampleProgram::compile(recipe)?;
         let row = program.row_bytes(program.extent.of(picture));
         let stored = Stored::baseline_jpeg(picture);
-        let most = stored.most(&program, None, &mut Vec::new());
+        let [all, some] = stored.mosts(&program, None, &mut Vec::new());
+        let largest = all.bytes().max(some.bytes());
+        let mut kept = all;
+        kept.raise_all(&some);
         let ingredients = Ingredients {
             workers: shape.workers,
             batch: shape.batch,
             slot_bytes: row.saturating_mul(u64::from(shape.batch)),
-            scratch_bytes: most.kept_bytes().min(most.bytes().saturating_add(KEPT)),
+            scratch_bytes: kept.kept_bytes().min(largest.saturating_add(KEPT)),
             input_bytes: 0,
             table_bytes: 0,
         };

@@ -27,13 +27,40 @@ impl Stored {
         size: Option<Sides>,
         steps: &mut Vec<OpStep>,
     ) -> Scratch {
+        let [all, some] = self.mosts(program, size, steps);
+        match all.bytes() >= some.bytes() {
+            true => all,
+            false => some,
+        }
+    }
+
+    /// The most with every step that may be drawn, and without those that need not
+    /// be: fewer steps on pixels let more of them be part of the decoding.
+    pub(crate) fn mosts(
+        self,
+        program: &SampleProgram,
+        size: Option<Sides>,
+        steps: &mut Vec<OpStep>,
+    ) -> [Scratch; 2] {
         program.largest_steps(self.upright(), size, steps);
         if !draws(program) {
             let cut = self.cut(program, steps);
-            return self.scratch(&cut, program, steps);
+            return [self.scratch(&cut, program, steps); 2];
         }
+        let all = self.bound(program, steps);
+        let ops = &program.recipe().ops;
+        steps.retain(|s| {
+            !matches!(
+                ops.get(s.op),
+                Some(Op::ColorJitter(_) | Op::RandomGrayscale(_) | Op::RandomErasing(_))
+            )
+        });
+        [all, self.bound(program, steps)]
+    }
+
+    fn bound(self, program: &SampleProgram, steps: &[OpStep]) -> Scratch {
         let mut bounds = Bounds::of(self);
-        let mut rest = &steps[..];
+        let mut rest = steps;
         let mut decoder = None;
         while let Some(step) = rest.first() {
             let folds = decoder.is_none() && program.fuses;
@@ -380,10 +407,11 @@ impl Bounds {
         let op = program.recipe().ops.get(step.op);
         match step.step {
             Step::Pad { padding: p, .. } => {
-                if let (Some(Op::RandomCrop(o)), false) = (op, self.is_certain()) {
-                    if o.pad_if_needed {
-                        return self.pad_for(step.op, o.size, o.padding);
-                    }
+                if let Some(Op::RandomCrop(o)) = op
+                    && o.pad_if_needed
+                    && !self.is_certain()
+                {
+                    return self.pad_for(step.op, o.size, o.padding);
                 }
                 let more = |(h, w): Sides| {
                     (

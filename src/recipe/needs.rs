@@ -385,3 +385,37 @@ pub(crate) fn blur_floats((width, height): (u32, u32), kernel: Size) -> u64 {
 fn area((w, h): (u32, u32)) -> u64 {
     u64::from(w) * u64::from(h)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{Padding, PaddingMode};
+
+    #[test]
+    fn sizes_that_overflow_are_a_lot_and_no_panic() {
+        let mut needs = CanvasNeeds::begin((65_535, u32::MAX), Placement::default());
+        let pad = Step::Pad {
+            padding: Padding::from(u32::MAX),
+            mode: PaddingMode::Constant,
+            fill: [0.0; 3],
+        };
+        let blur = Step::Blur {
+            kernel: Size::from(u32::MAX),
+            sigma: 1.0,
+        };
+        needs.follow_all([pad, Step::Cast(Dtype::F32), blur].iter(), true);
+        assert_eq!(needs.bytes(), u64::MAX);
+    }
+
+    /// Two that change places grow to the larger of both; others stay.
+    #[test]
+    fn what_is_kept_of_many_samples_is_the_most_of_each_buffer() {
+        let (mut one, mut other) = (Buffers::default(), Buffers::default());
+        one.raise(Buffer::Bytes(false), 100);
+        one.raise(Buffer::Blur, 7);
+        other.raise(Buffer::Bytes(true), 30);
+        other.raise(Buffer::Ring(false), 5);
+        one.raise_all(&other);
+        assert_eq!((one.bytes(), one.kept_bytes()), (142, 212));
+    }
+}
