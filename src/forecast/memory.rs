@@ -49,6 +49,8 @@ pub(crate) struct Worst {
     largest: Option<(u64, u64, PictureHeader)>,
     /// Each buffer as large as any sample makes it.
     kept: Scratch,
+    /// The same, of the samples that leave anything behind.
+    left: Scratch,
     /// Of the longest file.
     pub(crate) input_bytes: u64,
 }
@@ -58,7 +60,7 @@ impl Worst {
     /// them, but what is kept from one to the next is at most [`KEPT`].
     pub(crate) fn scratch_bytes(&self) -> u64 {
         let largest = self.largest.as_ref().map_or(0, |(bytes, ..)| *bytes);
-        self.kept.kept_bytes().min(largest.saturating_add(KEPT))
+        bound(&self.kept, largest, &self.left)
     }
 
     pub(crate) fn sample(&self, index: &Index) -> Option<LargestSample> {
@@ -104,6 +106,10 @@ impl Worst {
                 };
                 worst.kept.raise_all(&all);
                 worst.kept.raise_all(&some);
+                if draws || bytes <= KEPT {
+                    worst.left.raise_all(&all);
+                    worst.left.raise_all(&some);
+                }
                 // Of equal ones the first: whichever thread came first.
                 let larger = worst
                     .largest
@@ -117,6 +123,14 @@ impl Worst {
         let worst = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((worst.0, all))
     }
+}
+
+/// The most that samples take, one after the other. Each buffer keeps its largest
+/// size; but of a sample that took more than [`KEPT`] nothing stays, and never more
+/// than that lies beside the next one's own.
+fn bound(kept: &Scratch, largest: u64, left: &Scratch) -> u64 {
+    let beside = left.kept_bytes().min(KEPT);
+    kept.kept_bytes().min(largest.saturating_add(beside))
 }
 
 /// The memory of a run, bytes.
@@ -176,7 +190,10 @@ impl MemoryForecast {
             workers: shape.workers,
             batch: shape.batch,
             slot_bytes: row.saturating_mul(u64::from(shape.batch)),
-            scratch_bytes: kept.kept_bytes().min(largest.saturating_add(KEPT)),
+            scratch_bytes: match draws(&program) || largest <= KEPT {
+                true => bound(&kept, largest, &kept),
+                false => largest,
+            },
             input_bytes: 0,
             table_bytes: 0,
         };
