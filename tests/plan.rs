@@ -180,10 +180,10 @@ fn lab_in_front_of_a_resize_stays_there_unless_values_may_change() {
         }
         let m = &plan["memory"];
         assert_eq!(number(m, "slot_bytes"), 64 * 256 * 256 * RGB32);
-        assert_eq!(
-            number(m, "scratch_bytes"),
-            number(&o["planned"], "scratch_bytes")
-        );
+        // Buffers keep their sizes from sample to sample.
+        let kept = number(&plan["memory"], "scratch_bytes");
+        let own = number(&o["planned"], "scratch_bytes");
+        assert!((own..=2 * own).contains(&kept), "{kept} for {own}");
     }
 }
 
