@@ -57,12 +57,6 @@ impl Scratch {
         self.decoder.saturating_add(self.buffers.bytes())
     }
 
-    /// The most that is held from sample to sample, where each part is the largest
-    /// of all samples.
-    pub(crate) fn kept_bytes(&self) -> u64 {
-        self.decoder.saturating_add(self.buffers.kept_bytes())
-    }
-
     /// Each part as large as the larger of both.
     pub(crate) fn raise_all(&mut self, other: &Self) {
         self.decoder = self.decoder.max(other.decoder);

@@ -129,8 +129,8 @@ impl Worst {
 /// size; but of a sample that took more than [`KEPT`] nothing stays, and never more
 /// than that lies beside the next one's own.
 fn bound(kept: &Scratch, largest: u64, left: &Scratch) -> u64 {
-    let beside = left.kept_bytes().min(KEPT);
-    kept.kept_bytes().min(largest.saturating_add(beside))
+    let beside = left.bytes().min(KEPT);
+    kept.bytes().min(largest.saturating_add(beside))
 }
 
 /// The memory of a run, bytes.
@@ -190,6 +190,7 @@ impl MemoryForecast {
             workers: shape.workers,
             batch: shape.batch,
             slot_bytes: row.saturating_mul(u64::from(shape.batch)),
+            row_bytes: Some(row),
             scratch_bytes: match draws(&program) || largest <= KEPT {
                 true => bound(&kept, largest, &kept),
                 false => largest,
@@ -220,6 +221,9 @@ pub(crate) struct Ingredients {
     pub(crate) workers: u32,
     pub(crate) batch: u32,
     pub(crate) slot_bytes: u64,
+    /// Of every row; none where they differ: then nothing can be said of another
+    /// batch size.
+    pub(crate) row_bytes: Option<u64>,
     pub(crate) scratch_bytes: u64,
     pub(crate) input_bytes: u64,
     /// The index, sizes, a sampler's table.
@@ -244,9 +248,12 @@ impl Ingredients {
             n => (ring, u64::from(n)),
         };
         let base = if self.workers == 0 { 0 } else { WORKER };
-        let worker_bytes = self.scratch_bytes + self.input_bytes + base;
+        let worker_bytes = self
+            .scratch_bytes
+            .saturating_add(self.input_bytes)
+            .saturating_add(base);
         let others = if self.workers == 0 { 0 } else { COORDINATOR };
-        let fixed_bytes = CONSUMER + others + self.table_bytes;
+        let fixed_bytes = self.table_bytes.saturating_add(CONSUMER + others);
         Ok(MemoryForecast {
             workers: self.workers,
             depth,
@@ -286,14 +293,17 @@ impl Ingredients {
     fn refusal(&self, limit: MemoryLimit, last: MemoryForecast) -> Error {
         let mut fits = Vec::new();
         if matches!(limit.bytes.checked_sub(last.fixed_bytes), Some(rest) if rest > 0) {
-            let row = (self.slot_bytes / u64::from(self.batch.max(1))).max(1);
-            let of_batch = |batch: u32| Self {
+            let of_batch = |row: u64, batch: u32| Self {
                 batch,
-                slot_bytes: row * u64::from(batch),
+                slot_bytes: row.saturating_mul(u64::from(batch)),
                 ..*self
             };
             let of_workers = |workers: u32| Self { workers, ..*self };
-            if let Some(n) = largest(self.batch, |n| of_batch(n).fits(limit, last.depth)) {
+            let batch = self.row_bytes.and_then(|row| {
+                let fits = |n| of_batch(row, n).fits(limit, last.depth);
+                largest(self.batch, fits)
+            });
+            if let Some(n) = batch {
                 fits.push(format!("batch {n}"));
             }
             if let Some(n) = largest(self.workers, |n| of_workers(n).fits(limit, last.depth)) {

@@ -4,7 +4,7 @@
 //! here decodes a pixel, or allocates what it speaks of.
 //!
 //! - `cut`: what is decoded for a sample, and the memory of one sample;
-//! - `most`: the most that any draw of a sample takes;
+//! - `most`: the most that any draw of a sample takes, `shrink` of its resizes;
 //! - `outline`: a recipe's orders, moves and fusions, with bytes at every stage;
 //! - `memory`: the memory of a run, and what to choose under a limit.
 
@@ -12,6 +12,7 @@ pub(crate) mod cut;
 pub(crate) mod memory;
 mod most;
 mod outline;
+mod shrink;
 
 pub use memory::{LargestSample, MemoryForecast, MemoryLimit, RunShape};
 pub use outline::{Choice, DrawnSteps, Fusion, Order, Outline, StageLine};

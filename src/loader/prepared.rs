@@ -102,6 +102,7 @@ impl Prepared {
             workers,
             batch: self.plan.most_rows(),
             slot_bytes: self.packing.slot_bytes(),
+            row_bytes: self.packing.row_bytes(),
             scratch_bytes: worst.map_or(0, Worst::scratch_bytes),
             input_bytes: worst.map_or(0, |w| w.input_bytes),
             table_bytes: self.index.bytes() + sizes + table,

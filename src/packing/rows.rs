@@ -115,6 +115,14 @@ impl Packing {
         }
     }
 
+    /// Bytes of a row, where all rows of all batches have as many.
+    pub(crate) fn row_bytes(&self) -> Option<u64> {
+        match &self.rule {
+            Rule::Equal { bytes, .. } if self.plan.scales().next().is_none() => Some(*bytes as u64),
+            _ => None,
+        }
+    }
+
     /// Samples that are in a slot at once, at least.
     fn in_a_slot(&self) -> usize {
         let rows = self.plan.rows_of_one_sample(self.tries);

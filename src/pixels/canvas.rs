@@ -27,16 +27,27 @@ macro_rules! in_place {
     };
 }
 
-/// Two buffers of a type: one is read, the other written.
+/// Two buffers of a type: one is read, the other written. Every sample begins in
+/// the same one, so each grows to the most of what it is for, and not both to the
+/// larger.
 #[derive(Debug, Default)]
 struct Pair<T> {
     here: Vec<T>,
     there: Vec<T>,
+    swapped: bool,
 }
 
 impl<T> Pair<T> {
     fn swap(&mut self) {
         std::mem::swap(&mut self.here, &mut self.there);
+        self.swapped = !self.swapped;
+    }
+
+    /// As before the first swap.
+    fn home(&mut self) {
+        if self.swapped {
+            self.swap();
+        }
     }
 }
 
@@ -50,8 +61,6 @@ pub(crate) struct Canvas {
     /// Made when it is first needed: its table takes a moment.
     converter: Option<Converter>,
     at: Part,
-    /// Address of the buffer that was adopted last; never read through.
-    adopted: usize,
 }
 
 /// The part of a buffer that is the picture.
@@ -92,6 +101,7 @@ impl Canvas {
     /// the caller fills.
     pub(crate) fn begin(&mut self, width: usize, height: usize, placement: Placement) -> &mut [u8] {
         let bytes = 3 * width * height;
+        self.home();
         fit(&mut self.bytes.here, bytes);
         self.at = Part {
             is_floats: false,
@@ -114,8 +124,8 @@ impl Canvas {
         (width, height): (usize, usize),
         placement: Placement,
     ) {
+        self.home();
         std::mem::swap(&mut self.bytes.here, buffer);
-        self.adopted = self.bytes.here.as_ptr().addr();
         self.at = Part {
             is_floats: false,
             first,
@@ -126,14 +136,16 @@ impl Canvas {
         };
     }
 
-    /// Gives the buffer back to where the picture was adopted from: it is the
-    /// large one, and steps may have made it the one that is written.
+    /// Gives the buffer back to where the picture was adopted from, whatever steps
+    /// made of it.
     pub(crate) fn release(&mut self, buffer: &mut Vec<u8>) {
-        let Pair { here, there } = &mut self.bytes;
-        match there.as_ptr().addr() == self.adopted {
-            true => std::mem::swap(there, buffer),
-            false => std::mem::swap(here, buffer),
-        }
+        self.home();
+        std::mem::swap(&mut self.bytes.here, buffer);
+    }
+
+    fn home(&mut self) {
+        self.bytes.home();
+        self.floats.home();
     }
 
     /// The picture, and how it is turned.

@@ -81,17 +81,6 @@ impl Buffers {
         self.0.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// The most that is held from sample to sample, where these are the maxima of
-    /// all: two that change places are each as large as the larger.
-    pub(crate) fn kept_bytes(&self) -> u64 {
-        let mut kept = *self;
-        for (a, b) in [(0, 1), (2, 3)] {
-            let most = kept.0[a].max(kept.0[b]);
-            (kept.0[a], kept.0[b]) = (most, most);
-        }
-        kept.bytes()
-    }
-
     /// What all pictures but the decoder's take, without a resize's.
     #[cfg(test)]
     pub(crate) fn of_pictures(&self) -> u64 {
@@ -405,17 +394,5 @@ mod tests {
         };
         needs.follow_all([pad, Step::Cast(Dtype::F32), blur].iter(), true);
         assert_eq!(needs.bytes(), u64::MAX);
-    }
-
-    /// Two that change places grow to the larger of both; others stay.
-    #[test]
-    fn what_is_kept_of_many_samples_is_the_most_of_each_buffer() {
-        let (mut one, mut other) = (Buffers::default(), Buffers::default());
-        one.raise(Buffer::Bytes(false), 100);
-        one.raise(Buffer::Blur, 7);
-        other.raise(Buffer::Bytes(true), 30);
-        other.raise(Buffer::Ring(false), 5);
-        one.raise_all(&other);
-        assert_eq!((one.bytes(), one.kept_bytes()), (142, 212));
     }
 }

@@ -245,7 +245,8 @@ impl SampleProgram {
     }
 
     /// As [`SampleProgram::steps`], with those that the emission takes over,
-    /// behind the others.
+    /// behind the others, and colours in the order of the recipe's channels: for
+    /// the eye.
     ///
     /// # Errors
     /// When the picture is too small for a crop.
@@ -259,6 +260,11 @@ impl SampleProgram {
         self.draw(picture, size, random, steps)?;
         let order: Vec<Unit> = self.order.iter().chain(&self.emitted).copied().collect();
         put_in_order(&order, steps);
+        for s in steps {
+            if self.ops.get(s.op).is_some_and(|d| d.bgr) {
+                s.step = s.step.with_channels_reversed();
+            }
+        }
         Ok(())
     }
 

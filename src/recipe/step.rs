@@ -67,6 +67,26 @@ pub enum Step {
     Cast(Dtype),
 }
 
+impl Step {
+    /// The same step where the first channel is the last.
+    pub(crate) fn with_channels_reversed(mut self) -> Self {
+        match &mut self {
+            Self::Pad { fill: v, .. }
+            | Self::Rotate { fill: v, .. }
+            | Self::Erase {
+                with: Erased::Value(v),
+                ..
+            } => v.reverse(),
+            Self::Normalize { mean, std, .. } => {
+                mean.reverse();
+                std.reverse();
+            }
+            _ => {}
+        }
+        self
+    }
+}
+
 /// What an erased box is filled with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -74,6 +74,10 @@ impl SampleDecoder {
 
     /// Fills the row `out` from the bytes of a file. A failed row may leave
     /// anything in `out`, which may be longer than the row.
+    ///
+    /// A panic is a failed sample: the decoders in Rust have had some on hostile
+    /// files, and with zero workers this is the caller's process. Nothing that is
+    /// half-way done is looked at again: all buffers and the decoder start anew.
     pub(crate) fn fill(
         &mut self,
         bytes: &[u8],
@@ -81,21 +85,38 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let filled = self.fill_row(bytes, request, out, meter);
-        self.give_back();
-        filled
+        let fill = || self.fill_row(bytes, request, out, meter);
+        match catch_unwind(AssertUnwindSafe(fill)) {
+            Ok(filled) => {
+                self.give_back_if_large();
+                filled
+            }
+            Err(_) => {
+                self.jpeg = JpegDecoder::new(&self.limits);
+                self.give_back();
+                let format = Format::of(bytes)?;
+                Err(SampleFault::new(
+                    FaultKind::Corrupt,
+                    format!("decoding this {format} file panicked: please report it with the file"),
+                ))
+            }
+        }
     }
 
     fn give_back(&mut self) {
+        self.jpeg_scratch = jpeg::Scratch::default();
+        self.raster_scratch = raster::Scratch::default();
+        self.resampler.give_back();
+        self.canvas.give_back();
+    }
+
+    fn give_back_if_large(&mut self) {
         let held = self.jpeg_scratch.bytes()
             + self.raster_scratch.bytes()
             + self.resampler.scratch_bytes()
             + self.canvas.held_bytes();
         if held > KEEP {
-            self.jpeg_scratch = jpeg::Scratch::default();
-            self.raster_scratch = raster::Scratch::default();
-            self.resampler.give_back();
-            self.canvas.give_back();
+            self.give_back();
         }
     }
 
@@ -109,18 +130,7 @@ impl SampleDecoder {
         match Format::of(bytes)? {
             Format::Jpeg => self.fill_from_jpeg(bytes, request, out, meter),
             format => {
-                // These decoders are Rust and have panicked on hostile files
-                // before. Nothing that is half-way done is looked at again: all
-                // state that they share with the next sample is buffers.
-                let caught = catch_unwind(AssertUnwindSafe(|| {
-                    self.read_raster(format, bytes, request, meter)
-                }));
-                let cut = caught.unwrap_or_else(|_| {
-                    Err(SampleFault::new(
-                        FaultKind::Corrupt,
-                        format!("the {format} decoder panicked"),
-                    ))
-                })?;
+                let cut = self.read_raster(format, bytes, request, meter)?;
                 self.finish(&cut, out, meter);
                 Ok(())
             }
@@ -330,6 +340,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A panic is a failed sample, and nothing of it is left for the next one.
+    #[test]
+    fn a_panic_is_a_failed_sample() {
+        use crate::picture::jpeg::fixtures::{self, Sampling};
+        use crate::plan::PositionRandom;
+        let program = SampleProgram::compile(&Recipe::eval224()).unwrap();
+        let mut decoder = SampleDecoder::new(&program, &Limits::default()).unwrap();
+        let file = fixtures::jpeg(300, 260, Sampling::S420);
+        let mut fill = |admit: Admit<'_>| {
+            let mut out = vec![0; 4 * 3 * 224 * 224];
+            let request = RowRequest {
+                random: &PositionRandom::new(7, 1, 0),
+                size: None,
+                admit,
+            };
+            let filled = decoder.fill(&file, &request, &mut out, &mut Meter::default());
+            filled.map(|()| out)
+        };
+        let before = fill(&|_| Ok(())).unwrap();
+        let fault = fill(&|_| panic!("on purpose")).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Corrupt);
+        assert!(fault.reason.contains("JPEG file panicked"), "{fault}");
+        assert!(fill(&|_| Ok(())).unwrap() == before);
     }
 
     struct NoNumbers;
