@@ -4,6 +4,7 @@
 //! workers.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -52,18 +53,40 @@ fn private_bytes() -> Result<u64> {
     Ok(kib * 1024)
 }
 
+/// What the C library may keep of freed memory, bytes.
+pub(crate) const KEPT_FREE: u64 = 16 << 20;
+
+/// Set where the heap is this crate's alone.
+static GIVES_BACK: AtomicBool = AtomicBool::new(false);
+
 /// Makes the C library give back what is freed: blocks of 8 MiB and more at
-/// once, and the heap's end when 16 MiB of it are free. By itself it keeps up to
-/// 64 MiB after a large picture.
+/// once, and the heap's end when [`KEPT_FREE`] bytes of it are free. By itself it
+/// keeps up to 64 MiB after a large picture.
 pub(crate) fn give_back_what_is_freed() {
     #[cfg(target_env = "gnu")]
     for (parameter, bytes) in [
         (libc::M_MMAP_THRESHOLD, 8 << 20),
-        (libc::M_TRIM_THRESHOLD, 16 << 20),
+        (libc::M_TRIM_THRESHOLD, KEPT_FREE as i32),
     ] {
         // SAFETY: takes two integers and sets a number in the allocator, which
         // no other thread uses: workers have one.
         unsafe { libc::mallopt(parameter, bytes) };
+    }
+    GIVES_BACK.store(true, Ordering::Relaxed);
+}
+
+/// Gives back what is still kept, in front of something large, which then does not
+/// lie beside what was left by many small ones. Nothing in a process that did not
+/// call [`give_back_what_is_freed`]: there the heap is the caller's.
+pub(crate) fn give_back_all_that_is_freed() {
+    if !GIVES_BACK.load(Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: takes no pointer, and frees nothing that is in use; safe to call
+    // from any thread (malloc_trim(3)).
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 

@@ -20,6 +20,7 @@ use crate::recipe::draw::{OpStep, Streams};
 use crate::recipe::needs::check_steep;
 use crate::recipe::{Background, SampleProgram};
 use crate::sys::cpu::CpuLevel;
+use crate::sys::memory;
 
 /// Bytes of a decoded pixel.
 const PIXEL: usize = 3;
@@ -88,7 +89,9 @@ impl SampleDecoder {
         let fill = || self.fill_row(bytes, request, out, meter);
         match catch_unwind(AssertUnwindSafe(fill)) {
             Ok(filled) => {
-                self.give_back_if_large();
+                if self.held_bytes() > KEEP {
+                    self.give_back();
+                }
                 filled
             }
             Err(_) => {
@@ -110,14 +113,11 @@ impl SampleDecoder {
         self.canvas.give_back();
     }
 
-    fn give_back_if_large(&mut self) {
-        let held = self.jpeg_scratch.bytes()
+    fn held_bytes(&self) -> usize {
+        self.jpeg_scratch.bytes()
             + self.raster_scratch.bytes()
             + self.resampler.scratch_bytes()
-            + self.canvas.held_bytes();
-        if held > KEEP {
-            self.give_back();
-        }
+            + self.canvas.held_bytes()
     }
 
     fn fill_row(
@@ -247,6 +247,14 @@ impl SampleDecoder {
         let scratch = stored.scratch(&cut, program, steps);
         check_steep(scratch.steep)?;
         self.limits.check_scratch("the picture", scratch.bytes())?;
+        if scratch.bytes() > memory::KEPT_FREE {
+            // What the allocator kept of smaller samples, and of buffers that grow,
+            // was not forecast beside it.
+            if scratch.bytes() > self.held_bytes() as u64 {
+                self.give_back();
+            }
+            memory::give_back_all_that_is_freed();
+        }
         Ok(cut)
     }
 
