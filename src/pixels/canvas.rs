@@ -255,6 +255,8 @@ impl Canvas {
                 }
             }
             Step::Cast(dtype) => self.cast(dtype),
+            // Refused by `recipe::check`.
+            Step::Augment(_) => {}
         }
         1
     }

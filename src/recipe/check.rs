@@ -295,6 +295,15 @@ impl Known {
                     (Erasing::Random, _) => {}
                 }
             }
+            Op::BoundedResizedCrop(_)
+            | Op::AutoAugment(_)
+            | Op::RandAugment(_)
+            | Op::TrivialAugment(_)
+            | Op::AugMix(_)
+            | Op::TimmAugment(_)
+            | Op::Cutout(_) => {
+                return Err("is not served yet".into());
+            }
             Op::Normalize(o) => {
                 let (mean, std) = (o.mean.0, o.std.0);
                 self.color("mean", mean)?;

@@ -46,6 +46,13 @@ impl Op {
     pub(crate) fn draws(&self) -> bool {
         match self {
             Self::RandomResizedCrop(_)
+            | Self::BoundedResizedCrop(_)
+            | Self::AutoAugment(_)
+            | Self::RandAugment(_)
+            | Self::TrivialAugment(_)
+            | Self::AugMix(_)
+            | Self::TimmAugment(_)
+            | Self::Cutout(_)
             | Self::RandomCrop(_)
             | Self::RandomHorizontalFlip(_)
             | Self::RandomVerticalFlip(_)
@@ -206,6 +213,13 @@ impl Drawn {
                     push(Step::Erase { rect, with, grey });
                 }
             }
+            Op::BoundedResizedCrop(_)
+            | Op::AutoAugment(_)
+            | Op::RandAugment(_)
+            | Op::TrivialAugment(_)
+            | Op::AugMix(_)
+            | Op::TimmAugment(_)
+            | Op::Cutout(_) => {}
             Op::Normalize(o) => push(Step::Normalize {
                 unit: super::check::unit(self.values),
                 mean: self.channels(o.mean.0),

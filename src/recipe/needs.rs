@@ -242,6 +242,7 @@ impl CanvasNeeds {
             | Step::Hue(_)
             | Step::Luma
             | Step::Grayscale
+            | Step::Augment(_)
             | Step::Erase { .. } => {}
         }
         1

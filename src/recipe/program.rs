@@ -338,6 +338,7 @@ impl Step {
             Self::Erase { .. } => Part::Erase,
             Self::Normalize { .. } => Part::Normalize,
             Self::Cast(_) => Part::Cast,
+            Self::Augment(_) => Part::Augment,
         }
     }
 }

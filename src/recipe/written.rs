@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::mixing::Mixing;
 use super::ops::{Background, Cast, Decode, DecodeMode, Layout, Op};
 use super::tensor::{Dtype, MemoryLayout};
 
@@ -45,6 +46,8 @@ pub struct Recipe {
     /// None: `exact`, and JPEG data may be decoded at a smaller scale.
     pub reorder: Option<Reorder>,
     pub ops: Vec<Op>,
+    /// What is done to batches, in the consumer.
+    pub mixing: Option<Mixing>,
 }
 
 impl Recipe {
@@ -54,6 +57,7 @@ impl Recipe {
             name: name.into(),
             reorder: None,
             ops: Vec::new(),
+            mixing: None,
         }
     }
 
@@ -128,7 +132,7 @@ impl Recipe {
     pub fn hash(&self) -> u64 {
         // Debug prints floats with enough digits to tell any two apart, and
         // names every field, so distinct recipes give distinct text.
-        let text = format!("{:?} {:?}", self.reorder, self.ops);
+        let text = format!("{:?} {:?} {:?}", self.reorder, self.ops, self.mixing);
         twox_hash::XxHash3_128::oneshot(text.as_bytes()) as u64
     }
 }

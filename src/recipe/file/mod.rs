@@ -256,6 +256,7 @@ fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
             name: file.name.unwrap_or_else(|| stem.to_string_lossy().into()),
             reorder: file.reorder,
             ops: file.ops,
+            mixing: None,
         },
         lines: ops.iter().map(|op| op.at.line as u64).collect(),
     })

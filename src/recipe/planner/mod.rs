@@ -44,6 +44,8 @@ pub(crate) enum Part {
     Cast,
     Blur,
     Erase,
+    /// Whatever a policy draws: sees the whole picture, and never moves.
+    Augment,
 }
 
 /// A move that was made, or was not.
@@ -72,7 +74,7 @@ pub(crate) fn parts(op: &Op) -> &'static [Part] {
     match op {
         Op::Decode(_) | Op::Layout(_) => &[],
         Op::Resize(_) => &[Part::Resize],
-        Op::RandomResizedCrop(_) => &[Part::Crop, Part::Resize],
+        Op::RandomResizedCrop(_) | Op::BoundedResizedCrop(_) => &[Part::Crop, Part::Resize],
         Op::RandomCrop(o) => {
             if o.pad_if_needed || o.padding != super::ops::Padding::default() {
                 &[Part::Pad, Part::Crop]
@@ -90,6 +92,12 @@ pub(crate) fn parts(op: &Op) -> &'static [Part] {
         Op::ColorJitter(_) | Op::Grayscale(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_) => {
             &[Part::Color]
         }
+        Op::AutoAugment(_)
+        | Op::RandAugment(_)
+        | Op::TrivialAugment(_)
+        | Op::AugMix(_)
+        | Op::TimmAugment(_)
+        | Op::Cutout(_) => &[Part::Augment],
         Op::GaussianBlur(_) => &[Part::Blur],
         Op::RandomErasing(_) => &[Part::Erase],
         Op::Normalize(_) => &[Part::Normalize],

@@ -116,6 +116,7 @@ fn jitter() -> impl Strategy<Value = Op> {
             hue: Span(-a[3], a[3]),
             p,
             random_order,
+            ..ColorJitter::default()
         }
         .into()
     })

@@ -10,11 +10,12 @@ use proptest::test_runner::TestRunner;
 
 use super::super::{RecipeFormat, parse};
 use crate::recipe::{
-    Background, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode,
-    DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, Layout, MemoryLayout,
-    Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing,
-    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
-    RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, Size, Span, WhitePoint,
+    Alpha, Aspect, Background, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor,
+    Decode, DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle,
+    Layout, MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandomCrop,
+    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
+    RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, Rounding,
+    Size, Span, Upright, WhitePoint,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -89,13 +90,19 @@ fn decode() -> impl Strategy<Value = Op> {
     let color = one_of(&[ColorOrder::Rgb, ColorOrder::Bgr, ColorOrder::Grey]);
     let mode = option::of(one_of(&[DecodeMode::Full, DecodeMode::Scaled]));
     let background = any::<[u8; 3]>().prop_map(Background);
-    (color, mode, background).prop_map(|(color, mode, background)| {
-        Op::from(Decode {
-            color,
-            mode,
-            background,
-        })
-    })
+    let orientation = one_of(&[Upright::Exif, Upright::Stored]);
+    let alpha = one_of(&[Alpha::Composite, Alpha::Drop]);
+    (color, mode, background, orientation, alpha).prop_map(
+        |(color, mode, background, orientation, alpha)| {
+            Op::from(Decode {
+                color,
+                mode,
+                background,
+                orientation,
+                alpha,
+            })
+        },
+    )
 }
 
 fn resize() -> impl Strategy<Value = Op> {
@@ -108,15 +115,25 @@ fn resize() -> impl Strategy<Value = Op> {
         option::of(pixels()),
         interpolation(),
         any::<bool>(),
+        rounding(),
     )
-        .prop_map(|(size, max_size, interpolation, antialias)| {
+        .prop_map(|(size, max_size, interpolation, antialias, rounding)| {
             Op::from(Resize {
                 size,
                 max_size,
                 interpolation,
                 antialias,
+                rounding,
             })
         })
+}
+
+fn rounding() -> impl Strategy<Value = Rounding> {
+    one_of(&[Rounding::Down, Rounding::Nearest])
+}
+
+fn aspect() -> impl Strategy<Value = Aspect> {
+    one_of(&[Aspect::Log, Aspect::Uniform])
 }
 
 fn random_resized_crop() -> impl Strategy<Value = Op> {
@@ -176,8 +193,10 @@ fn pad() -> impl Strategy<Value = Op> {
 }
 
 fn color_jitter() -> impl Strategy<Value = Op> {
-    (span(), span(), span(), span(), number(), any::<bool>()).prop_map(
-        |(brightness, contrast, saturation, hue, p, random_order)| {
+    let style = one_of(&[JitterStyle::Tensor, JitterStyle::Pillow]);
+    let spans = (span(), span(), span(), span());
+    (spans, number(), any::<bool>(), style).prop_map(
+        |((brightness, contrast, saturation, hue), p, random_order, style)| {
             Op::from(ColorJitter {
                 brightness,
                 contrast,
@@ -185,6 +204,7 @@ fn color_jitter() -> impl Strategy<Value = Op> {
                 hue,
                 p,
                 random_order,
+                style,
             })
         },
     )
@@ -205,14 +225,18 @@ fn random_erasing() -> impl Strategy<Value = Op> {
         per_channel().prop_map(Erasing::Value),
         Just(Erasing::Random)
     ];
-    (number(), span(), span(), value).prop_map(|(p, scale, ratio, value)| {
-        Op::from(RandomErasing {
-            p,
-            scale,
-            ratio,
-            value,
-        })
-    })
+    (number(), span(), span(), aspect(), any::<u32>(), value).prop_map(
+        |(p, scale, ratio, aspect, attempts, value)| {
+            Op::from(RandomErasing {
+                p,
+                scale,
+                ratio,
+                aspect,
+                attempts,
+                value,
+            })
+        },
+    )
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -221,7 +245,7 @@ fn op() -> impl Strategy<Value = Op> {
         resize(),
         random_resized_crop(),
         random_crop(),
-        size().prop_map(|size| CenterCrop { size }.into()),
+        (size(), rounding()).prop_map(|(size, rounding)| CenterCrop { size, rounding }.into()),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
         random_rotation(),
@@ -250,7 +274,12 @@ fn recipe() -> impl Strategy<Value = Recipe> {
         vec(any::<char>(), 0..8).prop_map(String::from_iter)
     ];
     let reorder = option::of(one_of(&[Reorder::Off, Reorder::Exact, Reorder::Fast]));
-    (name, reorder, vec(op(), 0..6)).prop_map(|(name, reorder, ops)| Recipe { name, reorder, ops })
+    (name, reorder, vec(op(), 0..6)).prop_map(|(name, reorder, ops)| Recipe {
+        name,
+        reorder,
+        ops,
+        mixing: None,
+    })
 }
 
 proptest! {
