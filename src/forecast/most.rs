@@ -10,10 +10,10 @@ use super::cut::{Scratch, Stored};
 use super::shrink::{Shrink, Sides, Turned, area};
 use crate::picture::header::Decoding;
 use crate::recipe::draw::OpStep;
-use crate::recipe::needs::{Buffer, Buffers, RGB8, RGB32, blur_floats};
+use crate::recipe::needs::{Buffer, Buffers, RGB8, RGB32, RGB64, blur_floats};
 use crate::recipe::weights::Filter;
 use crate::recipe::{
-    DecodeMode, Dtype, Op, Padding, RandomResizedCrop, Resize, ResizeTo, SampleProgram, Size, Step,
+    Augment, DecodeMode, Dtype, Op, Padding, RandomResizedCrop, Resize, ResizeTo, SampleProgram, Size, Step,
 };
 
 impl Stored {
@@ -50,7 +50,17 @@ impl Stored {
         steps.retain(|s| {
             !matches!(
                 ops.get(s.op),
-                Some(Op::ColorJitter(_) | Op::RandomGrayscale(_) | Op::RandomErasing(_))
+                Some(
+                    Op::ColorJitter(_)
+                        | Op::RandomGrayscale(_)
+                        | Op::RandomErasing(_)
+                        | Op::AutoAugment(_)
+                        | Op::RandAugment(_)
+                        | Op::TrivialAugment(_)
+                        | Op::AugMix(_)
+                        | Op::TimmAugment(_)
+                        | Op::Cutout(_)
+                )
             )
         });
         [all, self.bound(program, steps)]
@@ -112,8 +122,8 @@ struct Bounds {
     turned: Turned,
     floats: bool,
     first: [bool; 2],
-    /// Which of two buffers is in use is not known.
-    lost: bool,
+    /// Which of two buffers is in use is not known, for each type.
+    lost: [bool; 2],
     adopted: bool,
     buffers: Buffers,
     /// A random crop has padded.
@@ -133,7 +143,7 @@ impl Bounds {
             },
             floats: false,
             first: [true, true],
-            lost: false,
+            lost: [false, false],
             adopted: false,
             buffers: Buffers::default(),
             padded_by: None,
@@ -296,8 +306,7 @@ impl Bounds {
         let high = (a.0.max(b.0), a.1.max(b.1));
         self.becomes((size.height.min(high.0), size.width.min(high.1)), high);
         self.padded_by = Some(op);
-        self.lost = true;
-        self.hold();
+        self.lose();
     }
 
     /// Bounds of a resize that goes by the picture's shape.
@@ -405,8 +414,33 @@ impl Bounds {
                 self.floats = false;
                 self.hold();
             }
+            Step::Augment(step) => self.augment(step),
             _ => {}
         }
+    }
+
+    /// An operation of a policy, which may be drawn, or another of its table, or none.
+    fn augment(&mut self, step: Augment) {
+        match step {
+            Augment::Affine { .. } | Augment::Rotate { .. } | Augment::Sharpness(_) => {
+                self.turned.or_not();
+                self.lose();
+            }
+            Augment::Keep => {
+                let kept = self.area.saturating_mul(RGB8);
+                self.buffers.raise(Buffer::Kept, kept);
+                let sum = self.area.saturating_mul(RGB64);
+                self.buffers.raise(Buffer::Sum, sum);
+            }
+            Augment::Add { .. } | Augment::Blend { .. } => self.turned.or_not(),
+            _ => {}
+        }
+    }
+
+    /// From here on the picture may lie in either buffer.
+    fn lose(&mut self) {
+        self.lost[usize::from(self.floats)] = true;
+        self.hold();
     }
 
     fn write_other(&mut self) {
@@ -418,7 +452,7 @@ impl Bounds {
     fn hold(&mut self) {
         let other = !self.first[usize::from(self.floats)];
         for which in [false, true] {
-            if which != other && !self.lost {
+            if which != other && !self.lost[usize::from(self.floats)] {
                 continue;
             }
             match self.floats {
