@@ -5,11 +5,12 @@ operations that augmentation policies are made of.
 
 OUT/in.u8         the pictures, made here from fixed seeds
 OUT/NAME.u8       what is to come of them, for each kind of operation
-OUT/manifest.json
+OUT/NAME.json     the cases
+OUT/manifest.json every NAME, and the two cases that need pictures too large to keep
 
 Files are rows of RGB without a gap. A case has `steps`, as `Augment` is written,
-`input` and `expected` (file, first byte), `height` and `width` of both; every
-element must be equal. `checksum` cases are over all colours there are: the sum over
+`input` and `expected` (first byte in the files), `size` (height, width) of both; every
+element must be equal. `hue_checksums` are over all colours there are: the sum over
 all of red * 65536 + green * 256 + blue of the result, times an odd number that goes
 by the colour, modulo 2**64.
 
@@ -73,6 +74,11 @@ def enhance(kind):
     return lambda im, factor: kind(im).enhance(factor)
 
 
+def posterize(im, p):
+    """Pillow refuses 0 bits since version 13; before it gave black."""
+    return ImageOps.posterize(im, p["bits"]) if p["bits"] else im.point(lambda _: 0)
+
+
 def solarize_add(im, p):
     v = np.asarray(im).astype(int)
     v = np.where(v < p["threshold"], np.minimum(255, v + p["add"]), v)
@@ -108,7 +114,7 @@ OPS = {
     "auto_contrast": lambda im, _: ImageOps.autocontrast(im),
     "equalize": lambda im, _: ImageOps.equalize(im),
     "invert": lambda im, _: ImageOps.invert(im),
-    "posterize": lambda im, p: ImageOps.posterize(im, p["bits"]),
+    "posterize": posterize,
     "solarize": lambda im, p: ImageOps.solarize(im, p["threshold"]),
     "solarize_add": solarize_add,
     "hue": hue,
@@ -144,7 +150,7 @@ def run(picture, steps):
 
 class Goldens:
     def __init__(self, out):
-        self.out, self.files, self.cases = Path(out), {}, []
+        self.out, self.files, self.cases = Path(out), {}, {}
 
     def keep(self, file, pixels):
         raw = np.ascontiguousarray(pixels).tobytes()
@@ -153,27 +159,28 @@ class Goldens:
         if at < 0:
             at = len(all_)
             all_ += raw
-        return {"file": file, "at": at}
+        return at
 
     def add(self, file, picture, *steps):
         expected = run(picture, steps)
         assert expected.shape == picture.shape
-        self.cases.append(
+        self.cases.setdefault(file, []).append(
             {
-                "steps": steps,
                 "input": self.keep("in.u8", picture),
                 "expected": self.keep(f"{file}.u8", expected),
-                "height": picture.shape[0],
-                "width": picture.shape[1],
+                "size": picture.shape[:2],
+                "steps": steps,
             }
         )
 
     def write(self, **more):
         for file, raw in self.files.items():
             (self.out / file).write_bytes(raw)
-        lines = ",\n".join(json.dumps(case) for case in self.cases)
-        rest = "".join(f',\n"{k}": {json.dumps(v)}' for k, v in more.items())
-        (self.out / "manifest.json").write_text(f'{{"cases": [\n{lines}\n]{rest}}}\n')
+        for name, cases in self.cases.items():
+            lines = ",\n".join(json.dumps(case) for case in cases)
+            (self.out / f"{name}.json").write_text(f"[\n{lines}\n]\n")
+        manifest = {"names": list(self.cases), **more}
+        (self.out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 def levels(goldens):
@@ -326,7 +333,7 @@ def main():
     for part in (levels, enhances, hues, affines, rotations, fills, mixes, several):
         part(goldens)
     goldens.write(far=far(goldens), hue_checksums=checksums())
-    print(f"{len(goldens.cases)} cases")
+    print(f"{sum(map(len, goldens.cases.values()))} cases")
 
 
 if __name__ == "__main__":
