@@ -308,7 +308,8 @@ def far(goldens):
     picture = np.zeros((2, width, 3), np.uint8)
     x = np.arange(width)
     picture[..., 0], picture[..., 1], picture[..., 2] = x % 251, x // 251, x % 7
-    matrix = [1.0, 0.3, 0.0, 0.0001, 1.0, -2.9]
+    picture[1] = 255 - picture[0]
+    matrix = [1.0, 0.3, 9.0, 0.0001, 1.0, -2.9]
     step = {"affine": {"matrix": matrix, "interpolation": "nearest", "fill": FILL}}
     out = run(picture, [step])[:, -seen:]
     return {"width": width, "steps": [step], "expected": goldens.keep("far.u8", out)}

@@ -13,7 +13,8 @@ use crate::recipe::draw::OpStep;
 use crate::recipe::needs::{Buffer, Buffers, RGB8, RGB32, RGB64, blur_floats};
 use crate::recipe::weights::Filter;
 use crate::recipe::{
-    Augment, DecodeMode, Dtype, Op, Padding, RandomResizedCrop, Resize, ResizeTo, SampleProgram, Size, Step,
+    Augment, DecodeMode, Dtype, Op, Padding, RandomResizedCrop, Resize, ResizeTo, SampleProgram,
+    Size, Step,
 };
 
 impl Stored {
@@ -124,7 +125,8 @@ struct Bounds {
     first: [bool; 2],
     /// Which of two buffers is in use is not known, for each type.
     lost: [bool; 2],
-    adopted: bool,
+    /// The sides of what the decoder's buffer holds, where the first is that.
+    adopted: Option<Sides>,
     buffers: Buffers,
     /// A random crop has padded.
     padded_by: Option<usize>,
@@ -144,7 +146,7 @@ impl Bounds {
             floats: false,
             first: [true, true],
             lost: [false, false],
-            adopted: false,
+            adopted: None,
             buffers: Buffers::default(),
             padded_by: None,
         }
@@ -337,7 +339,7 @@ impl Bounds {
     fn decode(&mut self, stored: Stored, program: &SampleProgram, shrink: Option<&Shrink>) -> u64 {
         let is_jpeg = matches!(stored.decoding, Decoding::Jpeg { .. });
         let Some(shrink) = shrink else {
-            self.adopted = is_jpeg;
+            self.adopted = is_jpeg.then_some(self.high);
             self.hold();
             return stored.decoder_bytes(self.area);
         };
@@ -443,6 +445,14 @@ impl Bounds {
         self.hold();
     }
 
+    /// The decoder's buffer has room for the picture, whatever was drawn.
+    fn fits_adopted(&self) -> bool {
+        self.adopted.is_some_and(|sides| {
+            let as_it_was = self.is_certain() && self.high == sides;
+            as_it_was || self.buffers == Buffers::default()
+        })
+    }
+
     fn write_other(&mut self) {
         let first = &mut self.first[usize::from(self.floats)];
         *first = !*first;
@@ -461,7 +471,7 @@ impl Bounds {
                     self.buffers.raise(Buffer::Floats(which), bytes);
                 }
                 // What was adopted is the decoder's, until it must grow.
-                false if self.adopted && !which && self.buffers == Buffers::default() => {}
+                false if !which && self.fits_adopted() => {}
                 false => {
                     let bytes = self.area.saturating_mul(RGB8);
                     self.buffers.raise(Buffer::Bytes(which), bytes);
@@ -470,3 +480,6 @@ impl Bounds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -439,3 +439,6 @@ fn fit<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
         v.resize(len, T::default());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,8 +168,8 @@ fn bilinear(src: &Shown<'_, u8>, (x, y): (i64, i64), (dx, dy): (f64, f64)) -> [f
         std::array::from_fn(|c| p[c] + (q[c] - p[c]) * d)
     };
     let columns = taps::<2>(x, src.width);
-    let rows = taps::<2>(y, src.height)
-        .map(|y| line(columns.map(|x| src.pixel(x, y).map(f64::from)), dx));
+    let rows =
+        taps::<2>(y, src.height).map(|y| line(columns.map(|x| src.pixel(x, y).map(f64::from)), dx));
     line(rows, dy)
 }
 

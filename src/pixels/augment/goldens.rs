@@ -15,8 +15,8 @@ use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::resample::Resampler;
 use crate::pixels::shown::Shown;
 use crate::pixels::view::{Pixel, View, ViewMut};
-use crate::sys::cpu::CpuLevel;
 use crate::recipe::{Augment, Interpolation, Placement, Step};
+use crate::sys::cpu::CpuLevel;
 
 #[derive(Deserialize)]
 struct Manifest {
@@ -166,10 +166,27 @@ fn every_element_is_pillows_however_the_picture_is_stored() {
         wrong[..wrong.len().min(20)].join("\n")
     );
     let names = [
-        "add", "affine Bicubic", "affine Bilinear", "affine Nearest", "auto_contrast", "blend",
-        "brightness", "color", "contrast", "equalize", "fill", "hue", "invert", "keep",
-        "posterize", "rotate Bicubic", "rotate Bilinear", "rotate Nearest", "sharpness",
-        "solarize", "solarize_add",
+        "add",
+        "affine Bicubic",
+        "affine Bilinear",
+        "affine Nearest",
+        "auto_contrast",
+        "blend",
+        "brightness",
+        "color",
+        "contrast",
+        "equalize",
+        "fill",
+        "hue",
+        "invert",
+        "keep",
+        "posterize",
+        "rotate Bicubic",
+        "rotate Bilinear",
+        "rotate Nearest",
+        "sharpness",
+        "solarize",
+        "solarize_add",
     ];
     let missing: Vec<_> = names.iter().filter(|n| !seen.contains(**n)).collect();
     assert!(missing.is_empty(), "without a case: {missing:?}");
@@ -179,8 +196,10 @@ fn every_element_is_pillows_however_the_picture_is_stored() {
 fn places_that_fixed_point_does_not_reach_are_pillows() {
     let far = manifest().far;
     let colour = |x: usize| [x % 251, x / 251, x % 7].map(|v| v as u8);
-    let pixels_: Vec<_> = (0..2 * far.width).map(|i| colour(i % far.width)).collect();
-    let shown = Shown::new(View::tight(&pixels_, far.width, 2), Placement::default());
+    let row: Vec<_> = (0..far.width).map(colour).collect();
+    let below = row.iter().map(|p| p.map(|v| 255 - v));
+    let both: Vec<_> = row.iter().copied().chain(below).collect();
+    let shown = Shown::new(View::tight(&both, far.width, 2), Placement::default());
     let [
         Augment::Affine {
             matrix,

@@ -108,9 +108,7 @@ impl Canvas {
 
     /// Width and height of the picture as it is to be looked at.
     fn upright(&self) -> (usize, usize) {
-        self.at
-            .placement
-            .output_size(self.at.width, self.at.height)
+        self.at.placement.output_size(self.at.width, self.at.height)
     }
 
     /// The part of a box that lies in the picture.
