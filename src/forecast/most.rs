@@ -10,10 +10,11 @@ use super::cut::{Scratch, Stored};
 use super::shrink::{Shrink, Sides, Turned, area};
 use crate::picture::header::Decoding;
 use crate::recipe::draw::OpStep;
-use crate::recipe::needs::{Buffer, Buffers, RGB8, RGB32, blur_floats};
+use crate::recipe::needs::{Buffer, Buffers, RGB8, RGB32, RGB64, blur_floats};
 use crate::recipe::weights::Filter;
 use crate::recipe::{
-    DecodeMode, Dtype, Op, Padding, RandomResizedCrop, Resize, ResizeTo, SampleProgram, Size, Step,
+    Augment, DecodeMode, Dtype, Op, Padding, RandomResizedCrop, Resize, ResizeTo, SampleProgram,
+    Size, Step,
 };
 
 impl Stored {
@@ -50,7 +51,17 @@ impl Stored {
         steps.retain(|s| {
             !matches!(
                 ops.get(s.op),
-                Some(Op::ColorJitter(_) | Op::RandomGrayscale(_) | Op::RandomErasing(_))
+                Some(
+                    Op::ColorJitter(_)
+                        | Op::RandomGrayscale(_)
+                        | Op::RandomErasing(_)
+                        | Op::AutoAugment(_)
+                        | Op::RandAugment(_)
+                        | Op::TrivialAugment(_)
+                        | Op::AugMix(_)
+                        | Op::TimmAugment(_)
+                        | Op::Cutout(_)
+                )
             )
         });
         [all, self.bound(program, steps)]
@@ -112,9 +123,10 @@ struct Bounds {
     turned: Turned,
     floats: bool,
     first: [bool; 2],
-    /// Which of two buffers is in use is not known.
-    lost: bool,
-    adopted: bool,
+    /// Which of two buffers is in use is not known, for each type.
+    lost: [bool; 2],
+    /// The sides of what the decoder's buffer holds, where the first is that.
+    adopted: Option<Sides>,
     buffers: Buffers,
     /// A random crop has padded.
     padded_by: Option<usize>,
@@ -133,8 +145,8 @@ impl Bounds {
             },
             floats: false,
             first: [true, true],
-            lost: false,
-            adopted: false,
+            lost: [false, false],
+            adopted: None,
             buffers: Buffers::default(),
             padded_by: None,
         }
@@ -296,8 +308,7 @@ impl Bounds {
         let high = (a.0.max(b.0), a.1.max(b.1));
         self.becomes((size.height.min(high.0), size.width.min(high.1)), high);
         self.padded_by = Some(op);
-        self.lost = true;
-        self.hold();
+        self.lose();
     }
 
     /// Bounds of a resize that goes by the picture's shape.
@@ -328,7 +339,7 @@ impl Bounds {
     fn decode(&mut self, stored: Stored, program: &SampleProgram, shrink: Option<&Shrink>) -> u64 {
         let is_jpeg = matches!(stored.decoding, Decoding::Jpeg { .. });
         let Some(shrink) = shrink else {
-            self.adopted = is_jpeg;
+            self.adopted = is_jpeg.then_some(self.high);
             self.hold();
             return stored.decoder_bytes(self.area);
         };
@@ -405,8 +416,41 @@ impl Bounds {
                 self.floats = false;
                 self.hold();
             }
+            Step::Augment(step) => self.augment(step),
             _ => {}
         }
+    }
+
+    /// An operation of a policy, which may be drawn, or another of its table, or none.
+    fn augment(&mut self, step: Augment) {
+        match step {
+            Augment::Affine { .. } | Augment::Rotate { .. } | Augment::Sharpness(_) => {
+                self.turned.or_not();
+                self.lose();
+            }
+            Augment::Keep => {
+                let kept = self.area.saturating_mul(RGB8);
+                self.buffers.raise(Buffer::Kept, kept);
+                let sum = self.area.saturating_mul(RGB64);
+                self.buffers.raise(Buffer::Sum, sum);
+            }
+            Augment::Add { .. } | Augment::Blend { .. } => self.turned.or_not(),
+            _ => {}
+        }
+    }
+
+    /// From here on the picture may lie in either buffer.
+    fn lose(&mut self) {
+        self.lost[usize::from(self.floats)] = true;
+        self.hold();
+    }
+
+    /// The decoder's buffer has room for the picture, whatever was drawn.
+    fn fits_adopted(&self) -> bool {
+        self.adopted.is_some_and(|sides| {
+            let as_it_was = self.is_certain() && self.high == sides;
+            as_it_was || self.buffers == Buffers::default()
+        })
     }
 
     fn write_other(&mut self) {
@@ -418,7 +462,7 @@ impl Bounds {
     fn hold(&mut self) {
         let other = !self.first[usize::from(self.floats)];
         for which in [false, true] {
-            if which != other && !self.lost {
+            if which != other && !self.lost[usize::from(self.floats)] {
                 continue;
             }
             match self.floats {
@@ -427,7 +471,7 @@ impl Bounds {
                     self.buffers.raise(Buffer::Floats(which), bytes);
                 }
                 // What was adopted is the decoder's, until it must grow.
-                false if self.adopted && !which && self.buffers == Buffers::default() => {}
+                false if !which && self.fits_adopted() => {}
                 false => {
                     let bytes = self.area.saturating_mul(RGB8);
                     self.buffers.raise(Buffer::Bytes(which), bytes);
@@ -436,3 +480,6 @@ impl Bounds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,13 @@ impl Turned {
         };
     }
 
+    /// It may have been made to lie as it is seen.
+    pub(super) fn or_not(&mut self) {
+        if *self == Self::Yes {
+            *self = Self::Maybe;
+        }
+    }
+
     /// Sides of what is seen as they may be stored.
     pub(super) fn stored(self, sides: Sides) -> impl Iterator<Item = Sides> {
         let swapped = (sides.1, sides.0);

@@ -17,6 +17,7 @@ pub struct BoxF {
 
 /// A box of whole pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct Rect {
     pub left: u32,
     pub top: u32,
@@ -95,6 +96,23 @@ pub(crate) fn random_box(
         top: (height - ch) / 2,
         width: cw,
         height: ch,
+    }
+}
+
+/// The quarter turns that Pillow's `Image.rotate` makes of an angle by moving
+/// pixels alone, 0 to 3: by one or three it does so of squares only.
+pub(crate) fn plain_quarters(degrees: f64, is_square: bool) -> Option<u8> {
+    let degrees = degrees.rem_euclid(360.0);
+    if degrees == 0.0 {
+        Some(0)
+    } else if degrees == 180.0 {
+        Some(2)
+    } else if degrees == 90.0 && is_square {
+        Some(1)
+    } else if degrees == 270.0 && is_square {
+        Some(3)
+    } else {
+        None
     }
 }
 

@@ -83,6 +83,11 @@ impl Step {
                 mean.reverse();
                 std.reverse();
             }
+            Self::Augment(
+                Augment::Affine { fill: v, .. }
+                | Augment::Rotate { fill: v, .. }
+                | Augment::Fill { color: v, .. },
+            ) => v.reverse(),
             _ => {}
         }
         self
@@ -91,6 +96,7 @@ impl Step {
 
 /// An operation on 8-bit RGB as Pillow does it, bit by bit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
 pub enum Augment {
     /// `ImageOps.autocontrast`.
