@@ -16,11 +16,11 @@ use crate::picture::Orientation;
 use crate::picture::jpeg::fixtures::{self, Sampling};
 use crate::plan::PositionRandom;
 use crate::recipe::{
-    Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode, Dtype, Erasing,
-    GaussianBlur, Grayscale, Interpolation, Layout, MemoryLayout, Normalize, Op, Pad, Padding,
-    PaddingMode, PerChannel, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize,
-    Rotate90, RowExtent, Size, Span,
+    Aspect, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
+    ConvertColor, Decode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, Layout,
+    MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing,
+    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
+    RandomVerticalFlip, Recipe, Reorder, Resize, Rotate90, Rounding, RowExtent, Size, Span,
 };
 
 /// A row, and the bytes that the canvas and the resampler held behind it.
@@ -173,13 +173,18 @@ fn anything() -> impl Strategy<Value = Op> {
                 }
                 .into()
             }),
-        select(vec![Erasing::Value(fill), Erasing::Random]).prop_map(|value| {
-            RandomErasing {
-                value,
-                ..RandomErasing::default()
-            }
-            .into()
-        }),
+        (
+            select(vec![Erasing::Value(fill), Erasing::Random]),
+            select(vec![Aspect::Log, Aspect::Uniform]),
+        )
+            .prop_map(|(value, aspect)| {
+                RandomErasing {
+                    value,
+                    aspect,
+                    ..RandomErasing::default()
+                }
+                .into()
+            }),
     ]
 }
 
@@ -191,42 +196,70 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
         Interpolation::Lanczos,
         Interpolation::Area,
     ]);
-    (interpolation, prop::bool::ANY, 0..4).prop_map(|(interpolation, antialias, which)| match which
-    {
-        0 => vec![
-            RandomResizedCrop {
-                interpolation,
-                antialias,
-                ..RandomResizedCrop::new((20, 24))
-            }
-            .into(),
-        ],
-        1 => vec![
-            Resize {
-                interpolation,
-                antialias,
-                ..Resize::exact(21, 17)
-            }
-            .into(),
-        ],
-        2 => vec![
-            Resize {
-                interpolation,
-                antialias,
-                ..Resize::shorter(26)
-            }
-            .into(),
-            CenterCrop::new((19, 22)).into(),
-        ],
-        _ => vec![
-            RandomCrop {
-                pad_if_needed: true,
-                padding: Padding::from(2),
-                ..RandomCrop::new((18, 25))
-            }
-            .into(),
-        ],
-    })
+    let rounding = select(vec![Rounding::Down, Rounding::Nearest]);
+    let aspect = select(vec![Aspect::Log, Aspect::Uniform]);
+    let ratio = select(vec![Span(0.75, 4.0 / 3.0), Span(0.1, 9.0), Span(3.0, 40.0)]);
+    let scale = select(vec![Span(0.08, 1.0), Span(0.001, 0.3), Span(1.0, 1.0)]);
+    (
+        interpolation,
+        prop::bool::ANY,
+        rounding,
+        (scale, ratio, aspect),
+        0..5,
+    )
+        .prop_map(
+            |(interpolation, antialias, rounding, (scale, ratio, aspect), which)| match which {
+                0 => vec![
+                    RandomResizedCrop {
+                        interpolation,
+                        antialias,
+                        ..RandomResizedCrop::new((20, 24))
+                    }
+                    .into(),
+                ],
+                1 => vec![
+                    Resize {
+                        interpolation,
+                        antialias,
+                        ..Resize::exact(21, 17)
+                    }
+                    .into(),
+                ],
+                2 => vec![
+                    Resize {
+                        interpolation,
+                        antialias,
+                        rounding,
+                        ..Resize::shorter(26)
+                    }
+                    .into(),
+                    CenterCrop {
+                        rounding,
+                        ..CenterCrop::new((19, 22))
+                    }
+                    .into(),
+                ],
+                3 => vec![
+                    BoundedResizedCrop {
+                        scale,
+                        ratio,
+                        aspect,
+                        interpolation,
+                        antialias,
+                        ..BoundedResizedCrop::new((20, 24))
+                    }
+                    .into(),
+                ],
+                _ => vec![
+                    RandomCrop {
+                        pad_if_needed: true,
+                        padding: Padding::from(2),
+                        ..RandomCrop::new((18, 25))
+                    }
+                    .into(),
+                ],
+            },
+        )
 }
 
 fn recipes() -> impl Strategy<Value = Recipe> {
