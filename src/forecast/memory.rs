@@ -90,36 +90,41 @@ impl Worst {
         if sizes.is_empty() {
             sizes.push(None);
         }
-        let all = survey::each_header(index, limits, &|id, header, file_bytes| {
-            let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
-            let (worst, steps) = &mut *guard;
-            worst.input_bytes = worst.input_bytes.max(file_bytes);
-            let stored = Stored::from(header);
-            for size in &sizes {
-                let [all, some] = stored.mosts(program, *size, steps);
-                // What is over the limit fails before it takes anything; but another
-                // draw of the same picture may be just below it.
-                let bytes = match all.bytes().max(some.bytes()) {
-                    bytes if bytes <= limits.max_scratch => bytes,
-                    _ if draws => limits.max_scratch,
-                    _ => continue,
-                };
-                worst.kept.raise_all(&all);
-                worst.kept.raise_all(&some);
-                if draws || bytes <= KEPT {
-                    worst.left.raise_all(&all);
-                    worst.left.raise_all(&some);
+        let all = survey::each_header(
+            index,
+            limits,
+            program.orientation,
+            &|id, header, file_bytes| {
+                let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
+                let (worst, steps) = &mut *guard;
+                worst.input_bytes = worst.input_bytes.max(file_bytes);
+                let stored = Stored::from(header);
+                for size in &sizes {
+                    let [all, some] = stored.mosts(program, *size, steps);
+                    // What is over the limit fails before it takes anything; but another
+                    // draw of the same picture may be just below it.
+                    let bytes = match all.bytes().max(some.bytes()) {
+                        bytes if bytes <= limits.max_scratch => bytes,
+                        _ if draws => limits.max_scratch,
+                        _ => continue,
+                    };
+                    worst.kept.raise_all(&all);
+                    worst.kept.raise_all(&some);
+                    if draws || bytes <= KEPT {
+                        worst.left.raise_all(&all);
+                        worst.left.raise_all(&some);
+                    }
+                    // Of equal ones the first: whichever thread came first.
+                    let larger = worst
+                        .largest
+                        .as_ref()
+                        .is_none_or(|(most, at, _)| bytes > *most || (bytes == *most && id < *at));
+                    if larger {
+                        worst.largest = Some((bytes, id, *header));
+                    }
                 }
-                // Of equal ones the first: whichever thread came first.
-                let larger = worst
-                    .largest
-                    .as_ref()
-                    .is_none_or(|(most, at, _)| bytes > *most || (bytes == *most && id < *at));
-                if larger {
-                    worst.largest = Some((bytes, id, *header));
-                }
-            }
-        })?;
+            },
+        )?;
         let worst = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((worst.0, all))
     }

@@ -7,14 +7,13 @@
 //! two together.
 
 use super::cut::{Scratch, Stored};
-use super::shrink::{Shrink, Sides, Turned, area};
+use super::shrink::{Shape, Shrink, Sides, Turned, area};
 use crate::picture::header::Decoding;
 use crate::recipe::draw::OpStep;
 use crate::recipe::needs::{Buffer, Buffers, RGB8, RGB32, RGB64, blur_floats};
 use crate::recipe::weights::Filter;
 use crate::recipe::{
-    Augment, DecodeMode, Dtype, Op, Padding, RandomResizedCrop, Resize, ResizeTo, SampleProgram,
-    Size, Step,
+    Augment, DecodeMode, Dtype, Op, Padding, Resize, ResizeTo, SampleProgram, Size, Span, Step,
 };
 
 impl Stored {
@@ -186,8 +185,12 @@ impl Bounds {
                 Step::Crop(rect) => {
                     match op {
                         Op::RandomResizedCrop(o) => {
-                            self.random_crop(o);
-                            crop = Some((step.op, o.ratio));
+                            self.random_crop(o.scale, o.ratio);
+                            crop = Some((step.op, Shape::rounded(o.ratio)));
+                        }
+                        Op::BoundedResizedCrop(o) => {
+                            self.random_crop(o.scale, o.ratio);
+                            crop = Some((step.op, Shape::cut(o.ratio)));
                         }
                         Op::RandomCrop(o) if o.pad_if_needed && !self.is_certain() => {
                             if self.padded_by != Some(step.op) {
@@ -237,9 +240,9 @@ impl Bounds {
                     shrink = Some(Shrink {
                         from: (self.low, self.high),
                         area: self.area,
-                        ratio: crop
+                        shape: crop
                             .filter(|(of, _)| *of == step.op)
-                            .map(|(_, ratio)| (ratio.0, ratio.1)),
+                            .map(|(_, shape)| shape),
                         full: (low, high),
                         window: high,
                         filter,
@@ -260,18 +263,18 @@ impl Bounds {
         (done, shrink)
     }
 
-    /// The crop of a random size.
-    fn random_crop(&mut self, o: &RandomResizedCrop) {
-        let all = self.area as f64 * o.scale.1;
+    /// The crop of a random size, its sides rounded or cut.
+    fn random_crop(&mut self, scale: Span, ratio: Span) {
+        let all = self.area as f64 * scale.1;
         let sides = |area: f64| {
-            let h = (area / o.ratio.0).sqrt().round_ties_even();
-            let w = (area * o.ratio.1).sqrt().round_ties_even();
+            let h = (area / ratio.0).sqrt().round_ties_even();
+            let w = (area * ratio.1).sqrt().round_ties_even();
             (h, w)
         };
         let (h, w) = sides(all);
         let (least_h, least_w) = {
-            let least = self.area as f64 * o.scale.0;
-            ((least / o.ratio.1).sqrt(), (least * o.ratio.0).sqrt())
+            let least = self.area as f64 * scale.0;
+            ((least / ratio.1).sqrt(), (least * ratio.0).sqrt())
         };
         let (height, width) = self.high;
         let fits = self.is_certain()

@@ -53,12 +53,17 @@ impl Prepared {
         if wanted.plan.multi_scale.is_some() && !program.takes_sizes() {
             return Err(Error::config(
                 "multi_scale sets the size of rows, and the last operation of this recipe that \
-                 sets a size is no random_resized_crop and no resize to [height, width]: end with \
-                 one of them, or leave multi_scale out",
+                 sets a size is no random_resized_crop, no bounded_resized_crop and no resize to \
+                 [height, width]: end with one of them, or leave multi_scale out",
             ));
         }
-        let (table, mut sizes) =
-            order::prepare(&index, &wanted.plan.sampler, wanted.sample_weights, &limits)?;
+        let (table, mut sizes) = order::prepare(
+            &index,
+            &wanted.plan.sampler,
+            wanted.sample_weights,
+            &limits,
+            program.orientation,
+        )?;
         let plan = Plan::with_table(index.len(), wanted.plan.clone(), table)?;
         let mut worst = None;
         if wanted.forecasts {
@@ -74,7 +79,7 @@ impl Prepared {
         match program.extent {
             RowExtent::Fixed { .. } => sizes = None,
             RowExtent::Own if sizes.is_none() => {
-                sizes = Some(survey::read_sizes(&index, &limits)?);
+                sizes = Some(survey::read_sizes(&index, &limits, program.orientation)?);
             }
             RowExtent::Own => {}
         }

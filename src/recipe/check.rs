@@ -6,7 +6,8 @@
 
 use super::fault::RecipeFault;
 use super::ops::{
-    ColorOrder, ColorSpace, Erasing, Interpolation, Op, Padding, Resize, ResizeTo, Size, Span,
+    ColorOrder, ColorSpace, Erasing, Interpolation, Op, Padding, Resize, ResizeTo, Rounding, Size,
+    Span,
 };
 use super::tensor::Dtype;
 use super::written::Recipe;
@@ -16,6 +17,9 @@ const MAX_SIDE: u32 = 65_535;
 
 /// Most that a colour may be multiplied by.
 const MAX_FACTOR: f64 = 1000.0;
+
+/// Most boxes that erasing may draw.
+const MAX_ATTEMPTS: u32 = 1000;
 
 /// What the values of a pixel are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,6 +188,12 @@ impl Known {
                 range("ratio", o.ratio, 0.0, f64::MAX)?;
                 self.has_size(o.size);
             }
+            Op::BoundedResizedCrop(o) => {
+                sides(o.size)?;
+                range("scale", o.scale, 0.0, 1.0)?;
+                range("ratio", o.ratio, 0.0, f64::MAX)?;
+                self.has_size(o.size);
+            }
             Op::RandomCrop(o) => {
                 sides(o.size)?;
                 self.color("fill", o.fill.0)?;
@@ -283,6 +293,12 @@ impl Known {
                 probability(o.p)?;
                 range("scale", o.scale, 0.0, 1.0)?;
                 range("ratio", o.ratio, 0.0, f64::MAX)?;
+                if !(1..=MAX_ATTEMPTS).contains(&o.attempts) {
+                    return Err(format!(
+                        "attempts is {}, it must lie between 1 and {MAX_ATTEMPTS}",
+                        o.attempts
+                    ));
+                }
                 match (o.value, self.values) {
                     (Erasing::Value(v), _) => self.color("value", v.0)?,
                     (Erasing::Random, Values::Color(space)) => {
@@ -295,8 +311,7 @@ impl Known {
                     (Erasing::Random, _) => {}
                 }
             }
-            Op::BoundedResizedCrop(_)
-            | Op::AutoAugment(_)
+            Op::AutoAugment(_)
             | Op::RandAugment(_)
             | Op::TrivialAugment(_)
             | Op::AugMix(_)
@@ -344,6 +359,12 @@ impl Known {
             ),
             (Some(ResizeTo::Exact(size)), None) => {
                 sides(size)?;
+                if o.rounding == Rounding::Nearest {
+                    return Err(format!(
+                        "size {size} is both sides, so rounding has nothing to round: leave it \
+                         out, or give size as one number"
+                    ));
+                }
                 self.has_size(size);
                 Ok(())
             }
@@ -448,14 +469,23 @@ impl ColorSpace {
 
 impl Resize {
     /// Height and width of what becomes of a picture of this height and width:
-    /// torchvision's sizes, but for sides that would be 0.
+    /// torchvision's sizes, or with `rounding: nearest` PaddleClas'; but for sides
+    /// that would be 0.
     pub(crate) fn output(&self, (height, width): (u32, u32)) -> (u32, u32) {
         let (short, long) = (height.min(width), height.max(width));
-        // In whole numbers, as torchvision's int(): a float quotient may fall just
-        // below the whole number that it stands for.
-        let scaled = |a: u32, b: u32, c: u32| {
-            let v = u64::from(a) * u64::from(b) / u64::from(c.max(1));
-            v.clamp(1, u64::from(u32::MAX)) as u32
+        // `b` times the factor that makes `a` of `c`.
+        let scaled = |a: u32, b: u32, c: u32| match self.rounding {
+            // In whole numbers, as torchvision's int(): a float quotient may fall just
+            // below the whole number that it stands for.
+            Rounding::Down => {
+                let v = u64::from(a) * u64::from(b) / u64::from(c.max(1));
+                v.clamp(1, u64::from(u32::MAX)) as u32
+            }
+            // In floats, the factor first, as there: halves are what that makes of them.
+            Rounding::Nearest => {
+                let factor = f64::from(a) / f64::from(c.max(1));
+                ((f64::from(b) * factor).round_ties_even() as u32).max(1)
+            }
         };
         let (new_short, new_long) = match (self.size, self.max_size) {
             (Some(ResizeTo::Exact(size)), _) => return (size.height, size.width),

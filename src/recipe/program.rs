@@ -14,7 +14,7 @@ use super::draw::{Drawn, OpStep, Streams};
 use super::fault::RecipeFault;
 #[cfg(test)]
 use super::geometry::Uniform;
-use super::ops::{Background, ColorOrder, DecodeMode, Op, ResizeTo};
+use super::ops::{Alpha, Background, ColorOrder, DecodeMode, Op, ResizeTo, Upright};
 use super::planner::{self, Move, Part, Unit};
 use super::step::Step;
 use super::tensor::{Dtype, MemoryLayout};
@@ -70,7 +70,9 @@ impl Emission {
 pub(crate) struct SampleProgram {
     recipe: Recipe,
     pub(crate) decode: DecodeMode,
-    pub(crate) background: Background,
+    /// What shows through where a picture is transparent; none = alpha is left out.
+    pub(crate) background: Option<Background>,
+    pub(crate) orientation: Upright,
     pub(crate) extent: RowExtent,
     pub(crate) emission: Emission,
     /// Whether the first steps are folded into the decoding.
@@ -151,7 +153,8 @@ impl SampleProgram {
         Ok(Self {
             recipe: recipe.clone(),
             decode: mode,
-            background: decode.background,
+            background: (decode.alpha == Alpha::Composite).then_some(decode.background),
+            orientation: decode.orientation,
             extent,
             emission: Emission {
                 unit: unit(values),
@@ -415,7 +418,7 @@ fn sizer(ops: &[Op]) -> Option<usize> {
             || matches!(op, Op::RandomRotation(o) if o.expand)
     })?;
     match &ops[last] {
-        Op::RandomResizedCrop(_) => Some(last),
+        Op::RandomResizedCrop(_) | Op::BoundedResizedCrop(_) => Some(last),
         Op::Resize(o) if matches!(o.size, Some(ResizeTo::Exact(_))) => Some(last),
         _ => None,
     }
@@ -425,6 +428,7 @@ fn resized(drawn: &Drawn, size: (u32, u32)) -> Drawn {
     let mut drawn = drawn.clone();
     match &mut drawn.op {
         Op::RandomResizedCrop(o) => o.size = size.into(),
+        Op::BoundedResizedCrop(o) => o.size = size.into(),
         Op::Resize(o) => o.size = Some(ResizeTo::Exact(size.into())),
         _ => {}
     }

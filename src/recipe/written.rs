@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::mixing::Mixing;
-use super::ops::{Background, Cast, Decode, DecodeMode, Layout, Op};
+use super::ops::{Background, Cast, Decode, DecodeMode, Layout, Op, Upright};
 use super::tensor::{Dtype, MemoryLayout};
 
 /// Which operations may change their places.
@@ -105,6 +105,16 @@ impl Recipe {
     pub fn with_background(self, to: Background) -> Self {
         let decode = Decode {
             background: to,
+            ..self.decode()
+        };
+        self.with_first(decode)
+    }
+
+    /// The same recipe with pictures read the way up that their EXIF orientation
+    /// says, or as they are stored.
+    pub fn with_orientation(self, to: Upright) -> Self {
+        let decode = Decode {
+            orientation: to,
             ..self.decode()
         };
         self.with_first(decode)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use featherload::forecast::RunShape;
 use featherload::measure::system::default_workers;
+use featherload::recipe::Upright;
 use featherload::{
     Background, DecodeMode, Dtype, Error, Launch, Loader, LoaderBuilder, MemoryLayout, OnError,
     Recipe, Reorder, Result, Source, State, Tail,
@@ -18,9 +19,7 @@ use crate::sampler_args::SamplerArgs;
 #[derive(Args)]
 pub struct LoaderArgs {
     /// train224, eval224, full (whole pictures, each row of its own size), or a
-    /// recipe file: .yaml, .toml, .json. Pictures are turned as EXIF says; Pillow's `open`, torchvision's
-    /// ImageFolder and camera intrinsics (COLMAP, transforms.json) go by pixels
-    /// as stored. There is no switch for it yet.
+    /// recipe file: .yaml, .toml, .json.
     #[arg(long, default_value = "train224")]
     pub recipe: String,
 
@@ -59,6 +58,12 @@ pub struct LoaderArgs {
     /// recipe's, white).
     #[arg(long, value_name = "COLOUR")]
     background: Option<Background>,
+
+    /// Turn pictures as EXIF says, or leave them as stored, as Pillow's `open`,
+    /// torchvision's ImageFolder and camera intrinsics (COLMAP, transforms.json)
+    /// have them (default: the recipe's, exif).
+    #[arg(long, value_enum)]
+    orientation: Option<Orientation>,
 
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -135,6 +140,12 @@ enum Decode {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum Orientation {
+    Exif,
+    Stored,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum Moves {
     Off,
     Exact,
@@ -165,6 +176,12 @@ impl LoaderArgs {
         }
         if let Some(colour) = self.background {
             recipe = recipe.with_background(colour);
+        }
+        if let Some(orientation) = self.orientation {
+            recipe = recipe.with_orientation(match orientation {
+                Orientation::Exif => Upright::Exif,
+                Orientation::Stored => Upright::Stored,
+            });
         }
         if let Some(reorder) = self.reorder {
             recipe = recipe.with_reorder(match reorder {

@@ -4,6 +4,8 @@
 //! The numbers are the same in every run, so a bound holds always or never; each
 //! is one that fewer than one seed in a thousand would break.
 
+mod laws;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::ops::ResizeTo;

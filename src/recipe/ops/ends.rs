@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::values::{Alpha, Background, ColorOrder, DecodeMode, PerChannel, Upright};
 use crate::recipe::tensor::{Dtype, MemoryLayout};
 
-/// To 8 bits a channel, upright: EXIF orientation is applied, grey, CMYK,
-/// palettes and 16 bits are converted, alpha is composited on `background`.
+/// To 8 bits a channel: EXIF orientation is applied or not, grey, CMYK, palettes
+/// and 16 bits are converted, alpha is composited on `background` or left out.
 /// Always the first operation; a recipe that does not write it gets the default.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -168,6 +168,8 @@ pub(crate) fn name(ops: &[Op], unit: Unit) -> String {
     match (op, unit.part) {
         (Op::RandomResizedCrop(_), Part::Crop) => "random_resized_crop (its crop)".into(),
         (Op::RandomResizedCrop(_), _) => "random_resized_crop (its resize)".into(),
+        (Op::BoundedResizedCrop(_), Part::Crop) => "bounded_resized_crop (its crop)".into(),
+        (Op::BoundedResizedCrop(_), _) => "bounded_resized_crop (its resize)".into(),
         (Op::RandomCrop(_), Part::Pad) => "random_crop (its padding)".into(),
         _ => op.name().into(),
     }

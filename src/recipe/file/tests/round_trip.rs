@@ -10,12 +10,12 @@ use proptest::test_runner::TestRunner;
 
 use super::super::{RecipeFormat, parse};
 use crate::recipe::{
-    Alpha, Aspect, Background, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor,
-    Decode, DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle,
-    Layout, MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandomCrop,
-    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
-    RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, Rounding,
-    Size, Span, Upright, WhitePoint,
+    Alpha, Aspect, Background, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder,
+    ColorSpace, ConvertColor, Decode, DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale,
+    Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode,
+    PerChannel, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize,
+    ResizeTo, Rotate90, Rounding, Size, Span, Upright, WhitePoint,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -150,6 +150,22 @@ fn random_resized_crop() -> impl Strategy<Value = Op> {
     )
 }
 
+fn bounded_resized_crop() -> impl Strategy<Value = Op> {
+    let how = (interpolation(), any::<bool>());
+    (size(), span(), span(), aspect(), how).prop_map(
+        |(size, scale, ratio, aspect, (interpolation, antialias))| {
+            Op::from(BoundedResizedCrop {
+                size,
+                scale,
+                ratio,
+                aspect,
+                interpolation,
+                antialias,
+            })
+        },
+    )
+}
+
 fn random_crop() -> impl Strategy<Value = Op> {
     (
         size(),
@@ -244,6 +260,7 @@ fn op() -> impl Strategy<Value = Op> {
         decode(),
         resize(),
         random_resized_crop(),
+        bounded_resized_crop(),
         random_crop(),
         (size(), rounding()).prop_map(|(size, rounding)| CenterCrop { size, rounding }.into()),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
