@@ -102,7 +102,7 @@ impl Mask {
 
 /// Noise with the period of the row on both axes. Its mean, which no order of
 /// values depends on, is left out.
-fn noise(
+pub(super) fn noise(
     height: usize,
     width: usize,
     decay_power: f64,
