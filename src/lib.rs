@@ -21,6 +21,7 @@ pub mod fuzz_support;
 pub mod index;
 pub mod loader;
 pub mod measure;
+pub(crate) mod mix;
 pub(crate) mod packing;
 pub(crate) mod picture;
 #[cfg(feature = "codecs")]

@@ -25,9 +25,11 @@ const LAYERS: &[(&str, &[&str])] = &[
         "forecast",
         &[
             "error", "sys", "recipe", "picture", "plan", "packing", "ring", "index", "survey",
+            "mix",
         ],
     ),
     ("pixels", &["error", "sys", "recipe"]),
+    ("mix", &["error", "recipe", "plan"]),
     (
         "worker",
         &[
@@ -57,6 +59,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "worker",
             "coordinator",
             "device",
+            "mix",
             "batch",
         ],
     ),

@@ -4,10 +4,10 @@
 //! In the consumer.
 
 use super::builder::OnError;
-use super::order;
+use super::{mixed, order};
 use super::source::Source;
 use crate::error::{Error, Result};
-use crate::forecast::memory::{Ingredients, Worst};
+use crate::forecast::memory::{Ingredients, MixingBytes, Worst};
 use crate::index::{Index, ScanReport};
 use crate::packing::{Packing, Sizes};
 use crate::picture::Limits;
@@ -28,6 +28,8 @@ pub(super) struct Prepared {
     pub(super) tries: u32,
     /// What the headers say, where they were asked for memory.
     pub(super) worst: Option<Worst>,
+    /// What mixing takes.
+    mixing: MixingBytes,
 }
 
 /// What a [`Prepared`] is made from.
@@ -50,6 +52,9 @@ impl Prepared {
         let (index, scan) = source.open()?;
         let (program, limits) = (wanted.program, wanted.limits);
         wanted.plan.check(index.len())?;
+        if let Some(mixing) = &program.recipe().mixing {
+            mixed::check_labels(mixing, &index)?;
+        }
         if wanted.plan.multi_scale.is_some() && !program.takes_sizes() {
             return Err(Error::config(
                 "multi_scale sets the size of rows, and the last operation of this recipe that \
@@ -85,6 +90,7 @@ impl Prepared {
         }
         let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
         let tries = wanted.on_error.tries(&plan);
+        let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
         let packing = Packing::new(program, plan.clone(), tries, limits, sizes)?;
         Ok(Self {
             index,
@@ -94,6 +100,7 @@ impl Prepared {
             sizes: for_job,
             tries,
             worst,
+            mixing,
         })
     }
 
@@ -111,6 +118,7 @@ impl Prepared {
             scratch_bytes: worst.map_or(0, Worst::scratch_bytes),
             input_bytes: worst.map_or(0, |w| w.input_bytes),
             table_bytes: self.index.bytes() + sizes + table,
+            mixing: self.mixing,
         }
     }
 }

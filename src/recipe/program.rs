@@ -110,6 +110,13 @@ impl SampleProgram {
             Some((height, width)) => RowExtent::Fixed { height, width },
             None => RowExtent::Own,
         };
+        if let Some(mixing) = &recipe.mixing {
+            let fault = |(op, message): (Option<usize>, _)| RecipeFault {
+                op: Some(recipe.ops.len() + op.map_or(0, |op| op + 1)),
+                message,
+            };
+            mixing.check(extent, checked.dtype).map_err(fault)?;
+        }
         let mode = match (extent, decode.mode) {
             (RowExtent::Own, Some(DecodeMode::Scaled)) => {
                 return Err(RecipeFault {

@@ -126,6 +126,12 @@ impl Recipe {
         self
     }
 
+    /// The same recipe with other work on batches.
+    pub fn with_mixing(mut self, mixing: Mixing) -> Self {
+        self.mixing = Some(mixing);
+        self
+    }
+
     /// How pictures are decoded, where the recipe does not say too.
     pub(crate) fn decode(&self) -> Decode {
         self.ops

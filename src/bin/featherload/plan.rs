@@ -148,6 +148,9 @@ fn print_outline(o: &Outline) -> Result<()> {
     for choice in &o.choices {
         output::line(&format!("choice     {}: {}", choice.what, choice.effect))?;
     }
+    if let Some(mixing) = &o.mixing {
+        output::line(&format!("mixing     {mixing}"))?;
+    }
     Ok(())
 }
 

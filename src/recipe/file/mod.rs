@@ -24,6 +24,13 @@
 //!   - normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}
 //!   - cast: {dtype: f16}
 //!   - layout: {layout: nchw}
+//! mixing:                     # of whole batches; labels become vectors
+//!   num_classes: 1000
+//!   ops:
+//!     - label_smoothing: {epsilon: 0.1}
+//!     - one_of:
+//!         - {p: 0.5, op: {mixup: {alpha: 0.8}}}
+//!         - {p: 0.5, op: {cutmix: {alpha: 1.0}}}
 //! ";
 //! let recipe = Recipe::from_text(yaml, RecipeFormat::Yaml, "portraits.yaml")?;
 //! assert_eq!(recipe.ops.len(), 6);
@@ -65,6 +72,7 @@ use serde::{Deserialize, Serialize};
 use mistake::Mistake;
 use node::{Node, Value};
 
+use super::mixing::Mixing;
 use super::ops::Op;
 use super::program::SampleProgram;
 use super::written::{Recipe, Reorder};
@@ -121,6 +129,7 @@ struct RecipeFile {
     name: Option<String>,
     reorder: Option<Reorder>,
     ops: Vec<Op>,
+    mixing: Option<Mixing>,
 }
 
 /// And as it is written.
@@ -131,13 +140,15 @@ struct WrittenFile<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reorder: Option<Reorder>,
     ops: &'a [Op],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mixing: Option<&'a Mixing>,
 }
 
 /// A recipe with the places of its operations.
 #[derive(Debug)]
 struct Located {
     recipe: Recipe,
-    /// Of each operation, from 1.
+    /// Of each operation, of `mixing` and of its operations, from 1.
     lines: Vec<u64>,
 }
 
@@ -199,6 +210,7 @@ impl Recipe {
             name: &self.name,
             reorder: self.reorder,
             ops: &self.ops,
+            mixing: self.mixing.as_ref(),
         };
         // The tree of a value, by way of the one language that writes `f32` by
         // their shortest digits and has words for what is not finite.
@@ -250,15 +262,23 @@ fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
     check_version(&root).map_err(located)?;
     let file: RecipeFile = de::read(&root).map_err(located)?;
     let ops = root.get("ops").map(Node::items).unwrap_or_default();
+    let mixing = root.get("mixing");
+    let mixers = mixing.and_then(|node| node.get("ops"));
+    let mixers = mixers.map(Node::items).unwrap_or_default();
     let stem = origin.file_stem().unwrap_or_default();
     Ok(Located {
         recipe: Recipe {
             name: file.name.unwrap_or_else(|| stem.to_string_lossy().into()),
             reorder: file.reorder,
             ops: file.ops,
-            mixing: None,
+            mixing: file.mixing,
         },
-        lines: ops.iter().map(|op| op.at.line as u64).collect(),
+        lines: ops
+            .iter()
+            .chain(mixing)
+            .chain(mixers)
+            .map(|node| node.at.line as u64)
+            .collect(),
     })
 }
 
