@@ -14,10 +14,10 @@ use super::cut::{KEPT, Scratch, Stored};
 use super::most::draws;
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::mix;
 use crate::packing::Sizes;
 use crate::picture::header::PictureHeader;
 use crate::picture::{Format, Limits};
-use crate::mix;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
 use crate::ring::{Layout, Shape};
 use crate::survey;
@@ -260,7 +260,10 @@ impl MixingBytes {
             RowExtent::Own => None,
         };
         let pixels = |(h, w): (u32, u32)| u64::from(h) * u64::from(w);
-        let largest = own.into_iter().chain(sizes).max_by_key(|size| pixels(*size));
+        let largest = own
+            .into_iter()
+            .chain(sizes)
+            .max_by_key(|size| pixels(*size));
         let (row, pixels) = largest.map_or((0, 0), |s| (program.row_bytes(s), pixels(s)));
         let (once, label) = mix::bytes(mixing, row, pixels);
         Self { once, label }

@@ -4,8 +4,8 @@
 //! In the consumer.
 
 use super::builder::OnError;
-use super::{mixed, order};
 use super::source::Source;
+use super::{mixed, order};
 use crate::error::{Error, Result};
 use crate::forecast::memory::{Ingredients, MixingBytes, Worst};
 use crate::index::{Index, ScanReport};

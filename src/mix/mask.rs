@@ -88,11 +88,12 @@ impl Mask {
         let values = &mut self.values;
         values.clear();
         values.resize(pixels * channels, 0.0);
-        let step = 1.0 / high.saturating_sub(low + 1).max(1) as f64;
+        // Divided by, so that the last is exactly 0.
+        let slope = high.saturating_sub(low + 1).max(1) as f64;
         for (rank, place) in order[..high].iter().enumerate() {
             let value = match rank.checked_sub(low) {
                 None => 1.0,
-                Some(below) => (1.0 - below as f64 * step) as f32,
+                Some(below) => (1.0 - below as f64 / slope) as f32,
             };
             let at = *place as usize * channels;
             values[at..at + channels].fill(value);

@@ -32,11 +32,7 @@ pub struct Mixing {
 
 /// One operation on a batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(
-    rename = "mixing op",
-    rename_all = "snake_case",
-    deny_unknown_fields
-)]
+#[serde(rename = "mixing op", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum MixOp {
     /// Each row and its partner, a random one, weighted by a draw of

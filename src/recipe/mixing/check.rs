@@ -102,9 +102,11 @@ impl MixOp {
                 label_smoothing,
             } => {
                 if *mixup_alpha == 0.0 && *cutmix_alpha == 0.0 {
-                    return Err("mixup_alpha and cutmix_alpha are 0, so there is nothing to \
+                    return Err(
+                        "mixup_alpha and cutmix_alpha are 0, so there is nothing to \
                                 choose from: set one of them, or leave it out"
-                        .into());
+                            .into(),
+                    );
                 }
                 for (what, a) in [
                     ("mixup_alpha", *mixup_alpha),

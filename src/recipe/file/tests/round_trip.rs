@@ -12,10 +12,10 @@ use super::super::{RecipeFormat, parse};
 use crate::recipe::{
     Alpha, Aspect, Background, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder,
     ColorSpace, ConvertColor, Decode, DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale,
-    Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode,
-    PerChannel, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize,
-    ResizeTo, Rotate90, Rounding, Size, Span, Upright, WhitePoint,
+    Interpolation, JitterStyle, Layout, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, Pad,
+    Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing, RandomGrayscale,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
+    Recipe, Reorder, Resize, ResizeTo, Rotate90, Rounding, Size, Span, Upright, WhitePoint,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -285,18 +285,56 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+fn mix_op() -> impl Strategy<Value = MixOp> {
+    let single = prop_oneof![
+        number().prop_map(|alpha| MixOp::Mixup { alpha }),
+        number().prop_map(|alpha| MixOp::Cutmix { alpha }),
+        [number(), number(), number()].prop_map(|[alpha, decay_power, max_soft]| MixOp::Fmix {
+            alpha,
+            decay_power,
+            max_soft,
+        }),
+        number().prop_map(|epsilon| MixOp::LabelSmoothing { epsilon }),
+        [number(), number(), number(), number(), number()].prop_map(
+            |[mixup_alpha, cutmix_alpha, p, switch_p, label_smoothing]| MixOp::MixupCutmix {
+                mixup_alpha,
+                cutmix_alpha,
+                p,
+                switch_p,
+                label_smoothing,
+            }
+        ),
+    ];
+    let choices = vec((number(), single.boxed()), 0..4);
+    let choices = choices.prop_map(|all| {
+        let choice = |(p, op)| MixChoice { p, op };
+        all.into_iter().map(choice).collect::<Vec<_>>()
+    });
+    // A list of one of them, or that one.
+    choices.prop_map(|mut all| match all.len() {
+        1 => all.remove(0).op,
+        _ => MixOp::OneOf(all),
+    })
+}
+
+fn mixing() -> impl Strategy<Value = Mixing> {
+    (any::<u32>(), vec(mix_op(), 0..4)).prop_map(|(num_classes, ops)| Mixing { num_classes, ops })
+}
+
 fn recipe() -> impl Strategy<Value = Recipe> {
     let name = prop_oneof![
         any::<String>(),
         vec(any::<char>(), 0..8).prop_map(String::from_iter)
     ];
     let reorder = option::of(one_of(&[Reorder::Off, Reorder::Exact, Reorder::Fast]));
-    (name, reorder, vec(op(), 0..6)).prop_map(|(name, reorder, ops)| Recipe {
-        name,
-        reorder,
-        ops,
-        mixing: None,
-    })
+    (name, reorder, vec(op(), 0..6), option::of(mixing())).prop_map(
+        |(name, reorder, ops, mixing)| Recipe {
+            name,
+            reorder,
+            ops,
+            mixing,
+        },
+    )
 }
 
 proptest! {
