@@ -12,7 +12,7 @@ use crate::recipe::step::Augment;
 /// Most chains, and most operations of one.
 pub(super) const MOST: u32 = 8;
 
-const KINDS: [Kind; 9] = [
+pub(super) const KINDS: [Kind; 9] = [
     Kind::AutoContrast,
     Kind::Equalize,
     Kind::Posterize,
@@ -24,13 +24,13 @@ const KINDS: [Kind; 9] = [
     Kind::TranslateY,
 ];
 
-const LOOK: Look = Look {
+pub(super) const LOOK: Look = Look {
     interpolation: Interpolation::Bilinear,
     fill: [0; 3],
 };
 
 /// The amount of a level, at most 10: `int_parameter` and `float_parameter`.
-fn amount(kind: Kind, level: f64, sign: f64, size: (u32, u32)) -> f64 {
+pub(super) fn amount(kind: Kind, level: f64, sign: f64, size: (u32, u32)) -> f64 {
     let whole = |most: f64| (level * most / 10.0).trunc();
     match kind {
         Kind::Posterize => 4.0 - whole(4.0),

@@ -13,7 +13,7 @@ use Kind::{
     AutoContrast, Color, Contrast, Equalize, Invert, Posterize, Rotate, Sharpness, ShearX, Solarize,
 };
 
-const PAIRS: [(Chance, Chance); 25] = [
+pub(super) const PAIRS: [(Chance, Chance); 25] = [
     ((0.4, Posterize, 8), (0.6, Rotate, 9)),
     ((0.6, Solarize, 5), (0.6, AutoContrast, 5)),
     ((0.8, Equalize, 8), (0.6, Equalize, 3)),
@@ -42,7 +42,7 @@ const PAIRS: [(Chance, Chance); 25] = [
 ];
 
 /// The corners of a shear.
-const FILL: [u8; 3] = [128; 3];
+pub(super) const FILL: [u8; 3] = [128; 3];
 
 pub(super) fn draw(size: (u32, u32), random: &mut impl Uniform, push: &mut impl FnMut(Augment)) {
     let at = random.next_up_to(PAIRS.len() as u32 - 1) as usize;

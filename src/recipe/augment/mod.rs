@@ -103,3 +103,6 @@ pub(super) fn jitter(which: usize, factor: f64) -> Augment {
         _ => Augment::Hue(((factor * 255.0) as i32).rem_euclid(256) as u8),
     }
 }
+
+#[cfg(test)]
+mod tests;

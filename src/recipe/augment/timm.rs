@@ -12,21 +12,21 @@ use crate::recipe::step::Augment;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Policy {
     /// 0 to 10, and the deviation of a sample's about it.
-    magnitude: f64,
-    deviation: f64,
+    pub(super) magnitude: f64,
+    pub(super) deviation: f64,
     /// Operations.
-    layers: u32,
+    pub(super) layers: u32,
     /// Stronger is stronger for all of them.
-    increasing: bool,
+    pub(super) increasing: bool,
     /// By `WEIGHTS`, and without replacement.
-    weighted: bool,
+    pub(super) weighted: bool,
 }
 
 /// Of all layers of a text.
 const MOST_LAYERS: u32 = 16;
 
 /// With `inc1` the same, but for what some mean by a level.
-const KINDS: [Kind; 15] = [
+pub(super) const KINDS: [Kind; 15] = [
     Kind::AutoContrast,
     Kind::Equalize,
     Kind::Invert,
@@ -45,7 +45,7 @@ const KINDS: [Kind; 15] = [
 ];
 
 /// Of `KINDS`, with `w0`.
-const WEIGHTS: [f64; 15] = [
+pub(super) const WEIGHTS: [f64; 15] = [
     0.025, 0.005, 0.0, 0.3, 0.0, 0.005, 0.005, 0.025, 0.005, 0.005, 0.025, 0.2, 0.2, 0.1, 0.1,
 ];
 
@@ -143,7 +143,7 @@ impl Policy {
 }
 
 /// The amount of a level, 0 to 10, to the bit as timm's `LEVEL_TO_ARG`.
-fn amount(kind: Kind, level: f64, increasing: bool, sign: f64, size: (u32, u32)) -> f64 {
+pub(super) fn amount(kind: Kind, level: f64, increasing: bool, sign: f64, size: (u32, u32)) -> f64 {
     let part = level / 10.0;
     match kind {
         Kind::Rotate => part * 30.0 * sign,
