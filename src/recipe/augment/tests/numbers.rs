@@ -152,7 +152,7 @@ fn other_texts_are_refused_and_what_is_served_is_said() {
         ("rand-m-1", "'m' must be m0 to m10"),
         ("rand-n0", "'n0' must be n1 to n16"),
         ("rand-n99999999999", "must be n1 to n16"),
-        ("rand-mstdinf", "'mstdinf' must be mstd with a number"),
+        ("rand-mstdinf", "'mstdinf' is no part of it"),
         ("rand-mstd1e999", "must be mstd with a number"),
         ("rand-mstd", "'mstd' must be mstd with a number"),
         ("rand-inc0", "'inc0' must be inc1, or left out"),

@@ -100,6 +100,7 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
             Cast { dtype: Dtype::U8 }.into(),
             policy,
             Normalize::imagenet().into(),
+            Cast { dtype: Dtype::F32 }.into(),
         ];
         SampleProgram::compile(&recipe(fine)).unwrap();
     }
