@@ -4,16 +4,17 @@
 //! Walks the operations in the written order and keeps what is known of the
 //! pixels between them; the first mistake ends the walk.
 
+use super::augment;
 use super::fault::RecipeFault;
 use super::ops::{
-    ColorOrder, ColorSpace, Erasing, Interpolation, Op, Padding, Resize, ResizeTo, Rounding, Size,
-    Span,
+    ColorOrder, ColorSpace, Erasing, Interpolation, JitterStyle, Op, Padding, Resize, ResizeTo,
+    Rounding, Size, Span,
 };
 use super::tensor::Dtype;
 use super::written::Recipe;
 
 /// Largest side of a picture, pixels: JPEG's own limit.
-const MAX_SIDE: u32 = 65_535;
+pub(super) const MAX_SIDE: u32 = 65_535;
 
 /// Most that a colour may be multiplied by.
 const MAX_FACTOR: f64 = 1000.0;
@@ -41,6 +42,8 @@ pub(crate) struct Known {
     pub(crate) channels: u8,
     /// Blue first.
     pub(crate) bgr: bool,
+    /// Held in floats, whatever the values are.
+    floats: bool,
     /// Height and width, when every picture has the same here.
     pub(crate) size: Option<(u32, u32)>,
     /// No side is smaller; none = nothing is known of the sides.
@@ -81,6 +84,7 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
             3
         },
         bgr: decode.color == ColorOrder::Bgr,
+        floats: false,
         size: None,
         at_least: None,
         resized: false,
@@ -247,6 +251,10 @@ impl Known {
             }
             Op::ColorJitter(o) => {
                 self.is_levels_of_rgb("changes colours of rgb levels")?;
+                if o.style == JitterStyle::Pillow {
+                    self.is_rgb8()
+                        .map_err(|why| format!("{why}, or leave out style: pillow"))?;
+                }
                 probability(o.p)?;
                 range("brightness", o.brightness, 0.0, MAX_FACTOR)?;
                 range("contrast", o.contrast, 0.0, MAX_FACTOR)?;
@@ -274,6 +282,7 @@ impl Known {
                 }
                 self.is_rgb = false;
                 self.bgr = false;
+                self.floats = true;
                 if o.to != ColorSpace::Ycbcr {
                     self.values = Values::Color(o.to);
                 }
@@ -317,7 +326,8 @@ impl Known {
             | Op::AugMix(_)
             | Op::TimmAugment(_)
             | Op::Cutout(_) => {
-                return Err("is not served yet".into());
+                self.is_rgb8()?;
+                augment::check(op)?;
             }
             Op::Normalize(o) => {
                 let (mean, std) = (o.mean.0, o.std.0);
@@ -327,9 +337,11 @@ impl Known {
                     return Err(format!("std is {std:?}, no value may be 0"));
                 }
                 self.values = Values::Normalized;
+                self.floats = true;
             }
             Op::Cast(o) => match (o.dtype, self.values) {
-                (Dtype::F16 | Dtype::F32, _) | (Dtype::U8, Values::Levels) => {}
+                (Dtype::F16 | Dtype::F32, _) => self.floats = true,
+                (Dtype::U8, Values::Levels) => self.floats = false,
                 (Dtype::U8, Values::Normalized) => {
                     return Err(
                         "u8 holds levels, and the pixels were normalized: leave out \
@@ -442,6 +454,21 @@ impl Known {
             ));
         }
         Ok(())
+    }
+
+    /// Pillow's arithmetic works on bytes of red, green and blue.
+    fn is_rgb8(&self) -> Result<(), String> {
+        let what = "works on 8-bit levels of red, green and blue";
+        self.is_levels_of_rgb(what)?;
+        let why = match (self.floats, self.channels, self.bgr) {
+            (true, _, _) => "stands behind a cast to floats: move it in front of that",
+            (_, 1, _) => {
+                "the pictures are grey: decode them to rgb, and give grayscale                  num_output_channels: 3"
+            }
+            (_, _, true) => "blue is first: leave out color: bgr of decode",
+            _ => return Ok(()),
+        };
+        Err(format!("{what}, and {why}"))
     }
 
     fn is_levels_of_rgb(&self, what: &str) -> Result<(), String> {

@@ -6,10 +6,12 @@
 //! those of another kind. Distributions are
 //! torchvision's (`get_params` of each transform) where no operation says others.
 
+use super::augment;
 use super::check::Values;
 use super::geometry::{Rect, Uniform, bounded_box, random_box, rotated_size};
 use super::ops::{
-    Aspect, ColorJitter, Erasing, Op, Padding, RandomCrop, RandomErasing, Rounding, Size, Span,
+    Aspect, ColorJitter, Erasing, JitterStyle, Op, Padding, RandomCrop, RandomErasing, Rounding,
+    Size, Span,
 };
 use super::step::{Erased, Step};
 use crate::error::{FaultKind, SampleFault};
@@ -233,7 +235,9 @@ impl Drawn {
             | Op::TrivialAugment(_)
             | Op::AugMix(_)
             | Op::TimmAugment(_)
-            | Op::Cutout(_) => {}
+            | Op::Cutout(_) => {
+                augment::draw(&self.op, size, random, |step| push(Step::Augment(step)));
+            }
             Op::Normalize(o) => push(Step::Normalize {
                 unit: super::check::unit(self.values),
                 mean: self.channels(o.mean.0),
@@ -292,6 +296,15 @@ impl Drawn {
             }
             Op::RandomGrayscale(_) => {
                 push(Step::Grayscale);
+                size
+            }
+            Op::AutoAugment(_)
+            | Op::RandAugment(_)
+            | Op::TrivialAugment(_)
+            | Op::AugMix(_)
+            | Op::TimmAugment(_)
+            | Op::Cutout(_) => {
+                augment::largest(&self.op, size, |step| push(Step::Augment(step)));
                 size
             }
             Op::RandomRotate90(_) => {
@@ -405,6 +418,7 @@ fn jitter(o: &ColorJitter, random: &mut impl Uniform, mut push: impl FnMut(Step)
         }
         let factor = factors[i] as f32;
         push(match i {
+            _ if o.style == JitterStyle::Pillow => Step::Augment(augment::jitter(i, factors[i])),
             0 => Step::Brightness(factor),
             1 => Step::Contrast(factor),
             2 => Step::Saturation(factor),

@@ -4,6 +4,7 @@
 //! the same in every process. A [`Recipe`] is what the user wrote; `SampleProgram`
 //! is what runs, checked and in the one order that the stages have.
 
+mod augment;
 mod check;
 pub(crate) mod draw;
 mod fault;

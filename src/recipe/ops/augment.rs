@@ -26,6 +26,7 @@ pub enum AutoPolicy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RandAugment {
+    /// 1 to 16.
     pub num_ops: u32,
     pub magnitude: f64,
     pub table: RandTable,
@@ -40,9 +41,10 @@ pub enum RandTable {
     /// torchvision's `RandAugment`, of 31 strengths.
     #[default]
     Torchvision,
-    /// PaddleClas' `RandAugment`.
+    /// PaddleClas' `RandAugment`, of strengths 0 to 10, whose interpolations are its
+    /// own: bicubic shears, the rest nearest. Rotations have grey corners.
     Paddle,
-    /// PaddleClas' `RandAugmentV3`.
+    /// PaddleClas' `RandAugmentV3`, of strengths 0 to 10.
     Paddle3,
     /// PaddleClas' `RandAugmentV4`: two of 15, each with probability 0.5 and a drawn
     /// strength; `num_ops`, `magnitude`, `interpolation` and `fill` mean nothing.
@@ -64,14 +66,18 @@ pub struct TrivialAugment {
 #[serde(deny_unknown_fields, default)]
 pub struct AugMix {
     pub p: f64,
-    /// Of the Dirichlet and beta distributions of the weights.
+    /// Of the Dirichlet and beta distributions of the weights, 0.01 to 100.
     pub alpha: f64,
+    /// 1 to 8.
     pub width: u32,
+    /// 1 to 8.
     pub depth: u32,
+    /// 0.1 to 10; levels are uniform from 0.1 to it.
     pub severity: f64,
 }
 
-/// A policy as timm writes it: `rand-m9-mstd0.5-inc1`.
+/// A policy as timm writes it: `rand-m9-mstd0.5-inc1`. Served are `rand` with the
+/// parts m (0 to 10), n (1 to 16), mstd, inc1 and w0, in any order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimmAugment {
@@ -87,15 +93,41 @@ pub struct TimmAugment {
 
 /// With probability `p`, `holes` squares of `length` pixels at random places become
 /// `value`; their centres lie in the picture, their corners may not (DeVries and
-/// Taylor 2017).
+/// Taylor 2017). The centre of an even length is the pixel behind the middle. 1 to
+/// 64 holes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cutout {
     pub p: f64,
     pub holes: u32,
     pub length: u32,
-    /// Levels; none: a colour that is drawn for each hole.
+    /// Levels; none: a colour that is drawn for each hole, in a file `random`.
+    #[serde(with = "drawn")]
     pub value: Option<PerChannel>,
+}
+
+/// A colour, or that it is drawn: what is left out is the default, which is black,
+/// so that none needs a word.
+mod drawn {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::super::values::{Erasing, PerChannel};
+
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<PerChannel>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.map_or(Erasing::Random, Erasing::Value).serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<PerChannel>, D::Error> {
+        Ok(match Erasing::deserialize(d)? {
+            Erasing::Value(value) => Some(value),
+            Erasing::Random => None,
+        })
+    }
 }
 
 impl Default for RandAugment {

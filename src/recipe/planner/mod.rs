@@ -8,7 +8,7 @@ mod rules;
 
 use serde::Serialize;
 
-use super::ops::Op;
+use super::ops::{JitterStyle, Op};
 use super::written::Reorder;
 use rules::Effect;
 
@@ -89,6 +89,9 @@ pub(crate) fn parts(op: &Op) -> &'static [Part] {
         | Op::RandomRotate90(_) => &[Part::Turn],
         Op::RandomRotation(_) => &[Part::Rotate],
         Op::Pad(_) => &[Part::Pad],
+        // As a policy's: several steps in a drawn order, of which one sees the whole
+        // picture.
+        Op::ColorJitter(o) if o.style == JitterStyle::Pillow => &[Part::Augment],
         Op::ColorJitter(_) | Op::Grayscale(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_) => {
             &[Part::Color]
         }

@@ -10,12 +10,13 @@ use proptest::test_runner::TestRunner;
 
 use super::super::{RecipeFormat, parse};
 use crate::recipe::{
-    Alpha, Aspect, Background, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder,
-    ColorSpace, ConvertColor, Decode, DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale,
-    Interpolation, JitterStyle, Layout, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, Pad,
-    Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing, RandomGrayscale,
-    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
-    Recipe, Reorder, Resize, ResizeTo, Rotate90, Rounding, Size, Span, Upright, WhitePoint,
+    Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
+    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, DecodeMode,
+    Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, MemoryLayout,
+    MixChoice, MixOp, Mixing, Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandAugment,
+    RandTable, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo,
+    Rotate90, Rounding, Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -255,7 +256,81 @@ fn random_erasing() -> impl Strategy<Value = Op> {
     )
 }
 
+fn policy() -> impl Strategy<Value = Op> {
+    use RandTable::{Paddle, Paddle3, Paddle4, Torchvision};
+    let tables = one_of(&[Torchvision, Paddle, Paddle3, Paddle4]);
+    let look = || (interpolation(), per_channel());
+    let rand = (any::<u32>(), number(), tables, look()).prop_map(
+        |(num_ops, magnitude, table, (interpolation, fill))| {
+            Op::from(RandAugment {
+                num_ops,
+                magnitude,
+                table,
+                interpolation,
+                fill,
+            })
+        },
+    );
+    let mix = (number(), number(), any::<u32>(), any::<u32>(), number()).prop_map(
+        |(p, alpha, width, depth, severity)| {
+            Op::from(AugMix {
+                p,
+                alpha,
+                width,
+                depth,
+                severity,
+            })
+        },
+    );
+    let config = prop_oneof![any::<String>(), Just("rand-m9-mstd0.5-inc1".to_owned())];
+    let timm = (config, number(), vec(interpolation(), 0..3), per_channel()).prop_map(
+        |(config, p, interpolation, fill)| {
+            Op::from(TimmAugment {
+                config,
+                p,
+                interpolation,
+                fill,
+            })
+        },
+    );
+    prop_oneof![
+        Just(Op::from(AutoAugment {
+            policy: AutoPolicy::Imagenet
+        })),
+        rand,
+        look().prop_map(|(interpolation, fill)| TrivialAugment {
+            interpolation,
+            fill
+        }
+        .into()),
+        mix,
+        timm,
+    ]
+}
+
+fn cutout() -> impl Strategy<Value = Op> {
+    (number(), any::<u32>(), pixels(), option::of(per_channel())).prop_map(
+        |(p, holes, length, value)| {
+            Op::from(Cutout {
+                p,
+                holes,
+                length,
+                value,
+            })
+        },
+    )
+}
+
 fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        // Five in one.
+        5 => policy(),
+        1 => cutout(),
+        20 => other(),
+    ]
+}
+
+fn other() -> impl Strategy<Value = Op> {
     prop_oneof![
         decode(),
         resize(),
