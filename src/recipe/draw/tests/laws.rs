@@ -11,22 +11,22 @@ type Sides = (u32, u32);
 /// Left, top, width, height.
 type Table = (u32, u32, u32, u32);
 
+/// Lowest and highest.
+type Ends = (f64, f64);
+/// Size, picture, top and left to the nearest, and cut.
+type Center = (Sides, Sides, Sides, Sides);
+/// Picture, scale, ratio, logarithm, numbers, box.
+type Bounded = (Sides, Ends, Ends, bool, Vec<u32>, Table);
+/// The same with attempts, and perhaps no box.
+type Erasings = (Sides, Ends, Ends, bool, u32, Vec<u32>, Option<Table>);
+
 #[derive(Deserialize)]
 struct Cases {
     shorter: Vec<(u32, Sides, Sides)>,
     longer: Vec<(u32, Sides, Sides)>,
-    center: Vec<(Sides, Sides, (u32, u32), (u32, u32))>,
-    bounded: Vec<(Sides, (f64, f64), (f64, f64), bool, Vec<u32>, Table)>,
-    #[allow(clippy::type_complexity)]
-    erasing: Vec<(
-        Sides,
-        (f64, f64),
-        (f64, f64),
-        bool,
-        u32,
-        Vec<u32>,
-        Option<Table>,
-    )>,
+    center: Vec<Center>,
+    bounded: Vec<Bounded>,
+    erasing: Vec<Erasings>,
 }
 
 fn cases() -> Cases {
