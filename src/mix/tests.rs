@@ -9,6 +9,7 @@ use half::f16;
 use super::draw::{self, How, Partners, beta};
 use super::mask::Mask;
 use super::*;
+use crate::plan::{Plan, PlanOptions};
 use crate::recipe::MixChoice;
 use crate::recipe::geometry::Uniform;
 
@@ -613,4 +614,38 @@ fn vectors_have_a_number_for_each_class() {
     let smooth = mixing.then(MixOp::LabelSmoothing { epsilon: 0.1 });
     let said = check_vectors(&smooth, 5).unwrap_err().to_string();
     assert!(said.contains("label_smoothing smooths labels"), "{said}");
+}
+
+/// What is drawn for a batch is part of every run that is to be resumed: computed
+/// apart from this code, by what the modules say of it.
+#[test]
+fn what_is_drawn_stays_what_it_is() {
+    let options = PlanOptions {
+        batch: 7,
+        seed: 11,
+        rank: 1,
+        world: 4,
+        ..PlanOptions::default()
+    };
+    let plan = Plan::new(1000, options).unwrap();
+    let of_batch = || plan.batch_random(2, 3);
+    let rows: Vec<usize> = (0..7).collect();
+    let drawn = |op: &MixOp| {
+        let mut partners = Partners::default();
+        let how = draw::draw(op, &rows, (40, 60), &mut of_batch(), &mut partners);
+        assert_eq!(partners.of, [5, 1, 0, 4, 2, 6, 3]);
+        how
+    };
+    let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-14, "{a}, {b}");
+    near(
+        drawn(&MixOp::Mixup { alpha: 0.2 }).keep(),
+        0.033_081_254_266_514_88,
+    );
+    let How::Paste(at) = drawn(&CUTMIX) else {
+        panic!("no box");
+    };
+    assert_eq!((at.rows, at.columns), (0..18, 6..54));
+    let mut r = of_batch();
+    near(beta(4.0, &mut r), 0.515_931_414_884_491_9);
+    near(r.next_f64(), 0.440_147_214_333_659_8);
 }

@@ -177,10 +177,12 @@ impl fmt::Display for MixOp {
             ),
             Self::OneOf(choices) => {
                 f.write_str("one of: ")?;
-                for c in choices {
-                    write!(f, "{} with p {}, ", c.op, c.p)?;
+                for (i, c) in choices.iter().enumerate() {
+                    let comma = if i == 0 { "" } else { ", " };
+                    write!(f, "{comma}{} with p {}", c.op, c.p)?;
                 }
-                f.write_str("or none")
+                let sum: f64 = choices.iter().map(|c| c.p).sum();
+                f.write_str(if sum < 1.0 { ", or none" } else { "" })
             }
             Self::MixupCutmix {
                 mixup_alpha,
