@@ -25,7 +25,7 @@ pub(super) fn gauss(random: &mut impl Uniform) -> f64 {
 const TRIES: usize = 64;
 
 /// The logarithm of a number of the gamma distribution of this shape above 0, scale
-/// 1. Marsaglia and Tsang, "A simple method for generating gamma variables" (2000);
+/// of one. Marsaglia and Tsang, "A simple method for generating gamma variables" (2000);
 /// below 1 their G(a) = G(a + 1) U^(1/a), which in logarithms does not underflow.
 fn ln_gamma_variate(shape: f64, random: &mut impl Uniform) -> f64 {
     let boosted = if shape < 1.0 { shape + 1.0 } else { shape };

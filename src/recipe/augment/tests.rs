@@ -8,12 +8,17 @@
 mod laws;
 mod numbers;
 mod places;
+mod refused;
 mod tables;
+mod timm;
+
+use std::collections::BTreeMap;
 
 use super::*;
 use crate::plan::PositionRandom;
 
 const POSITIONS: u64 = 20_000;
+const N: usize = POSITIONS as usize;
 const SIZE: (u32, u32) = (37, 100);
 
 /// The steps of an operation at every position.
@@ -126,4 +131,31 @@ fn value(step: &Augment) -> f64 {
 fn values(all: &[Vec<Augment>], which: &str) -> Vec<f64> {
     let steps = all.iter().flatten().filter(|s| name(s) == which);
     steps.map(value).collect()
+}
+
+/// How often each name comes, of all steps.
+fn counts(all: &[Vec<Augment>]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for step in all.iter().flatten() {
+        *counts.entry(name(step)).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// These, each with the same probability of being one of `n`, and no others.
+#[track_caller]
+fn assert_all_alike(all: &[Vec<Augment>], names: &[&str], n: usize, p: f64) {
+    let counts = counts(all);
+    assert_eq!(counts.len(), names.len(), "{counts:?}");
+    for name in names {
+        assert_share(counts[name], n, p, name);
+    }
+}
+
+/// As often this as that.
+#[track_caller]
+fn assert_both_signs(values: &[f64], what: &str) {
+    assert!(values.len() > 200, "{what}: {}", values.len());
+    let positive = values.iter().filter(|v| **v > 0.0).count();
+    assert_share(positive, values.len(), 0.5, what);
 }

@@ -12,14 +12,14 @@ fn many<T>(mut one: impl FnMut(&mut PositionRandom) -> T) -> Vec<T> {
 
 #[test]
 fn signs_are_fair() {
-    let up = many(|r| sign(r)).into_iter().filter(|s| *s == 1.0).count();
+    let up = many(sign).into_iter().filter(|s| *s == 1.0).count();
     assert_share(up, POSITIONS as usize, 0.5, "+");
 }
 
 #[test]
 fn gauss_is_normal() {
     let normal = |x: f64| 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
-    assert_law(many(|r| gauss(r)), normal, "gauss");
+    assert_law(many(gauss), normal, "gauss");
 }
 
 #[test]
