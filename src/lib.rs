@@ -22,6 +22,7 @@ pub mod index;
 pub mod loader;
 pub mod measure;
 pub(crate) mod packing;
+pub mod paddle;
 pub(crate) mod picture;
 #[cfg(feature = "codecs")]
 pub(crate) mod pixels;

@@ -65,6 +65,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fuzz_support",
         &["error", "recipe", "picture", "plan", "worker"],
     ),
+    ("paddle", &["error", "recipe", "index", "plan", "loader"]),
     (
         "measure",
         &[
@@ -82,6 +83,7 @@ const PUBLIC: &[&str] = &[
     "index",
     "loader",
     "measure",
+    "paddle",
     "plan",
     "recipe",
     "survey",
