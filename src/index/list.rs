@@ -564,8 +564,12 @@ mod tests {
 
     #[test]
     fn good_lines() {
-        use ListLabels::{Auto, None, Scalar, Vector};
+        use ListLabels::{Auto, None, Scalar, Second, Vector};
         for (text, labels, path, label) in [
+            ("a.jpg 12 3", Second, "a.jpg", "12"),
+            ("a.jpg  12", Second, "a.jpg", "12"),
+            ("a.jpg\t12 \t3 x", Second, "a.jpg", "12"),
+            ("\"a b.jpg\" 12 3", Second, "a b.jpg", "12"),
             ("a/b.jpg 3", Auto, "a/b.jpg", "3"),
             ("a.jpg\t\t -1 ", Auto, "a.jpg", "-1"),
             ("  ./a.jpg +7", Auto, "./a.jpg", "7"),

@@ -111,9 +111,8 @@ fn special(
         "ICartoonDataset" => dataset.options.delimiter = Delimiter::Byte(b'\t'),
         "VeriWild" => {
             dataset.options.labels = ListLabels::Second;
-            notes.general(
-                "VeriWild: lines are `path id [camera]`; cameras are left out of batches",
-            );
+            notes
+                .general("VeriWild: lines are `path id [camera]`; cameras are left out of batches");
         }
         "CompCars" => {
             dataset.opened = Opened::Array;

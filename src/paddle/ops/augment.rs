@@ -96,7 +96,9 @@ pub(super) fn rand_v3(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
         Some(other) => {
             return Err(params.wrong(
                 "interpolation",
-                format_args!("interpolation is '{other}': nearest, bilinear and bicubic are served"),
+                format_args!(
+                    "interpolation is '{other}': nearest, bilinear and bicubic are served"
+                ),
             ));
         }
     };

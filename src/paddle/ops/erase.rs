@@ -24,7 +24,10 @@ pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
         "pixel" => Erasing::Random,
         "const" => Erasing::Value(channels(mean)),
         other => {
-            return Err(params.wrong("mode", format_args!("mode is '{other}': pixel and const are served")));
+            return Err(params.wrong(
+                "mode",
+                format_args!("mode is '{other}': pixel and const are served"),
+            ));
         }
     };
     match (value, pipe.values) {
@@ -71,7 +74,9 @@ pub(super) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         Some(other) => {
             return Err(params.wrong(
                 "fill_value",
-                format_args!("fill_value is '{other}': PaddleClas works with none (a random colour) only"),
+                format_args!(
+                    "fill_value is '{other}': PaddleClas works with none (a random colour) only"
+                ),
             ));
         }
     }

@@ -30,7 +30,10 @@ fn around_one(params: &mut Params<'_>, name: &'static str) -> Read<Span> {
         None => Ok(Span(1.0, 1.0)),
         Some(&[b]) if b >= 0.0 => Ok(Span((1.0 - b).max(0.0), 1.0 + b)),
         Some(&[low, high]) => Ok(Span(low, high)),
-        _ => Err(params.wrong(name, format_args!("{name} must be 0 or more, or [low, high]"))),
+        _ => Err(params.wrong(
+            name,
+            format_args!("{name} must be 0 or more, or [low, high]"),
+        )),
     }
 }
 

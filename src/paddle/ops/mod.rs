@@ -19,9 +19,7 @@ mod tests;
 use super::note::Notes;
 use super::params::{Params, Read};
 use crate::recipe::file::{Key, Mistake, Node, Position, Value, nearest};
-use crate::recipe::{
-    Cast, ColorOrder, Dtype, Interpolation, Layout, MemoryLayout, Op, Size,
-};
+use crate::recipe::{Cast, ColorOrder, Dtype, Interpolation, Layout, MemoryLayout, Op, Size};
 
 /// An operation that `--skip-unknown-ops` left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -314,10 +312,7 @@ pub(super) fn one_name(item: &Node) -> Read<(&Key, &Node)> {
                     second.name
                 ),
             )),
-            [] => Err(Mistake::new(
-                item.at,
-                "the name of an operation is missing",
-            )),
+            [] => Err(Mistake::new(item.at, "the name of an operation is missing")),
         },
         _ => {
             let expected = "an operation and its parameters (Name: ...)";
@@ -335,7 +330,9 @@ fn not_served(key: &Key) -> Mistake {
         None => {
             let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
             match nearest(name, &all) {
-                Some(near) => format!("operation '{name}' is unknown: did you mean '{near}'? {way}"),
+                Some(near) => {
+                    format!("operation '{name}' is unknown: did you mean '{near}'? {way}")
+                }
                 None => format!("operation '{name}' is unknown: {way}"),
             }
         }

@@ -19,7 +19,9 @@ pub(super) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     if channels_wanted != 3 {
         return Err(params.wrong(
             "channel_num",
-            format_args!("channel_num is {channels_wanted}: batches have 3 channels, a fourth is not served"),
+            format_args!(
+                "channel_num is {channels_wanted}: batches have 3 channels, a fourth is not served"
+            ),
         ));
     }
     if scale == 0.0 {
@@ -60,13 +62,19 @@ pub(super) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 /// paddle.vision's, behind ToTensor.
 pub(super) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     if pipe.values != Values::Parts {
-        return Err(params.wrong("", "is served behind ToTensor only; NormalizeImage works on levels"));
+        return Err(params.wrong(
+            "",
+            "is served behind ToTensor only; NormalizeImage works on levels",
+        ));
     }
     params.ignore(&["keys"]);
     let mean = params.colour("mean")?.unwrap_or([0.0; 3]);
     let std = params.colour("std")?.unwrap_or([1.0; 3]);
     if params.flag("to_rgb", false)? {
-        return Err(params.wrong("to_rgb", "to_rgb is true: channels are in their order already"));
+        return Err(params.wrong(
+            "to_rgb",
+            "to_rgb is true: channels are in their order already",
+        ));
     }
     match params.text("data_format")? {
         None | Some("CHW") => {}
@@ -108,7 +116,10 @@ pub(super) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
 /// Batches are transposed at their end, with or without it.
 pub(super) fn to_chw(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     if pipe.chw {
-        return Err(params.wrong("", "stands behind what has transposed already: leave it out"));
+        return Err(params.wrong(
+            "",
+            "stands behind what has transposed already: leave it out",
+        ));
     }
     pipe.chw = true;
     Ok(())

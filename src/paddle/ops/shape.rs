@@ -104,7 +104,13 @@ pub(super) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
     let scale = params.span("scale")?.unwrap_or(Span(0.08, 1.0));
     let ratio = params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0));
     let log = params.flag("use_log_aspect", false)?;
-    let others = params.given(&["scale", "ratio", "use_log_aspect", "interpolation", "backend"]);
+    let others = params.given(&[
+        "scale",
+        "ratio",
+        "use_log_aspect",
+        "interpolation",
+        "backend",
+    ]);
     let way = pipe.way(params)?;
     let op = match pipe.drops_parameters(params, others) {
         true => BoundedResizedCrop::new(pipe.placeholder(size)),
@@ -332,7 +338,10 @@ fn required(params: &Params<'_>, size: Option<Size>) -> Read<Size> {
 /// A colour of whole levels.
 fn level(params: &mut Params<'_>, name: &'static str, default: f64) -> Read<[f32; 3]> {
     let colour = params.colour(name)?.unwrap_or([default; 3]);
-    match colour.iter().find(|v| v.fract() != 0.0 || !(0.0..=255.0).contains(*v)) {
+    match colour
+        .iter()
+        .find(|v| v.fract() != 0.0 || !(0.0..=255.0).contains(*v))
+    {
         None => Ok(colour.map(|v| v as f32)),
         Some(v) => Err(params.wrong(
             name,
