@@ -167,14 +167,21 @@ fn changed(dataset: &str, sampler: &str) -> String {
 fn data_sets() {
     let of = |dataset: &str| read(&changed(dataset, ""), "train");
     let tab = Delimiter::Byte(b'\t');
-    let wild = of("{name: ImageNetDataset".trim_start_matches('{')).list_options;
-    assert_eq!(wild.delimiter, Delimiter::Blanks);
+    assert_eq!(
+        of("name: ImageNetDataset").list_options.delimiter,
+        Delimiter::Blanks
+    );
     let t = of("name: ImageNetDataset\n      delimiter: \"\\t\"").list_options;
     assert_eq!((t.delimiter, t.labels), (tab, ListLabels::Scalar));
     assert_eq!(of("name: ICartoonDataset").list_options.delimiter, tab);
-    assert!(of("name: CompCars").list.is_some());
+    // These hand on pictures: nothing is left to decode.
+    let opened = |dataset: &str| {
+        let decode = "        - DecodeImage:\n            to_rgb: True\n";
+        read(&changed(dataset, "").replace(decode, ""), "train")
+    };
+    assert!(opened("name: CompCars").list.is_some());
     // Without a list until somebody gives one.
-    let market = of("name: Market1501");
+    let market = opened("name: Market1501");
     assert!(market.source().unwrap_err().to_string().contains("--list"));
     for (dataset, words) in [
         ("name: Cifar10", ["Cifar10", "pickles"]),
@@ -335,7 +342,7 @@ fn batch_operations() {
             ["finite", "mine.yaml:13:"],
         ),
         (
-            "        - MixupOperator: {alfa: 1}",
+            "        - MixupOperator: {alphas: 1}",
             ["'alpha'", "mine.yaml:13:"],
         ),
         (
