@@ -132,7 +132,7 @@ fn identity(
     prob: IdentityProb,
     batch: u32,
 ) -> Read<Order> {
-    if batch % per_id != 0 {
+    if !batch.is_multiple_of(per_id) {
         return Err(params.wrong(
             name,
             format_args!("batch_size {batch} is no multiple of {name} {per_id}"),
