@@ -23,6 +23,7 @@ pub mod loader;
 pub mod measure;
 pub(crate) mod mix;
 pub(crate) mod packing;
+pub mod paddle;
 pub(crate) mod picture;
 #[cfg(feature = "codecs")]
 pub(crate) mod pixels;

@@ -68,6 +68,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fuzz_support",
         &["error", "recipe", "picture", "plan", "worker"],
     ),
+    ("paddle", &["error", "recipe", "index", "plan", "loader"]),
     (
         "measure",
         &[
@@ -85,6 +86,7 @@ const PUBLIC: &[&str] = &[
     "index",
     "loader",
     "measure",
+    "paddle",
     "plan",
     "recipe",
     "survey",

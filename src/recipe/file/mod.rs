@@ -69,8 +69,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use mistake::Mistake;
-use node::{Node, Value};
+pub(crate) use mistake::{Mistake, advice, nearest};
+pub(crate) use node::{Key, Node, Position, Value};
 
 use super::mixing::Mixing;
 use super::ops::Op;
@@ -161,25 +161,7 @@ impl Recipe {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let format = RecipeFormat::of(path)?;
-        let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
-        // A pipe would be waited for.
-        if !path.metadata().map_err(unreadable)?.is_file() {
-            return Err(Error::dataset(
-                path,
-                "is no regular file: name a recipe file",
-            ));
-        }
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(unreadable)?;
-        file.take(MAX_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map_err(unreadable)?;
-        check_length(&bytes, path)?;
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let good = e.utf8_error().valid_up_to();
-            let breaks = e.as_bytes().iter().take(good).filter(|b| **b == b'\n');
-            Error::dataset_line(path, breaks.count() as u64 + 1, "is not UTF-8")
-        })?;
+        let text = text_of(path)?;
         Self::from_text(&text, format, path)
     }
 
@@ -239,12 +221,47 @@ impl Recipe {
         Err(Error::config(format!(
             "recipe '{text}' is neither a preset ({}) nor a file{}",
             Self::PRESETS.join(", "),
-            match mistake::nearest(text, &Self::PRESETS) {
+            match nearest(text, &Self::PRESETS) {
                 Some(near) => format!(": did you mean '{near}'?"),
                 None => ", whose name ends in .yaml, .toml or .json".to_owned(),
             }
         )))
     }
+}
+
+/// The text of a file that is no longer than a recipe may be.
+pub(crate) fn text_of(path: &Path) -> Result<String> {
+    let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
+    // A pipe would be waited for.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(Error::dataset(
+            path,
+            "is no regular file: name a recipe file",
+        ));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    check_length(&bytes, path)?;
+    String::from_utf8(bytes).map_err(|e| {
+        let good = e.utf8_error().valid_up_to();
+        let breaks = e.as_bytes().iter().take(good).filter(|b| **b == b'\n');
+        Error::dataset_line(path, breaks.count() as u64 + 1, "is not UTF-8")
+    })
+}
+
+/// The tree of a text of this origin.
+///
+/// # Errors
+/// One line with the origin and the line.
+pub(crate) fn tree_of(text: &str, format: RecipeFormat, origin: &Path) -> Result<Node> {
+    check_length(text.as_bytes(), origin)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    format
+        .tree(text)
+        .map_err(|e| Error::dataset_line(origin, e.line() as u64, e.to_string()))
 }
 
 /// Everything but whether the operations can work.
