@@ -89,7 +89,11 @@ pub(super) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
         max_size: None,
         interpolation: way.interpolation,
         antialias: way.antialias,
-        rounding: Rounding::Nearest,
+        rounding: match size {
+            ResizeTo::Shorter(_) => Rounding::Nearest,
+            // There is nothing to round.
+            ResizeTo::Exact(_) => Rounding::Down,
+        },
     };
     pipe.push_resize(op, &way);
     Ok(())

@@ -82,7 +82,7 @@ const RESIZE: Resize = Resize {
     max_size: None,
     interpolation: Interpolation::Bilinear,
     antialias: false,
-    rounding: Rounding::Nearest,
+    rounding: Rounding::Down,
 };
 
 #[test]
@@ -125,7 +125,7 @@ fn decoding_is_the_backends() {
 }
 
 #[test]
-fn resizes_are_width_first_and_round_to_the_nearest() {
+fn resizes_are_width_first_and_the_longer_side_is_rounded() {
     let size = |height, width| Some(ResizeTo::Exact(Size { height, width }));
     assert_eq!(
         one("- ResizeImage: {size: [192, 48]}"),
@@ -148,6 +148,7 @@ fn resizes_are_width_first_and_round_to_the_nearest() {
         one("- ResizeImage: {resize_short: 256, size: 5}"),
         Resize {
             size: Some(ResizeTo::Shorter(256)),
+            rounding: Rounding::Nearest,
             ..RESIZE
         }
         .into()
