@@ -94,7 +94,7 @@ fn one_batch(photos: &Path, training: &Training, scratch: &Path) -> Result<()> {
     let mut loader = builder(list(photos, training, file))?.build()?;
     let mut epoch = loader.epoch();
     let batch = epoch.next().expect("an epoch has a batch")?;
-    assert!(batch.len() >= 1 && batch.faults().is_empty());
+    assert!(!batch.is_empty() && batch.faults().is_empty());
     Ok(())
 }
 
