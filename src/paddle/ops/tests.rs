@@ -155,6 +155,7 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
     );
     let pil = |interpolation| Resize {
         size: Some(ResizeTo::Shorter(256)),
+        rounding: Rounding::Nearest,
         interpolation,
         antialias: true,
         ..RESIZE
@@ -174,6 +175,7 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
 fn opencvs_bicubic_has_no_levels_between_its_passes() {
     let bicubic = Resize {
         size: Some(ResizeTo::Shorter(8)),
+        rounding: Rounding::Nearest,
         interpolation: Interpolation::Bicubic,
         ..RESIZE
     };
