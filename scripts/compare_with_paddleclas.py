@@ -9,7 +9,7 @@ Runs outside the product. Needs Python with paddlepaddle, opencv-python-headless
 pyyaml, requests, scipy, tqdm, prettytable, ujson, scikit-learn and visualdl, and the folder
 that holds `ppcls` out of the wheel paddleclas-2.4.0, the last that has its data code:
 
-    python scripts/compare_with_paddleclas.py target/release/featherload wheel/paddleclas \\
+    python scripts/compare_with_paddleclas.py target/release/featherload wheel/paddleclas \
         photos ResNet50.yaml SwinTransformer_tiny_patch4_window7_224.yaml ...
 """
 
