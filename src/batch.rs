@@ -22,7 +22,8 @@ pub enum Labels {
     None,
     /// A class each; -1 for a padded row.
     Classes(Vec<i64>),
-    /// `width` numbers each, row after row; zero for a padded row.
+    /// `width` numbers each, row after row; zero for a padded row, and where the
+    /// recipe mixes batches (`Recipe::mixing`) for a failed one.
     Vectors { width: usize, values: Vec<f32> },
 }
 

@@ -21,7 +21,9 @@ pub mod fuzz_support;
 pub mod index;
 pub mod loader;
 pub mod measure;
+pub(crate) mod mix;
 pub(crate) mod packing;
+pub mod paddle;
 pub(crate) mod picture;
 #[cfg(feature = "codecs")]
 pub(crate) mod pixels;

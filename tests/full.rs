@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use common::rows::assert_same;
 use common::{FEATHERLOAD, Picture, Random, builder};
-use featherload::recipe::{Normalize, RandomHorizontalFlip, RandomResizedCrop, Span};
+use featherload::recipe::{
+    Alpha, Decode, Normalize, Op, RandomHorizontalFlip, RandomResizedCrop, Span, Upright,
+};
 use featherload::{
     Batch, DecodeMode, Dtype, FaultKind, Labels, Loader, LoaderBuilder, MemoryLayout, OnError,
     Recipe, RowDescriptor, RowStatus, Source, State, Tail,
@@ -140,6 +142,10 @@ type Truth = BTreeMap<PathBuf, Pixels>;
 /// Pictures of many sizes, from one pixel on, in several formats and all
 /// orientations.
 fn mixed(dir: &Path) -> Truth {
+    mixed_read_as(dir, Upright::Exif)
+}
+
+fn mixed_read_as(dir: &Path, upright: Upright) -> Truth {
     let mut truth = Truth::new();
     let mut random = Random(5);
     let mut sizes = vec![(1, 1), (1, 97), (61, 1), (2, 3), (64, 64), (130, 40)];
@@ -174,7 +180,11 @@ fn mixed(dir: &Path) -> Truth {
         let stored = decoded(&jpeg, height.into(), width.into());
         let path = dir.join(format!("exif{tag}.jpg"));
         fs::write(&path, with_orientation(&jpeg, tag)).unwrap();
-        truth.insert(path, stored.upright(tag));
+        let seen = match upright {
+            Upright::Exif => stored.upright(tag),
+            Upright::Stored => stored,
+        };
+        truth.insert(path, seen);
     }
     truth
 }
@@ -234,6 +244,105 @@ fn rows_are_the_pictures_as_they_are() {
             }
         }
         assert_eq!(rows, truth.len());
+    }
+}
+
+#[test]
+fn stored_rows_are_the_pictures_as_their_files_have_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let truth = mixed_read_as(dir.path(), Upright::Stored);
+    let recipe = Recipe::full().with_orientation(Upright::Stored);
+    let loader = |workers| {
+        let loader = builder(dir.path()).recipe(recipe.clone());
+        loader.workers(workers)
+    };
+    for workers in [0, 2] {
+        let index = Source::detect(dir.path()).unwrap().open().unwrap().0;
+        let mut rows = 0;
+        for batch in loader(workers).build().unwrap().epoch() {
+            let batch = batch.unwrap();
+            check_batch(&batch, &index, &truth);
+            rows += batch.len();
+        }
+        assert_eq!(rows, truth.len());
+    }
+    // The forecast says the same sizes.
+    let tall = |p: &Pixels| p.height > p.width;
+    let flat = |recipe: Recipe| {
+        let only = tempfile::tempdir().unwrap();
+        fs::copy(dir.path().join("exif6.jpg"), only.path().join("a.jpg")).unwrap();
+        let forecast = builder(only.path()).recipe(recipe).workers(1).forecast(1);
+        let largest = forecast.unwrap().largest.unwrap();
+        (largest.height as usize, largest.width as usize)
+    };
+    let stored = &truth[&dir.path().join("exif6.jpg")];
+    assert!(tall(stored));
+    assert_eq!(flat(recipe.clone()), (stored.height, stored.width));
+    assert_eq!(flat(Recipe::full()), (stored.width, stored.height));
+}
+
+/// Against Pillow: files and colours are those of `scripts/op_goldens/alpha.py`.
+#[test]
+fn dropped_alpha_leaves_the_colours_that_are_stored() {
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/alpha");
+    #[derive(serde::Deserialize)]
+    struct Expected {
+        height: usize,
+        width: usize,
+        rgb: Vec<u8>,
+    }
+    let text = fs::read_to_string(goldens.join("expected.json")).unwrap();
+    let expected: BTreeMap<String, Expected> = serde_json::from_str(&text).unwrap();
+    let truth: Truth = expected
+        .into_iter()
+        .map(|(name, Expected { height, width, rgb })| {
+            let pixels = Pixels { height, width, rgb };
+            (goldens.join("in").join(name), pixels)
+        })
+        .collect();
+    let index = Source::detect(goldens.join("in"))
+        .unwrap()
+        .open()
+        .unwrap()
+        .0;
+    let dropped = Decode {
+        alpha: Alpha::Drop,
+        ..Decode::default()
+    };
+    let recipe = |decode: Decode| {
+        let full = Recipe::full();
+        let ops = full
+            .ops
+            .into_iter()
+            .filter(|op| !matches!(op, Op::Decode(_)));
+        Recipe {
+            ops: std::iter::once(decode.into()).chain(ops).collect(),
+            ..Recipe::new("drop")
+        }
+    };
+    let mut rows = 0;
+    let load = |decode| {
+        builder(&goldens.join("in"))
+            .recipe(recipe(decode))
+            .workers(0)
+    };
+    for batch in load(dropped).build().unwrap().epoch() {
+        let batch = batch.unwrap();
+        check_batch(&batch, &index, &truth);
+        rows += batch.len();
+    }
+    assert_eq!(rows, truth.len());
+    // Composited, every one of them is another.
+    for batch in load(Decode::default()).build().unwrap().epoch() {
+        let batch = batch.unwrap();
+        for (row, id) in batch.ids().iter().enumerate() {
+            let path = index.path(*id);
+            assert!(
+                batch.row_as_u8(row).unwrap() != truth[&path].rgb,
+                "{}",
+                path.display()
+            );
+        }
     }
 }
 

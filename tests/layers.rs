@@ -25,9 +25,11 @@ const LAYERS: &[(&str, &[&str])] = &[
         "forecast",
         &[
             "error", "sys", "recipe", "picture", "plan", "packing", "ring", "index", "survey",
+            "mix",
         ],
     ),
     ("pixels", &["error", "sys", "recipe"]),
+    ("mix", &["error", "recipe", "plan"]),
     (
         "worker",
         &[
@@ -57,6 +59,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "worker",
             "coordinator",
             "device",
+            "mix",
             "batch",
         ],
     ),
@@ -65,6 +68,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fuzz_support",
         &["error", "recipe", "picture", "plan", "worker"],
     ),
+    ("paddle", &["error", "recipe", "index", "plan", "loader"]),
     (
         "measure",
         &[
@@ -82,6 +86,7 @@ const PUBLIC: &[&str] = &[
     "index",
     "loader",
     "measure",
+    "paddle",
     "plan",
     "recipe",
     "survey",

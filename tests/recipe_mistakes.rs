@@ -227,6 +227,36 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
             &["ratio is 0 to 1", "above 0"],
         ),
         (
+            "  - bounded_resized_crop: {size: 224, scale: [0.08, 1.5]}",
+            3,
+            &["bounded_resized_crop", "scale is 0.08 to 1.5"],
+        ),
+        (
+            "  - bounded_resized_crop: {size: 224, ratio: [-1, 1]}",
+            3,
+            &["ratio is -1 to 1", "above 0"],
+        ),
+        (
+            "  - bounded_resized_crop: {size: 224, aspect: sqrt}",
+            3,
+            &["aspect", "'sqrt'", "log", "uniform"],
+        ),
+        (
+            "  - resize: {size: [224, 224], rounding: nearest}",
+            3,
+            &["224x224 is both sides", "rounding", "leave it out"],
+        ),
+        (
+            "  - random_erasing: {attempts: 0}",
+            3,
+            &["attempts is 0", "between 1 and 1000"],
+        ),
+        (
+            "  - random_erasing: {attempts: 1001}",
+            3,
+            &["attempts is 1001", "between 1 and 1000"],
+        ),
+        (
             "  - random_erasing: {p: 1.5}",
             3,
             &["p is 1.5", "between 0 and 1"],

@@ -12,6 +12,7 @@ use std::time::Duration;
 use common::rows::{Row, assert_same, stream, take};
 use common::{Picture, Random, builder, data};
 use featherload::plan::{IdentityProb, MultiScale, Weights};
+use featherload::recipe::BoundedResizedCrop;
 use featherload::{Loader, LoaderBuilder, OnError, Recipe, RowStatus, Sampler, State};
 
 /// Classes in `data`, and samples in each.
@@ -158,6 +159,15 @@ fn batches_of_several_sizes_have_shapes_of_their_own() {
         let tail = stream(&mut loader, 2);
         assert_same(&[head, tail].concat(), &full, &format!("{taken} batches"));
     }
+    // A bounded crop takes the batch's size as well.
+    let bounded = Recipe::new("bounded").then(BoundedResizedCrop::new(48));
+    let mut loader = builder(dir.path())
+        .recipe(bounded)
+        .multi_scale(MultiScale::new([(64, 64), (96, 64), (32, 64)]))
+        .workers(0)
+        .build()
+        .unwrap();
+    assert_eq!(shapes(&mut loader), want);
     let e = builder(dir.path())
         .recipe(Recipe::full())
         .multi_scale(MultiScale::new([(64, 64)]))

@@ -18,15 +18,16 @@ use std::sync::Mutex;
 
 use featherload::fuzz_support::Decoder;
 use featherload::recipe::{
-    Background, CenterCrop, ColorJitter, ColorSpace, ConvertColor, DecodeMode, Dtype, GaussianBlur,
-    MemoryLayout, Normalize, Pad, RandomErasing, RandomHorizontalFlip, RandomResizedCrop,
-    RandomRotate90, RandomRotation, Recipe, Resize, Span,
+    Alpha, AugMix, AutoAugment, Background, BoundedResizedCrop, CenterCrop, ColorJitter,
+    ColorSpace, ConvertColor, Cutout, Decode, DecodeMode, Dtype, GaussianBlur, MemoryLayout,
+    Normalize, Pad, RandomErasing, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
+    RandomRotation, Recipe, Resize, Span, TimmAugment, TrivialAugment, Upright,
 };
 use libfuzzer_sys::fuzz_target;
 
 const GUARD: usize = 64;
 const CANARY: u8 = 0xa5;
-const RECIPES: usize = 11;
+const RECIPES: usize = 12;
 /// The row of pictures of their own size.
 const OWN_ROW: usize = 4096;
 
@@ -104,6 +105,28 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
                 .then(Resize::exact(11, 6))
                 .then(RandomErasing::default());
             (ops, full, 80, Dtype::F32, nchw, large)
+        }
+        // Policies, on pictures of any size; orientation and alpha as stored.
+        10 => {
+            let mix = AugMix {
+                p: 1.0,
+                depth: 2,
+                ..AugMix::default()
+            };
+            let decode = Decode {
+                orientation: Upright::Stored,
+                alpha: Alpha::Drop,
+                ..Decode::default()
+            };
+            let ops = base()
+                .then(decode)
+                .then(TimmAugment::new("rand-m9-n3-mstd0.5-inc1"))
+                .then(AutoAugment::default())
+                .then(mix)
+                .then(TrivialAugment::default())
+                .then(Cutout::default())
+                .then(BoundedResizedCrop::new((8, 11)));
+            (ops, full, 9, Dtype::U8, nhwc, large)
         }
         _ => {
             let ops = base().then(crop((3, 40))).then(flip());

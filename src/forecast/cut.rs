@@ -18,6 +18,7 @@ use crate::recipe::weights::Axis;
 pub(crate) struct Stored {
     /// Width and height.
     pub(crate) size: (u32, u32),
+    /// What makes it upright, as the recipe has it: see [`Orientation::read_as`].
     pub(crate) orientation: Orientation,
     /// What its decoder takes.
     pub(crate) decoding: Decoding,

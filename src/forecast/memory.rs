@@ -14,10 +14,11 @@ use super::cut::{KEPT, Scratch, Stored};
 use super::most::draws;
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::mix;
 use crate::packing::Sizes;
 use crate::picture::header::PictureHeader;
 use crate::picture::{Format, Limits};
-use crate::recipe::{Recipe, SampleProgram};
+use crate::recipe::{Recipe, RowExtent, SampleProgram};
 use crate::ring::{Layout, Shape};
 use crate::survey;
 use crate::sys::{cgroup, memory};
@@ -90,36 +91,41 @@ impl Worst {
         if sizes.is_empty() {
             sizes.push(None);
         }
-        let all = survey::each_header(index, limits, &|id, header, file_bytes| {
-            let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
-            let (worst, steps) = &mut *guard;
-            worst.input_bytes = worst.input_bytes.max(file_bytes);
-            let stored = Stored::from(header);
-            for size in &sizes {
-                let [all, some] = stored.mosts(program, *size, steps);
-                // What is over the limit fails before it takes anything; but another
-                // draw of the same picture may be just below it.
-                let bytes = match all.bytes().max(some.bytes()) {
-                    bytes if bytes <= limits.max_scratch => bytes,
-                    _ if draws => limits.max_scratch,
-                    _ => continue,
-                };
-                worst.kept.raise_all(&all);
-                worst.kept.raise_all(&some);
-                if draws || bytes <= KEPT {
-                    worst.left.raise_all(&all);
-                    worst.left.raise_all(&some);
+        let all = survey::each_header(
+            index,
+            limits,
+            program.orientation,
+            &|id, header, file_bytes| {
+                let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
+                let (worst, steps) = &mut *guard;
+                worst.input_bytes = worst.input_bytes.max(file_bytes);
+                let stored = Stored::from(header);
+                for size in &sizes {
+                    let [all, some] = stored.mosts(program, *size, steps);
+                    // What is over the limit fails before it takes anything; but another
+                    // draw of the same picture may be just below it.
+                    let bytes = match all.bytes().max(some.bytes()) {
+                        bytes if bytes <= limits.max_scratch => bytes,
+                        _ if draws => limits.max_scratch,
+                        _ => continue,
+                    };
+                    worst.kept.raise_all(&all);
+                    worst.kept.raise_all(&some);
+                    if draws || bytes <= KEPT {
+                        worst.left.raise_all(&all);
+                        worst.left.raise_all(&some);
+                    }
+                    // Of equal ones the first: whichever thread came first.
+                    let larger = worst
+                        .largest
+                        .as_ref()
+                        .is_none_or(|(most, at, _)| bytes > *most || (bytes == *most && id < *at));
+                    if larger {
+                        worst.largest = Some((bytes, id, *header));
+                    }
                 }
-                // Of equal ones the first: whichever thread came first.
-                let larger = worst
-                    .largest
-                    .as_ref()
-                    .is_none_or(|(most, at, _)| bytes > *most || (bytes == *most && id < *at));
-                if larger {
-                    worst.largest = Some((bytes, id, *header));
-                }
-            }
-        })?;
+            },
+        )?;
         let worst = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((worst.0, all))
     }
@@ -152,7 +158,8 @@ pub struct MemoryForecast {
     pub input_bytes: u64,
     /// Each worker: scratch, input, and the process.
     pub worker_bytes: u64,
-    /// Consumer, coordinator, names of the samples and their tables.
+    /// Consumer, coordinator, names of the samples and their tables, labels that
+    /// mixing makes.
     pub fixed_bytes: u64,
     /// On a GPU.
     pub device_bytes: u64,
@@ -197,6 +204,7 @@ impl MemoryForecast {
             },
             input_bytes: 0,
             table_bytes: 0,
+            mixing: MixingBytes::of(&program, std::iter::empty()),
         };
         let depth = match shape.depth {
             Some(slots) => Depth::Exactly(slots),
@@ -228,6 +236,44 @@ pub(crate) struct Ingredients {
     pub(crate) input_bytes: u64,
     /// The index, sizes, a sampler's table.
     pub(crate) table_bytes: u64,
+    pub(crate) mixing: MixingBytes,
+}
+
+/// What the consumer takes to mix batches, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct MixingBytes {
+    /// A row, a label and a mask while they are mixed.
+    pub(crate) once: u64,
+    /// The label of each row of each batch that is alive.
+    pub(crate) label: u64,
+}
+
+impl MixingBytes {
+    /// For the program's rows, and those of the sizes that batches set.
+    pub(crate) fn of(program: &SampleProgram, sizes: impl Iterator<Item = (u32, u32)>) -> Self {
+        let Some(mixing) = &program.recipe().mixing else {
+            return Self::default();
+        };
+        let own = match program.extent {
+            RowExtent::Fixed { height, width } => Some((height, width)),
+            // Only labels are made.
+            RowExtent::Own => None,
+        };
+        let pixels = |(h, w): (u32, u32)| u64::from(h) * u64::from(w);
+        let largest = own
+            .into_iter()
+            .chain(sizes)
+            .max_by_key(|size| pixels(*size));
+        let (row, pixels) = largest.map_or((0, 0), |s| (program.row_bytes(s), pixels(s)));
+        let (once, label) = mix::bytes(mixing, row, pixels);
+        Self { once, label }
+    }
+
+    /// With so many batches of so many rows alive.
+    fn total(self, batches: u32, rows: u32) -> u64 {
+        let labels = u64::from(batches) * u64::from(rows);
+        self.once.saturating_add(self.label.saturating_mul(labels))
+    }
 }
 
 impl Ingredients {
@@ -253,7 +299,11 @@ impl Ingredients {
             .saturating_add(self.input_bytes)
             .saturating_add(base);
         let others = if self.workers == 0 { 0 } else { COORDINATOR };
-        let fixed_bytes = self.table_bytes.saturating_add(CONSUMER + others);
+        let alive = if self.workers == 0 { 2 } else { depth };
+        let fixed_bytes = self
+            .table_bytes
+            .saturating_add(self.mixing.total(alive, self.batch))
+            .saturating_add(CONSUMER + others);
         Ok(MemoryForecast {
             workers: self.workers,
             depth,

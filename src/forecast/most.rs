@@ -7,13 +7,13 @@
 //! two together.
 
 use super::cut::{Scratch, Stored};
-use super::shrink::{Shrink, Sides, Turned, area};
+use super::shrink::{Shape, Shrink, Sides, Turned, area};
 use crate::picture::header::Decoding;
 use crate::recipe::draw::OpStep;
-use crate::recipe::needs::{Buffer, Buffers, RGB8, RGB32, blur_floats};
+use crate::recipe::needs::{Buffer, Buffers, RGB8, RGB32, RGB64, blur_floats};
 use crate::recipe::weights::Filter;
 use crate::recipe::{
-    DecodeMode, Dtype, Op, Padding, RandomResizedCrop, Resize, ResizeTo, SampleProgram, Size, Step,
+    Augment, DecodeMode, Dtype, Op, Padding, Resize, ResizeTo, SampleProgram, Size, Span, Step,
 };
 
 impl Stored {
@@ -50,7 +50,17 @@ impl Stored {
         steps.retain(|s| {
             !matches!(
                 ops.get(s.op),
-                Some(Op::ColorJitter(_) | Op::RandomGrayscale(_) | Op::RandomErasing(_))
+                Some(
+                    Op::ColorJitter(_)
+                        | Op::RandomGrayscale(_)
+                        | Op::RandomErasing(_)
+                        | Op::AutoAugment(_)
+                        | Op::RandAugment(_)
+                        | Op::TrivialAugment(_)
+                        | Op::AugMix(_)
+                        | Op::TimmAugment(_)
+                        | Op::Cutout(_)
+                )
             )
         });
         [all, self.bound(program, steps)]
@@ -112,9 +122,10 @@ struct Bounds {
     turned: Turned,
     floats: bool,
     first: [bool; 2],
-    /// Which of two buffers is in use is not known.
-    lost: bool,
-    adopted: bool,
+    /// Which of two buffers is in use is not known, for each type.
+    lost: [bool; 2],
+    /// The sides of what the decoder's buffer holds, where the first is that.
+    adopted: Option<Sides>,
     buffers: Buffers,
     /// A random crop has padded.
     padded_by: Option<usize>,
@@ -133,8 +144,8 @@ impl Bounds {
             },
             floats: false,
             first: [true, true],
-            lost: false,
-            adopted: false,
+            lost: [false, false],
+            adopted: None,
             buffers: Buffers::default(),
             padded_by: None,
         }
@@ -174,8 +185,12 @@ impl Bounds {
                 Step::Crop(rect) => {
                     match op {
                         Op::RandomResizedCrop(o) => {
-                            self.random_crop(o);
-                            crop = Some((step.op, o.ratio));
+                            self.random_crop(o.scale, o.ratio);
+                            crop = Some((step.op, Shape::rounded(o.ratio)));
+                        }
+                        Op::BoundedResizedCrop(o) => {
+                            self.random_crop(o.scale, o.ratio);
+                            crop = Some((step.op, Shape::cut(o.ratio)));
                         }
                         Op::RandomCrop(o) if o.pad_if_needed && !self.is_certain() => {
                             if self.padded_by != Some(step.op) {
@@ -225,9 +240,9 @@ impl Bounds {
                     shrink = Some(Shrink {
                         from: (self.low, self.high),
                         area: self.area,
-                        ratio: crop
+                        shape: crop
                             .filter(|(of, _)| *of == step.op)
-                            .map(|(_, ratio)| (ratio.0, ratio.1)),
+                            .map(|(_, shape)| shape),
                         full: (low, high),
                         window: high,
                         filter,
@@ -248,18 +263,18 @@ impl Bounds {
         (done, shrink)
     }
 
-    /// The crop of a random size.
-    fn random_crop(&mut self, o: &RandomResizedCrop) {
-        let all = self.area as f64 * o.scale.1;
+    /// The crop of a random size, its sides rounded or cut.
+    fn random_crop(&mut self, scale: Span, ratio: Span) {
+        let all = self.area as f64 * scale.1;
         let sides = |area: f64| {
-            let h = (area / o.ratio.0).sqrt().round_ties_even();
-            let w = (area * o.ratio.1).sqrt().round_ties_even();
+            let h = (area / ratio.0).sqrt().round_ties_even();
+            let w = (area * ratio.1).sqrt().round_ties_even();
             (h, w)
         };
         let (h, w) = sides(all);
         let (least_h, least_w) = {
-            let least = self.area as f64 * o.scale.0;
-            ((least / o.ratio.1).sqrt(), (least * o.ratio.0).sqrt())
+            let least = self.area as f64 * scale.0;
+            ((least / ratio.1).sqrt(), (least * ratio.0).sqrt())
         };
         let (height, width) = self.high;
         let fits = self.is_certain()
@@ -296,8 +311,7 @@ impl Bounds {
         let high = (a.0.max(b.0), a.1.max(b.1));
         self.becomes((size.height.min(high.0), size.width.min(high.1)), high);
         self.padded_by = Some(op);
-        self.lost = true;
-        self.hold();
+        self.lose();
     }
 
     /// Bounds of a resize that goes by the picture's shape.
@@ -328,7 +342,7 @@ impl Bounds {
     fn decode(&mut self, stored: Stored, program: &SampleProgram, shrink: Option<&Shrink>) -> u64 {
         let is_jpeg = matches!(stored.decoding, Decoding::Jpeg { .. });
         let Some(shrink) = shrink else {
-            self.adopted = is_jpeg;
+            self.adopted = is_jpeg.then_some(self.high);
             self.hold();
             return stored.decoder_bytes(self.area);
         };
@@ -405,8 +419,41 @@ impl Bounds {
                 self.floats = false;
                 self.hold();
             }
+            Step::Augment(step) => self.augment(step),
             _ => {}
         }
+    }
+
+    /// An operation of a policy, which may be drawn, or another of its table, or none.
+    fn augment(&mut self, step: Augment) {
+        match step {
+            Augment::Affine { .. } | Augment::Rotate { .. } | Augment::Sharpness(_) => {
+                self.turned.or_not();
+                self.lose();
+            }
+            Augment::Keep => {
+                let kept = self.area.saturating_mul(RGB8);
+                self.buffers.raise(Buffer::Kept, kept);
+                let sum = self.area.saturating_mul(RGB64);
+                self.buffers.raise(Buffer::Sum, sum);
+            }
+            Augment::Add { .. } | Augment::Blend { .. } => self.turned.or_not(),
+            _ => {}
+        }
+    }
+
+    /// From here on the picture may lie in either buffer.
+    fn lose(&mut self) {
+        self.lost[usize::from(self.floats)] = true;
+        self.hold();
+    }
+
+    /// The decoder's buffer has room for the picture, whatever was drawn.
+    fn fits_adopted(&self) -> bool {
+        self.adopted.is_some_and(|sides| {
+            let as_it_was = self.is_certain() && self.high == sides;
+            as_it_was || self.buffers == Buffers::default()
+        })
     }
 
     fn write_other(&mut self) {
@@ -418,7 +465,7 @@ impl Bounds {
     fn hold(&mut self) {
         let other = !self.first[usize::from(self.floats)];
         for which in [false, true] {
-            if which != other && !self.lost {
+            if which != other && !self.lost[usize::from(self.floats)] {
                 continue;
             }
             match self.floats {
@@ -427,7 +474,7 @@ impl Bounds {
                     self.buffers.raise(Buffer::Floats(which), bytes);
                 }
                 // What was adopted is the decoder's, until it must grow.
-                false if self.adopted && !which && self.buffers == Buffers::default() => {}
+                false if !which && self.fits_adopted() => {}
                 false => {
                     let bytes = self.area.saturating_mul(RGB8);
                     self.buffers.raise(Buffer::Bytes(which), bytes);
@@ -436,3 +483,6 @@ impl Bounds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

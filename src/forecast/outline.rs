@@ -11,7 +11,7 @@ use crate::recipe::Step;
 use crate::recipe::draw::{OpStep, Streams};
 use crate::recipe::needs::CanvasNeeds;
 use crate::recipe::planner::{self, Part, Unit};
-use crate::recipe::{DecodeMode, Move, Recipe, Reorder, RowExtent, SampleProgram};
+use crate::recipe::{DecodeMode, Mixing, Move, Recipe, Reorder, RowExtent, SampleProgram};
 
 /// What becomes of a recipe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,6 +34,8 @@ pub struct Outline {
     pub fused: Vec<Fusion>,
     /// Choices of how it runs that show in the values.
     pub choices: Vec<Choice>,
+    /// What is done to batches, in the consumer.
+    pub mixing: Option<Mixing>,
 }
 
 /// Stages in their order.
@@ -103,6 +105,7 @@ impl Outline {
             refused: refused.to_vec(),
             fused: fusions(&program, &steps[..cut.fold.steps], &order, &emitted),
             choices: choices(&program, cut.scale.denominator()),
+            mixing: recipe.mixing.clone(),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! Pure. A part of `most`: the largest draw is not the one of which most pixels
 //! are decoded, since a smaller one may be decoded at a larger scale.
 
+use crate::recipe::Span;
 use crate::recipe::needs::Buffers;
 use crate::recipe::weights::{Axis, Filter};
 
@@ -27,6 +28,13 @@ impl Turned {
         };
     }
 
+    /// It may have been made to lie as it is seen.
+    pub(super) fn or_not(&mut self) {
+        if *self == Self::Yes {
+            *self = Self::Maybe;
+        }
+    }
+
     /// Sides of what is seen as they may be stored.
     pub(super) fn stored(self, sides: Sides) -> impl Iterator<Item = Sides> {
         let swapped = (sides.1, sides.0);
@@ -37,13 +45,36 @@ impl Turned {
     }
 }
 
+/// The shapes that a part of random area may have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shape {
+    /// Width by height, of the part with fractional sides.
+    ratio: Span,
+    /// A side with fractions is larger than the whole one by this at most, pixels.
+    fraction: f64,
+}
+
+impl Shape {
+    /// Of sides that are rounded to the nearest.
+    pub(super) fn rounded(ratio: Span) -> Self {
+        let fraction = 0.5;
+        Self { ratio, fraction }
+    }
+
+    /// Of sides that are cut.
+    pub(super) fn cut(ratio: Span) -> Self {
+        let fraction = 1.0;
+        Self { ratio, fraction }
+    }
+}
+
 /// A resize of a part that may have many sizes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shrink {
     pub(super) from: (Sides, Sides),
     pub(super) area: u64,
-    /// Of the part, width by height.
-    pub(super) ratio: Option<(f64, f64)>,
+    /// Of the part.
+    pub(super) shape: Option<Shape>,
     pub(super) full: (Sides, Sides),
     /// What is wanted of it.
     pub(super) window: Sides,
@@ -101,10 +132,10 @@ impl Shrink {
             let (h, w) = (below(high.0, full_high.0), below(high.1, full_high.1));
             let mut flat = (h, high.1);
             let mut narrow = (high.0, w);
-            if let Some(ratio) = self.ratio {
+            if let Some(Shape { ratio, fraction }) = self.shape {
                 let most = |v: f64| (v.ceil() as u32).saturating_add(1);
-                flat.1 = flat.1.min(most((f64::from(h) + 0.5) * ratio.1));
-                narrow.0 = narrow.0.min(most((f64::from(w) + 0.5) / ratio.0));
+                flat.1 = flat.1.min(most((f64::from(h) + fraction) * ratio.1));
+                narrow.0 = narrow.0.min(most((f64::from(w) + fraction) / ratio.0));
             }
             for sides in [flat, narrow] {
                 ways.push(Decoded {

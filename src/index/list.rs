@@ -59,6 +59,9 @@ pub enum ListLabels {
     Scalar,
     /// One number or more.
     Vector,
+    /// One whole number behind the first delimiter; what stands behind it, such as
+    /// VeriWild's camera, means nothing. Blanks in a path need quotes.
+    Second,
 }
 
 pub(super) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Content, ScanReport)> {
@@ -292,6 +295,18 @@ fn last_field(line: &[u8], delimiter: Delimiter) -> Option<(&[u8], &[u8])> {
     Some((line[..at].trim_ascii(), line[at + 1..].trim_ascii()))
 }
 
+/// The first field of a line and what stands behind its delimiter.
+fn first_field(line: &[u8], delimiter: Delimiter) -> (&[u8], &[u8]) {
+    let at = match delimiter {
+        Delimiter::Blanks => line.iter().position(|&b| is_blank(b)),
+        Delimiter::Byte(byte) => line.iter().position(|&b| b == byte),
+    };
+    match at {
+        Some(at) => (line[..at].trim_ascii(), line[at + 1..].trim_ascii()),
+        None => (line, &[]),
+    }
+}
+
 /// The last field and every number before it; gives what is left of the line.
 fn trailing_numbers<'a>(
     line: &'a [u8],
@@ -325,6 +340,13 @@ fn split<'a>(
     if options.labels == ListLabels::None {
         return Ok((line, Parsed::None));
     }
+    if options.labels == ListLabels::Second {
+        let (path, behind) = first_field(line, options.delimiter);
+        return match first_field(behind, options.delimiter).0 {
+            [] => Err(Bad::NoLabel),
+            label => Ok((path, Parsed::Scalar(whole(label)?))),
+        };
+    }
     let Some((before, last)) = last_field(line, options.delimiter) else {
         return match options.labels {
             ListLabels::Auto if has_image_extension(line) => Ok((line, Parsed::None)),
@@ -357,6 +379,10 @@ fn parse_label(label: &[u8], options: &ListOptions, values: &mut Vec<f32>) -> Re
         // A column that the caller does not want.
         ListLabels::None => Ok(Parsed::None),
         ListLabels::Scalar => Ok(Parsed::Scalar(whole(label)?)),
+        ListLabels::Second => {
+            let label = first_field(label, options.delimiter).0;
+            Ok(Parsed::Scalar(whole(label)?))
+        }
         kind => {
             let delimiter = if label.contains(&b',') {
                 Delimiter::Byte(b',')
@@ -538,8 +564,12 @@ mod tests {
 
     #[test]
     fn good_lines() {
-        use ListLabels::{Auto, None, Scalar, Vector};
+        use ListLabels::{Auto, None, Scalar, Second, Vector};
         for (text, labels, path, label) in [
+            ("a.jpg 12 3", Second, "a.jpg", "12"),
+            ("a.jpg  12", Second, "a.jpg", "12"),
+            ("a.jpg\t12 \t3 x", Second, "a.jpg", "12"),
+            ("\"a b.jpg\" 12 3", Second, "a b.jpg", "12"),
             ("a/b.jpg 3", Auto, "a/b.jpg", "3"),
             ("a.jpg\t\t -1 ", Auto, "a.jpg", "-1"),
             ("  ./a.jpg +7", Auto, "./a.jpg", "7"),
@@ -776,7 +806,7 @@ mod tests {
         fn any_line_is_read_or_refused(
             line in vec(proptest::sample::select(b"a1.,\"\\ \t#-en\0\xff".to_vec()), 0..16),
             labels in proptest::sample::select(vec![
-                ListLabels::Auto, ListLabels::None, ListLabels::Scalar, ListLabels::Vector,
+                ListLabels::Auto, ListLabels::None, ListLabels::Scalar, ListLabels::Vector, ListLabels::Second,
             ]),
             delimiter in proptest::sample::select(vec![
                 Delimiter::Blanks, Delimiter::Byte(b','), Delimiter::Byte(b' '), Delimiter::Byte(b'1'),

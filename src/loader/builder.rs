@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::epoch::{Engine, Loader, Run};
+use super::mixed::MixedBatches;
 use super::pool::{Place, Pool, PoolOptions};
 use super::prepared::{Prepared, Wanted};
 use super::source::Source;
@@ -404,6 +405,8 @@ impl LoaderBuilder {
                 on_error: self.on_error,
                 tries,
                 startup: began.elapsed(),
+                mixed: self.recipe.mixing.as_ref().map(MixedBatches::new),
+                mixing: Duration::ZERO,
             },
         ))
     }

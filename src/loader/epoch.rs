@@ -3,11 +3,12 @@
 //! In the consumer.
 
 use std::iter::FusedIterator;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::unistd::getpid;
 
 use super::builder::{LoaderBuilder, OnError};
+use super::mixed::MixedBatches;
 use super::pool::{Place, Pool};
 use super::report::LoaderReport;
 use super::source::Source;
@@ -42,6 +43,10 @@ pub(super) struct Run {
     /// Samples that are tried in the place of one that gives no pixels.
     pub(super) tries: u32,
     pub(super) startup: Duration,
+    /// What is done to whole batches.
+    pub(super) mixed: Option<MixedBatches>,
+    /// Time that it took so far.
+    pub(super) mixing: Duration,
 }
 
 /// A row whose own sample gave no pixels.
@@ -154,11 +159,13 @@ impl Loader {
     /// # Errors
     /// When the coordinator does not answer.
     pub fn report(&self) -> Result<LoaderReport> {
-        match &self.engine {
-            Engine::Pool(pool) => pool.report(),
+        let mut report = match &self.engine {
+            Engine::Pool(pool) => pool.report()?,
             #[cfg(feature = "codecs")]
-            Engine::InProcess(p) => Ok(p.report()),
-        }
+            Engine::InProcess(p) => p.report(),
+        };
+        report.mix_s = self.run.mixing.as_secs_f64();
+        Ok(report)
     }
 
     fn break_off(&mut self) {
@@ -189,7 +196,7 @@ impl Loader {
                 (place, Storage::Own(buffer), bad)
             }
         };
-        let batch = self.run.batch(place, storage, bad);
+        let mut batch = self.run.batch(place, storage, bad);
         if self.run.on_error == OnError::Stop
             && let Some(first) = batch.faults.first()
         {
@@ -202,6 +209,7 @@ impl Loader {
             self.cancel();
             return Err(error);
         }
+        self.run.mix(&mut batch)?;
         self.run.advance();
         Ok(batch)
     }
@@ -272,6 +280,17 @@ impl Run {
             repeated,
             faults,
         }
+    }
+
+    /// Mixes the rows of a batch, where the recipe says so.
+    fn mix(&mut self, batch: &mut Batch) -> Result<()> {
+        let Some(mixed) = &mut self.mixed else {
+            return Ok(());
+        };
+        let began = Instant::now();
+        mixed.mix(batch, &self.plan)?;
+        self.mixing += began.elapsed();
+        Ok(())
     }
 
     /// Zeroes masked rows and, where rows have their own sizes, writes the table

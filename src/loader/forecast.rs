@@ -117,7 +117,7 @@ fn draw(
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
     let drawn = planned.take(rows).enumerate().map(|(row, planned)| {
         let random = PositionRandom::new(seed, 0, planned.position);
-        let header = survey::header_of(index, planned.id, limits);
+        let header = survey::header_of(index, planned.id, limits, program.orientation);
         let steps = header.and_then(|header| {
             let (width, height) = header.upright();
             DrawnSteps::of(program, (height, width), planned.size, &random)

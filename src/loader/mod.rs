@@ -9,6 +9,7 @@
 //! - `epoch`: the iterator and the place where the run stands;
 //! - `pool`: batches by workers, through the ring;
 //! - `in_process`: batches by a plain loop, with zero workers;
+//! - `mixed`: batches whose rows are mixed;
 //! - `order`: what a sampler knows of the data;
 //! - `source`: where samples come from;
 //! - `report`: what happened and where the time went.
@@ -18,6 +19,7 @@ mod epoch;
 mod forecast;
 #[cfg(feature = "codecs")]
 mod in_process;
+mod mixed;
 pub(crate) mod order;
 mod pool;
 mod prepared;

@@ -6,15 +6,15 @@
 use crate::error::{Error, Result};
 use crate::index::{Index, Label};
 use crate::packing::Sizes;
-use crate::picture::Limits;
+use crate::picture::{Limits, Upright};
 use crate::plan::{
     Plan, PlanOptions, Sampler, SamplerTable, Weights, by_identity, by_size, by_weight,
     inverse_class_frequency,
 };
 use crate::survey;
 
-/// The sampler's table, if it needs one, and the sizes of all pictures, if they
-/// were read for it.
+/// The sampler's table, if it needs one, and the sizes of all pictures, read this
+/// way up, if they were read for it.
 ///
 /// # Errors
 /// When the index does not have what the sampler goes by, or weights are given
@@ -24,9 +24,10 @@ pub(super) fn prepare(
     sampler: &Sampler,
     weights: Option<&[f64]>,
     limits: &Limits,
+    upright: Upright,
 ) -> Result<(Option<SamplerTable>, Option<Sizes>)> {
     let sizes = match sampler.reads_sizes() {
-        true => Some(survey::read_sizes(index, limits)?),
+        true => Some(survey::read_sizes(index, limits, upright)?),
         false => None,
     };
     let table = table(index, sampler, weights, sizes.as_ref())?;
@@ -39,7 +40,9 @@ pub(super) fn prepare(
 /// As a loader's.
 pub(crate) fn plan(index: &Index, options: &PlanOptions) -> Result<Plan> {
     options.check(index.len())?;
-    let (table, _) = prepare(index, &options.sampler, None, &Limits::default())?;
+    // Areas alone: a turn changes none.
+    let upright = Upright::default();
+    let (table, _) = prepare(index, &options.sampler, None, &Limits::default(), upright)?;
     Plan::with_table(index.len(), options.clone(), table)
 }
 

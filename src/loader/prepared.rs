@@ -4,10 +4,10 @@
 //! In the consumer.
 
 use super::builder::OnError;
-use super::order;
 use super::source::Source;
+use super::{mixed, order};
 use crate::error::{Error, Result};
-use crate::forecast::memory::{Ingredients, Worst};
+use crate::forecast::memory::{Ingredients, MixingBytes, Worst};
 use crate::index::{Index, ScanReport};
 use crate::packing::{Packing, Sizes};
 use crate::picture::Limits;
@@ -28,6 +28,8 @@ pub(super) struct Prepared {
     pub(super) tries: u32,
     /// What the headers say, where they were asked for memory.
     pub(super) worst: Option<Worst>,
+    /// What mixing takes.
+    mixing: MixingBytes,
 }
 
 /// What a [`Prepared`] is made from.
@@ -50,15 +52,23 @@ impl Prepared {
         let (index, scan) = source.open()?;
         let (program, limits) = (wanted.program, wanted.limits);
         wanted.plan.check(index.len())?;
+        if let Some(mixing) = &program.recipe().mixing {
+            mixed::check_labels(mixing, &index)?;
+        }
         if wanted.plan.multi_scale.is_some() && !program.takes_sizes() {
             return Err(Error::config(
                 "multi_scale sets the size of rows, and the last operation of this recipe that \
-                 sets a size is no random_resized_crop and no resize to [height, width]: end with \
-                 one of them, or leave multi_scale out",
+                 sets a size is no random_resized_crop, no bounded_resized_crop and no resize to \
+                 [height, width]: end with one of them, or leave multi_scale out",
             ));
         }
-        let (table, mut sizes) =
-            order::prepare(&index, &wanted.plan.sampler, wanted.sample_weights, &limits)?;
+        let (table, mut sizes) = order::prepare(
+            &index,
+            &wanted.plan.sampler,
+            wanted.sample_weights,
+            &limits,
+            program.orientation,
+        )?;
         let plan = Plan::with_table(index.len(), wanted.plan.clone(), table)?;
         let mut worst = None;
         if wanted.forecasts {
@@ -74,12 +84,13 @@ impl Prepared {
         match program.extent {
             RowExtent::Fixed { .. } => sizes = None,
             RowExtent::Own if sizes.is_none() => {
-                sizes = Some(survey::read_sizes(&index, &limits)?);
+                sizes = Some(survey::read_sizes(&index, &limits, program.orientation)?);
             }
             RowExtent::Own => {}
         }
         let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
         let tries = wanted.on_error.tries(&plan);
+        let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
         let packing = Packing::new(program, plan.clone(), tries, limits, sizes)?;
         Ok(Self {
             index,
@@ -89,6 +100,7 @@ impl Prepared {
             sizes: for_job,
             tries,
             worst,
+            mixing,
         })
     }
 
@@ -106,6 +118,7 @@ impl Prepared {
             scratch_bytes: worst.map_or(0, Worst::scratch_bytes),
             input_bytes: worst.map_or(0, |w| w.input_bytes),
             table_bytes: self.index.bytes() + sizes + table,
+            mixing: self.mixing,
         }
     }
 }

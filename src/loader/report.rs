@@ -32,6 +32,8 @@ pub struct LoaderReport {
     pub first_row_ms: Option<f64>,
     /// Time that the consumer waited for batches, seconds.
     pub consumer_wait_s: f64,
+    /// Time that the consumer took to mix batches, seconds.
+    pub mix_s: f64,
 }
 
 /// Seconds by stage, summed over workers.

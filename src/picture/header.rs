@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::format::{self, Format};
 use super::limits::Limits;
 use super::orientation::Orientation;
-use super::{jpeg, raster};
+use super::{Upright, jpeg, raster};
 use crate::error::{FaultKind, SampleFault};
 
 /// What a file says about itself.
@@ -41,6 +41,14 @@ pub(crate) enum Decoding {
 }
 
 impl PictureHeader {
+    /// The same header as a recipe takes it that reads pictures this way up.
+    pub(crate) fn read_as(self, upright: Upright) -> Self {
+        Self {
+            orientation: self.orientation.read_as(upright),
+            ..self
+        }
+    }
+
     /// Width and height as the picture is to be looked at.
     pub(crate) fn upright(&self) -> (u32, u32) {
         self.orientation.apply_to_size(self.stored)

@@ -27,6 +27,8 @@ pub(crate) mod raster;
 mod rgb8;
 mod webp;
 
+/// Which way up pictures are read: a recipe says it.
+pub(crate) use crate::recipe::Upright;
 pub use format::Format;
 pub(crate) use limits::Limits;
 pub(crate) use orientation::Orientation;

@@ -4,7 +4,7 @@
 //! Pure arithmetic, in whichever process reads headers. Moves no pixels:
 //! decoding happens in stored coordinates, and whoever writes the row turns it.
 
-use crate::recipe::Placement;
+use crate::recipe::{Placement, Upright};
 
 /// EXIF tag 0x0112. "Stored" is the picture as the file holds it, "oriented" as
 /// it is to be looked at.
@@ -35,6 +35,14 @@ impl Orientation {
         Self::Transverse,
         Self::Rotate270,
     ];
+
+    /// What of it counts where pictures are read this way up: all, or nothing.
+    pub(crate) fn read_as(self, upright: Upright) -> Self {
+        match upright {
+            Upright::Exif => self,
+            Upright::Stored => Self::Normal,
+        }
+    }
 
     /// The orientation behind the tag's value; anything but 1 to 8 is none.
     pub(crate) fn from_tag(value: u32) -> Option<Self> {

@@ -243,13 +243,13 @@ impl<'a> Raster<'a> {
         Ok(())
     }
 
-    /// Columns `columns` of row `y` as RGB. Rows are asked for from the top
-    /// down, each once at most.
+    /// Columns `columns` of row `y` as RGB, on the background or with alpha left
+    /// out. Rows are asked for from the top down, each once at most.
     pub(crate) fn row<'b>(
         &mut self,
         y: usize,
         columns: &Range<usize>,
-        background: Background,
+        background: Option<Background>,
         scratch: &'b mut Scratch,
     ) -> Result<&'b [u8], SampleFault> {
         let pixel = self.form.bytes();

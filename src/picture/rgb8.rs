@@ -7,7 +7,8 @@
 //! - floats are clamped to 0..1, times 255, rounded; no tone curve is applied,
 //!   and what is not a number is 0;
 //! - alpha is composited on the background: `(v * a + b * (255 - a)) / 255`,
-//!   rounded, on the values as they are stored (no gamma).
+//!   rounded, on the values as they are stored (no gamma); without a background
+//!   it is left out: the colours as they are stored.
 
 use super::Background;
 
@@ -41,29 +42,37 @@ impl Form {
         }
     }
 
-    /// Converts as many pixels as `out` holds, from the beginning of `row`.
-    pub(super) fn to_rgb8(self, row: &[u8], background: Background, out: &mut [u8]) {
+    /// Converts as many pixels as `out` holds, from the beginning of `row`. No
+    /// background: alpha is left out.
+    pub(super) fn to_rgb8(self, row: &[u8], background: Option<Background>, out: &mut [u8]) {
+        match background {
+            Some(background) => self.convert(row, |rgb, a| background.under(rgb, a), out),
+            None => self.convert(row, |rgb, _| rgb, out),
+        }
+    }
+
+    fn convert(self, row: &[u8], under: impl Fn([u8; 3], u8) -> [u8; 3], out: &mut [u8]) {
         let out = out.as_chunks_mut::<3>().0;
         match self {
             Self::L8 => each(row, out, |&[v]| [v; 3]),
-            Self::La8 => each(row, out, |&[v, a]| background.under([v; 3], a)),
+            Self::La8 => each(row, out, |&[v, a]| under([v; 3], a)),
             Self::Rgb8 => each(row, out, |&rgb| rgb),
-            Self::Rgba8 => each(row, out, |&[r, g, b, a]| background.under([r, g, b], a)),
+            Self::Rgba8 => each(row, out, |&[r, g, b, a]| under([r, g, b], a)),
             Self::L16 => each(row, out, |&[v0, v1]| [high([v0, v1]); 3]),
             Self::La16 => each(row, out, |&[v0, v1, a0, a1]| {
-                background.under([high([v0, v1]); 3], high([a0, a1]))
+                under([high([v0, v1]); 3], high([a0, a1]))
             }),
             Self::Rgb16 => each(row, out, |&[r0, r1, g0, g1, b0, b1]| {
                 [high([r0, r1]), high([g0, g1]), high([b0, b1])]
             }),
             Self::Rgba16 => each(row, out, |&[r0, r1, g0, g1, b0, b1, a0, a1]| {
                 let rgb = [high([r0, r1]), high([g0, g1]), high([b0, b1])];
-                background.under(rgb, high([a0, a1]))
+                under(rgb, high([a0, a1]))
             }),
             Self::Rgb32F => each(row, out, |pixel: &[u8; 12]| floats(pixel)),
             Self::Rgba32F => each(row, out, |pixel: &[u8; 16]| {
                 let [r, g, b, a] = floats(pixel);
-                background.under([r, g, b], a)
+                under([r, g, b], a)
             }),
         }
     }
@@ -112,7 +121,13 @@ mod tests {
 
     fn convert(form: Form, row: &[u8]) -> Vec<u8> {
         let mut out = vec![0xee; 3 * row.len() / form.bytes()];
-        form.to_rgb8(row, GREY, &mut out);
+        form.to_rgb8(row, Some(GREY), &mut out);
+        out
+    }
+
+    fn dropped(form: Form, row: &[u8]) -> Vec<u8> {
+        let mut out = vec![0xee; 3 * row.len() / form.bytes()];
+        form.to_rgb8(row, None, &mut out);
         out
     }
 
@@ -149,6 +164,23 @@ mod tests {
         assert_eq!(convert(Form::Rgb32F, &f), [0, 128, 0]);
         let f = numbers(&[2.0, 0.0, f32::INFINITY, 1.0]);
         assert_eq!(convert(Form::Rgba32F, &f), [255, 0, 255]);
+    }
+
+    #[test]
+    fn without_a_background_colours_are_as_stored_whatever_the_alpha() {
+        for a in [0u8, 1, 128, 255] {
+            assert_eq!(dropped(Form::La8, &[7, a, 9, 255 - a]), [7, 7, 7, 9, 9, 9]);
+            assert_eq!(dropped(Form::Rgba8, &[10, 20, 30, a]), [10, 20, 30]);
+            let high = u16::from(a) << 8 | 3;
+            assert_eq!(dropped(Form::La16, &words(&[0x12ff, high])), [0x12; 3]);
+            let rgba = words(&[10 << 8 | 255, 20 << 8, 30 << 8, high]);
+            assert_eq!(dropped(Form::Rgba16, &rgba), [10, 20, 30]);
+            let rgba = numbers(&[0.5, 2.0, 0.0, f32::from(a) / 255.0]);
+            assert_eq!(dropped(Form::Rgba32F, &rgba), [128, 255, 0]);
+        }
+        // Forms without alpha are what they are with a background.
+        assert_eq!(dropped(Form::Rgb8, &[1, 2, 3]), [1, 2, 3]);
+        assert_eq!(dropped(Form::L16, &words(&[0x12ff])), [0x12; 3]);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! other buffer of the same type. `recipe::needs` says what that takes in
 //! advance, and a test holds the two together.
 
+mod augment;
+
 use half::f16;
 
 use super::convert::Converter;
@@ -58,6 +60,7 @@ pub(crate) struct Canvas {
     floats: Pair<f32>,
     /// Rows of a blur.
     rows: Vec<f32>,
+    mix: augment::Mix,
     /// Made when it is first needed: its table takes a moment.
     converter: Option<Converter>,
     at: Part,
@@ -87,7 +90,8 @@ impl Canvas {
     pub(crate) fn held_bytes(&self) -> usize {
         let floats = [&self.floats.here, &self.floats.there, &self.rows];
         let floats: usize = floats.iter().map(|v| v.capacity()).sum();
-        self.bytes.here.capacity() + self.bytes.there.capacity() + floats * size_of::<f32>()
+        let bytes = self.bytes.here.capacity() + self.bytes.there.capacity();
+        bytes + floats * size_of::<f32>() + self.mix.held_bytes()
     }
 
     /// Gives all buffers back.
@@ -95,6 +99,7 @@ impl Canvas {
         self.bytes = Pair::default();
         self.floats = Pair::default();
         self.rows = Vec::new();
+        self.mix = augment::Mix::default();
     }
 
     /// Begins with a tight picture of this stored width and height, in `u8`, which
@@ -255,6 +260,7 @@ impl Canvas {
                 }
             }
             Step::Cast(dtype) => self.cast(dtype),
+            Step::Augment(step) => self.augment(step),
         }
         1
     }
@@ -433,3 +439,6 @@ fn fit<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
         v.resize(len, T::default());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 //! Values are levels, 0 to 255, unless a function says otherwise.
 //!
 //! - `view`: rows of pixels in memory;
+//! - `shown`: a picture upright, whichever way it is stored;
 //! - `level`: what the two types of a channel have in common;
 //! - `canvas`: a picture and the steps on it;
 //! - `resample/`: the separable resize;
@@ -14,8 +15,10 @@
 //! - `rotate`: a turn by any angle;
 //! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
 //!   change values, not places;
+//! - `augment/`: Pillow's operations, which augmentation policies are made of;
 //! - `emit`: from pixels to the elements of a row.
 
+mod augment;
 mod blur;
 pub(crate) mod canvas;
 mod convert;
@@ -28,6 +31,7 @@ mod normalise;
 mod pad;
 pub(crate) mod resample;
 mod rotate;
+mod shown;
 pub(crate) mod view;
 
 #[cfg(test)]

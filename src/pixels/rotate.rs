@@ -7,58 +7,10 @@
 //! libm's, and exact for quarters.
 
 use super::level::Level;
+use super::shown::Shown;
 use super::view::{Pixel, View};
 use crate::recipe::geometry::cos_sin;
 use crate::recipe::{Interpolation, Placement};
-
-/// The picture as `placement` shows it: its size, and where in the stored pixels
-/// a pixel lies.
-struct Shown<'a, T> {
-    pixels: &'a [Pixel<T>],
-    width: usize,
-    height: usize,
-    /// Stored index of pixel (0, 0), and steps to the right and down.
-    origin: isize,
-    right: isize,
-    down: isize,
-}
-
-impl<'a, T: Copy> Shown<'a, T> {
-    fn new(src: View<'a, T>, placement: Placement) -> Self {
-        let (width, height) = placement.output_size(src.width, src.height);
-        let (mut x, mut y) = (1, src.stride as isize);
-        let mut origin = 0;
-        if placement.flip_x {
-            origin += src.width as isize - 1;
-            x = -x;
-        }
-        if placement.flip_y {
-            origin += y * (src.height as isize - 1);
-            y = -y;
-        }
-        let (right, down) = match placement.transpose {
-            true => (y, x),
-            false => (x, y),
-        };
-        Self {
-            pixels: src.pixels,
-            width,
-            height,
-            origin,
-            right,
-            down,
-        }
-    }
-
-    /// Pixel `(y, x)` of the picture; none outside.
-    fn at(&self, x: i64, y: i64) -> Option<Pixel<T>> {
-        let inside = (0..self.width as i64).contains(&x) && (0..self.height as i64).contains(&y);
-        inside.then(|| {
-            let at = self.origin + x as isize * self.right + y as isize * self.down;
-            self.pixels[at as usize]
-        })
-    }
-}
 
 /// Fills `out`, tight and upright, `size` = (width, height) of it, with the
 /// picture that `placement` shows, turned by `degrees` counter-clockwise about

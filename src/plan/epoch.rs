@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::key::OrderKey;
+use super::key::{OrderKey, Part};
 use super::options::{PlanOptions, Tail};
+use super::random::PositionRandom;
 use super::sampler::{DrawnRow, Order, Scale, Scales};
 use super::table::SamplerTable;
 use crate::error::{Error, Result};
@@ -268,12 +269,18 @@ impl Plan {
         }
     }
 
-    /// Which draw of the epoch a batch of this rank is, when whole batches are
-    /// dealt out.
+    /// Which batch of the epoch, over all ranks, a batch of this rank is; which draw,
+    /// when whole batches are dealt out.
     fn draw(&self, batch: u64) -> u64 {
         batch
             .wrapping_mul(u64::from(self.options.world))
             .wrapping_add(u64::from(self.options.rank))
+    }
+
+    /// The random numbers of a batch as a whole: its own among the batches of all
+    /// ranks, and none of a sample's or of the order's.
+    pub(crate) fn batch_random(&self, epoch: u64, batch: u64) -> PositionRandom {
+        self.key(epoch).random(Part::Mixing, self.draw(batch))
     }
 
     /// Samples that may stand in for one that gives no pixels: 8, or all the

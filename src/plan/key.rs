@@ -22,6 +22,7 @@ pub(super) enum Part {
     Identities = 5,
     Members = 6,
     Sizes = 7,
+    Mixing = 8,
 }
 
 impl OrderKey {

@@ -71,7 +71,7 @@ impl PositionRandom {
 
     /// A whole number below `n`, by the high half of a product: none comes more
     /// often than another by more than n / 2^64. 0 for an `n` of 0.
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         let high = u64::from(self.next_u32());
         let drawn = high << 32 | u64::from(self.next_u32());
         ((u128::from(drawn) * u128::from(n)) >> 64) as u64

@@ -4,18 +4,23 @@
 //! Walks the operations in the written order and keeps what is known of the
 //! pixels between them; the first mistake ends the walk.
 
+use super::augment;
 use super::fault::RecipeFault;
 use super::ops::{
-    ColorOrder, ColorSpace, Erasing, Interpolation, Op, Padding, Resize, ResizeTo, Size, Span,
+    ColorOrder, ColorSpace, Erasing, Interpolation, JitterStyle, Op, Padding, Resize, ResizeTo,
+    Rounding, Size, Span,
 };
 use super::tensor::Dtype;
 use super::written::Recipe;
 
 /// Largest side of a picture, pixels: JPEG's own limit.
-const MAX_SIDE: u32 = 65_535;
+pub(super) const MAX_SIDE: u32 = 65_535;
 
 /// Most that a colour may be multiplied by.
 const MAX_FACTOR: f64 = 1000.0;
+
+/// Most boxes that erasing may draw.
+const MAX_ATTEMPTS: u32 = 1000;
 
 /// What the values of a pixel are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +42,8 @@ pub(crate) struct Known {
     pub(crate) channels: u8,
     /// Blue first.
     pub(crate) bgr: bool,
+    /// Held in floats, whatever the values are.
+    floats: bool,
     /// Height and width, when every picture has the same here.
     pub(crate) size: Option<(u32, u32)>,
     /// No side is smaller; none = nothing is known of the sides.
@@ -77,6 +84,7 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
             3
         },
         bgr: decode.color == ColorOrder::Bgr,
+        floats: false,
         size: None,
         at_least: None,
         resized: false,
@@ -184,6 +192,12 @@ impl Known {
                 range("ratio", o.ratio, 0.0, f64::MAX)?;
                 self.has_size(o.size);
             }
+            Op::BoundedResizedCrop(o) => {
+                sides(o.size)?;
+                range("scale", o.scale, 0.0, 1.0)?;
+                range("ratio", o.ratio, 0.0, f64::MAX)?;
+                self.has_size(o.size);
+            }
             Op::RandomCrop(o) => {
                 sides(o.size)?;
                 self.color("fill", o.fill.0)?;
@@ -237,6 +251,10 @@ impl Known {
             }
             Op::ColorJitter(o) => {
                 self.is_levels_of_rgb("changes colours of rgb levels")?;
+                if o.style == JitterStyle::Pillow {
+                    self.is_rgb8()
+                        .map_err(|why| format!("{why}, or leave out style: pillow"))?;
+                }
                 probability(o.p)?;
                 range("brightness", o.brightness, 0.0, MAX_FACTOR)?;
                 range("contrast", o.contrast, 0.0, MAX_FACTOR)?;
@@ -264,6 +282,7 @@ impl Known {
                 }
                 self.is_rgb = false;
                 self.bgr = false;
+                self.floats = true;
                 if o.to != ColorSpace::Ycbcr {
                     self.values = Values::Color(o.to);
                 }
@@ -283,6 +302,12 @@ impl Known {
                 probability(o.p)?;
                 range("scale", o.scale, 0.0, 1.0)?;
                 range("ratio", o.ratio, 0.0, f64::MAX)?;
+                if !(1..=MAX_ATTEMPTS).contains(&o.attempts) {
+                    return Err(format!(
+                        "attempts is {}, it must lie between 1 and {MAX_ATTEMPTS}",
+                        o.attempts
+                    ));
+                }
                 match (o.value, self.values) {
                     (Erasing::Value(v), _) => self.color("value", v.0)?,
                     (Erasing::Random, Values::Color(space)) => {
@@ -295,6 +320,15 @@ impl Known {
                     (Erasing::Random, _) => {}
                 }
             }
+            Op::AutoAugment(_)
+            | Op::RandAugment(_)
+            | Op::TrivialAugment(_)
+            | Op::AugMix(_)
+            | Op::TimmAugment(_)
+            | Op::Cutout(_) => {
+                self.is_rgb8()?;
+                augment::check(op)?;
+            }
             Op::Normalize(o) => {
                 let (mean, std) = (o.mean.0, o.std.0);
                 self.color("mean", mean)?;
@@ -303,9 +337,11 @@ impl Known {
                     return Err(format!("std is {std:?}, no value may be 0"));
                 }
                 self.values = Values::Normalized;
+                self.floats = true;
             }
             Op::Cast(o) => match (o.dtype, self.values) {
-                (Dtype::F16 | Dtype::F32, _) | (Dtype::U8, Values::Levels) => {}
+                (Dtype::F16 | Dtype::F32, _) => self.floats = true,
+                (Dtype::U8, Values::Levels) => self.floats = false,
                 (Dtype::U8, Values::Normalized) => {
                     return Err(
                         "u8 holds levels, and the pixels were normalized: leave out \
@@ -335,6 +371,12 @@ impl Known {
             ),
             (Some(ResizeTo::Exact(size)), None) => {
                 sides(size)?;
+                if o.rounding == Rounding::Nearest {
+                    return Err(format!(
+                        "size {size} is both sides, so rounding has nothing to round: leave it \
+                         out, or give size as one number"
+                    ));
+                }
                 self.has_size(size);
                 Ok(())
             }
@@ -414,6 +456,21 @@ impl Known {
         Ok(())
     }
 
+    /// Pillow's arithmetic works on bytes of red, green and blue.
+    fn is_rgb8(&self) -> Result<(), String> {
+        let what = "works on 8-bit levels of red, green and blue";
+        self.is_levels_of_rgb(what)?;
+        let why = match (self.floats, self.channels, self.bgr) {
+            (true, _, _) => "stands behind a cast to floats: move it in front of that",
+            (_, 1, _) => {
+                "the pictures are grey: decode them to rgb, and give grayscale                  num_output_channels: 3"
+            }
+            (_, _, true) => "blue is first: leave out color: bgr of decode",
+            _ => return Ok(()),
+        };
+        Err(format!("{what}, and {why}"))
+    }
+
     fn is_levels_of_rgb(&self, what: &str) -> Result<(), String> {
         match (self.values, self.is_rgb) {
             (Values::Levels, true) => Ok(()),
@@ -439,14 +496,23 @@ impl ColorSpace {
 
 impl Resize {
     /// Height and width of what becomes of a picture of this height and width:
-    /// torchvision's sizes, but for sides that would be 0.
+    /// torchvision's sizes, or with `rounding: nearest` PaddleClas'; but for sides
+    /// that would be 0.
     pub(crate) fn output(&self, (height, width): (u32, u32)) -> (u32, u32) {
         let (short, long) = (height.min(width), height.max(width));
-        // In whole numbers, as torchvision's int(): a float quotient may fall just
-        // below the whole number that it stands for.
-        let scaled = |a: u32, b: u32, c: u32| {
-            let v = u64::from(a) * u64::from(b) / u64::from(c.max(1));
-            v.clamp(1, u64::from(u32::MAX)) as u32
+        // `b` times the factor that makes `a` of `c`.
+        let scaled = |a: u32, b: u32, c: u32| match self.rounding {
+            // In whole numbers, as torchvision's int(): a float quotient may fall just
+            // below the whole number that it stands for.
+            Rounding::Down => {
+                let v = u64::from(a) * u64::from(b) / u64::from(c.max(1));
+                v.clamp(1, u64::from(u32::MAX)) as u32
+            }
+            // In floats, the factor first, as there: halves are what that makes of them.
+            Rounding::Nearest => {
+                let factor = f64::from(a) / f64::from(c.max(1));
+                ((f64::from(b) * factor).round_ties_even() as u32).max(1)
+            }
         };
         let (new_short, new_long) = match (self.size, self.max_size) {
             (Some(ResizeTo::Exact(size)), _) => return (size.height, size.width),

@@ -4,11 +4,15 @@
 //! Each operation has a stream of numbers of its own, by its name and the number
 //! of its kind in front of it, so that moving, adding or changing one never shifts
 //! those of another kind. Distributions are
-//! torchvision's (`get_params` of each transform).
+//! torchvision's (`get_params` of each transform) where no operation says others.
 
+use super::augment;
 use super::check::Values;
-use super::geometry::{Rect, Uniform, random_box, rotated_size};
-use super::ops::{ColorJitter, Erasing, Op, Padding, RandomCrop, RandomErasing, Size, Span};
+use super::geometry::{Rect, Uniform, bounded_box, random_box, rotated_size};
+use super::ops::{
+    Aspect, ColorJitter, Erasing, JitterStyle, Op, Padding, RandomCrop, RandomErasing, Rounding,
+    Size, Span,
+};
 use super::step::{Erased, Step};
 use crate::error::{FaultKind, SampleFault};
 
@@ -46,6 +50,13 @@ impl Op {
     pub(crate) fn draws(&self) -> bool {
         match self {
             Self::RandomResizedCrop(_)
+            | Self::BoundedResizedCrop(_)
+            | Self::AutoAugment(_)
+            | Self::RandAugment(_)
+            | Self::TrivialAugment(_)
+            | Self::AugMix(_)
+            | Self::TimmAugment(_)
+            | Self::Cutout(_)
             | Self::RandomCrop(_)
             | Self::RandomHorizontalFlip(_)
             | Self::RandomVerticalFlip(_)
@@ -113,6 +124,17 @@ impl Drawn {
                 });
                 return Ok((o.size.height, o.size.width));
             }
+            Op::BoundedResizedCrop(o) => {
+                let (scale, ratio) = ((o.scale.0, o.scale.1), (o.ratio.0, o.ratio.1));
+                let rect = bounded_box(width, height, scale, ratio, o.aspect, random);
+                push(Step::Crop(rect));
+                push(Step::Resize {
+                    size: o.size,
+                    interpolation: o.interpolation,
+                    antialias: o.antialias,
+                });
+                return Ok((o.size.height, o.size.width));
+            }
             Op::RandomCrop(o) => {
                 let (pad, (h, w)) = paddings(o, size);
                 if pad != Padding::default() {
@@ -133,8 +155,10 @@ impl Drawn {
             }
             Op::CenterCrop(o) => {
                 fits(o.size, size, "center_crop", "or a pad in front of it")?;
-                let middle =
-                    |all: u32, some: u32| (f64::from(all - some) / 2.0).round_ties_even() as u32;
+                let middle = |all: u32, some: u32| match o.rounding {
+                    Rounding::Nearest => (f64::from(all - some) / 2.0).round_ties_even() as u32,
+                    Rounding::Down => (all - some) / 2,
+                };
                 push(Step::Crop(Rect {
                     top: middle(height, o.size.height),
                     left: middle(width, o.size.width),
@@ -206,6 +230,14 @@ impl Drawn {
                     push(Step::Erase { rect, with, grey });
                 }
             }
+            Op::AutoAugment(_)
+            | Op::RandAugment(_)
+            | Op::TrivialAugment(_)
+            | Op::AugMix(_)
+            | Op::TimmAugment(_)
+            | Op::Cutout(_) => {
+                augment::draw(&self.op, size, random, |step| push(Step::Augment(step)));
+            }
             Op::Normalize(o) => push(Step::Normalize {
                 unit: super::check::unit(self.values),
                 mean: self.channels(o.mean.0),
@@ -227,16 +259,16 @@ impl Drawn {
         let mut push = |step| steps.push(OpStep { op: at, step });
         match &self.op {
             Op::RandomResizedCrop(o) => {
-                // The whole picture where its shape allows that; never more. What any
-                // draw takes at most is `forecast::most`'s.
-                let area = f64::from(size.0) * f64::from(size.1) * o.scale.1;
-                let side = |n: u32, most: f64| (most.sqrt().ceil() as u32).clamp(1, n);
-                push(Step::Crop(Rect {
-                    left: 0,
-                    top: 0,
-                    height: side(size.0, area / o.ratio.0),
-                    width: side(size.1, area * o.ratio.1),
-                }));
+                push(Step::Crop(largest_box(size, o.scale, o.ratio)));
+                push(Step::Resize {
+                    size: o.size,
+                    interpolation: o.interpolation,
+                    antialias: o.antialias,
+                });
+                (o.size.height, o.size.width)
+            }
+            Op::BoundedResizedCrop(o) => {
+                push(Step::Crop(largest_box(size, o.scale, o.ratio)));
                 push(Step::Resize {
                     size: o.size,
                     interpolation: o.interpolation,
@@ -266,6 +298,15 @@ impl Drawn {
                 push(Step::Grayscale);
                 size
             }
+            Op::AutoAugment(_)
+            | Op::RandAugment(_)
+            | Op::TrivialAugment(_)
+            | Op::AugMix(_)
+            | Op::TimmAugment(_)
+            | Op::Cutout(_) => {
+                augment::largest(&self.op, size, |step| push(Step::Augment(step)));
+                size
+            }
             Op::RandomRotate90(_) => {
                 // There, and the sizes behind it those of the picture; what a turn by
                 // one quarter adds is `forecast::most`'s.
@@ -292,6 +333,19 @@ impl Uniform for Zeros {
 
 fn uniform(Span(low, high): Span, random: &mut impl Uniform) -> f64 {
     low + (high - low) * random.next_f64()
+}
+
+/// The whole picture where its shape allows that, of a crop of random area and
+/// ratio; never more. What any draw takes at most is `forecast::most`'s.
+fn largest_box((height, width): (u32, u32), scale: Span, ratio: Span) -> Rect {
+    let area = f64::from(height) * f64::from(width) * scale.1;
+    let side = |n: u32, most: f64| (most.sqrt().ceil() as u32).clamp(1, n);
+    Rect {
+        left: 0,
+        top: 0,
+        height: side(height, area / ratio.0),
+        width: side(width, area * ratio.1),
+    }
 }
 
 fn padded((height, width): (u32, u32), p: Padding) -> (u32, u32) {
@@ -364,6 +418,7 @@ fn jitter(o: &ColorJitter, random: &mut impl Uniform, mut push: impl FnMut(Step)
         }
         let factor = factors[i] as f32;
         push(match i {
+            _ if o.style == JitterStyle::Pillow => Step::Augment(augment::jitter(i, factors[i])),
             0 => Step::Brightness(factor),
             1 => Step::Contrast(factor),
             2 => Step::Saturation(factor),
@@ -372,9 +427,8 @@ fn jitter(o: &ColorJitter, random: &mut impl Uniform, mut push: impl FnMut(Step)
     }
 }
 
-/// Attempts at a box that fits, as in torchvision.
-const ATTEMPTS: usize = 10;
-
+/// torchvision's law, and PaddleClas' with other `attempts` and `aspect`; but that
+/// a box without pixels, which both take for one that fits, is drawn again.
 fn erase(
     o: &RandomErasing,
     values: Values,
@@ -387,9 +441,12 @@ fn erase(
     let key = (random.next_f64() * (1u64 << 53) as f64) as u64;
     let area = f64::from(height) * f64::from(width);
     let log = Span(libm::log(o.ratio.0), libm::log(o.ratio.1));
-    for _ in 0..ATTEMPTS {
+    for _ in 0..o.attempts {
         let part = area * uniform(o.scale, random);
-        let aspect = libm::exp(uniform(log, random));
+        let aspect = match o.aspect {
+            Aspect::Log => libm::exp(uniform(log, random)),
+            Aspect::Uniform => uniform(o.ratio, random),
+        };
         let h = (part * aspect).sqrt().round_ties_even();
         let w = (part / aspect).sqrt().round_ties_even();
         if h >= 1.0 && w >= 1.0 && h < f64::from(height) && w < f64::from(width) {

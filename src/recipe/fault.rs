@@ -5,7 +5,8 @@ use crate::error::Error;
 /// What is wrong, and at which operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecipeFault {
-    /// Place in `Recipe::ops`; none = the recipe as a whole.
+    /// Place in `Recipe::ops`; behind the last of these is `Recipe::mixing`, and
+    /// behind that are its operations; none = the recipe as a whole.
     pub(crate) op: Option<usize>,
     /// Names the operation, the number, and what would be accepted.
     pub(crate) message: String,

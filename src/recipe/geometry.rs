@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use super::ops::Aspect;
+
 /// A box with fractional edges, in source pixels.
 #[cfg(any(test, feature = "bench-internals"))]
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +19,7 @@ pub struct BoxF {
 
 /// A box of whole pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct Rect {
     pub left: u32,
     pub top: u32,
@@ -95,6 +98,57 @@ pub(crate) fn random_box(
         top: (height - ch) / 2,
         width: cw,
         height: ch,
+    }
+}
+
+/// The quarter turns that Pillow's `Image.rotate` makes of an angle by moving
+/// pixels alone, 0 to 3: by one or three it does so of squares only.
+pub(crate) fn plain_quarters(degrees: f64, is_square: bool) -> Option<u8> {
+    let degrees = degrees.rem_euclid(360.0);
+    if degrees == 0.0 {
+        Some(0)
+    } else if degrees == 180.0 {
+        Some(2)
+    } else if degrees == 90.0 && is_square {
+        Some(1)
+    } else if degrees == 270.0 && is_square {
+        Some(3)
+    } else {
+        None
+    }
+}
+
+/// PaddleClas' `RandCropImage`: the ratio of width and height is drawn first (itself
+/// uniform in `ratio`, or its logarithm), then the area, uniform in `scale`, of which
+/// neither end exceeds what such a box can have; sides are cut to whole pixels, then
+/// left and top are uniform. A side that would be 0 is 1.
+pub(crate) fn bounded_box(
+    width: u32,
+    height: u32,
+    scale: (f64, f64),
+    ratio: (f64, f64),
+    aspect: Aspect,
+    random: &mut impl Uniform,
+) -> Rect {
+    let mut between = |low: f64, high: f64| low + (high - low) * random.next_f64();
+    let aspect = match aspect {
+        Aspect::Uniform => between(ratio.0, ratio.1),
+        Aspect::Log => libm::exp(between(libm::log(ratio.0), libm::log(ratio.1))),
+    };
+    // Of a box of area 1.
+    let wide = aspect.sqrt();
+    let high = 1.0 / wide;
+    let (w, h) = (f64::from(width), f64::from(height));
+    let bound = ((w / h) / (wide * wide)).min((h / w) / (high * high));
+    let side = (w * h * between(scale.0.min(bound), scale.1.min(bound))).sqrt();
+    // The cast cuts. A box as wide as the picture may be so but for rounding.
+    let box_width = ((side * wide) as u32).clamp(1, width.max(1));
+    let box_height = ((side * high) as u32).clamp(1, height.max(1));
+    Rect {
+        left: random.next_up_to(width.saturating_sub(box_width)),
+        top: random.next_up_to(height.saturating_sub(box_height)),
+        width: box_width,
+        height: box_height,
     }
 }
 

@@ -4,12 +4,14 @@
 //! the same in every process. A [`Recipe`] is what the user wrote; `SampleProgram`
 //! is what runs, checked and in the one order that the stages have.
 
+mod augment;
 mod check;
 pub(crate) mod draw;
 mod fault;
 pub mod file;
 pub(crate) mod fold;
 pub(crate) mod geometry;
+mod mixing;
 pub(crate) mod needs;
 mod ops;
 mod placement;
@@ -23,12 +25,15 @@ pub(crate) mod weights;
 mod written;
 
 pub use file::RecipeFormat;
+pub use mixing::{Choice as MixChoice, MixOp, Mixing};
 pub use ops::{
-    Background, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode,
-    DecodeMode, Erasing, GaussianBlur, Grayscale, Interpolation, Layout, Normalize, Op, Pad,
-    Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing, RandomGrayscale,
-    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
-    Resize, ResizeTo, Rotate90, Size, Span, WhitePoint,
+    Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
+    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, DecodeMode,
+    Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, Normalize, Op, Pad,
+    Padding, PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
+    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
+    RandomVerticalFlip, Resize, ResizeTo, Rotate90, Rounding, Size, Span, TimmAugment,
+    TrivialAugment, Upright, WhitePoint,
 };
 #[doc(hidden)]
 pub use placement::Placement;
@@ -39,6 +44,6 @@ pub use program::Emission;
 #[cfg(test)]
 pub(crate) use program::OneStream;
 pub(crate) use program::{RowExtent, SampleProgram};
-pub use step::{Erased, Step};
+pub use step::{Augment, Erased, Step};
 pub use tensor::{Dtype, MemoryLayout};
 pub use written::{Recipe, Reorder};

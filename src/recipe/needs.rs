@@ -3,14 +3,15 @@
 //!
 //! Mirrors the buffers of `pixels/canvas.rs` and `pixels/resample`: two of `u8`
 //! and two of `f32`, of which steps that cannot work in place read one and write
-//! the other; rows of a blur; rows and tables of a resize, in either type. Each
+//! the other; rows of a blur; what AugMix keeps and sums; rows and tables of a resize, in either type. Each
 //! keeps the size of the largest that it held, so a sample takes the sum of the
 //! maxima. All sums saturate: sizes come from files.
 
 use super::fold::Fold;
+use super::geometry::plain_quarters;
 use super::ops::Size;
 use super::placement::Placement;
-use super::step::Step;
+use super::step::{Augment, Step};
 use super::tensor::Dtype;
 use super::weights::{Axis, Filter};
 use crate::error::{FaultKind, SampleFault};
@@ -18,6 +19,7 @@ use crate::error::{FaultKind, SampleFault};
 /// Bytes of a pixel.
 pub(crate) const RGB8: u64 = 3;
 pub(crate) const RGB32: u64 = 12;
+pub(crate) const RGB64: u64 = 24;
 /// Rows of floats are padded to four.
 const PADDED: u64 = 16;
 
@@ -27,6 +29,9 @@ pub(crate) enum Buffer {
     Bytes(bool),
     Floats(bool),
     Blur,
+    /// AugMix's picture and its sum.
+    Kept,
+    Sum,
     /// Of a resize, of floats or not.
     Ring(bool),
     Line(bool),
@@ -35,17 +40,22 @@ pub(crate) enum Buffer {
 }
 
 impl Buffer {
-    const ALL: usize = 13;
+    const ALL: usize = 15;
+    /// Those of pictures stand first.
+    #[cfg(test)]
+    const OF_PICTURES: usize = 7;
 
     fn index(self) -> usize {
         match self {
             Self::Bytes(other) => usize::from(other),
             Self::Floats(other) => 2 + usize::from(other),
             Self::Blur => 4,
-            Self::Ring(floats) => 5 + usize::from(floats),
-            Self::Line(floats) => 7 + usize::from(floats),
-            Self::Across(floats) => 9 + usize::from(floats),
-            Self::Down(floats) => 11 + usize::from(floats),
+            Self::Kept => 5,
+            Self::Sum => 6,
+            Self::Ring(floats) => 7 + usize::from(floats),
+            Self::Line(floats) => 9 + usize::from(floats),
+            Self::Across(floats) => 11 + usize::from(floats),
+            Self::Down(floats) => 13 + usize::from(floats),
         }
     }
 }
@@ -84,7 +94,7 @@ impl Buffers {
     /// What all pictures but the decoder's take, without a resize's.
     #[cfg(test)]
     pub(crate) fn of_pictures(&self) -> u64 {
-        self.0[..5].iter().sum()
+        self.0[..Buffer::OF_PICTURES].iter().sum()
     }
 }
 
@@ -236,6 +246,7 @@ impl CanvasNeeds {
                     self.hold();
                 }
             }
+            Step::Augment(step) => self.augment(step),
             Step::Brightness(_)
             | Step::Contrast(_)
             | Step::Saturation(_)
@@ -245,6 +256,52 @@ impl CanvasNeeds {
             | Step::Erase { .. } => {}
         }
         1
+    }
+
+    /// Mirrors `pixels/canvas/augment.rs`.
+    fn augment(&mut self, step: Augment) {
+        let upright = self.upright();
+        match step {
+            Augment::Rotate { degrees, .. } => {
+                match plain_quarters(degrees, upright.0 == upright.1) {
+                    Some(half @ (0 | 2)) => self.placement = self.placement.turned(half),
+                    _ => {
+                        self.lies_upright();
+                        self.write_other();
+                    }
+                }
+            }
+            Augment::Affine { .. } => {
+                self.lies_upright();
+                self.write_other();
+            }
+            Augment::Sharpness(_) => self.write_other(),
+            Augment::Keep => {
+                let pixels = area(self.size);
+                self.buffers
+                    .raise(Buffer::Kept, pixels.saturating_mul(RGB8));
+                self.buffers
+                    .raise(Buffer::Sum, pixels.saturating_mul(RGB64));
+            }
+            // Over the picture.
+            Augment::Add { .. } | Augment::Blend { .. } => self.lies_upright(),
+            Augment::AutoContrast
+            | Augment::Equalize
+            | Augment::Invert
+            | Augment::Posterize { .. }
+            | Augment::Solarize { .. }
+            | Augment::SolarizeAdd { .. }
+            | Augment::Brightness(_)
+            | Augment::Contrast(_)
+            | Augment::Color(_)
+            | Augment::Hue(_)
+            | Augment::Fill { .. } => {}
+        }
+    }
+
+    fn lies_upright(&mut self) {
+        self.size = self.upright();
+        self.placement = Placement::default();
     }
 
     /// Width and height of the picture as it is to be looked at.

@@ -14,7 +14,7 @@ use super::draw::{Drawn, OpStep, Streams};
 use super::fault::RecipeFault;
 #[cfg(test)]
 use super::geometry::Uniform;
-use super::ops::{Background, ColorOrder, DecodeMode, Op, ResizeTo};
+use super::ops::{Alpha, Background, ColorOrder, DecodeMode, Op, ResizeTo, Upright};
 use super::planner::{self, Move, Part, Unit};
 use super::step::Step;
 use super::tensor::{Dtype, MemoryLayout};
@@ -70,7 +70,9 @@ impl Emission {
 pub(crate) struct SampleProgram {
     recipe: Recipe,
     pub(crate) decode: DecodeMode,
-    pub(crate) background: Background,
+    /// What shows through where a picture is transparent; none = alpha is left out.
+    pub(crate) background: Option<Background>,
+    pub(crate) orientation: Upright,
     pub(crate) extent: RowExtent,
     pub(crate) emission: Emission,
     /// Whether the first steps are folded into the decoding.
@@ -108,6 +110,13 @@ impl SampleProgram {
             Some((height, width)) => RowExtent::Fixed { height, width },
             None => RowExtent::Own,
         };
+        if let Some(mixing) = &recipe.mixing {
+            let fault = |(op, message): (Option<usize>, _)| RecipeFault {
+                op: Some(recipe.ops.len() + op.map_or(0, |op| op + 1)),
+                message,
+            };
+            mixing.check(extent, checked.dtype).map_err(fault)?;
+        }
         let mode = match (extent, decode.mode) {
             (RowExtent::Own, Some(DecodeMode::Scaled)) => {
                 return Err(RecipeFault {
@@ -151,7 +160,8 @@ impl SampleProgram {
         Ok(Self {
             recipe: recipe.clone(),
             decode: mode,
-            background: decode.background,
+            background: (decode.alpha == Alpha::Composite).then_some(decode.background),
+            orientation: decode.orientation,
             extent,
             emission: Emission {
                 unit: unit(values),
@@ -338,6 +348,7 @@ impl Step {
             Self::Erase { .. } => Part::Erase,
             Self::Normalize { .. } => Part::Normalize,
             Self::Cast(_) => Part::Cast,
+            Self::Augment(_) => Part::Augment,
         }
     }
 }
@@ -414,7 +425,7 @@ fn sizer(ops: &[Op]) -> Option<usize> {
             || matches!(op, Op::RandomRotation(o) if o.expand)
     })?;
     match &ops[last] {
-        Op::RandomResizedCrop(_) => Some(last),
+        Op::RandomResizedCrop(_) | Op::BoundedResizedCrop(_) => Some(last),
         Op::Resize(o) if matches!(o.size, Some(ResizeTo::Exact(_))) => Some(last),
         _ => None,
     }
@@ -424,6 +435,7 @@ fn resized(drawn: &Drawn, size: (u32, u32)) -> Drawn {
     let mut drawn = drawn.clone();
     match &mut drawn.op {
         Op::RandomResizedCrop(o) => o.size = size.into(),
+        Op::BoundedResizedCrop(o) => o.size = size.into(),
         Op::Resize(o) => o.size = Some(ResizeTo::Exact(size.into())),
         _ => {}
     }

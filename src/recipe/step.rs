@@ -65,6 +65,8 @@ pub enum Step {
     },
     /// Levels rounded to the type, and held in it from here on.
     Cast(Dtype),
+    /// One operation of a policy, on 8-bit RGB.
+    Augment(Augment),
 }
 
 impl Step {
@@ -81,10 +83,75 @@ impl Step {
                 mean.reverse();
                 std.reverse();
             }
+            Self::Augment(
+                Augment::Affine { fill: v, .. }
+                | Augment::Rotate { fill: v, .. }
+                | Augment::Fill { color: v, .. },
+            ) => v.reverse(),
             _ => {}
         }
         self
     }
+}
+
+/// An operation on 8-bit RGB as Pillow does it, bit by bit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(rename_all = "snake_case")]
+pub enum Augment {
+    /// `ImageOps.autocontrast`.
+    AutoContrast,
+    /// `ImageOps.equalize`.
+    Equalize,
+    /// `ImageOps.invert`.
+    Invert,
+    /// `ImageOps.posterize`; 0 bits: black.
+    Posterize {
+        bits: u8,
+    },
+    /// `ImageOps.solarize`: levels of this and more are inverted.
+    Solarize {
+        threshold: f32,
+    },
+    /// `add` to levels below `threshold`, at most 255.
+    SolarizeAdd {
+        add: u8,
+        threshold: u8,
+    },
+    /// `ImageEnhance.Brightness` and the like, by a factor.
+    Brightness(f32),
+    Contrast(f32),
+    Color(f32),
+    Sharpness(f32),
+    /// Added to the hue, in 256ths of the colour circle, in Pillow's `HSV`.
+    Hue(u8),
+    /// `Image.transform(AFFINE)`: where each output pixel comes from.
+    Affine {
+        matrix: [f64; 6],
+        interpolation: Interpolation,
+        fill: [u8; 3],
+    },
+    /// `Image.rotate`, degrees counter-clockwise.
+    Rotate {
+        degrees: f64,
+        interpolation: Interpolation,
+        fill: [u8; 3],
+    },
+    /// One colour in a box.
+    Fill {
+        rect: Rect,
+        color: [u8; 3],
+    },
+    /// The picture is kept, and an empty sum begun.
+    Keep,
+    /// The picture is added to the sum with this weight, and is the kept one again.
+    Add {
+        weight: f32,
+    },
+    /// `(1 - by) * kept + by * sum`, cut to whole levels.
+    Blend {
+        by: f32,
+    },
 }
 
 /// What an erased box is filled with.

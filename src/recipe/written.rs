@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ops::{Background, Cast, Decode, DecodeMode, Layout, Op};
+use super::mixing::Mixing;
+use super::ops::{Background, Cast, Decode, DecodeMode, Layout, Op, Upright};
 use super::tensor::{Dtype, MemoryLayout};
 
 /// Which operations may change their places.
@@ -45,6 +46,8 @@ pub struct Recipe {
     /// None: `exact`, and JPEG data may be decoded at a smaller scale.
     pub reorder: Option<Reorder>,
     pub ops: Vec<Op>,
+    /// What is done to batches, in the consumer.
+    pub mixing: Option<Mixing>,
 }
 
 impl Recipe {
@@ -54,6 +57,7 @@ impl Recipe {
             name: name.into(),
             reorder: None,
             ops: Vec::new(),
+            mixing: None,
         }
     }
 
@@ -106,9 +110,25 @@ impl Recipe {
         self.with_first(decode)
     }
 
+    /// The same recipe with pictures read the way up that their EXIF orientation
+    /// says, or as they are stored.
+    pub fn with_orientation(self, to: Upright) -> Self {
+        let decode = Decode {
+            orientation: to,
+            ..self.decode()
+        };
+        self.with_first(decode)
+    }
+
     fn with_first(mut self, decode: Decode) -> Self {
         self.ops.retain(|op| !matches!(op, Op::Decode(_)));
         self.ops.insert(0, decode.into());
+        self
+    }
+
+    /// The same recipe with other work on batches.
+    pub fn with_mixing(mut self, mixing: Mixing) -> Self {
+        self.mixing = Some(mixing);
         self
     }
 
@@ -128,7 +148,7 @@ impl Recipe {
     pub fn hash(&self) -> u64 {
         // Debug prints floats with enough digits to tell any two apart, and
         // names every field, so distinct recipes give distinct text.
-        let text = format!("{:?} {:?}", self.reorder, self.ops);
+        let text = format!("{:?} {:?} {:?}", self.reorder, self.ops, self.mixing);
         twox_hash::XxHash3_128::oneshot(text.as_bytes()) as u64
     }
 }

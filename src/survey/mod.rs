@@ -43,8 +43,8 @@ use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
 pub use crate::picture::Format;
-use crate::picture::Limits;
 use crate::picture::header::PictureHeader;
+use crate::picture::{Limits, Upright};
 use scan::Seen;
 
 pub use statistics::{PictureSize, Quantiles, SizeStatistics};
@@ -141,11 +141,12 @@ impl Survey {
             max_pixels: options.max_pixels,
             max_scratch: options.max_scratch,
         };
-        let (sizes, findings) = scan::headers(index, &limits, Self::MAX_FAULTS, &|seen| {
-            if let Seen::Samples(n) = seen {
-                progress(n);
-            }
-        })?;
+        let (sizes, findings) =
+            scan::headers(index, &limits, Upright::Exif, Self::MAX_FAULTS, &|seen| {
+                if let Seen::Samples(n) = seen {
+                    progress(n);
+                }
+            })?;
         let readable = findings.formats.values().sum();
         Ok(Self {
             samples: index.len(),
@@ -177,27 +178,29 @@ impl Survey {
     }
 }
 
-/// The sizes of all samples, for rows that have sizes of their own; none of those
-/// over a limit.
-pub(crate) fn read_sizes(index: &Index, limits: &Limits) -> Result<Sizes> {
-    scan::headers(index, limits, 0, &|_| ()).map(|(sizes, _)| sizes)
+/// The sizes of all samples, read this way up, for rows that have sizes of their
+/// own; none of those over a limit.
+pub(crate) fn read_sizes(index: &Index, limits: &Limits, upright: Upright) -> Result<Sizes> {
+    scan::headers(index, limits, upright, 0, &|_| ()).map(|(sizes, _)| sizes)
 }
 
-/// The header of one sample.
+/// The header of one sample, read this way up.
 pub(crate) fn header_of(
     index: &Index,
     id: u64,
     limits: &Limits,
+    upright: Upright,
 ) -> std::result::Result<PictureHeader, SampleFault> {
-    scan::header_of(index, id, limits)
+    scan::header_of(index, id, limits).map(|header| header.read_as(upright))
 }
 
-/// Calls `with` with the header of each sample that has one and keeps to the
-/// limits, from several threads, in no order: id, header, length of the file.
+/// Calls `with` with the header, read this way up, of each sample that has one and
+/// keeps to the limits, from several threads, in no order: id, header, length of the file.
 /// The sizes, as [`read_sizes`] gives them.
 pub(crate) fn each_header(
     index: &Index,
     limits: &Limits,
+    upright: Upright,
     with: &(dyn Fn(u64, &PictureHeader, u64) + Sync),
 ) -> Result<Sizes> {
     let seen = |seen: Seen<'_>| {
@@ -205,7 +208,7 @@ pub(crate) fn each_header(
             with(id, header, bytes);
         }
     };
-    scan::headers(index, limits, 0, &seen).map(|(sizes, _)| sizes)
+    scan::headers(index, limits, upright, 0, &seen).map(|(sizes, _)| sizes)
 }
 
 fn name<S: serde::Serializer>(kind: &FaultKind, s: S) -> std::result::Result<S::Ok, S::Error> {

@@ -14,7 +14,7 @@ use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
 use crate::picture::header::{PictureHeader, read_header_within};
-use crate::picture::{Format, Limits, Orientation};
+use crate::picture::{Format, Limits, Orientation, Upright};
 use crate::sys::regular::open_regular;
 
 /// Samples that a thread takes at a time: enough that taking costs nothing, few
@@ -49,10 +49,13 @@ pub(super) struct Findings {
 }
 
 /// Reads the header of every sample; what is over a limit is unreadable. Of
-/// unreadable ones the first `max_faults` are kept.
+/// unreadable ones the first `max_faults` are kept. Sizes, and headers that are
+/// `seen`, are those of pictures read this way up; orientations are counted as
+/// files have them.
 pub(super) fn headers(
     index: &Index,
     limits: &Limits,
+    upright: Upright,
     max_faults: usize,
     seen: &(dyn Fn(Seen<'_>) + Sync),
 ) -> Result<(Sizes, Findings)> {
@@ -64,7 +67,7 @@ pub(super) fn headers(
     let findings = {
         let runs = Mutex::new((0u64..).step_by(RUN).zip(sizes.chunks_mut(RUN)));
         let work = || {
-            let mut reader = Reader::new(index, limits, max_faults);
+            let mut reader = Reader::new(index, limits, upright, max_faults);
             loop {
                 let run = runs.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((first, run)) = run else {
@@ -129,16 +132,18 @@ impl Findings {
 struct Reader<'a> {
     index: &'a Index,
     limits: &'a Limits,
+    upright: Upright,
     max_faults: usize,
     path: Vec<u8>,
     findings: Findings,
 }
 
 impl<'a> Reader<'a> {
-    fn new(index: &'a Index, limits: &'a Limits, max_faults: usize) -> Self {
+    fn new(index: &'a Index, limits: &'a Limits, upright: Upright, max_faults: usize) -> Self {
         Self {
             index,
             limits,
+            upright,
             max_faults,
             path: Vec::new(),
             findings: Findings::default(),
@@ -154,13 +159,14 @@ impl<'a> Reader<'a> {
         let f = &mut self.findings;
         match found {
             Ok((header, bytes)) => {
-                seen(Seen::Header(id, &header, bytes));
                 f.encoded_bytes += bytes;
                 *f.formats.entry(header.format).or_default() += 1;
                 if header.orientation != Orientation::Normal {
                     let tag = header.orientation as u8;
                     *f.orientations.entry(tag).or_default() += 1;
                 }
+                let header = header.read_as(self.upright);
+                seen(Seen::Header(id, &header, bytes));
                 let (width, height) = header.upright();
                 [height, width]
             }
@@ -230,7 +236,8 @@ mod tests {
             let Seen::Samples(n) = what else { return };
             seen.fetch_add(n, Ordering::Relaxed);
         };
-        let (sizes, findings) = headers(&index, &Limits::default(), 5, &count).unwrap();
+        let (sizes, findings) =
+            headers(&index, &Limits::default(), Upright::Exif, 5, &count).unwrap();
         assert_eq!(seen.into_inner(), samples);
         let broken = (0..samples).filter(|i| i % 7 == 6).count() as u64;
         assert_eq!(findings.formats[&Format::Jpeg], samples - broken);
@@ -248,7 +255,7 @@ mod tests {
     fn no_thread_is_left() {
         let dir = tempfile::tempdir().unwrap();
         let index = mixed(dir.path(), 200);
-        headers(&index, &Limits::default(), 5, &|_| ()).unwrap();
+        headers(&index, &Limits::default(), Upright::Exif, 5, &|_| ()).unwrap();
         // Other tests run beside this one: look for our own threads alone.
         let ours = || {
             std::fs::read_dir("/proc/self/task")

@@ -119,7 +119,7 @@ impl BareLoop {
             Part::Crop => {
                 let stored = Stored {
                     size: (header.width, header.height),
-                    orientation: header.orientation,
+                    orientation: header.orientation.read_as(self.program.orientation),
                     decoding: header.decoding(),
                 };
                 let seed = self.plan.options().seed;

@@ -148,7 +148,7 @@ impl SampleDecoder {
         let header = jpeg::read_header(bytes)?;
         let stored = Stored {
             size: (header.width, header.height),
-            orientation: header.orientation,
+            orientation: header.orientation.read_as(self.program.orientation),
             decoding: header.decoding(),
         };
         let cut = self.plan(stored, request)?;
@@ -201,7 +201,7 @@ impl SampleDecoder {
         let mut picture = Raster::open(format, bytes, &self.limits)?;
         let stored = Stored {
             size: picture.size(),
-            orientation: picture.orientation(),
+            orientation: picture.orientation().read_as(self.program.orientation),
             decoding: Decoding::Rows {
                 scratch: picture.scratch_bytes(),
             },
@@ -286,7 +286,7 @@ impl SampleDecoder {
 struct WantedRows<'a, 'b> {
     picture: Raster<'a>,
     want: Region,
-    background: Background,
+    background: Option<Background>,
     scratch: &'b mut raster::Scratch,
 }
 

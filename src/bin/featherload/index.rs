@@ -20,6 +20,7 @@ use crate::source_args::SourceArgs;
 ///
 /// Opens every file and reads its header, never a pixel.
 #[derive(Args)]
+#[command(mut_arg("path", |path| path.required_unless_present("list")))]
 pub struct IndexArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -49,7 +50,7 @@ pub struct IndexArgs {
 const NAMED: usize = 20;
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
-    let (index, scan) = args.source.source()?.open()?;
+    let (index, scan) = args.source.source(None)?.open()?;
     // Kept first: reading headers may take long, and takes nothing from it.
     if let Some(file) = &args.save {
         index.save(file)?;

@@ -16,6 +16,7 @@ mod plan;
 mod rss;
 mod run_args;
 mod sampler_args;
+mod setup;
 mod source_args;
 
 use std::process::ExitCode;

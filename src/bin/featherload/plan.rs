@@ -3,31 +3,23 @@
 
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
-use featherload::measure::system::default_workers;
 use featherload::recipe::Move;
-use featherload::{Forecast, Result};
+use featherload::{Error, Forecast, Result};
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::output::{self, mib};
 use crate::run_args::LoaderArgs;
+use crate::setup::Setup;
 use crate::source_args::SourceArgs;
 
 /// Shows a recipe in its written order and in the order in which it runs, why
 /// each move was made or refused, the bytes at every stage of both, and the
 /// memory of the whole run. Reads headers, decodes nothing, starts nothing.
 #[derive(Args)]
-// The arguments of an optional source are as required as they are elsewhere.
-#[command(mut_arg("path", |path| path.required(false)))]
-// Without data these would say nothing.
-#[command(mut_arg("sampler", |a| a.requires("path")))]
-#[command(mut_arg("multi_scale", |a| a.requires("path")))]
-#[command(mut_arg("rank", |a| a.requires("path")))]
-#[command(mut_arg("max_pixels", |a| a.requires("path")))]
-#[command(mut_arg("max_scratch", |a| a.requires("path")))]
 pub struct PlanArgs {
     #[command(flatten)]
-    source: Option<SourceArgs>,
+    source: SourceArgs,
 
     #[command(flatten)]
     loader: LoaderArgs,
@@ -37,12 +29,13 @@ pub struct PlanArgs {
     workers: Option<usize>,
 
     /// Show what is drawn for the first N rows.
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "path")]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     sample: u64,
 
-    /// Without SRC: the size of the pictures, HEIGHTxWIDTH.
-    #[arg(long, value_name = "HxW", default_value = "1080x1920", value_parser = parse_size, conflicts_with = "path")]
-    picture: (u32, u32),
+    /// Without SRC: the size of the pictures, HEIGHTxWIDTH [1080x1920]. A config's
+    /// own data set is not read then.
+    #[arg(long, value_name = "HxW", value_parser = parse_size, conflicts_with_all = ["path", "list"])]
+    picture: Option<(u32, u32)>,
 
     /// One JSON object on stdout.
     #[arg(long)]
@@ -56,34 +49,66 @@ struct Assumed {
     memory: MemoryForecast,
 }
 
+/// With what there is to say of a config.
+#[derive(Serialize)]
+struct Noted<'a, T> {
+    #[serde(flatten)]
+    plan: &'a T,
+    notes: Vec<String>,
+}
+
 pub fn run(args: PlanArgs) -> Result<Outcome> {
-    let workers = args.workers.unwrap_or_else(default_workers);
-    let Some(source) = &args.source else {
-        let recipe = args.loader.recipe()?;
-        let shape = args.loader.run_shape(workers)?;
+    let setup = Setup::new(&args.loader, &args.source)?;
+    let workers = setup.worker_count(args.workers);
+    if args.picture.is_some() || !setup.has_data() {
+        setup.refuse_without_data()?;
+        if args.sample > 0 {
+            return Err(Error::config(
+                "--sample says nothing without a data set: give SRC",
+            ));
+        }
+        let picture = args.picture.unwrap_or((1080, 1920));
+        let recipe = setup.recipe()?;
+        let shape = args.loader.run_shape(workers, setup.batch())?;
         let assumed = Assumed {
-            outline: Outline::of(&recipe, args.picture)?,
-            memory: MemoryForecast::of(&recipe, args.picture, shape)?,
+            outline: Outline::of(&recipe, picture)?,
+            memory: MemoryForecast::of(&recipe, picture, shape)?,
         };
         if args.json {
-            output::json(&assumed)?;
+            print_json(&assumed, &setup)?;
         } else {
             print_outline(&assumed.outline)?;
             print_memory(&assumed.memory)?;
+            print_notes(&setup)?;
         }
         return Ok(Outcome::Done);
-    };
-    let forecast = args
-        .loader
-        .builder(source.source()?)?
+    }
+    let forecast = setup
+        .builder(setup.source()?)?
         .workers(workers)
         .forecast(args.sample)?;
     if args.json {
-        output::json(&forecast)?;
+        print_json(&forecast, &setup)?;
     } else {
         print(&forecast)?;
+        print_notes(&setup)?;
     }
     Ok(Outcome::Done)
+}
+
+fn print_json(plan: &impl Serialize, setup: &Setup<'_>) -> Result<()> {
+    if !setup.has_config() {
+        return output::json(plan);
+    }
+    let notes = setup.notes();
+    output::json(&Noted { plan, notes })
+}
+
+fn print_notes(setup: &Setup<'_>) -> Result<()> {
+    for note in setup.notes() {
+        output::line(&format!("note       {note}"))?;
+    }
+    Ok(())
 }
 
 fn print(f: &Forecast) -> Result<()> {
@@ -147,6 +172,9 @@ fn print_outline(o: &Outline) -> Result<()> {
     }
     for choice in &o.choices {
         output::line(&format!("choice     {}: {}", choice.what, choice.effect))?;
+    }
+    if let Some(mixing) = &o.mixing {
+        output::line(&format!("mixing     {mixing}"))?;
     }
     Ok(())
 }

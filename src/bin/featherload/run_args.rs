@@ -2,40 +2,48 @@
 //! that make one.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use featherload::forecast::RunShape;
-use featherload::measure::system::default_workers;
+use featherload::paddle::{Options, Training};
+use featherload::recipe::Upright;
 use featherload::{
-    Background, DecodeMode, Dtype, Error, Launch, Loader, LoaderBuilder, MemoryLayout, OnError,
-    Recipe, Reorder, Result, Source, State, Tail,
+    Background, DecodeMode, Dtype, Error, LoaderBuilder, MemoryLayout, OnError, Recipe, Reorder,
+    Result, State, Tail,
 };
 
 use crate::sampler_args::SamplerArgs;
+use crate::setup::Setup;
 
 /// What is done to each sample, and by what kind of pool.
 #[derive(Args)]
 pub struct LoaderArgs {
     /// train224, eval224, full (whole pictures, each row of its own size), or a
-    /// recipe file: .yaml, .toml, .json. Pictures are turned as EXIF says; Pillow's `open`, torchvision's
-    /// ImageFolder and camera intrinsics (COLMAP, transforms.json) go by pixels
-    /// as stored. There is no switch for it yet.
+    /// recipe file: .yaml, .toml, .json. Or a PaddleClas config (.yaml with
+    /// `DataLoader`), whose values hold where no flag says otherwise.
     #[arg(long, default_value = "train224")]
     pub recipe: String,
 
-    /// Rows of a batch.
-    #[arg(long, default_value_t = 64, value_name = "N")]
-    pub batch: u32,
+    /// Of a PaddleClas config: train, eval, eval.query, ... [train].
+    #[arg(long, value_name = "TREE")]
+    mode: Option<String>,
+
+    /// Of a PaddleClas config: leave out operations that are not served.
+    #[arg(long)]
+    skip_unknown_ops: bool,
+
+    /// Rows of a batch [64].
+    #[arg(long, value_name = "N")]
+    pub batch: Option<u32>,
 
     /// Slots of the ring [default: 3, or as many as --memory-limit leaves].
     #[arg(long, value_name = "N")]
-    depth: Option<u32>,
+    pub depth: Option<u32>,
 
     /// Most memory that all processes may take together, such as 2G, 1500M or
     /// bytes. Headers are read first; the run gets fewer slots, or is refused.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    memory_limit: Option<u64>,
+    pub memory_limit: Option<u64>,
 
     /// Which operations may change places: none and each by itself, where no bit
     /// changes, or also where values do (default: the recipe's). See `plan`.
@@ -60,11 +68,18 @@ pub struct LoaderArgs {
     #[arg(long, value_name = "COLOUR")]
     background: Option<Background>,
 
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    /// Turn pictures as EXIF says, or leave them as stored, as Pillow's `open`,
+    /// torchvision's ImageFolder and camera intrinsics (COLMAP, transforms.json)
+    /// have them (default: the recipe's, exif).
+    #[arg(long, value_enum)]
+    orientation: Option<Orientation>,
+
+    /// Of order and random parameters [0].
+    #[arg(long)]
+    pub seed: Option<u64>,
 
     #[command(flatten)]
-    sampler: SamplerArgs,
+    pub sampler: SamplerArgs,
 
     /// Leave out a last batch that is not full.
     #[arg(long, conflicts_with = "pad_last")]
@@ -74,35 +89,36 @@ pub struct LoaderArgs {
     #[arg(long)]
     pad_last: bool,
 
-    /// This process's place among those that train together, as RANK/WORLD.
-    #[arg(long, value_name = "RANK/WORLD", value_parser = parse_rank, default_value = "0/1")]
-    rank: (u32, u32),
+    /// This process's place among those that train together, as RANK/WORLD [0/1].
+    #[arg(long, value_name = "RANK/WORLD", value_parser = parse_rank)]
+    pub rank: Option<(u32, u32)>,
 
     /// What a failed sample does: ends the run, masks its row, or gives its row
-    /// to the next sample that gives pixels (of at most 8).
-    #[arg(long, value_enum, default_value_t = Policy::Stop)]
-    on_error: Policy,
+    /// to the next sample that gives pixels (of at most 8) [stop; with a
+    /// PaddleClas config substitute].
+    #[arg(long, value_enum)]
+    on_error: Option<Policy>,
 
     /// How the coordinator is made.
     #[arg(long, value_enum, default_value_t = How::Exec)]
-    launch: How,
+    pub launch: How,
 
     /// Kill a worker that often, as a test of the recovery.
     #[arg(long, value_name = "MS")]
-    kill_workers_every: Option<u64>,
+    pub kill_workers_every: Option<u64>,
 
     /// Most time that one sample may take.
     #[arg(long, value_name = "MS", default_value_t = 60_000)]
-    row_limit: u64,
+    pub row_limit: u64,
 
     /// Most pixels that an image may have (default: 178956970).
     #[arg(long, value_name = "N")]
-    max_pixels: Option<u64>,
+    pub max_pixels: Option<u64>,
 
     /// Most memory that decoding one image may take (default: 512). A worker may
     /// have 128 MiB beside it.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
-    max_scratch: Option<u64>,
+    pub max_scratch: Option<u64>,
 }
 
 /// A run of one pool, from where to where.
@@ -135,6 +151,12 @@ enum Decode {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum Orientation {
+    Exif,
+    Stored,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum Moves {
     Off,
     Exact,
@@ -149,14 +171,57 @@ enum Policy {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum How {
+pub enum How {
     Exec,
     Fork,
 }
 
 impl LoaderArgs {
-    pub fn recipe(&self) -> Result<Recipe> {
-        let mut recipe = Recipe::load(&self.recipe)?;
+    /// The config that `--recipe` names, if it names one.
+    ///
+    /// # Errors
+    /// What the config gets wrong; flags for configs without one.
+    pub fn training(&self) -> Result<Option<Training>> {
+        let preset = Recipe::PRESETS.contains(&self.recipe.as_str());
+        if !preset && Training::is_config(&self.recipe) {
+            let mut options = Options::of_process();
+            options.skip_unknown_ops = self.skip_unknown_ops;
+            let mode = self.mode.as_deref().unwrap_or("train");
+            return Training::read(&self.recipe, mode, &options).map(Some);
+        }
+        for (flag, given) in [
+            ("--mode", self.mode.is_some()),
+            ("--skip-unknown-ops", self.skip_unknown_ops),
+        ] {
+            if given {
+                return Err(Error::config(format!(
+                    "{flag} is for a PaddleClas config, and --recipe {} is none",
+                    self.recipe
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a last batch becomes that is not full, if a flag says so.
+    pub fn tail(&self) -> Option<Tail> {
+        match (self.drop_last, self.pad_last) {
+            (true, _) => Some(Tail::Drop),
+            (_, true) => Some(Tail::Pad),
+            _ => None,
+        }
+    }
+
+    pub fn on_error(&self) -> Option<OnError> {
+        self.on_error.map(|policy| match policy {
+            Policy::Stop => OnError::Stop,
+            Policy::Skip => OnError::Skip,
+            Policy::Substitute => OnError::Substitute,
+        })
+    }
+
+    /// A recipe with what flags say of it.
+    pub fn overridden(&self, mut recipe: Recipe) -> Recipe {
         if let Some(dtype) = self.dtype {
             recipe = recipe.with_dtype(dtype);
         }
@@ -166,6 +231,12 @@ impl LoaderArgs {
         if let Some(colour) = self.background {
             recipe = recipe.with_background(colour);
         }
+        if let Some(orientation) = self.orientation {
+            recipe = recipe.with_orientation(match orientation {
+                Orientation::Exif => Upright::Exif,
+                Orientation::Stored => Upright::Stored,
+            });
+        }
         if let Some(reorder) = self.reorder {
             recipe = recipe.with_reorder(match reorder {
                 Moves::Off => Reorder::Off,
@@ -173,11 +244,11 @@ impl LoaderArgs {
                 Moves::Fast => Reorder::Fast,
             });
         }
-        Ok(match self.decode {
+        match self.decode {
             None => recipe,
             Some(Decode::Full) => recipe.with_decode(DecodeMode::Full),
             Some(Decode::Scaled) => recipe.with_decode(DecodeMode::Scaled),
-        })
+        }
     }
 
     /// Slots of the ring, where no memory limit makes them fewer.
@@ -186,77 +257,23 @@ impl LoaderArgs {
     }
 
     /// What a forecast without data goes by.
-    pub fn run_shape(&self, workers: usize) -> Result<RunShape> {
+    pub fn run_shape(&self, workers: usize, batch: u32) -> Result<RunShape> {
         let workers = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
         Ok(RunShape {
             workers,
-            batch: self.batch,
+            batch,
             depth: self.depth,
             memory_limit: self.memory_limit,
         })
     }
-
-    /// The loader that the arguments describe; workers and epochs are open.
-    pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
-        let tail = match (self.drop_last, self.pad_last) {
-            (true, _) => Tail::Drop,
-            (_, true) => Tail::Pad,
-            _ => Tail::Short,
-        };
-        let mut b = Loader::builder(source)
-            .recipe(self.recipe()?)
-            .batch_size(self.batch)
-            .seed(self.seed)
-            .sampler(self.sampler.sampler()?)
-            .tail(tail)
-            .rank(self.rank.0, self.rank.1)
-            .row_limit(Duration::from_millis(self.row_limit))
-            .on_error(match self.on_error {
-                Policy::Stop => OnError::Stop,
-                Policy::Skip => OnError::Skip,
-                Policy::Substitute => OnError::Substitute,
-            })
-            .launch(match self.launch {
-                How::Exec => Launch::Exec,
-                How::Fork => Launch::Fork,
-            });
-        if let Some(slots) = self.depth {
-            b = b.depth(slots);
-        }
-        if let Some(bytes) = self.memory_limit {
-            b = b.memory_limit(bytes);
-        }
-        // This executable is the helper, whatever its name and place.
-        if let Ok(me) = std::env::current_exe() {
-            b = b.helper(me);
-        }
-        if let Some(scales) = self.sampler.multi_scale()? {
-            b = b.multi_scale(scales);
-        }
-        if let Some(pixels) = self.max_pixels {
-            b = b.max_pixels(pixels);
-        }
-        if let Some(mib) = self.max_scratch {
-            b = b.max_scratch(mib << 20);
-        }
-        if let Some(ms) = self.kill_workers_every {
-            b = b.kill_workers_every(Duration::from_millis(ms));
-        }
-        Ok(b)
-    }
 }
 
 impl RunArgs {
-    /// How many workers the run has, those included that are being replaced.
-    pub fn worker_count(&self) -> usize {
-        self.workers.unwrap_or_else(default_workers)
-    }
-
     /// The loader that the arguments describe.
-    pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
-        let mut b = self.loader.builder(source)?.epochs(self.epochs);
-        if let Some(n) = self.workers {
+    pub fn builder(&self, setup: &Setup<'_>) -> Result<LoaderBuilder> {
+        let mut b = setup.builder(setup.source()?)?.epochs(self.epochs);
+        if let Some(n) = setup.workers(self.workers) {
             b = b.workers(n);
         }
         if let Some((epoch, batch)) = self.start {

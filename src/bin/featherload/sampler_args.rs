@@ -7,9 +7,9 @@ use featherload::{Error, Result, Sampler};
 /// Which sample comes when.
 #[derive(Args)]
 pub struct SamplerArgs {
-    /// The order of an epoch.
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Shuffle)]
-    sampler: Order,
+    /// The order of an epoch [shuffle].
+    #[arg(long, value_enum, value_name = "ORDER")]
+    sampler: Option<Order>,
 
     /// Keep the order of the index: --sampler sequential.
     #[arg(long, conflicts_with = "sampler")]
@@ -76,15 +76,20 @@ enum Prob {
 }
 
 impl SamplerArgs {
-    /// None when all batches have the recipe's size.
+    /// Whether a flag says anything of the order.
+    pub fn is_given(&self) -> bool {
+        self.sampler.is_some() || self.no_shuffle || !self.multi_scale.is_empty()
+    }
+
+    /// Those that flags say, if they say any.
     ///
     /// # Errors
     /// When the order needs the rows of batches as they are.
-    pub fn multi_scale(&self) -> Result<Option<MultiScale>> {
+    pub fn multi_scale(&self, sampler: Sampler) -> Result<Option<MultiScale>> {
         if self.multi_scale.is_empty() {
             return Ok(None);
         }
-        if self.sampler == Order::Identity {
+        if matches!(sampler, Sampler::Identity { .. }) {
             return Err(Error::config(
                 "--multi-scale changes the rows of batches, and --sampler identity needs them as \
                  they are: give one of them",
@@ -93,13 +98,25 @@ impl SamplerArgs {
         Ok(Some(MultiScale::new(self.multi_scale.clone())))
     }
 
+    /// That of the flags; where they name none, the config's with what they say of
+    /// it, or shuffled.
+    ///
     /// # Errors
     /// When a flag belongs to another order.
-    pub fn sampler(&self) -> Result<Sampler> {
-        let order = if self.no_shuffle {
-            Order::Sequential
-        } else {
-            self.sampler
+    pub fn sampler(&self, of_config: Option<Sampler>) -> Result<Sampler> {
+        let named = match self.no_shuffle {
+            true => Some(Order::Sequential),
+            false => self.sampler,
+        };
+        let order = match (named, of_config) {
+            (Some(order), _) => order,
+            (None, Some(Sampler::Sequential)) => Order::Sequential,
+            (None, Some(Sampler::Identity { .. })) => Order::Identity,
+            (None, _) => Order::Shuffle,
+        };
+        let (config_per_id, config_prob) = match of_config {
+            Some(Sampler::Identity { per_id, prob }) => (per_id, prob),
+            _ => (4, IdentityProb::SampleAvg),
         };
         for (flag, given, of) in [
             ("--shard", self.shard.is_some(), Order::ShardShuffle),
@@ -150,10 +167,11 @@ impl SamplerArgs {
                 window: self.shuffle_window.unwrap_or(16_384),
             },
             Order::Identity => Sampler::Identity {
-                per_id: self.per_id.unwrap_or(4),
+                per_id: self.per_id.unwrap_or(config_per_id),
                 prob: match self.prob {
                     Some(Prob::IdAvg) => IdentityProb::IdAvg,
-                    Some(Prob::SampleAvg) | None => IdentityProb::SampleAvg,
+                    Some(Prob::SampleAvg) => IdentityProb::SampleAvg,
+                    None => config_prob,
                 },
             },
             Order::Weighted => Sampler::Weighted {

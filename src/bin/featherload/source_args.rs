@@ -1,17 +1,23 @@
 //! Arguments that say where samples come from, shared by the sub-commands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use featherload::index::{Classes, Delimiter, FolderLabels, FolderOptions, ListOptions};
+use featherload::paddle::Training;
 use featherload::{Error, Result, Source};
 
 #[derive(Args)]
 pub struct SourceArgs {
     /// A folder (class sub-folders or flat), a list file (`path label` lines)
     /// or an index kept by `featherload index --save`.
+    /// Not needed with a PaddleClas config, whose own data set it takes the place of.
     #[arg(value_name = "SRC")]
-    path: PathBuf,
+    path: Option<PathBuf>,
+
+    /// A list file whose paths are relative to SRC, or to --root.
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
 
     /// Where labels come from. `none` takes every image under SRC, recursively.
     #[arg(long, value_enum, default_value_t = LabelSource::Auto)]
@@ -42,34 +48,90 @@ enum LabelSource {
 }
 
 impl SourceArgs {
-    /// What people call the data set: the end of its path.
-    pub fn name(&self) -> String {
-        let whole = self
-            .path
-            .canonicalize()
-            .unwrap_or_else(|_| self.path.clone());
+    /// Whether SRC or --list says where samples come from.
+    pub fn is_given(&self) -> bool {
+        self.path.is_some() || self.list.is_some()
+    }
+
+    /// Whether anything is said of a data set.
+    pub fn has_options(&self) -> bool {
+        self.labels != LabelSource::Auto
+            || self.classes.is_some()
+            || self.root.is_some()
+            || self.delimiter.is_some()
+            || self.allow_outside
+    }
+
+    /// What people call the data set: the end of its path; of a config's list where
+    /// there is no other.
+    pub fn name(&self, of_config: Option<&Path>) -> String {
+        let given = self.list.as_deref().or(self.path.as_deref()).or(of_config);
+        let Some(path) = given else {
+            return String::new();
+        };
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let parts: Vec<_> = whole.components().collect();
         let end: PathBuf = parts[parts.len().saturating_sub(2)..].iter().collect();
         end.display().to_string()
     }
 
-    pub fn source(&self) -> Result<Source> {
-        Ok(match Source::detect(&self.path)? {
+    /// The data set that the arguments name, or else the config's; lists are read as
+    /// the config says where no flag says otherwise.
+    pub fn source(&self, config: Option<&Training>) -> Result<Source> {
+        match (&self.list, &self.path, config) {
+            (Some(list), root, _) => self.listed(list, root.as_deref(), config),
+            (None, Some(path), _) => self.detected(path, config),
+            (None, None, Some(config)) => match &config.list {
+                Some(list) => self.listed(list, None, Some(config)),
+                None => config.source(),
+            },
+            (None, None, None) => Err(Error::config(
+                "SRC is missing: a folder, a list file or a saved index",
+            )),
+        }
+    }
+
+    /// A list that stands elsewhere than its pictures.
+    fn listed(
+        &self,
+        list: &Path,
+        root: Option<&Path>,
+        config: Option<&Training>,
+    ) -> Result<Source> {
+        if self.classes.is_some() {
+            return Err(Error::config(
+                "--classes means nothing for a list file, whose labels stand in itself: leave it \
+                 out",
+            ));
+        }
+        if root.is_some() && self.root.is_some() {
+            return Err(Error::config(
+                "SRC and --root both say where the paths of --list start: give one of them",
+            ));
+        }
+        let mut options = self.list_options(config)?;
+        let of_config = config.and_then(|config| config.list_options.root.clone());
+        options.root = root.map(Path::to_owned).or(options.root).or(of_config);
+        Ok(Source::List(list.to_owned(), options))
+    }
+
+    fn detected(&self, path: &Path, config: Option<&Training>) -> Result<Source> {
+        Ok(match Source::detect(path)? {
             Source::Folder(path, _) => {
-                self.refuse_list_options("a folder")?;
+                self.refuse_list_options(&path, "a folder")?;
                 Source::Folder(path, self.folder_options()?)
             }
             Source::List(path, _) => {
                 self.refuse(
                     self.classes.is_some(),
                     "--classes",
-                    "a list file",
+                    (&path, "a list file"),
                     "labels stand in the list itself: leave the option out",
                 )?;
-                Source::List(path, self.list_options()?)
+                Source::List(path, self.list_options(config)?)
             }
             other => {
-                let saved = "a saved index";
+                let saved = (path, "a saved index");
                 self.refuse(
                     self.classes.is_some(),
                     "--classes",
@@ -82,32 +144,38 @@ impl SourceArgs {
                     saved,
                     "its labels are fixed: make the index again with this option",
                 )?;
-                self.refuse_list_options(saved)?;
+                self.refuse_list_options(path, saved.1)?;
                 other
             }
         })
     }
 
-    fn refuse_list_options(&self, kind: &str) -> Result<()> {
+    fn refuse_list_options(&self, path: &Path, kind: &str) -> Result<()> {
         for (given, option) in [
             (self.root.is_some(), "--root"),
             (self.delimiter.is_some(), "--delimiter"),
             (self.allow_outside, "--allow-outside"),
         ] {
             let what_to_do = "leave the option out, or give a list file";
-            self.refuse(given, option, kind, what_to_do)?;
+            self.refuse(given, option, (path, kind), what_to_do)?;
         }
         Ok(())
     }
 
     /// An option that SRC, being what it is, would silently ignore.
-    fn refuse(&self, given: bool, option: &str, kind: &str, what_to_do: &str) -> Result<()> {
+    fn refuse(
+        &self,
+        given: bool,
+        option: &str,
+        (path, kind): (&Path, &str),
+        what_to_do: &str,
+    ) -> Result<()> {
         if !given {
             return Ok(());
         }
         Err(Error::config(format!(
             "{option} means nothing for {}, which is {kind}; {what_to_do}",
-            self.path.display()
+            path.display()
         )))
     }
 
@@ -120,8 +188,9 @@ impl SourceArgs {
         Ok(options)
     }
 
-    fn list_options(&self) -> Result<ListOptions> {
-        let mut options = ListOptions::default();
+    /// But for the root, these are the config's where no flag says otherwise.
+    fn list_options(&self, config: Option<&Training>) -> Result<ListOptions> {
+        let mut options = config.map_or_else(ListOptions::default, |c| c.list_options.clone());
         if self.labels == LabelSource::None {
             options.labels = featherload::index::ListLabels::None;
         }

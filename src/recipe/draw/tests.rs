@@ -4,6 +4,8 @@
 //! The numbers are the same in every run, so a bound holds always or never; each
 //! is one that fewer than one seed in a thousand would break.
 
+mod laws;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::ops::ResizeTo;
@@ -447,6 +449,7 @@ fn erased_boxes_have_their_probability_area_aspect_and_place() {
         scale,
         ratio,
         value: Erasing::Value(3.0.into()),
+        ..RandomErasing::default()
     };
     for p in [0.0, 0.25, 1.0] {
         let all = erased(
@@ -496,6 +499,7 @@ fn erased_boxes_are_smaller_than_the_picture_on_both_sides() {
         scale: Span(0.02, 1.0),
         ratio: Span(0.1, 10.0),
         value: Erasing::Random,
+        ..RandomErasing::default()
     };
     for (h, w) in [(9, 7), (2, 40), (2, 2)] {
         let all = erased(op.clone(), Values::Levels, (h, w));

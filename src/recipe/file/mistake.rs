@@ -38,7 +38,7 @@ enum What {
 }
 
 impl Mistake {
-    pub(super) fn new(at: Position, text: impl Into<String>) -> Self {
+    pub(crate) fn new(at: Position, text: impl Into<String>) -> Self {
         Self {
             at: Some(at),
             ..Self::of(What::Text(text.into()))
@@ -53,7 +53,7 @@ impl Mistake {
         }
     }
 
-    pub(super) fn expected(at: Position, expected: &str, found: &str) -> Self {
+    pub(crate) fn expected(at: Position, expected: &str, found: &str) -> Self {
         Self::new(at, format!("expected {expected}, found {found}"))
     }
 
@@ -218,7 +218,7 @@ fn in_words(expected: &str) -> String {
 }
 
 /// The one that was meant, or all there are.
-fn advice(name: &str, known: &[&str]) -> String {
+pub(crate) fn advice(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("did you mean '{near}'?"),
         None => format!("choose from {}", known.join(", ")),
@@ -227,7 +227,7 @@ fn advice(name: &str, known: &[&str]) -> String {
 
 /// The name that differs least, in no more than a third of its letters. Case
 /// and underscores do not count, so torchvision's `CenterCrop` finds its own.
-pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let bare = |s: &str| s.replace(['_', '-', ' '], "").to_lowercase();
     let name = bare(name);
     // The distance takes time and memory for the product of both lengths.

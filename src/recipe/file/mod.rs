@@ -24,6 +24,13 @@
 //!   - normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}
 //!   - cast: {dtype: f16}
 //!   - layout: {layout: nchw}
+//! mixing:                     # of whole batches; labels become vectors
+//!   num_classes: 1000
+//!   ops:
+//!     - label_smoothing: {epsilon: 0.1}
+//!     - one_of:
+//!         - {p: 0.5, op: {mixup: {alpha: 0.8}}}
+//!         - {p: 0.5, op: {cutmix: {alpha: 1.0}}}
 //! ";
 //! let recipe = Recipe::from_text(yaml, RecipeFormat::Yaml, "portraits.yaml")?;
 //! assert_eq!(recipe.ops.len(), 6);
@@ -62,9 +69,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use mistake::Mistake;
-use node::{Node, Value};
+pub(crate) use mistake::{Mistake, advice, nearest};
+pub(crate) use node::{Key, Node, Position, Value};
 
+use super::mixing::Mixing;
 use super::ops::Op;
 use super::program::SampleProgram;
 use super::written::{Recipe, Reorder};
@@ -121,6 +129,7 @@ struct RecipeFile {
     name: Option<String>,
     reorder: Option<Reorder>,
     ops: Vec<Op>,
+    mixing: Option<Mixing>,
 }
 
 /// And as it is written.
@@ -131,13 +140,15 @@ struct WrittenFile<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reorder: Option<Reorder>,
     ops: &'a [Op],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mixing: Option<&'a Mixing>,
 }
 
 /// A recipe with the places of its operations.
 #[derive(Debug)]
 struct Located {
     recipe: Recipe,
-    /// Of each operation, from 1.
+    /// Of each operation, of `mixing` and of its operations, from 1.
     lines: Vec<u64>,
 }
 
@@ -150,25 +161,7 @@ impl Recipe {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let format = RecipeFormat::of(path)?;
-        let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
-        // A pipe would be waited for.
-        if !path.metadata().map_err(unreadable)?.is_file() {
-            return Err(Error::dataset(
-                path,
-                "is no regular file: name a recipe file",
-            ));
-        }
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(unreadable)?;
-        file.take(MAX_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map_err(unreadable)?;
-        check_length(&bytes, path)?;
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let good = e.utf8_error().valid_up_to();
-            let breaks = e.as_bytes().iter().take(good).filter(|b| **b == b'\n');
-            Error::dataset_line(path, breaks.count() as u64 + 1, "is not UTF-8")
-        })?;
+        let text = text_of(path)?;
         Self::from_text(&text, format, path)
     }
 
@@ -199,6 +192,7 @@ impl Recipe {
             name: &self.name,
             reorder: self.reorder,
             ops: &self.ops,
+            mixing: self.mixing.as_ref(),
         };
         // The tree of a value, by way of the one language that writes `f32` by
         // their shortest digits and has words for what is not finite.
@@ -227,12 +221,47 @@ impl Recipe {
         Err(Error::config(format!(
             "recipe '{text}' is neither a preset ({}) nor a file{}",
             Self::PRESETS.join(", "),
-            match mistake::nearest(text, &Self::PRESETS) {
+            match nearest(text, &Self::PRESETS) {
                 Some(near) => format!(": did you mean '{near}'?"),
                 None => ", whose name ends in .yaml, .toml or .json".to_owned(),
             }
         )))
     }
+}
+
+/// The text of a file that is no longer than a recipe may be.
+pub(crate) fn text_of(path: &Path) -> Result<String> {
+    let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
+    // A pipe would be waited for.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(Error::dataset(
+            path,
+            "is no regular file: name a recipe file",
+        ));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    check_length(&bytes, path)?;
+    String::from_utf8(bytes).map_err(|e| {
+        let good = e.utf8_error().valid_up_to();
+        let breaks = e.as_bytes().iter().take(good).filter(|b| **b == b'\n');
+        Error::dataset_line(path, breaks.count() as u64 + 1, "is not UTF-8")
+    })
+}
+
+/// The tree of a text of this origin.
+///
+/// # Errors
+/// One line with the origin and the line.
+pub(crate) fn tree_of(text: &str, format: RecipeFormat, origin: &Path) -> Result<Node> {
+    check_length(text.as_bytes(), origin)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    format
+        .tree(text)
+        .map_err(|e| Error::dataset_line(origin, e.line() as u64, e.to_string()))
 }
 
 /// Everything but whether the operations can work.
@@ -250,14 +279,23 @@ fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
     check_version(&root).map_err(located)?;
     let file: RecipeFile = de::read(&root).map_err(located)?;
     let ops = root.get("ops").map(Node::items).unwrap_or_default();
+    let mixing = root.get("mixing");
+    let mixers = mixing.and_then(|node| node.get("ops"));
+    let mixers = mixers.map(Node::items).unwrap_or_default();
     let stem = origin.file_stem().unwrap_or_default();
     Ok(Located {
         recipe: Recipe {
             name: file.name.unwrap_or_else(|| stem.to_string_lossy().into()),
             reorder: file.reorder,
             ops: file.ops,
+            mixing: file.mixing,
         },
-        lines: ops.iter().map(|op| op.at.line as u64).collect(),
+        lines: ops
+            .iter()
+            .chain(mixing)
+            .chain(mixers)
+            .map(|node| node.at.line as u64)
+            .collect(),
     })
 }
 

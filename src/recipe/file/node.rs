@@ -68,7 +68,7 @@ impl Node {
     }
 
     /// The value as a message says it behind "found".
-    pub(super) fn described(&self) -> String {
+    pub(crate) fn described(&self) -> String {
         match &self.value {
             Value::Null => "nothing".into(),
             Value::Bool(v) => v.to_string(),

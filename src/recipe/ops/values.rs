@@ -143,6 +143,65 @@ impl Interpolation {
     }
 }
 
+/// How a length that is no whole number becomes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rounding {
+    /// Cut.
+    Down,
+    /// To the nearest, halves to even.
+    Nearest,
+}
+
+/// How an aspect ratio is drawn from its range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aspect {
+    /// Its logarithm is uniform, as in torchvision.
+    Log,
+    /// It is uniform itself.
+    Uniform,
+}
+
+impl Aspect {
+    pub(crate) fn uniform() -> Self {
+        Self::Uniform
+    }
+}
+
+/// Which way up a picture is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Upright {
+    /// As its EXIF orientation says.
+    #[default]
+    Exif,
+    /// As it is stored.
+    Stored,
+}
+
+/// What becomes of transparency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Alpha {
+    /// Composited on the background.
+    #[default]
+    Composite,
+    /// Left out: the colours as they are stored.
+    Drop,
+}
+
+/// Whose arithmetic colour jitter has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JitterStyle {
+    /// torchvision's on tensors.
+    #[default]
+    Tensor,
+    /// Pillow's `ImageEnhance`, and hue in whole levels.
+    Pillow,
+}
+
 /// Where [`ConvertColor`](super::ConvertColor) leads to. Always from sRGB or grey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -8,7 +8,7 @@ mod rules;
 
 use serde::Serialize;
 
-use super::ops::Op;
+use super::ops::{JitterStyle, Op};
 use super::written::Reorder;
 use rules::Effect;
 
@@ -44,6 +44,8 @@ pub(crate) enum Part {
     Cast,
     Blur,
     Erase,
+    /// Whatever a policy draws: sees the whole picture, and never moves.
+    Augment,
 }
 
 /// A move that was made, or was not.
@@ -72,7 +74,7 @@ pub(crate) fn parts(op: &Op) -> &'static [Part] {
     match op {
         Op::Decode(_) | Op::Layout(_) => &[],
         Op::Resize(_) => &[Part::Resize],
-        Op::RandomResizedCrop(_) => &[Part::Crop, Part::Resize],
+        Op::RandomResizedCrop(_) | Op::BoundedResizedCrop(_) => &[Part::Crop, Part::Resize],
         Op::RandomCrop(o) => {
             if o.pad_if_needed || o.padding != super::ops::Padding::default() {
                 &[Part::Pad, Part::Crop]
@@ -87,9 +89,18 @@ pub(crate) fn parts(op: &Op) -> &'static [Part] {
         | Op::RandomRotate90(_) => &[Part::Turn],
         Op::RandomRotation(_) => &[Part::Rotate],
         Op::Pad(_) => &[Part::Pad],
+        // As a policy's: several steps in a drawn order, of which one sees the whole
+        // picture.
+        Op::ColorJitter(o) if o.style == JitterStyle::Pillow => &[Part::Augment],
         Op::ColorJitter(_) | Op::Grayscale(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_) => {
             &[Part::Color]
         }
+        Op::AutoAugment(_)
+        | Op::RandAugment(_)
+        | Op::TrivialAugment(_)
+        | Op::AugMix(_)
+        | Op::TimmAugment(_)
+        | Op::Cutout(_) => &[Part::Augment],
         Op::GaussianBlur(_) => &[Part::Blur],
         Op::RandomErasing(_) => &[Part::Erase],
         Op::Normalize(_) => &[Part::Normalize],
@@ -160,6 +171,8 @@ pub(crate) fn name(ops: &[Op], unit: Unit) -> String {
     match (op, unit.part) {
         (Op::RandomResizedCrop(_), Part::Crop) => "random_resized_crop (its crop)".into(),
         (Op::RandomResizedCrop(_), _) => "random_resized_crop (its resize)".into(),
+        (Op::BoundedResizedCrop(_), Part::Crop) => "bounded_resized_crop (its crop)".into(),
+        (Op::BoundedResizedCrop(_), _) => "bounded_resized_crop (its resize)".into(),
         (Op::RandomCrop(_), Part::Pad) => "random_crop (its padding)".into(),
         _ => op.name().into(),
     }

@@ -16,11 +16,12 @@ use crate::picture::Orientation;
 use crate::picture::jpeg::fixtures::{self, Sampling};
 use crate::plan::PositionRandom;
 use crate::recipe::{
-    Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode, Dtype, Erasing,
-    GaussianBlur, Grayscale, Interpolation, Layout, MemoryLayout, Normalize, Op, Pad, Padding,
-    PaddingMode, PerChannel, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize,
-    Rotate90, RowExtent, Size, Span,
+    Aspect, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
+    ConvertColor, Decode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, Layout,
+    MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing,
+    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
+    RandomVerticalFlip, Recipe, Reorder, Resize, Rotate90, Rounding, RowExtent, Size, Span,
+    Upright,
 };
 
 /// A row, and the bytes that the canvas and the resampler held behind it.
@@ -116,6 +117,7 @@ fn jitter() -> impl Strategy<Value = Op> {
             hue: Span(-a[3], a[3]),
             p,
             random_order,
+            ..ColorJitter::default()
         }
         .into()
     })
@@ -172,13 +174,18 @@ fn anything() -> impl Strategy<Value = Op> {
                 }
                 .into()
             }),
-        select(vec![Erasing::Value(fill), Erasing::Random]).prop_map(|value| {
-            RandomErasing {
-                value,
-                ..RandomErasing::default()
-            }
-            .into()
-        }),
+        (
+            select(vec![Erasing::Value(fill), Erasing::Random]),
+            select(vec![Aspect::Log, Aspect::Uniform]),
+        )
+            .prop_map(|(value, aspect)| {
+                RandomErasing {
+                    value,
+                    aspect,
+                    ..RandomErasing::default()
+                }
+                .into()
+            }),
     ]
 }
 
@@ -190,42 +197,70 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
         Interpolation::Lanczos,
         Interpolation::Area,
     ]);
-    (interpolation, prop::bool::ANY, 0..4).prop_map(|(interpolation, antialias, which)| match which
-    {
-        0 => vec![
-            RandomResizedCrop {
-                interpolation,
-                antialias,
-                ..RandomResizedCrop::new((20, 24))
-            }
-            .into(),
-        ],
-        1 => vec![
-            Resize {
-                interpolation,
-                antialias,
-                ..Resize::exact(21, 17)
-            }
-            .into(),
-        ],
-        2 => vec![
-            Resize {
-                interpolation,
-                antialias,
-                ..Resize::shorter(26)
-            }
-            .into(),
-            CenterCrop::new((19, 22)).into(),
-        ],
-        _ => vec![
-            RandomCrop {
-                pad_if_needed: true,
-                padding: Padding::from(2),
-                ..RandomCrop::new((18, 25))
-            }
-            .into(),
-        ],
-    })
+    let rounding = select(vec![Rounding::Down, Rounding::Nearest]);
+    let aspect = select(vec![Aspect::Log, Aspect::Uniform]);
+    let ratio = select(vec![Span(0.75, 4.0 / 3.0), Span(0.1, 9.0), Span(3.0, 40.0)]);
+    let scale = select(vec![Span(0.08, 1.0), Span(0.001, 0.3), Span(1.0, 1.0)]);
+    (
+        interpolation,
+        prop::bool::ANY,
+        rounding,
+        (scale, ratio, aspect),
+        0..5,
+    )
+        .prop_map(
+            |(interpolation, antialias, rounding, (scale, ratio, aspect), which)| match which {
+                0 => vec![
+                    RandomResizedCrop {
+                        interpolation,
+                        antialias,
+                        ..RandomResizedCrop::new((20, 24))
+                    }
+                    .into(),
+                ],
+                1 => vec![
+                    Resize {
+                        interpolation,
+                        antialias,
+                        ..Resize::exact(21, 17)
+                    }
+                    .into(),
+                ],
+                2 => vec![
+                    Resize {
+                        interpolation,
+                        antialias,
+                        rounding,
+                        ..Resize::shorter(26)
+                    }
+                    .into(),
+                    CenterCrop {
+                        rounding,
+                        ..CenterCrop::new((19, 22))
+                    }
+                    .into(),
+                ],
+                3 => vec![
+                    BoundedResizedCrop {
+                        scale,
+                        ratio,
+                        aspect,
+                        interpolation,
+                        antialias,
+                        ..BoundedResizedCrop::new((20, 24))
+                    }
+                    .into(),
+                ],
+                _ => vec![
+                    RandomCrop {
+                        pad_if_needed: true,
+                        padding: Padding::from(2),
+                        ..RandomCrop::new((18, 25))
+                    }
+                    .into(),
+                ],
+            },
+        )
 }
 
 fn recipes() -> impl Strategy<Value = Recipe> {
@@ -415,6 +450,56 @@ proptest! {
                 both == kept && drawn.bytes() <= most.bytes(),
                 "{drawn:?}\nof {most:?}\nkept {kept:?}\n{steps:?}"
             );
+        }
+    }
+}
+
+/// CRC-32 of a PNG's chunk.
+fn crc(bytes: &[u8]) -> u32 {
+    let bit = |c: u32| (c >> 1) ^ (0xedb8_8320 & (c & 1).wrapping_neg());
+    let byte = |c: u32, b: &u8| (0..8).fold(c ^ u32::from(*b), |c, _| bit(c));
+    !bytes.iter().fold(!0, byte)
+}
+
+/// A PNG with this EXIF orientation.
+fn turned_png(width: u32, height: u32, orientation: u8) -> Vec<u8> {
+    let mut bytes = png(width, height);
+    let chunk = [
+        b"eXIfII*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0",
+        &[orientation, 0, 0, 0, 0, 0, 0, 0][..],
+    ]
+    .concat();
+    let length = (chunk.len() as u32 - 4).to_be_bytes();
+    let sum = crc(&chunk).to_be_bytes();
+    bytes.splice(33..33, [&length[..], &chunk, &sum].concat());
+    bytes
+}
+
+/// `orientation: stored`: the rows of a file without EXIF, and another than those
+/// of the turned picture; sizes, crops and all.
+#[test]
+fn stored_pictures_are_as_if_there_were_no_exif() {
+    let crop = RandomResizedCrop::new((20, 24));
+    let eval = Recipe::new("eval")
+        .then(Resize::shorter(26))
+        .then(CenterCrop::new((19, 22)));
+    for recipe in [Recipe::new("crop").then(crop), eval] {
+        for reorder in [None, Some(Reorder::Off)] {
+            let exif = Recipe {
+                reorder,
+                ..recipe.clone()
+            };
+            let stored = exif.clone().with_orientation(Upright::Stored);
+            for make in [jpeg, turned_png] {
+                let plain = row(&exif, &make(70, 41, 1), 3).0.unwrap();
+                for orientation in 1..=8 {
+                    let file = make(70, 41, orientation);
+                    let got = row(&stored, &file, 3).0.unwrap();
+                    assert!(got == plain, "{orientation}");
+                    let turned = row(&exif, &file, 3).0.unwrap();
+                    assert_eq!(turned == plain, orientation == 1, "{orientation}");
+                }
+            }
         }
     }
 }

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use featherload::measure::ceiling::CeilingPart;
 use featherload::measure::statistics::median;
-use featherload::{Loader, Result};
+use featherload::{Loader, Recipe, Result};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::{BenchArgs, Part};
 use crate::ceiling::Ceiling;
+use crate::setup::Setup;
 use crate::{Outcome, consumer, interrupt, output};
 
 /// Halves of a run that differ by more make it void.
@@ -39,15 +40,14 @@ struct Pair {
 }
 
 pub fn run(args: &BenchArgs, part: Part) -> Result<Outcome> {
-    let mut loader = args
-        .run
-        .builder(args.source.source()?)?
-        .epochs(u64::MAX)
-        .build()?;
+    let setup = Setup::new(&args.run.loader, &args.source)?;
+    setup.warn();
+    let mut loader = args.run.builder(&setup)?.epochs(u64::MAX).build()?;
     interrupt::end_the_run()?;
-    let workers = args.run.worker_count();
+    let workers = setup.worker_count(args.run.workers);
+    let recipe = setup.recipe()?;
     let bar = output::progress(u64::from(args.pairs), !args.json);
-    let pairs = measure(args, part, &mut loader, workers, &bar);
+    let pairs = measure(args, (part, &recipe), &mut loader, workers, &bar);
     bar.finish_and_clear();
     let Some(pairs) = pairs? else {
         return Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted));
@@ -64,7 +64,7 @@ pub fn run(args: &BenchArgs, part: Part) -> Result<Outcome> {
 /// All pairs; none when a signal came. The measuring processes end with it.
 fn measure(
     args: &BenchArgs,
-    part: Part,
+    (part, recipe): (Part, &Recipe),
     loader: &mut Loader,
     workers: usize,
     bar: &ProgressBar,
@@ -76,7 +76,7 @@ fn measure(
             Part::Crop => CeilingPart::Crop,
         },
         loader.index(),
-        &args.run.loader.recipe()?,
+        recipe,
         loader.plan().options(),
     )?;
     let Some(mut ceiling) = ceiling else {

@@ -78,6 +78,12 @@ impl BenchReport {
             share(t.emit_s),
             self.bound_by
         ))?;
+        if self.loader.mix_s > 0.0 {
+            output::line(&format!(
+                "{:>10.2} ms a batch to mix rows and labels",
+                self.loader.mix_s * 1e3 / self.batches.max(1) as f64
+            ))?;
+        }
         let ring = match self.workers {
             0 => String::new(),
             _ => format!(

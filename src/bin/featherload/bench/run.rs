@@ -9,6 +9,7 @@ use featherload::{Batch, Error, Loader, NumericProfile, Result, RowStatus, State
 use super::BenchArgs;
 use super::report::{BenchReport, Failure, bound_by};
 use crate::digest::StreamDigest;
+use crate::setup::Setup;
 use crate::{Outcome, consumer, index, interrupt, output};
 
 /// What is counted while batches come.
@@ -26,7 +27,9 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     if let Some(file) = &args.save_state {
         output::check_writable("--save-state", file)?;
     }
-    let mut loader = args.run.builder(args.source.source()?)?.build()?;
+    let setup = Setup::new(&args.run.loader, &args.source)?;
+    setup.warn();
+    let mut loader = args.run.builder(&setup)?.build()?;
     let startup = began.elapsed();
     interrupt::end_the_run()?;
     index::print_skipped(loader.scan_report());
@@ -63,7 +66,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     let substituted = counts.failures.iter().filter(|f| f.substitute.is_some());
     let substituted = substituted.count() as u64;
     let (digests, digest) = digest.map(StreamDigest::finish).unzip();
-    let workers = args.run.worker_count();
+    let workers = setup.worker_count(args.run.workers);
     let result = BenchReport {
         images_per_s: rate(&counts, began, first_at, first_rows, end),
         first_batch_ms: (first_at - began).as_secs_f64() * 1e3,

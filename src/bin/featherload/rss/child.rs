@@ -16,6 +16,7 @@ use featherload::{Error, Launch, Loader, LoaderReport, Result};
 
 use super::args::RssArgs;
 use super::messages::{Loaded, Message, Order, Ready, Status};
+use crate::setup::Setup;
 use crate::{consumer, index};
 
 /// The hidden sub-command of a measured consumer. Its arguments: the number of
@@ -58,7 +59,8 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     let own_name = OsString::from("rss");
     let args = RssArgs::try_parse_from(std::iter::once(own_name).chain(args))
         .map_err(|e| Error::config(e.to_string()))?;
-    let source = args.source.source()?;
+    let setup = Setup::new(&args.loader, &args.source)?;
+    let source = setup.source()?;
     let epochs = args.epochs.unwrap_or(u64::MAX);
     let (loaded, mut loader) = if how == AFTER_LOADING {
         let (index, _) = source.open()?;
@@ -66,13 +68,13 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
         let room = system::available_memory().map_or(u64::MAX, |free| free / copies);
         let loaded = LoadedImages::decode(&index, room)?;
         // The library's own fork: this process has one thread.
-        let builder = args.loader.builder(index.into())?.launch(Launch::Fork);
+        let builder = setup.builder(index.into())?.launch(Launch::Fork);
         (
             Some(loaded),
             builder.workers(workers).epochs(epochs).build()?,
         )
     } else {
-        let builder = args.loader.builder(source)?;
+        let builder = setup.builder(source)?;
         (None, builder.workers(workers).epochs(epochs).build()?)
     };
     let orders = read_orders()?;

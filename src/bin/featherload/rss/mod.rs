@@ -36,6 +36,7 @@ use self::report::{
     without_ring,
 };
 use self::watch::{Stop, Watched};
+use crate::setup::Setup;
 use crate::{Outcome, interrupt, output};
 
 pub fn run(args: RssArgs) -> Result<Outcome> {
@@ -75,8 +76,10 @@ fn interrupted() -> Outcome {
 
 /// What can be refused before minutes of measuring.
 fn check(args: &RssArgs) -> Result<()> {
-    args.source.source()?;
-    args.loader.recipe()?;
+    let setup = Setup::new(&args.loader, &args.source)?;
+    setup.source()?;
+    setup.recipe()?;
+    setup.warn();
     if args.max_slope_mib.is_some() && args.workers.0.iter().filter(|n| **n > 0).count() < 2 {
         return Err(Error::config(
             "--max-slope-mib needs two numbers of workers above 0 at least (--workers)",
@@ -98,6 +101,7 @@ fn measure(args: &RssArgs) -> Result<RssReport, Stop> {
 }
 
 fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<RssReport, Stop> {
+    let setup = Setup::new(&args.loader, &args.source)?;
     // First, because it may be refused for want of memory.
     let comparison = match forks {
         [] => None,
@@ -113,9 +117,9 @@ fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<Rss
     }
     let (fork_after_load, decoded_bytes) = comparison.unzip();
     Ok(RssReport {
-        source: args.source.name(),
+        source: setup.source_name(),
         recipe: args.loader.recipe.clone(),
-        batch: args.loader.batch,
+        batch: setup.batch(),
         depth: args.loader.depth(),
         samples,
         seconds: args.epochs.is_none().then_some(args.seconds),
@@ -135,7 +139,7 @@ fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<Rss
 /// Bytes of all images as RGB8, by their headers: for the chart's line of copied
 /// parents. A comparison decodes the images, and counts.
 fn decoded_bytes_by_headers(args: &RssArgs) -> Result<u64, Stop> {
-    let (index, _) = args.source.source()?.open()?;
+    let (index, _) = Setup::new(&args.loader, &args.source)?.source()?.open()?;
     let survey = Survey::of(&index)?;
     let bytes = survey.sizes.map_or(0, |sizes| sizes.decoded_bytes);
     Ok(u64::try_from(bytes).unwrap_or(u64::MAX))

@@ -406,6 +406,70 @@ fn lines_are_the_same_with_carriage_returns_and_a_byte_order_mark() {
 }
 
 #[test]
+fn mistakes_in_what_is_done_to_batches_have_their_lines() {
+    let head = "featherload: 1\nops:\n  - random_resized_crop: {size: 8}\n";
+    for (mixing, begins) in [
+        (
+            "mixing:\n  num_clases: 9\n  ops: []\n",
+            "5: 'num_clases' is no parameter of mixing: did you mean 'num_classes'?",
+        ),
+        (
+            "mixing:\n  ops: []\n",
+            "4: mixing: 'num_classes' is missing",
+        ),
+        (
+            "mixing:\n  num_classes: 9\n  ops:\n    - mixupp: {alpha: 1}\n",
+            "7: mixing op 'mixupp' is unknown: did you mean 'mixup'?",
+        ),
+        (
+            "mixing:\n  num_classes: 9\n  ops:\n    - mixup: {alfa: 1}\n",
+            "7: 'alfa' is no parameter of mixup: choose from alpha",
+        ),
+        (
+            "mixing:\n  num_classes: 9\n  ops:\n    - mixup\n",
+            "7: mixup: 'alpha' is missing",
+        ),
+        (
+            "mixing:\n  num_classes: 0\n  ops: []\n",
+            "5: mixing: num_classes is 0, it must lie between 1 and 16777216",
+        ),
+        (
+            "mixing:\n  num_classes: 9\n  ops:\n    - label_smoothing: {epsilon: 0.1}\n    - mixup: {alpha: 0}\n",
+            "8: mixup: alpha is 0, it must lie above 0",
+        ),
+        (
+            "mixing:\n  num_classes: 9\n  ops:\n    - one_of:\n      - {p: 0.7, op: {mixup: {alpha: 1}}}\n      - {p: 0.7, op: {cutmix: {alpha: 1}}}\n",
+            "7: one_of: the probabilities sum to 1.4",
+        ),
+        (
+            "  - cast: {dtype: u8}\nmixing:\n  num_classes: 9\n  ops:\n    - mixup: {alpha: 1}\n",
+            "6: mixing: mixup makes values between levels, and batches are u8: cast to f16 or f32",
+        ),
+    ] {
+        let text = format!("{head}{mixing}");
+        let said = Recipe::from_text(&text, YAML, "mine")
+            .unwrap_err()
+            .to_string();
+        assert!(said.starts_with(&format!("mine:{begins}")), "{said}");
+    }
+    let toml = "featherload = 1\nops = [{random_resized_crop = {size = 8}}]\n[mixing]\nnum_classes = 9\n\
+                ops = [\n  {fmix = {alpha = 1, max_soft = 0.7}},\n]\n";
+    let said = Recipe::from_text(toml, TOML, "mine")
+        .unwrap_err()
+        .to_string();
+    assert!(said.starts_with("mine:6: fmix: max_soft is 0.7"), "{said}");
+    let json = "{\"featherload\": 1, \"ops\": [{\"random_resized_crop\": {\"size\": 8}}],\n\"mixing\": \
+                {\"num_classes\": 9,\n\"ops\": [\n{\"mixup_cutmix\": {\"mixup_alpha\": 0.8, \"cutmix_alpha\": 1}}]}}";
+    let recipe = Recipe::from_text(json, JSON, "mine").unwrap();
+    let mixing = recipe.mixing.unwrap().to_string();
+    assert_eq!(
+        mixing,
+        "labels of 9 numbers; mixup_cutmix (mixup_alpha 0.8, cutmix_alpha 1, p 1, switch_p 0.5, \
+         label_smoothing 0.1)"
+    );
+}
+
+#[test]
 fn a_message_stays_short_and_in_one_line_whatever_is_in_the_text() {
     for name in ["a\\nb\\u2028c\\u001b[31m", &"x".repeat(100_000)] {
         let text = format!("{{\"featherload\": 1, \"ops\": [\"{name}\"]}}");

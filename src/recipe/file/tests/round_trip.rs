@@ -10,11 +10,13 @@ use proptest::test_runner::TestRunner;
 
 use super::super::{RecipeFormat, parse};
 use crate::recipe::{
-    Background, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode,
-    DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, Layout, MemoryLayout,
-    Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing,
-    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
-    RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, Size, Span, WhitePoint,
+    Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
+    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, DecodeMode,
+    Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, MemoryLayout,
+    MixChoice, MixOp, Mixing, Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandAugment,
+    RandTable, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo,
+    Rotate90, Rounding, Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -89,13 +91,19 @@ fn decode() -> impl Strategy<Value = Op> {
     let color = one_of(&[ColorOrder::Rgb, ColorOrder::Bgr, ColorOrder::Grey]);
     let mode = option::of(one_of(&[DecodeMode::Full, DecodeMode::Scaled]));
     let background = any::<[u8; 3]>().prop_map(Background);
-    (color, mode, background).prop_map(|(color, mode, background)| {
-        Op::from(Decode {
-            color,
-            mode,
-            background,
-        })
-    })
+    let orientation = one_of(&[Upright::Exif, Upright::Stored]);
+    let alpha = one_of(&[Alpha::Composite, Alpha::Drop]);
+    (color, mode, background, orientation, alpha).prop_map(
+        |(color, mode, background, orientation, alpha)| {
+            Op::from(Decode {
+                color,
+                mode,
+                background,
+                orientation,
+                alpha,
+            })
+        },
+    )
 }
 
 fn resize() -> impl Strategy<Value = Op> {
@@ -108,15 +116,25 @@ fn resize() -> impl Strategy<Value = Op> {
         option::of(pixels()),
         interpolation(),
         any::<bool>(),
+        rounding(),
     )
-        .prop_map(|(size, max_size, interpolation, antialias)| {
+        .prop_map(|(size, max_size, interpolation, antialias, rounding)| {
             Op::from(Resize {
                 size,
                 max_size,
                 interpolation,
                 antialias,
+                rounding,
             })
         })
+}
+
+fn rounding() -> impl Strategy<Value = Rounding> {
+    one_of(&[Rounding::Down, Rounding::Nearest])
+}
+
+fn aspect() -> impl Strategy<Value = Aspect> {
+    one_of(&[Aspect::Log, Aspect::Uniform])
 }
 
 fn random_resized_crop() -> impl Strategy<Value = Op> {
@@ -126,6 +144,22 @@ fn random_resized_crop() -> impl Strategy<Value = Op> {
                 size,
                 scale,
                 ratio,
+                interpolation,
+                antialias,
+            })
+        },
+    )
+}
+
+fn bounded_resized_crop() -> impl Strategy<Value = Op> {
+    let how = (interpolation(), any::<bool>());
+    (size(), span(), span(), aspect(), how).prop_map(
+        |(size, scale, ratio, aspect, (interpolation, antialias))| {
+            Op::from(BoundedResizedCrop {
+                size,
+                scale,
+                ratio,
+                aspect,
                 interpolation,
                 antialias,
             })
@@ -176,8 +210,10 @@ fn pad() -> impl Strategy<Value = Op> {
 }
 
 fn color_jitter() -> impl Strategy<Value = Op> {
-    (span(), span(), span(), span(), number(), any::<bool>()).prop_map(
-        |(brightness, contrast, saturation, hue, p, random_order)| {
+    let style = one_of(&[JitterStyle::Tensor, JitterStyle::Pillow]);
+    let spans = (span(), span(), span(), span());
+    (spans, number(), any::<bool>(), style).prop_map(
+        |((brightness, contrast, saturation, hue), p, random_order, style)| {
             Op::from(ColorJitter {
                 brightness,
                 contrast,
@@ -185,6 +221,7 @@ fn color_jitter() -> impl Strategy<Value = Op> {
                 hue,
                 p,
                 random_order,
+                style,
             })
         },
     )
@@ -205,23 +242,102 @@ fn random_erasing() -> impl Strategy<Value = Op> {
         per_channel().prop_map(Erasing::Value),
         Just(Erasing::Random)
     ];
-    (number(), span(), span(), value).prop_map(|(p, scale, ratio, value)| {
-        Op::from(RandomErasing {
-            p,
-            scale,
-            ratio,
-            value,
-        })
-    })
+    (number(), span(), span(), aspect(), any::<u32>(), value).prop_map(
+        |(p, scale, ratio, aspect, attempts, value)| {
+            Op::from(RandomErasing {
+                p,
+                scale,
+                ratio,
+                aspect,
+                attempts,
+                value,
+            })
+        },
+    )
+}
+
+fn policy() -> impl Strategy<Value = Op> {
+    use RandTable::{Paddle, Paddle3, Paddle4, Torchvision};
+    let tables = one_of(&[Torchvision, Paddle, Paddle3, Paddle4]);
+    let look = || (interpolation(), per_channel());
+    let rand = (any::<u32>(), number(), tables, look()).prop_map(
+        |(num_ops, magnitude, table, (interpolation, fill))| {
+            Op::from(RandAugment {
+                num_ops,
+                magnitude,
+                table,
+                interpolation,
+                fill,
+            })
+        },
+    );
+    let mix = (number(), number(), any::<u32>(), any::<u32>(), number()).prop_map(
+        |(p, alpha, width, depth, severity)| {
+            Op::from(AugMix {
+                p,
+                alpha,
+                width,
+                depth,
+                severity,
+            })
+        },
+    );
+    let config = prop_oneof![any::<String>(), Just("rand-m9-mstd0.5-inc1".to_owned())];
+    let timm = (config, number(), vec(interpolation(), 0..3), per_channel()).prop_map(
+        |(config, p, interpolation, fill)| {
+            Op::from(TimmAugment {
+                config,
+                p,
+                interpolation,
+                fill,
+            })
+        },
+    );
+    prop_oneof![
+        Just(Op::from(AutoAugment {
+            policy: AutoPolicy::Imagenet
+        })),
+        rand,
+        look().prop_map(|(interpolation, fill)| TrivialAugment {
+            interpolation,
+            fill
+        }
+        .into()),
+        mix,
+        timm,
+    ]
+}
+
+fn cutout() -> impl Strategy<Value = Op> {
+    (number(), any::<u32>(), pixels(), option::of(per_channel())).prop_map(
+        |(p, holes, length, value)| {
+            Op::from(Cutout {
+                p,
+                holes,
+                length,
+                value,
+            })
+        },
+    )
 }
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
+        // Five in one.
+        5 => policy(),
+        1 => cutout(),
+        20 => other(),
+    ]
+}
+
+fn other() -> impl Strategy<Value = Op> {
+    prop_oneof![
         decode(),
         resize(),
         random_resized_crop(),
+        bounded_resized_crop(),
         random_crop(),
-        size().prop_map(|size| CenterCrop { size }.into()),
+        (size(), rounding()).prop_map(|(size, rounding)| CenterCrop { size, rounding }.into()),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
         random_rotation(),
@@ -244,13 +360,56 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+fn mix_op() -> impl Strategy<Value = MixOp> {
+    let single = prop_oneof![
+        number().prop_map(|alpha| MixOp::Mixup { alpha }),
+        number().prop_map(|alpha| MixOp::Cutmix { alpha }),
+        [number(), number(), number()].prop_map(|[alpha, decay_power, max_soft]| MixOp::Fmix {
+            alpha,
+            decay_power,
+            max_soft,
+        }),
+        number().prop_map(|epsilon| MixOp::LabelSmoothing { epsilon }),
+        [number(), number(), number(), number(), number()].prop_map(
+            |[mixup_alpha, cutmix_alpha, p, switch_p, label_smoothing]| MixOp::MixupCutmix {
+                mixup_alpha,
+                cutmix_alpha,
+                p,
+                switch_p,
+                label_smoothing,
+            }
+        ),
+    ];
+    let choices = vec((number(), single.boxed()), 0..4);
+    let choices = choices.prop_map(|all| {
+        let choice = |(p, op)| MixChoice { p, op };
+        all.into_iter().map(choice).collect::<Vec<_>>()
+    });
+    // A list of one of them, or that one.
+    choices.prop_map(|mut all| match all.len() {
+        1 => all.remove(0).op,
+        _ => MixOp::OneOf(all),
+    })
+}
+
+fn mixing() -> impl Strategy<Value = Mixing> {
+    (any::<u32>(), vec(mix_op(), 0..4)).prop_map(|(num_classes, ops)| Mixing { num_classes, ops })
+}
+
 fn recipe() -> impl Strategy<Value = Recipe> {
     let name = prop_oneof![
         any::<String>(),
         vec(any::<char>(), 0..8).prop_map(String::from_iter)
     ];
     let reorder = option::of(one_of(&[Reorder::Off, Reorder::Exact, Reorder::Fast]));
-    (name, reorder, vec(op(), 0..6)).prop_map(|(name, reorder, ops)| Recipe { name, reorder, ops })
+    (name, reorder, vec(op(), 0..6), option::of(mixing())).prop_map(
+        |(name, reorder, ops, mixing)| Recipe {
+            name,
+            reorder,
+            ops,
+            mixing,
+        },
+    )
 }
 
 proptest! {

@@ -1,0 +1,54 @@
+//! From files to pixels. OpenCV turns pictures as EXIF says, Pillow's `open` does
+//! not; both drop alpha, where featherload composites it by default.
+
+use super::{Backend, Params, Pipe, Read, backend};
+use crate::recipe::{Alpha, Background, ColorOrder, Decode, DecodeMode, Upright};
+
+pub(super) fn by_opencv(color: ColorOrder) -> Decode {
+    Decode {
+        color,
+        mode: Some(DecodeMode::Full),
+        background: Background::default(),
+        orientation: Upright::Exif,
+        alpha: Alpha::Drop,
+    }
+}
+
+pub(super) fn by_pillow(color: ColorOrder) -> Decode {
+    Decode {
+        orientation: Upright::Stored,
+        ..by_opencv(color)
+    }
+}
+
+pub(super) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    let to_rgb = params.flag("to_rgb", true)?;
+    let to_np = params.flag("to_np", true)?;
+    let backend = backend(params)?;
+    if params.flag("channel_first", false)? {
+        return Err(params.wrong(
+            "channel_first",
+            "channel_first is true, and the operations that follow need it false",
+        ));
+    }
+    if !pipe.ops.is_empty() {
+        return Err(params.wrong("", "stands behind what has decoded already: leave it out"));
+    }
+    // A picture that stays Pillow's is RGB; an array that stays OpenCV's is BGR.
+    let is_rgb = match (to_np, backend) {
+        (true, _) => to_rgb,
+        (false, Backend::Pil) => true,
+        (false, Backend::Cv2) => false,
+    };
+    pipe.color = if is_rgb {
+        ColorOrder::Rgb
+    } else {
+        ColorOrder::Bgr
+    };
+    pipe.is_picture = !to_np && backend == Backend::Pil;
+    pipe.push(match backend {
+        Backend::Cv2 => by_opencv(pipe.color),
+        Backend::Pil => by_pillow(pipe.color),
+    });
+    Ok(())
+}

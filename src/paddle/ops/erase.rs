@@ -1,0 +1,90 @@
+//! Boxes that are erased.
+
+use super::{Params, Pipe, Read, Values};
+use crate::paddle::params::channels;
+use crate::recipe::{Aspect, Cutout, Erasing, RandomErasing, Span};
+
+pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    let p = params.chance("EPSILON", 0.5)?;
+    let low = params.number_or("sl", 0.02)?;
+    let high = params.number_or("sh", 0.4)?;
+    let ratio = params.number_or("r1", 0.3)?;
+    let mean = params.colour("mean")?.unwrap_or_default();
+    let attempts = params.whole_or("attempt", 100)?;
+    let log = params.flag("use_log_aspect", false)?;
+    let mode = params.text("mode")?.unwrap_or("const");
+    if p == 0.0 {
+        pipe.note(params, "EPSILON is 0, so it never erases: left out");
+        return Ok(());
+    }
+    if ratio <= 0.0 {
+        return Err(params.wrong("r1", format_args!("r1 is {ratio}, it must be above 0")));
+    }
+    let value = match mode {
+        "pixel" => Erasing::Random,
+        "const" => Erasing::Value(channels(mean)),
+        other => {
+            return Err(params.wrong(
+                "mode",
+                format_args!("mode is '{other}': pixel and const are served"),
+            ));
+        }
+    };
+    match (value, pipe.values) {
+        (Erasing::Random, Values::Normalised) => {}
+        (Erasing::Random, _) => {
+            return Err(params.wrong(
+                "mode",
+                "mode pixel draws normalised values: move RandomErasing behind NormalizeImage",
+            ));
+        }
+        (Erasing::Value(_), Values::Normalised) if mean != [0.0; 3] => pipe.note(
+            params,
+            "mean is a normalised value here, as in PaddleClas, and no mean colour",
+        ),
+        (Erasing::Value(_), Values::Parts) if mean != [0.0; 3] => {
+            return Err(params.wrong("mean", "is served in front of ToTensor or behind Normalize"));
+        }
+        (Erasing::Value(_), _) => {}
+    }
+    pipe.push(RandomErasing {
+        p,
+        scale: Span(low, high),
+        ratio: Span(ratio.min(1.0 / ratio), ratio.max(1.0 / ratio)),
+        aspect: if log { Aspect::Log } else { Aspect::Uniform },
+        attempts,
+        value,
+    });
+    Ok(())
+}
+
+pub(super) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    let holes = params.whole_or("n_holes", 1)?;
+    let length = params.whole_or("length", 112)?;
+    // Python's `(0, 0, 0)` where it is not written, which PaddleClas cannot fill with.
+    if !params.given(&["fill_value"]) {
+        return Err(params.wrong(
+            "fill_value",
+            "fill_value is missing: PaddleClas works with fill_value: none (a random colour) only",
+        ));
+    }
+    match params.text("fill_value")? {
+        None | Some("none") => {}
+        Some(other) => {
+            return Err(params.wrong(
+                "fill_value",
+                format_args!(
+                    "fill_value is '{other}': PaddleClas works with none (a random colour) only"
+                ),
+            ));
+        }
+    }
+    pipe.push(Cutout {
+        p: 1.0,
+        holes,
+        length,
+        value: None,
+    });
+    Ok(())
+}

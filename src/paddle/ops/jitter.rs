@@ -1,0 +1,47 @@
+//! Colours changed at random: paddle.vision's ColorJitter on Pillow's pictures.
+
+use super::{Params, Pipe, Read};
+use crate::recipe::{ColorJitter, JitterStyle, Span};
+
+pub(super) fn color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_rgb(params)?;
+    params.ignore(&["keys"]);
+    // 2, the default, is always.
+    let p = params.chance("prob", 2.0)?;
+    let op = ColorJitter {
+        brightness: around_one(params, "brightness")?,
+        contrast: around_one(params, "contrast")?,
+        saturation: around_one(params, "saturation")?,
+        hue: around_zero(params)?,
+        p,
+        random_order: true,
+        style: JitterStyle::Pillow,
+    };
+    if p == 0.0 {
+        pipe.note(params, "prob is 0, so it never happens: left out");
+        return Ok(());
+    }
+    pipe.push(op);
+    Ok(())
+}
+
+fn around_one(params: &mut Params<'_>, name: &'static str) -> Read<Span> {
+    match params.numbers(name)?.as_deref() {
+        None => Ok(Span(1.0, 1.0)),
+        Some(&[b]) if b >= 0.0 => Ok(Span((1.0 - b).max(0.0), 1.0 + b)),
+        Some(&[low, high]) => Ok(Span(low, high)),
+        _ => Err(params.wrong(
+            name,
+            format_args!("{name} must be 0 or more, or [low, high]"),
+        )),
+    }
+}
+
+fn around_zero(params: &mut Params<'_>) -> Read<Span> {
+    match params.numbers("hue")?.as_deref() {
+        None | Some(&[0.0]) => Ok(Span(0.0, 0.0)),
+        Some(&[h]) if h > 0.0 => Ok(Span(-h, h)),
+        Some(&[low, high]) => Ok(Span(low, high)),
+        _ => Err(params.wrong("hue", "hue must be 0 to 0.5, or [low, high]")),
+    }
+}

@@ -1,0 +1,73 @@
+//! `ImageEnhance`: between a picture with less of something and the picture
+//! itself, by a factor: 0 the one, 1 the other, beyond 1 away from it.
+
+use super::table;
+use crate::pixels::view::{Pixel, View, ViewMut};
+
+/// `Image.blend` of one level: the product in `f32`, the fraction lost, held to
+/// the range.
+#[inline(always)]
+fn blended(from: u8, to: u8, factor: f32) -> u8 {
+    let distance = f32::from(i16::from(to) - i16::from(from));
+    (f32::from(from) + factor * distance) as u8
+}
+
+/// Pillow's `L`.
+#[inline(always)]
+fn luma(pixel: Pixel<u8>) -> u8 {
+    let [r, g, b] = pixel.map(u32::from);
+    ((19_595 * r + 38_470 * g + 7_471 * b + 0x8000) >> 16) as u8
+}
+
+/// From black.
+pub(crate) fn brightness(pixels: ViewMut<'_, u8>, factor: f32) {
+    table::map(pixels, &table::of(|level| blended(0, level, factor)));
+}
+
+/// From the rounded mean of the picture's `L`.
+pub(crate) fn contrast(pixels: ViewMut<'_, u8>, factor: f32) {
+    let view = pixels.as_view();
+    let count = (view.width * view.height) as f64;
+    let sum: u64 = view.rows().flatten().map(|p| u64::from(luma(*p))).sum();
+    let mean = (sum as f64 / count + 0.5) as u8;
+    table::map(pixels, &table::of(|level| blended(mean, level, factor)));
+}
+
+/// From the pixel's own `L`.
+pub(crate) fn color(mut pixels: ViewMut<'_, u8>, factor: f32) {
+    for row in pixels.rows_mut() {
+        for pixel in row {
+            let grey = luma(*pixel);
+            *pixel = pixel.map(|v| blended(grey, v, factor));
+        }
+    }
+}
+
+/// From the smooth picture into `out`, which is tight. The outermost pixels have
+/// not all neighbours, and stay. However the picture is stored, the same comes of it.
+pub(crate) fn sharpness(pixels: View<'_, u8>, factor: f32, out: &mut [Pixel<u8>]) {
+    let (width, height) = (pixels.width, pixels.height);
+    for (y, out) in out.chunks_exact_mut(width.max(1)).enumerate() {
+        let row = pixels.row(y);
+        out.copy_from_slice(row);
+        if y == 0 || y + 1 >= height || width < 3 {
+            continue;
+        }
+        let rows = [pixels.row(y - 1), row, pixels.row(y + 1)].map(<[_]>::as_flattened);
+        let inner = &mut out.as_flattened_mut()[3..3 * (width - 1)];
+        for (at, out) in inner.iter_mut().enumerate() {
+            // Left, middle and right lie three channels apart.
+            let nine: u32 = (rows.iter())
+                .map(|row| u32::from(row[at]) + u32::from(row[at + 3]) + u32::from(row[at + 6]))
+                .sum();
+            let middle = rows[1][at + 3];
+            *out = blended(smooth(nine + 4 * u32::from(middle)), middle, factor);
+        }
+    }
+}
+
+/// `ImageFilter.SMOOTH`: ones and a five in the middle; a thirteenth, rounded.
+#[inline(always)]
+fn smooth(sum: u32) -> u8 {
+    ((2 * sum + 13) / 26) as u8
+}

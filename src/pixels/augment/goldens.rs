@@ -1,0 +1,245 @@
+//! Pillow's operations against what Pillow makes of the same pixels:
+//! tests/op_goldens/augment, which scripts/op_goldens/augment.py has written and
+//! explains. Every element must be equal, on the canvas, in every way in which the
+//! picture may be stored.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::{affine, hue};
+use crate::pixels::canvas::{Canvas, Held};
+use crate::pixels::resample::Resampler;
+use crate::pixels::shown::Shown;
+use crate::pixels::view::{Pixel, View, ViewMut};
+use crate::recipe::{Augment, Interpolation, Placement, Step};
+use crate::sys::cpu::CpuLevel;
+
+#[derive(Deserialize)]
+struct Manifest {
+    names: Vec<String>,
+    far: Far,
+    hue_checksums: Vec<Checksum>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    /// First bytes in the files.
+    input: usize,
+    expected: usize,
+    /// Height, width.
+    size: (usize, usize),
+    steps: Vec<Augment>,
+}
+
+#[derive(Deserialize)]
+struct Far {
+    width: usize,
+    steps: Vec<Augment>,
+    expected: usize,
+}
+
+#[derive(Deserialize)]
+struct Checksum {
+    by: u8,
+    sum: u64,
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/augment")
+}
+
+fn json<T: DeserializeOwned>(name: &str) -> T {
+    serde_json::from_slice(&fs::read(folder().join(format!("{name}.json"))).unwrap()).unwrap()
+}
+
+fn manifest() -> Manifest {
+    json("manifest")
+}
+
+fn pixels(name: &str, at: usize, count: usize) -> Vec<Pixel<u8>> {
+    let bytes = fs::read(folder().join(format!("{name}.u8"))).unwrap();
+    bytes[at..][..3 * count].as_chunks().0.to_vec()
+}
+
+fn placements() -> impl Iterator<Item = Placement> {
+    (0..8).map(|i| Placement {
+        flip_x: i & 1 != 0,
+        flip_y: i & 2 != 0,
+        transpose: i & 4 != 0,
+    })
+}
+
+/// A picture stored so that `placement` shows it, rows `gap` pixels apart, as many
+/// in front of it: the buffer, and its stored width and height.
+fn stored(
+    upright: &[Pixel<u8>],
+    (width, height): (usize, usize),
+    p: Placement,
+    gap: usize,
+) -> (Vec<u8>, (usize, usize)) {
+    let (w, h) = p.output_size(width, height);
+    let mut pixels = vec![[171; 3]; gap + (w + gap) * h];
+    for y in 0..height {
+        for x in 0..width {
+            let (mut sy, mut sx) = if p.transpose { (x, y) } else { (y, x) };
+            if p.flip_x {
+                sx = w - 1 - sx;
+            }
+            if p.flip_y {
+                sy = h - 1 - sy;
+            }
+            pixels[gap + sy * (w + gap) + sx] = upright[y * width + x];
+        }
+    }
+    (pixels.into_flattened(), (w, h))
+}
+
+/// The picture on the canvas, upright.
+fn upright(canvas: &Canvas) -> (Vec<Pixel<u8>>, (usize, usize)) {
+    let (Held::Bytes(view), placement) = canvas.held() else {
+        panic!("not in bytes");
+    };
+    let shown = Shown::new(view, placement);
+    let mut out = vec![[0; 3]; shown.width * shown.height];
+    shown.each(&mut out, |pixel, out| *out = pixel);
+    (out, (shown.width, shown.height))
+}
+
+fn apply(canvas: &mut Canvas, steps: &[Augment]) {
+    for step in steps {
+        let step = Step::Augment(*step);
+        let done = canvas.apply([step].iter(), true, &mut Resampler::new(CpuLevel::Scalar));
+        assert_eq!(done, 1);
+    }
+}
+
+#[test]
+fn every_element_is_pillows_however_the_picture_is_stored() {
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut canvas = Canvas::default();
+    let names = manifest().names.into_iter();
+    let cases = names.flat_map(|name| {
+        let cases: Vec<Case> = json(&name);
+        cases.into_iter().map(move |case| (name.clone(), case))
+    });
+    for (name, case) in cases {
+        let size = (case.size.1, case.size.0);
+        let input = pixels("in", case.input, size.0 * size.1);
+        let want = pixels(&name, case.expected, size.0 * size.1);
+        for step in &case.steps {
+            let text = serde_json::to_string(step).unwrap();
+            let name = text.split('"').nth(1).unwrap().to_owned();
+            let how = match step {
+                Augment::Affine { interpolation, .. } | Augment::Rotate { interpolation, .. } => {
+                    format!(" {interpolation:?}")
+                }
+                _ => String::new(),
+            };
+            seen.insert(format!("{name}{how}"));
+        }
+        for placement in placements() {
+            for gap in [0, 3] {
+                let (mut buffer, at) = stored(&input, size, placement, gap);
+                canvas.adopt(&mut buffer, (gap, at.0 + gap), at, placement);
+                apply(&mut canvas, &case.steps);
+                let (got, is) = upright(&canvas);
+                canvas.release(&mut buffer);
+                if got != want || is != size {
+                    let other = got.iter().zip(&want).filter(|(a, b)| a != b).count();
+                    wrong.push(format!(
+                        "{other} pixels of {size:?}, {placement:?}: {:?}",
+                        case.steps
+                    ));
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+    let names = [
+        "add",
+        "affine Bicubic",
+        "affine Bilinear",
+        "affine Nearest",
+        "auto_contrast",
+        "blend",
+        "brightness",
+        "color",
+        "contrast",
+        "equalize",
+        "fill",
+        "hue",
+        "invert",
+        "keep",
+        "posterize",
+        "rotate Bicubic",
+        "rotate Bilinear",
+        "rotate Nearest",
+        "sharpness",
+        "solarize",
+        "solarize_add",
+    ];
+    let missing: Vec<_> = names.iter().filter(|n| !seen.contains(**n)).collect();
+    assert!(missing.is_empty(), "without a case: {missing:?}");
+}
+
+#[test]
+fn places_that_fixed_point_does_not_reach_are_pillows() {
+    let far = manifest().far;
+    let colour = |x: usize| [x % 251, x / 251, x % 7].map(|v| v as u8);
+    let row: Vec<_> = (0..far.width).map(colour).collect();
+    let below = row.iter().map(|p| p.map(|v| 255 - v));
+    let both: Vec<_> = row.iter().copied().chain(below).collect();
+    let shown = Shown::new(View::tight(&both, far.width, 2), Placement::default());
+    let [
+        Augment::Affine {
+            matrix,
+            interpolation: Interpolation::Nearest,
+            fill,
+        },
+    ] = far.steps[..]
+    else {
+        panic!("another step");
+    };
+    let mut out = vec![[1; 3]; 2 * far.width];
+    affine::affine(&shown, matrix, Interpolation::Nearest, fill, &mut out);
+    const SEEN: usize = 64;
+    let want = pixels("far", far.expected, 2 * SEEN);
+    assert!(want.iter().any(|p| *p != fill) && want.contains(&fill));
+    for (row, want) in out.chunks(far.width).zip(want.chunks(SEEN)) {
+        assert_eq!(&row[far.width - SEEN..], want);
+    }
+}
+
+#[test]
+fn the_hue_of_every_colour_is_pillows() {
+    const WIDE: usize = 1 << 12;
+    for Checksum { by, sum } in manifest().hue_checksums {
+        let mut got = 0u64;
+        for first in (0..1 << 24).step_by(WIDE) {
+            let colour = |i: u64| [i >> 16, i >> 8, i].map(|v| v as u8);
+            let mut row: Vec<_> = (first..first + WIDE as u64).map(colour).collect();
+            let view = ViewMut {
+                pixels: &mut row,
+                width: WIDE,
+                height: 1,
+                stride: WIDE,
+            };
+            hue::shift(view, by);
+            for (i, [r, g, b]) in (first..).zip(row.iter().map(|p| p.map(u64::from))) {
+                let odd = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+                got = got.wrapping_add((r << 16 | g << 8 | b).wrapping_mul(odd));
+            }
+        }
+        assert_eq!(got, sum, "shifted by {by}");
+    }
+}

@@ -1,0 +1,25 @@
+//! Pillow's operations on 8-bit RGB, bit by bit: what augmentation policies are
+//! made of.
+//!
+//! Runs where the other arithmetic on pixels does; allocates nothing, draws
+//! nothing: strengths are handed in. `canvas` says which buffer an operation
+//! reads and which it writes.
+//!
+//! - `table`: levels by themselves, out of a table of 256: invert, posterize, solarize;
+//! - `histogram`: tables that the picture's levels give: autocontrast, equalize;
+//! - `blend`: towards black, a mean, grey or a smooth picture, or away from it;
+//! - `hue`: through Pillow's `HSV`;
+//! - `affine`: where each pixel comes from, and `Image.rotate`;
+//! - `mix`: AugMix's sum of pictures.
+//!
+//! `tests/op_goldens/augment` holds what Pillow makes of the same pictures.
+
+pub(super) mod affine;
+pub(super) mod blend;
+pub(super) mod histogram;
+pub(super) mod hue;
+pub(super) mod mix;
+pub(super) mod table;
+
+#[cfg(test)]
+mod goldens;

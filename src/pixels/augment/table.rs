@@ -1,0 +1,62 @@
+//! Levels that change by themselves, whatever lies around them.
+
+use crate::pixels::view::ViewMut;
+
+/// What each level becomes.
+pub(crate) type Table = [u8; 256];
+
+/// A table by a rule.
+pub(crate) fn of(rule: impl Fn(u8) -> u8) -> Table {
+    let mut table = [0; 256];
+    for (level, to) in (0..=255).zip(&mut table) {
+        *to = rule(level);
+    }
+    table
+}
+
+/// Every channel by the same table.
+pub(crate) fn map(mut pixels: ViewMut<'_, u8>, table: &Table) {
+    for row in pixels.rows_mut() {
+        for v in row.as_flattened_mut() {
+            *v = table[usize::from(*v)];
+        }
+    }
+}
+
+/// Each channel by its own.
+pub(crate) fn map_channels(mut pixels: ViewMut<'_, u8>, tables: &[Table; 3]) {
+    for row in pixels.rows_mut() {
+        for pixel in row {
+            for (v, table) in pixel.iter_mut().zip(tables) {
+                *v = table[usize::from(*v)];
+            }
+        }
+    }
+}
+
+/// `ImageOps.invert`.
+pub(crate) fn invert(level: u8) -> u8 {
+    255 - level
+}
+
+/// `ImageOps.posterize`: the upper `bits` stay. 0: black; 8 and more: as it was.
+pub(crate) fn posterize(bits: u8) -> impl Fn(u8) -> u8 {
+    let mask = 255u8.checked_shr(u32::from(bits)).map_or(255, |low| !low);
+    move |level| level & mask
+}
+
+/// `ImageOps.solarize`: from `threshold` on levels are inverted.
+pub(crate) fn solarize(threshold: f32) -> impl Fn(u8) -> u8 {
+    move |level| match f32::from(level) < threshold {
+        true => level,
+        false => 255 - level,
+    }
+}
+
+/// Below `threshold` levels get `add`, and are 255 at most.
+pub(crate) fn solarize_add(add: u8, threshold: u8) -> impl Fn(u8) -> u8 {
+    move |level| match level < threshold {
+        true => level.saturating_add(add),
+        false => level,
+    }
+}

@@ -1,0 +1,257 @@
+//! The canvas and what `recipe::needs` says of it, on random lists of steps.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::recipe::geometry::Rect;
+use crate::recipe::needs::{Buffers, CanvasNeeds};
+use crate::recipe::{Augment, Erased};
+use crate::sys::cpu::CpuLevel;
+
+/// A kind of step and numbers to make one of.
+type Seed = (u8, [u8; 4]);
+
+const FILTERS: [Interpolation; 3] = [
+    Interpolation::Nearest,
+    Interpolation::Bilinear,
+    Interpolation::Bicubic,
+];
+
+/// A box in a picture of this width and height.
+fn part((w, h): (u32, u32), [a, b, c, d]: [u8; 4]) -> Rect {
+    let (left, top) = (u32::from(a) % w, u32::from(b) % h);
+    Rect {
+        left,
+        top,
+        width: 1 + u32::from(c) % (w - left),
+        height: 1 + u32::from(d) % (h - top),
+    }
+}
+
+fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> Augment {
+    let factor = f32::from(seeds[0]) / 64.0 - 0.5;
+    let interpolation = FILTERS[usize::from(seeds[1]) % 3];
+    let fill = [seeds[2], 9, 200];
+    let part_of = |v: u8| f64::from(v) / 200.0 - 0.6;
+    match kind % 18 {
+        0 => Augment::AutoContrast,
+        1 => Augment::Equalize,
+        2 => Augment::Invert,
+        3 => Augment::Posterize { bits: seeds[0] % 9 },
+        4 => Augment::Solarize {
+            threshold: f32::from(seeds[0]),
+        },
+        5 => Augment::SolarizeAdd {
+            add: seeds[0],
+            threshold: seeds[1],
+        },
+        6 => Augment::Brightness(factor),
+        7 => Augment::Contrast(factor),
+        8 => Augment::Color(factor),
+        9 | 10 => Augment::Sharpness(factor),
+        11 => Augment::Hue(seeds[0]),
+        12 | 13 => Augment::Affine {
+            matrix: [
+                1.0,
+                part_of(seeds[0]),
+                part_of(seeds[2]) * 20.0,
+                part_of(seeds[3]),
+                1.0,
+                -1.5,
+            ],
+            interpolation,
+            fill,
+        },
+        14 => Augment::Rotate {
+            degrees: f64::from(seeds[0]),
+            interpolation,
+            fill,
+        },
+        15 | 16 => Augment::Rotate {
+            degrees: f64::from(seeds[0] % 5) * 90.0,
+            interpolation,
+            fill,
+        },
+        _ => Augment::Fill {
+            rect: part(size, seeds),
+            color: fill,
+        },
+    }
+}
+
+/// Adds the steps of a seed on a picture of this width and height; what that becomes.
+fn push(steps: &mut Vec<Step>, size: (u32, u32), (kind, seeds): Seed) -> (u32, u32) {
+    let [a, b, c, d] = seeds.map(u32::from);
+    match kind {
+        0 => {
+            let rect = part(size, seeds);
+            steps.push(Step::Crop(rect));
+            return (rect.width, rect.height);
+        }
+        1 => steps.push(Step::Mirror),
+        2 => {
+            let quarters = 1 + seeds[0] % 3;
+            steps.push(Step::Turn(quarters));
+            if quarters % 2 == 1 {
+                return (size.1, size.0);
+            }
+        }
+        3 => {
+            let (width, height) = (1 + a % 40, 1 + b % 40);
+            steps.push(Step::Resize {
+                size: Size { height, width },
+                interpolation: FILTERS[usize::from(seeds[2]) % 3],
+                antialias: true,
+            });
+            return (width, height);
+        }
+        4 => {
+            let padding = Padding {
+                left: a % 4,
+                top: b % 4,
+                right: c % 4,
+                bottom: d % 4,
+            };
+            steps.push(Step::Pad {
+                padding,
+                mode: PaddingMode::Edge,
+                fill: [0.0; 3],
+            });
+            return (size.0 + a % 4 + c % 4, size.1 + b % 4 + d % 4);
+        }
+        5 => steps.extend([Step::Cast(Dtype::F32), Step::Cast(Dtype::U8)]),
+        6 => steps.push(Step::Erase {
+            rect: part(size, seeds),
+            with: Erased::Levels(3),
+            grey: false,
+        }),
+        7 | 8 => {
+            // AugMix: chains of one or two.
+            steps.push(Step::Augment(Augment::Keep));
+            for chain in 0..2 {
+                for (i, seed) in seeds.into_iter().enumerate().take(1 + chain) {
+                    let kind = seed ^ i as u8;
+                    steps.push(Step::Augment(augment(size, kind, seeds)));
+                }
+                steps.push(Step::Augment(Augment::Add { weight: 0.5 }));
+            }
+            steps.push(Step::Augment(Augment::Blend { by: 0.7 }));
+        }
+        kind => steps.push(Step::Augment(augment(size, kind, seeds))),
+    }
+    size
+}
+
+fn steps(size: (u32, u32), seeds: &[Seed]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut at = size;
+    for seed in seeds {
+        at = push(&mut steps, at, *seed);
+    }
+    steps
+}
+
+/// A turn of a stored picture, 0 to 7.
+fn placement(i: u8) -> Placement {
+    Placement {
+        flip_x: i & 1 != 0,
+        flip_y: i & 2 != 0,
+        transpose: i & 4 != 0,
+    }
+}
+
+fn follow(canvas: &mut Canvas, resampler: &mut Resampler, steps: &[Step], fuses: bool) {
+    let mut rest = steps;
+    while !rest.is_empty() {
+        let done = canvas.apply(rest.iter(), fuses, resampler);
+        rest = &rest[done..];
+    }
+}
+
+/// The picture upright: width, and its elements.
+fn upright(canvas: &Canvas) -> (usize, Vec<u8>) {
+    let (Held::Bytes(view), placement) = canvas.held() else {
+        panic!("not in bytes");
+    };
+    let (w, h) = placement.output_size(view.width, view.height);
+    let at = |i: usize| {
+        let rect = Rect {
+            left: (i % w) as u32,
+            top: (i / w) as u32,
+            width: 1,
+            height: 1,
+        };
+        let stored = placement.to_stored(rect, (view.width as u32, view.height as u32));
+        view.row(stored.top as usize)[stored.left as usize]
+    };
+    (w, (0..w * h).flat_map(at).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// Whatever is done, two pictures after each other take no more than is said of
+    /// both, and the same ones again nothing more; what was done before leaves no mark.
+    #[test]
+    fn the_canvas_takes_no_more_than_was_said(
+        pictures in prop::array::uniform2((
+            (1u32..40, 1u32..40),
+            0u8..8,
+            prop::collection::vec((0u8..30, any::<[u8; 4]>()), 0..7),
+        )),
+        adopts in any::<bool>(),
+        fuses in any::<bool>(),
+    ) {
+        let mut canvas = Canvas::default();
+        let mut resampler = Resampler::new(CpuLevel::Scalar);
+        let mut decoded = Vec::new();
+        let mut said = Buffers::default();
+        let mut most_decoded = 0;
+        let mut held = Vec::new();
+        let mut made = Vec::new();
+        for round in 0..2 {
+            for ((w, h), turn, seeds) in &pictures {
+                let (stored, turn) = ((*w, *h), placement(*turn));
+                let (w, h) = (*w as usize, *h as usize);
+                let size = turn.output_size(w, h);
+                let steps = steps((size.0 as u32, size.1 as u32), seeds);
+                let picture = |i: usize| (i * 89 % 251) as u8;
+                let mut needs = if adopts {
+                    fit(&mut decoded, 3 * w * h);
+                    for (i, v) in decoded.iter_mut().enumerate() {
+                        *v = picture(i);
+                    }
+                    canvas.adopt(&mut decoded, (0, w), (w, h), turn);
+                    most_decoded = most_decoded.max(3 * w * h);
+                    CanvasNeeds::adopt(stored, turn)
+                } else {
+                    for (i, v) in canvas.begin(w, h, turn).iter_mut().enumerate() {
+                        *v = picture(i);
+                    }
+                    CanvasNeeds::begin(stored, turn)
+                };
+                needs.follow_all(steps.iter(), fuses);
+                follow(&mut canvas, &mut resampler, &steps, fuses);
+                let (width, pixels) = upright(&canvas);
+                let (said_w, said_h) = needs.upright();
+                prop_assert_eq!((width, pixels.len()), (said_w as usize, 3 * (said_w * said_h) as usize));
+                if adopts {
+                    canvas.release(&mut decoded);
+                }
+                said.raise_all(needs.buffers());
+                let taken = canvas.held_bytes() + decoded.capacity();
+                let said = said.of_pictures() as usize + most_decoded;
+                prop_assert!(taken <= said, "{} of {}: {:?}", taken, said, steps);
+                if round == 0 {
+                    made.push(pixels);
+                } else {
+                    prop_assert!(made.contains(&pixels), "other pixels: {:?}", steps);
+                }
+            }
+            held.push(canvas.held_bytes() + decoded.capacity());
+        }
+        prop_assert_eq!(held[0], held[1]);
+        canvas.give_back();
+        prop_assert_eq!(canvas.held_bytes(), 0);
+    }
+}

@@ -1,0 +1,66 @@
+//! A picture as it is to be looked at, read from pixels as they are stored.
+
+use super::view::{Pixel, View};
+use crate::recipe::Placement;
+
+/// The picture as `placement` shows it: its size, and where in the stored pixels
+/// a pixel lies.
+pub(super) struct Shown<'a, T> {
+    pixels: &'a [Pixel<T>],
+    pub(super) width: usize,
+    pub(super) height: usize,
+    /// Stored index of pixel (0, 0), and steps to the right and down.
+    origin: isize,
+    right: isize,
+    down: isize,
+}
+
+impl<'a, T: Copy> Shown<'a, T> {
+    pub(super) fn new(src: View<'a, T>, placement: Placement) -> Self {
+        let (width, height) = placement.output_size(src.width, src.height);
+        let (mut x, mut y) = (1, src.stride as isize);
+        let mut origin = 0;
+        if placement.flip_x {
+            origin += src.width as isize - 1;
+            x = -x;
+        }
+        if placement.flip_y {
+            origin += y * (src.height as isize - 1);
+            y = -y;
+        }
+        let (right, down) = match placement.transpose {
+            true => (y, x),
+            false => (x, y),
+        };
+        Self {
+            pixels: src.pixels,
+            width,
+            height,
+            origin,
+            right,
+            down,
+        }
+    }
+
+    /// Pixel `(y, x)` of the picture; none outside.
+    pub(super) fn at(&self, x: i64, y: i64) -> Option<Pixel<T>> {
+        let inside = (0..self.width as i64).contains(&x) && (0..self.height as i64).contains(&y);
+        inside.then(|| self.pixel(x as usize, y as usize))
+    }
+
+    /// Pixel `(y, x)` of the picture, which lies in it.
+    #[inline(always)]
+    pub(super) fn pixel(&self, x: usize, y: usize) -> Pixel<T> {
+        let at = self.origin + x as isize * self.right + y as isize * self.down;
+        self.pixels[at as usize]
+    }
+
+    /// All pixels, row by row, upright, each with its place in `out`, which is tight.
+    pub(super) fn each<U>(&self, out: &mut [U], mut f: impl FnMut(Pixel<T>, &mut U)) {
+        for (y, row) in out.chunks_exact_mut(self.width.max(1)).enumerate() {
+            for (x, out) in row.iter_mut().enumerate() {
+                f(self.pixel(x, y), out);
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Numbers that are not uniform, from uniform ones.
+//!
+//! `libm` for every transcendental function, so that a stream gives the same
+//! numbers on every machine; square roots are exact everywhere.
+
+use std::f64::consts::TAU;
+
+use crate::recipe::geometry::Uniform;
+
+/// -1 or 1.
+pub(super) fn sign(random: &mut impl Uniform) -> f64 {
+    if random.next_f64() < 0.5 { -1.0 } else { 1.0 }
+}
+
+/// Mean 0 and deviation 1; two draws. Box and Muller, "A note on the generation of
+/// random normal deviates" (1958), as Python's `random.gauss` has it.
+pub(super) fn gauss(random: &mut impl Uniform) -> f64 {
+    let angle = random.next_f64() * TAU;
+    // 1 - u is never 0.
+    let radius = (-2.0 * libm::log(1.0 - random.next_f64())).sqrt();
+    libm::cos(angle) * radius
+}
+
+/// Rejections in a row that do not happen: each has a probability below 0.05.
+const TRIES: usize = 64;
+
+/// The logarithm of a number of the gamma distribution of this shape above 0, scale
+/// of one. Marsaglia and Tsang, "A simple method for generating gamma variables" (2000);
+/// below 1 their G(a) = G(a + 1) U^(1/a), which in logarithms does not underflow.
+fn ln_gamma_variate(shape: f64, random: &mut impl Uniform) -> f64 {
+    let boosted = if shape < 1.0 { shape + 1.0 } else { shape };
+    let d = boosted - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    let mut ln = libm::log(d);
+    for _ in 0..TRIES {
+        let x = gauss(random);
+        let u = 1.0 - random.next_f64();
+        let root = 1.0 + c * x;
+        if root <= 0.0 {
+            continue;
+        }
+        let (v, ln_v) = (root * root * root, 3.0 * libm::log(root));
+        if libm::log(u) <= 0.5 * x * x + d - d * v + d * ln_v {
+            ln += ln_v;
+            break;
+        }
+    }
+    if shape < 1.0 {
+        ln += libm::log(1.0 - random.next_f64()) / shape;
+    }
+    ln
+}
+
+/// Numbers of the symmetric Dirichlet distribution: none is negative, and their sum
+/// is 1. Gamma numbers over their sum (Devroye, "Non-uniform random variate
+/// generation", 1986, XI.4).
+pub(super) fn dirichlet<const N: usize>(
+    alpha: f64,
+    count: usize,
+    random: &mut impl Uniform,
+) -> [f64; N] {
+    let count = count.min(N);
+    let mut v = [f64::NEG_INFINITY; N];
+    for x in v.iter_mut().take(count) {
+        *x = ln_gamma_variate(alpha, random);
+    }
+    // Over the largest first: its own becomes 1, however small they all are.
+    let most = v.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let v = v.map(|x| {
+        if x == f64::NEG_INFINITY {
+            0.0
+        } else {
+            libm::exp(x - most)
+        }
+    });
+    let sum: f64 = v.iter().sum();
+    v.map(|x| if sum > 0.0 { x / sum } else { 0.0 })
+}
+
+/// The symmetric beta distribution: one of two Dirichlet numbers.
+pub(super) fn beta(alpha: f64, random: &mut impl Uniform) -> f64 {
+    let [x, _] = dirichlet::<2>(alpha, 2, random);
+    x
+}

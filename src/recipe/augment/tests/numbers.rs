@@ -1,0 +1,178 @@
+//! Distributions, and the texts of timm.
+
+use super::super::distribution::{beta, dirichlet, gauss, sign};
+use super::super::timm::Policy;
+use super::*;
+
+fn many<T>(mut one: impl FnMut(&mut PositionRandom) -> T) -> Vec<T> {
+    (0..POSITIONS)
+        .map(|p| one(&mut PositionRandom::new(3, 1, p)))
+        .collect()
+}
+
+#[test]
+fn signs_are_fair() {
+    let up = many(sign).into_iter().filter(|s| *s == 1.0).count();
+    assert_share(up, POSITIONS as usize, 0.5, "+");
+}
+
+#[test]
+fn gauss_is_normal() {
+    let normal = |x: f64| 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
+    assert_law(many(gauss), normal, "gauss");
+}
+
+#[test]
+fn beta_of_one_is_uniform_and_of_a_half_is_the_arcsine_law() {
+    assert_law(many(|r| beta(1.0, r)), uniform(0.0, 1.0), "beta 1");
+    let arcsine = |x: f64| 2.0 / std::f64::consts::PI * x.sqrt().asin();
+    assert_law(many(|r| beta(0.5, r)), arcsine, "beta 0.5");
+    // 3 x^2 - 2 x^3.
+    assert_law(
+        many(|r| beta(2.0, r)),
+        |x| x * x * (3.0 - 2.0 * x),
+        "beta 2",
+    );
+}
+
+#[test]
+fn beta_has_its_mean_and_variance_at_both_ends_of_what_is_accepted() {
+    for alpha in [0.01, 0.1, 0.2, 0.8, 3.0, 100.0] {
+        let all = many(|r| beta(alpha, r));
+        assert!(all.iter().all(|x| (0.0..=1.0).contains(x)), "{alpha}");
+        let n = all.len() as f64;
+        let mean = all.iter().sum::<f64>() / n;
+        let variance = 1.0 / (4.0 * (2.0 * alpha + 1.0));
+        assert!(
+            (mean - 0.5).abs() < 3.3 * (variance / n).sqrt(),
+            "{alpha}: mean {mean}"
+        );
+        let squares: Vec<f64> = all.iter().map(|x| (x - 0.5) * (x - 0.5)).collect();
+        let made = squares.iter().sum::<f64>() / n;
+        let spread = squares.iter().map(|s| (s - made).powi(2)).sum::<f64>() / n;
+        assert!(
+            (made - variance).abs() < 3.3 * (spread / n).sqrt() + 1e-12,
+            "{alpha}: variance {made}, not {variance}"
+        );
+    }
+}
+
+#[test]
+fn dirichlet_numbers_sum_to_one_and_have_their_moments() {
+    for (alpha, k) in [(0.01, 8), (0.1, 3), (1.0, 4), (100.0, 2), (0.1, 1)] {
+        let all = many(|r| dirichlet::<8>(alpha, k, r));
+        let n = all.len() as f64;
+        let kf = k as f64;
+        let variance = (kf - 1.0) / (kf * kf * (kf * alpha + 1.0));
+        for v in &all {
+            assert!((v.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{v:?}");
+            assert!(v.iter().all(|x| *x >= 0.0), "{v:?}");
+            assert!(v[k..].iter().all(|x| *x == 0.0), "{v:?}");
+        }
+        for i in 0..k {
+            let mean = all.iter().map(|v| v[i]).sum::<f64>() / n;
+            let bound = 3.6 * (variance / n).sqrt() + 1e-12;
+            assert!((mean - 1.0 / kf).abs() < bound, "{alpha} {k}: {mean}");
+            let squares: Vec<f64> = all.iter().map(|v| (v[i] - 1.0 / kf).powi(2)).collect();
+            let made = squares.iter().sum::<f64>() / n;
+            let spread = squares.iter().map(|s| (s - made).powi(2)).sum::<f64>() / n;
+            let bound = 3.6 * (spread / n).sqrt() + 1e-12;
+            assert!(
+                (made - variance).abs() < bound,
+                "{alpha} {k}: {made}, {variance}"
+            );
+        }
+    }
+}
+
+/// A source whose numbers are all the same must come to an end too.
+#[test]
+fn a_source_that_never_changes_ends() {
+    struct Same(f64);
+    impl Uniform for Same {
+        fn next_f64(&mut self) -> f64 {
+            self.0
+        }
+    }
+    for u in [0.0, 0.25, 0.5, 1.0 - f64::EPSILON] {
+        for alpha in [0.01, 1.0, 100.0] {
+            let v = dirichlet::<8>(alpha, 8, &mut Same(u));
+            assert!(
+                (v.iter().sum::<f64>() - 1.0).abs() < 1e-9,
+                "{u} {alpha}: {v:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn texts_of_timm_are_read() {
+    let of = |magnitude, deviation, layers, increasing, weighted| Policy {
+        magnitude,
+        deviation,
+        layers,
+        increasing,
+        weighted,
+    };
+    for (text, wanted) in [
+        // All that PaddleClas' own files have.
+        ("rand-m1-mstd0.5-inc1", of(1.0, 0.5, 2, true, false)),
+        ("rand-m3-mstd0.5-inc1", of(3.0, 0.5, 2, true, false)),
+        ("rand-m5-mstd0.5-inc1", of(5.0, 0.5, 2, true, false)),
+        ("rand-m7-mstd0.5-inc1", of(7.0, 0.5, 2, true, false)),
+        ("rand-m9-mstd0.5-inc1", of(9.0, 0.5, 2, true, false)),
+        ("rand-m8-inc1-mstd1.0", of(8.0, 1.0, 2, true, false)),
+        ("rand-m9-inc1-mstd1.0", of(9.0, 1.0, 2, true, false)),
+        // And timm's documentation.
+        ("rand-m9-n3-mstd0.5", of(9.0, 0.5, 3, false, false)),
+        ("rand-mstd1-w0", of(10.0, 1.0, 2, false, true)),
+        ("rand", of(10.0, 0.0, 2, false, false)),
+        ("rand-m0-n13-w0-mstd0", of(0.0, 0.0, 13, false, true)),
+    ] {
+        assert_eq!(Policy::parse(text), Ok(wanted), "{text}");
+    }
+}
+
+#[test]
+fn other_texts_are_refused_and_what_is_served_is_said() {
+    for (text, said) in [
+        ("", "served are rand policies"),
+        ("Rand-m9", "served are rand policies"),
+        (" rand-m9", "served are rand policies"),
+        ("auto-m9", "served are rand policies"),
+        ("randm9", "served are rand policies"),
+        ("augmix-m5-w4-d2", "aug_mix is; served are rand"),
+        ("original-mstd0.5", "auto_augment is; served are rand"),
+        ("originalr", "auto_augment is; served are rand"),
+        ("v0r-mstd0.5", "auto_augment is; served are rand"),
+        ("v0", "auto_augment is; served are rand"),
+        ("rand-m11", "'m11' must be m0 to m10"),
+        ("rand-m9.5", "'m9.5' must be m0 to m10"),
+        ("rand-m", "'m' must be m0 to m10"),
+        ("rand-m-1", "'m' must be m0 to m10"),
+        ("rand-n0", "'n0' must be n1 to n16"),
+        ("rand-n99999999999", "must be n1 to n16"),
+        ("rand-mstdinf", "'mstdinf' is no part of it"),
+        ("rand-mstd1e999", "must be mstd with a number"),
+        ("rand-mstd", "'mstd' must be mstd with a number"),
+        ("rand-inc0", "'inc0' must be inc1, or left out"),
+        ("rand-inc", "'inc' must be inc1, or left out"),
+        ("rand-w1", "'w1' must be w0"),
+        (
+            "rand-w0-n14",
+            "n is 14, and with w0 there are 13 operations",
+        ),
+        ("rand-p0.5", "'p0.5' is no part of it; served are rand"),
+        ("rand--m9", "'' is no part of it"),
+        ("rand-M9", "'M9' is no part of it"),
+        ("rand-m9-m8", "'m' is written twice"),
+        ("rand-é9", "'é9' is no part of it"),
+    ] {
+        let error = Policy::parse(text).unwrap_err();
+        assert!(
+            error.starts_with(&format!("config is '{text}': ")),
+            "{error}"
+        );
+        assert!(error.contains(said), "{text:?} says {error}, not {said}");
+    }
+}

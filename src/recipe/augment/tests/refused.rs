@@ -1,0 +1,274 @@
+//! What is refused, and how that is said.
+
+use super::places::{pillow, policies, recipe};
+use super::*;
+use crate::recipe::{
+    AugMix, Cast, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, Dtype,
+    Grayscale, JitterStyle, Normalize, RandAugment, RandTable, SampleProgram, TimmAugment,
+    TrivialAugment,
+};
+
+fn says(ops: impl IntoIterator<Item = Op>) -> String {
+    let error = SampleProgram::compile(&recipe(ops)).unwrap_err();
+    assert!(error.is_usage());
+    error.to_string()
+}
+
+#[test]
+fn pixels_that_are_not_8_bit_rgb_are_refused() {
+    let grey = Op::from(Decode {
+        color: ColorOrder::Grey,
+        ..Decode::default()
+    });
+    let bgr = Op::from(Decode {
+        color: ColorOrder::Bgr,
+        ..Decode::default()
+    });
+    for policy in policies() {
+        for (before, said) in [
+            (
+                Normalize::imagenet().into(),
+                "stands behind normalize: move it in front",
+            ),
+            (
+                ConvertColor::new(ColorSpace::Ycbcr).into(),
+                "stands behind convert_color: move it in front",
+            ),
+            (
+                ConvertColor::new(ColorSpace::Hsv).into(),
+                "stands behind convert_color: move it in front",
+            ),
+            (
+                Cast { dtype: Dtype::F32 }.into(),
+                "stands behind a cast to floats: move it in front of that",
+            ),
+            (
+                Cast { dtype: Dtype::F16 }.into(),
+                "stands behind a cast to floats: move it in front of that",
+            ),
+            (
+                Grayscale::default().into(),
+                "the pictures are grey: decode them to rgb",
+            ),
+            (grey.clone(), "the pictures are grey: decode them to rgb"),
+            (bgr.clone(), "blue is first: leave out color: bgr of decode"),
+        ] {
+            let name = policy.name();
+            let error = says([before, policy.clone()]);
+            assert!(error.contains(&format!("{name}: ")), "{error}");
+            assert!(error.contains(said), "{name} says {error}, not {said}");
+        }
+        // These give what it needs.
+        let three = Grayscale {
+            num_output_channels: 3,
+        };
+        let fine = [
+            three.into(),
+            Cast { dtype: Dtype::F32 }.into(),
+            Cast { dtype: Dtype::U8 }.into(),
+            policy,
+            Normalize::imagenet().into(),
+            Cast { dtype: Dtype::F32 }.into(),
+        ];
+        SampleProgram::compile(&recipe(fine)).unwrap();
+    }
+    // Tensors' arithmetic does floats, blue first, and grey.
+    let tensor = ColorJitter {
+        style: JitterStyle::Tensor,
+        ..pillow()
+    };
+    SampleProgram::compile(&recipe([bgr, tensor.into()])).unwrap();
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let rand = RandAugment::default;
+    let timm = || TimmAugment::new("rand-m9");
+    let fill = |v: [f32; 3]| {
+        Op::from(RandAugment {
+            fill: v.into(),
+            ..rand()
+        })
+    };
+    for (op, said) in [
+        (
+            RandAugment {
+                num_ops: 0,
+                ..rand()
+            }
+            .into(),
+            "num_ops is 0, it must lie between 1 and 16",
+        ),
+        (
+            RandAugment {
+                num_ops: 17,
+                ..rand()
+            }
+            .into(),
+            "num_ops is 17",
+        ),
+        (
+            RandAugment {
+                magnitude: 31.0,
+                ..rand()
+            }
+            .into(),
+            "magnitude is 31, of table torchvision it must be a whole number of 0 to 30",
+        ),
+        (
+            RandAugment {
+                magnitude: 9.5,
+                ..rand()
+            }
+            .into(),
+            "magnitude is 9.5, of table",
+        ),
+        (
+            RandAugment {
+                magnitude: f64::NAN,
+                ..rand()
+            }
+            .into(),
+            "magnitude is NaN",
+        ),
+        (
+            RandAugment {
+                magnitude: 10.5,
+                table: RandTable::Paddle,
+                ..rand()
+            }
+            .into(),
+            "magnitude is 10.5, of tables paddle and paddle3 it must lie between 0 and 10",
+        ),
+        (
+            RandAugment {
+                magnitude: -1.0,
+                table: RandTable::Paddle3,
+                ..rand()
+            }
+            .into(),
+            "magnitude is -1, of tables",
+        ),
+        (
+            RandAugment {
+                interpolation: Interpolation::Lanczos,
+                ..rand()
+            }
+            .into(),
+            "interpolation is lanczos: nearest, bilinear and bicubic are served",
+        ),
+        (
+            fill([0.0, 0.5, 0.0]),
+            "fill holds 0.5, it must be whole levels, 0 to 255",
+        ),
+        (fill([256.0; 3]), "fill holds 256, it"),
+        (fill([-1.0; 3]), "fill holds -1, it"),
+        (fill([f32::NAN; 3]), "fill holds NaN, it"),
+        (
+            TrivialAugment {
+                interpolation: Interpolation::Area,
+                ..TrivialAugment::default()
+            }
+            .into(),
+            "interpolation is area",
+        ),
+        (
+            AugMix {
+                p: 1.5,
+                ..AugMix::default()
+            }
+            .into(),
+            "p is 1.5, it must lie between 0 and 1",
+        ),
+        (
+            AugMix {
+                alpha: 0.0,
+                ..AugMix::default()
+            }
+            .into(),
+            "alpha is 0, it must lie between 0.01",
+        ),
+        (
+            AugMix {
+                width: 9,
+                ..AugMix::default()
+            }
+            .into(),
+            "width is 9, it must lie between 1 and 8",
+        ),
+        (
+            AugMix {
+                depth: 0,
+                ..AugMix::default()
+            }
+            .into(),
+            "depth is 0, it must lie between 1 and 8",
+        ),
+        (
+            AugMix {
+                severity: 11.0,
+                ..AugMix::default()
+            }
+            .into(),
+            "severity is 11, it",
+        ),
+        (TimmAugment { p: -0.1, ..timm() }.into(), "p is -0.1, it"),
+        (
+            TimmAugment {
+                interpolation: Vec::new(),
+                ..timm()
+            }
+            .into(),
+            "interpolation has 0 values",
+        ),
+        (
+            TimmAugment {
+                interpolation: vec![Interpolation::Area],
+                ..timm()
+            }
+            .into(),
+            "interpolation is area",
+        ),
+        (
+            TimmAugment::new("augmix-m5").into(),
+            "config is 'augmix-m5'",
+        ),
+        (
+            Cutout {
+                holes: 65,
+                ..Cutout::default()
+            }
+            .into(),
+            "holes is 65, it must lie between 1 and 64",
+        ),
+        (
+            Cutout {
+                length: 0,
+                ..Cutout::default()
+            }
+            .into(),
+            "length is 0, it must lie between 1",
+        ),
+        (
+            Cutout {
+                value: Some(0.5.into()),
+                ..Cutout::default()
+            }
+            .into(),
+            "value holds 0.5, it",
+        ),
+        (
+            Cutout {
+                p: f64::NAN,
+                ..Cutout::default()
+            }
+            .into(),
+            "p is NaN, it",
+        ),
+    ] {
+        let op: Op = op;
+        let error = says([op.clone()]);
+        assert!(error.contains(&format!("{}: ", op.name())), "{error}");
+        assert!(error.contains(said), "{op:?} says {error}, not {said}");
+    }
+}

@@ -1,0 +1,263 @@
+//! Strengths: what PaddleClas asks Pillow for, to the bit.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::super::kind::{Kind, Look};
+use super::super::{augmix, imagenet, paddle, rand, timm, trivial};
+use crate::recipe::Interpolation;
+use crate::recipe::step::Augment;
+
+/// One operation: for every level, the arguments with each sign.
+#[derive(Deserialize)]
+struct Told {
+    filter: Option<String>,
+    fill: Option<[u8; 3]>,
+    levels: Vec<f64>,
+    args: Vec<Vec<Vec<f64>>>,
+}
+
+#[derive(Deserialize)]
+struct Golden {
+    size: [u32; 2],
+    ops: BTreeMap<String, Told>,
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    plain: Vec<String>,
+    #[serde(default)]
+    increasing: Vec<String>,
+    #[serde(default)]
+    weights: Vec<f64>,
+    #[serde(default)]
+    pairs: Vec<(f64, String, u32, f64, String, u32)>,
+}
+
+fn golden(name: &str) -> Golden {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/policies");
+    let text = std::fs::read(folder.join(format!("{name}.json"))).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+/// By the names of all of PaddleClas' files.
+fn kind(name: &str) -> Kind {
+    let plain = name.replace(['_'], "").to_lowercase();
+    let plain = plain.trim_end_matches("increasing").trim_end_matches("rel");
+    match plain {
+        "autocontrast" => Kind::AutoContrast,
+        "equalize" => Kind::Equalize,
+        "invert" => Kind::Invert,
+        "posterize" => Kind::Posterize,
+        "solarize" => Kind::Solarize,
+        "solarizeadd" => Kind::SolarizeAdd,
+        "brightness" => Kind::Brightness,
+        "contrast" => Kind::Contrast,
+        "color" => Kind::Color,
+        "sharpness" => Kind::Sharpness,
+        "rotate" => Kind::Rotate,
+        "shearx" => Kind::ShearX,
+        "sheary" => Kind::ShearY,
+        "translatex" => Kind::TranslateX,
+        "translatey" => Kind::TranslateY,
+        other => panic!("{other}"),
+    }
+}
+
+fn args(step: &Augment) -> (Vec<f64>, Option<Look>) {
+    match *step {
+        Augment::AutoContrast | Augment::Equalize | Augment::Invert => (Vec::new(), None),
+        Augment::Affine {
+            matrix,
+            interpolation,
+            fill,
+        } => {
+            let look = Look {
+                interpolation,
+                fill,
+            };
+            (matrix.to_vec(), Some(look))
+        }
+        Augment::Rotate {
+            degrees,
+            interpolation,
+            fill,
+        } => {
+            let look = Look {
+                interpolation,
+                fill,
+            };
+            (vec![degrees], Some(look))
+        }
+        ref other => (vec![super::value(other)], None),
+    }
+}
+
+/// Every level and sign of every operation.
+fn compare(golden: &Golden, made: impl Fn(Kind, &str, f64, f64, (u32, u32)) -> Option<Augment>) {
+    let size = (golden.size[0], golden.size[1]);
+    for (name, told) in &golden.ops {
+        assert_eq!(told.levels.len(), told.args.len());
+        for (level, wanted) in told.levels.iter().zip(&told.args) {
+            let both = [wanted.first(), wanted.last()].map(|w| w.unwrap());
+            for (sign, wanted) in [1.0, -1.0].into_iter().zip(both) {
+                let step = made(kind(name), name, *level, sign, size).unwrap();
+                let (args, look) = args(&step);
+                let singles = match step {
+                    Augment::Affine { .. } | Augment::Rotate { .. } => wanted.clone(),
+                    // Steps hold factors and thresholds as Pillow does.
+                    _ => wanted.iter().map(|v| f64::from(*v as f32)).collect(),
+                };
+                // -0 is 0.
+                assert_eq!(args, singles, "{name} {level} {sign}");
+                if let Some(look) = look {
+                    assert_eq!(
+                        Some(look.interpolation.name()),
+                        told.filter.as_deref(),
+                        "{name}"
+                    );
+                    assert_eq!(look.fill, told.fill.unwrap_or_default(), "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn auto_augments_table_and_strengths_are_paddles() {
+    let golden = golden("imagenet");
+    let pairs: Vec<_> = golden
+        .pairs
+        .iter()
+        .map(|p| ((p.0, kind(&p.1), p.2), (p.3, kind(&p.4), p.5)))
+        .collect();
+    assert_eq!(pairs, imagenet::PAIRS);
+    assert_eq!(golden.ops.len(), 14);
+    compare(&golden, |kind, _, at, sign, size| {
+        let strength = paddle::strength(kind, at as u32);
+        paddle::step(kind, strength, sign, size, imagenet::FILL)
+    });
+}
+
+#[test]
+fn rand_augments_strengths_are_paddles() {
+    let golden = golden("rand");
+    let kinds: Vec<_> = golden.names.iter().map(|n| kind(n)).collect();
+    assert_eq!(kinds, paddle::KINDS);
+    compare(&golden, |kind, _, magnitude, sign, size| {
+        paddle::step(kind, paddle::scaled(kind, magnitude), sign, size, [1, 2, 3])
+    });
+}
+
+#[test]
+fn timms_arguments_are_paddles_at_every_level() {
+    let golden = golden("timm");
+    for names in [&golden.plain, &golden.increasing] {
+        let kinds: Vec<_> = names.iter().map(|n| kind(n)).collect();
+        assert_eq!(kinds, timm::KINDS);
+    }
+    assert_eq!(golden.weights, timm::WEIGHTS);
+    let look = Look {
+        interpolation: Interpolation::Bicubic,
+        fill: [124, 116, 104],
+    };
+    for increasing in [false, true] {
+        let of = if increasing {
+            &golden.increasing
+        } else {
+            &golden.plain
+        };
+        let mut some = super::tables::golden("timm");
+        some.ops.retain(|name, _| of.contains(name));
+        assert_eq!(some.ops.len(), 15);
+        compare(&some, |kind, _, level, sign, size| {
+            kind.step(timm::amount(kind, level, increasing, sign, size), look)
+        });
+    }
+}
+
+#[test]
+fn aug_mixs_parameters_are_paddles() {
+    let golden = golden("augmix");
+    let kinds: Vec<_> = golden.names.iter().map(|n| kind(n)).collect();
+    assert_eq!(kinds, augmix::KINDS);
+    compare(&golden, |kind, _, level, sign, size| {
+        kind.step(augmix::amount(kind, level, sign, size), augmix::LOOK)
+    });
+}
+
+#[test]
+fn the_third_table_of_paddle() {
+    // RandAugmentV3's level map at magnitude 3, as it is written there.
+    for (kind, wanted) in [
+        (Kind::ShearX, 0.3 * 0.3),
+        (Kind::TranslateY, 150.0 / 331.0 * 0.3),
+        (Kind::Rotate, 9.0),
+        (Kind::Color, 0.9 * 0.3),
+        (Kind::Posterize, 7.0),
+        (Kind::Solarize, 255.0 * (1.0 - 0.3)),
+        (Kind::Invert, 0.0),
+    ] {
+        assert_eq!(paddle::scaled_v3(kind, 3.0), wanted, "{kind:?}");
+    }
+    let bits = [8, 8, 8, 7, 7, 6, 6, 6, 5, 5, 4];
+    for (magnitude, bits) in bits.into_iter().enumerate() {
+        let made = paddle::scaled_v3(Kind::Posterize, magnitude as f64);
+        assert_eq!(made, f64::from(bits), "{magnitude}");
+    }
+}
+
+#[test]
+fn half_sides_of_the_fourth_table() {
+    let halves: Vec<_> = (0..10).map(|i| paddle::strength(Kind::Cutout, i)).collect();
+    let wanted = [0.0, 2.0, 4.0, 7.0, 9.0, 11.0, 13.0, 16.0, 18.0, 20.0];
+    assert_eq!(halves, wanted);
+}
+
+#[test]
+fn torchvisions_strengths() {
+    let close = |a: f64, b: f64, what: &str| assert!((a - b).abs() <= 1e-5 * b, "{what}: {a}, {b}");
+    for at in 0..=30 {
+        let part = f64::from(at) / 30.0;
+        for (kind, most, widest) in [
+            (Kind::ShearX, 0.3, 0.99),
+            (Kind::ShearY, 0.3, 0.99),
+            (Kind::TranslateX, 150.0 / 331.0 * 100.0, 32.0),
+            (Kind::TranslateY, 150.0 / 331.0 * 37.0, 32.0),
+            (Kind::Rotate, 30.0, 135.0),
+            (Kind::Brightness, 0.9, 0.99),
+            (Kind::Color, 0.9, 0.99),
+            (Kind::Contrast, 0.9, 0.99),
+            (Kind::Sharpness, 0.9, 0.99),
+        ] {
+            let what = format!("{kind:?} {at}");
+            let made = rand::torchvision_strength(kind, at, (37, 100));
+            close(made, most * part, &what);
+            let made = trivial::strength(kind, at);
+            close(made, widest * part, &what);
+        }
+        let threshold = 255.0 - 8.5 * f64::from(at);
+        assert_eq!(
+            rand::torchvision_strength(Kind::Solarize, at, (1, 1)),
+            threshold
+        );
+        assert_eq!(trivial::strength(Kind::Solarize, at), threshold);
+    }
+    // 8 - round(i / 7.5), 8 - round(i / 5).
+    let bits =
+        |f: &dyn Fn(u32) -> f64| -> String { (0..=30).map(|at| format!("{}", f(at))).collect() };
+    assert_eq!(
+        bits(&|at| rand::torchvision_strength(Kind::Posterize, at, (1, 1))),
+        "8888777777776666666555555554444"
+    );
+    assert_eq!(
+        bits(&|at| trivial::strength(Kind::Posterize, at)),
+        "8887777766666555554444433333222"
+    );
+    // Cut to whole pixels, and to the right by a positive strength.
+    let amount = |s, sign| rand::torchvision_amount(Kind::TranslateX, s, sign);
+    assert_eq!((amount(7.9, 1.0), amount(7.9, -1.0)), (-7.0, 7.0));
+    assert_eq!(rand::linspace(0.0, 32.0, 15), 16.0);
+    assert_eq!(rand::linspace(0.0, 32.0, 30), 32.0);
+}

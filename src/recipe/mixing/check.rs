@@ -1,0 +1,295 @@
+//! The checks of what is done to batches: every number in its range, and rows
+//! that can be mixed.
+
+use super::super::program::RowExtent;
+use super::super::tensor::Dtype;
+use super::{Choice, MixOp, Mixing};
+
+/// Most numbers of a label: `f32` counts no further.
+const MAX_CLASSES: u32 = 1 << 24;
+
+/// Beyond it beta(alpha, alpha) is one half, for all that a picture can show.
+const MAX_ALPHA: f64 = 1e6;
+
+/// How far probabilities may sum beyond 1: a sum of decimal fractions is not exact.
+const SUM_SLACK: f64 = 1e-9;
+
+/// What is wrong, and where: an operation's place, none for what is beside them.
+type Fault = (Option<usize>, String);
+
+impl Mixing {
+    /// Checks the numbers, and whether such batches can be mixed.
+    pub(in crate::recipe) fn check(&self, extent: RowExtent, dtype: Dtype) -> Result<(), Fault> {
+        let whole = |message: String| (None, format!("mixing: {message}"));
+        if !(1..=MAX_CLASSES).contains(&self.num_classes) {
+            return Err(whole(format!(
+                "num_classes is {}, it must lie between 1 and {MAX_CLASSES}",
+                self.num_classes
+            )));
+        }
+        let (mut mixer, mut smoother) = (None, None);
+        for (i, op) in self.ops.iter().enumerate() {
+            let fault = |message: String| (Some(i), format!("{}: {message}", op.name()));
+            op.check().map_err(fault)?;
+            if op.mixes()
+                && let Some(first) = mixer.replace(op.name())
+            {
+                return Err(fault(format!(
+                    "stands behind {first}, and one operation mixes a batch: leave one out, or \
+                     put both into a one_of"
+                )));
+            }
+            if op.smooths()
+                && let Some(first) = smoother.replace(op.name())
+            {
+                return Err(fault(format!(
+                    "smooths labels that {first} has smoothed: leave one out, or set the \
+                     label_smoothing of mixup_cutmix to 0"
+                )));
+            }
+        }
+        let Some(mixer) = mixer else {
+            return Ok(());
+        };
+        if extent == RowExtent::Own {
+            return Err(whole(format!(
+                "{mixer} needs rows of one size, and this recipe leaves each picture its own: add \
+                 a resize to [height, width] or a crop"
+            )));
+        }
+        if dtype == Dtype::U8 {
+            return Err(whole(format!(
+                "{mixer} makes values between levels, and batches are u8: cast to f16 or f32"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl MixOp {
+    fn smooths(&self) -> bool {
+        match self {
+            Self::LabelSmoothing { .. } => true,
+            Self::MixupCutmix {
+                label_smoothing, ..
+            } => *label_smoothing > 0.0,
+            _ => false,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Mixup { alpha: a } | Self::Cutmix { alpha: a } => alpha("alpha", *a),
+            Self::Fmix {
+                alpha: a,
+                decay_power,
+                max_soft,
+            } => {
+                alpha("alpha", *a)?;
+                if !(*decay_power > 0.0 && *decay_power <= 100.0) {
+                    return Err(format!(
+                        "decay_power is {decay_power}, it must lie above 0, at most 100"
+                    ));
+                }
+                between("max_soft", *max_soft, 0.5)
+            }
+            Self::OneOf(choices) => one_of(choices),
+            Self::MixupCutmix {
+                mixup_alpha,
+                cutmix_alpha,
+                p,
+                switch_p,
+                label_smoothing,
+            } => {
+                if *mixup_alpha == 0.0 && *cutmix_alpha == 0.0 {
+                    return Err(
+                        "mixup_alpha and cutmix_alpha are 0, so there is nothing to \
+                                choose from: set one of them, or leave it out"
+                            .into(),
+                    );
+                }
+                for (what, a) in [
+                    ("mixup_alpha", *mixup_alpha),
+                    ("cutmix_alpha", *cutmix_alpha),
+                ] {
+                    if a != 0.0 {
+                        alpha(what, a)?;
+                    }
+                }
+                between("p", *p, 1.0)?;
+                between("switch_p", *switch_p, 1.0)?;
+                between("label_smoothing", *label_smoothing, 1.0)
+            }
+            Self::LabelSmoothing { epsilon } => between("epsilon", *epsilon, 1.0),
+        }
+    }
+}
+
+fn one_of(choices: &[Choice]) -> Result<(), String> {
+    if choices.is_empty() {
+        return Err("is an empty list: give it operations, or leave it out".into());
+    }
+    for (n, Choice { p, op }) in (1..).zip(choices) {
+        let fault = |message: String| format!("choice {n}: {message}");
+        if !matches!(
+            op,
+            MixOp::Mixup { .. } | MixOp::Cutmix { .. } | MixOp::Fmix { .. }
+        ) {
+            return Err(fault(format!(
+                "{} cannot be chosen: mixup, cutmix and fmix can",
+                op.name()
+            )));
+        }
+        between("p", *p, 1.0).map_err(fault)?;
+        op.check()
+            .map_err(|message| fault(format!("{}: {message}", op.name())))?;
+    }
+    let sum: f64 = choices.iter().map(|c| c.p).sum();
+    if sum > 1.0 + SUM_SLACK {
+        return Err(format!(
+            "the probabilities sum to {sum}, they must sum to at most 1"
+        ));
+    }
+    Ok(())
+}
+
+fn alpha(what: &str, a: f64) -> Result<(), String> {
+    if a > 0.0 && a <= MAX_ALPHA {
+        return Ok(());
+    }
+    Err(format!(
+        "{what} is {a}, it must lie above 0, at most {MAX_ALPHA}"
+    ))
+}
+
+fn between(what: &str, v: f64, most: f64) -> Result<(), String> {
+    if (0.0..=most).contains(&v) {
+        return Ok(());
+    }
+    Err(format!("{what} is {v}, it must lie between 0 and {most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIXED: RowExtent = RowExtent::Fixed {
+        height: 8,
+        width: 8,
+    };
+
+    fn says(ops: Vec<MixOp>) -> String {
+        let mixing = Mixing {
+            num_classes: 10,
+            ops,
+        };
+        mixing.check(FIXED, Dtype::F32).unwrap_err().1
+    }
+
+    fn choice(p: f64, op: MixOp) -> Choice {
+        Choice { p, op }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_named() {
+        use MixOp::{Cutmix, Fmix, LabelSmoothing, Mixup, MixupCutmix, OneOf};
+        let fmix = |decay_power, max_soft| Fmix {
+            alpha: 1.0,
+            decay_power,
+            max_soft,
+        };
+        let both = |mixup_alpha, cutmix_alpha, p| MixupCutmix {
+            mixup_alpha,
+            cutmix_alpha,
+            p,
+            switch_p: 0.5,
+            label_smoothing: 0.1,
+        };
+        let mixup = Mixup { alpha: 1.0 };
+        for (op, text) in [
+            (
+                Mixup { alpha: 0.0 },
+                "mixup: alpha is 0, it must lie above 0",
+            ),
+            (Cutmix { alpha: -1.0 }, "cutmix: alpha is -1"),
+            (Cutmix { alpha: f64::NAN }, "cutmix: alpha is NaN"),
+            (
+                Mixup {
+                    alpha: f64::INFINITY,
+                },
+                "mixup: alpha is inf",
+            ),
+            (fmix(0.0, 0.0), "fmix: decay_power is 0"),
+            (fmix(3.0, 0.6), "fmix: max_soft is 0.6"),
+            (fmix(3.0, -0.1), "fmix: max_soft is -0.1"),
+            (
+                LabelSmoothing { epsilon: 1.5 },
+                "label_smoothing: epsilon is 1.5, it must lie between 0 and 1",
+            ),
+            (
+                both(0.0, 0.0, 1.0),
+                "mixup_cutmix: mixup_alpha and cutmix_alpha are 0",
+            ),
+            (both(1.0, 0.0, 1.5), "mixup_cutmix: p is 1.5"),
+            (both(-1.0, 0.0, 1.0), "mixup_cutmix: mixup_alpha is -1"),
+            (OneOf(vec![]), "one_of: is an empty list"),
+            (
+                OneOf(vec![choice(0.5, mixup.clone()), choice(0.6, mixup.clone())]),
+                "one_of: the probabilities sum to 1.1",
+            ),
+            (
+                OneOf(vec![choice(0.5, Mixup { alpha: 0.0 })]),
+                "one_of: choice 1: mixup: alpha is 0",
+            ),
+            (
+                OneOf(vec![
+                    choice(0.5, mixup.clone()),
+                    choice(0.5, OneOf(vec![choice(0.5, mixup.clone())])),
+                ]),
+                "one_of: choice 2: one_of cannot be chosen",
+            ),
+        ] {
+            let said = says(vec![op]);
+            assert!(said.starts_with(text), "{said}");
+        }
+        let said = says(vec![mixup.clone(), Cutmix { alpha: 1.0 }]);
+        assert!(said.starts_with("cutmix: stands behind mixup"), "{said}");
+        let said = says(vec![both(1.0, 1.0, 1.0), LabelSmoothing { epsilon: 0.1 }]);
+        assert!(said.contains("mixup_cutmix has smoothed"), "{said}");
+        for n in [0, (1 << 24) + 1] {
+            let said = Mixing::new(n).check(FIXED, Dtype::F32).unwrap_err();
+            assert_eq!(said.0, None);
+            assert!(said.1.starts_with("mixing: num_classes is "), "{}", said.1);
+        }
+    }
+
+    #[test]
+    fn what_may_be_is_let_through() {
+        let tenth = || choice(0.1, MixOp::Cutmix { alpha: 0.2 });
+        let many = MixOp::OneOf((0..10).map(|_| tenth()).collect());
+        let mixing = Mixing::new(1 << 24)
+            .then(MixOp::LabelSmoothing { epsilon: 0.0 })
+            .then(many);
+        assert_eq!(mixing.check(FIXED, Dtype::F16), Ok(()));
+        let timm = Mixing::new(2).then(MixOp::MixupCutmix {
+            mixup_alpha: 0.8,
+            cutmix_alpha: 0.0,
+            p: 1.0,
+            switch_p: 0.5,
+            label_smoothing: 0.1,
+        });
+        assert_eq!(timm.check(FIXED, Dtype::F32), Ok(()));
+        // Labels alone, whatever the rows.
+        let labels = Mixing::new(5).then(MixOp::LabelSmoothing { epsilon: 0.1 });
+        assert_eq!(labels.check(RowExtent::Own, Dtype::U8), Ok(()));
+    }
+
+    #[test]
+    fn rows_that_cannot_be_mixed_are_refused() {
+        let mixing = Mixing::new(10).then(MixOp::Mixup { alpha: 1.0 });
+        let said = mixing.check(FIXED, Dtype::U8).unwrap_err().1;
+        assert!(said.contains("cast to f16 or f32"), "{said}");
+        let said = mixing.check(RowExtent::Own, Dtype::F32).unwrap_err().1;
+        assert!(said.contains("add a resize"), "{said}");
+    }
+}
