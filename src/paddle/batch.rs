@@ -21,14 +21,16 @@ pub(super) struct Rules {
     pub(super) skip_unknown: bool,
 }
 
-/// None where there is nothing to do.
+/// What is done to batches, with the lines of the list and of each operation. None
+/// where there is nothing to do.
 pub(super) fn translate(
     list: &Node,
     rules: &Rules,
     notes: &mut Notes,
     skipped: &mut Vec<Skipped>,
-) -> Read<Option<Mixing>> {
+) -> Read<Option<(Mixing, Vec<u64>)>> {
     let mut ops = Vec::new();
+    let mut lines = vec![list.at.line as u64];
     let mut own_classes = None;
     for item in items(list, "batch_transform_ops")? {
         let (key, node) = one_name(item)?;
@@ -43,13 +45,16 @@ pub(super) fn translate(
             });
             continue;
         }
-        ops.push(match key.name.as_str() {
+        let op = match key.name.as_str() {
             "OpSampler" => {
                 notes.at(
                     key.at,
                     "OpSampler: labels are vectors also of batches that it leaves as they are",
                 );
-                sampler(key, node)?
+                match sampler(key, node, rules, skipped)? {
+                    Some(op) => op,
+                    None => continue,
+                }
             }
             _ => {
                 let mut params = Params::of(&key.name, key.at, node)?;
@@ -57,7 +62,9 @@ pub(super) fn translate(
                 params.done()?;
                 op
             }
-        });
+        };
+        ops.push(op);
+        lines.push(key.at.line as u64);
     }
     if ops.is_empty() {
         return Ok(None);
@@ -68,7 +75,7 @@ pub(super) fn translate(
             "batch_transform_ops needs Arch.class_num: the width of mixed labels",
         ));
     };
-    Ok(Some(Mixing { num_classes, ops }))
+    Ok(Some((Mixing { num_classes, ops }, lines)))
 }
 
 fn unknown(key: &Key) -> Mistake {
@@ -149,8 +156,14 @@ fn alpha(params: &mut Params<'_>, name: &'static str, default: f64) -> Read<f64>
     }
 }
 
-/// At most one of several, in the order of the text.
-fn sampler(key: &Key, node: &Node) -> Read<MixOp> {
+/// At most one of several, in the order of the text. What is left out leaves its
+/// probability to nothing; none where nothing else is there.
+fn sampler(
+    key: &Key,
+    node: &Node,
+    rules: &Rules,
+    skipped: &mut Vec<Skipped>,
+) -> Read<Option<MixOp>> {
     let entries = match &node.value {
         Value::Map(entries) if !entries.is_empty() => entries,
         _ => {
@@ -163,8 +176,21 @@ fn sampler(key: &Key, node: &Node) -> Read<MixOp> {
     let mut choices = Vec::new();
     let mut sum = 0.0;
     for (key, node) in entries {
-        if !NAMES.contains(&key.name.as_str()) || key.name == "OpSampler" {
-            return Err(unknown(key));
+        if key.name == "OpSampler" {
+            return Err(mistake_at(
+                key.at,
+                "OpSampler stands in another OpSampler: write its operations there",
+            ));
+        }
+        if !NAMES.contains(&key.name.as_str()) {
+            if !rules.skip_unknown {
+                return Err(unknown(key));
+            }
+            skipped.push(Skipped {
+                name: key.name.clone(),
+                line: key.at.line as u64,
+            });
+            continue;
         }
         let mut params = Params::of(&key.name, key.at, node)?;
         let p = params.number_or("prob", 0.0)?;
@@ -185,5 +211,5 @@ fn sampler(key: &Key, node: &Node) -> Read<MixOp> {
             format!("OpSampler: probabilities sum to {sum}, at most 1 fits"),
         ));
     }
-    Ok(MixOp::OneOf(choices))
+    Ok((!choices.is_empty()).then_some(MixOp::OneOf(choices)))
 }

@@ -75,7 +75,8 @@ pub(super) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
             delimiter,
             root,
             allow_outside: false,
-            labels: ListLabels::Scalar,
+            // What stands behind it is ignored.
+            labels: ListLabels::Second,
         },
         transform_ops,
         batch_transform_ops,

@@ -224,7 +224,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         multi_scale: dataset.multi_scale,
         skip_unknown: options.skip_unknown_ops,
     };
-    let (ops, lines) = ops::translate(dataset.transform_ops, &rules, &mut notes, &mut skipped)?;
+    let (ops, mut lines) = ops::translate(dataset.transform_ops, &rules, &mut notes, &mut skipped)?;
     let mixing = match dataset.batch_transform_ops {
         None => None,
         Some(list) => {
@@ -235,6 +235,10 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
             batch::translate(list, &rules, &mut notes, &mut skipped)?
         }
     };
+    let mixing = mixing.map(|(mixing, of_mixing)| {
+        lines.extend(of_mixing);
+        mixing
+    });
     let (rank, note) = options
         .environment
         .rank()

@@ -81,7 +81,10 @@ impl<'a> Params<'a> {
         };
         match pixels(v) {
             Some(v) => Ok(Some(v)),
-            None => Err(self.wrong(name, format_args!("{name} is {v}, it must be whole"))),
+            None => Err(self.wrong(
+                name,
+                format_args!("{name} is {v}, it must be a whole number of 0 or more"),
+            )),
         }
     }
 

@@ -150,9 +150,10 @@ fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     let Some(batch) = params.whole("first_bs")? else {
         return Err(params.wrong("first_bs", "'first_bs' is missing, and has no default"));
     };
-    let divided_by = params.whole_or("divided_factor", 32)?;
+    let mut divided_by = params.whole_or("divided_factor", 32)?;
     let is_training = params.flag("is_training", true)?;
-    let shuffle = params.flag("shuffle", true)?;
+    // In evaluation it does not shuffle, whatever is written, nor round the size.
+    let shuffle = params.flag("shuffle", true)? && is_training;
     let drop_last = params.flag("drop_last", false)?;
     params.ignore(&["seed"]);
     let mut sizes = Vec::new();
@@ -174,6 +175,7 @@ fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     };
     if !is_training {
         sizes.truncate(1);
+        divided_by = 1;
     } else {
         notes.at(
             params.at,

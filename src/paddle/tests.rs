@@ -94,7 +94,7 @@ fn a_config_becomes_what_a_loader_takes() {
     assert_eq!(t.list.as_deref(), Some(Path::new("./train.txt")));
     assert_eq!(t.list_options.root, Some(PathBuf::from("./images/")));
     assert_eq!(t.list_options.delimiter, Delimiter::Blanks);
-    assert_eq!(t.list_options.labels, ListLabels::Scalar);
+    assert_eq!(t.list_options.labels, ListLabels::Second);
     assert!(t.source().is_ok());
 }
 
@@ -172,7 +172,7 @@ fn data_sets() {
         Delimiter::Blanks
     );
     let t = of("name: ImageNetDataset\n      delimiter: \"\\t\"").list_options;
-    assert_eq!((t.delimiter, t.labels), (tab, ListLabels::Scalar));
+    assert_eq!((t.delimiter, t.labels), (tab, ListLabels::Second));
     assert_eq!(of("name: ICartoonDataset").list_options.delimiter, tab);
     // These hand on pictures: nothing is left to decode.
     let opened = |dataset: &str| {
@@ -243,8 +243,11 @@ fn samplers() {
     let t = multi("");
     assert_eq!(t.multi_scale, Some(MultiScale { sizes, divided_by }));
     assert_eq!((t.batch, t.sampler), (48, Sampler::Shuffle));
-    let first = multi("\n      is_training: False").multi_scale.unwrap();
-    assert_eq!(first.sizes, [(256, 256)]);
+    // As it is written, and in order.
+    let first = multi("\n      is_training: False");
+    assert_eq!(first.sampler, Sampler::Sequential);
+    let first = first.multi_scale.unwrap();
+    assert_eq!((first.sizes, first.divided_by), (vec![(256, 256)], 1));
     for (sampler, words) in [
         ("name: RASampler", ["RASampler", "not served"]),
         ("shuffle: True", ["'batch_size' is missing", "mine.yaml"]),
@@ -376,6 +379,25 @@ fn batch_operations() {
     let text = mixed("        - Unheard: {a: 1}");
     let t = Training::from_text(&text, "m.yaml", "train", &skip).unwrap();
     assert_eq!((t.recipe.mixing, t.skipped[0].line), (None, 13));
+    // Its probability goes to nothing; with nothing else the whole is left out.
+    let text = mixed(
+        "        - OpSampler:\n            Unheard: {prob: 0.5}\n            MixupOperator: {prob: \
+         0.5}\n        - OpSampler:\n            Unheard: {prob: 1}",
+    );
+    let t = Training::from_text(&text, "m.yaml", "train", &skip).unwrap();
+    let choice = MixChoice {
+        p: 0.5,
+        op: MixOp::Mixup { alpha: 1.0 },
+    };
+    assert_eq!(t.recipe.mixing, all(vec![MixOp::OneOf(vec![choice])]));
+    let lines: Vec<u64> = t.skipped.iter().map(|s| s.line).collect();
+    assert_eq!(lines, [14, 17]);
+    let inner = "        - OpSampler:\n            OpSampler: {prob: 1}";
+    assert!(error(&mixed(inner), "train").contains("another OpSampler"));
+    // What only the recipe as a whole shows has its line too.
+    let twice = mixed("        - MixupOperator:\n        - CutmixOperator:");
+    let e = read(&twice, "train").check().unwrap_err().to_string();
+    assert!(e.contains("mine.yaml:14:") && e.contains("cutmix"), "{e}");
 }
 
 #[test]

@@ -463,7 +463,8 @@ impl Known {
         let why = match (self.floats, self.channels, self.bgr) {
             (true, _, _) => "stands behind a cast to floats: move it in front of that",
             (_, 1, _) => {
-                "the pictures are grey: decode them to rgb, and give grayscale                  num_output_channels: 3"
+                "the pictures are grey: decode them to rgb, and give grayscale \
+                 num_output_channels: 3"
             }
             (_, _, true) => "blue is first: leave out color: bgr of decode",
             _ => return Ok(()),

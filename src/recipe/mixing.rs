@@ -11,8 +11,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Operations on batches; labels become vectors of `num_classes` that sum to one,
-/// in every batch, whatever was drawn for it. Rows that hold no sample stay zero,
+/// Operations on batches; labels that are classes become vectors of `num_classes`
+/// that sum to one, in every batch, whatever was drawn for it. Rows that hold no sample stay zero,
 /// have zero labels, and are nobody's partner.
 ///
 /// At most one of the operations mixes, and [`MixOp::LabelSmoothing`] may stand

@@ -80,6 +80,9 @@ pub(super) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
             ));
         }
     }
+    // `cv2.rectangle` fills from half a length before the centre to half behind it,
+    // both ends included.
+    let length = 2 * (length / 2) + 1;
     pipe.push(Cutout {
         p: 1.0,
         holes,
