@@ -70,7 +70,7 @@ fn list(photos: &Path, training: &Training, file: PathBuf) -> Source {
             assert!(!name.contains(char::is_whitespace), "{name}");
             let label = match options.labels {
                 ListLabels::Vector => format!("{},1,0", i % 2),
-                ListLabels::Second => format!("{} 7", i % classes),
+                ListLabels::Second => format!("{}{between}7", i % classes),
                 _ => (i % classes).to_string(),
             };
             writeln!(text, "{name}{between}{label}").unwrap();
