@@ -1,0 +1,141 @@
+//! What a launch of `kernels/crops.cu` is told, byte for byte as the kernel
+//! reads it.
+//!
+//! In the consumer. The numbers of a row were checked before they stand here:
+//! see `packing::crops`.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
+
+/// Colour steps of a row at most.
+pub(crate) const MAX_STEPS: usize = 8;
+
+/// The pixels are mirrored, left to right, as they are stored.
+pub(crate) const FLIP_X: u32 = 1;
+/// The same, top to bottom.
+pub(crate) const FLIP_Y: u32 = 2;
+/// Rows become columns, before anything is mirrored.
+pub(crate) const TRANSPOSE: u32 = 4;
+/// The row holds no sample: zeros.
+pub(crate) const MASKED: u32 = 8;
+
+/// A colour step of a row: its kind as the kernel counts them, and by how much.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct KernelStep {
+    pub(crate) kind: u32,
+    pub(crate) amount: f32,
+}
+
+/// One row of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct KernelRow {
+    /// Where tight rows of RGB begin: bytes behind the launch's pixels.
+    pub(crate) pixels: u64,
+    /// Where the weights begin, those across and right behind them those down:
+    /// bytes behind the launch's tables. Of an axis: first source pixel of each
+    /// output pixel (u32), then tap by tap the weights of all output pixels (f32).
+    pub(crate) tables: u64,
+    /// Pixels that were handed over.
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) across_taps: u32,
+    pub(crate) down_taps: u32,
+    /// Of the row, as its pixels are stored.
+    pub(crate) out_width: u32,
+    pub(crate) out_height: u32,
+    /// [`FLIP_X`] and the others.
+    pub(crate) flags: u32,
+    /// How many of `step` are done.
+    pub(crate) steps: u32,
+    pub(crate) step: [KernelStep; MAX_STEPS],
+}
+
+/// From values to elements, for all rows of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct KernelEmission {
+    unit: f32,
+    mean: [f32; 3],
+    std: [f32; 3],
+    /// 0 red first, 1 blue first, 2 one channel.
+    order: u32,
+    /// Of a row, as it is looked at.
+    height: u32,
+    width: u32,
+}
+
+impl KernelEmission {
+    pub(crate) fn new(emission: &Emission, (height, width): (u32, u32)) -> Self {
+        Self {
+            unit: emission.unit,
+            mean: emission.mean,
+            std: emission.std,
+            order: match emission.order {
+                ColorOrder::Rgb => 0,
+                ColorOrder::Bgr => 1,
+                ColorOrder::Grey => 2,
+            },
+            height,
+            width,
+        }
+    }
+}
+
+/// Threads of a block, across and down.
+pub(crate) const BLOCK: (u32, u32) = (32, 8);
+
+/// What a block makes, and the shared memory that it has for source pixels. On an
+/// H100 the fastest of those tried for pixels that are read out of the host's
+/// memory; for pixels on the device all were equal to a few percent.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct KernelTile {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) kept: u32,
+}
+
+impl KernelTile {
+    pub(crate) const USUAL: Self = Self {
+        width: 64,
+        height: 32,
+        kept: 24 << 10,
+    };
+
+    /// Blocks across and down for rows of this height and width.
+    pub(crate) fn grid(&self, (height, width): (u32, u32)) -> (u32, u32) {
+        (width.div_ceil(self.width), height.div_ceil(self.height))
+    }
+}
+
+/// The kernel's name for a batch of this type and layout.
+pub(crate) fn kernel_name(dtype: Dtype, layout: MemoryLayout) -> String {
+    format!("crops_{}_{}", dtype.name(), layout.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel has the same structs, without padding.
+    #[test]
+    fn sizes_are_those_of_the_kernel() {
+        assert_eq!(size_of::<KernelRow>(), 112);
+        assert_eq!(size_of::<KernelEmission>(), 40);
+        assert_eq!(size_of::<KernelTile>(), 12);
+    }
+
+    #[test]
+    fn the_kernel_file_has_every_kernel() {
+        let ptx = include_str!("../../kernels/crops.ptx");
+        for dtype in [Dtype::U8, Dtype::F16, Dtype::F32] {
+            for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
+                let entry = format!(".visible .entry {}(", kernel_name(dtype, layout));
+                assert!(ptx.contains(&entry), "{entry}");
+            }
+        }
+    }
+}
