@@ -53,12 +53,16 @@ struct Row {
     struct Step step[MAX_STEPS];
 };
 
+enum Dtype { DTYPE_U8 = 0, DTYPE_F16 = 1, DTYPE_F32 = 2, DTYPE_BF16 = 3 };
+
 // From values to elements. The same for every row of a run.
 struct Emission {
     float unit;
     float mean[3];
     float std[3];
     u32 order;         // of the output's channels: 0 RGB, 1 BGR, 2 the first alone
+    u32 dtype;
+    u32 nhwc;          // or NCHW
     u32 height;        // of an output row, as it is looked at
     u32 width;
 };
@@ -291,61 +295,46 @@ __device__ __noinline__ Rgb coloured(Rgb p, const Row &row) {
 
 // ---- elements -------------------------------------------------------------
 
-struct U8 {
-    typedef u8 Element;
-    // Halves to the even side, held to the type.
-    static __device__ __forceinline__ u8 of(float v) {
-        return (u8)__float2int_rn(held(v, 0.0f, 255.0f));
-    }
-    enum { SCALES = 0 };
-};
+// To the nearest, halves to the even side.
+__device__ __forceinline__ u16 f16(float v) {
+    u16 h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
+    return h;
+}
 
-struct F16 {
-    typedef u16 Element;
-    static __device__ __forceinline__ u16 of(float v) {
-        u16 h;
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
-        return h;
-    }
-    enum { SCALES = 1 };
-};
+// The same, in integers: Volta has no such instruction. A NaN stays one.
+__device__ __forceinline__ u16 bf16(float v) {
+    const u32 bits = __float_as_uint(v);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x40u);
+    return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
 
-struct BF16 {
-    typedef u16 Element;
-    // To the nearest, halves to the even side, in integers: Volta has no such
-    // instruction. A NaN keeps its sign and stays one.
-    static __device__ __forceinline__ u16 of(float v) {
-        const u32 bits = __float_as_uint(v);
-        if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x40u);
-        return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-    }
-    enum { SCALES = 1 };
-};
-
-struct F32 {
-    typedef float Element;
-    static __device__ __forceinline__ float of(float v) { return v; }
-    enum { SCALES = 1 };
-};
-
-template <typename T, bool NHWC>
+// The elements of one pixel. The type is one for all rows: no thread goes another
+// way than its neighbours.
 __device__ __forceinline__ void emit(Rgb p, bool masked, const Emission &e, u32 x, u32 y,
                                      u8 *out) {
     const u32 channels = e.order == 2 ? 1 : 3;
     const size_t plane = (size_t)e.width * e.height, pixel = (size_t)y * e.width + x;
-    typename T::Element *to = (typename T::Element *)out + blockIdx.z * plane * channels;
+    const size_t row = blockIdx.z * plane * channels;
     for (u32 c = 0; c < channels; c++) {
+        const size_t at = row + (e.nhwc ? pixel * channels + c : c * plane + pixel);
         float v = p.v[e.order == 1 ? 2 - c : c];
+        if (e.dtype == DTYPE_U8) {
+            out[at] = (u8)__float2int_rn(held(v, 0.0f, 255.0f));
+            continue;
+        }
         // Each step rounded, as on the CPU; of masked rows every bit is 0.
-        if (T::SCALES && !masked)
-            v = __fdiv_rn(__fsub_rn(__fdiv_rn(v, e.unit), e.mean[c]), e.std[c]);
-        to[NHWC ? pixel * channels + c : c * plane + pixel] = T::of(v);
+        if (!masked) v = __fdiv_rn(__fsub_rn(__fdiv_rn(v, e.unit), e.mean[c]), e.std[c]);
+        switch (e.dtype) {
+            case DTYPE_F16: ((u16 *)out)[at] = f16(v); break;
+            case DTYPE_BF16: ((u16 *)out)[at] = bf16(v); break;
+            default: ((float *)out)[at] = v; break;
+        }
     }
 }
 
-template <typename T, bool NHWC>
-__device__ __forceinline__ void crops(const u8 *tables, const u8 *source, const Row *rows,
-                                      const Emission &e, const Tile &tile, u8 *out) {
+extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN)
+    crops(const u8 *tables, const u8 *source, const Row *rows, Emission e, Tile tile, u8 *out) {
     extern __shared__ uint4 kept[];
     const u32 first_x = blockIdx.x * tile.width, first_y = blockIdx.y * tile.height;
     const u32 end_x = min(first_x + tile.width, e.width);
@@ -354,7 +343,7 @@ __device__ __forceinline__ void crops(const u8 *tables, const u8 *source, const 
     if (row.flags & MASKED) {
         for (u32 y = first_y + threadIdx.y; y < end_y; y += THREADS_DOWN)
             for (u32 x = first_x + threadIdx.x; x < end_x; x += THREADS_ACROSS)
-                emit<T, NHWC>({{0.0f, 0.0f, 0.0f}}, true, e, x, y, out);
+                emit({{0.0f, 0.0f, 0.0f}}, true, e, x, y, out);
         return;
     }
     const u8 *at = tables + row.tables;
@@ -397,23 +386,7 @@ __device__ __forceinline__ void crops(const u8 *tables, const u8 *source, const 
             if (row.flags & FLIP_Y) sy = row.out_height - 1 - sy;
             Rgb p = weighted_sum(line, part, across, sx, down, sy);
             if (row.steps) p = coloured(p, row);
-            emit<T, NHWC>(p, false, e, x, y, out);
+            emit(p, false, e, x, y, out);
         }
     }
 }
-
-#define KERNEL(name, type, nhwc)                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN)           \
-        name(const u8 *tables, const u8 *source, const Row *rows, Emission emission,      \
-             Tile tile, u8 *out) {                                                        \
-        crops<type, nhwc>(tables, source, rows, emission, tile, out);                     \
-    }
-
-KERNEL(crops_u8_nchw, U8, false)
-KERNEL(crops_u8_nhwc, U8, true)
-KERNEL(crops_f16_nchw, F16, false)
-KERNEL(crops_f16_nhwc, F16, true)
-KERNEL(crops_bf16_nchw, BF16, false)
-KERNEL(crops_bf16_nhwc, BF16, true)
-KERNEL(crops_f32_nchw, F32, false)
-KERNEL(crops_f32_nhwc, F32, true)

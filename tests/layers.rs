@@ -38,7 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("coordinator", &["error", "sys", "ring", "worker"]),
-    ("device", &["error", "recipe", "ring"]),
+    ("device", &["error", "recipe", "packing", "pixels", "ring"]),
     (
         "batch",
         &["error", "recipe", "ring", "plan", "packing", "device"],
