@@ -73,7 +73,10 @@ fn devices_are_listed() {
 fn what_cannot_be_used_is_named_and_how_to_mend_it() {
     let lines = findings(&[("STANDIN_DRIVER", "11040")]);
     assert_eq!(lines.len(), 1, "{lines:?}");
-    is_said(&lines[0], &["limited | ", "11.4", "12.0", "update the driver"]);
+    is_said(
+        &lines[0],
+        &["limited | ", "11.4", "12.0", "update the driver"],
+    );
 
     let lines = findings(&[("STANDIN_DEVICES", "0")]);
     assert_eq!(lines.len(), 1, "{lines:?}");

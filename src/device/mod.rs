@@ -9,12 +9,9 @@
 use serde::Serialize;
 
 #[cfg(feature = "cuda")]
-#[cfg_attr(
-    not(test),
-    allow(dead_code, unused_imports, reason = "the loader does not use it yet")
-)]
+#[allow(dead_code, unused_imports, reason = "the loader does not use it yet")]
 pub(crate) mod cuda;
-#[cfg_attr(not(test), allow(dead_code, reason = "the loader does not use it yet"))]
+#[allow(dead_code, reason = "the loader does not use it yet")]
 pub(crate) mod launch;
 #[cfg(not(feature = "cuda"))]
 #[allow(dead_code, reason = "the loader does not use it yet")]

@@ -90,7 +90,6 @@ fn advice(code: u32) -> &'static str {
             "the driver may not compile PTX here: libnvidia-ptxjitcompiler.so.1 is missing, or CUDA_DISABLE_PTX_JIT is set"
         }
         214 | 220 | 226 | 714 => "the device reports a fault of its own: see dmesg for its Xid",
-        304 | 800 | 801 => super::pinned::LIMITS,
         700 | 715..=719 => {
             "the device's context is lost, restart the process; another library that uses the same device may have been the cause (compute-sanitizer finds it)"
         }

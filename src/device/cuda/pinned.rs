@@ -16,7 +16,7 @@ use crate::ring::Ring;
 use crate::ring::slots::HeldSlot;
 
 /// What may keep memory from being pinned. The one place that says so.
-pub(super) const LIMITS: &str = "pinning may be limited by the memory that is there, by the cgroup's memory limit, by RLIMIT_MEMLOCK (ulimit -l) or by the sandbox of the container: lower batch or depth, or raise the limit";
+const LIMITS: &str = "pinning may be limited by the memory that is there, by the cgroup's memory limit, by RLIMIT_MEMLOCK (ulimit -l) or by the sandbox of the container: lower batch or depth, or raise the limit";
 
 /// A ring whose memory devices may read. The map outlives it.
 #[derive(Debug)]
@@ -40,9 +40,10 @@ impl PinnedRing {
         let pinned = context.setup("cuMemHostRegister_v2", || unsafe {
             sys::cuMemHostRegister_v2(at.cast(), bytes, flags)
         });
-        pinned.map_err(|e| Error::Device {
+        let explained = |e| Error::Device {
             what: format!("pin the ring's {bytes} bytes: {e}; {LIMITS}"),
-        })?;
+        };
+        pinned.map_err(explained)?;
         let mut pinned = Self {
             ring,
             context: context.clone(),
@@ -50,9 +51,10 @@ impl PinnedRing {
         };
         // SAFETY: registered above, for the device to map; the pointer is to a live
         // integer.
-        context.setup("cuMemHostGetDevicePointer_v2", || unsafe {
+        let mapped = context.setup("cuMemHostGetDevicePointer_v2", || unsafe {
             sys::cuMemHostGetDevicePointer_v2(&mut pinned.device_address, at.cast(), 0)
-        })?;
+        });
+        mapped.map_err(explained)?;
         Ok(pinned)
     }
 

@@ -40,6 +40,11 @@ impl Scene {
         self.slots.wait_free(Duration::ZERO)
     }
 
+    /// How many slots are neither held nor under way. They are gone after this.
+    pub(super) fn into_free(self) -> usize {
+        std::iter::from_fn(|| self.slots.take_free()).count()
+    }
+
     /// A ready slot with these bytes at its beginning.
     pub(super) fn held(&mut self, bytes: &[u8]) -> HeldSlot {
         self.sequence += 1;

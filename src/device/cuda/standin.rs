@@ -83,10 +83,11 @@ impl Log {
         firsts.filter(|name| names.contains(name)).collect()
     }
 
+    /// The calls of one name that were done.
     pub(super) fn lines(&self, name: &str) -> Vec<&str> {
         let lines = self.0.iter().map(String::as_str);
         lines
-            .filter(|l| l.split(' ').next() == Some(name))
+            .filter(|l| l.split(' ').next() == Some(name) && !l.contains(" answers "))
             .collect()
     }
 
@@ -111,13 +112,7 @@ impl Log {
             ("cuModuleLoadData", "cuModuleUnload"),
         ] {
             // Addresses come again.
-            let answered = |l: &&&str| !l.contains(" answers ");
-            let mut made_ones: Vec<String> = self
-                .lines(made)
-                .iter()
-                .filter(answered)
-                .map(second)
-                .collect();
+            let mut made_ones: Vec<String> = self.lines(made).iter().map(second).collect();
             let mut gone_ones: Vec<String> = self.lines(gone).iter().map(second).collect();
             made_ones.sort();
             gone_ones.sort();

@@ -302,7 +302,7 @@ fn after_an_error_of_the_device_every_call_gives_it() {
             }
             drop(first);
             drop(stage);
-            assert_eq!((0..3).filter(|_| scene.has_free()).count(), 3);
+            assert_eq!(scene.into_free(), 3);
         },
     );
     if let Some(log) = log {
