@@ -42,6 +42,7 @@ pub(super) fn code_of(name: &str, f: impl FnOnce() -> CUresult) -> Result<CUresu
 /// What a code means, in the driver's words and in ours.
 pub(super) fn refused(name: &str, code: CUresult) -> Error {
     let number = code as u32;
+    // SAFETY of what is called by it: both take a code and where to write an address.
     let word = |f: unsafe fn(CUresult, *mut *const c_char) -> CUresult| {
         let mut text = ptr::null();
         // SAFETY: the driver writes the address of a text of its own, which it keeps

@@ -1,8 +1,12 @@
 //! The stages on a driver that is none: order of the calls, lives of slots and
 //! buffers, errors.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
+
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork};
 
 use super::scene::Scene;
 use super::standin::{with_compiled, with_standin};
@@ -422,6 +426,37 @@ fn a_driver_without_a_function_is_an_error() {
             let _rows = submit(&mut scene, &mut stage, 1, Read::InPlace);
             let e = stage.reap().unwrap_err().to_string();
             assert!(e.contains("cuEventQuery") && e.contains("525"), "{e}");
+        },
+    );
+    if let Some(log) = log {
+        log.is_balanced();
+    }
+}
+
+/// Whoever forks the consumer has all of it twice, and the device but once.
+#[test]
+fn a_forked_copy_may_not_use_it_and_leaves_it_alone() {
+    let log = with_standin(
+        &test("a_forked_copy_may_not_use_it_and_leaves_it_alone"),
+        &[],
+        || {
+            let (mut scene, mut stage) = crops(2, 2);
+            let rows = submit(&mut scene, &mut stage, 1, Read::InPlace);
+            // SAFETY: the copy touches what this thread has, and ends by `_exit`.
+            let ForkResult::Parent { child } = (unsafe { fork() }).unwrap() else {
+                let refused = catch_unwind(AssertUnwindSafe(|| {
+                    let e = rows.wait().unwrap_err().to_string();
+                    assert!(e.contains("forked copy"), "{e}");
+                    assert!(stage.reap().is_err());
+                    drop(rows);
+                    drop(stage);
+                }));
+                // SAFETY: ends the copy; nothing runs behind it.
+                unsafe { libc::_exit(i32::from(refused.is_err())) }
+            };
+            let ended = waitpid(child, None).unwrap();
+            assert_eq!(ended, WaitStatus::Exited(child, 0));
+            assert_eq!(rows.to_host().unwrap(), expected(1));
         },
     );
     if let Some(log) = log {
