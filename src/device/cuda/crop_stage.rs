@@ -127,7 +127,8 @@ impl CropStage {
     /// beginning.
     ///
     /// # Errors
-    /// `SlotsHeld` when every batch of the stage is held; a device error for a row
+    /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
+    /// rows lost: ask [`Self::has_room`] first); a device error for a row
     /// that names what is not its own, before anything is done; else a device error
     /// that is the answer to every later call.
     pub(crate) fn submit(

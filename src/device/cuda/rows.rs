@@ -69,7 +69,8 @@ impl DeviceRows {
     ///
     /// # Safety
     /// The stream must be one of this device's primary context, or one of its default
-    /// streams (0, 1, 2), and live until these rows are dropped.
+    /// streams (0, 1, 2), and live until these rows are dropped. Of each thread's own
+    /// default stream (2) the drop must happen in the thread that called this.
     pub(crate) unsafe fn make_wait(&self, stream: RawStream) -> Result<()> {
         // SAFETY: alive by this function's contract.
         unsafe { self.ready.hold_back(stream as CUstream)? };

@@ -193,7 +193,8 @@ impl RowsStage {
     /// Puts the first `bytes` of a slot on the device: one copy.
     ///
     /// # Errors
-    /// `SlotsHeld` when every batch of the stage is held; else a device error, which
+    /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
+    /// rows lost: ask [`Self::has_room`] first); else a device error, which
     /// is the answer to every later call.
     pub(crate) fn submit_rows(&mut self, slot: HeldSlot, bytes: usize) -> Result<DeviceRows> {
         self.reap()?;
