@@ -80,7 +80,9 @@ impl CropShape {
                 self.rows
             ));
         }
-        if self.tables_bytes > self.row_capacity || self.row_capacity % VECTOR as usize != 0 {
+        if self.tables_bytes > self.row_capacity
+            || !self.row_capacity.is_multiple_of(VECTOR as usize)
+        {
             return wrong(format!(
                 "a row of {} bytes with tables of {}",
                 self.row_capacity, self.tables_bytes
@@ -298,7 +300,7 @@ fn used_by(
     let tables_end = tables
         .checked_add(axis(row.out_width, row.across_taps)?)?
         .checked_add(axis(row.out_height, row.down_taps)?)?;
-    if tables % 4 != 0 || tables_end > shape.tables_bytes as u64 {
+    if !tables.is_multiple_of(4) || tables_end > shape.tables_bytes as u64 {
         return None;
     }
     let pixels = row.pixels.checked_sub(begin)?;
