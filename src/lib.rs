@@ -13,7 +13,7 @@
 
 pub mod batch;
 pub(crate) mod coordinator;
-pub(crate) mod device;
+pub mod device;
 pub mod error;
 pub mod forecast;
 #[cfg(feature = "fuzz-internals")]

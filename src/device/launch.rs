@@ -92,6 +92,17 @@ impl KernelEmission {
             width,
         }
     }
+
+    /// Height and width of a row, as it is looked at.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        (self.height, self.width)
+    }
+
+    /// Elements of a row.
+    pub(crate) fn elements(&self) -> usize {
+        let channels = if self.order == 2 { 1 } else { 3 };
+        self.height as usize * self.width as usize * channels
+    }
 }
 
 /// Threads of a block, across and down.
