@@ -19,6 +19,7 @@ pub(crate) mod planner;
 mod preset;
 mod profile;
 mod program;
+mod sizes;
 mod step;
 mod tensor;
 pub(crate) mod weights;

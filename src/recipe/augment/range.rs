@@ -1,5 +1,5 @@
 //! What the numbers of policies may be. That of the pixels in front of them is
-//! `recipe/check.rs`'s.
+//! `recipe/check/`'s.
 
 use super::augmix;
 use super::timm::Policy;
