@@ -54,6 +54,7 @@ impl Stored {
                     Op::ColorJitter(_)
                         | Op::RandomGrayscale(_)
                         | Op::RandomErasing(_)
+                        | Op::CropWithPadding(_)
                         | Op::AutoAugment(_)
                         | Op::RandAugment(_)
                         | Op::TrivialAugment(_)
@@ -202,6 +203,9 @@ impl Bounds {
                             }
                             let size = (rect.height, rect.width);
                             self.becomes(size, size);
+                        }
+                        Op::CenterCrop(o) if !self.is_certain() => {
+                            self.becomes(o.output(self.low), o.output(self.high));
                         }
                         _ => {
                             let size = (rect.height, rect.width);
@@ -372,6 +376,10 @@ impl Bounds {
                     && !self.is_certain()
                 {
                     return self.pad_for(step.op, o.size, o.padding);
+                }
+                if let Some(Op::PadTo(o)) = op {
+                    self.becomes(o.output(self.low), o.output(self.high));
+                    return self.write_other();
                 }
                 let more = |(h, w): Sides| {
                     (

@@ -8,10 +8,10 @@
 
 use super::augment;
 use super::check::Values;
-use super::geometry::{Rect, Uniform, bounded_box, random_box, rotated_size};
+use super::geometry::{Rect, Uniform, around, bounded_box, random_box, rotated_size};
 use super::ops::{
-    Aspect, ColorJitter, Erasing, JitterStyle, Op, Padding, RandomCrop, RandomErasing, Rounding,
-    Size, Span,
+    Aspect, ColorJitter, Erasing, JitterStyle, Op, PadTo, Padding, RandomCrop, RandomErasing, Size,
+    Span,
 };
 use super::step::{Erased, Step};
 use crate::error::{FaultKind, SampleFault};
@@ -65,12 +65,14 @@ impl Op {
             | Self::ColorJitter(_)
             | Self::RandomGrayscale(_)
             | Self::GaussianBlur(_)
-            | Self::RandomErasing(_) => true,
+            | Self::RandomErasing(_)
+            | Self::CropWithPadding(_) => true,
             Self::Decode(_)
             | Self::Resize(_)
             | Self::CenterCrop(_)
             | Self::Rotate90(_)
             | Self::Pad(_)
+            | Self::PadTo(_)
             | Self::Grayscale(_)
             | Self::ConvertColor(_)
             | Self::Normalize(_)
@@ -154,18 +156,10 @@ impl Drawn {
                 return Ok((o.size.height, o.size.width));
             }
             Op::CenterCrop(o) => {
-                fits(o.size, size, "center_crop", "or a pad in front of it")?;
-                let middle = |all: u32, some: u32| match o.rounding {
-                    Rounding::Nearest => (f64::from(all - some) / 2.0).round_ties_even() as u32,
-                    Rounding::Down => (all - some) / 2,
-                };
-                push(Step::Crop(Rect {
-                    top: middle(height, o.size.height),
-                    left: middle(width, o.size.width),
-                    width: o.size.width,
-                    height: o.size.height,
-                }));
-                return Ok((o.size.height, o.size.width));
+                let to = o.output(size);
+                fits(to.into(), size, "center_crop", "or a pad in front of it")?;
+                push(Step::Crop(o.part(size)));
+                return Ok(to);
             }
             Op::RandomHorizontalFlip(o) => {
                 if random.next_f64() < o.p {
@@ -208,6 +202,15 @@ impl Drawn {
                 });
                 return Ok(padded(size, o.padding));
             }
+            Op::PadTo(o) => {
+                let padding = o.padding(size).ok_or_else(|| no_room(o, size))?;
+                push(Step::Pad {
+                    padding,
+                    mode: o.padding_mode,
+                    fill: self.channels(o.fill.0),
+                });
+                return Ok(padded(size, padding));
+            }
             Op::ColorJitter(o) => jitter(o, random, push),
             Op::Grayscale(_) => push(Step::Grayscale),
             Op::RandomGrayscale(o) => {
@@ -228,6 +231,19 @@ impl Drawn {
                     };
                     let grey = self.grey;
                     push(Step::Erase { rect, with, grey });
+                }
+            }
+            Op::CropWithPadding(o) => {
+                if random.next_f64() < o.p {
+                    let (scale, ratio) = ((o.scale.0, o.scale.1), (o.ratio.0, o.ratio.1));
+                    let kept = random_box(width, height, scale, ratio, random);
+                    for rect in around(kept, size) {
+                        push(Step::Erase {
+                            rect,
+                            with: Erased::Value(self.channels(o.value.0)),
+                            grey: self.grey,
+                        });
+                    }
                 }
             }
             Op::AutoAugment(_)
@@ -294,6 +310,21 @@ impl Drawn {
                 });
                 (h, w)
             }
+            Op::PadTo(o) => {
+                // A smaller draw may have the room that this one has not.
+                let to = o.output(size);
+                let padding = o.padding(size).unwrap_or(Padding {
+                    bottom: to.0.saturating_sub(size.0),
+                    right: to.1.saturating_sub(size.1),
+                    ..Padding::default()
+                });
+                push(Step::Pad {
+                    padding,
+                    mode: o.padding_mode,
+                    fill: self.channels(o.fill.0),
+                });
+                to
+            }
             Op::RandomGrayscale(_) => {
                 push(Step::Grayscale);
                 size
@@ -305,6 +336,20 @@ impl Drawn {
             | Op::TimmAugment(_)
             | Op::Cutout(_) => {
                 augment::largest(&self.op, size, |step| push(Step::Augment(step)));
+                size
+            }
+            Op::RandomErasing(_) | Op::CropWithPadding(_) => {
+                // The lowest numbers may leave nothing to erase.
+                push(Step::Erase {
+                    rect: Rect {
+                        left: 0,
+                        top: 0,
+                        width: size.1,
+                        height: size.0,
+                    },
+                    with: Erased::Value([0.0; 3]),
+                    grey: self.grey,
+                });
                 size
             }
             Op::RandomRotate90(_) => {
@@ -385,6 +430,21 @@ fn fits(size: Size, (h, w): (u32, u32), op: &str, or: &str) -> Result<(), Sample
             "the picture is {h} x {w} where {op} takes {size} of it: the recipe needs a resize {or}"
         ),
     ))
+}
+
+fn no_room(o: &PadTo, (h, w): (u32, u32)) -> SampleFault {
+    let to = Size::from(o.output((h, w)));
+    let at = match o.offset {
+        Some([left, top]) => format!(" with {left} pixels at its left and {top} at its top"),
+        None => String::new(),
+    };
+    SampleFault::new(
+        FaultKind::TooLarge,
+        format!(
+            "the picture is {h} x {w} where pad_to makes {to} of it{at}: the recipe needs a resize \
+             or a crop in front of it"
+        ),
+    )
 }
 
 fn turn(quarters: u8, (h, w): (u32, u32), push: &mut impl FnMut(Step)) -> (u32, u32) {

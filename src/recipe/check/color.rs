@@ -3,8 +3,8 @@
 use super::numbers::{finite, probability, range};
 use super::{Known, Values};
 use crate::recipe::ops::{
-    ColorJitter, ColorSpace, ConvertColor, Erasing, GaussianBlur, Grayscale, JitterStyle,
-    RandomErasing, RandomGrayscale,
+    ColorJitter, ColorSpace, ConvertColor, CropWithPadding, Erasing, GaussianBlur, Grayscale,
+    JitterStyle, RandomErasing, RandomGrayscale,
 };
 
 /// Most that a colour may be multiplied by.
@@ -95,6 +95,13 @@ impl Known {
             (Erasing::Random, _) => {}
         }
         Ok(())
+    }
+
+    pub(super) fn crop_with_padding(&mut self, o: &CropWithPadding) -> Result<(), String> {
+        probability(o.p)?;
+        range("scale", o.scale, 0.0, 1.0)?;
+        range("ratio", o.ratio, 0.0, f64::MAX)?;
+        self.color("value", o.value.0)
     }
 
     /// A colour for these pictures: three values where they have three channels.

@@ -169,9 +169,11 @@ impl Seen {
                 self.cast = Some(at);
                 self.dtype = Some(cast.dtype);
             }
+            Op::CenterCrop(o) if o.ratio.is_some() => self.last_resize = Some(at),
             Op::Resize(_)
             | Op::RandomRotation(_)
             | Op::Pad(_)
+            | Op::PadTo(_)
             | Op::Rotate90(_)
             | Op::RandomRotate90(_) => self.last_resize = Some(at),
             _ => {}
@@ -199,12 +201,14 @@ impl Known {
                 Ok(())
             }
             Op::Pad(o) => self.pad(o),
+            Op::PadTo(o) => self.pad_to(o),
             Op::ColorJitter(o) => self.color_jitter(o),
             Op::Grayscale(o) => self.grayscale(o),
             Op::RandomGrayscale(o) => self.random_grayscale(o),
             Op::ConvertColor(o) => self.convert_color(o),
             Op::GaussianBlur(o) => self.gaussian_blur(o),
             Op::RandomErasing(o) => self.random_erasing(o),
+            Op::CropWithPadding(o) => self.crop_with_padding(o),
             Op::AutoAugment(_)
             | Op::RandAugment(_)
             | Op::TrivialAugment(_)

@@ -4,8 +4,8 @@
 use super::numbers::{check_side, range, sides};
 use super::{Known, MAX_SIDE};
 use crate::recipe::ops::{
-    BoundedResizedCrop, CenterCrop, Interpolation, Pad, Padding, RandomCrop, RandomResizedCrop,
-    RandomRotation, Resize, ResizeTo, Rotate90, Rounding, Size,
+    Anchor, BoundedResizedCrop, CenterCrop, Interpolation, Pad, PadTo, Padding, RandomCrop,
+    RandomResizedCrop, RandomRotation, Resize, ResizeTo, Rotate90, Rounding, Size,
 };
 
 impl Known {
@@ -87,10 +87,26 @@ impl Known {
     }
 
     pub(super) fn center_crop(&mut self, o: &CenterCrop) -> Result<(), String> {
-        sides(o.size)?;
-        self.holds(o.size, "put a resize or a pad in front of it")?;
-        self.has_size(o.size);
-        Ok(())
+        match (o.size, o.ratio) {
+            (Some(size), None) => {
+                sides(size)?;
+                self.holds(size, "put a resize or a pad in front of it")?;
+                self.has_size(size);
+                Ok(())
+            }
+            (None, Some(ratio)) if 0.0 < ratio && ratio <= 1.0 => {
+                self.becomes(|size| o.output(size));
+                Ok(())
+            }
+            (None, Some(ratio)) => Err(format!(
+                "ratio is {ratio}, it must be a part of the shorter side: above 0, at most 1"
+            )),
+            (Some(size), Some(ratio)) => Err(format!(
+                "has size {size} and ratio {ratio}, which both say how large the part is: leave \
+                 one out"
+            )),
+            (None, None) => Err("needs a size or a ratio: size: 224 or ratio: 0.875".into()),
+        }
     }
 
     pub(super) fn random_rotation(&mut self, o: &RandomRotation) -> Result<(), String> {
@@ -131,6 +147,71 @@ impl Known {
         self.grows(o.padding)?;
         self.resized = true;
         Ok(())
+    }
+
+    pub(super) fn pad_to(&mut self, o: &PadTo) -> Result<(), String> {
+        self.color("fill", o.fill.0)?;
+        if o.offset.is_some() && o.anchor != Anchor::TopLeft {
+            return Err(
+                "offset counts from the top left, where anchor says another corner: leave one out"
+                    .into(),
+            );
+        }
+        match (o.size, o.multiple_of) {
+            (Some(size), None) => sides(size)?,
+            (None, Some(of)) => {
+                check_side("multiple_of", of.height)?;
+                check_side("multiple_of", of.width)?;
+            }
+            (Some(size), Some(of)) => {
+                return Err(format!(
+                    "has size {size} and multiple_of {of}, which both say how large it becomes: \
+                     leave one out"
+                ));
+            }
+            (None, None) => {
+                return Err("needs a size or a multiple_of: size: 256 or multiple_of: 32".into());
+            }
+        }
+        // One that is too large will be a failed sample.
+        let here = self.size.or(self.at_least.map(|side| (side, side)));
+        if let (Some(size), Some((h, w))) = (o.size, here)
+            && (h > size.height || w > size.width)
+        {
+            let are = match self.size {
+                Some(_) => "are",
+                None => "are at least",
+            };
+            return Err(format!(
+                "size {size} has no room for the pictures, which {are} {h}x{w} here: give it a \
+                 larger one, or put a resize or a crop in front of it"
+            ));
+        }
+        if let Some((h, w)) = self.size.filter(|here| o.padding(*here).is_none()) {
+            return Err(format!(
+                "offset leaves no room for the pictures, which are {h}x{w} here: make it smaller"
+            ));
+        }
+        self.becomes(|size| o.output(size));
+        if let Some(size) = o.size {
+            self.has_size(size);
+        }
+        match self.size {
+            Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
+                "makes pictures of {h}x{w}, a side may have {MAX_SIDE} pixels: give it a smaller \
+                 multiple_of"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Follows a size that grows with both sides.
+    fn becomes(&mut self, of: impl Fn((u32, u32)) -> (u32, u32)) {
+        let shorter = |(h, w): (u32, u32)| h.min(w);
+        self.at_least = self.at_least.map(|side| shorter(of((side, side))));
+        self.size = self.size.map(&of);
+        self.at_least = self.size.map(shorter).or(self.at_least);
+        self.resized = true;
     }
 
     fn has_size(&mut self, size: Size) {

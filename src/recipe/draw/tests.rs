@@ -4,6 +4,7 @@
 //! The numbers are the same in every run, so a bound holds always or never; each
 //! is one that fewer than one seed in a thousand would break.
 
+mod kept;
 mod laws;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +13,9 @@ use super::super::ops::ResizeTo;
 use super::*;
 use crate::plan::PositionRandom;
 use crate::recipe::ops::{
-    Background, ColorJitter, Decode, Erasing, GaussianBlur, Grayscale, Normalize, PaddingMode,
-    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
-    RandomRotation, RandomVerticalFlip, Resize, Rotate90,
+    Background, ColorJitter, CropWithPadding, Decode, Erasing, GaussianBlur, Grayscale, Normalize,
+    PaddingMode, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90,
 };
 use crate::recipe::{Recipe, Reorder, SampleProgram};
 
@@ -540,7 +541,7 @@ fn noise_has_another_key_at_each_position() {
     assert_eq!(keys(Values::Levels), keys(Values::Normalized));
 }
 
-/// Nine operations that draw.
+/// Operations that draw.
 fn random_ops() -> Vec<Op> {
     vec![
         RandomRotate90 {}.into(),
@@ -553,6 +554,7 @@ fn random_ops() -> Vec<Op> {
         GaussianBlur::new(3).into(),
         RandomCrop::new(40).into(),
         RandomErasing::default().into(),
+        CropWithPadding::default().into(),
     ]
 }
 

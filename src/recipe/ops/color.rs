@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::values::{Aspect, ColorSpace, Erasing, JitterStyle, Size, Span, WhitePoint};
+use super::values::{Aspect, ColorSpace, Erasing, JitterStyle, PerChannel, Size, Span, WhitePoint};
 
 /// With probability `p`: brightness, contrast, saturation and hue, each by a
 /// factor uniform in its range, in random order (or in this one). A number b
@@ -74,6 +74,20 @@ pub struct RandomErasing {
     pub value: Erasing,
 }
 
+/// With probability `p` the pixels of a random box stay, and everything around it
+/// becomes `value`; the size stays (PaddleClas' `CropWithPadding`). The box is
+/// `random_resized_crop`'s.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CropWithPadding {
+    pub p: f64,
+    /// Range of the box's area as a part of the image's.
+    pub scale: Span,
+    /// Range of the box's width divided by its height.
+    pub ratio: Span,
+    pub value: PerChannel,
+}
+
 /// Changes nothing.
 impl Default for ColorJitter {
     fn default() -> Self {
@@ -135,6 +149,18 @@ impl Default for RandomErasing {
             aspect: Aspect::Log,
             attempts: 10,
             value: Erasing::default(),
+        }
+    }
+}
+
+/// Always, black; scale 0.08 to 1, ratio 3/4 to 4/3.
+impl Default for CropWithPadding {
+    fn default() -> Self {
+        Self {
+            p: 1.0,
+            scale: Span(0.08, 1.0),
+            ratio: Span(3.0 / 4.0, 4.0 / 3.0),
+            value: PerChannel::default(),
         }
     }
 }

@@ -20,12 +20,13 @@ pub use augment::{
     AugMix, AutoAugment, AutoPolicy, Cutout, RandAugment, RandTable, TimmAugment, TrivialAugment,
 };
 pub use color::{
-    ColorJitter, ConvertColor, GaussianBlur, Grayscale, RandomErasing, RandomGrayscale,
+    ColorJitter, ConvertColor, CropWithPadding, GaussianBlur, Grayscale, RandomErasing,
+    RandomGrayscale,
 };
 pub use ends::{Cast, Decode, Layout, Normalize};
 pub use shape::{
-    BoundedResizedCrop, CenterCrop, Pad, RandomCrop, RandomHorizontalFlip, RandomResizedCrop,
-    RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90,
+    Anchor, BoundedResizedCrop, CenterCrop, Pad, PadTo, RandomCrop, RandomHorizontalFlip,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90,
 };
 pub use values::{
     Alpha, Aspect, Background, ColorOrder, ColorSpace, DecodeMode, Erasing, Interpolation,
@@ -50,6 +51,7 @@ pub enum Op {
     Rotate90(Rotate90),
     RandomRotate90(RandomRotate90),
     Pad(Pad),
+    PadTo(PadTo),
     ColorJitter(ColorJitter),
     Grayscale(Grayscale),
     RandomGrayscale(RandomGrayscale),
@@ -62,6 +64,7 @@ pub enum Op {
     TimmAugment(TimmAugment),
     Cutout(Cutout),
     RandomErasing(RandomErasing),
+    CropWithPadding(CropWithPadding),
     Normalize(Normalize),
     Cast(Cast),
     Layout(Layout),
@@ -99,6 +102,7 @@ ops! {
     Rotate90 => "rotate90",
     RandomRotate90 => "random_rotate90",
     Pad => "pad",
+    PadTo => "pad_to",
     ColorJitter => "color_jitter",
     Grayscale => "grayscale",
     RandomGrayscale => "random_grayscale",
@@ -111,6 +115,7 @@ ops! {
     TimmAugment => "timm_augment",
     Cutout => "cutout",
     RandomErasing => "random_erasing",
+    CropWithPadding => "crop_with_padding",
     Normalize => "normalize",
     Cast => "cast",
     Layout => "layout",

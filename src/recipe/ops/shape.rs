@@ -82,12 +82,19 @@ pub struct RandomCrop {
     pub padding_mode: PaddingMode,
 }
 
-/// The middle `size` pixels. A picture that is smaller is a failed sample (where
-/// torchvision pads it with 0): put a resize or a `pad` in front.
+/// The middle of a picture: `size` pixels, of which a picture that is smaller is a
+/// failed sample (where torchvision pads it with 0): put a resize or a `pad` in
+/// front. Or, with `ratio` instead, a square with that part of the shorter side, as
+/// evaluations of ImageNet take it in front of a resize (Flax, PaddleClas'
+/// `CropImageAtRatio`): 0.875 for 224 of 256.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CenterCrop {
-    pub size: Size,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// Above 0, at most 1. The side is cut to a whole number, and at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
     /// Of half of an odd margin: `nearest` as torchvision, `down` as PaddleClas.
     #[serde(default = "nearest", skip_serializing_if = "is_nearest")]
     pub rounding: Rounding,
@@ -146,6 +153,44 @@ pub struct Pad {
     pub fill: PerChannel,
     #[serde(default)]
     pub padding_mode: PaddingMode,
+}
+
+/// Pixels around the picture up to a size: `size` itself, of which a larger picture
+/// is a failed sample, or with `multiple_of` instead the next multiple of that on
+/// each side (PaddleClas' `Padv2`, albumentations' `PadIfNeeded`).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PadTo {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multiple_of: Option<Size>,
+    /// Where in it the picture lies.
+    #[serde(default)]
+    pub anchor: Anchor,
+    /// Pixels at the left and at the top, with `anchor: top_left`. A picture that has
+    /// the size already stays as it is; one that leaves less room for it is a failed
+    /// sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<[u32; 2]>,
+    /// For `padding_mode: constant`.
+    #[serde(default)]
+    pub fill: PerChannel,
+    #[serde(default)]
+    pub padding_mode: PaddingMode,
+}
+
+/// Where a picture lies in a larger one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Anchor {
+    /// All padding is at the right and at the bottom.
+    #[default]
+    TopLeft,
+    /// The odd pixel of an odd padding is at the right or at the bottom.
+    Center,
+    /// All padding is at the left and at the top.
+    BottomRight,
 }
 
 impl Resize {
@@ -225,7 +270,17 @@ impl BoundedResizedCrop {
 impl CenterCrop {
     pub fn new(size: impl Into<Size>) -> Self {
         Self {
-            size: size.into(),
+            size: Some(size.into()),
+            ratio: None,
+            rounding: Rounding::Nearest,
+        }
+    }
+
+    /// A square with this part of the shorter side.
+    pub fn at_ratio(ratio: f64) -> Self {
+        Self {
+            size: None,
+            ratio: Some(ratio),
             rounding: Rounding::Nearest,
         }
     }
@@ -262,6 +317,29 @@ impl Pad {
             fill: PerChannel::default(),
             padding_mode: PaddingMode::default(),
         }
+    }
+}
+
+impl PadTo {
+    fn new(size: Option<Size>, multiple_of: Option<Size>) -> Self {
+        Self {
+            size,
+            multiple_of,
+            anchor: Anchor::TopLeft,
+            offset: None,
+            fill: PerChannel::default(),
+            padding_mode: PaddingMode::default(),
+        }
+    }
+
+    /// To a size, black at the right and at the bottom.
+    pub fn size(size: impl Into<Size>) -> Self {
+        Self::new(Some(size.into()), None)
+    }
+
+    /// To the next multiples, black at the right and at the bottom.
+    pub fn multiple_of(of: impl Into<Size>) -> Self {
+        Self::new(None, Some(of.into()))
     }
 }
 

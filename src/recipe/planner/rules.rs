@@ -3,7 +3,7 @@
 //! pixels: an exact move changes no bit; of the others it measures by how much.
 
 use super::{Part, Unit};
-use crate::recipe::ops::{Op, Span};
+use crate::recipe::ops::{Op, PaddingMode, Span};
 use crate::recipe::tensor::Dtype;
 
 /// What a move does to the values.
@@ -42,6 +42,7 @@ pub(super) fn pass(ops: &[Op], unit: Unit, next: Unit) -> Option<Verdict> {
         (Part::Normalize, Part::Resize) => normalize_behind_resize(),
         (Part::Cast, Part::Resize) => cast_behind_resize(op),
         (Part::Cast, Part::Color | Part::Normalize | Part::Blur) => cast_behind_value(op, next),
+        (Part::Cast, Part::Pad) => cast_behind_pad(op, ops.get(next.op)),
         (Part::Blur, Part::Crop | Part::Resize) => blur_behind_shape(next),
         (Part::Erase, Part::Crop | Part::Resize) => erase_behind_shape(),
         _ => None,
@@ -133,6 +134,28 @@ fn cast_behind_value(op: Option<&Op>, next: Unit) -> Option<Verdict> {
             "levels are rounded to whole ones where they would keep fractions in floats",
         ),
     }
+}
+
+/// Exact where the border is made of what bytes hold too: pixels of the picture, or
+/// whole levels, which both types of floats hold exactly. Nothing is said otherwise:
+/// a border of fractions is what the cast is for.
+fn cast_behind_pad(op: Option<&Op>, pad: Option<&Op>) -> Option<Verdict> {
+    to_floats(op)?;
+    let (mode, fill) = match pad? {
+        Op::Pad(o) => (o.padding_mode, o.fill),
+        Op::PadTo(o) => (o.padding_mode, o.fill),
+        Op::RandomCrop(o) => (o.padding_mode, o.fill),
+        _ => return None,
+    };
+    let is_level = |v: f32| (0.0..=255.0).contains(&v) && v.fract() == 0.0;
+    if mode == PaddingMode::Constant && !fill.0.into_iter().all(is_level) {
+        return None;
+    }
+    verdict(
+        Effect::Exact,
+        true,
+        "the border is whole levels or pixels of the picture, and bytes are a quarter of floats",
+    )
 }
 
 /// The type, when the cast is one to floats: a cast to levels keeps its place.

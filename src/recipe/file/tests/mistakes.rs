@@ -143,13 +143,13 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     ),
     (
         YAML,
-        "featherload: 1\nops:\n  - decode\n  - center_crop\n",
-        "4: center_crop: 'size' is missing, and has no default",
+        "featherload: 1\nops:\n  - decode\n  - random_crop\n",
+        "4: random_crop: 'size' is missing, and has no default",
     ),
     (
         YAML,
-        "featherload: 1\nops:\n  - decode\n  - center_crop:\n",
-        "4: center_crop: 'size' is missing, and has no default",
+        "featherload: 1\nops:\n  - decode\n  - random_crop:\n",
+        "4: random_crop: 'size' is missing, and has no default",
     ),
     (
         TOML,

@@ -10,13 +10,14 @@ use proptest::test_runner::TestRunner;
 
 use super::super::{RecipeFormat, parse};
 use crate::recipe::{
-    Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
-    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, DecodeMode,
-    Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, MemoryLayout,
-    MixChoice, MixOp, Mixing, Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandAugment,
-    RandTable, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
-    RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo,
-    Rotate90, Rounding, Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
+    Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
+    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding, Cutout, Decode,
+    DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout,
+    MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, Pad, PadTo, Padding, PaddingMode,
+    PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing, RandomGrayscale,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
+    Recipe, Reorder, Resize, ResizeTo, Rotate90, Rounding, Size, Span, TimmAugment, TrivialAugment,
+    Upright, WhitePoint,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -186,6 +187,16 @@ fn random_crop() -> impl Strategy<Value = Op> {
         })
 }
 
+fn center_crop() -> impl Strategy<Value = Op> {
+    (option::of(size()), option::of(number()), rounding()).prop_map(|(size, ratio, rounding)| {
+        Op::from(CenterCrop {
+            size,
+            ratio,
+            rounding,
+        })
+    })
+}
+
 fn random_rotation() -> impl Strategy<Value = Op> {
     (span(), interpolation(), any::<bool>(), per_channel()).prop_map(
         |(degrees, interpolation, expand, fill)| {
@@ -207,6 +218,24 @@ fn pad() -> impl Strategy<Value = Op> {
             padding_mode,
         })
     })
+}
+
+fn pad_to() -> impl Strategy<Value = Op> {
+    let anchor = one_of(&[Anchor::TopLeft, Anchor::Center, Anchor::BottomRight]);
+    let sizes = (option::of(size()), option::of(size()));
+    let offset = option::of([pixels(), pixels()]);
+    (sizes, anchor, offset, per_channel(), padding_mode()).prop_map(
+        |((size, multiple_of), anchor, offset, fill, padding_mode)| {
+            Op::from(PadTo {
+                size,
+                multiple_of,
+                anchor,
+                offset,
+                fill,
+                padding_mode,
+            })
+        },
+    )
 }
 
 fn color_jitter() -> impl Strategy<Value = Op> {
@@ -254,6 +283,17 @@ fn random_erasing() -> impl Strategy<Value = Op> {
             })
         },
     )
+}
+
+fn crop_with_padding() -> impl Strategy<Value = Op> {
+    (number(), span(), span(), per_channel()).prop_map(|(p, scale, ratio, value)| {
+        Op::from(CropWithPadding {
+            p,
+            scale,
+            ratio,
+            value,
+        })
+    })
 }
 
 fn policy() -> impl Strategy<Value = Op> {
@@ -337,7 +377,7 @@ fn other() -> impl Strategy<Value = Op> {
         random_resized_crop(),
         bounded_resized_crop(),
         random_crop(),
-        (size(), rounding()).prop_map(|(size, rounding)| CenterCrop { size, rounding }.into()),
+        center_crop(),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
         random_rotation(),
@@ -353,6 +393,8 @@ fn other() -> impl Strategy<Value = Op> {
         convert_color(),
         gaussian_blur(),
         random_erasing(),
+        crop_with_padding(),
+        pad_to(),
         (per_channel(), per_channel()).prop_map(|(mean, std)| Normalize { mean, std }.into()),
         one_of(&[Dtype::U8, Dtype::F16, Dtype::F32]).prop_map(|dtype| Cast { dtype }.into()),
         one_of(&[MemoryLayout::Nchw, MemoryLayout::Nhwc])
