@@ -13,6 +13,8 @@
 mod batch;
 mod dataset;
 mod environment;
+#[cfg(all(test, feature = "codecs"))]
+mod goldens;
 mod note;
 mod number;
 mod ops;

@@ -1,7 +1,7 @@
 //! PaddleClas' `transform_ops` as operations of a recipe: which name is read by
 //! what. The meaning is that of PaddleClas' CPU path.
 //!
-//! - `decode`, `shape`, `normalise`, `erase`, `jitter`, `augment`: one function a
+//! - `decode`, `shape`, `pad`, `normalise`, `erase`, `jitter`, `augment`: one function a
 //!   name, from its parameters to operations.
 //!
 //! Never here: what operations do to pixels, or whether they fit together; that is
@@ -12,6 +12,7 @@ mod decode;
 mod erase;
 mod jitter;
 mod normalise;
+mod pad;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,7 @@ mod tests;
 use super::note::Notes;
 use super::params::{Params, Read};
 use crate::recipe::file::{Key, Mistake, Node, Position, Value, nearest};
-use crate::recipe::{Cast, ColorOrder, Dtype, Interpolation, Layout, MemoryLayout, Op, Size};
+use crate::recipe::{Cast, ColorOrder, Dtype, Interpolation, Layout, MemoryLayout, Op};
 
 /// An operation that `--skip-unknown-ops` left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,9 +42,9 @@ pub(super) struct Pipe<'n> {
     /// A picture of Pillow's, not an array: paddle.vision asks which.
     is_picture: bool,
     color: ColorOrder,
-    /// Where all pictures have one.
-    size: Option<Size>,
     values: Values,
+    /// Levels are held in floats from here on.
+    floats: Option<Position>,
     chw: bool,
     dtype: Dtype,
 }
@@ -65,20 +66,23 @@ const NAMES: &[(&str, Translate)] = &[
     ("ResizeImage", shape::resize_image),
     ("RandCropImage", shape::rand_crop_image),
     ("CropImage", shape::crop_image),
+    ("CropImageAtRatio", shape::crop_image_at_ratio),
     ("RandCropImageV2", shape::rand_crop_image_v2),
     ("RandomCropImage", shape::random_crop_image),
     ("RandFlipImage", shape::rand_flip_image),
     ("RandomResizedCrop", shape::random_resized_crop),
     ("RandomHorizontalFlip", shape::random_horizontal_flip),
-    ("Pad", shape::pad),
-    ("Padv2", shape::pad_v2),
-    ("Pad_paddle_vision", shape::pad_paddle_vision),
+    ("Pad", pad::pad),
+    ("Padv2", pad::pad_v2),
+    ("Pad_paddle_vision", pad::pad_paddle_vision),
     ("NormalizeImage", normalise::image),
     ("Normalize", normalise::plain),
     ("ToTensor", normalise::to_tensor),
     ("ToCHWImage", normalise::to_chw),
     ("RandomErasing", erase::random_erasing),
     ("Cutout", erase::cutout),
+    ("CropWithPadding", erase::crop_with_padding),
+    ("GridMask", erase::grid_mask),
     ("ColorJitter", jitter::color_jitter),
     ("TimmAutoAugment", augment::timm),
     ("AutoAugment", augment::auto),
@@ -99,9 +103,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("RandomApply", "a list of operations with a probability"),
     ("RandomGrayscale", "paddle.vision's"),
     ("HideAndSeek", "erases cells of a grid"),
-    ("GridMask", "erases a grid"),
-    ("CropWithPadding", "crops with a border"),
-    ("CropImageAtRatio", "crops by a ratio"),
     ("RandomInterpolationAugment", "resizes down and up"),
     ("Resize", "paddle.vision's"),
     ("CenterCrop", "paddle.vision's"),
@@ -140,8 +141,8 @@ pub(super) fn translate(
         multi_scale: rules.multi_scale,
         is_picture: false,
         color: ColorOrder::Rgb,
-        size: None,
         values: Values::Levels,
+        floats: None,
         chw: false,
         dtype: Dtype::F32,
     };
@@ -183,7 +184,7 @@ pub(super) fn translate(
     if pipe.ops.is_empty() {
         return Err(Mistake::new(list.at, "transform_ops is empty"));
     }
-    pipe.finish();
+    pipe.finish()?;
     Ok((pipe.ops, pipe.lines))
 }
 
@@ -194,15 +195,23 @@ impl Pipe<'_> {
     }
 
     /// The ends that PaddleClas has by itself: a float batch, transposed.
-    fn finish(&mut self) {
-        let dtype = match self.values {
-            Values::Levels => Dtype::U8,
-            Values::Parts | Values::Normalised => self.dtype,
+    fn finish(&mut self) -> Read<()> {
+        let dtype = match (self.values, self.floats) {
+            (Values::Levels, None) => Dtype::U8,
+            (Values::Levels, Some(at)) => {
+                return Err(Mistake::new(
+                    at,
+                    "Padv2 leaves levels in floats, of which no batch is made: add NormalizeImage \
+                     behind it",
+                ));
+            }
+            (Values::Parts | Values::Normalised, _) => self.dtype,
         };
         self.push(Cast { dtype });
         self.push(Layout {
             layout: MemoryLayout::Nchw,
         });
+        Ok(())
     }
 
     /// Refuses what works on levels behind their end.
@@ -220,10 +229,26 @@ impl Pipe<'_> {
         ))
     }
 
+    /// Refuses what works on levels in bytes, as Pillow's pictures are, behind floats.
+    fn needs_bytes(&self, params: &Params<'_>) -> Read<()> {
+        self.needs_levels(params)?;
+        if self.floats.is_none() {
+            return Ok(());
+        }
+        Err(Mistake::new(
+            params.at,
+            format!(
+                "{} works on whole levels, and stands behind Padv2, which leaves floats: move it \
+                 in front of that",
+                params.name
+            ),
+        ))
+    }
+
     /// Refuses operations on colours where blue comes first: PaddleClas would take
     /// it for red.
     fn needs_rgb(&self, params: &Params<'_>) -> Read<()> {
-        self.needs_levels(params)?;
+        self.needs_bytes(params)?;
         if self.color == ColorOrder::Rgb {
             return Ok(());
         }

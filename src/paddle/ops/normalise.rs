@@ -97,7 +97,8 @@ pub(super) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 }
 
 pub(super) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_levels(params)?;
+    // Floats it would leave as they are.
+    pipe.needs_bytes(params)?;
     params.ignore(&["keys"]);
     match params.text("data_format")? {
         None | Some("CHW") => {}

@@ -1,13 +1,13 @@
-//! Sizes, crops, flips and borders.
+//! Sizes, crops and flips.
 //!
 //! PaddleClas' pairs are width first, but for paddle.vision's. OpenCV resizes
 //! without antialias, Pillow with.
 
-use super::{Backend, Params, Pipe, Read, Values, backend, interpolation};
+use super::{Backend, Params, Pipe, Read, Values, backend, interpolation, mistake_at};
 use crate::recipe::{
-    Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, Pad, Padding,
-    PaddingMode, PerChannel, RandomCrop, RandomHorizontalFlip, RandomResizedCrop,
-    RandomVerticalFlip, Resize, ResizeTo, Rounding, Size, Span,
+    Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, RandomCrop,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, ResizeTo, Rounding, Size,
+    Span,
 };
 
 /// What OpenCV and Pillow do when nobody says.
@@ -28,6 +28,9 @@ impl Pipe<'_> {
     /// Of MultiScaleDataset, which drops every parameter but the size.
     fn way(&mut self, params: &mut Params<'_>) -> Read<Way> {
         let backend = backend(params)?;
+        if backend == Backend::Pil {
+            self.needs_bytes(params)?;
+        }
         let way = Way {
             interpolation: interpolation(params, backend, unsaid(backend))?,
             antialias: backend == Backend::Pil,
@@ -56,7 +59,8 @@ impl Pipe<'_> {
     /// A resize; bicubic ones of OpenCV lose up to 19 levels where a level stands
     /// between their two passes, so they are done in floats.
     fn push_resize(&mut self, op: impl Into<Op>, way: &Way) {
-        let float = !way.antialias && way.interpolation == Interpolation::Bicubic;
+        let float =
+            self.floats.is_none() && !way.antialias && way.interpolation == Interpolation::Bicubic;
         if float {
             self.push(Cast { dtype: Dtype::F32 });
         }
@@ -79,10 +83,6 @@ pub(super) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
         (Some(side), _) => ResizeTo::Shorter(side),
         (None, Some(size)) => ResizeTo::Exact(size),
         (None, None) => return Err(params.wrong("size", "needs a size or a resize_short")),
-    };
-    pipe.size = match size {
-        ResizeTo::Exact(size) => Some(size),
-        ResizeTo::Shorter(_) => None,
     };
     let op = Resize {
         size: Some(size),
@@ -127,7 +127,6 @@ pub(super) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
             antialias: way.antialias,
         },
     };
-    pipe.size = Some(op.size);
     pipe.push_resize(op, &way);
     Ok(())
 }
@@ -139,11 +138,51 @@ pub(super) fn crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<(
         true => pipe.placeholder(size),
         false => required(params, size)?,
     };
-    pipe.size = Some(size);
     pipe.push(CenterCrop {
-        size,
         rounding: Rounding::Down,
+        ..CenterCrop::new(size)
     });
+    Ok(())
+}
+
+/// Of later PaddleClas than the 2.4.0 that the rest is read by.
+pub(super) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    let required = |params: &mut Params<'_>, name| {
+        let value = params.whole(name)?;
+        value.ok_or_else(|| {
+            params.wrong(
+                name,
+                format_args!("'{name}' is missing, and has no default"),
+            )
+        })
+    };
+    let (size, pad) = (required(params, "size")?, required(params, "pad")?);
+    let interpolation = interpolation(params, Backend::Cv2, Interpolation::Bilinear)?;
+    if size == 0 {
+        return Err(params.wrong("size", "size is 0, it must be at least 1"));
+    }
+    if pipe.multi_scale {
+        return Err(mistake_at(
+            params.at,
+            "CropImageAtRatio: MultiScaleDataset does not size it, so rows would keep its own \
+             size: take RandCropImage, ResizeImage or CropImage",
+        ));
+    }
+    pipe.push(CenterCrop {
+        rounding: Rounding::Down,
+        ..CenterCrop::at_ratio(f64::from(size) / (f64::from(size) + f64::from(pad)))
+    });
+    let way = Way {
+        interpolation,
+        antialias: false,
+    };
+    let op = Resize {
+        interpolation: way.interpolation,
+        antialias: way.antialias,
+        ..Resize::exact(size, size)
+    };
+    pipe.push_resize(op, &way);
     Ok(())
 }
 
@@ -163,7 +202,6 @@ fn place(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
     let size = params.width_first("size")?;
     let size = required(params, size)?;
-    pipe.size = Some(size);
     pipe.push(RandomCrop::new(size));
     Ok(())
 }
@@ -207,7 +245,6 @@ pub(super) fn random_resized_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) 
         interpolation: way.interpolation,
         antialias: way.antialias,
     };
-    pipe.size = Some(size);
     pipe.push_resize(op, &way);
     Ok(())
 }
@@ -224,110 +261,7 @@ pub(super) fn random_horizontal_flip(params: &mut Params<'_>, pipe: &mut Pipe<'_
     Ok(())
 }
 
-pub(super) fn pad(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_levels(params)?;
-    let width = params.whole_or("padding", 0)?;
-    let fill = level(params, "fill", 0.0)?;
-    // Read by neither of PaddleClas' two backends: the border is always constant.
-    params.ignore(&["padding_mode"]);
-    backend(params)?;
-    pipe.push_pad(Padding::from(width), fill, PaddingMode::Constant);
-    Ok(())
-}
-
-pub(super) fn pad_paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_levels(params)?;
-    params.ignore(&["keys"]);
-    let width = params.whole_or("padding", 0)?;
-    let fill = level(params, "fill", 0.0)?;
-    let mode = match params.text("padding_mode")? {
-        None | Some("constant") => PaddingMode::Constant,
-        Some("edge") => PaddingMode::Edge,
-        Some("reflect") => PaddingMode::Reflect,
-        Some(other) => {
-            return Err(params.wrong(
-                "padding_mode",
-                format_args!("padding_mode is '{other}': constant, edge and reflect are served"),
-            ));
-        }
-    };
-    pipe.push_pad(Padding::from(width), fill, mode);
-    Ok(())
-}
-
-/// To a size, where the size before is known: then it is a border.
-pub(super) fn pad_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_levels(params)?;
-    params.ignore(&["size_divisor"]);
-    let size = params.width_first("size")?;
-    let to = required(params, size)?;
-    let fill = level(params, "fill_value", 127.5)?;
-    let Some(from) = pipe.size else {
-        return Err(params.wrong(
-            "size",
-            "pads to a size, and pictures have sizes of their own here: put a ResizeImage with \
-             a size in front",
-        ));
-    };
-    if from.height > to.height || from.width > to.width {
-        return Err(params.wrong(
-            "size",
-            format_args!("pads to {to} (height x width), and pictures are {from} already"),
-        ));
-    }
-    let (x, y) = (to.width - from.width, to.height - from.height);
-    let mode = params.number_or("pad_mode", 0.0)?;
-    let offsets = params.numbers("offsets")?;
-    let (left, top) = match (mode, offsets.as_deref()) {
-        (0.0, _) => (0, 0),
-        (1.0, _) => (x / 2, y / 2),
-        (2.0, _) => (x, y),
-        (-1.0, Some(&[left, top]))
-            if (0.0..=f64::from(x)).contains(&left)
-                && (0.0..=f64::from(y)).contains(&top)
-                && left.fract() == 0.0
-                && top.fract() == 0.0 =>
-        {
-            (left as u32, top as u32)
-        }
-        _ => {
-            return Err(params.wrong(
-                "pad_mode",
-                format_args!(
-                    "pad_mode is {mode}: 0, 1, 2, or -1 with offsets [left, top] that leave room \
-                     for {from} in {to} are served"
-                ),
-            ));
-        }
-    };
-    let padding = Padding {
-        left,
-        top,
-        right: x - left,
-        bottom: y - top,
-    };
-    pipe.push_pad(padding, fill, PaddingMode::Constant);
-    Ok(())
-}
-
 impl Pipe<'_> {
-    fn push_pad(&mut self, padding: Padding, fill: [f32; 3], mode: PaddingMode) {
-        let grown = |size: Size| {
-            let height = size.height.saturating_add(padding.top);
-            let width = size.width.saturating_add(padding.left);
-            Size {
-                height: height.saturating_add(padding.bottom),
-                width: width.saturating_add(padding.right),
-            }
-        };
-        self.size = self.size.map(grown);
-        self.push(Pad {
-            padding,
-            fill: PerChannel(fill),
-            padding_mode: mode,
-        });
-    }
-
     /// The size that the sampler replaces.
     fn placeholder(&self, written: Option<Size>) -> Size {
         debug_assert!(self.values == Values::Levels);
@@ -337,19 +271,4 @@ impl Pipe<'_> {
 
 fn required(params: &Params<'_>, size: Option<Size>) -> Read<Size> {
     size.ok_or_else(|| params.wrong("size", "'size' is missing, and has no default"))
-}
-
-/// A colour of whole levels.
-fn level(params: &mut Params<'_>, name: &'static str, default: f64) -> Read<[f32; 3]> {
-    let colour = params.colour(name)?.unwrap_or([default; 3]);
-    match colour
-        .iter()
-        .find(|v| v.fract() != 0.0 || !(0.0..=255.0).contains(*v))
-    {
-        None => Ok(colour.map(|v| v as f32)),
-        Some(v) => Err(params.wrong(
-            name,
-            format_args!("{name} is {v}: whole levels of 0 to 255 are served"),
-        )),
-    }
 }

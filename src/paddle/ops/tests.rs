@@ -4,11 +4,12 @@ use super::{Opened, Rules, Skipped, translate};
 use crate::paddle::note::Notes;
 use crate::recipe::file::{Mistake, Node};
 use crate::recipe::{
-    Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
-    ColorJitter, ColorOrder, Cutout, Decode, DecodeMode, Dtype, Erasing, Interpolation,
-    JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode, PerChannel,
-    RandAugment, RandTable, RandomCrop, RandomErasing, RandomHorizontalFlip, RandomResizedCrop,
-    RandomVerticalFlip, RecipeFormat, Resize, ResizeTo, Rounding, Size, Span, TimmAugment, Upright,
+    Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
+    ColorJitter, ColorOrder, CropWithPadding, Cutout, Decode, DecodeMode, Dtype, Erasing,
+    Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, PadTo, Padding,
+    PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, RecipeFormat, Resize, ResizeTo,
+    Rounding, Size, Span, TimmAugment, Upright,
 };
 
 fn tree(text: &str) -> Node {
@@ -222,8 +223,8 @@ fn crops_have_paddleclas_laws() {
     assert_eq!(
         one("- CropImage: {size: [128, 96]}"),
         CenterCrop {
-            size,
-            rounding: Rounding::Down
+            rounding: Rounding::Down,
+            ..CenterCrop::new(size)
         }
         .into()
     );
@@ -303,47 +304,189 @@ fn borders() {
         one("- Pad_paddle_vision: {padding: 4, padding_mode: reflect}"),
         plain(4.into(), PaddingMode::Reflect).into()
     );
-    // [width, height], the smaller half first.
-    let around = |left, top, right, bottom| {
-        let padding = Padding {
-            left,
-            top,
-            right,
-            bottom,
-        };
-        Op::from(plain(padding, PaddingMode::Constant))
+}
+
+/// What Padv2 becomes, and what stands behind it, without the normalisation that its
+/// floats need.
+fn padded(text: &str) -> Vec<Op> {
+    let mut all = ops(&format!("{text}\n- NormalizeImage: {{order: ''}}"));
+    assert_eq!(all.pop(), Some(IMAGENET.into()));
+    assert_eq!(all.remove(0), Cast { dtype: Dtype::F32 }.into(), "{text}");
+    all
+}
+
+#[test]
+fn borders_up_to_a_size_leave_floats() {
+    let grey = |op| PadTo {
+        fill: PerChannel([127.5; 3]),
+        ..op
     };
+    let sized = grey(PadTo::size((212, 267)));
     for (rest, op) in [
-        ("pad_mode: 1", around(5, 10, 6, 10)),
-        ("pad_mode: 0", around(0, 0, 11, 20)),
-        ("pad_mode: 2", around(11, 20, 0, 0)),
-        ("pad_mode: -1, offsets: [3, 4]", around(3, 4, 8, 16)),
+        ("pad_mode: 0", sized),
+        (
+            "pad_mode: 1",
+            PadTo {
+                anchor: Anchor::Center,
+                ..sized
+            },
+        ),
+        (
+            "pad_mode: 2, offsets: [3, 4]",
+            PadTo {
+                anchor: Anchor::BottomRight,
+                ..sized
+            },
+        ),
+        (
+            "pad_mode: -1, offsets: [3, 4]",
+            PadTo {
+                offset: Some([3, 4]),
+                ..sized
+            },
+        ),
     ] {
-        let text = format!(
-            "- ResizeImage: {{size: [256, 192]}}\n- Padv2: {{size: [267, 212], fill_value: 0, \
-             {rest}}}"
-        );
-        assert_eq!(ops(&text)[1], op, "{rest}");
+        // [width, height].
+        let text = format!("- Padv2: {{size: [267, 212], {rest}}}");
+        assert_eq!(padded(&text), [op.into()], "{rest}");
     }
+    let multiple = |n: u32| Op::from(grey(PadTo::multiple_of(n)));
+    assert_eq!(padded("- Padv2: {size: []}"), [multiple(32)]);
+    assert_eq!(
+        padded("- Padv2: {size: [], size_divisor: 8}"),
+        [multiple(8)]
+    );
+    // Which ends in an error there.
+    assert_eq!(padded("- Padv2:"), [multiple(32)]);
+    let text = "- Padv2:\n- NormalizeImage: {order: ''}";
+    assert!(notes(text).contains("TypeError"));
+    // Floats stay floats: bicubic resizes keep their fractions, and cast nothing.
+    let text = "- Padv2: {size: 40}\n- Padv2: {size: 50}\n- ResizeImage: {size: 9, \
+                interpolation: bicubic}";
+    assert_eq!(
+        padded(text),
+        [
+            grey(PadTo::size(40)).into(),
+            grey(PadTo::size(50)).into(),
+            Resize {
+                interpolation: Interpolation::Bicubic,
+                ..Resize {
+                    antialias: false,
+                    ..Resize::exact(9, 9)
+                }
+            }
+            .into(),
+        ]
+    );
+    let first = "- Padv2: {size: 8}\n";
     for (text, word) in [
-        ("- Padv2: {size: 8, fill_value: 0}", "sizes of their own"),
+        ("- Padv2: {size: 8, pad_mode: -1}".to_owned(), "pad_mode"),
         (
-            "- ResizeImage: {size: 9}\n- Padv2: {size: 8, fill_value: 0}",
-            "9x9",
-        ),
-        ("- ResizeImage: {size: 7}\n- Padv2: {size: 8}", "127.5"),
-        (
-            "- ResizeImage: {size: 7}\n- Padv2: {size: 8, fill_value: 0, pad_mode: -1}",
+            "- Padv2: {size: 8, pad_mode: -1, offsets: [-2, 0]}".to_owned(),
             "pad_mode",
         ),
+        ("- Padv2: {size: 8}".to_owned(), "add NormalizeImage"),
+        (format!("{first}- ToTensor:"), "which leaves floats"),
         (
-            "- ResizeImage: {size: 7}\n- Padv2: {size: 8, fill_value: 0, pad_mode: -1, offsets: \
-             [2, 0]}",
-            "pad_mode",
+            format!("{first}- Pad: {{padding: 2}}"),
+            "which leaves floats",
+        ),
+        (format!("{first}- AutoAugment:"), "which leaves floats"),
+        (
+            format!("{first}- ColorJitter: {{hue: 0.1}}"),
+            "which leaves floats",
+        ),
+        (
+            format!("{first}- ResizeImage: {{size: 4, backend: pil}}"),
+            "which leaves floats",
+        ),
+    ] {
+        let (_, said) = wrong(&text);
+        assert!(said.contains(word), "{text}: {said}");
+    }
+}
+
+#[test]
+fn crops_at_a_ratio_are_cut_and_then_resized() {
+    let crop = CenterCrop {
+        rounding: Rounding::Down,
+        ..CenterCrop::at_ratio(0.875)
+    };
+    let resize = Resize {
+        antialias: false,
+        ..Resize::exact(224, 224)
+    };
+    assert_eq!(
+        ops("- CropImageAtRatio: {size: 224, pad: 32}"),
+        [crop.into(), resize.into()]
+    );
+    let [first, .., last] =
+        &ops("- CropImageAtRatio: {size: 224, pad: 32, interpolation: bicubic}")[..]
+    else {
+        panic!()
+    };
+    // Bicubic ones are done in floats, the crop is not.
+    assert_eq!(*first, crop.into());
+    assert_eq!(*last, Cast { dtype: Dtype::U8 }.into());
+    for (text, word) in [
+        ("- CropImageAtRatio: {size: 224}", "'pad' is missing"),
+        ("- CropImageAtRatio: {pad: 32}", "'size' is missing"),
+        ("- CropImageAtRatio: {size: 0, pad: 32}", "size is 0"),
+        (
+            "- CropImageAtRatio: {size: 224, pad: 32, interpolation: random}",
+            "random",
         ),
     ] {
         assert!(wrong(text).1.contains(word), "{text}: {}", wrong(text).1);
     }
+    let mut multi = rules();
+    multi.multi_scale = true;
+    let text = "- DecodeImage:\n- CropImageAtRatio: {size: 224, pad: 32}";
+    let Err(said) = with(text, &multi) else {
+        panic!("read")
+    };
+    assert!(said.to_string().contains("MultiScaleDataset"), "{said}");
+}
+
+#[test]
+fn boxes_that_are_kept() {
+    assert_eq!(
+        one("- CropWithPadding: {size: 224, interpolation: bicubic}"),
+        CropWithPadding::default().into()
+    );
+    assert_eq!(
+        one("- CropWithPadding: {prob: 0.25, padding_num: 9, scale: [0.5, 1], ratio: [1, 2]}"),
+        CropWithPadding {
+            p: 0.25,
+            scale: Span(0.5, 1.0),
+            ratio: Span(1.0, 2.0),
+            value: PerChannel([9.0; 3]),
+        }
+        .into()
+    );
+    assert_eq!(ops("- CropWithPadding: {prob: 0}"), []);
+    assert!(notes("- CropWithPadding: {prob: 0}").contains("never happens"));
+    let (_, said) = wrong("- CropWithPadding: {padding_num: 127.5}");
+    assert!(said.contains("127.5"), "{said}");
+    // Which nothing in PaddleClas makes happen.
+    let mask = "- GridMask: {d1: 96, d2: 224, rotate: 360, ratio: 0.5, mode: 1, prob: 0.8}";
+    assert_eq!(ops(mask), []);
+    assert!(notes(mask).contains("never happens"));
+    // Pillow's picture becomes an array.
+    let picture = |text: &str| {
+        let text = format!("- DecodeImage: {{to_np: False, backend: pil}}\n{text}");
+        with(&text, &rules())
+    };
+    let both = "- CropWithPadding:\n- RandomResizedCrop: {size: 8}";
+    let Op::RandomResizedCrop(crop) = &picture(both).unwrap_or_else(|e| panic!("{e}")).ops[2]
+    else {
+        panic!()
+    };
+    assert!(!crop.antialias);
+    let Err(said) = picture("- CropWithPadding: {prob: 0.5}") else {
+        panic!("read")
+    };
+    assert!(said.to_string().contains("prob: 1"), "{said}");
 }
 
 const IMAGENET: Normalize = Normalize {
