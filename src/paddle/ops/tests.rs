@@ -6,10 +6,10 @@ use crate::recipe::file::{Mistake, Node};
 use crate::recipe::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
     ColorJitter, ColorOrder, CropWithPadding, Cutout, Decode, DecodeMode, Dtype, Erasing,
-    Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, PadTo, Padding,
-    PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
-    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, RecipeFormat, Resize, ResizeTo,
-    Rounding, Size, Span, TimmAugment, Upright,
+    Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, PadTo, PaddingMode,
+    PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing, RandomHorizontalFlip,
+    RandomResizedCrop, RandomVerticalFlip, RecipeFormat, Resize, ResizeTo, Rounding, Size, Span,
+    TimmAugment, Upright,
 };
 
 fn tree(text: &str) -> Node {
