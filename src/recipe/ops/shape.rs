@@ -84,9 +84,8 @@ pub struct RandomCrop {
 
 /// The middle of a picture: `size` pixels, of which a picture that is smaller is a
 /// failed sample (where torchvision pads it with 0): put a resize or a `pad` in
-/// front. Or, with `ratio` instead, a square with that part of the shorter side, as
-/// evaluations of ImageNet take it in front of a resize (Flax, PaddleClas'
-/// `CropImageAtRatio`): 0.875 for 224 of 256.
+/// front. Or, with `ratio` instead, a square with that part of the shorter side, to
+/// be resized behind it: 0.875 for 224 of 256, as PaddleClas' `CropImageAtRatio`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CenterCrop {

@@ -181,3 +181,35 @@ fn erase_behind_shape() -> Option<Verdict> {
         "the erased box is a part of the picture before the crop or resize",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::recipe::{Cast, Dtype, Normalize, PadTo, PaddingMode, Recipe, Resize};
+    use crate::recipe::{PerChannel, Reorder, SampleProgram};
+
+    /// Bytes are padded where floats need not be.
+    #[test]
+    fn casts_sink_behind_borders_that_bytes_hold() {
+        let sinks = |fill: f32, padding_mode| {
+            let recipe = Recipe::new("border")
+                .then(Resize::exact(20, 30))
+                .then(Cast { dtype: Dtype::F32 })
+                .then(PadTo {
+                    fill: PerChannel([0.0, 255.0, fill]),
+                    padding_mode,
+                    ..PadTo::size((32, 40))
+                })
+                .then(Normalize::imagenet())
+                .with_reorder(Reorder::Exact);
+            let program = SampleProgram::compile(&recipe).unwrap();
+            let (moves, _) = program.moves();
+            (moves.iter()).any(|m| m.op == "cast" && m.behind == "pad_to" && m.exact)
+        };
+        assert!(sinks(128.0, PaddingMode::Constant));
+        for fill in [127.5, -1.0, 256.0] {
+            assert!(!sinks(fill, PaddingMode::Constant), "{fill}");
+            // Of no meaning there.
+            assert!(sinks(fill, PaddingMode::Edge), "{fill}");
+        }
+    }
+}
