@@ -35,7 +35,7 @@ fn float(v: u32) -> f32 {
 /// `libm::logf` of what is above 2^-126 and at most 1.
 #[inline(always)]
 fn ln(x: f32) -> f32 {
-    const LN2: [f32; 2] = [6.931_381_2e-1, 9.058_000_6e-6];
+    const LN2: [f32; 2] = [6.931_381e-1, 9.058_001e-6];
     const LG: [f32; 4] = [0.666_666_6, 0.400_009_72, 0.284_987_87, 0.242_790_79];
     /// Half the square root of 2, from which on the rest of `x` counts.
     const LEAST: u32 = 0x3f35_04f3;
