@@ -14,7 +14,7 @@
 //! - `pad`: pixels around a picture;
 //! - `rotate`: a turn by any angle;
 //! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
-//!   change values, not places;
+//!   change values, not places; `normal`: numbers for noise;
 //! - `augment/`: Pillow's operations, which augmentation policies are made of;
 //! - `emit`: from pixels to the elements of a row.
 
@@ -27,7 +27,8 @@ mod erase;
 mod grey;
 mod jitter;
 mod level;
-mod normalise;
+mod normal;
+pub(crate) mod normalise;
 mod pad;
 pub(crate) mod resample;
 mod rotate;

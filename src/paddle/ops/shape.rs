@@ -56,8 +56,9 @@ impl Pipe<'_> {
         self.multi_scale
     }
 
-    /// A resize; bicubic ones of OpenCV lose up to 19 levels where a level stands
-    /// between their two passes, so they are done in floats.
+    /// A resize; bicubic ones of OpenCV would be off by tens of levels where a level,
+    /// clipped, stood between their two passes, so they are done in floats: within a
+    /// level of OpenCV's, as `tests/paddle_opencv.rs` says.
     fn push_resize(&mut self, op: impl Into<Op>, way: &Way) {
         let float =
             self.floats.is_none() && !way.antialias && way.interpolation == Interpolation::Bicubic;
