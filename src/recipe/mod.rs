@@ -28,9 +28,9 @@ pub use file::RecipeFormat;
 pub use mixing::{Choice as MixChoice, MixOp, Mixing};
 pub use ops::{
     Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
-    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, DecodeMode,
-    Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, Normalize, Op, Pad,
-    Padding, PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
+    CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode,
+    DecodeMode, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, Normalize,
+    Op, Pad, Padding, PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
     RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
     RandomVerticalFlip, Resize, ResizeTo, Rotate90, Rounding, Size, Span, TimmAugment,
     TrivialAugment, Upright, WhitePoint,

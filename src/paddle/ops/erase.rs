@@ -17,6 +17,7 @@ pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
         pipe.note(params, "EPSILON is 0, so it never erases: left out");
         return Ok(());
     }
+    pipe.needs_array(params)?;
     if ratio <= 0.0 {
         return Err(params.wrong("r1", format_args!("r1 is {ratio}, it must be above 0")));
     }
@@ -60,6 +61,7 @@ pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
 
 pub(super) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.needs_array(params)?;
     let holes = params.whole_or("n_holes", 1)?;
     let length = params.whole_or("length", 112)?;
     // Python's `(0, 0, 0)` where it is not written, which PaddleClas cannot fill with.

@@ -1,8 +1,9 @@
 //! PaddleClas' `transform_ops` as operations of a recipe: which name is read by
 //! what. The meaning is that of PaddleClas' CPU path.
 //!
-//! - `decode`, `shape`, `normalise`, `erase`, `jitter`, `augment`: one function a
-//!   name, from its parameters to operations.
+//! - `decode`, `shape`, `pad`, `normalise`, `erase`, `jitter`, `augment`: one function
+//!   a name, from its parameters to operations;
+//! - `held`: what PaddleClas has in hand between them; `multi_scale`: whose sizes count.
 //!
 //! Never here: what operations do to pixels, or whether they fit together; that is
 //! the recipe's.
@@ -10,8 +11,11 @@
 mod augment;
 mod decode;
 mod erase;
+mod held;
 mod jitter;
+mod multi_scale;
 mod normalise;
+mod pad;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -20,6 +24,8 @@ use super::note::Notes;
 use super::params::{Params, Read};
 use crate::recipe::file::{Key, Mistake, Node, Position, Value, nearest};
 use crate::recipe::{Cast, ColorOrder, Dtype, Interpolation, Layout, MemoryLayout, Op, Size};
+use held::Held;
+use multi_scale::Sizes;
 
 /// An operation that `--skip-unknown-ops` left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,10 +42,8 @@ pub(super) struct Pipe<'n> {
     pub(super) lines: Vec<u64>,
     notes: &'n mut Notes,
     line: u64,
-    /// MultiScaleDataset: sizes come from the sampler.
-    multi_scale: bool,
-    /// A picture of Pillow's, not an array: paddle.vision asks which.
-    is_picture: bool,
+    sizes: Sizes,
+    held: Held,
     color: ColorOrder,
     /// Where all pictures have one.
     size: Option<Size>,
@@ -70,9 +74,9 @@ const NAMES: &[(&str, Translate)] = &[
     ("RandFlipImage", shape::rand_flip_image),
     ("RandomResizedCrop", shape::random_resized_crop),
     ("RandomHorizontalFlip", shape::random_horizontal_flip),
-    ("Pad", shape::pad),
-    ("Padv2", shape::pad_v2),
-    ("Pad_paddle_vision", shape::pad_paddle_vision),
+    ("Pad", pad::plain),
+    ("Padv2", pad::to_size),
+    ("Pad_paddle_vision", pad::paddle_vision),
     ("NormalizeImage", normalise::image),
     ("Normalize", normalise::plain),
     ("ToTensor", normalise::to_tensor),
@@ -137,8 +141,11 @@ pub(super) fn translate(
         lines: Vec::new(),
         notes,
         line: list.at.line as u64,
-        multi_scale: rules.multi_scale,
-        is_picture: false,
+        sizes: match rules.multi_scale {
+            true => Sizes::Awaited,
+            false => Sizes::Own,
+        },
+        held: Held::Array,
         color: ColorOrder::Rgb,
         size: None,
         values: Values::Levels,
@@ -149,7 +156,9 @@ pub(super) fn translate(
         Opened::No => {}
         Opened::Array => pipe.push(decode::by_opencv(ColorOrder::Rgb)),
         Opened::Pillow { is_picture } => {
-            pipe.is_picture = is_picture;
+            if is_picture {
+                pipe.held = Held::Picture;
+            }
             pipe.push(decode::by_pillow(ColorOrder::Rgb));
         }
     }
@@ -183,7 +192,7 @@ pub(super) fn translate(
     if pipe.ops.is_empty() {
         return Err(Mistake::new(list.at, "transform_ops is empty"));
     }
-    pipe.finish();
+    pipe.finish().map_err(|e| Mistake::new(list.at, e))?;
     Ok((pipe.ops, pipe.lines))
 }
 
@@ -194,7 +203,15 @@ impl Pipe<'_> {
     }
 
     /// The ends that PaddleClas has by itself: a float batch, transposed.
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), String> {
+        self.ends_in_numbers(self.values == Values::Levels)?;
+        if self.sizes == Sizes::Awaited {
+            return Err(
+                "transform_ops has no RandCropImage and no ResizeImage, to which MultiScaleDataset \
+                 gives the batch's size"
+                    .to_owned(),
+            );
+        }
         let dtype = match self.values {
             Values::Levels => Dtype::U8,
             Values::Parts | Values::Normalised => self.dtype,
@@ -203,6 +220,7 @@ impl Pipe<'_> {
         self.push(Layout {
             layout: MemoryLayout::Nchw,
         });
+        Ok(())
     }
 
     /// Refuses what works on levels behind their end.

@@ -1,11 +1,14 @@
 //! Each name by the value that it becomes, and each trap of the arithmetic.
 
+mod held;
+mod multi_scale;
+
 use super::{Opened, Rules, Skipped, translate};
 use crate::paddle::note::Notes;
 use crate::recipe::file::{Mistake, Node};
 use crate::recipe::{
     Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
-    ColorJitter, ColorOrder, Cutout, Decode, DecodeMode, Dtype, Erasing, Interpolation,
+    ChainDepth, ColorJitter, ColorOrder, Cutout, Decode, DecodeMode, Dtype, Erasing, Interpolation,
     JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode, PerChannel,
     RandAugment, RandTable, RandomCrop, RandomErasing, RandomHorizontalFlip, RandomResizedCrop,
     RandomVerticalFlip, RecipeFormat, Resize, ResizeTo, Rounding, Size, Span, TimmAugment, Upright,
@@ -87,7 +90,11 @@ const RESIZE: Resize = Resize {
 
 #[test]
 fn decoding_is_the_backends() {
-    let decode = |text: &str| match with(text, &rules()).unwrap().ops.remove(0) {
+    let decode = |text: &str| match with(&format!("{text}\n- ToCHWImage:"), &rules())
+        .unwrap()
+        .ops
+        .remove(0)
+    {
         Op::Decode(decode) => decode,
         other => panic!("{other:?}"),
     };
@@ -115,7 +122,9 @@ fn decoding_is_the_backends() {
     );
     let mut opened = rules();
     opened.opened = Opened::Pillow { is_picture: true };
-    let all = with("- RandFlipImage:", &opened).unwrap().ops;
+    let all = with("- RandFlipImage:\n- ToCHWImage:", &opened)
+        .unwrap()
+        .ops;
     assert_eq!(all[0], stored.into());
     opened.opened = Opened::Array;
     assert_eq!(
@@ -143,6 +152,21 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
         }
         .into()
     );
+    // None, where it is not above 0.
+    for none in ["-1", "0", "0.0", "null"] {
+        assert_eq!(
+            one(&format!(
+                "- ResizeImage: {{resize_short: {none}, size: 224}}"
+            )),
+            Resize {
+                size: size(224, 224),
+                ..RESIZE
+            }
+            .into()
+        );
+        let alone = format!("- ResizeImage: {{resize_short: {none}}}");
+        assert!(wrong(&alone).1.contains("needs a size"), "{none}");
+    }
     // As PaddleClas: the shorter side comes first.
     assert_eq!(
         one("- ResizeImage: {resize_short: 256, size: 5}"),
@@ -168,6 +192,13 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
     assert_eq!(
         one("- ResizeImage: {resize_short: 256, interpolation: null, backend: PIL}"),
         pil(Interpolation::Bicubic).into()
+    );
+    assert!(
+        notes("- ResizeImage: {size: 8, backend: pil}").contains("later versions take bilinear")
+    );
+    assert_eq!(
+        notes("- ResizeImage: {size: 8, backend: pil, interpolation: bicubic}"),
+        ""
     );
 }
 
@@ -248,26 +279,6 @@ fn crops_have_paddleclas_laws() {
 }
 
 #[test]
-fn the_size_of_multi_scale_data_comes_from_the_sampler() {
-    let mut multi = rules();
-    multi.multi_scale = true;
-    let text = "
-- DecodeImage:
-- RandCropImage: {size: 256, interpolation: bicubic, backend: pil, use_log_aspect: True}";
-    let read = with(text, &multi).unwrap();
-    assert_eq!(read.ops[1], BoundedResizedCrop::new(256).into());
-    assert!(read.notes[0].contains("drops every other parameter"));
-    assert!(read.notes[0].starts_with("line 3"));
-    let plain = with("- DecodeImage:\n- RandCropImage: {size: 256}", &multi).unwrap();
-    assert!(plain.notes.is_empty());
-    let resize = with("- DecodeImage:\n- ResizeImage: {resize_short: 256}", &multi).unwrap();
-    let Op::Resize(resize) = &resize.ops[1] else {
-        panic!()
-    };
-    assert!(matches!(resize.size, Some(ResizeTo::Exact(_))));
-}
-
-#[test]
 fn flips() {
     let p = 0.5;
     assert_eq!(
@@ -299,6 +310,23 @@ fn borders() {
         one("- Pad: {padding: 10, fill: 0, padding_mode: reflect, backend: cv2}"),
         plain(10.into(), PaddingMode::Constant).into()
     );
+    // One number colours the first channel alone, in both of paddle.vision's ways.
+    let filled = |fill| Pad {
+        fill: PerChannel(fill),
+        ..plain(1.into(), PaddingMode::Constant)
+    };
+    assert_eq!(
+        one("- Pad_paddle_vision: {padding: 1, fill: 7}"),
+        filled([7.0, 0.0, 0.0]).into()
+    );
+    assert_eq!(
+        one("- Pad_paddle_vision: {padding: 1, fill: [7, 8, 9]}"),
+        filled([7.0, 8.0, 9.0]).into()
+    );
+    assert_eq!(
+        one("- Pad: {padding: 1, fill: 7, backend: cv2}"),
+        filled([7.0; 3]).into()
+    );
     assert_eq!(
         one("- Pad_paddle_vision: {padding: 4, padding_mode: reflect}"),
         plain(4.into(), PaddingMode::Reflect).into()
@@ -321,7 +349,7 @@ fn borders() {
     ] {
         let text = format!(
             "- ResizeImage: {{size: [256, 192]}}\n- Padv2: {{size: [267, 212], fill_value: 0, \
-             {rest}}}"
+             {rest}}}\n- NormalizeImage: {{order: ''}}"
         );
         assert_eq!(ops(&text)[1], op, "{rest}");
     }
@@ -570,6 +598,22 @@ fn policies() {
     };
     assert_eq!(v4.table, RandTable::Paddle4);
     assert_eq!(one("- AugMix: {prob: 0.5}"), AugMix::default().into());
+    for (written, depth) in [
+        ("2", ChainDepth::Fixed(2)),
+        ("-1", ChainDepth::Random),
+        ("0", ChainDepth::Random),
+    ] {
+        let text = format!("- AugMix: {{mixture_depth: {written}}}");
+        assert_eq!(
+            one(&text),
+            AugMix {
+                depth,
+                ..AugMix::default()
+            }
+            .into()
+        );
+    }
+    assert!(wrong("- AugMix: {mixture_depth: 1.5}").1.contains("whole"));
     for name in [
         "AutoAugment",
         "RandAugmentV4",
