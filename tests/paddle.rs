@@ -184,6 +184,31 @@ fn mistakes_are_one_line() {
 }
 
 #[test]
+fn a_wrong_rank_in_the_environment_is_its_own_and_a_flag_stands_in_for_it() {
+    let dir = folder(CONFIG);
+    let bench = |rank: &[&str]| {
+        Command::new(FEATHERLOAD)
+            .args(["bench", "--recipe", "c.yaml"])
+            .args(rank)
+            .current_dir(dir.path())
+            .env("PADDLE_TRAINER_ID", "first")
+            .env("PADDLE_TRAINERS_NUM", "2")
+            .env("FLAGS_selected_gpus", "0")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let out = bench(&[]);
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("PADDLE_TRAINER_ID=\"first\""), "{said}");
+    assert!(!said.contains("c.yaml"), "{said}");
+    let out = bench(&["--rank", "0/2"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+}
+
+#[test]
 fn rss_measures_a_config() {
     let dir = folder(&CONFIG.replace("num_workers: 0", "num_workers: 1"));
     let args = [

@@ -110,7 +110,7 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
         10 => {
             let mix = AugMix {
                 p: 1.0,
-                depth: 2,
+                depth: 2.into(),
                 ..AugMix::default()
             };
             let decode = Decode {

@@ -61,11 +61,20 @@ pub(super) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
     let root = params.text("image_root")?.map(PathBuf::from);
     let delimiter = delimiter(&mut params)?;
     let backend = params.text("backend")?;
-    if params.flag("relabel", false)? && name != "Market1501" {
-        return Err(params.wrong(
-            "relabel",
-            "relabel is true, which is not served: write a list whose labels count from 0",
-        ));
+    let relabel = params.flag("relabel", false)?;
+    match (relabel, name) {
+        (true, "ImageNetDataset") => notes.at(
+            params.at_of("relabel"),
+            "relabel: labels are numbered in ascending order, where PaddleClas goes by the order \
+             of Python's sets, which is another for some that are negative or far apart",
+        ),
+        (true, _) => {
+            return Err(params.wrong(
+                "relabel",
+                format_args!("relabel is true, which is for ImageNetDataset, not for {name}"),
+            ));
+        }
+        (false, _) => {}
     }
     let mut dataset = Dataset {
         opened: Opened::No,
@@ -77,6 +86,7 @@ pub(super) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
             allow_outside: false,
             // What stands behind it is ignored.
             labels: ListLabels::Second,
+            relabel,
         },
         transform_ops,
         batch_transform_ops,

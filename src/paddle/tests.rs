@@ -147,7 +147,12 @@ fn ranks_come_from_the_launcher() {
     assert_eq!(t.rank, (1, 2));
     options.environment.trainers = Some("1".into());
     let e = Training::from_text(CONFIG, "m.yaml", "train", &options).unwrap_err();
-    assert!(e.to_string().contains("PADDLE_TRAINER_ID=1"), "{e}");
+    // No line of the config is at fault.
+    let e = e.to_string();
+    assert!(
+        e.contains("PADDLE_TRAINER_ID=1") && !e.contains("m.yaml"),
+        "{e}"
+    );
 }
 
 /// The same with other data sets, samplers and batch operations.
@@ -174,6 +179,10 @@ fn data_sets() {
     let t = of("name: ImageNetDataset\n      delimiter: \"\\t\"").list_options;
     assert_eq!((t.delimiter, t.labels), (tab, ListLabels::Second));
     assert_eq!(of("name: ICartoonDataset").list_options.delimiter, tab);
+    assert!(!of("name: ImageNetDataset").list_options.relabel);
+    let t = of("name: ImageNetDataset\n      relabel: True");
+    assert!(t.list_options.relabel);
+    assert!(notes(&t).contains("line 12: relabel: labels are numbered in ascending order"));
     // These hand on pictures: nothing is left to decode.
     let opened = |dataset: &str| {
         let decode = "        - DecodeImage:\n            to_rgb: True\n";
@@ -198,7 +207,10 @@ fn data_sets() {
             "name: CompCars\n      bbox_crop: True",
             ["mine.yaml:12:", "bbox_crop"],
         ),
-        ("relabel: True", ["mine.yaml:11:", "count from 0"]),
+        (
+            "name: VeriWild\n      relabel: True",
+            ["mine.yaml:12:", "not for VeriWild"],
+        ),
         ("delimiter: ab", ["mine.yaml:11:", "one byte"]),
         ("delimitr: a", ["mine.yaml:11:", "'delimiter'"]),
         (

@@ -29,12 +29,12 @@ pub use file::RecipeFormat;
 pub use mixing::{Choice as MixChoice, MixOp, Mixing};
 pub use ops::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
-    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding, Cutout, Decode,
-    DecodeMode, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, Normalize,
-    Op, Pad, PadTo, Padding, PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop,
-    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
-    RandomRotation, RandomVerticalFlip, Resize, ResizeTo, Rotate90, Rounding, Size, Span,
-    TimmAugment, TrivialAugment, Upright, WhitePoint,
+    CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding,
+    Cutout, Decode, DecodeMode, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle,
+    Layout, Normalize, Op, Pad, PadTo, Padding, PaddingMode, PerChannel, RandAugment, RandTable,
+    RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, ResizeTo, Rotate90, Rounding, Size,
+    Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
 };
 #[doc(hidden)]
 pub use placement::Placement;

@@ -1,5 +1,6 @@
 //! Boxes that are erased.
 
+use super::held::Held;
 use super::pad::level;
 use super::{Params, Pipe, Read, Values};
 use crate::paddle::params::channels;
@@ -18,6 +19,7 @@ pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
         pipe.note(params, "EPSILON is 0, so it never erases: left out");
         return Ok(());
     }
+    pipe.needs_array(params)?;
     if ratio <= 0.0 {
         return Err(params.wrong("r1", format_args!("r1 is {ratio}, it must be above 0")));
     }
@@ -60,6 +62,8 @@ pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
 }
 
 pub(super) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.needs_array(params)?;
     pipe.needs_bytes(params)?;
     let holes = params.whole_or("n_holes", 1)?;
     let length = params.whole_or("length", 112)?;
@@ -108,14 +112,16 @@ pub(super) fn crop_with_padding(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
         pipe.note(params, "prob is 0, so it never happens: left out");
         return Ok(());
     }
-    if pipe.is_picture && op.p < 1.0 {
+    if pipe.needs_array(params).is_err() && op.p < 1.0 {
         return Err(params.wrong(
             "prob",
             "leaves an array where it happens and Pillow's picture where not: write prob: 1, or \
              to_np: True of DecodeImage",
         ));
     }
-    pipe.is_picture = false;
+    if pipe.held != Held::Floats {
+        pipe.held = Held::Array;
+    }
     pipe.push(op);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Colours changed at random: paddle.vision's ColorJitter on Pillow's pictures.
 
+use super::held::Held;
 use super::{Params, Pipe, Read};
 use crate::recipe::{ColorJitter, JitterStyle, Span};
 
@@ -21,6 +22,12 @@ pub(super) fn color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
         pipe.note(params, "prob is 0, so it never happens: left out");
         return Ok(());
     }
+    pipe.needs_bytes(params)?;
+    pipe.held = match pipe.held {
+        // What it leaves alone stays what it was.
+        Held::Picture | Held::Either if p < 1.0 => Held::Either,
+        _ => Held::Array,
+    };
     pipe.push(op);
     Ok(())
 }

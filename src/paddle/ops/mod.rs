@@ -1,8 +1,9 @@
 //! PaddleClas' `transform_ops` as operations of a recipe: which name is read by
 //! what. The meaning is that of PaddleClas' CPU path.
 //!
-//! - `decode`, `shape`, `pad`, `normalise`, `erase`, `jitter`, `augment`: one function a
-//!   name, from its parameters to operations.
+//! - `decode`, `shape`, `pad`, `normalise`, `erase`, `jitter`, `augment`: one function
+//!   a name, from its parameters to operations;
+//! - `held`: what PaddleClas has in hand between them; `multi_scale`: whose sizes count.
 //!
 //! Never here: what operations do to pixels, or whether they fit together; that is
 //! the recipe's.
@@ -10,7 +11,9 @@
 mod augment;
 mod decode;
 mod erase;
+mod held;
 mod jitter;
+mod multi_scale;
 mod normalise;
 mod pad;
 mod shape;
@@ -21,6 +24,8 @@ use super::note::Notes;
 use super::params::{Params, Read};
 use crate::recipe::file::{Key, Mistake, Node, Position, Value, nearest};
 use crate::recipe::{Cast, ColorOrder, Dtype, Interpolation, Layout, MemoryLayout, Op};
+use held::Held;
+use multi_scale::Sizes;
 
 /// An operation that `--skip-unknown-ops` left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,14 +42,10 @@ pub(super) struct Pipe<'n> {
     pub(super) lines: Vec<u64>,
     notes: &'n mut Notes,
     line: u64,
-    /// MultiScaleDataset: sizes come from the sampler.
-    multi_scale: bool,
-    /// A picture of Pillow's, not an array: paddle.vision asks which.
-    is_picture: bool,
+    sizes: Sizes,
+    held: Held,
     color: ColorOrder,
     values: Values,
-    /// Levels are held in floats from here on.
-    floats: Option<Position>,
     chw: bool,
     dtype: Dtype,
 }
@@ -72,9 +73,9 @@ const NAMES: &[(&str, Translate)] = &[
     ("RandFlipImage", shape::rand_flip_image),
     ("RandomResizedCrop", shape::random_resized_crop),
     ("RandomHorizontalFlip", shape::random_horizontal_flip),
-    ("Pad", pad::pad),
+    ("Pad", pad::plain),
     ("Padv2", pad::pad_v2),
-    ("Pad_paddle_vision", pad::pad_paddle_vision),
+    ("Pad_paddle_vision", pad::paddle_vision),
     ("NormalizeImage", normalise::image),
     ("Normalize", normalise::plain),
     ("ToTensor", normalise::to_tensor),
@@ -138,11 +139,13 @@ pub(super) fn translate(
         lines: Vec::new(),
         notes,
         line: list.at.line as u64,
-        multi_scale: rules.multi_scale,
-        is_picture: false,
+        sizes: match rules.multi_scale {
+            true => Sizes::Awaited,
+            false => Sizes::Own,
+        },
+        held: Held::Array,
         color: ColorOrder::Rgb,
         values: Values::Levels,
-        floats: None,
         chw: false,
         dtype: Dtype::F32,
     };
@@ -150,7 +153,9 @@ pub(super) fn translate(
         Opened::No => {}
         Opened::Array => pipe.push(decode::by_opencv(ColorOrder::Rgb)),
         Opened::Pillow { is_picture } => {
-            pipe.is_picture = is_picture;
+            if is_picture {
+                pipe.held = Held::Picture;
+            }
             pipe.push(decode::by_pillow(ColorOrder::Rgb));
         }
     }
@@ -184,7 +189,7 @@ pub(super) fn translate(
     if pipe.ops.is_empty() {
         return Err(Mistake::new(list.at, "transform_ops is empty"));
     }
-    pipe.finish()?;
+    pipe.finish().map_err(|e| Mistake::new(list.at, e))?;
     Ok((pipe.ops, pipe.lines))
 }
 
@@ -195,17 +200,18 @@ impl Pipe<'_> {
     }
 
     /// The ends that PaddleClas has by itself: a float batch, transposed.
-    fn finish(&mut self) -> Read<()> {
-        let dtype = match (self.values, self.floats) {
-            (Values::Levels, None) => Dtype::U8,
-            (Values::Levels, Some(at)) => {
-                return Err(Mistake::new(
-                    at,
-                    "Padv2 leaves levels in floats, of which no batch is made: add NormalizeImage \
-                     behind it",
-                ));
-            }
-            (Values::Parts | Values::Normalised, _) => self.dtype,
+    fn finish(&mut self) -> Result<(), String> {
+        self.ends_in_numbers(self.values == Values::Levels)?;
+        if self.sizes == Sizes::Awaited {
+            return Err(
+                "transform_ops has no RandCropImage and no ResizeImage, to which MultiScaleDataset \
+                 gives the batch's size"
+                    .to_owned(),
+            );
+        }
+        let dtype = match self.values {
+            Values::Levels => Dtype::U8,
+            Values::Parts | Values::Normalised => self.dtype,
         };
         self.push(Cast { dtype });
         self.push(Layout {
@@ -229,26 +235,10 @@ impl Pipe<'_> {
         ))
     }
 
-    /// Refuses what works on levels in bytes, as Pillow's pictures are, behind floats.
-    fn needs_bytes(&self, params: &Params<'_>) -> Read<()> {
-        self.needs_levels(params)?;
-        if self.floats.is_none() {
-            return Ok(());
-        }
-        Err(Mistake::new(
-            params.at,
-            format!(
-                "{} works on whole levels, and stands behind Padv2, which leaves floats: move it \
-                 in front of that",
-                params.name
-            ),
-        ))
-    }
-
     /// Refuses operations on colours where blue comes first: PaddleClas would take
     /// it for red.
     fn needs_rgb(&self, params: &Params<'_>) -> Read<()> {
-        self.needs_bytes(params)?;
+        self.needs_levels(params)?;
         if self.color == ColorOrder::Rgb {
             return Ok(());
         }

@@ -1,29 +1,38 @@
-//! What stands around a picture.
+//! Borders: PaddleClas' by Pillow or OpenCV, paddle.vision's, and those that fill a
+//! picture up to a size.
 
-use super::{Params, Pipe, Read, backend};
+use super::held::Held;
+use super::{Backend, Params, Pipe, Read, backend};
 use crate::paddle::params::channels;
 use crate::recipe::{Anchor, Cast, Dtype, Pad, PadTo, Padding, PaddingMode, PerChannel, Size};
 
-pub(super) fn pad(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_bytes(params)?;
+pub(super) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
     let width = params.whole_or("padding", 0)?;
     let fill = level(params, "fill", 0.0)?;
     // Read by neither of PaddleClas' two backends: the border is always constant.
     params.ignore(&["padding_mode"]);
-    backend(params)?;
-    pipe.push(Pad {
-        padding: Padding::from(width),
-        fill: PerChannel(fill),
-        padding_mode: PaddingMode::Constant,
-    });
+    // Pillow where nobody says, other than of resizes.
+    match params.given(&["backend"]) && backend(params)? == Backend::Cv2 {
+        true => pipe.needs_array(params)?,
+        false => pipe.needs_picture(params, "write backend: cv2")?,
+    }
+    pipe.push_pad(Padding::from(width), fill, PaddingMode::Constant);
     Ok(())
 }
 
-pub(super) fn pad_paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_bytes(params)?;
+pub(super) fn paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
     params.ignore(&["keys"]);
     let width = params.whole_or("padding", 0)?;
-    let fill = level(params, "fill", 0.0)?;
+    let is_list = params.is_list("fill");
+    let mut fill = level(params, "fill", 0.0)?;
+    // One number is the first channel's, to Pillow as to OpenCV.
+    if !is_list {
+        fill = [fill[0], 0.0, 0.0];
+    }
     let mode = match params.text("padding_mode")? {
         None | Some("constant") => PaddingMode::Constant,
         Some("edge") => PaddingMode::Edge,
@@ -35,11 +44,7 @@ pub(super) fn pad_paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
             ));
         }
     };
-    pipe.push(Pad {
-        padding: Padding::from(width),
-        fill: PerChannel(fill),
-        padding_mode: mode,
-    });
+    pipe.push_pad(Padding::from(width), fill, mode);
     Ok(())
 }
 
@@ -47,12 +52,8 @@ pub(super) fn pad_paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
 /// pads: the operations behind it work on those.
 pub(super) fn pad_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
-    if pipe.is_picture {
-        return Err(params.wrong(
-            "",
-            "works on arrays, and DecodeImage leaves Pillow's picture: write to_np: True",
-        ));
-    }
+    pipe.needs_array(params)?;
+    pipe.may_set_size(params)?;
     let divisor = params.whole_or("size_divisor", 32)?;
     let size = match params.numbers("size")?.as_deref() {
         Some([]) => None,
@@ -86,7 +87,7 @@ pub(super) fn pad_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         }
     };
     let fill = params.colour("fill_value")?.unwrap_or([127.5; 3]);
-    pipe.becomes_floats(params);
+    pipe.becomes_floats();
     pipe.push(PadTo {
         size,
         multiple_of: size.is_none().then(|| Size::from(divisor)),
@@ -103,9 +104,17 @@ fn is_place(v: f64) -> bool {
 }
 
 impl Pipe<'_> {
-    fn becomes_floats(&mut self, params: &Params<'_>) {
-        if self.floats.is_none() {
-            self.floats = Some(params.at);
+    fn push_pad(&mut self, padding: Padding, fill: [f32; 3], mode: PaddingMode) {
+        self.push(Pad {
+            padding,
+            fill: PerChannel(fill),
+            padding_mode: mode,
+        });
+    }
+
+    fn becomes_floats(&mut self) {
+        if self.held != Held::Floats {
+            self.held = Held::Floats;
             self.push(Cast { dtype: Dtype::F32 });
         }
     }

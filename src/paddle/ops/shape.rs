@@ -3,65 +3,64 @@
 //! PaddleClas' pairs are width first, but for paddle.vision's. OpenCV resizes
 //! without antialias, Pillow with.
 
-use super::{Backend, Params, Pipe, Read, Values, backend, interpolation, mistake_at};
+use super::held::Held;
+use super::multi_scale::Sizes;
+use super::{Backend, Params, Pipe, Read, backend, interpolation, mistake_at};
 use crate::recipe::{
     Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, RandomCrop,
     RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, ResizeTo, Rounding, Size,
     Span,
 };
 
-/// What OpenCV and Pillow do when nobody says.
-fn unsaid(backend: Backend) -> Interpolation {
-    match backend {
-        Backend::Cv2 => Interpolation::Bilinear,
-        Backend::Pil => Interpolation::Bicubic,
-    }
-}
-
 /// How a resize is done, by the parameters that all of them have.
 struct Way {
+    backend: Backend,
     interpolation: Interpolation,
     antialias: bool,
 }
 
+impl Way {
+    const BATCH: Self = Self::of(Backend::Cv2, Interpolation::Bilinear);
+
+    const fn of(backend: Backend, interpolation: Interpolation) -> Self {
+        Self {
+            backend,
+            interpolation,
+            antialias: matches!(backend, Backend::Pil),
+        }
+    }
+}
+
 impl Pipe<'_> {
-    /// Of MultiScaleDataset, which drops every parameter but the size.
     fn way(&mut self, params: &mut Params<'_>) -> Read<Way> {
         let backend = backend(params)?;
-        if backend == Backend::Pil {
-            self.needs_bytes(params)?;
-        }
-        let way = Way {
-            interpolation: interpolation(params, backend, unsaid(backend))?,
-            antialias: backend == Backend::Pil,
+        let unsaid = match backend {
+            Backend::Cv2 => {
+                self.needs_array(params)?;
+                Interpolation::Bilinear
+            }
+            Backend::Pil => {
+                self.needs_bytes(params)?;
+                Interpolation::Bicubic
+            }
         };
-        if !self.multi_scale {
-            return Ok(way);
-        }
-        Ok(Way {
-            interpolation: Interpolation::Bilinear,
-            antialias: false,
-        })
-    }
-
-    /// MultiScaleDataset keeps nothing of these operations but their names.
-    fn drops_parameters(&mut self, params: &Params<'_>, others: bool) -> bool {
-        if self.multi_scale && others {
+        let way = Way::of(backend, interpolation(params, backend, unsaid)?);
+        if backend == Backend::Pil && params.node("interpolation").is_none() {
             self.note(
                 params,
-                "MultiScaleDataset takes the size from the sampler and drops every other \
-                 parameter: bilinear by OpenCV, uniform aspect",
+                "interpolation is not written: bicubic, as in PaddleClas 2.4, where its later \
+                 versions take bilinear",
             );
         }
-        self.multi_scale
+        Ok(way)
     }
 
-    /// A resize; bicubic ones of OpenCV would be off by tens of levels where a level,
-    /// clipped, stood between their two passes, so they are done in floats: within a
-    /// level of OpenCV's, as `tests/paddle_opencv.rs` says.
+    /// A resize; bicubic ones of OpenCV lose up to 19 levels where a level stands
+    /// between their two passes, so they are done in floats.
     fn push_resize(&mut self, op: impl Into<Op>, way: &Way) {
-        let float =
-            self.floats.is_none() && !way.antialias && way.interpolation == Interpolation::Bicubic;
+        let float = self.held != Held::Floats
+            && !way.antialias
+            && way.interpolation == Interpolation::Bicubic;
         if float {
             self.push(Cast { dtype: Dtype::F32 });
         }
@@ -74,16 +73,29 @@ impl Pipe<'_> {
 
 pub(super) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
-    let size = params.width_first("size")?;
-    let short = params.whole("resize_short")?.filter(|side| *side > 0);
-    params.ignore(&["return_numpy"]);
-    let others = params.given(&["resize_short", "interpolation", "backend"]);
-    let way = pipe.way(params)?;
-    let size = match (short, size) {
-        _ if pipe.drops_parameters(params, others) => ResizeTo::Exact(pipe.placeholder(size)),
-        (Some(side), _) => ResizeTo::Shorter(side),
-        (None, Some(size)) => ResizeTo::Exact(size),
-        (None, None) => return Err(params.wrong("size", "needs a size or a resize_short")),
+    if pipe.sizes == Sizes::Made {
+        return pipe.keeps_batch_size(params);
+    }
+    let (size, way) = if pipe.sizes == Sizes::Awaited {
+        let size = pipe.makes_batch_size(params)?;
+        pipe.held = Held::Array;
+        (ResizeTo::Exact(size), Way::BATCH)
+    } else {
+        let size = params.width_first("size")?;
+        let short = params.whole_above_zero("resize_short")?;
+        let returns_array = params.flag("return_numpy", true)?;
+        let way = pipe.way(params)?;
+        pipe.held = match (way.backend, returns_array) {
+            (Backend::Pil, false) => Held::Picture,
+            (Backend::Pil, true) => Held::Array,
+            (Backend::Cv2, _) => pipe.held,
+        };
+        let size = match (short, size) {
+            (Some(side), _) => ResizeTo::Shorter(side),
+            (None, Some(size)) => ResizeTo::Exact(size),
+            (None, None) => return Err(params.wrong("size", "needs a size or a resize_short")),
+        };
+        (size, way)
     };
     let op = Resize {
         size: Some(size),
@@ -102,31 +114,25 @@ pub(super) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
 
 pub(super) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.needs_array(params)?;
+    if pipe.sizes != Sizes::Own {
+        let size = pipe.makes_batch_size(params)?;
+        pipe.push(BoundedResizedCrop::new(size));
+        return Ok(());
+    }
     if params.node("progress_size").is_some() {
         return Err(params.wrong("progress_size", "progress_size is not served: leave it out"));
     }
     let size = params.width_first("size")?;
-    let scale = params.span("scale")?.unwrap_or(Span(0.08, 1.0));
-    let ratio = params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0));
     let log = params.flag("use_log_aspect", false)?;
-    let others = params.given(&[
-        "scale",
-        "ratio",
-        "use_log_aspect",
-        "interpolation",
-        "backend",
-    ]);
     let way = pipe.way(params)?;
-    let op = match pipe.drops_parameters(params, others) {
-        true => BoundedResizedCrop::new(pipe.placeholder(size)),
-        false => BoundedResizedCrop {
-            size: required(params, size)?,
-            scale,
-            ratio,
-            aspect: if log { Aspect::Log } else { Aspect::Uniform },
-            interpolation: way.interpolation,
-            antialias: way.antialias,
-        },
+    let op = BoundedResizedCrop {
+        size: required(params, size)?,
+        scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
+        ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
+        aspect: if log { Aspect::Log } else { Aspect::Uniform },
+        interpolation: way.interpolation,
+        antialias: way.antialias,
     };
     pipe.push_resize(op, &way);
     Ok(())
@@ -134,11 +140,12 @@ pub(super) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
 
 pub(super) fn crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    if pipe.sizes != Sizes::Own {
+        return pipe.keeps_batch_size(params);
+    }
+    pipe.needs_array(params)?;
     let size = params.width_first("size")?;
-    let size = match pipe.drops_parameters(params, false) {
-        true => pipe.placeholder(size),
-        false => required(params, size)?,
-    };
+    let size = required(params, size)?;
     pipe.push(CenterCrop {
         rounding: Rounding::Down,
         ..CenterCrop::new(size)
@@ -149,6 +156,14 @@ pub(super) fn crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<(
 /// Of later PaddleClas than the 2.4.0 that the rest is read by.
 pub(super) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.needs_array(params)?;
+    if pipe.sizes != Sizes::Own {
+        return Err(mistake_at(
+            params.at,
+            "CropImageAtRatio: MultiScaleDataset does not size it, so rows would keep its own \
+             size: take RandCropImage, ResizeImage or CropImage",
+        ));
+    }
     let required = |params: &mut Params<'_>, name| {
         let value = params.whole(name)?;
         value.ok_or_else(|| {
@@ -163,21 +178,11 @@ pub(super) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) 
     if size == 0 {
         return Err(params.wrong("size", "size is 0, it must be at least 1"));
     }
-    if pipe.multi_scale {
-        return Err(mistake_at(
-            params.at,
-            "CropImageAtRatio: MultiScaleDataset does not size it, so rows would keep its own \
-             size: take RandCropImage, ResizeImage or CropImage",
-        ));
-    }
     pipe.push(CenterCrop {
         rounding: Rounding::Down,
         ..CenterCrop::at_ratio(f64::from(size) / (f64::from(size) + f64::from(pad)))
     });
-    let way = Way {
-        interpolation,
-        antialias: false,
-    };
+    let way = Way::of(Backend::Cv2, interpolation);
     let op = Resize {
         interpolation: way.interpolation,
         antialias: way.antialias,
@@ -196,11 +201,13 @@ pub(super) fn rand_crop_image_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -
 }
 
 pub(super) fn random_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_array(params)?;
     place(params, pipe)
 }
 
 fn place(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
     let size = params.width_first("size")?;
     let size = required(params, size)?;
     pipe.push(RandomCrop::new(size));
@@ -225,20 +232,22 @@ pub(super) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
     Ok(())
 }
 
-/// paddle.vision's: torchvision's law, by OpenCV for arrays.
+/// paddle.vision's: torchvision's law, by Pillow for its pictures and by OpenCV for
+/// arrays.
 pub(super) fn random_resized_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
     params.ignore(&["keys"]);
     let size = params.height_first("size")?;
     let size = required(params, size)?;
-    let backend = match pipe.is_picture {
+    let backend = match pipe.holds_picture(params)? {
         true => Backend::Pil,
         false => Backend::Cv2,
     };
-    let way = Way {
-        interpolation: interpolation(params, backend, Interpolation::Bilinear)?,
-        antialias: pipe.is_picture,
-    };
+    let way = Way::of(
+        backend,
+        interpolation(params, backend, Interpolation::Bilinear)?,
+    );
     let op = RandomResizedCrop {
         size,
         scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
@@ -262,14 +271,6 @@ pub(super) fn random_horizontal_flip(params: &mut Params<'_>, pipe: &mut Pipe<'_
     Ok(())
 }
 
-impl Pipe<'_> {
-    /// The size that the sampler replaces.
-    fn placeholder(&self, written: Option<Size>) -> Size {
-        debug_assert!(self.values == Values::Levels);
-        written.unwrap_or(Size::from(224))
-    }
-}
-
-fn required(params: &Params<'_>, size: Option<Size>) -> Read<Size> {
+pub(super) fn required(params: &Params<'_>, size: Option<Size>) -> Read<Size> {
     size.ok_or_else(|| params.wrong("size", "'size' is missing, and has no default"))
 }

@@ -1,15 +1,18 @@
 //! Each name by the value that it becomes, and each trap of the arithmetic.
 
+mod held;
+mod multi_scale;
+
 use super::{Opened, Rules, Skipped, translate};
 use crate::paddle::note::Notes;
 use crate::recipe::file::{Mistake, Node};
 use crate::recipe::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
-    ColorJitter, ColorOrder, CropWithPadding, Cutout, Decode, DecodeMode, Dtype, Erasing,
-    Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, PadTo, PaddingMode,
-    PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing, RandomHorizontalFlip,
-    RandomResizedCrop, RandomVerticalFlip, RecipeFormat, Resize, ResizeTo, Rounding, Size, Span,
-    TimmAugment, Upright,
+    ChainDepth, ColorJitter, ColorOrder, CropWithPadding, Cutout, Decode, DecodeMode, Dtype,
+    Erasing, Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, PadTo, Padding,
+    PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, RecipeFormat, Resize, ResizeTo,
+    Rounding, Size, Span, TimmAugment, Upright,
 };
 
 fn tree(text: &str) -> Node {
@@ -88,7 +91,11 @@ const RESIZE: Resize = Resize {
 
 #[test]
 fn decoding_is_the_backends() {
-    let decode = |text: &str| match with(text, &rules()).unwrap().ops.remove(0) {
+    let decode = |text: &str| match with(&format!("{text}\n- ToCHWImage:"), &rules())
+        .unwrap()
+        .ops
+        .remove(0)
+    {
         Op::Decode(decode) => decode,
         other => panic!("{other:?}"),
     };
@@ -116,7 +123,9 @@ fn decoding_is_the_backends() {
     );
     let mut opened = rules();
     opened.opened = Opened::Pillow { is_picture: true };
-    let all = with("- RandFlipImage:", &opened).unwrap().ops;
+    let all = with("- RandFlipImage:\n- ToCHWImage:", &opened)
+        .unwrap()
+        .ops;
     assert_eq!(all[0], stored.into());
     opened.opened = Opened::Array;
     assert_eq!(
@@ -144,6 +153,21 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
         }
         .into()
     );
+    // None, where it is not above 0.
+    for none in ["-1", "0", "0.0", "null"] {
+        assert_eq!(
+            one(&format!(
+                "- ResizeImage: {{resize_short: {none}, size: 224}}"
+            )),
+            Resize {
+                size: size(224, 224),
+                ..RESIZE
+            }
+            .into()
+        );
+        let alone = format!("- ResizeImage: {{resize_short: {none}}}");
+        assert!(wrong(&alone).1.contains("needs a size"), "{none}");
+    }
     // As PaddleClas: the shorter side comes first.
     assert_eq!(
         one("- ResizeImage: {resize_short: 256, size: 5}"),
@@ -169,6 +193,13 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
     assert_eq!(
         one("- ResizeImage: {resize_short: 256, interpolation: null, backend: PIL}"),
         pil(Interpolation::Bicubic).into()
+    );
+    assert!(
+        notes("- ResizeImage: {size: 8, backend: pil}").contains("later versions take bilinear")
+    );
+    assert_eq!(
+        notes("- ResizeImage: {size: 8, backend: pil, interpolation: bicubic}"),
+        ""
     );
 }
 
@@ -249,26 +280,6 @@ fn crops_have_paddleclas_laws() {
 }
 
 #[test]
-fn the_size_of_multi_scale_data_comes_from_the_sampler() {
-    let mut multi = rules();
-    multi.multi_scale = true;
-    let text = "
-- DecodeImage:
-- RandCropImage: {size: 256, interpolation: bicubic, backend: pil, use_log_aspect: True}";
-    let read = with(text, &multi).unwrap();
-    assert_eq!(read.ops[1], BoundedResizedCrop::new(256).into());
-    assert!(read.notes[0].contains("drops every other parameter"));
-    assert!(read.notes[0].starts_with("line 3"));
-    let plain = with("- DecodeImage:\n- RandCropImage: {size: 256}", &multi).unwrap();
-    assert!(plain.notes.is_empty());
-    let resize = with("- DecodeImage:\n- ResizeImage: {resize_short: 256}", &multi).unwrap();
-    let Op::Resize(resize) = &resize.ops[1] else {
-        panic!()
-    };
-    assert!(matches!(resize.size, Some(ResizeTo::Exact(_))));
-}
-
-#[test]
 fn flips() {
     let p = 0.5;
     assert_eq!(
@@ -299,6 +310,23 @@ fn borders() {
     assert_eq!(
         one("- Pad: {padding: 10, fill: 0, padding_mode: reflect, backend: cv2}"),
         plain(10.into(), PaddingMode::Constant).into()
+    );
+    // One number colours the first channel alone, in both of paddle.vision's ways.
+    let filled = |fill| Pad {
+        fill: PerChannel(fill),
+        ..plain(1.into(), PaddingMode::Constant)
+    };
+    assert_eq!(
+        one("- Pad_paddle_vision: {padding: 1, fill: 7}"),
+        filled([7.0, 0.0, 0.0]).into()
+    );
+    assert_eq!(
+        one("- Pad_paddle_vision: {padding: 1, fill: [7, 8, 9]}"),
+        filled([7.0, 8.0, 9.0]).into()
+    );
+    assert_eq!(
+        one("- Pad: {padding: 1, fill: 7, backend: cv2}"),
+        filled([7.0; 3]).into()
     );
     assert_eq!(
         one("- Pad_paddle_vision: {padding: 4, padding_mode: reflect}"),
@@ -349,6 +377,11 @@ fn borders_up_to_a_size_leave_floats() {
         // [width, height].
         let text = format!("- Padv2: {{size: [267, 212], {rest}}}");
         assert_eq!(padded(&text), [op.into()], "{rest}");
+        let text = format!(
+            "- ResizeImage: {{size: [256, 192]}}\n- Padv2: {{size: [267, 212], fill_value: 0, \
+             {rest}}}\n- NormalizeImage: {{order: ''}}"
+        );
+        assert_eq!(ops(&text)[1], op, "{rest}");
     }
     let multiple = |n: u32| Op::from(grey(PadTo::multiple_of(n)));
     assert_eq!(padded("- Padv2: {size: []}"), [multiple(32)]);
@@ -713,6 +746,22 @@ fn policies() {
     };
     assert_eq!(v4.table, RandTable::Paddle4);
     assert_eq!(one("- AugMix: {prob: 0.5}"), AugMix::default().into());
+    for (written, depth) in [
+        ("2", ChainDepth::Fixed(2)),
+        ("-1", ChainDepth::Random),
+        ("0", ChainDepth::Random),
+    ] {
+        let text = format!("- AugMix: {{mixture_depth: {written}}}");
+        assert_eq!(
+            one(&text),
+            AugMix {
+                depth,
+                ..AugMix::default()
+            }
+            .into()
+        );
+    }
+    assert!(wrong("- AugMix: {mixture_depth: 1.5}").1.contains("whole"));
     for name in [
         "AutoAugment",
         "RandAugmentV4",

@@ -69,7 +69,7 @@ pub(super) fn largest(op: &Op, (height, width): (u32, u32), mut push: impl FnMut
         Op::AugMix(o) if o.p > 0.0 => {
             push(Augment::Keep);
             for _ in 0..o.width.min(2) {
-                moved(o.depth, &mut push);
+                moved(augmix::deepest(o.depth), &mut push);
                 push(Augment::Add { weight: 1.0 });
             }
             push(Augment::Blend { by: 1.0 });

@@ -29,9 +29,9 @@ pub use shape::{
     RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90,
 };
 pub use values::{
-    Alpha, Aspect, Background, ColorOrder, ColorSpace, DecodeMode, Erasing, Interpolation,
-    JitterStyle, Padding, PaddingMode, PerChannel, ResizeTo, Rounding, Size, Span, Upright,
-    WhitePoint,
+    Alpha, Aspect, Background, ChainDepth, ColorOrder, ColorSpace, DecodeMode, Erasing,
+    Interpolation, JitterStyle, Padding, PaddingMode, PerChannel, ResizeTo, Rounding, Size, Span,
+    Upright, WhitePoint,
 };
 
 /// One operation on one sample.

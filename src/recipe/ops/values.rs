@@ -338,6 +338,21 @@ impl Default for Erasing {
     }
 }
 
+/// Operations of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChainDepth {
+    /// 1 to 8.
+    Fixed(u32),
+    /// 1, 2 or 3, for each chain anew. In a file `random`.
+    Random,
+}
+
+impl From<u32> for ChainDepth {
+    fn from(depth: u32) -> Self {
+        Self::Fixed(depth)
+    }
+}
+
 /// A number, a list of numbers, or a word.
 enum Short {
     Number(f64),
@@ -595,5 +610,24 @@ impl<'de> Deserialize<'de> for Erasing {
                 value => PerChannel::read(value).map(Self::Value),
             },
         )
+    }
+}
+
+impl Serialize for ChainDepth {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fixed(depth) => depth.serialize(s),
+            Self::Random => "random".serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ChainDepth {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(d, "'random' or a whole number", |value| match value {
+            Short::Word(w) if w == "random" => Some(Self::Random),
+            Short::Number(v) => pixels(*v).map(Self::Fixed),
+            _ => None,
+        })
     }
 }

@@ -11,13 +11,13 @@ use proptest::test_runner::TestRunner;
 use super::super::{RecipeFormat, parse};
 use crate::recipe::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
-    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding, Cutout, Decode,
-    DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout,
-    MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, Pad, PadTo, Padding, PaddingMode,
-    PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing, RandomGrayscale,
-    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
-    Recipe, Reorder, Resize, ResizeTo, Rotate90, Rounding, Size, Span, TimmAugment, TrivialAugment,
-    Upright, WhitePoint,
+    CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding,
+    Cutout, Decode, DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation,
+    JitterStyle, Layout, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, Pad, PadTo,
+    Padding, PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
+    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
+    RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, Rounding, Size, Span,
+    TimmAugment, TrivialAugment, Upright, WhitePoint,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -296,6 +296,13 @@ fn crop_with_padding() -> impl Strategy<Value = Op> {
     })
 }
 
+fn depth() -> impl Strategy<Value = ChainDepth> {
+    prop_oneof![
+        any::<u32>().prop_map(ChainDepth::Fixed),
+        Just(ChainDepth::Random)
+    ]
+}
+
 fn policy() -> impl Strategy<Value = Op> {
     use RandTable::{Paddle, Paddle3, Paddle4, Torchvision};
     let tables = one_of(&[Torchvision, Paddle, Paddle3, Paddle4]);
@@ -311,7 +318,7 @@ fn policy() -> impl Strategy<Value = Op> {
             })
         },
     );
-    let mix = (number(), number(), any::<u32>(), any::<u32>(), number()).prop_map(
+    let mix = (number(), number(), any::<u32>(), depth(), number()).prop_map(
         |(p, alpha, width, depth, severity)| {
             Op::from(AugMix {
                 p,
