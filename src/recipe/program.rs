@@ -364,7 +364,7 @@ fn units(recipe: &Recipe, luma: bool) -> Vec<Unit> {
 
 /// Takes off the end of the order what the emission does: the last cast, which is
 /// the batch's type; and where operations `fuse`, a normalize in front of it, and
-/// a cast in front of that which changes nothing.
+/// casts in front of either which change nothing.
 fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
     let mut emitted = Vec::new();
     let (mut cast, mut normalized) = (false, false);
@@ -375,7 +375,7 @@ fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
         let taken = match (unit.part, ops.get(unit.op)) {
             // Turned pixels are emitted as such.
             (Part::Turn, _) => continue,
-            (Part::Cast, Some(Op::Cast(c))) if normalized => c.dtype == Dtype::F32,
+            (Part::Cast, Some(Op::Cast(c))) if normalized || fuse && cast => c.dtype == Dtype::F32,
             (Part::Cast, _) => !std::mem::replace(&mut cast, true),
             (Part::Normalize, _) if fuse => {
                 cast = true;
