@@ -80,7 +80,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - random_rotate90: {p: 0.5}",
             3,
-            &["'p'", "random_rotate90", "which has none"],
+            &["'p'", "random_rotate90", "choose from label"],
         ),
         (
             "  - resize: {size: 224px}",

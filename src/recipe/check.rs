@@ -7,8 +7,8 @@
 use super::augment;
 use super::fault::RecipeFault;
 use super::ops::{
-    ColorOrder, ColorSpace, Erasing, Interpolation, JitterStyle, Op, Padding, Resize, ResizeTo,
-    Rounding, Size, Span,
+    ColorOrder, ColorSpace, Erasing, Interpolation, JitterStyle, Op, Padding, PcaLighting,
+    RandomRotation, Resize, ResizeTo, RotationStyle, Rounding, Size, Span,
 };
 use super::tensor::Dtype;
 use super::written::Recipe;
@@ -148,6 +148,7 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
 struct Seen {
     normalize: bool,
     layout: bool,
+    label: Option<&'static str>,
     cast: Option<usize>,
     dtype: Option<Dtype>,
     last_resize: Option<usize>,
@@ -159,6 +160,13 @@ impl Seen {
             true => Err("is written twice: leave one out".to_owned()),
             false => Ok(()),
         };
+        if op.gives_labels().is_some()
+            && let Some(first) = self.label.replace(op.name())
+        {
+            return Err(format!(
+                "label is true, and {first} in front of it gives the labels: leave one of them out"
+            ));
+        }
         match op {
             Op::Decode(_) if at > 0 => {
                 return Err("is the first operation, and written once: move it to the top".into());
@@ -219,15 +227,8 @@ impl Known {
             Op::RandomRotation(o) => {
                 range("degrees", o.degrees, -360.0, 360.0)?;
                 self.color("fill", o.fill.0)?;
-                if !matches!(
-                    o.interpolation,
-                    Interpolation::Nearest | Interpolation::Bilinear
-                ) {
-                    return Err(format!(
-                        "interpolation is {}: nearest and bilinear are served",
-                        o.interpolation.name()
-                    ));
-                }
+                probability(o.p)?;
+                self.turns(o)?;
                 if o.expand {
                     self.size = None;
                     self.resized = true;
@@ -287,6 +288,7 @@ impl Known {
                     self.values = Values::Color(o.to);
                 }
             }
+            Op::PcaLighting(o) => self.lit(o)?,
             Op::GaussianBlur(o) => {
                 let k = o.kernel_size;
                 for side in [k.height, k.width] {
@@ -356,6 +358,70 @@ impl Known {
                     ));
                 }
             },
+        }
+        Ok(())
+    }
+
+    /// Noise along the axes of red, green and blue can be added.
+    fn lit(&self, o: &PcaLighting) -> Result<(), String> {
+        self.is_levels_of_rgb("adds to levels of red, green and blue")?;
+        if self.channels == 1 {
+            return Err("needs three channels, and the pictures are grey".into());
+        }
+        if !(0.0..=MAX_FACTOR).contains(&o.std) {
+            return Err(format!(
+                "std is {}, it must lie between 0 and {MAX_FACTOR}",
+                o.std
+            ));
+        }
+        if !(o.unit > 0.0 && o.unit <= MAX_FACTOR) {
+            return Err(format!(
+                "unit is {}, it must lie above 0, at most {MAX_FACTOR}: 255 for eigenvalues of \
+                 colours from 0 to 1, 1 for those of levels",
+                o.unit
+            ));
+        }
+        let numbers = o
+            .eigenvectors
+            .iter()
+            .flatten()
+            .map(|v| ("eigenvectors", *v));
+        let mut numbers = numbers.chain(o.eigenvalues.map(|v| ("eigenvalues", v)));
+        match numbers.find(|(_, v)| v.is_nan() || v.abs() > MAX_FACTOR) {
+            None => Ok(()),
+            Some((what, v)) => Err(format!(
+                "{what} hold {v}, they must lie between -{MAX_FACTOR} and {MAX_FACTOR}"
+            )),
+        }
+    }
+
+    /// A turn by any angle can be had in its style.
+    fn turns(&self, o: &RandomRotation) -> Result<(), String> {
+        let opencv = o.style == RotationStyle::Opencv;
+        let served = match (o.interpolation, opencv) {
+            (Interpolation::Nearest | Interpolation::Bilinear, _) => true,
+            (Interpolation::Bicubic, opencv) => opencv,
+            _ => false,
+        };
+        if !served {
+            let name = o.interpolation.name();
+            return Err(format!(
+                "interpolation is {name}: nearest and bilinear are served, and bicubic with \
+                 style: opencv"
+            ));
+        }
+        if !opencv {
+            return Ok(());
+        }
+        if o.expand {
+            return Err("expand is true, which style: opencv does not serve: leave out one".into());
+        }
+        if self.floats {
+            return Err(
+                "style: opencv works on levels in u8, and stands behind what makes floats of \
+                 them: move it in front of that, or leave out style"
+                    .into(),
+            );
         }
         Ok(())
     }

@@ -30,10 +30,10 @@ pub use ops::{
     Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
     CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, DecodeMode,
     Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, Normalize, Op, Pad,
-    Padding, PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
-    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
-    RandomVerticalFlip, Resize, ResizeTo, Rotate90, Rounding, Size, Span, TimmAugment,
-    TrivialAugment, Upright, WhitePoint,
+    Padding, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable, RandomCrop,
+    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
+    RandomRotation, RandomVerticalFlip, Resize, ResizeTo, Rotate90, RotationStyle, Rounding, Size,
+    Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
 };
 #[doc(hidden)]
 pub use placement::Placement;

@@ -16,6 +16,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+use super::dataset::LabelKey;
 use super::note::Notes;
 use super::params::{Params, Read};
 use crate::recipe::file::{Key, Mistake, Node, Position, Value, nearest};
@@ -38,6 +39,8 @@ pub(super) struct Pipe<'n> {
     line: u64,
     /// MultiScaleDataset: sizes come from the sampler.
     multi_scale: bool,
+    /// CustomLabelDataset: whose draw is the label.
+    label_key: Option<LabelKey<'n>>,
     /// A picture of Pillow's, not an array: paddle.vision asks which.
     is_picture: bool,
     color: ColorOrder,
@@ -52,6 +55,8 @@ pub(super) struct Pipe<'n> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     Levels,
+    /// PCALighting made floats of them.
+    Fractions,
     /// ToTensor divided them by 255.
     Parts,
     Normalised,
@@ -70,6 +75,8 @@ const NAMES: &[(&str, Translate)] = &[
     ("RandFlipImage", shape::rand_flip_image),
     ("RandomResizedCrop", shape::random_resized_crop),
     ("RandomHorizontalFlip", shape::random_horizontal_flip),
+    ("RandomRotation", shape::random_rotation),
+    ("RandomRot90", shape::random_rot90),
     ("Pad", shape::pad),
     ("Padv2", shape::pad_v2),
     ("Pad_paddle_vision", shape::pad_paddle_vision),
@@ -80,6 +87,7 @@ const NAMES: &[(&str, Translate)] = &[
     ("RandomErasing", erase::random_erasing),
     ("Cutout", erase::cutout),
     ("ColorJitter", jitter::color_jitter),
+    ("PCALighting", jitter::pca_lighting),
     ("TimmAutoAugment", augment::timm),
     ("AutoAugment", augment::auto),
     ("RandAugment", augment::rand),
@@ -90,10 +98,7 @@ const NAMES: &[(&str, Translate)] = &[
 
 /// Names that PaddleClas has, and that are not served.
 const REFUSED: &[(&str, &str)] = &[
-    ("PCALighting", "colour noise along ImageNet's axes"),
     ("BlurImage", "its draw is the label"),
-    ("RandomRotation", "a turn with a probability by warpAffine"),
-    ("RandomRot90", "its draw is the label"),
     ("RandomCrop", "paddle.vision's"),
     ("RandAugmentV2", "progressive"),
     ("RandomApply", "a list of operations with a probability"),
@@ -119,16 +124,17 @@ pub(super) enum Opened {
 }
 
 /// How a list is read.
-pub(super) struct Rules {
+pub(super) struct Rules<'a> {
     pub(super) opened: Opened,
     pub(super) multi_scale: bool,
+    pub(super) label_key: Option<LabelKey<'a>>,
     pub(super) skip_unknown: bool,
 }
 
 /// The operations of `transform_ops`, the line of each, and what was left out.
 pub(super) fn translate(
     list: &Node,
-    rules: &Rules,
+    rules: &Rules<'_>,
     notes: &mut Notes,
     skipped: &mut Vec<Skipped>,
 ) -> Read<(Vec<Op>, Vec<u64>)> {
@@ -138,6 +144,7 @@ pub(super) fn translate(
         notes,
         line: list.at.line as u64,
         multi_scale: rules.multi_scale,
+        label_key: rules.label_key,
         is_picture: false,
         color: ColorOrder::Rgb,
         size: None,
@@ -183,6 +190,12 @@ pub(super) fn translate(
     if pipe.ops.is_empty() {
         return Err(Mistake::new(list.at, "transform_ops is empty"));
     }
+    pipe.check_labels()?;
+    if pipe.values == Values::Fractions {
+        let text = "PCALighting leaves levels with fractions, which batches do not hold: add \
+                    NormalizeImage behind it";
+        return Err(Mistake::new(list.at, text));
+    }
     pipe.finish();
     Ok((pipe.ops, pipe.lines))
 }
@@ -193,11 +206,30 @@ impl Pipe<'_> {
         self.lines.push(self.line);
     }
 
+    /// Refuses a data set whose labels no operation gives.
+    fn check_labels(&self) -> Read<()> {
+        let Some(key) = self.label_key else {
+            return Ok(());
+        };
+        if self.ops.iter().any(|op| op.gives_labels().is_some()) {
+            return Ok(());
+        }
+        let name = key.name;
+        let text = match shape::ROT90_KEYS.contains(&name) {
+            true => format!("label_key: '{name}' is drawn by RandomRot90: add it to transform_ops"),
+            false => format!(
+                "label_key: '{name}' is not served: {} (RandomRot90's number of quarter turns) is",
+                shape::ROT90_KEYS[0]
+            ),
+        };
+        Err(Mistake::new(key.at, text))
+    }
+
     /// The ends that PaddleClas has by itself: a float batch, transposed.
     fn finish(&mut self) {
         let dtype = match self.values {
             Values::Levels => Dtype::U8,
-            Values::Parts | Values::Normalised => self.dtype,
+            Values::Fractions | Values::Parts | Values::Normalised => self.dtype,
         };
         self.push(Cast { dtype });
         self.push(Layout {
