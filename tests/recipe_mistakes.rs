@@ -80,7 +80,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - random_rotate90: {p: 0.5}",
             3,
-            &["'p'", "random_rotate90", "which has none"],
+            &["'p'", "random_rotate90", "choose from label"],
         ),
         (
             "  - resize: {size: 224px}",
@@ -370,6 +370,57 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
             "  - random_rotation: {degrees: 30, interpolation: bicubic}",
             3,
             &["interpolation is bicubic", "nearest and bilinear"],
+        ),
+        (
+            "  - random_rotation: {degrees: 30, p: 1.5}",
+            3,
+            &["p is 1.5", "between 0 and 1"],
+        ),
+        (
+            "  - random_rotation: {degrees: 30, style: opencv, expand: true}",
+            3,
+            &["expand is true", "style: opencv"],
+        ),
+        (
+            "  - random_rotation: {degrees: 30, style: opencv, interpolation: area}",
+            3,
+            &["interpolation is area", "bicubic with style: opencv"],
+        ),
+        (
+            "  - cast: {dtype: f32}\n  - random_rotation: {degrees: 30, style: opencv}",
+            4,
+            &["style: opencv works on levels in u8", "in front of that"],
+        ),
+        (
+            "  - resize: {size: [8, 8]}\n  - random_rotate90: {label: true}\n  - random_rotate90: \
+             {label: true}",
+            5,
+            &["random_rotate90: label is true", "leave one of them out"],
+        ),
+        (
+            "  - pca_lighting: {std: -1}",
+            3,
+            &["pca_lighting: std is -1", "between 0 and 1000"],
+        ),
+        (
+            "  - pca_lighting: {unit: 0}",
+            3,
+            &["unit is 0", "above 0", "1 for those of levels"],
+        ),
+        (
+            "  - pca_lighting: {eigenvalues: [1, 2, 1e6]}",
+            3,
+            &["eigenvalues hold 1000000", "-1000 and 1000"],
+        ),
+        (
+            "  - decode: {color: grey}\n  - pca_lighting",
+            4,
+            &["pca_lighting: needs three channels"],
+        ),
+        (
+            "  - normalize: {mean: 0, std: 1}\n  - pca_lighting",
+            4,
+            &["pca_lighting: adds to levels", "in front of that"],
         ),
         (
             "  - grayscale: {num_output_channels: 2}",

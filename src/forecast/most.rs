@@ -62,7 +62,7 @@ impl Stored {
                         | Op::TimmAugment(_)
                         | Op::Cutout(_)
                 )
-            )
+            ) && !matches!(ops.get(s.op), Some(Op::RandomRotation(o)) if o.p < 1.0)
         });
         [all, self.bound(program, steps)]
     }
@@ -397,6 +397,7 @@ impl Bounds {
             }
             Step::Rotate { .. } => {
                 let expands = matches!(op, Some(Op::RandomRotation(o)) if o.expand);
+                let always = !matches!(op, Some(Op::RandomRotation(o)) if o.p < 1.0);
                 if expands {
                     let (h, w) = (f64::from(self.high.0), f64::from(self.high.1));
                     // Both ends are rounded outwards.
@@ -405,8 +406,13 @@ impl Bounds {
                     let least = self.low.0.min(self.low.1).saturating_sub(1).max(1);
                     self.becomes((least, least), (most, most));
                 }
-                self.turned = Turned::No;
-                self.write_other();
+                if always {
+                    self.turned = Turned::No;
+                    self.write_other();
+                } else {
+                    self.turned.or_not();
+                    self.lose();
+                }
             }
             Step::Blur { kernel, .. } => {
                 let turned = self.turned;

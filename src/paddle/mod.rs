@@ -232,6 +232,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
     let rules = ops::Rules {
         opened: dataset.opened,
         multi_scale: dataset.multi_scale,
+        label_key: dataset.label_key,
         skip_unknown: options.skip_unknown_ops,
     };
     let (ops, mut lines) = ops::translate(dataset.transform_ops, &rules, &mut notes, &mut skipped)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Environment, Options, Training};
 use crate::index::{Delimiter, ListLabels};
 use crate::plan::{IdentityProb, MultiScale, Sampler, Tail};
-use crate::recipe::{MixChoice, MixOp, Mixing, Reorder};
+use crate::recipe::{MixChoice, MixOp, Mixing, Op, Reorder};
 
 const CONFIG: &str = "\
 Global:
@@ -195,10 +195,6 @@ fn data_sets() {
     for (dataset, words) in [
         ("name: Cifar10", ["Cifar10", "pickles"]),
         ("name: Cifar100", ["mine.yaml:11:", "pickles"]),
-        (
-            "name: CustomLabelDataset",
-            ["mine.yaml:11:", "an operation drew"],
-        ),
         (
             "name: ImageNetDatset",
             ["mine.yaml:11:", "'ImageNetDataset'"],
@@ -437,4 +433,76 @@ fn a_recipe_that_cannot_work_is_refused_at_the_line_of_its_operation() {
     let t = Training::from_text(&text, "mine.yaml", "train", &options()).unwrap();
     let e = t.check().unwrap_err().to_string();
     assert!(e.starts_with("mine.yaml:18: "), "{e}");
+}
+
+/// CONFIG over a list of paths, whose labels are quarter turns.
+fn turned(key: &str, op: &str) -> String {
+    let dataset = format!("name: CustomLabelDataset\n      {key}");
+    changed(&dataset, "")
+        .replace(
+            "cls_label_path: ./train.txt",
+            "sample_list_path: ./paths.txt",
+        )
+        .replace(
+            "            order: ''\n    sampler",
+            &format!("            order: ''\n{op}    sampler"),
+        )
+}
+
+#[test]
+fn labels_of_a_custom_label_dataset_are_drawn() {
+    let op = "        - RandomRot90:\n";
+    let turns = |t: &Training| {
+        let turns = t.recipe.ops.iter().filter_map(|op| match op {
+            Op::RandomRotate90(o) => Some(o.label),
+            _ => None,
+        });
+        turns.collect::<Vec<_>>()
+    };
+    for key in [
+        "label_key: random_rot90_orientation",
+        "label_key: orientation",
+    ] {
+        let t = read(&turned(key, op), "train");
+        t.check().unwrap();
+        assert_eq!(t.list, Some("./paths.txt".into()));
+        assert_eq!(t.list_options.labels, ListLabels::None);
+        assert_eq!(turns(&t), [true]);
+    }
+    // Without a key nothing is a label, as for data sets that have their own.
+    assert_eq!(
+        turns(&read(&turned("label_key: null", op), "train")),
+        [false]
+    );
+    let own = turned("x: 1", op)
+        .replace(
+            "name: CustomLabelDataset\n      x: 1",
+            "name: ImageNetDataset",
+        )
+        .replace("sample_list_path", "cls_label_path");
+    assert_eq!(turns(&read(&own, "train")), [false]);
+    for (key, op, words) in [
+        (
+            "label_key: orientation",
+            "",
+            ["mine.yaml:12:", "add it to transform_ops"],
+        ),
+        (
+            "label_key: blur_image",
+            op,
+            ["mine.yaml:12:", "'blur_image' is not served"],
+        ),
+        ("delimiter: ','", op, ["mine.yaml:12:", "paths alone"]),
+        (
+            "cls_label_path: a",
+            op,
+            ["mine.yaml:12:", "'cls_label_path' is no parameter"],
+        ),
+    ] {
+        let e = error(&turned(key, op), "train");
+        assert!(words.iter().all(|word| e.contains(word)), "{key}: {e}");
+    }
+    let twice = read(&turned("label_key: orientation", &op.repeat(2)), "train");
+    let e = twice.check().unwrap_err().to_string();
+    assert!(e.contains("leave one of them out"), "{e}");
 }

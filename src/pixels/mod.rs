@@ -12,7 +12,7 @@
 //! - `canvas`: a picture and the steps on it;
 //! - `resample/`: the separable resize;
 //! - `pad`: pixels around a picture;
-//! - `rotate`: a turn by any angle;
+//! - `rotate`: a turn by any angle, as torchvision; `warp`: as OpenCV;
 //! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
 //!   change values, not places; `normal`: numbers for noise;
 //! - `augment/`: Pillow's operations, which augmentation policies are made of;
@@ -34,6 +34,7 @@ pub(crate) mod resample;
 mod rotate;
 mod shown;
 pub(crate) mod view;
+mod warp;
 
 #[cfg(test)]
 mod colour_goldens;

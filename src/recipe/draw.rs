@@ -64,6 +64,7 @@ impl Op {
             | Self::RandomRotate90(_)
             | Self::ColorJitter(_)
             | Self::RandomGrayscale(_)
+            | Self::PcaLighting(_)
             | Self::GaussianBlur(_)
             | Self::RandomErasing(_)
             | Self::CropWithPadding(_) => true,
@@ -82,7 +83,27 @@ impl Op {
     }
 }
 
+impl Op {
+    /// How many labels there are, where what is drawn is the sample's label: from 0 on.
+    pub(crate) fn gives_labels(&self) -> Option<u32> {
+        match self {
+            Self::RandomRotate90(o) => o.label.then_some(MOST_QUARTERS + 1),
+            _ => None,
+        }
+    }
+}
+
 impl Drawn {
+    /// The label that is drawn here: no picture's size has a part in it, so that who
+    /// knows a row's position knows its label.
+    pub(crate) fn label(&self, random: &impl Streams) -> Option<i64> {
+        let mut stream = random.stream(self.stream);
+        match &self.op {
+            Op::RandomRotate90(o) => o.label.then(|| quarters(&mut stream).into()),
+            _ => None,
+        }
+    }
+
     /// From the recipe's channels to those in memory.
     fn channels(&self, mut v: [f32; 3]) -> [f32; 3] {
         if self.bgr {
@@ -172,6 +193,9 @@ impl Drawn {
                 }
             }
             Op::RandomRotation(o) => {
+                if o.p < 1.0 && random.next_f64() >= o.p {
+                    return Ok(size);
+                }
                 let degrees = uniform(o.degrees, random);
                 let (h, w) = match o.expand {
                     true => {
@@ -185,6 +209,7 @@ impl Drawn {
                     interpolation: o.interpolation,
                     size: (h, w).into(),
                     fill: self.channels(o.fill.0),
+                    style: o.style,
                 });
                 return Ok((h, w));
             }
@@ -192,7 +217,7 @@ impl Drawn {
                 return Ok(turn(o.times.rem_euclid(4) as u8, size, &mut push));
             }
             Op::RandomRotate90(_) => {
-                return Ok(turn(random.next_up_to(3) as u8, size, &mut push));
+                return Ok(turn(quarters(random), size, &mut push));
             }
             Op::Pad(o) => {
                 push(Step::Pad {
@@ -219,6 +244,11 @@ impl Drawn {
                 }
             }
             Op::ConvertColor(o) => push(Step::Convert(o.to, o.white_point)),
+            Op::PcaLighting(o) => {
+                let alpha = [(); 3].map(|()| o.std * augment::gauss(random));
+                // Of red, green and blue, as pixels in memory are.
+                push(Step::Shift(o.noise(alpha)));
+            }
             Op::GaussianBlur(o) => push(Step::Blur {
                 kernel: o.kernel_size,
                 sigma: uniform(o.sigma, random),
@@ -307,6 +337,7 @@ impl Drawn {
                     interpolation: o.interpolation,
                     size: (h, w).into(),
                     fill: self.channels(o.fill.0),
+                    style: o.style,
                 });
                 (h, w)
             }
@@ -445,6 +476,13 @@ fn no_room(o: &PadTo, (h, w): (u32, u32)) -> SampleFault {
              or a crop in front of it"
         ),
     )
+}
+
+/// The most quarter turns that are drawn.
+const MOST_QUARTERS: u32 = 3;
+
+fn quarters(random: &mut impl Uniform) -> u8 {
+    random.next_up_to(MOST_QUARTERS) as u8
 }
 
 fn turn(quarters: u8, (h, w): (u32, u32), push: &mut impl FnMut(Step)) -> (u32, u32) {

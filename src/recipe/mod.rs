@@ -31,10 +31,10 @@ pub use ops::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
     CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding,
     Cutout, Decode, DecodeMode, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle,
-    Layout, Normalize, Op, Pad, PadTo, Padding, PaddingMode, PerChannel, RandAugment, RandTable,
-    RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
-    RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, ResizeTo, Rotate90, Rounding, Size,
-    Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
+    Layout, Normalize, Op, Pad, PadTo, Padding, PaddingMode, PcaLighting, PerChannel, RandAugment,
+    RandTable, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, ResizeTo, Rotate90, RotationStyle,
+    Rounding, Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
 };
 #[doc(hidden)]
 pub use placement::Placement;

@@ -115,7 +115,11 @@ impl SampleProgram {
                 op: Some(recipe.ops.len() + op.map_or(0, |op| op + 1)),
                 message,
             };
-            mixing.check(extent, checked.dtype).map_err(fault)?;
+            let given = recipe.ops.iter().find_map(|op| {
+                let classes = op.gives_labels()?;
+                Some((op.name(), classes))
+            });
+            mixing.check(extent, checked.dtype, given).map_err(fault)?;
         }
         let mode = match (extent, decode.mode) {
             (RowExtent::Own, Some(DecodeMode::Scaled)) => {
@@ -215,6 +219,22 @@ impl SampleProgram {
     /// Whether batches may have sizes of their own.
     pub(crate) fn takes_sizes(&self) -> bool {
         self.sizer.is_some()
+    }
+
+    /// The operation that gives samples their labels, if one does.
+    fn labeller(&self) -> Option<&Drawn> {
+        self.ops.iter().find(|d| d.op.gives_labels().is_some())
+    }
+
+    /// The name of that operation.
+    pub(crate) fn labelled_by(&self) -> Option<&'static str> {
+        self.labeller().map(|d| d.op.name())
+    }
+
+    /// The label that is drawn for a sample, by the numbers of its position; none
+    /// where the data set says it.
+    pub(crate) fn label(&self, random: &impl Streams) -> Option<i64> {
+        self.labeller().and_then(|d| d.label(random))
     }
 
     /// The steps of a sample, in the order in which they run. `picture` is the
@@ -341,6 +361,7 @@ impl Step {
             | Self::Contrast(_)
             | Self::Saturation(_)
             | Self::Hue(_)
+            | Self::Shift(_)
             | Self::Luma
             | Self::Grayscale
             | Self::Convert(..) => Part::Color,

@@ -20,6 +20,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+use super::dataset::LabelKey;
 use super::note::Notes;
 use super::params::{Params, Read};
 use crate::recipe::file::{Key, Mistake, Node, Position, Value, nearest};
@@ -44,6 +45,8 @@ pub(super) struct Pipe<'n> {
     line: u64,
     sizes: Sizes,
     held: Held,
+    /// CustomLabelDataset: whose draw is the label.
+    label_key: Option<LabelKey<'n>>,
     color: ColorOrder,
     values: Values,
     chw: bool,
@@ -54,6 +57,8 @@ pub(super) struct Pipe<'n> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     Levels,
+    /// PCALighting made floats of them.
+    Fractions,
     /// ToTensor divided them by 255.
     Parts,
     Normalised,
@@ -73,6 +78,8 @@ const NAMES: &[(&str, Translate)] = &[
     ("RandFlipImage", shape::rand_flip_image),
     ("RandomResizedCrop", shape::random_resized_crop),
     ("RandomHorizontalFlip", shape::random_horizontal_flip),
+    ("RandomRotation", shape::random_rotation),
+    ("RandomRot90", shape::random_rot90),
     ("Pad", pad::plain),
     ("Padv2", pad::pad_v2),
     ("Pad_paddle_vision", pad::paddle_vision),
@@ -85,6 +92,7 @@ const NAMES: &[(&str, Translate)] = &[
     ("CropWithPadding", erase::crop_with_padding),
     ("GridMask", erase::grid_mask),
     ("ColorJitter", jitter::color_jitter),
+    ("PCALighting", jitter::pca_lighting),
     ("TimmAutoAugment", augment::timm),
     ("AutoAugment", augment::auto),
     ("RandAugment", augment::rand),
@@ -95,10 +103,7 @@ const NAMES: &[(&str, Translate)] = &[
 
 /// Names that PaddleClas has, and that are not served.
 const REFUSED: &[(&str, &str)] = &[
-    ("PCALighting", "colour noise along ImageNet's axes"),
     ("BlurImage", "its draw is the label"),
-    ("RandomRotation", "a turn with a probability by warpAffine"),
-    ("RandomRot90", "its draw is the label"),
     ("RandomCrop", "paddle.vision's"),
     ("RandAugmentV2", "progressive"),
     ("RandomApply", "a list of operations with a probability"),
@@ -121,16 +126,17 @@ pub(super) enum Opened {
 }
 
 /// How a list is read.
-pub(super) struct Rules {
+pub(super) struct Rules<'a> {
     pub(super) opened: Opened,
     pub(super) multi_scale: bool,
+    pub(super) label_key: Option<LabelKey<'a>>,
     pub(super) skip_unknown: bool,
 }
 
 /// The operations of `transform_ops`, the line of each, and what was left out.
 pub(super) fn translate(
     list: &Node,
-    rules: &Rules,
+    rules: &Rules<'_>,
     notes: &mut Notes,
     skipped: &mut Vec<Skipped>,
 ) -> Read<(Vec<Op>, Vec<u64>)> {
@@ -144,6 +150,7 @@ pub(super) fn translate(
             false => Sizes::Own,
         },
         held: Held::Array,
+        label_key: rules.label_key,
         color: ColorOrder::Rgb,
         values: Values::Levels,
         chw: false,
@@ -189,6 +196,12 @@ pub(super) fn translate(
     if pipe.ops.is_empty() {
         return Err(Mistake::new(list.at, "transform_ops is empty"));
     }
+    pipe.check_labels()?;
+    if pipe.values == Values::Fractions {
+        let text = "PCALighting leaves levels with fractions, which batches do not hold: add \
+                    NormalizeImage behind it";
+        return Err(Mistake::new(list.at, text));
+    }
     pipe.finish().map_err(|e| Mistake::new(list.at, e))?;
     Ok((pipe.ops, pipe.lines))
 }
@@ -197,6 +210,25 @@ impl Pipe<'_> {
     fn push(&mut self, op: impl Into<Op>) {
         self.ops.push(op.into());
         self.lines.push(self.line);
+    }
+
+    /// Refuses a data set whose labels no operation gives.
+    fn check_labels(&self) -> Read<()> {
+        let Some(key) = self.label_key else {
+            return Ok(());
+        };
+        if self.ops.iter().any(|op| op.gives_labels().is_some()) {
+            return Ok(());
+        }
+        let name = key.name;
+        let text = match shape::ROT90_KEYS.contains(&name) {
+            true => format!("label_key: '{name}' is drawn by RandomRot90: add it to transform_ops"),
+            false => format!(
+                "label_key: '{name}' is not served: {} (RandomRot90's number of quarter turns) is",
+                shape::ROT90_KEYS[0]
+            ),
+        };
+        Err(Mistake::new(key.at, text))
     }
 
     /// The ends that PaddleClas has by itself: a float batch, transposed.
@@ -211,7 +243,7 @@ impl Pipe<'_> {
         }
         let dtype = match self.values {
             Values::Levels => Dtype::U8,
-            Values::Parts | Values::Normalised => self.dtype,
+            Values::Fractions | Values::Parts | Values::Normalised => self.dtype,
         };
         self.push(Cast { dtype });
         self.push(Layout {

@@ -10,7 +10,7 @@ const STD: [f64; 3] = [0.229, 0.224, 0.225];
 
 /// `(x * scale - mean) / std`, where ours is `(x / 255 - mean) / std`.
 pub(super) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    if pipe.values != Values::Levels {
+    if !matches!(pipe.values, Values::Levels | Values::Fractions) {
         pipe.needs_levels(params)?;
     }
     let scale = params.number_or("scale", 1.0 / 255.0)?;

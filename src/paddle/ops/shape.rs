@@ -5,11 +5,11 @@
 
 use super::held::Held;
 use super::multi_scale::Sizes;
-use super::{Backend, Params, Pipe, Read, backend, interpolation, mistake_at};
+use super::{Backend, LabelKey, Params, Pipe, Read, backend, interpolation, mistake_at};
 use crate::recipe::{
     Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, RandomCrop,
-    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, ResizeTo, Rounding, Size,
-    Span,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
+    Resize, ResizeTo, RotationStyle, Rounding, Size, Span,
 };
 
 /// How a resize is done, by the parameters that all of them have.
@@ -256,6 +256,62 @@ pub(super) fn random_resized_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) 
         antialias: way.antialias,
     };
     pipe.push_resize(op, &way);
+    Ok(())
+}
+
+/// paddle.vision's, with a probability: by OpenCV of arrays.
+pub(super) fn random_rotation(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    params.ignore(&["keys"]);
+    pipe.needs_array(params)?;
+    pipe.needs_bytes(params)?;
+    let p = params.chance("prob", 0.5)?;
+    let degrees = match params.numbers("degrees")?.as_deref() {
+        None => Span(-90.0, 90.0),
+        Some(&[most]) if most >= 0.0 => Span(-most, most),
+        Some(&[low, high]) => Span(low, high),
+        _ => {
+            return Err(params.wrong("degrees", "degrees must be 0 or more, or [lowest, highest]"));
+        }
+    };
+    let interpolation = match params.text("interpolation")? {
+        Some("nearest") => Interpolation::Nearest,
+        None | Some("bilinear") => Interpolation::Bilinear,
+        Some("bicubic") => Interpolation::Bicubic,
+        Some(other) => {
+            return Err(params.wrong(
+                "interpolation",
+                format_args!(
+                    "interpolation is '{other}': nearest, bilinear and bicubic are served"
+                ),
+            ));
+        }
+    };
+    if p == 0.0 {
+        pipe.note(params, "prob is 0, so it never happens: left out");
+        return Ok(());
+    }
+    pipe.push(RandomRotation {
+        interpolation,
+        p,
+        style: RotationStyle::Opencv,
+        ..RandomRotation::new(degrees)
+    });
+    Ok(())
+}
+
+/// What RandomRot90 calls its draw.
+pub(super) const ROT90_KEYS: [&str; 2] = ["random_rot90_orientation", "orientation"];
+
+/// NumPy's `rot90` by 0 to 3.
+pub(super) fn random_rot90(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    if pipe.chw {
+        pipe.needs_levels(params)?;
+    }
+    let is_label = |key: LabelKey<'_>| ROT90_KEYS.contains(&key.name);
+    let label = pipe.label_key.is_some_and(is_label);
+    pipe.needs_array(params)?;
+    pipe.push(RandomRotate90 { label });
     Ok(())
 }
 

@@ -10,9 +10,9 @@ use crate::recipe::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
     ChainDepth, ColorJitter, ColorOrder, CropWithPadding, Cutout, Decode, DecodeMode, Dtype,
     Erasing, Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, PadTo,
-    PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
-    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, RecipeFormat, Resize, ResizeTo,
-    Rounding, Size, Span, TimmAugment, Upright,
+    PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
+    RecipeFormat, Resize, ResizeTo, RotationStyle, Rounding, Size, Span, TimmAugment, Upright,
 };
 
 fn tree(text: &str) -> Node {
@@ -36,10 +36,11 @@ fn with(text: &str, rules: &Rules) -> Result<Translated, Mistake> {
     })
 }
 
-fn rules() -> Rules {
+fn rules() -> Rules<'static> {
     Rules {
         opened: Opened::No,
         multi_scale: false,
+        label_key: None,
         skip_unknown: false,
     }
 }
@@ -779,10 +780,17 @@ fn policies() {
 #[test]
 fn what_is_not_served_has_name_and_line() {
     for (text, line, words) in [
-        ("- PCALighting:", 2, &["PCALighting", "not served"][..]),
-        ("- BlurImage:", 2, &["BlurImage", "not served"]),
-        ("- RandomRot90:", 2, &["RandomRot90", "not served"]),
-        ("- RandomRotation: {degrees: 90}", 2, &["warpAffine"]),
+        ("- BlurImage:", 2, &["BlurImage", "not served"][..]),
+        ("- PCALighting:", 1, &["PCALighting", "NormalizeImage"]),
+        ("- PCALighting: {std: 1}", 2, &["'std' is no parameter"]),
+        ("- PCALighting:\n- CropImage: {size: 8}", 3, &["move it up"]),
+        ("- RandomRotation: {degrees: -90}", 2, &["0 or more"]),
+        (
+            "- RandomRotation:\n    interpolation: area",
+            3,
+            &["area", "bicubic"],
+        ),
+        ("- RandomRot90: {p: 1}", 2, &["'p' is no parameter"]),
         (
             "- RandCropImag: {size: 1}",
             2,
@@ -846,10 +854,62 @@ fn what_is_not_served_has_name_and_line() {
 fn unknown_operations_may_be_skipped_and_wrong_ones_may_not() {
     let mut skip = rules();
     skip.skip_unknown = true;
-    let text = "- DecodeImage:\n- PCALighting:\n- Nonsense: {a: 1}\n- CropImage: {size: 8}";
+    let text = "- DecodeImage:\n- BlurImage:\n- Nonsense: {a: 1}\n- CropImage: {size: 8}";
     let read = with(text, &skip).unwrap();
     assert_eq!(read.ops.len(), 4);
     let skipped: Vec<_> = read.skipped.iter().map(|s| (&*s.name, s.line)).collect();
-    assert_eq!(skipped, [("PCALighting", 2), ("Nonsense", 3)]);
+    assert_eq!(skipped, [("BlurImage", 2), ("Nonsense", 3)]);
     assert!(with("- DecodeImage:\n- CropImage: {sizes: 8}", &skip).is_err());
+}
+
+#[test]
+fn turns() {
+    let rotation = |p, degrees, interpolation| {
+        Op::from(RandomRotation {
+            p,
+            interpolation,
+            style: RotationStyle::Opencv,
+            ..RandomRotation::new(degrees)
+        })
+    };
+    use Interpolation::{Bicubic, Bilinear, Nearest};
+    assert_eq!(
+        one("- RandomRotation:"),
+        rotation(0.5, Span(-90.0, 90.0), Bilinear)
+    );
+    assert_eq!(
+        one("- RandomRotation: {prob: 0.3, degrees: 90, interpolation: bicubic}"),
+        rotation(0.3, Span(-90.0, 90.0), Bicubic)
+    );
+    assert_eq!(
+        one("- RandomRotation: {prob: 2, degrees: [-5, 20], interpolation: nearest}"),
+        rotation(1.0, Span(-5.0, 20.0), Nearest)
+    );
+    assert!(notes("- RandomRotation: {prob: 0}").contains("left out"));
+    let pillow = Rules {
+        opened: Opened::Pillow { is_picture: true },
+        ..rules()
+    };
+    let e = with("- RandomRotation:", &pillow).err().unwrap();
+    assert!(e.to_string().contains("turns arrays"), "{e}");
+    // Behind what ends levels too, but not behind a transpose.
+    let turn = Op::from(RandomRotate90::default());
+    let normalised = ops("- NormalizeImage: {order: ''}\n- RandomRot90:");
+    assert_eq!(normalised[1..], [turn]);
+    let (line, said) = wrong("- ToCHWImage:\n- RandomRot90:");
+    assert_eq!(line, 3, "{said}");
+}
+
+#[test]
+fn colour_noise_is_added_to_levels() {
+    let all = ops("- PCALighting:\n- RandFlipImage:\n- NormalizeImage: {order: ''}");
+    let noise = PcaLighting {
+        unit: 1.0,
+        ..PcaLighting::default()
+    };
+    let float = Cast { dtype: Dtype::F32 };
+    assert_eq!(all[..2], [Op::from(float), noise.into()]);
+    assert_eq!(all.len(), 4);
+    let said = notes("- PCALighting:\n- NormalizeImage: {order: ''}");
+    assert!(said.contains("255th"), "{said}");
 }

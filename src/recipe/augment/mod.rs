@@ -26,6 +26,7 @@ use super::ops::{Interpolation, Op};
 use super::step::Augment;
 use kind::{Kind, Look};
 
+pub(super) use distribution::gauss;
 pub(super) use range::check;
 
 /// Hands on the steps of a policy on a picture of this height and width. None for

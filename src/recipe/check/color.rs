@@ -4,7 +4,7 @@ use super::numbers::{finite, probability, range};
 use super::{Known, Values};
 use crate::recipe::ops::{
     ColorJitter, ColorSpace, ConvertColor, CropWithPadding, Erasing, GaussianBlur, Grayscale,
-    JitterStyle, RandomErasing, RandomGrayscale,
+    JitterStyle, PcaLighting, RandomErasing, RandomGrayscale,
 };
 
 /// Most that a colour may be multiplied by.
@@ -58,6 +58,39 @@ impl Known {
             self.values = Values::Color(o.to);
         }
         Ok(())
+    }
+
+    /// Noise along the axes of red, green and blue can be added.
+    pub(super) fn pca_lighting(&self, o: &PcaLighting) -> Result<(), String> {
+        self.is_levels_of_rgb("adds to levels of red, green and blue")?;
+        if self.channels == 1 {
+            return Err("needs three channels, and the pictures are grey".into());
+        }
+        if !(0.0..=MAX_FACTOR).contains(&o.std) {
+            return Err(format!(
+                "std is {}, it must lie between 0 and {MAX_FACTOR}",
+                o.std
+            ));
+        }
+        if !(o.unit > 0.0 && o.unit <= MAX_FACTOR) {
+            return Err(format!(
+                "unit is {}, it must lie above 0, at most {MAX_FACTOR}: 255 for eigenvalues of \
+                 colours from 0 to 1, 1 for those of levels",
+                o.unit
+            ));
+        }
+        let numbers = o
+            .eigenvectors
+            .iter()
+            .flatten()
+            .map(|v| ("eigenvectors", *v));
+        let mut numbers = numbers.chain(o.eigenvalues.map(|v| ("eigenvalues", v)));
+        match numbers.find(|(_, v)| v.is_nan() || v.abs() > MAX_FACTOR) {
+            None => Ok(()),
+            Some((what, v)) => Err(format!(
+                "{what} hold {v}, they must lie between -{MAX_FACTOR} and {MAX_FACTOR}"
+            )),
+        }
     }
 
     pub(super) fn gaussian_blur(&mut self, o: &GaussianBlur) -> Result<(), String> {

@@ -148,6 +148,7 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
 struct Seen {
     normalize: bool,
     layout: bool,
+    label: Option<&'static str>,
     cast: Option<usize>,
     dtype: Option<Dtype>,
     last_resize: Option<usize>,
@@ -159,6 +160,13 @@ impl Seen {
             true => Err("is written twice: leave one out".to_owned()),
             false => Ok(()),
         };
+        if op.gives_labels().is_some()
+            && let Some(first) = self.label.replace(op.name())
+        {
+            return Err(format!(
+                "label is true, and {first} in front of it gives the labels: leave one of them out"
+            ));
+        }
         match op {
             Op::Decode(_) if at > 0 => {
                 return Err("is the first operation, and written once: move it to the top".into());
@@ -206,6 +214,7 @@ impl Known {
             Op::Grayscale(o) => self.grayscale(o),
             Op::RandomGrayscale(o) => self.random_grayscale(o),
             Op::ConvertColor(o) => self.convert_color(o),
+            Op::PcaLighting(o) => self.pca_lighting(o),
             Op::GaussianBlur(o) => self.gaussian_blur(o),
             Op::RandomErasing(o) => self.random_erasing(o),
             Op::CropWithPadding(o) => self.crop_with_padding(o),

@@ -1,11 +1,11 @@
 //! Sizes, crops, turns and what stands around a picture: their numbers, and what
 //! is known of the sides behind them.
 
-use super::numbers::{check_side, range, sides};
+use super::numbers::{check_side, probability, range, sides};
 use super::{Known, MAX_SIDE};
 use crate::recipe::ops::{
     Anchor, BoundedResizedCrop, CenterCrop, Interpolation, Pad, PadTo, Padding, RandomCrop,
-    RandomResizedCrop, RandomRotation, Resize, ResizeTo, Rotate90, Rounding, Size,
+    RandomResizedCrop, RandomRotation, Resize, ResizeTo, Rotate90, RotationStyle, Rounding, Size,
 };
 
 impl Known {
@@ -112,18 +112,42 @@ impl Known {
     pub(super) fn random_rotation(&mut self, o: &RandomRotation) -> Result<(), String> {
         range("degrees", o.degrees, -360.0, 360.0)?;
         self.color("fill", o.fill.0)?;
-        if !matches!(
-            o.interpolation,
-            Interpolation::Nearest | Interpolation::Bilinear
-        ) {
-            return Err(format!(
-                "interpolation is {}: nearest and bilinear are served",
-                o.interpolation.name()
-            ));
-        }
+        probability(o.p)?;
+        self.turns(o)?;
         if o.expand {
             self.size = None;
             self.resized = true;
+        }
+        Ok(())
+    }
+
+    /// A turn by any angle can be had in its style.
+    fn turns(&self, o: &RandomRotation) -> Result<(), String> {
+        let opencv = o.style == RotationStyle::Opencv;
+        let served = match (o.interpolation, opencv) {
+            (Interpolation::Nearest | Interpolation::Bilinear, _) => true,
+            (Interpolation::Bicubic, opencv) => opencv,
+            _ => false,
+        };
+        if !served {
+            let name = o.interpolation.name();
+            return Err(format!(
+                "interpolation is {name}: nearest and bilinear are served, and bicubic with \
+                 style: opencv"
+            ));
+        }
+        if !opencv {
+            return Ok(());
+        }
+        if o.expand {
+            return Err("expand is true, which style: opencv does not serve: leave out one".into());
+        }
+        if self.floats {
+            return Err(
+                "style: opencv works on levels in u8, and stands behind what makes floats of \
+                 them: move it in front of that, or leave out style"
+                    .into(),
+            );
         }
         Ok(())
     }

@@ -20,8 +20,8 @@ pub use augment::{
     AugMix, AutoAugment, AutoPolicy, Cutout, RandAugment, RandTable, TimmAugment, TrivialAugment,
 };
 pub use color::{
-    ColorJitter, ConvertColor, CropWithPadding, GaussianBlur, Grayscale, RandomErasing,
-    RandomGrayscale,
+    ColorJitter, ConvertColor, CropWithPadding, GaussianBlur, Grayscale, PcaLighting,
+    RandomErasing, RandomGrayscale,
 };
 pub use ends::{Cast, Decode, Layout, Normalize};
 pub use shape::{
@@ -30,8 +30,8 @@ pub use shape::{
 };
 pub use values::{
     Alpha, Aspect, Background, ChainDepth, ColorOrder, ColorSpace, DecodeMode, Erasing,
-    Interpolation, JitterStyle, Padding, PaddingMode, PerChannel, ResizeTo, Rounding, Size, Span,
-    Upright, WhitePoint,
+    Interpolation, JitterStyle, Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle,
+    Rounding, Size, Span, Upright, WhitePoint,
 };
 
 /// One operation on one sample.
@@ -56,6 +56,7 @@ pub enum Op {
     Grayscale(Grayscale),
     RandomGrayscale(RandomGrayscale),
     ConvertColor(ConvertColor),
+    PcaLighting(PcaLighting),
     GaussianBlur(GaussianBlur),
     AutoAugment(AutoAugment),
     RandAugment(RandAugment),
@@ -107,6 +108,7 @@ ops! {
     Grayscale => "grayscale",
     RandomGrayscale => "random_grayscale",
     ConvertColor => "convert_color",
+    PcaLighting => "pca_lighting",
     GaussianBlur => "gaussian_blur",
     AutoAugment => "auto_augment",
     RandAugment => "rand_augment",

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::values::{
-    Aspect, Interpolation, Padding, PaddingMode, PerChannel, ResizeTo, Rounding, Size, Span,
+    Aspect, Interpolation, Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle, Rounding,
+    Size, Span,
 };
 
 /// torchvision's `Resize`: `size` a number: the shorter side becomes that, the
@@ -113,14 +114,15 @@ pub struct RandomVerticalFlip {
     pub p: f64,
 }
 
-/// A turn about the middle by an angle uniform in `degrees`, counter-clockwise,
-/// as in torchvision. `degrees: d` is -d to d; for a fixed angle write it twice.
+/// With probability `p` a turn about the middle by an angle uniform in `degrees`,
+/// counter-clockwise. `degrees: d` is -d to d; for a fixed angle write it twice.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RandomRotation {
     #[serde(deserialize_with = "Span::around_zero")]
     pub degrees: Span,
-    /// `nearest` (torchvision's default) or `bilinear`.
+    /// `nearest` (torchvision's default) or `bilinear`; with `style: opencv` also
+    /// `bicubic`.
     #[serde(default = "Interpolation::nearest")]
     pub interpolation: Interpolation,
     /// The output is as large as the turned picture; otherwise as the picture.
@@ -128,6 +130,10 @@ pub struct RandomRotation {
     pub expand: bool,
     #[serde(default)]
     pub fill: PerChannel,
+    #[serde(default = "always", skip_serializing_if = "is_always")]
+    pub p: f64,
+    #[serde(default, skip_serializing_if = "is_tensor")]
+    pub style: RotationStyle,
 }
 
 /// `times` quarter turns, counter-clockwise.
@@ -137,10 +143,15 @@ pub struct Rotate90 {
     pub times: i32,
 }
 
-/// No, one, two or three quarter turns, each as likely.
+/// No, one, two or three quarter turns counter-clockwise, each as likely.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct RandomRotate90 {}
+pub struct RandomRotate90 {
+    /// The number of turns, 0 to 3, is the sample's label, whatever the data set
+    /// says. One operation of a recipe may give labels.
+    #[serde(skip_serializing_if = "is_false")]
+    pub label: bool,
+}
 
 /// Pixels around the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -305,6 +316,8 @@ impl RandomRotation {
             interpolation: Interpolation::Nearest,
             expand: false,
             fill: PerChannel::default(),
+            p: 1.0,
+            style: RotationStyle::Tensor,
         }
     }
 }
@@ -352,6 +365,22 @@ fn down() -> Rounding {
 
 fn nearest() -> Rounding {
     Rounding::Nearest
+}
+
+fn always() -> f64 {
+    1.0
+}
+
+fn is_always(p: &f64) -> bool {
+    *p == 1.0
+}
+
+fn is_tensor(style: &RotationStyle) -> bool {
+    *style == RotationStyle::Tensor
+}
+
+fn is_false(v: &bool) -> bool {
+    !*v
 }
 
 fn is_down(rounding: &Rounding) -> bool {

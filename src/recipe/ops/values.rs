@@ -202,6 +202,18 @@ pub enum JitterStyle {
     Pillow,
 }
 
+/// Whose arithmetic a turn by any angle has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RotationStyle {
+    /// torchvision's on tensors: about the middle.
+    #[default]
+    Tensor,
+    /// `warpAffine` of OpenCV 4 about (width / 2, height / 2), half a pixel right of
+    /// and below the middle, to a 32nd of a pixel; on levels in `u8`, bit by bit.
+    Opencv,
+}
+
 /// Where [`ConvertColor`](super::ConvertColor) leads to. Always from sRGB or grey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -92,9 +92,11 @@ pub(crate) fn parts(op: &Op) -> &'static [Part] {
         // As a policy's: several steps in a drawn order, of which one sees the whole
         // picture.
         Op::ColorJitter(o) if o.style == JitterStyle::Pillow => &[Part::Augment],
-        Op::ColorJitter(_) | Op::Grayscale(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_) => {
-            &[Part::Color]
-        }
+        Op::ColorJitter(_)
+        | Op::Grayscale(_)
+        | Op::RandomGrayscale(_)
+        | Op::ConvertColor(_)
+        | Op::PcaLighting(_) => &[Part::Color],
         Op::AutoAugment(_)
         | Op::RandAugment(_)
         | Op::TrivialAugment(_)

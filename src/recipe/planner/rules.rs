@@ -93,6 +93,9 @@ fn color_behind_resize(op: Option<&Op>) -> Option<Verdict> {
             "jitter clips at 0 and 255 and rounds, so that of a mean is not the mean of jittered \
              pixels"
         }
+        Some(Op::PcaLighting(_)) => {
+            "noise on levels clips at 0 and 255, and both round: in front of the resize or behind it"
+        }
         _ => "both round to whole levels: up to about a level",
     };
     verdict(Effect::ChangesValues, true, why)

@@ -18,10 +18,10 @@ use crate::plan::PositionRandom;
 use crate::recipe::{
     Anchor, Aspect, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
     ConvertColor, CropWithPadding, Decode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation,
-    Layout, MemoryLayout, Normalize, Op, Pad, PadTo, Padding, PaddingMode, PerChannel, RandomCrop,
-    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
-    RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, Rotate90, Rounding, RowExtent,
-    Size, Span, Upright,
+    Layout, MemoryLayout, Normalize, Op, Pad, PadTo, Padding, PaddingMode, PcaLighting, PerChannel,
+    RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, Rotate90,
+    RotationStyle, Rounding, RowExtent, Size, Span, Upright,
 };
 
 /// A row, and the bytes that the canvas and the resampler held behind it.
@@ -127,6 +127,7 @@ fn jitter() -> impl Strategy<Value = Op> {
 fn on_levels() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => jitter(),
+        1 => Just(PcaLighting::default().into()),
         1 => Just(RandomGrayscale { p: 0.5 }.into()),
         1 => Just(Grayscale { num_output_channels: 3 }.into()),
         2 => anything(),
@@ -145,7 +146,7 @@ fn anything() -> impl Strategy<Value = Op> {
         Just(RandomHorizontalFlip::default().into()),
         Just(RandomVerticalFlip::default().into()),
         (-3i32..4).prop_map(|times| Rotate90 { times }.into()),
-        Just(RandomRotate90 {}.into()),
+        Just(RandomRotate90::default().into()),
         Just(GaussianBlur::new((5, 3)).into()),
         (0u32..5, 0u32..5, select(modes.clone())).prop_map(move |(a, b, padding_mode)| {
             let padding = Padding {
@@ -162,14 +163,22 @@ fn anything() -> impl Strategy<Value = Op> {
             .into()
         }),
         (
-            select(vec![Interpolation::Nearest, Interpolation::Bilinear]),
-            prop::bool::ANY
+            select(vec![
+                (RotationStyle::Tensor, Interpolation::Nearest),
+                (RotationStyle::Tensor, Interpolation::Bilinear),
+                (RotationStyle::Opencv, Interpolation::Nearest),
+                (RotationStyle::Opencv, Interpolation::Bicubic),
+            ]),
+            prop::bool::ANY,
+            select(vec![1.0, 0.5]),
         )
-            .prop_map(move |(interpolation, expand)| {
+            .prop_map(move |((style, interpolation), expand, p)| {
                 RandomRotation {
                     interpolation,
-                    expand,
+                    expand: expand && style == RotationStyle::Tensor,
                     fill,
+                    p,
+                    style,
                     ..RandomRotation::new(Span(-60.0, 75.0))
                 }
                 .into()

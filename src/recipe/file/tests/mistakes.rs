@@ -50,7 +50,7 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nops:\n  - random_rotate90: {p: 0.5}\n",
-        "3: 'p' is no parameter of random_rotate90, which has none",
+        "3: 'p' is no parameter of random_rotate90: choose from label",
     ),
     (
         YAML,

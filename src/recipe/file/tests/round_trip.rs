@@ -14,10 +14,10 @@ use crate::recipe::{
     CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding,
     Cutout, Decode, DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation,
     JitterStyle, Layout, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, Pad, PadTo,
-    Padding, PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
-    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
-    RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, Rounding, Size, Span,
-    TimmAugment, TrivialAugment, Upright, WhitePoint,
+    Padding, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable, RandomCrop,
+    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
+    RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, RotationStyle,
+    Rounding, Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -198,16 +198,36 @@ fn center_crop() -> impl Strategy<Value = Op> {
 }
 
 fn random_rotation() -> impl Strategy<Value = Op> {
-    (span(), interpolation(), any::<bool>(), per_channel()).prop_map(
-        |(degrees, interpolation, expand, fill)| {
+    let style = one_of(&[RotationStyle::Tensor, RotationStyle::Opencv]);
+    let p = prop_oneof![Just(1.0), number()];
+    (
+        (span(), interpolation()),
+        (any::<bool>(), per_channel()),
+        (p, style),
+    )
+        .prop_map(|((degrees, interpolation), (expand, fill), (p, style))| {
             Op::from(RandomRotation {
                 degrees,
                 interpolation,
                 expand,
                 fill,
+                p,
+                style,
             })
-        },
-    )
+        })
+}
+
+fn pca_lighting() -> impl Strategy<Value = Op> {
+    let three = || [number(), number(), number()];
+    let vectors = [three(), three(), three()];
+    (number(), three(), vectors, number()).prop_map(|(std, eigenvalues, eigenvectors, unit)| {
+        Op::from(PcaLighting {
+            std,
+            eigenvalues,
+            eigenvectors,
+            unit,
+        })
+    })
 }
 
 fn pad() -> impl Strategy<Value = Op> {
@@ -389,7 +409,7 @@ fn other() -> impl Strategy<Value = Op> {
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
         random_rotation(),
         any::<i32>().prop_map(|times| Rotate90 { times }.into()),
-        Just(RandomRotate90 {}.into()),
+        any::<bool>().prop_map(|label| RandomRotate90 { label }.into()),
         pad(),
         color_jitter(),
         any::<u8>().prop_map(|n| Grayscale {
@@ -398,6 +418,7 @@ fn other() -> impl Strategy<Value = Op> {
         .into()),
         number().prop_map(|p| RandomGrayscale { p }.into()),
         convert_color(),
+        pca_lighting(),
         gaussian_blur(),
         random_erasing(),
         crop_with_padding(),
@@ -546,7 +567,7 @@ fn text_that_could_be_something_else_stays_text() {
 fn it_is_written_as_a_person_would() {
     let recipe = Recipe::new("mine")
         .then(RandomResizedCrop::new((224, 192)))
-        .then(RandomRotate90 {})
+        .then(RandomRotate90::default())
         .then(Normalize::imagenet())
         .with_reorder(Reorder::Off);
     let crop = "scale: [0.08, 1.0], ratio: [0.75, 1.3333333333333333], interpolation: bilinear, \
@@ -560,7 +581,7 @@ fn it_is_written_as_a_person_would() {
         )
     );
     let cast = Recipe::new("mine")
-        .then(RandomRotate90 {})
+        .then(RandomRotate90::default())
         .with_dtype(Dtype::F16);
     assert_eq!(
         cast.to_text(RecipeFormat::Toml).unwrap(),
