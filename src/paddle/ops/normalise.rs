@@ -1,5 +1,6 @@
 //! From levels to the numbers of a batch.
 
+use super::held::Held;
 use super::{Params, Pipe, Read, Values};
 use crate::paddle::params::channels;
 use crate::recipe::{Dtype, Normalize};
@@ -9,7 +10,7 @@ const STD: [f64; 3] = [0.229, 0.224, 0.225];
 
 /// `(x * scale - mean) / std`, where ours is `(x / 255 - mean) / std`.
 pub(super) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    if pipe.values != Values::Levels {
+    if !matches!(pipe.values, Values::Levels | Values::Fractions) {
         pipe.needs_levels(params)?;
     }
     let scale = params.number_or("scale", 1.0 / 255.0)?;
@@ -56,6 +57,7 @@ pub(super) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         std: by(std),
     });
     pipe.values = Values::Normalised;
+    pipe.held = Held::Array;
     Ok(())
 }
 
@@ -98,6 +100,8 @@ pub(super) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 
 pub(super) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    // It divides bytes alone.
+    pipe.needs_bytes(params)?;
     params.ignore(&["keys"]);
     match params.text("data_format")? {
         None | Some("CHW") => {}
@@ -110,6 +114,7 @@ pub(super) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
     }
     pipe.chw = true;
     pipe.values = Values::Parts;
+    pipe.held = Held::Array;
     Ok(())
 }
 
@@ -122,5 +127,8 @@ pub(super) fn to_chw(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         ));
     }
     pipe.chw = true;
+    if pipe.held != Held::Floats {
+        pipe.held = Held::Array;
+    }
     Ok(())
 }
