@@ -6,27 +6,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::packing::crop::{CropStep, MAX_CROP_STEPS};
 use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
 
-/// Colour steps of a row at most.
-pub(crate) const MAX_STEPS: usize = 8;
-
-/// The pixels are mirrored, left to right, as they are stored.
-pub(crate) const FLIP_X: u32 = 1;
-/// The same, top to bottom.
-pub(crate) const FLIP_Y: u32 = 2;
-/// Rows become columns, before anything is mirrored.
-pub(crate) const TRANSPOSE: u32 = 4;
 /// The row holds no sample: zeros.
 pub(crate) const MASKED: u32 = 8;
-
-/// A colour step of a row: its kind as the kernel counts them, and by how much.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct KernelStep {
-    pub(crate) kind: u32,
-    pub(crate) amount: f32,
-}
 
 /// One row of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
@@ -46,11 +30,11 @@ pub(crate) struct KernelRow {
     /// Of the row, as its pixels are stored.
     pub(crate) out_width: u32,
     pub(crate) out_height: u32,
-    /// [`FLIP_X`] and the others.
+    /// As in a crop's header, or [`MASKED`].
     pub(crate) flags: u32,
     /// How many of `step` are done.
     pub(crate) steps: u32,
-    pub(crate) step: [KernelStep; MAX_STEPS],
+    pub(crate) step: [CropStep; MAX_CROP_STEPS],
 }
 
 /// From values to elements, for all rows of a batch.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Device, DeviceReport};
+use super::{DeviceInfo, DeviceReport};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::error::{Error, Result};
 use crate::recipe::Dtype;
@@ -12,7 +12,7 @@ use crate::ring::slots::HeldSlot;
 
 const MISSING: &str = "this build of featherload has no CUDA stage: build it with the feature `cuda`, which is one of the default ones and needs no CUDA to build";
 
-pub(crate) type RawStream = usize;
+pub type RawStream = usize;
 
 pub(super) fn probe() -> DeviceReport {
     DeviceReport {
@@ -31,7 +31,7 @@ impl Context {
         })
     }
 
-    pub(crate) fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &DeviceInfo {
         match *self {}
     }
 
@@ -150,40 +150,37 @@ macro_rules! of_both_stages {
 of_both_stages!(CropStage, RowsStage);
 
 #[derive(Debug)]
-pub(crate) enum DeviceRows {}
+pub enum DeviceRows {}
 
 impl DeviceRows {
-    pub(crate) fn address(&self) -> u64 {
+    pub fn address(&self) -> u64 {
         match *self {}
     }
 
-    pub(crate) fn len(&self) -> usize {
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
         match *self {}
     }
 
-    pub(crate) fn context(&self) -> &Arc<Context> {
+    pub fn stream(&self) -> RawStream {
         match *self {}
     }
 
-    pub(crate) fn stream(&self) -> RawStream {
+    pub fn is_ready(&self) -> Result<bool> {
         match *self {}
     }
 
-    pub(crate) fn is_ready(&self) -> Result<bool> {
-        match *self {}
-    }
-
-    pub(crate) fn wait(&self) -> Result<()> {
+    pub fn wait(&self) -> Result<()> {
         match *self {}
     }
 
     /// # Safety
     /// As in `cuda/rows.rs`.
-    pub(crate) unsafe fn make_wait(&self, _stream: RawStream) -> Result<()> {
+    pub unsafe fn make_wait(&self, _stream: RawStream) -> Result<()> {
         match *self {}
     }
 
-    pub(crate) fn to_host(&self) -> Result<Vec<u8>> {
+    pub fn to_host(&self) -> Result<Vec<u8>> {
         match *self {}
     }
 }

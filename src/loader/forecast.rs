@@ -57,7 +57,7 @@ impl LoaderBuilder {
     /// What `build` would refuse, and a run that does not fit the memory limit, what
     /// the cgroup leaves, or what the machine has available.
     pub fn forecast(self, rows: u64) -> Result<Forecast> {
-        let program = SampleProgram::compile(&self.recipe)?;
+        let program = self.program()?;
         let workers = self.workers.unwrap_or_else(default_workers);
         let workers = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;

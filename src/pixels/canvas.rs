@@ -122,6 +122,7 @@ impl Canvas {
     }
 
     /// As [`Canvas::begin`], in floats.
+    #[cfg(test)]
     pub(crate) fn begin_floats(
         &mut self,
         width: usize,

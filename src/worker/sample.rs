@@ -301,7 +301,7 @@ impl SampleDecoder {
         while done < self.steps.len() {
             if self.emit_last(done, out) {
                 meter.lap(Stage::Emit);
-                return;
+                return Ok(());
             }
             let steps = self.steps[done..].iter().map(|s| &s.step);
             let fuses = self.program.fuses;

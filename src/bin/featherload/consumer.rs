@@ -3,8 +3,11 @@
 use featherload::{Batch, Error, Result};
 
 /// Reads one byte of each page, so that every page of the batch is mapped here
-/// as a consumer's would be.
+/// as a consumer's would be. On a device waits until the batch is there.
 pub fn touch(batch: &Batch) -> Result<()> {
+    if let Some(rows) = batch.on_device() {
+        return rows.wait();
+    }
     for row in 0..batch.len() {
         let sum = batch
             .row_bytes(row)?

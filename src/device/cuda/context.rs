@@ -19,18 +19,18 @@ use cudarc::driver::sys::{
 };
 
 use super::driver::{self, call, code_of, refused};
-use crate::device::Device;
+use crate::device::DeviceInfo;
 use crate::error::{Error, Result};
 
 /// A stream as the driver names it: 0, 1 and 2 are its default streams.
-pub(crate) type RawStream = usize;
+pub type RawStream = usize;
 
 /// The primary context of a device.
 #[derive(Debug)]
 pub(crate) struct Context {
     raw: CUcontext,
     handle: CUdevice,
-    device: Device,
+    device: DeviceInfo,
     process: u32,
     /// Why it is unfit.
     failed: OnceLock<String>,
@@ -72,7 +72,8 @@ impl Context {
         Ok(context)
     }
 
-    pub(crate) fn device(&self) -> &Device {
+    #[cfg(test)]
+    pub(crate) fn device(&self) -> &DeviceInfo {
         &self.device
     }
 

@@ -11,8 +11,9 @@ use super::kernel::{Kernel, Places};
 use super::memory::{DeviceBuffer, HostBuffer, Rows};
 use super::rows::DeviceRows;
 use super::stage::{Kept, Lane};
-use crate::device::launch::{KernelEmission, KernelRow, MASKED, MAX_STEPS, TRANSPOSE};
+use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::error::{Error, Result};
+use crate::packing::crop::{MAX_CROP_STEPS, TRANSPOSE};
 use crate::recipe::Dtype;
 use crate::ring::Ring;
 use crate::ring::slots::HeldSlot;
@@ -302,7 +303,7 @@ fn used_by(
         0 => (row.out_height, row.out_width),
         _ => (row.out_width, row.out_height),
     };
-    if stored != (height, width) || row.steps as usize > MAX_STEPS {
+    if stored != (height, width) || row.steps as usize > MAX_CROP_STEPS {
         return None;
     }
     if row.width == 0 || row.height == 0 || row.across_taps == 0 || row.down_taps == 0 {
@@ -334,7 +335,7 @@ fn used_by(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::launch::FLIP_X;
+    use crate::packing::crop::FLIP_X;
     use crate::recipe::{ColorOrder, Emission, MemoryLayout};
 
     fn emission() -> KernelEmission {
@@ -460,7 +461,7 @@ mod tests {
                 ..row()
             },
             KernelRow {
-                steps: MAX_STEPS as u32 + 1,
+                steps: MAX_CROP_STEPS as u32 + 1,
                 ..row()
             },
         ] {

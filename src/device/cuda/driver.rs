@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
-use super::super::{Device, DeviceReport};
+use super::super::{DeviceInfo, DeviceReport};
 use crate::error::{Error, Result};
 
 /// CUDA 12.0, as the driver counts: what `kernels/` and the calls here need.
@@ -161,7 +161,7 @@ fn count() -> Result<u32> {
 }
 
 /// A device that may be used, by its number among those that are visible.
-pub(super) fn device(ordinal: u32) -> Result<(CUdevice, Device)> {
+pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
     let there = count()?;
     if there == 0 {
         return Err(refused("cuDeviceGetCount", CUresult::CUDA_ERROR_NO_DEVICE));
@@ -183,7 +183,7 @@ pub(super) fn device(ordinal: u32) -> Result<(CUdevice, Device)> {
     }
 }
 
-fn described(ordinal: u32) -> Result<(CUdevice, Device)> {
+fn described(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
     let mut handle: CUdevice = 0;
     // SAFETY: started by `count`; the pointer is to a live handle.
     call("cuDeviceGet", || unsafe {
@@ -221,7 +221,7 @@ fn described(ordinal: u32) -> Result<(CUdevice, Device)> {
     });
     Ok((
         handle,
-        Device {
+        DeviceInfo {
             ordinal,
             name: name.to_string_lossy().into_owned(),
             capability,

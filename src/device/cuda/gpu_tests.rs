@@ -8,10 +8,9 @@ use half::f16;
 
 use super::scene::Scene;
 use super::{Context, CropShape, CropStage, Read, RowPlaces, RowsStage};
-use crate::device::launch::{
-    FLIP_X, FLIP_Y, KernelEmission, KernelRow, KernelStep, MASKED, TRANSPOSE,
-};
+use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::probe;
+use crate::packing::crop::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
 use crate::recipe::weights::{Axis, Filter, WeightTable};
 use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
 
@@ -227,7 +226,7 @@ impl Slot {
             };
             if let Some(amount) = crop.brightness {
                 row.steps = 1;
-                row.step[0] = KernelStep {
+                row.step[0] = CropStep {
                     kind: BRIGHTNESS,
                     amount,
                 };

@@ -31,8 +31,9 @@ mod standin;
 #[cfg(test)]
 mod standin_tests;
 
-pub(crate) use context::{Context, RawStream};
+pub(crate) use context::Context;
+pub use context::RawStream;
 pub(crate) use crop_stage::{CropShape, CropStage, Read, RowPlaces};
 pub(super) use driver::probe;
-pub(crate) use rows::DeviceRows;
+pub use rows::DeviceRows;
 pub(crate) use stage::RowsStage;

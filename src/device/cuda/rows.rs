@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::CUstream;
 
-use super::context::{Context, Event, RawStream, Stream};
+use super::context::{Event, RawStream, Stream};
 use super::memory::DeviceBuffer;
 use super::outputs::Output;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// memory back to the stage, which writes it again once the streams that were
 /// told of it ([`DeviceRows::make_wait`]) have passed that moment.
 #[derive(Debug)]
-pub(crate) struct DeviceRows {
+pub struct DeviceRows {
     output: Output,
     ready: Arc<Event>,
     stream: Arc<Stream>,
@@ -36,31 +36,33 @@ impl DeviceRows {
     }
 
     /// Where the first row begins, an address of the device.
-    pub(crate) fn address(&self) -> u64 {
+    pub fn address(&self) -> u64 {
         self.output.buffer().map_or(0, DeviceBuffer::address)
     }
 
     /// Bytes of all rows.
-    pub(crate) fn len(&self) -> usize {
+    #[allow(clippy::len_without_is_empty, reason = "a batch is never empty")]
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(crate) fn context(&self) -> &Arc<Context> {
+    #[cfg(test)]
+    pub(super) fn context(&self) -> &std::sync::Arc<super::context::Context> {
         self.stream.context()
     }
 
     /// The stream in which they are made.
-    pub(crate) fn stream(&self) -> RawStream {
+    pub fn stream(&self) -> RawStream {
         self.stream.raw() as RawStream
     }
 
     /// True when they are there. Does not wait.
-    pub(crate) fn is_ready(&self) -> Result<bool> {
+    pub fn is_ready(&self) -> Result<bool> {
         self.ready.is_over()
     }
 
     /// Sleeps until they are there.
-    pub(crate) fn wait(&self) -> Result<()> {
+    pub fn wait(&self) -> Result<()> {
         self.ready.wait()
     }
 
@@ -71,7 +73,7 @@ impl DeviceRows {
     /// The stream must be one of this device's primary context, or one of its default
     /// streams (0, 1, 2), and live until these rows are dropped. Of each thread's own
     /// default stream (2) the drop must happen in the thread that called this.
-    pub(crate) unsafe fn make_wait(&self, stream: RawStream) -> Result<()> {
+    pub unsafe fn make_wait(&self, stream: RawStream) -> Result<()> {
         // SAFETY: alive by this function's contract.
         unsafe { self.ready.hold_back(stream as CUstream)? };
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,7 +84,7 @@ impl DeviceRows {
     }
 
     /// A copy for the host. Waits for it.
-    pub(crate) fn to_host(&self) -> Result<Vec<u8>> {
+    pub fn to_host(&self) -> Result<Vec<u8>> {
         let buffer = self.output.buffer().ok_or_else(|| Error::Device {
             what: "the rows were given back".into(),
         })?;

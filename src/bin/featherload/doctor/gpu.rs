@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use featherload::device::{self, Device, DeviceReport};
+use featherload::device::{self, DeviceInfo, DeviceReport};
 
 use super::finding::Finding;
 
@@ -38,7 +38,7 @@ fn driver(module: Option<String>, report: &DeviceReport) -> Finding {
     }
 }
 
-fn device(device: &Device) -> Finding {
+fn device(device: &DeviceInfo) -> Finding {
     let (major, minor) = device.capability;
     let value = format!(
         "cuda:{} {}, {:.1} GiB",
