@@ -18,9 +18,9 @@ use crate::ring::slots::HeldSlot;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Labels {
-    /// The data set has none.
+    /// The data set has none, and no operation of the recipe gives any.
     None,
-    /// A class each; -1 for a padded row.
+    /// A class each, the data set's or what an operation drew; -1 for a padded row.
     Classes(Vec<i64>),
     /// `width` numbers each, row after row; zero for a padded row, and where the
     /// recipe mixes batches (`Recipe::mixing`) for a failed one.

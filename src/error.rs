@@ -199,7 +199,7 @@ pub enum FaultKind {
     Corrupt = 4,
     /// A format, or a form of it, that is not served.
     Unsupported = 5,
-    /// Over `max_pixels` or `max_scratch`.
+    /// Over `max_pixels` or `max_scratch`, or too large for an operation of the recipe.
     TooLarge = 6,
     /// The file shrank or became unreadable while it was mapped.
     Shrunk = 7,

@@ -138,17 +138,17 @@ fn a_broken_picture_gives_its_row_away_unless_a_flag_says_no() {
 fn unknown_operations_are_refused_with_their_line_or_left_out_aloud() {
     let dir = folder(&CONFIG.replace(
         "        - RandFlipImage:",
-        "        - PCALighting:\n        - RandFlipImage:",
+        "        - BlurImage:\n        - RandFlipImage:",
     ));
     let args = ["bench", "--recipe", "c.yaml"];
     let out = featherload(dir.path(), &args);
     assert_eq!(out.status.code(), Some(2));
     let said = stderr(&out);
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("c.yaml:12: PCALighting"), "{said}");
+    assert!(said.contains("c.yaml:12: BlurImage"), "{said}");
     let out = featherload(dir.path(), &[&args[..], &["--skip-unknown-ops"]].concat());
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stderr(&out).contains("c.yaml:12: PCALighting is left out"));
+    assert!(stderr(&out).contains("c.yaml:12: BlurImage is left out"));
 }
 
 #[test]
@@ -181,6 +181,31 @@ fn mistakes_are_one_line() {
         assert_eq!(said.lines().count(), 1, "{said}");
         assert!(said.contains(word), "{args:?}: {said}");
     }
+}
+
+#[test]
+fn a_wrong_rank_in_the_environment_is_its_own_and_a_flag_stands_in_for_it() {
+    let dir = folder(CONFIG);
+    let bench = |rank: &[&str]| {
+        Command::new(FEATHERLOAD)
+            .args(["bench", "--recipe", "c.yaml"])
+            .args(rank)
+            .current_dir(dir.path())
+            .env("PADDLE_TRAINER_ID", "first")
+            .env("PADDLE_TRAINERS_NUM", "2")
+            .env("FLAGS_selected_gpus", "0")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let out = bench(&[]);
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("PADDLE_TRAINER_ID=\"first\""), "{said}");
+    assert!(!said.contains("c.yaml"), "{said}");
+    let out = bench(&["--rank", "0/2"]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - random_rotate90: {p: 0.5}",
             3,
-            &["'p'", "random_rotate90", "which has none"],
+            &["'p'", "random_rotate90", "choose from label"],
         ),
         (
             "  - resize: {size: 224px}",
@@ -115,7 +115,92 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - center_crop: {}",
             3,
-            &["center_crop", "'size' is missing"],
+            &["center_crop", "needs a size or a ratio"],
+        ),
+        (
+            "  - decode\n  - center_crop: {size: 224, ratio: 0.875}",
+            4,
+            &[
+                "center_crop",
+                "size 224x224 and ratio 0.875",
+                "leave one out",
+            ],
+        ),
+        (
+            "  - center_crop: {ratio: 1.5}",
+            3,
+            &["center_crop", "ratio is 1.5", "above 0, at most 1"],
+        ),
+        (
+            "  - decode\n  - center_crop: {ratio: 0.5}",
+            4,
+            &["center_crop", "different sizes", "[height, width]"],
+        ),
+        (
+            "  - resize: {size: [100, 300]}\n  - center_crop: {ratio: 0.5}\n  - random_crop: \
+             {size: 51}",
+            5,
+            &["random_crop", "51x51 is larger", "50x50 here"],
+        ),
+        (
+            "  - pad_to: {fill: 9}",
+            3,
+            &["pad_to", "needs a size or a multiple_of"],
+        ),
+        (
+            "  - pad_to: {size: 9, multiple_of: 3}",
+            3,
+            &["pad_to", "size 9x9 and multiple_of 3x3", "leave one out"],
+        ),
+        (
+            "  - pad_to: {multiple_of: [32, 0]}",
+            3,
+            &["multiple_of is 0", "between 1 and 65535"],
+        ),
+        (
+            "  - pad_to: {size: 9, anchor: middle}",
+            3,
+            &["anchor", "'middle'", "top_left, center, bottom_right"],
+        ),
+        (
+            "  - pad_to: {size: 9, anchor: center, offset: [1, 2]}",
+            3,
+            &["pad_to", "offset counts from the top left"],
+        ),
+        (
+            "  - resize: {size: 64}\n  - pad_to: {size: [80, 60]}",
+            4,
+            &["pad_to", "80x60 has no room", "at least 64x64"],
+        ),
+        (
+            "  - resize: {size: [64, 50]}\n  - pad_to: {size: 64, offset: [15, 0]}",
+            4,
+            &["pad_to", "offset leaves no room", "64x50"],
+        ),
+        (
+            "  - resize: {size: [64, 65535]}\n  - pad_to: {multiple_of: 32}",
+            4,
+            &["pad_to", "64x65536", "smaller multiple_of"],
+        ),
+        (
+            "  - decode\n  - pad_to: {multiple_of: 32}",
+            4,
+            &["pad_to", "different sizes", "[height, width]"],
+        ),
+        (
+            "  - crop_with_padding: {scale: [0, 1]}",
+            3,
+            &["crop_with_padding", "scale is 0 to 1", "above 0"],
+        ),
+        (
+            "  - crop_with_padding: {p: 2}",
+            3,
+            &["crop_with_padding", "p is 2"],
+        ),
+        (
+            "  - random_crop: {}",
+            3,
+            &["random_crop", "'size' is missing"],
         ),
         (
             "  - resize: {size: 128}\n  - center_crop: {size: 224}",
@@ -285,6 +370,57 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
             "  - random_rotation: {degrees: 30, interpolation: bicubic}",
             3,
             &["interpolation is bicubic", "nearest and bilinear"],
+        ),
+        (
+            "  - random_rotation: {degrees: 30, p: 1.5}",
+            3,
+            &["p is 1.5", "between 0 and 1"],
+        ),
+        (
+            "  - random_rotation: {degrees: 30, style: opencv, expand: true}",
+            3,
+            &["expand is true", "style: opencv"],
+        ),
+        (
+            "  - random_rotation: {degrees: 30, style: opencv, interpolation: area}",
+            3,
+            &["interpolation is area", "bicubic with style: opencv"],
+        ),
+        (
+            "  - cast: {dtype: f32}\n  - random_rotation: {degrees: 30, style: opencv}",
+            4,
+            &["style: opencv works on levels in u8", "in front of that"],
+        ),
+        (
+            "  - resize: {size: [8, 8]}\n  - random_rotate90: {label: true}\n  - random_rotate90: \
+             {label: true}",
+            5,
+            &["random_rotate90: label is true", "leave one of them out"],
+        ),
+        (
+            "  - pca_lighting: {std: -1}",
+            3,
+            &["pca_lighting: std is -1", "between 0 and 1000"],
+        ),
+        (
+            "  - pca_lighting: {unit: 0}",
+            3,
+            &["unit is 0", "above 0", "1 for those of levels"],
+        ),
+        (
+            "  - pca_lighting: {eigenvalues: [1, 2, 1e6]}",
+            3,
+            &["eigenvalues hold 1000000", "-1000 and 1000"],
+        ),
+        (
+            "  - decode: {color: grey}\n  - pca_lighting",
+            4,
+            &["pca_lighting: needs three channels"],
+        ),
+        (
+            "  - normalize: {mean: 0, std: 1}\n  - pca_lighting",
+            4,
+            &["pca_lighting: adds to levels", "in front of that"],
         ),
         (
             "  - grayscale: {num_output_channels: 2}",

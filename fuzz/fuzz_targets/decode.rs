@@ -19,9 +19,9 @@ use std::sync::Mutex;
 use featherload::fuzz_support::Decoder;
 use featherload::recipe::{
     Alpha, AugMix, AutoAugment, Background, BoundedResizedCrop, CenterCrop, ColorJitter,
-    ColorSpace, ConvertColor, Cutout, Decode, DecodeMode, Dtype, GaussianBlur, MemoryLayout,
-    Normalize, Pad, RandomErasing, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
-    RandomRotation, Recipe, Resize, Span, TimmAugment, TrivialAugment, Upright,
+    ColorSpace, ConvertColor, CropWithPadding, Cutout, Decode, DecodeMode, Dtype, GaussianBlur,
+    MemoryLayout, Normalize, Pad, PadTo, RandomErasing, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, Recipe, Resize, Span, TimmAugment, TrivialAugment, Upright,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -110,7 +110,7 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
         10 => {
             let mix = AugMix {
                 p: 1.0,
-                depth: 2,
+                depth: 2.into(),
                 ..AugMix::default()
             };
             let decode = Decode {
@@ -125,6 +125,9 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
                 .then(mix)
                 .then(TrivialAugment::default())
                 .then(Cutout::default())
+                .then(PadTo::multiple_of((16, 5)))
+                .then(CropWithPadding::default())
+                .then(CenterCrop::at_ratio(0.9))
                 .then(BoundedResizedCrop::new((8, 11)));
             (ops, full, 9, Dtype::U8, nhwc, large)
         }

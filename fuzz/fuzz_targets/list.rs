@@ -32,6 +32,7 @@ fn options(choice: u8) -> ListOptions {
         },
         allow_outside: choice & 16 != 0,
         root: None,
+        relabel: false,
     }
 }
 

@@ -54,6 +54,7 @@ impl Stored {
                     Op::ColorJitter(_)
                         | Op::RandomGrayscale(_)
                         | Op::RandomErasing(_)
+                        | Op::CropWithPadding(_)
                         | Op::AutoAugment(_)
                         | Op::RandAugment(_)
                         | Op::TrivialAugment(_)
@@ -61,7 +62,7 @@ impl Stored {
                         | Op::TimmAugment(_)
                         | Op::Cutout(_)
                 )
-            )
+            ) && !matches!(ops.get(s.op), Some(Op::RandomRotation(o)) if o.p < 1.0)
         });
         [all, self.bound(program, steps)]
     }
@@ -203,6 +204,9 @@ impl Bounds {
                             let size = (rect.height, rect.width);
                             self.becomes(size, size);
                         }
+                        Op::CenterCrop(o) if !self.is_certain() => {
+                            self.becomes(o.output(self.low), o.output(self.high));
+                        }
                         _ => {
                             let size = (rect.height, rect.width);
                             self.becomes(size, size);
@@ -233,7 +237,13 @@ impl Bounds {
                     antialias,
                 } if shrink.is_none() => {
                     let (low, high) = match op {
-                        Op::Resize(o) if !self.is_certain() => self.resized(o),
+                        // Both sides stand in the step: the batch may have set them.
+                        Op::Resize(o)
+                            if !self.is_certain()
+                                && !matches!(o.size, Some(ResizeTo::Exact(_))) =>
+                        {
+                            self.resized(o)
+                        }
                         _ => ((size.height, size.width), (size.height, size.width)),
                     };
                     let filter = Filter::of(interpolation, antialias);
@@ -373,6 +383,10 @@ impl Bounds {
                 {
                     return self.pad_for(step.op, o.size, o.padding);
                 }
+                if let Some(Op::PadTo(o)) = op {
+                    self.becomes(o.output(self.low), o.output(self.high));
+                    return self.write_other();
+                }
                 let more = |(h, w): Sides| {
                     (
                         h.saturating_add(p.top).saturating_add(p.bottom),
@@ -389,6 +403,7 @@ impl Bounds {
             }
             Step::Rotate { .. } => {
                 let expands = matches!(op, Some(Op::RandomRotation(o)) if o.expand);
+                let always = !matches!(op, Some(Op::RandomRotation(o)) if o.p < 1.0);
                 if expands {
                     let (h, w) = (f64::from(self.high.0), f64::from(self.high.1));
                     // Both ends are rounded outwards.
@@ -397,8 +412,13 @@ impl Bounds {
                     let least = self.low.0.min(self.low.1).saturating_sub(1).max(1);
                     self.becomes((least, least), (most, most));
                 }
-                self.turned = Turned::No;
-                self.write_other();
+                if always {
+                    self.turned = Turned::No;
+                    self.write_other();
+                } else {
+                    self.turned.or_not();
+                    self.lose();
+                }
             }
             Step::Blur { kernel, .. } => {
                 let turned = self.turned;

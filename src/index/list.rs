@@ -34,6 +34,9 @@ pub struct ListOptions {
     /// Accept paths that lead out of the root.
     pub allow_outside: bool,
     pub labels: ListLabels,
+    /// Numbers whole-number labels anew, from 0 without gaps, in their ascending
+    /// order: PaddleClas' `relabel`.
+    pub relabel: bool,
 }
 
 /// What stands between a path and its label.
@@ -99,11 +102,31 @@ pub(super) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
         ));
     }
     content.labels = labels.labels;
+    if options.relabel {
+        relabel(&mut content.labels, file)?;
+    }
     let report = ScanReport {
         samples: content.samples() as u64,
         ..ScanReport::default()
     };
     Ok((roots.root, content, report))
+}
+
+/// From 0 and without gaps, in ascending order.
+fn relabel(labels: &mut Labels, file: &Path) -> Result<()> {
+    let Labels::Class(all) = labels else {
+        return Err(Error::dataset(
+            file,
+            "relabel numbers whole-number labels anew, and this list has others or none",
+        ));
+    };
+    let mut old = all.clone();
+    old.sort_unstable();
+    old.dedup();
+    for label in all {
+        *label = old.partition_point(|other| other < label) as i64;
+    }
+    Ok(())
 }
 
 /// Why a line is refused.
@@ -725,6 +748,25 @@ mod tests {
         assert_eq!(index.label(2), Label::Class(2));
         assert_eq!(index.label_width(), 1);
         assert!(index.classes().is_empty());
+    }
+
+    #[test]
+    fn labels_are_numbered_anew_in_ascending_order() {
+        let relabel = ListOptions {
+            relabel: true,
+            ..ListOptions::default()
+        };
+        let index = list(
+            b"a.jpg 90\nb.jpg -7\nc.jpg 5000000000\nd.jpg 90\n",
+            &relabel,
+        )
+        .unwrap();
+        let labels: Vec<Label<'_>> = (0..4).map(|id| index.label(id)).collect();
+        assert_eq!(labels, [1, 0, 2, 1].map(Label::Class));
+        for text in [&b"a.jpg 1,0\n"[..], b"a.jpg\n"] {
+            let e = error(text, &relabel);
+            assert!(e.contains("relabel numbers whole-number labels"), "{e}");
+        }
     }
 
     #[test]

@@ -274,7 +274,7 @@ impl Run {
             dtype: self.program.emission.dtype,
             layout: self.program.emission.layout,
             channels: self.program.emission.channels(),
-            labels: self.labels(&rows),
+            labels: self.labels(place.epoch, &rows),
             ids: rows.iter().map(|r| r.id).collect(),
             status: rows.iter().map(|r| r.status).collect(),
             repeated,
@@ -359,8 +359,17 @@ impl Run {
         }
     }
 
-    fn labels(&self, rows: &[RowPlan]) -> Labels {
+    /// The labels of what stands in the rows: the data set's, or those that an
+    /// operation drew for their positions.
+    fn labels(&self, epoch: u64, rows: &[RowPlan]) -> Labels {
         let is_padding = |r: &RowPlan| r.status == RowStatus::Padding;
+        if self.program.labelled_by().is_some() {
+            let drawn = rows.iter().map(|r| {
+                let label = self.program.label(&self.plan.random(epoch, r.position));
+                label.filter(|_| !is_padding(r)).unwrap_or(-1)
+            });
+            return Labels::Classes(drawn.collect());
+        }
         let width = self.index.label_width();
         match self.index.label(0) {
             Label::None => Labels::None,

@@ -10,7 +10,6 @@ use crate::error::{Error, Result, SampleFault};
 use crate::forecast::memory::Depth;
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
 use crate::picture::Limits;
-use crate::plan::PositionRandom;
 use crate::recipe::{NumericProfile, SampleProgram};
 use crate::survey;
 
@@ -40,6 +39,9 @@ pub struct DrawnRow {
     pub row: u64,
     pub id: u64,
     pub path: std::path::PathBuf,
+    /// Where an operation draws it: the label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<i64>,
     #[serde(flatten)]
     pub steps: Option<DrawnSteps>,
     /// Why nothing is drawn: no header, or a picture too small for a crop.
@@ -87,7 +89,7 @@ impl LoaderBuilder {
         let picture = largest
             .as_ref()
             .map_or((1080, 1920), |l| (l.height, l.width));
-        let drawn = draw(&prepared, &program, self.plan.seed, &self.limits, rows);
+        let drawn = draw(&prepared, &program, &self.limits, rows);
         Ok(Forecast {
             outline: Outline::of(&self.recipe, picture)?,
             memory,
@@ -102,13 +104,7 @@ impl LoaderBuilder {
 }
 
 /// What is drawn for the first `rows` rows of the first epoch.
-fn draw(
-    prepared: &Prepared,
-    program: &SampleProgram,
-    seed: u64,
-    limits: &Limits,
-    rows: u64,
-) -> Vec<DrawnRow> {
+fn draw(prepared: &Prepared, program: &SampleProgram, limits: &Limits, rows: u64) -> Vec<DrawnRow> {
     let (plan, index) = (&prepared.plan, &prepared.index);
     let planned = (0..plan.batches()).flat_map(|batch| {
         let filled = plan.filled_rows(0, batch);
@@ -116,7 +112,7 @@ fn draw(
     });
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
     let drawn = planned.take(rows).enumerate().map(|(row, planned)| {
-        let random = PositionRandom::new(seed, 0, planned.position);
+        let random = plan.random(0, planned.position);
         let header = survey::header_of(index, planned.id, limits, program.orientation);
         let steps = header.and_then(|header| {
             let (width, height) = header.upright();
@@ -130,6 +126,7 @@ fn draw(
             row: row as u64,
             id: planned.id,
             path: index.path(planned.id),
+            label: program.label(&random),
             steps,
             fault,
         }

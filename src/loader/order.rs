@@ -46,6 +46,21 @@ pub(crate) fn plan(index: &Index, options: &PlanOptions) -> Result<Plan> {
     Plan::with_table(index.len(), options.clone(), table)
 }
 
+/// Whether an order can be had where an operation gives each sample another label
+/// each time.
+///
+/// # Errors
+/// When the sampler goes by labels.
+pub(super) fn check_labelled_by(op: &str, sampler: &Sampler) -> Result<()> {
+    if !sampler.reads_classes() {
+        return Ok(());
+    }
+    Err(Error::config(format!(
+        "the sampler {sampler} goes by classes, and {op} with label: true draws each sample's \
+         class anew: choose another sampler, or leave out label"
+    )))
+}
+
 fn table(
     index: &Index,
     sampler: &Sampler,

@@ -52,8 +52,11 @@ impl Prepared {
         let (index, scan) = source.open()?;
         let (program, limits) = (wanted.program, wanted.limits);
         wanted.plan.check(index.len())?;
-        if let Some(mixing) = &program.recipe().mixing {
-            mixed::check_labels(mixing, &index)?;
+        match (&program.recipe().mixing, program.labelled_by()) {
+            // Labels that an operation draws fit: the recipe was checked.
+            (Some(mixing), None) => mixed::check_labels(mixing, &index)?,
+            (_, Some(op)) => order::check_labelled_by(op, &wanted.plan.sampler)?,
+            (None, None) => {}
         }
         if wanted.plan.multi_scale.is_some() && !program.takes_sizes() {
             return Err(Error::config(

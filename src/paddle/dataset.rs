@@ -7,12 +7,14 @@ use super::note::Notes;
 use super::ops::Opened;
 use super::params::{Params, Read};
 use crate::index::{Delimiter, ListLabels, ListOptions};
-use crate::recipe::file::{Mistake, Node, advice};
+use crate::recipe::file::{Mistake, Node, Position, advice};
 
 /// What follows from a `dataset`.
 pub(super) struct Dataset<'a> {
     pub(super) opened: Opened,
     pub(super) multi_scale: bool,
+    /// Whose draw the labels are; none: they stand in the list.
+    pub(super) label_key: Option<LabelKey<'a>>,
     /// None: the form has no list.
     pub(super) list: Option<PathBuf>,
     pub(super) options: ListOptions,
@@ -20,7 +22,14 @@ pub(super) struct Dataset<'a> {
     pub(super) batch_transform_ops: Option<&'a Node>,
 }
 
-const SERVED: [&str; 7] = [
+/// By which name an operation hands its draw on.
+#[derive(Clone, Copy)]
+pub(super) struct LabelKey<'a> {
+    pub(super) name: &'a str,
+    pub(super) at: Position,
+}
+
+const SERVED: [&str; 8] = [
     "ImageNetDataset",
     "MultiLabelDataset",
     "MultiScaleDataset",
@@ -28,6 +37,7 @@ const SERVED: [&str; 7] = [
     "CompCars",
     "ICartoonDataset",
     "Market1501",
+    "CustomLabelDataset",
 ];
 
 pub(super) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
@@ -42,12 +52,6 @@ pub(super) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
             ),
         ));
     }
-    if name == "CustomLabelDataset" {
-        return Err(params.wrong(
-            "name",
-            "CustomLabelDataset has what an operation drew as labels, which is not served",
-        ));
-    }
     if !SERVED.contains(&name) {
         let advice = advice(name, &SERVED);
         return Err(params.wrong("name", format_args!("'{name}' is not served: {advice}")));
@@ -57,19 +61,30 @@ pub(super) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
         None => return Err(params.wrong("transform_ops", "'transform_ops' is missing")),
     };
     let batch_transform_ops = params.node("batch_transform_ops");
-    let list = params.text("cls_label_path")?.map(PathBuf::from);
+    let lists = list_name(name);
+    let list = params.text(lists)?.map(PathBuf::from);
     let root = params.text("image_root")?.map(PathBuf::from);
     let delimiter = delimiter(&mut params)?;
     let backend = params.text("backend")?;
-    if params.flag("relabel", false)? && name != "Market1501" {
-        return Err(params.wrong(
-            "relabel",
-            "relabel is true, which is not served: write a list whose labels count from 0",
-        ));
+    let relabel = params.flag("relabel", false)?;
+    match (relabel, name) {
+        (true, "ImageNetDataset") => notes.at(
+            params.at_of("relabel"),
+            "relabel: labels are numbered in ascending order, where PaddleClas goes by the order \
+             of Python's sets, which is another for some that are negative or far apart",
+        ),
+        (true, _) => {
+            return Err(params.wrong(
+                "relabel",
+                format_args!("relabel is true, which is for ImageNetDataset, not for {name}"),
+            ));
+        }
+        (false, _) => {}
     }
     let mut dataset = Dataset {
         opened: Opened::No,
         multi_scale: name == "MultiScaleDataset",
+        label_key: None,
         list,
         options: ListOptions {
             delimiter,
@@ -77,24 +92,25 @@ pub(super) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
             allow_outside: false,
             // What stands behind it is ignored.
             labels: ListLabels::Second,
+            relabel,
         },
         transform_ops,
         batch_transform_ops,
     };
     special(name, backend, &mut dataset, &mut params, notes)?;
     if dataset.list.is_none() && name != "Market1501" {
-        return Err(params.wrong("cls_label_path", "'cls_label_path' is missing: the list"));
+        return Err(params.wrong(lists, format_args!("'{lists}' is missing: the list")));
     }
     params.done()?;
     Ok(dataset)
 }
 
 /// What one kind of data set has for itself.
-fn special(
+fn special<'a>(
     name: &str,
     backend: Option<&str>,
-    dataset: &mut Dataset<'_>,
-    params: &mut Params<'_>,
+    dataset: &mut Dataset<'a>,
+    params: &mut Params<'a>,
     notes: &mut Notes,
 ) -> Read<()> {
     let is_pillow = backend.is_some_and(|b| b.eq_ignore_ascii_case("pil"));
@@ -138,12 +154,35 @@ fn special(
                  pictures as SRC or --list",
             );
         }
+        "CustomLabelDataset" => {
+            // A line is a path, blanks and all.
+            dataset.options.labels = ListLabels::None;
+            if params.node("delimiter").is_some() {
+                return Err(params.wrong(
+                    "delimiter",
+                    "delimiter cuts off what stands behind paths, which is not served here: write \
+                     a list of paths alone",
+                ));
+            }
+            if let Some(node) = params.node("label_key") {
+                let key = params.text("label_key")?;
+                dataset.label_key = key.map(|name| LabelKey { name, at: node.at });
+            }
+        }
         _ if is_pillow => {
             dataset.opened = Opened::Pillow { is_picture: true };
         }
         _ => {}
     }
     Ok(())
+}
+
+/// What the list is called.
+fn list_name(dataset: &str) -> &'static str {
+    match dataset {
+        "CustomLabelDataset" => "sample_list_path",
+        _ => "cls_label_path",
+    }
 }
 
 fn delimiter(params: &mut Params<'_>) -> Read<Delimiter> {

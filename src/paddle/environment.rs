@@ -1,12 +1,15 @@
 //! What PaddlePaddle's launcher says in variables: this process's place among
 //! those that train together. Read in the process that makes the loader, once.
 
+use crate::error::{Error, Result};
+
 /// The variables, all of which the launcher sets.
 const TRAINER: &str = "PADDLE_TRAINER_ID";
 const TRAINERS: &str = "PADDLE_TRAINERS_NUM";
 const SELECTED: &str = "FLAGS_selected_gpus";
 
-/// Values of the launcher's variables; none where one is not set.
+/// Values of the launcher's variables; none where one is not set. The default has
+/// none, for callers who know rank and world without them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     pub trainer: Option<String>,
@@ -29,8 +32,8 @@ impl Environment {
     /// is a note for people.
     ///
     /// # Errors
-    /// Numbers that are none, or a rank outside its world.
-    pub(super) fn rank(&self) -> Result<((u32, u32), Option<String>), String> {
+    /// Numbers that are none, or a rank outside its world: no fault of a config's.
+    pub(super) fn rank(&self) -> Result<((u32, u32), Option<String>)> {
         let (Some(trainer), Some(trainers), Some(_)) =
             (&self.trainer, &self.trainers, &self.selected_gpus)
         else {
@@ -53,15 +56,19 @@ impl Environment {
             return Ok(((0, 1), note));
         };
         let number = |name: &str, text: &str| {
-            text.trim()
-                .parse::<u32>()
-                .map_err(|e| format!("{name}={text}: {e}"))
+            text.trim().parse::<u32>().map_err(|_| {
+                Error::config(format!(
+                    "the environment has {name}={text:?}, which is no whole number of 0 or more: \
+                     set it right, or unset it"
+                ))
+            })
         };
         let (rank, world) = (number(TRAINER, trainer)?, number(TRAINERS, trainers)?);
         if rank >= world {
-            return Err(format!(
-                "{TRAINER}={rank} must be below {TRAINERS}={world}: ranks count from 0"
-            ));
+            return Err(Error::config(format!(
+                "the environment has {TRAINER}={rank}, which must be below {TRAINERS}={world}: \
+                 ranks count from 0"
+            )));
         }
         Ok(((rank, world), None))
     }
@@ -82,8 +89,8 @@ mod tests {
 
     #[test]
     fn all_three_or_none() {
-        assert_eq!(of("2", "4", "2").rank(), Ok(((2, 4), None)));
-        assert_eq!(of("", "", "").rank(), Ok(((0, 1), None)));
+        assert_eq!(of("2", "4", "2").rank().unwrap(), ((2, 4), None));
+        assert_eq!(of("", "", "").rank().unwrap(), ((0, 1), None));
         let (rank, note) = of("2", "4", "").rank().unwrap();
         assert_eq!(rank, (0, 1));
         let note = note.unwrap();
@@ -94,13 +101,18 @@ mod tests {
     #[test]
     fn wrong_numbers_are_named() {
         for (env, word) in [
-            (of("x", "4", "0"), "PADDLE_TRAINER_ID=x"),
-            (of("0", "-4", "0"), "PADDLE_TRAINERS_NUM=-4"),
-            (of("4", "4", "0"), "below"),
-            (of("0", "0", "0"), "below"),
+            (of("x", "4", "0"), "PADDLE_TRAINER_ID=\"x\""),
+            (of("0", "-4", "0"), "PADDLE_TRAINERS_NUM=\"-4\""),
+            (
+                of("4", "4", "0"),
+                "PADDLE_TRAINER_ID=4, which must be below",
+            ),
+            (of("0", "0", "0"), "PADDLE_TRAINERS_NUM=0"),
         ] {
             let e = env.rank().unwrap_err();
-            assert!(e.contains(word), "{e}");
+            assert!(e.is_usage(), "{e}");
+            let e = e.to_string();
+            assert!(e.contains("the environment") && e.contains(word), "{e}");
         }
     }
 }

@@ -13,6 +13,8 @@
 mod batch;
 mod dataset;
 mod environment;
+#[cfg(all(test, feature = "codecs"))]
+mod goldens;
 mod note;
 mod number;
 mod ops;
@@ -43,6 +45,7 @@ use params::{Params, Read};
 pub struct Options {
     /// Leaves out operations that are not served, instead of refusing the config.
     pub skip_unknown_ops: bool,
+    /// Where rank and world come from.
     pub environment: Environment,
     /// Most workers that a config may ask for.
     pub usable_cpus: usize,
@@ -103,7 +106,8 @@ impl Training {
     /// the config at `path`.
     ///
     /// # Errors
-    /// One line that names the file, the line, what is wrong and what would be right.
+    /// One line that names the file, the line, what is wrong and what would be right;
+    /// or the variable of the environment that has no rank in it.
     pub fn read(path: impl AsRef<Path>, mode: &str, options: &Options) -> Result<Self> {
         let path = path.as_ref();
         Self::from_text(&file::text_of(path)?, path, mode, options)
@@ -122,8 +126,14 @@ impl Training {
     ) -> Result<Self> {
         let origin = origin.as_ref();
         let root = file::tree_of(text, RecipeFormat::Yaml, origin)?;
-        translate(&root, origin, mode, options)
-            .map_err(|e| Error::dataset_line(origin, e.line() as u64, e.to_string()))
+        let mut training = translate(&root, origin, mode, options)
+            .map_err(|e| Error::dataset_line(origin, e.line() as u64, e.to_string()))?;
+        let (rank, note) = options.environment.rank()?;
+        training.rank = rank;
+        training
+            .notes
+            .extend(note.map(|text| Note { line: None, text }));
+        Ok(training)
     }
 
     /// Whether the recipe can work.
@@ -222,6 +232,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
     let rules = ops::Rules {
         opened: dataset.opened,
         multi_scale: dataset.multi_scale,
+        label_key: dataset.label_key,
         skip_unknown: options.skip_unknown_ops,
     };
     let (ops, mut lines) = ops::translate(dataset.transform_ops, &rules, &mut notes, &mut skipped)?;
@@ -239,13 +250,6 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         lines.extend(of_mixing);
         mixing
     });
-    let (rank, note) = options
-        .environment
-        .rank()
-        .map_err(|e| Mistake::new(tree.at, e))?;
-    if let Some(note) = note {
-        notes.general(note);
-    }
     notes.general(
         "a picture that fails gives its row to the next one, where PaddleClas takes any: \
          --on-error changes it",
@@ -262,7 +266,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         batch: order.batch,
         tail: order.tail,
         multi_scale: order.multi_scale,
-        rank,
+        rank: (0, 1),
         seed,
         workers,
         epochs,

@@ -16,7 +16,7 @@ pub(super) struct Params<'a> {
     /// Where that is written.
     pub(super) at: Position,
     entries: &'a [(Key, Node)],
-    asked: Vec<&'static str>,
+    asked: Vec<&'a str>,
 }
 
 impl<'a> Params<'a> {
@@ -50,11 +50,22 @@ impl<'a> Params<'a> {
         self.asked.extend(names);
     }
 
+    /// Reads what is left, whatever it is, as meaning nothing. Gives the names.
+    pub(super) fn drop_rest(&mut self) -> Vec<&'a str> {
+        let names: Vec<&str> = self.left().map(|key| key.name.as_str()).collect();
+        self.asked.extend(&names);
+        names
+    }
+
     /// The mistake that `text` is, at a parameter.
     pub(super) fn wrong(&self, name: &str, text: impl std::fmt::Display) -> Mistake {
+        Mistake::new(self.at_of(name), format!("{}: {text}", self.name))
+    }
+
+    /// Where a parameter is written, if it is.
+    pub(super) fn at_of(&self, name: &str) -> Position {
         let written = self.entries.iter().find(|(key, _)| key.name == name);
-        let at = written.map_or(self.at, |(key, _)| key.at);
-        Mistake::new(at, format!("{}: {text}", self.name))
+        written.map_or(self.at, |(key, _)| key.at)
     }
 
     pub(super) fn number(&mut self, name: &'static str) -> Read<Option<f64>> {
@@ -88,6 +99,14 @@ impl<'a> Params<'a> {
         }
     }
 
+    /// None where it is 0 or less.
+    pub(super) fn whole_above_zero(&mut self, name: &'static str) -> Read<Option<u32>> {
+        match self.number(name)? {
+            Some(v) if v > 0.0 => self.whole(name),
+            _ => Ok(None),
+        }
+    }
+
     pub(super) fn whole_or(&mut self, name: &'static str, default: u32) -> Read<u32> {
         Ok(self.whole(name)?.unwrap_or(default))
     }
@@ -112,6 +131,12 @@ impl<'a> Params<'a> {
     pub(super) fn given(&self, names: &[&str]) -> bool {
         let mut keys = self.entries.iter().map(|(key, _)| key.name.as_str());
         keys.any(|key| names.contains(&key))
+    }
+
+    /// Whether it is written as a list.
+    pub(super) fn is_list(&self, name: &str) -> bool {
+        let mut of_name = self.entries.iter().filter(|(key, _)| key.name == name);
+        of_name.any(|(_, node)| matches!(node.value, Value::List(_)))
     }
 
     /// Numbers: a list of them, or one.

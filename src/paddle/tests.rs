@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Environment, Options, Training};
 use crate::index::{Delimiter, ListLabels};
 use crate::plan::{IdentityProb, MultiScale, Sampler, Tail};
-use crate::recipe::{MixChoice, MixOp, Mixing, Reorder};
+use crate::recipe::{MixChoice, MixOp, Mixing, Op, Reorder};
 
 const CONFIG: &str = "\
 Global:
@@ -147,7 +147,12 @@ fn ranks_come_from_the_launcher() {
     assert_eq!(t.rank, (1, 2));
     options.environment.trainers = Some("1".into());
     let e = Training::from_text(CONFIG, "m.yaml", "train", &options).unwrap_err();
-    assert!(e.to_string().contains("PADDLE_TRAINER_ID=1"), "{e}");
+    // No line of the config is at fault.
+    let e = e.to_string();
+    assert!(
+        e.contains("PADDLE_TRAINER_ID=1") && !e.contains("m.yaml"),
+        "{e}"
+    );
 }
 
 /// The same with other data sets, samplers and batch operations.
@@ -174,6 +179,10 @@ fn data_sets() {
     let t = of("name: ImageNetDataset\n      delimiter: \"\\t\"").list_options;
     assert_eq!((t.delimiter, t.labels), (tab, ListLabels::Second));
     assert_eq!(of("name: ICartoonDataset").list_options.delimiter, tab);
+    assert!(!of("name: ImageNetDataset").list_options.relabel);
+    let t = of("name: ImageNetDataset\n      relabel: True");
+    assert!(t.list_options.relabel);
+    assert!(notes(&t).contains("line 12: relabel: labels are numbered in ascending order"));
     // These hand on pictures: nothing is left to decode.
     let opened = |dataset: &str| {
         let decode = "        - DecodeImage:\n            to_rgb: True\n";
@@ -187,10 +196,6 @@ fn data_sets() {
         ("name: Cifar10", ["Cifar10", "pickles"]),
         ("name: Cifar100", ["mine.yaml:11:", "pickles"]),
         (
-            "name: CustomLabelDataset",
-            ["mine.yaml:11:", "an operation drew"],
-        ),
-        (
             "name: ImageNetDatset",
             ["mine.yaml:11:", "'ImageNetDataset'"],
         ),
@@ -198,7 +203,10 @@ fn data_sets() {
             "name: CompCars\n      bbox_crop: True",
             ["mine.yaml:12:", "bbox_crop"],
         ),
-        ("relabel: True", ["mine.yaml:11:", "count from 0"]),
+        (
+            "name: VeriWild\n      relabel: True",
+            ["mine.yaml:12:", "not for VeriWild"],
+        ),
         ("delimiter: ab", ["mine.yaml:11:", "one byte"]),
         ("delimitr: a", ["mine.yaml:11:", "'delimiter'"]),
         (
@@ -425,4 +433,76 @@ fn a_recipe_that_cannot_work_is_refused_at_the_line_of_its_operation() {
     let t = Training::from_text(&text, "mine.yaml", "train", &options()).unwrap();
     let e = t.check().unwrap_err().to_string();
     assert!(e.starts_with("mine.yaml:18: "), "{e}");
+}
+
+/// CONFIG over a list of paths, whose labels are quarter turns.
+fn turned(key: &str, op: &str) -> String {
+    let dataset = format!("name: CustomLabelDataset\n      {key}");
+    changed(&dataset, "")
+        .replace(
+            "cls_label_path: ./train.txt",
+            "sample_list_path: ./paths.txt",
+        )
+        .replace(
+            "            order: ''\n    sampler",
+            &format!("            order: ''\n{op}    sampler"),
+        )
+}
+
+#[test]
+fn labels_of_a_custom_label_dataset_are_drawn() {
+    let op = "        - RandomRot90:\n";
+    let turns = |t: &Training| {
+        let turns = t.recipe.ops.iter().filter_map(|op| match op {
+            Op::RandomRotate90(o) => Some(o.label),
+            _ => None,
+        });
+        turns.collect::<Vec<_>>()
+    };
+    for key in [
+        "label_key: random_rot90_orientation",
+        "label_key: orientation",
+    ] {
+        let t = read(&turned(key, op), "train");
+        t.check().unwrap();
+        assert_eq!(t.list, Some("./paths.txt".into()));
+        assert_eq!(t.list_options.labels, ListLabels::None);
+        assert_eq!(turns(&t), [true]);
+    }
+    // Without a key nothing is a label, as for data sets that have their own.
+    assert_eq!(
+        turns(&read(&turned("label_key: null", op), "train")),
+        [false]
+    );
+    let own = turned("x: 1", op)
+        .replace(
+            "name: CustomLabelDataset\n      x: 1",
+            "name: ImageNetDataset",
+        )
+        .replace("sample_list_path", "cls_label_path");
+    assert_eq!(turns(&read(&own, "train")), [false]);
+    for (key, op, words) in [
+        (
+            "label_key: orientation",
+            "",
+            ["mine.yaml:12:", "add it to transform_ops"],
+        ),
+        (
+            "label_key: blur_image",
+            op,
+            ["mine.yaml:12:", "'blur_image' is not served"],
+        ),
+        ("delimiter: ','", op, ["mine.yaml:12:", "paths alone"]),
+        (
+            "cls_label_path: a",
+            op,
+            ["mine.yaml:12:", "'cls_label_path' is no parameter"],
+        ),
+    ] {
+        let e = error(&turned(key, op), "train");
+        assert!(words.iter().all(|word| e.contains(word)), "{key}: {e}");
+    }
+    let twice = read(&turned("label_key: orientation", &op.repeat(2)), "train");
+    let e = twice.check().unwrap_err().to_string();
+    assert!(e.contains("leave one of them out"), "{e}");
 }

@@ -15,9 +15,11 @@ use super::level::Level;
 use super::normalise::{self, Scaling};
 use super::resample::{Axes, Resampler, Source};
 use super::view::{Pixel, View, ViewMut};
-use super::{blur, erase, grey, jitter, pad, rotate};
+use super::{blur, erase, grey, jitter, pad, rotate, warp};
 use crate::recipe::fold::Fold;
-use crate::recipe::{Dtype, Interpolation, Padding, PaddingMode, Placement, Size, Step};
+use crate::recipe::{
+    Dtype, Interpolation, Padding, PaddingMode, Placement, RotationStyle, Size, Step,
+};
 
 /// A function on the picture in place, in whichever type it is held.
 macro_rules! in_place {
@@ -195,13 +197,22 @@ impl Canvas {
                 interpolation,
                 size,
                 fill,
+                style,
             } => {
                 let size = (size.width as usize, size.height as usize);
                 let at = self.at;
                 let turn = (at.placement, degrees, interpolation, size, fill);
-                match at.is_floats {
-                    false => rotate_pair(&mut self.bytes, at, turn),
-                    true => rotate_pair(&mut self.floats, at, turn),
+                match (style, at.is_floats) {
+                    // Stands where pixels are bytes.
+                    (RotationStyle::Opencv, _) => {
+                        let to = room(&mut self.bytes.there, size.0 * size.1);
+                        let view = at.of(&self.bytes.here);
+                        let fill = fill.map(u8::rounded);
+                        warp::turn(view, at.placement, degrees, interpolation, fill, to);
+                        self.bytes.swap();
+                    }
+                    (RotationStyle::Tensor, false) => rotate_pair(&mut self.bytes, at, turn),
+                    (RotationStyle::Tensor, true) => rotate_pair(&mut self.floats, at, turn),
                 }
                 // Comes out upright.
                 self.at.placement = Placement::default();
@@ -227,6 +238,7 @@ impl Canvas {
             Step::Contrast(factor) => in_place!(self, jitter::contrast, factor),
             Step::Saturation(factor) => in_place!(self, jitter::saturation, factor),
             Step::Hue(factor) => in_place!(self, jitter::hue, factor),
+            Step::Shift(by) => in_place!(self, jitter::shift, by),
             Step::Grayscale => in_place!(self, grey::grayscale),
             // Stands first, where pixels are bytes.
             Step::Luma => grey::luma(self.at.of_mut(&mut self.bytes.here)),

@@ -46,12 +46,24 @@ enum Tables {
     U8,
 }
 
+impl Tables {
+    fn of(dtype: Dtype, value: impl Fn(usize, u8) -> f32) -> Self {
+        match dtype {
+            Dtype::F32 => Self::F32(table(|c, v| value(c, v).to_ne_bytes())),
+            Dtype::F16 => Self::F16(table(|c, v| f16::from_f32(value(c, v)).to_ne_bytes())),
+            Dtype::U8 => Self::U8,
+        }
+    }
+}
+
 /// Writes output rows of one recipe.
 #[derive(Debug)]
 pub struct Emitter {
     emission: Emission,
     scaling: Scaling,
     tables: Tables,
+    /// The same behind a normalisation, of the last one that was met.
+    normalised: Option<(Scaling, Tables)>,
 }
 
 impl Emitter {
@@ -63,16 +75,11 @@ impl Emitter {
     /// even side, and held to 0 and 255.
     pub fn new(emission: Emission) -> Self {
         let scaling = emission.scaling();
-        let value = |c: usize, v: u8| scaling.of(c, f32::from(v));
-        let tables = match emission.dtype {
-            Dtype::F32 => Tables::F32(table(|c, v| value(c, v).to_ne_bytes())),
-            Dtype::F16 => Tables::F16(table(|c, v| f16::from_f32(value(c, v)).to_ne_bytes())),
-            Dtype::U8 => Tables::U8,
-        };
         Self {
             emission,
             scaling,
-            tables,
+            tables: Tables::of(emission.dtype, |c, v| scaling.of(c, f32::from(v))),
+            normalised: None,
         }
     }
 
@@ -102,10 +109,37 @@ impl Emitter {
 
     /// Fills `out` from levels. `out` needs no alignment.
     pub(crate) fn emit_rows(&self, pixels: View<'_, u8>, placement: Placement, out: &mut [u8]) {
+        self.emit_by(&self.tables, pixels, placement, out);
+    }
+
+    /// Whether [`Emitter::emit_normalised`] has elements to write: `u8` hold levels.
+    pub(crate) fn normalises(&self) -> bool {
+        self.emission.dtype != Dtype::U8
+    }
+
+    /// What [`Emitter::emit_floats`] writes of levels that were normalised, to the bit
+    /// and without those floats. `out` needs no alignment.
+    pub(crate) fn emit_normalised(
+        &mut self,
+        pixels: View<'_, u8>,
+        first: Scaling,
+        placement: Placement,
+        out: &mut [u8],
+    ) {
+        let dtype = self.emission.dtype;
+        let (known, tables) = self.normalised.take().unzip();
+        let tables = tables.filter(|_| known == Some(first)).unwrap_or_else(|| {
+            Tables::of(dtype, |c, v| self.scaling.of(c, first.of(c, f32::from(v))))
+        });
+        self.emit_by(&tables, pixels, placement, out);
+        self.normalised = Some((first, tables));
+    }
+
+    fn emit_by(&self, tables: &Tables, pixels: View<'_, u8>, placement: Placement, out: &mut [u8]) {
         self.check(pixels, out);
         let Emission { layout, order, .. } = self.emission;
         let source = Source { pixels, placement };
-        match &self.tables {
+        match tables {
             // Nothing to look up and nothing to move.
             Tables::U8
                 if layout == MemoryLayout::Nhwc
@@ -130,6 +164,10 @@ impl Emitter {
         let source = Source { pixels, placement };
         let s = self.scaling;
         match self.emission.dtype {
+            // Normalised before: nothing to divide by.
+            Dtype::F32 if s.is_identity() => {
+                write(source, layout, order, out, |_, v: f32| v.to_ne_bytes());
+            }
             Dtype::F32 => write(source, layout, order, out, |c, v| s.of(c, v).to_ne_bytes()),
             Dtype::F16 => write(source, layout, order, out, |c, v| {
                 f16::from_f32(s.of(c, v)).to_ne_bytes()

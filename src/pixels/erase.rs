@@ -4,9 +4,8 @@
 //! by row as it is to be looked at: no generator goes on from one element to the
 //! next, and a turned file gets the noise of an upright one.
 
-use std::f32::consts::TAU;
-
 use super::level::Level;
+use super::normal;
 use super::view::ViewMut;
 use crate::recipe::geometry::Rect;
 use crate::recipe::{Erased, Placement};
@@ -30,8 +29,8 @@ pub(crate) fn erase<T: Level>(
         Erased::Levels(key) => fill(&mut pixels, rect, placement, |first| {
             channels.map(|c| T::rounded(level(key, first + c)))
         }),
-        Erased::Normal(key) => fill(&mut pixels, rect, placement, |first| {
-            channels.map(|c| T::rounded(normal(key, first + c)))
+        Erased::Normal(key) => fill_normal(&mut pixels, rect, placement, |first| {
+            channels.map(|c| mixed(key, first + c))
         }),
     }
 }
@@ -46,41 +45,61 @@ fn fill<T: Level>(
     let columns = rect.left as usize..(rect.left + rect.width) as usize;
     let rows = pixels.rows_mut().skip(rect.top as usize);
     for (y, row) in (0..rect.height).zip(rows) {
-        let y = if placement.flip_y {
-            rect.height - 1 - y
-        } else {
-            y
-        };
         for (x, pixel) in (0..rect.width).zip(&mut row[columns.clone()]) {
-            let x = if placement.flip_x {
-                rect.width - 1 - x
-            } else {
-                x
-            };
-            let (row, column, width) = match placement.transpose {
-                true => (x, y, rect.height),
-                false => (y, x, rect.width),
-            };
-            *pixel = of(3 * (u64::from(row) * u64::from(width) + u64::from(column)));
+            *pixel = of(number((x, y), rect, placement));
         }
     }
+}
+
+/// As [`fill`] with normal numbers, for which `of` gives the bits.
+fn fill_normal<T: Level>(
+    pixels: &mut ViewMut<'_, T>,
+    rect: Rect,
+    placement: Placement,
+    of: impl Fn(u64) -> [u64; 3],
+) {
+    const CHUNK: usize = normal::MOST / 3;
+    let columns = rect.left as usize..(rect.left + rect.width) as usize;
+    let rows = pixels.rows_mut().skip(rect.top as usize);
+    let mut bits = [0; normal::MOST];
+    for (y, row) in (0..rect.height).zip(rows) {
+        let chunks = row[columns.clone()].chunks_mut(CHUNK);
+        for (first, chunk) in (0..rect.width).step_by(CHUNK).zip(chunks) {
+            let pixels = bits.as_chunks_mut::<3>().0.iter_mut().take(chunk.len());
+            for (x, bits) in (first..).zip(pixels) {
+                *bits = of(number((x, y), rect, placement));
+            }
+            let normals = normal::normals(&bits);
+            for (pixel, normal) in chunk.iter_mut().zip(normals.as_chunks().0) {
+                *pixel = normal.map(T::rounded);
+            }
+        }
+    }
+}
+
+/// The number in the box, as it is to be looked at, of the first element of a pixel
+/// that is stored in its column `x` and row `y`.
+#[inline(always)]
+fn number((x, y): (u32, u32), rect: Rect, placement: Placement) -> u64 {
+    let x = match placement.flip_x {
+        true => rect.width - 1 - x,
+        false => x,
+    };
+    let y = match placement.flip_y {
+        true => rect.height - 1 - y,
+        false => y,
+    };
+    let (row, column, width) = match placement.transpose {
+        true => (x, y, rect.height),
+        false => (y, x, rect.width),
+    };
+    3 * (u64::from(row) * u64::from(width) + u64::from(column))
 }
 
 /// One of the 256 levels, each as likely; whole in `f32` too, so that both types
 /// get the same picture.
 fn level(key: u64, element: u64) -> f32 {
     f32::from((mixed(key, element) >> 56) as u8)
-}
-
-/// Mean 0, deviation 1, by Box and Muller. 32 bits each for radius and angle:
-/// no value is beyond 6.7.
-fn normal(key: u64, element: u64) -> f32 {
-    const STEP: f32 = 1.0 / 4_294_967_296.0;
-    let bits = mixed(key, element);
-    // Above 0, where the logarithm ends; 1 at most.
-    let radius = ((bits >> 32) as f32 + 0.5) * STEP;
-    let angle = (bits as u32) as f32 * STEP;
-    (-2.0 * libm::logf(radius)).sqrt() * libm::cosf(TAU * angle)
 }
 
 /// The element's output of a SplitMix64 that begins with `key`.

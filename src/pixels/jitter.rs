@@ -1,4 +1,4 @@
-//! Brightness, contrast, saturation and hue, by a factor.
+//! Brightness, contrast, saturation and hue, by a factor; noise that is one colour.
 //!
 //! `u8` comes out as torchvision's operations on `uint8` tensors do, bit for bit:
 //! products in `f32`, clamped, the fraction lost. `f32` follows its float
@@ -37,6 +37,13 @@ pub(crate) fn hue<T: Hue>(pixels: ViewMut<'_, T>, factor: f32) {
         let turned = part(h + factor);
         let turned = if turned < 0.0 { turned + 1.0 } else { turned };
         rgb(turned, s, v).map(T::of_unit)
+    });
+}
+
+/// Adds to each channel: a `u8` is rounded and held to its range, an `f32` is not.
+pub(crate) fn shift<T: Level>(pixels: ViewMut<'_, T>, by: [f32; 3]) {
+    each(pixels, |pixel| {
+        std::array::from_fn(|c| T::rounded(pixel[c].level() + by[c]))
     });
 }
 
@@ -163,5 +170,75 @@ fn rgb(h: f32, s: f32, v: f32) -> [f32; 3] {
         5 => [v, p, q],
         // 0, and 6 where a hue was rounded up to 1.
         _ => [v, t, p],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::recipe::PcaLighting;
+
+    #[derive(Deserialize)]
+    struct Manifest {
+        cases: Vec<Case>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Case {
+        alpha: [f64; 3],
+        eigenvalues: [f64; 3],
+        eigenvectors: [[f64; 3]; 3],
+        unit: f64,
+        pixel: [u8; 3],
+        added: [f32; 3],
+        behind: [f32; 3],
+        whole: [u8; 3],
+    }
+
+    fn shifted<T: Level>(pixel: Pixel<T>, by: [f32; 3]) -> Pixel<T> {
+        let mut pixels = [pixel];
+        let view = ViewMut {
+            pixels: &mut pixels,
+            width: 1,
+            height: 1,
+            stride: 1,
+        };
+        shift(view, by);
+        pixels[0]
+    }
+
+    /// tests/op_goldens/lighting, which scripts/op_goldens/lighting.py has written.
+    #[test]
+    fn colour_noise_is_that_of_numpy() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/lighting/manifest.json");
+        let manifest: Manifest = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        assert!(manifest.cases.len() >= 60);
+        let mut moved = 0;
+        for case in &manifest.cases {
+            let op = PcaLighting {
+                std: 1.0,
+                eigenvalues: case.eigenvalues,
+                eigenvectors: case.eigenvectors,
+                unit: case.unit,
+            };
+            let by = op.noise(case.alpha);
+            let floats = shifted(case.pixel.map(f32::from), by);
+            // Sums of f64 in another order, then f32: of levels about 2^-15.
+            let near = |a: [f32; 3], b: [f32; 3]| {
+                let mut pairs = a.iter().zip(b);
+                pairs.all(|(a, b)| (a - b).abs() <= 1e-6 * (256.0 + b.abs()))
+            };
+            assert!(near(by, case.added), "{by:?} of {case:?}");
+            assert!(near(floats, case.behind), "{floats:?} of {case:?}");
+            assert_eq!(shifted(case.pixel, by), case.whole, "{case:?}");
+            moved += u32::from(case.whole != case.pixel);
+        }
+        assert!(moved > 20, "only {moved} pixels changed as bytes");
     }
 }

@@ -12,9 +12,9 @@
 //! - `canvas`: a picture and the steps on it;
 //! - `resample/`: the separable resize;
 //! - `pad`: pixels around a picture;
-//! - `rotate`: a turn by any angle;
+//! - `rotate`: a turn by any angle, as torchvision; `warp`: as OpenCV;
 //! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
-//!   change values, not places;
+//!   change values, not places; `normal`: numbers for noise;
 //! - `augment/`: Pillow's operations, which augmentation policies are made of;
 //! - `emit`: from pixels to the elements of a row.
 
@@ -27,12 +27,14 @@ mod erase;
 mod grey;
 mod jitter;
 mod level;
-mod normalise;
+mod normal;
+pub(crate) mod normalise;
 mod pad;
 pub(crate) mod resample;
 mod rotate;
 mod shown;
 pub(crate) mod view;
+mod warp;
 
 #[cfg(test)]
 mod colour_goldens;

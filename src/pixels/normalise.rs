@@ -1,7 +1,6 @@
 //! `(v / unit - mean) / std`, each step rounded to `f32`: what
 //! [`Emitter`](super::emit::Emitter) does at the end, for the middle of a chain.
 
-use super::level::Level;
 use super::view::{Pixel, View, ViewMut};
 
 /// The three numbers; mean and deviation one a channel.
@@ -19,6 +18,13 @@ impl Scaling {
         (v / self.unit - self.mean[channel]) / self.std[channel]
     }
 
+    /// Whether every value stays what it is.
+    pub(super) fn is_identity(&self) -> bool {
+        // A mean of -0 would make 0 of -0.
+        let means = self.mean.map(f32::to_bits);
+        self.unit == 1.0 && means == [0; 3] && self.std == [1.0; 3]
+    }
+
     #[inline(always)]
     fn pixel(&self, [a, b, c]: Pixel<f32>) -> Pixel<f32> {
         [self.of(0, a), self.of(1, b), self.of(2, c)]
@@ -26,11 +32,22 @@ impl Scaling {
 }
 
 /// Fills `out`, rows without gaps.
-pub(crate) fn normalise<T: Level>(pixels: View<'_, T>, scaling: Scaling, out: &mut [Pixel<f32>]) {
+pub(crate) fn normalise(pixels: View<'_, u8>, scaling: Scaling, out: &mut [Pixel<f32>]) {
+    let mut table = [[0.0; 256]; 3];
+    for (channel, values) in table.iter_mut().enumerate() {
+        for (level, value) in (0..=255u8).zip(values) {
+            *value = scaling.of(channel, f32::from(level));
+        }
+    }
     let rows = out.chunks_exact_mut(pixels.width).zip(pixels.rows());
     for (out, row) in rows {
-        for (to, pixel) in out.iter_mut().zip(row) {
-            *to = scaling.pixel(pixel.map(T::level));
+        for (to, &[a, b, c]) in out.iter_mut().zip(row) {
+            let [first, second, third] = &table;
+            *to = [
+                first[usize::from(a)],
+                second[usize::from(b)],
+                third[usize::from(c)],
+            ];
         }
     }
 }

@@ -55,6 +55,22 @@ impl<'a, T: Copy> Shown<'a, T> {
         self.pixels[at as usize]
     }
 
+    /// Whether what is beside each other in the picture is so in memory.
+    #[inline(always)]
+    pub(super) fn lies_in_rows(&self) -> bool {
+        self.right == 1
+    }
+
+    /// `count` pixels from `x` on, where [`Shown::lies_in_rows`]; beyond an edge the
+    /// edge's row.
+    #[inline(always)]
+    pub(super) fn run(&self, x: usize, y: i64, count: usize) -> &'a [Pixel<T>] {
+        debug_assert!(self.lies_in_rows());
+        let y = y.clamp(0, self.height as i64 - 1) as isize;
+        let at = self.origin + x as isize + y * self.down;
+        &self.pixels[at as usize..][..count]
+    }
+
     /// All pixels, row by row, upright, each with its place in `out`, which is tight.
     pub(super) fn each<U>(&self, out: &mut [U], mut f: impl FnMut(Pixel<T>, &mut U)) {
         for (y, row) in out.chunks_exact_mut(self.width.max(1)).enumerate() {

@@ -277,6 +277,11 @@ impl Plan {
             .wrapping_add(u64::from(self.options.rank))
     }
 
+    /// The random numbers of the operations on a sample at this position.
+    pub(crate) fn random(&self, epoch: u64, position: u64) -> PositionRandom {
+        PositionRandom::new(self.options.seed, epoch, position)
+    }
+
     /// The random numbers of a batch as a whole: its own among the batches of all
     /// ranks, and none of a sample's or of the order's.
     pub(crate) fn batch_random(&self, epoch: u64, batch: u64) -> PositionRandom {

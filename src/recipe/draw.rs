@@ -8,10 +8,10 @@
 
 use super::augment;
 use super::check::Values;
-use super::geometry::{Rect, Uniform, bounded_box, random_box, rotated_size};
+use super::geometry::{Rect, Uniform, around, bounded_box, random_box, rotated_size};
 use super::ops::{
-    Aspect, ColorJitter, Erasing, JitterStyle, Op, Padding, RandomCrop, RandomErasing, Rounding,
-    Size, Span,
+    Aspect, ColorJitter, Erasing, JitterStyle, Op, PadTo, Padding, RandomCrop, RandomErasing, Size,
+    Span,
 };
 use super::step::{Erased, Step};
 use crate::error::{FaultKind, SampleFault};
@@ -64,13 +64,16 @@ impl Op {
             | Self::RandomRotate90(_)
             | Self::ColorJitter(_)
             | Self::RandomGrayscale(_)
+            | Self::PcaLighting(_)
             | Self::GaussianBlur(_)
-            | Self::RandomErasing(_) => true,
+            | Self::RandomErasing(_)
+            | Self::CropWithPadding(_) => true,
             Self::Decode(_)
             | Self::Resize(_)
             | Self::CenterCrop(_)
             | Self::Rotate90(_)
             | Self::Pad(_)
+            | Self::PadTo(_)
             | Self::Grayscale(_)
             | Self::ConvertColor(_)
             | Self::Normalize(_)
@@ -80,7 +83,27 @@ impl Op {
     }
 }
 
+impl Op {
+    /// How many labels there are, where what is drawn is the sample's label: from 0 on.
+    pub(crate) fn gives_labels(&self) -> Option<u32> {
+        match self {
+            Self::RandomRotate90(o) => o.label.then_some(MOST_QUARTERS + 1),
+            _ => None,
+        }
+    }
+}
+
 impl Drawn {
+    /// The label that is drawn here: no picture's size has a part in it, so that who
+    /// knows a row's position knows its label.
+    pub(crate) fn label(&self, random: &impl Streams) -> Option<i64> {
+        let mut stream = random.stream(self.stream);
+        match &self.op {
+            Op::RandomRotate90(o) => o.label.then(|| quarters(&mut stream).into()),
+            _ => None,
+        }
+    }
+
     /// From the recipe's channels to those in memory.
     fn channels(&self, mut v: [f32; 3]) -> [f32; 3] {
         if self.bgr {
@@ -154,18 +177,10 @@ impl Drawn {
                 return Ok((o.size.height, o.size.width));
             }
             Op::CenterCrop(o) => {
-                fits(o.size, size, "center_crop", "or a pad in front of it")?;
-                let middle = |all: u32, some: u32| match o.rounding {
-                    Rounding::Nearest => (f64::from(all - some) / 2.0).round_ties_even() as u32,
-                    Rounding::Down => (all - some) / 2,
-                };
-                push(Step::Crop(Rect {
-                    top: middle(height, o.size.height),
-                    left: middle(width, o.size.width),
-                    width: o.size.width,
-                    height: o.size.height,
-                }));
-                return Ok((o.size.height, o.size.width));
+                let to = o.output(size);
+                fits(to.into(), size, "center_crop", "or a pad in front of it")?;
+                push(Step::Crop(o.part(size)));
+                return Ok(to);
             }
             Op::RandomHorizontalFlip(o) => {
                 if random.next_f64() < o.p {
@@ -178,6 +193,9 @@ impl Drawn {
                 }
             }
             Op::RandomRotation(o) => {
+                if o.p < 1.0 && random.next_f64() >= o.p {
+                    return Ok(size);
+                }
                 let degrees = uniform(o.degrees, random);
                 let (h, w) = match o.expand {
                     true => {
@@ -191,6 +209,7 @@ impl Drawn {
                     interpolation: o.interpolation,
                     size: (h, w).into(),
                     fill: self.channels(o.fill.0),
+                    style: o.style,
                 });
                 return Ok((h, w));
             }
@@ -198,7 +217,7 @@ impl Drawn {
                 return Ok(turn(o.times.rem_euclid(4) as u8, size, &mut push));
             }
             Op::RandomRotate90(_) => {
-                return Ok(turn(random.next_up_to(3) as u8, size, &mut push));
+                return Ok(turn(quarters(random), size, &mut push));
             }
             Op::Pad(o) => {
                 push(Step::Pad {
@@ -208,6 +227,15 @@ impl Drawn {
                 });
                 return Ok(padded(size, o.padding));
             }
+            Op::PadTo(o) => {
+                let padding = o.padding(size).ok_or_else(|| no_room(o, size))?;
+                push(Step::Pad {
+                    padding,
+                    mode: o.padding_mode,
+                    fill: self.channels(o.fill.0),
+                });
+                return Ok(padded(size, padding));
+            }
             Op::ColorJitter(o) => jitter(o, random, push),
             Op::Grayscale(_) => push(Step::Grayscale),
             Op::RandomGrayscale(o) => {
@@ -216,6 +244,11 @@ impl Drawn {
                 }
             }
             Op::ConvertColor(o) => push(Step::Convert(o.to, o.white_point)),
+            Op::PcaLighting(o) => {
+                let alpha = [(); 3].map(|()| o.std * augment::gauss(random));
+                // Of red, green and blue, as pixels in memory are.
+                push(Step::Shift(o.noise(alpha)));
+            }
             Op::GaussianBlur(o) => push(Step::Blur {
                 kernel: o.kernel_size,
                 sigma: uniform(o.sigma, random),
@@ -228,6 +261,19 @@ impl Drawn {
                     };
                     let grey = self.grey;
                     push(Step::Erase { rect, with, grey });
+                }
+            }
+            Op::CropWithPadding(o) => {
+                if random.next_f64() < o.p {
+                    let (scale, ratio) = ((o.scale.0, o.scale.1), (o.ratio.0, o.ratio.1));
+                    let kept = random_box(width, height, scale, ratio, random);
+                    for rect in around(kept, size) {
+                        push(Step::Erase {
+                            rect,
+                            with: Erased::Value(self.channels(o.value.0)),
+                            grey: self.grey,
+                        });
+                    }
                 }
             }
             Op::AutoAugment(_)
@@ -291,8 +337,24 @@ impl Drawn {
                     interpolation: o.interpolation,
                     size: (h, w).into(),
                     fill: self.channels(o.fill.0),
+                    style: o.style,
                 });
                 (h, w)
+            }
+            Op::PadTo(o) => {
+                // A smaller draw may have the room that this one has not.
+                let to = o.output(size);
+                let padding = o.padding(size).unwrap_or(Padding {
+                    bottom: to.0.saturating_sub(size.0),
+                    right: to.1.saturating_sub(size.1),
+                    ..Padding::default()
+                });
+                push(Step::Pad {
+                    padding,
+                    mode: o.padding_mode,
+                    fill: self.channels(o.fill.0),
+                });
+                to
             }
             Op::RandomGrayscale(_) => {
                 push(Step::Grayscale);
@@ -305,6 +367,20 @@ impl Drawn {
             | Op::TimmAugment(_)
             | Op::Cutout(_) => {
                 augment::largest(&self.op, size, |step| push(Step::Augment(step)));
+                size
+            }
+            Op::RandomErasing(_) | Op::CropWithPadding(_) => {
+                // The lowest numbers may leave nothing to erase.
+                push(Step::Erase {
+                    rect: Rect {
+                        left: 0,
+                        top: 0,
+                        width: size.1,
+                        height: size.0,
+                    },
+                    with: Erased::Value([0.0; 3]),
+                    grey: self.grey,
+                });
                 size
             }
             Op::RandomRotate90(_) => {
@@ -385,6 +461,28 @@ fn fits(size: Size, (h, w): (u32, u32), op: &str, or: &str) -> Result<(), Sample
             "the picture is {h} x {w} where {op} takes {size} of it: the recipe needs a resize {or}"
         ),
     ))
+}
+
+fn no_room(o: &PadTo, (h, w): (u32, u32)) -> SampleFault {
+    let to = Size::from(o.output((h, w)));
+    let at = match o.offset {
+        Some([left, top]) => format!(" with {left} pixels at its left and {top} at its top"),
+        None => String::new(),
+    };
+    SampleFault::new(
+        FaultKind::TooLarge,
+        format!(
+            "the picture is {h} x {w} where pad_to makes {to} of it{at}: the recipe needs a resize \
+             or a crop in front of it"
+        ),
+    )
+}
+
+/// The most quarter turns that are drawn.
+const MOST_QUARTERS: u32 = 3;
+
+fn quarters(random: &mut impl Uniform) -> u8 {
+    random.next_up_to(MOST_QUARTERS) as u8
 }
 
 fn turn(quarters: u8, (h, w): (u32, u32), push: &mut impl FnMut(Step)) -> (u32, u32) {

@@ -101,6 +101,31 @@ pub(crate) fn random_box(
     }
 }
 
+/// What of a picture of this height and width lies outside of a box in it: above it
+/// and below it whole rows, then what is left and right. None is empty, and no two
+/// have a pixel in common.
+pub(crate) fn around(rect: Rect, (height, width): (u32, u32)) -> impl Iterator<Item = Rect> {
+    let Rect {
+        left,
+        top,
+        width: w,
+        height: h,
+    } = rect;
+    let part = |left, top, width, height| Rect {
+        left,
+        top,
+        width,
+        height,
+    };
+    let parts = [
+        part(0, 0, width, top),
+        part(0, top + h, width, height - top - h),
+        part(0, top, left, h),
+        part(left + w, top, width - left - w, h),
+    ];
+    parts.into_iter().filter(|r| r.width > 0 && r.height > 0)
+}
+
 /// The quarter turns that Pillow's `Image.rotate` makes of an angle by moving
 /// pixels alone, 0 to 3: by one or three it does so of squares only.
 pub(crate) fn plain_quarters(degrees: f64, is_square: bool) -> Option<u8> {

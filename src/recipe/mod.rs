@@ -19,6 +19,7 @@ pub(crate) mod planner;
 mod preset;
 mod profile;
 mod program;
+mod sizes;
 mod step;
 mod tensor;
 pub(crate) mod weights;
@@ -27,13 +28,13 @@ mod written;
 pub use file::RecipeFormat;
 pub use mixing::{Choice as MixChoice, MixOp, Mixing};
 pub use ops::{
-    Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
-    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, DecodeMode,
-    Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, Normalize, Op, Pad,
-    Padding, PaddingMode, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
-    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
-    RandomVerticalFlip, Resize, ResizeTo, Rotate90, Rounding, Size, Span, TimmAugment,
-    TrivialAugment, Upright, WhitePoint,
+    Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
+    CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding,
+    Cutout, Decode, DecodeMode, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle,
+    Layout, Normalize, Op, Pad, PadTo, Padding, PaddingMode, PcaLighting, PerChannel, RandAugment,
+    RandTable, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, ResizeTo, Rotate90, RotationStyle,
+    Rounding, Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
 };
 #[doc(hidden)]
 pub use placement::Placement;

@@ -251,6 +251,7 @@ impl CanvasNeeds {
             | Step::Contrast(_)
             | Step::Saturation(_)
             | Step::Hue(_)
+            | Step::Shift(_)
             | Step::Luma
             | Step::Grayscale
             | Step::Erase { .. } => {}

@@ -115,7 +115,11 @@ impl SampleProgram {
                 op: Some(recipe.ops.len() + op.map_or(0, |op| op + 1)),
                 message,
             };
-            mixing.check(extent, checked.dtype).map_err(fault)?;
+            let given = recipe.ops.iter().find_map(|op| {
+                let classes = op.gives_labels()?;
+                Some((op.name(), classes))
+            });
+            mixing.check(extent, checked.dtype, given).map_err(fault)?;
         }
         let mode = match (extent, decode.mode) {
             (RowExtent::Own, Some(DecodeMode::Scaled)) => {
@@ -215,6 +219,22 @@ impl SampleProgram {
     /// Whether batches may have sizes of their own.
     pub(crate) fn takes_sizes(&self) -> bool {
         self.sizer.is_some()
+    }
+
+    /// The operation that gives samples their labels, if one does.
+    fn labeller(&self) -> Option<&Drawn> {
+        self.ops.iter().find(|d| d.op.gives_labels().is_some())
+    }
+
+    /// The name of that operation.
+    pub(crate) fn labelled_by(&self) -> Option<&'static str> {
+        self.labeller().map(|d| d.op.name())
+    }
+
+    /// The label that is drawn for a sample, by the numbers of its position; none
+    /// where the data set says it.
+    pub(crate) fn label(&self, random: &impl Streams) -> Option<i64> {
+        self.labeller().and_then(|d| d.label(random))
     }
 
     /// The steps of a sample, in the order in which they run. `picture` is the
@@ -341,6 +361,7 @@ impl Step {
             | Self::Contrast(_)
             | Self::Saturation(_)
             | Self::Hue(_)
+            | Self::Shift(_)
             | Self::Luma
             | Self::Grayscale
             | Self::Convert(..) => Part::Color,
@@ -364,7 +385,7 @@ fn units(recipe: &Recipe, luma: bool) -> Vec<Unit> {
 
 /// Takes off the end of the order what the emission does: the last cast, which is
 /// the batch's type; and where operations `fuse`, a normalize in front of it, and
-/// a cast in front of that which changes nothing.
+/// casts in front of either which change nothing.
 fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
     let mut emitted = Vec::new();
     let (mut cast, mut normalized) = (false, false);
@@ -375,7 +396,7 @@ fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
         let taken = match (unit.part, ops.get(unit.op)) {
             // Turned pixels are emitted as such.
             (Part::Turn, _) => continue,
-            (Part::Cast, Some(Op::Cast(c))) if normalized => c.dtype == Dtype::F32,
+            (Part::Cast, Some(Op::Cast(c))) if normalized || fuse && cast => c.dtype == Dtype::F32,
             (Part::Cast, _) => !std::mem::replace(&mut cast, true),
             (Part::Normalize, _) if fuse => {
                 cast = true;

@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use super::geometry::Rect;
-use super::ops::{ColorSpace, Interpolation, Padding, PaddingMode, Size, WhitePoint};
+use super::ops::{
+    ColorSpace, Interpolation, Padding, PaddingMode, RotationStyle, Size, WhitePoint,
+};
 use super::tensor::Dtype;
 
 /// One thing that is done to one picture. Boxes and sizes are those of the
@@ -35,12 +37,15 @@ pub enum Step {
         interpolation: Interpolation,
         size: Size,
         fill: [f32; 3],
+        style: RotationStyle,
     },
     Brightness(f32),
     Contrast(f32),
     Saturation(f32),
     /// By a part of the colour circle, -0.5 to 0.5.
     Hue(f32),
+    /// Added to each channel.
+    Shift([f32; 3]),
     /// Pillow's `L` in three equal channels: what `decode: {color: grey}` gives.
     Luma,
     /// Three equal channels.
@@ -73,7 +78,8 @@ impl Step {
     /// The same step where the first channel is the last.
     pub(crate) fn with_channels_reversed(mut self) -> Self {
         match &mut self {
-            Self::Pad { fill: v, .. }
+            Self::Shift(v)
+            | Self::Pad { fill: v, .. }
             | Self::Rotate { fill: v, .. }
             | Self::Erase {
                 with: Erased::Value(v),

@@ -15,7 +15,7 @@ use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::{PackedBatch, Packing, Sizes};
-use crate::plan::{Plan, PositionRandom, RowStatus, SamplerTable};
+use crate::plan::{Plan, RowStatus, SamplerTable};
 use crate::ring::consumer_side::Ticket;
 
 /// Everything that a worker keeps from sample to sample.
@@ -101,9 +101,8 @@ impl Job for ImageJob {
             .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
         let bytes = self.input.open(path)?;
         meter.bytes += bytes.len() as u64;
-        let seed = self.plan.options().seed;
         let request = RowRequest {
-            random: &PositionRandom::new(seed, ticket.epoch, row.position),
+            random: &self.plan.random(ticket.epoch, row.position),
             size: row.size,
             admit: &|size| self.packing.check(row.id, size),
         };

@@ -15,10 +15,11 @@ use crate::picture::raster::{self, Raster};
 use crate::picture::{Format, Limits};
 use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::emit::Emitter;
+use crate::pixels::normalise::Scaling;
 use crate::pixels::resample::{Axes, Resampler, Rows, Source};
 use crate::recipe::draw::{OpStep, Streams};
 use crate::recipe::needs::check_steep;
-use crate::recipe::{Background, SampleProgram};
+use crate::recipe::{Background, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
 
@@ -262,6 +263,10 @@ impl SampleDecoder {
     fn finish(&mut self, cut: &Cut, out: &mut [u8], meter: &mut Meter) {
         let mut done = cut.fold.steps;
         while done < self.steps.len() {
+            if self.emit_last(done, out) {
+                meter.lap(Stage::Emit);
+                return;
+            }
             let steps = self.steps[done..].iter().map(|s| &s.step);
             let fuses = self.program.fuses;
             done += self.canvas.apply(steps, fuses, &mut self.resampler);
@@ -279,6 +284,27 @@ impl SampleDecoder {
             }
         }
         meter.lap(Stage::Emit);
+    }
+
+    /// Where nothing is left but to normalise levels, it is done with the emission.
+    /// (What erases with noise stands behind it, and most samples are not erased.)
+    fn emit_last(&mut self, done: usize, out: &mut [u8]) -> bool {
+        let [last] = &self.steps[done..] else {
+            return false;
+        };
+        let (Held::Bytes(view), placement) = self.canvas.held() else {
+            return false;
+        };
+        let Step::Normalize { unit, mean, std } = last.step else {
+            return false;
+        };
+        if !self.program.fuses || !self.emitter.normalises() {
+            return false;
+        }
+        let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
+        let scaling = Scaling { unit, mean, std };
+        self.emitter.emit_normalised(view, scaling, placement, out);
+        true
     }
 }
 

@@ -139,6 +139,9 @@ fn print(f: &Forecast) -> Result<()> {
             row.path.display(),
             row.id
         ))?;
+        if let Some(label) = row.label {
+            output::line(&format!("           label: {label}"))?;
+        }
         for (op, step) in row.steps.iter().flat_map(|drawn| &drawn.steps) {
             output::line(&format!("           {op}: {step:?}"))?;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use featherload::forecast::RunShape;
-use featherload::paddle::{Options, Training};
+use featherload::paddle::{Environment, Options, Training};
 use featherload::recipe::Upright;
 use featherload::{
     Background, DecodeMode, Dtype, Error, LoaderBuilder, MemoryLayout, OnError, Recipe, Reorder,
@@ -186,6 +186,9 @@ impl LoaderArgs {
         if !preset && Training::is_config(&self.recipe) {
             let mut options = Options::of_process();
             options.skip_unknown_ops = self.skip_unknown_ops;
+            if self.rank.is_some() {
+                options.environment = Environment::default();
+            }
             let mode = self.mode.as_deref().unwrap_or("train");
             return Training::read(&self.recipe, mode, &options).map(Some);
         }

@@ -1,13 +1,15 @@
 //! Augmentation policies.
 
+use super::held::Held;
 use super::{Params, Pipe, Read};
 use crate::paddle::params::channels;
 use crate::recipe::{
-    AugMix, AutoAugment, AutoPolicy, Interpolation, RandAugment, RandTable, TimmAugment,
+    AugMix, AutoAugment, AutoPolicy, ChainDepth, Interpolation, RandAugment, RandTable, TimmAugment,
 };
 
 pub(super) fn timm(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_rgb(params)?;
+    pipe.needs_bytes(params)?;
     let p = params.chance("prob", 1.0)?;
     let config = params.text("config_str")?.unwrap_or("rand-m9-mstd0.5-inc1");
     // Read by translations in pixels alone, which no `inc` policy has.
@@ -28,6 +30,8 @@ pub(super) fn timm(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
             ));
         }
     };
+    // Also where it does not happen.
+    pipe.held = Held::Array;
     if p == 0.0 {
         pipe.note(params, "prob is 0, so it never happens: left out");
         return Ok(());
@@ -43,6 +47,7 @@ pub(super) fn timm(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 
 pub(super) fn auto(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_rgb(params)?;
+    pipe.needs_bytes(params)?;
     if let Some(fill) = params.colour("fillcolor")?
         && fill != [128.0; 3]
     {
@@ -51,11 +56,14 @@ pub(super) fn auto(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.push(AutoAugment {
         policy: AutoPolicy::Imagenet,
     });
+    pipe.held = Held::Array;
     Ok(())
 }
 
-fn layers(params: &mut Params<'_>, pipe: &Pipe<'_>, of: &Layers) -> Read<RandAugment> {
+fn layers(params: &mut Params<'_>, pipe: &mut Pipe<'_>, of: &Layers) -> Read<RandAugment> {
     pipe.needs_rgb(params)?;
+    pipe.needs_bytes(params)?;
+    pipe.held = Held::Array;
     Ok(RandAugment {
         num_ops: params.whole_or("num_layers", 2)?,
         magnitude: params.number_or("magnitude", of.magnitude)?,
@@ -118,6 +126,8 @@ pub(super) fn rand_v3(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
 
 pub(super) fn rand_v4(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_rgb(params)?;
+    pipe.needs_bytes(params)?;
+    pipe.held = Held::Array;
     pipe.push(RandAugment {
         table: RandTable::Paddle4,
         ..RandAugment::default()
@@ -131,13 +141,21 @@ pub(super) fn aug_mix(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
         p: params.chance("prob", 0.5)?,
         alpha: params.number_or("aug_prob_coeff", 0.1)?,
         width: params.whole_or("mixture_width", 3)?,
-        depth: params.whole_or("mixture_depth", 1)?,
+        depth: match params.number_or("mixture_depth", 1.0)? {
+            v if v <= 0.0 => ChainDepth::Random,
+            _ => params.whole_or("mixture_depth", 1)?.into(),
+        },
         severity: params.number_or("aug_severity", 1.0)?,
     };
     if op.p == 0.0 {
+        if pipe.held != Held::Floats {
+            pipe.held = Held::Array;
+        }
         pipe.note(params, "prob is 0, so it never happens: left out");
         return Ok(());
     }
+    pipe.needs_array(params)?;
+    pipe.needs_bytes(params)?;
     pipe.push(op);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! From files to pixels. OpenCV turns pictures as EXIF says, Pillow's `open` does
 //! not; both drop alpha, where featherload composites it by default.
 
+use super::held::Held;
 use super::{Backend, Params, Pipe, Read, backend};
 use crate::recipe::{Alpha, Background, ColorOrder, Decode, DecodeMode, Upright};
 
@@ -45,7 +46,10 @@ pub(super) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     } else {
         ColorOrder::Bgr
     };
-    pipe.is_picture = !to_np && backend == Backend::Pil;
+    pipe.held = match (to_np, backend) {
+        (false, Backend::Pil) => Held::Picture,
+        _ => Held::Array,
+    };
     pipe.push(match backend {
         Backend::Cv2 => by_opencv(pipe.color),
         Backend::Pil => by_pillow(pipe.color),

@@ -1,8 +1,10 @@
 //! Boxes that are erased.
 
+use super::held::Held;
+use super::pad::level;
 use super::{Params, Pipe, Read, Values};
 use crate::paddle::params::channels;
-use crate::recipe::{Aspect, Cutout, Erasing, RandomErasing, Span};
+use crate::recipe::{Aspect, CropWithPadding, Cutout, Erasing, PerChannel, RandomErasing, Span};
 
 pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     let p = params.chance("EPSILON", 0.5)?;
@@ -17,9 +19,23 @@ pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
         pipe.note(params, "EPSILON is 0, so it never erases: left out");
         return Ok(());
     }
+    pipe.needs_array(params)?;
+    if pipe.chw && !pipe.tensor {
+        return Err(params.wrong(
+            "",
+            "takes an array for height x width x 3, and stands behind a transpose: move it in \
+             front of ToCHWImage",
+        ));
+    }
     if ratio <= 0.0 {
         return Err(params.wrong("r1", format_args!("r1 is {ratio}, it must be above 0")));
     }
+    let in_bytes = pipe.values == Values::Levels && pipe.held != Held::Floats;
+    let mean = match in_bytes {
+        // NumPy cuts what it writes into bytes.
+        true => mean.map(f64::trunc),
+        false => mean,
+    };
     let value = match mode {
         "pixel" => Erasing::Random,
         "const" => Erasing::Value(channels(mean)),
@@ -60,6 +76,8 @@ pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
 
 pub(super) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.needs_array(params)?;
+    pipe.needs_bytes(params)?;
     let holes = params.whole_or("n_holes", 1)?;
     let length = params.whole_or("length", 112)?;
     // Python's `(0, 0, 0)` where it is not written, which PaddleClas cannot fill with.
@@ -89,5 +107,53 @@ pub(super) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         length,
         value: None,
     });
+    Ok(())
+}
+
+/// The box is that of paddle.vision's RandomResizedCrop, which it derives from.
+pub(super) fn crop_with_padding(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    // It resizes nothing.
+    params.ignore(&["size", "interpolation", "key"]);
+    if params.is_list("padding_num") {
+        return Err(params.wrong(
+            "padding_num",
+            "is a list, of which NumPy makes an array of 64-bit numbers that no operation behind \
+             it takes: give one number",
+        ));
+    }
+    let op = CropWithPadding {
+        p: params.chance("prob", 1.0)?,
+        scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
+        ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
+        value: PerChannel(level(params, "padding_num", 0.0)?),
+    };
+    if op.p == 0.0 {
+        pipe.note(params, "prob is 0, so it never happens: left out");
+        return Ok(());
+    }
+    if pipe.needs_array(params).is_err() && op.p < 1.0 {
+        return Err(params.wrong(
+            "prob",
+            "leaves an array where it happens and Pillow's picture where not: write prob: 1, or \
+             to_np: True of DecodeImage",
+        ));
+    }
+    if pipe.held != Held::Floats {
+        pipe.held = Held::Array;
+    }
+    pipe.push(op);
+    Ok(())
+}
+
+/// Its probability is `prob` times the part of 240 epochs that is over, by a count that
+/// nothing in PaddleClas advances.
+pub(super) fn grid_mask(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    params.ignore(&["d1", "d2", "rotate", "ratio", "mode", "prob"]);
+    pipe.note(
+        params,
+        "its probability grows with a count of epochs that PaddleClas leaves at 0, so it never \
+         happens: left out",
+    );
     Ok(())
 }

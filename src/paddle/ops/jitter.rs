@@ -1,7 +1,9 @@
-//! Colours changed at random: paddle.vision's ColorJitter on Pillow's pictures.
+//! Colours changed at random: paddle.vision's ColorJitter on Pillow's pictures, and
+//! colour noise.
 
+use super::held::Held;
 use super::{Params, Pipe, Read};
-use crate::recipe::{ColorJitter, JitterStyle, Span};
+use crate::recipe::{ColorJitter, JitterStyle, PcaLighting, Span};
 
 pub(super) fn color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_rgb(params)?;
@@ -21,7 +23,31 @@ pub(super) fn color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
         pipe.note(params, "prob is 0, so it never happens: left out");
         return Ok(());
     }
+    pipe.needs_bytes(params)?;
+    pipe.held = match pipe.held {
+        // What it leaves alone stays what it was.
+        Held::Picture | Held::Either if p < 1.0 => Held::Either,
+        _ => Held::Array,
+    };
     pipe.push(op);
+    Ok(())
+}
+
+/// Of some hundredths of a level, as there: its numbers are meant for colours of 0
+/// to 1.
+pub(super) fn pca_lighting(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_rgb(params)?;
+    pipe.needs_array(params)?;
+    pipe.note(
+        params,
+        "PaddleClas adds its noise, made for colours of 0 to 1, to levels of 0 to 255: a 255th \
+         of what was meant, and so it is here",
+    );
+    pipe.becomes_floats();
+    pipe.push(PcaLighting {
+        unit: 1.0,
+        ..PcaLighting::default()
+    });
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! PaddleClas' `transform_ops` as operations of a recipe: which name is read by
 //! what. The meaning is that of PaddleClas' CPU path.
 //!
-//! - `decode`, `shape`, `normalise`, `erase`, `jitter`, `augment`: one function a
-//!   name, from its parameters to operations.
+//! - `decode`, `shape`, `pad`, `normalise`, `erase`, `jitter`, `augment`: one function
+//!   a name, from its parameters to operations;
+//! - `held`: what PaddleClas has in hand between them; `multi_scale`: whose sizes count.
 //!
 //! Never here: what operations do to pixels, or whether they fit together; that is
 //! the recipe's.
@@ -10,16 +11,22 @@
 mod augment;
 mod decode;
 mod erase;
+mod held;
 mod jitter;
+mod multi_scale;
 mod normalise;
+mod pad;
 mod shape;
 #[cfg(test)]
 mod tests;
 
+use super::dataset::LabelKey;
 use super::note::Notes;
 use super::params::{Params, Read};
 use crate::recipe::file::{Key, Mistake, Node, Position, Value, nearest};
-use crate::recipe::{Cast, ColorOrder, Dtype, Interpolation, Layout, MemoryLayout, Op, Size};
+use crate::recipe::{Cast, ColorOrder, Dtype, Interpolation, Layout, MemoryLayout, Op};
+use held::Held;
+use multi_scale::Sizes;
 
 /// An operation that `--skip-unknown-ops` left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,15 +43,15 @@ pub(super) struct Pipe<'n> {
     pub(super) lines: Vec<u64>,
     notes: &'n mut Notes,
     line: u64,
-    /// MultiScaleDataset: sizes come from the sampler.
-    multi_scale: bool,
-    /// A picture of Pillow's, not an array: paddle.vision asks which.
-    is_picture: bool,
+    sizes: Sizes,
+    held: Held,
+    /// CustomLabelDataset: whose draw is the label.
+    label_key: Option<LabelKey<'n>>,
     color: ColorOrder,
-    /// Where all pictures have one.
-    size: Option<Size>,
     values: Values,
     chw: bool,
+    /// By ToTensor: operations know its order of axes.
+    tensor: bool,
     dtype: Dtype,
 }
 
@@ -65,21 +72,27 @@ const NAMES: &[(&str, Translate)] = &[
     ("ResizeImage", shape::resize_image),
     ("RandCropImage", shape::rand_crop_image),
     ("CropImage", shape::crop_image),
+    ("CropImageAtRatio", shape::crop_image_at_ratio),
     ("RandCropImageV2", shape::rand_crop_image_v2),
     ("RandomCropImage", shape::random_crop_image),
     ("RandFlipImage", shape::rand_flip_image),
     ("RandomResizedCrop", shape::random_resized_crop),
     ("RandomHorizontalFlip", shape::random_horizontal_flip),
-    ("Pad", shape::pad),
-    ("Padv2", shape::pad_v2),
-    ("Pad_paddle_vision", shape::pad_paddle_vision),
+    ("RandomRotation", shape::random_rotation),
+    ("RandomRot90", shape::random_rot90),
+    ("Pad", pad::plain),
+    ("Padv2", pad::pad_v2),
+    ("Pad_paddle_vision", pad::paddle_vision),
     ("NormalizeImage", normalise::image),
     ("Normalize", normalise::plain),
     ("ToTensor", normalise::to_tensor),
     ("ToCHWImage", normalise::to_chw),
     ("RandomErasing", erase::random_erasing),
     ("Cutout", erase::cutout),
+    ("CropWithPadding", erase::crop_with_padding),
+    ("GridMask", erase::grid_mask),
     ("ColorJitter", jitter::color_jitter),
+    ("PCALighting", jitter::pca_lighting),
     ("TimmAutoAugment", augment::timm),
     ("AutoAugment", augment::auto),
     ("RandAugment", augment::rand),
@@ -90,18 +103,12 @@ const NAMES: &[(&str, Translate)] = &[
 
 /// Names that PaddleClas has, and that are not served.
 const REFUSED: &[(&str, &str)] = &[
-    ("PCALighting", "colour noise along ImageNet's axes"),
     ("BlurImage", "its draw is the label"),
-    ("RandomRotation", "a turn with a probability by warpAffine"),
-    ("RandomRot90", "its draw is the label"),
     ("RandomCrop", "paddle.vision's"),
     ("RandAugmentV2", "progressive"),
     ("RandomApply", "a list of operations with a probability"),
     ("RandomGrayscale", "paddle.vision's"),
     ("HideAndSeek", "erases cells of a grid"),
-    ("GridMask", "erases a grid"),
-    ("CropWithPadding", "crops with a border"),
-    ("CropImageAtRatio", "crops by a ratio"),
     ("RandomInterpolationAugment", "resizes down and up"),
     ("Resize", "paddle.vision's"),
     ("CenterCrop", "paddle.vision's"),
@@ -119,16 +126,17 @@ pub(super) enum Opened {
 }
 
 /// How a list is read.
-pub(super) struct Rules {
+pub(super) struct Rules<'a> {
     pub(super) opened: Opened,
     pub(super) multi_scale: bool,
+    pub(super) label_key: Option<LabelKey<'a>>,
     pub(super) skip_unknown: bool,
 }
 
 /// The operations of `transform_ops`, the line of each, and what was left out.
 pub(super) fn translate(
     list: &Node,
-    rules: &Rules,
+    rules: &Rules<'_>,
     notes: &mut Notes,
     skipped: &mut Vec<Skipped>,
 ) -> Read<(Vec<Op>, Vec<u64>)> {
@@ -137,19 +145,25 @@ pub(super) fn translate(
         lines: Vec::new(),
         notes,
         line: list.at.line as u64,
-        multi_scale: rules.multi_scale,
-        is_picture: false,
+        sizes: match rules.multi_scale {
+            true => Sizes::Awaited,
+            false => Sizes::Own,
+        },
+        held: Held::Array,
+        label_key: rules.label_key,
         color: ColorOrder::Rgb,
-        size: None,
         values: Values::Levels,
         chw: false,
+        tensor: false,
         dtype: Dtype::F32,
     };
     match rules.opened {
         Opened::No => {}
         Opened::Array => pipe.push(decode::by_opencv(ColorOrder::Rgb)),
         Opened::Pillow { is_picture } => {
-            pipe.is_picture = is_picture;
+            if is_picture {
+                pipe.held = Held::Picture;
+            }
             pipe.push(decode::by_pillow(ColorOrder::Rgb));
         }
     }
@@ -183,7 +197,8 @@ pub(super) fn translate(
     if pipe.ops.is_empty() {
         return Err(Mistake::new(list.at, "transform_ops is empty"));
     }
-    pipe.finish();
+    pipe.check_labels()?;
+    pipe.finish().map_err(|e| Mistake::new(list.at, e))?;
     Ok((pipe.ops, pipe.lines))
 }
 
@@ -193,8 +208,35 @@ impl Pipe<'_> {
         self.lines.push(self.line);
     }
 
+    /// Refuses a data set whose labels no operation gives.
+    fn check_labels(&self) -> Read<()> {
+        let Some(key) = self.label_key else {
+            return Ok(());
+        };
+        if self.ops.iter().any(|op| op.gives_labels().is_some()) {
+            return Ok(());
+        }
+        let name = key.name;
+        let text = match shape::ROT90_KEYS.contains(&name) {
+            true => format!("label_key: '{name}' is drawn by RandomRot90: add it to transform_ops"),
+            false => format!(
+                "label_key: '{name}' is not served: {} (RandomRot90's number of quarter turns) is",
+                shape::ROT90_KEYS[0]
+            ),
+        };
+        Err(Mistake::new(key.at, text))
+    }
+
     /// The ends that PaddleClas has by itself: a float batch, transposed.
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), String> {
+        self.ends_in_numbers(self.values == Values::Levels)?;
+        if self.sizes == Sizes::Awaited {
+            return Err(
+                "transform_ops has no RandCropImage and no ResizeImage, to which MultiScaleDataset \
+                 gives the batch's size"
+                    .to_owned(),
+            );
+        }
         let dtype = match self.values {
             Values::Levels => Dtype::U8,
             Values::Parts | Values::Normalised => self.dtype,
@@ -203,6 +245,7 @@ impl Pipe<'_> {
         self.push(Layout {
             layout: MemoryLayout::Nchw,
         });
+        Ok(())
     }
 
     /// Refuses what works on levels behind their end.

@@ -1,5 +1,6 @@
 //! From levels to the numbers of a batch.
 
+use super::held::Held;
 use super::{Params, Pipe, Read, Values};
 use crate::paddle::params::channels;
 use crate::recipe::{Dtype, Normalize};
@@ -56,6 +57,7 @@ pub(super) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         std: by(std),
     });
     pipe.values = Values::Normalised;
+    pipe.held = Held::Array;
     Ok(())
 }
 
@@ -98,6 +100,8 @@ pub(super) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 
 pub(super) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    // It divides bytes alone.
+    pipe.needs_bytes(params)?;
     params.ignore(&["keys"]);
     match params.text("data_format")? {
         None | Some("CHW") => {}
@@ -109,7 +113,9 @@ pub(super) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
         }
     }
     pipe.chw = true;
+    pipe.tensor = true;
     pipe.values = Values::Parts;
+    pipe.held = Held::Array;
     Ok(())
 }
 
@@ -122,5 +128,8 @@ pub(super) fn to_chw(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         ));
     }
     pipe.chw = true;
+    if pipe.held != Held::Floats {
+        pipe.held = Held::Array;
+    }
     Ok(())
 }

@@ -1,62 +1,66 @@
-//! Sizes, crops, flips and borders.
+//! Sizes, crops and flips.
 //!
 //! PaddleClas' pairs are width first, but for paddle.vision's. OpenCV resizes
 //! without antialias, Pillow with.
 
-use super::{Backend, Params, Pipe, Read, Values, backend, interpolation};
+use super::held::Held;
+use super::multi_scale::Sizes;
+use super::{Backend, LabelKey, Params, Pipe, Read, backend, interpolation};
 use crate::recipe::{
-    Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, Pad, Padding,
-    PaddingMode, PerChannel, RandomCrop, RandomHorizontalFlip, RandomResizedCrop,
-    RandomVerticalFlip, Resize, ResizeTo, Rounding, Size, Span,
+    Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, RandomCrop,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
+    Resize, ResizeTo, RotationStyle, Rounding, Size, Span,
 };
-
-/// What OpenCV and Pillow do when nobody says.
-fn unsaid(backend: Backend) -> Interpolation {
-    match backend {
-        Backend::Cv2 => Interpolation::Bilinear,
-        Backend::Pil => Interpolation::Bicubic,
-    }
-}
 
 /// How a resize is done, by the parameters that all of them have.
 struct Way {
+    backend: Backend,
     interpolation: Interpolation,
     antialias: bool,
 }
 
+impl Way {
+    const BATCH: Self = Self::of(Backend::Cv2, Interpolation::Bilinear);
+
+    const fn of(backend: Backend, interpolation: Interpolation) -> Self {
+        Self {
+            backend,
+            interpolation,
+            antialias: matches!(backend, Backend::Pil),
+        }
+    }
+}
+
 impl Pipe<'_> {
-    /// Of MultiScaleDataset, which drops every parameter but the size.
     fn way(&mut self, params: &mut Params<'_>) -> Read<Way> {
         let backend = backend(params)?;
-        let way = Way {
-            interpolation: interpolation(params, backend, unsaid(backend))?,
-            antialias: backend == Backend::Pil,
+        let unsaid = match backend {
+            Backend::Cv2 => {
+                self.needs_array(params)?;
+                Interpolation::Bilinear
+            }
+            Backend::Pil => {
+                self.needs_bytes(params)?;
+                Interpolation::Bicubic
+            }
         };
-        if !self.multi_scale {
-            return Ok(way);
-        }
-        Ok(Way {
-            interpolation: Interpolation::Bilinear,
-            antialias: false,
-        })
-    }
-
-    /// MultiScaleDataset keeps nothing of these operations but their names.
-    fn drops_parameters(&mut self, params: &Params<'_>, others: bool) -> bool {
-        if self.multi_scale && others {
+        let way = Way::of(backend, interpolation(params, backend, unsaid)?);
+        if backend == Backend::Pil && params.node("interpolation").is_none() {
             self.note(
                 params,
-                "MultiScaleDataset takes the size from the sampler and drops every other \
-                 parameter: bilinear by OpenCV, uniform aspect",
+                "interpolation is not written: bicubic, as in PaddleClas 2.4, where its later \
+                 versions take bilinear",
             );
         }
-        self.multi_scale
+        Ok(way)
     }
 
     /// A resize; bicubic ones of OpenCV lose up to 19 levels where a level stands
     /// between their two passes, so they are done in floats.
     fn push_resize(&mut self, op: impl Into<Op>, way: &Way) {
-        let float = !way.antialias && way.interpolation == Interpolation::Bicubic;
+        let float = self.held != Held::Floats
+            && !way.antialias
+            && way.interpolation == Interpolation::Bicubic;
         if float {
             self.push(Cast { dtype: Dtype::F32 });
         }
@@ -69,20 +73,29 @@ impl Pipe<'_> {
 
 pub(super) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
-    let size = params.width_first("size")?;
-    let short = params.whole("resize_short")?.filter(|side| *side > 0);
-    params.ignore(&["return_numpy"]);
-    let others = params.given(&["resize_short", "interpolation", "backend"]);
-    let way = pipe.way(params)?;
-    let size = match (short, size) {
-        _ if pipe.drops_parameters(params, others) => ResizeTo::Exact(pipe.placeholder(size)),
-        (Some(side), _) => ResizeTo::Shorter(side),
-        (None, Some(size)) => ResizeTo::Exact(size),
-        (None, None) => return Err(params.wrong("size", "needs a size or a resize_short")),
-    };
-    pipe.size = match size {
-        ResizeTo::Exact(size) => Some(size),
-        ResizeTo::Shorter(_) => None,
+    if pipe.sizes == Sizes::Made {
+        return pipe.keeps_batch_size(params);
+    }
+    let (size, way) = if pipe.sizes == Sizes::Awaited {
+        let size = pipe.makes_batch_size(params)?;
+        pipe.held = Held::Array;
+        (ResizeTo::Exact(size), Way::BATCH)
+    } else {
+        let size = params.width_first("size")?;
+        let short = params.whole_above_zero("resize_short")?;
+        let returns_array = params.flag("return_numpy", true)?;
+        let way = pipe.way(params)?;
+        pipe.held = match (way.backend, returns_array) {
+            (Backend::Pil, false) => Held::Picture,
+            (Backend::Pil, true) => Held::Array,
+            (Backend::Cv2, _) => pipe.held,
+        };
+        let size = match (short, size) {
+            (Some(side), _) => ResizeTo::Shorter(side),
+            (None, Some(size)) => ResizeTo::Exact(size),
+            (None, None) => return Err(params.wrong("size", "needs a size or a resize_short")),
+        };
+        (size, way)
     };
     let op = Resize {
         size: Some(size),
@@ -101,49 +114,75 @@ pub(super) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
 
 pub(super) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.needs_array(params)?;
+    if pipe.sizes != Sizes::Own {
+        let size = pipe.makes_batch_size(params)?;
+        pipe.push(BoundedResizedCrop::new(size));
+        return Ok(());
+    }
     if params.node("progress_size").is_some() {
         return Err(params.wrong("progress_size", "progress_size is not served: leave it out"));
     }
     let size = params.width_first("size")?;
-    let scale = params.span("scale")?.unwrap_or(Span(0.08, 1.0));
-    let ratio = params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0));
     let log = params.flag("use_log_aspect", false)?;
-    let others = params.given(&[
-        "scale",
-        "ratio",
-        "use_log_aspect",
-        "interpolation",
-        "backend",
-    ]);
     let way = pipe.way(params)?;
-    let op = match pipe.drops_parameters(params, others) {
-        true => BoundedResizedCrop::new(pipe.placeholder(size)),
-        false => BoundedResizedCrop {
-            size: required(params, size)?,
-            scale,
-            ratio,
-            aspect: if log { Aspect::Log } else { Aspect::Uniform },
-            interpolation: way.interpolation,
-            antialias: way.antialias,
-        },
+    let op = BoundedResizedCrop {
+        size: required(params, size)?,
+        scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
+        ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
+        aspect: if log { Aspect::Log } else { Aspect::Uniform },
+        interpolation: way.interpolation,
+        antialias: way.antialias,
     };
-    pipe.size = Some(op.size);
     pipe.push_resize(op, &way);
     Ok(())
 }
 
 pub(super) fn crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    if pipe.sizes != Sizes::Own {
+        return pipe.keeps_batch_size(params);
+    }
+    pipe.needs_array(params)?;
     let size = params.width_first("size")?;
-    let size = match pipe.drops_parameters(params, false) {
-        true => pipe.placeholder(size),
-        false => required(params, size)?,
-    };
-    pipe.size = Some(size);
+    let size = required(params, size)?;
     pipe.push(CenterCrop {
-        size,
         rounding: Rounding::Down,
+        ..CenterCrop::new(size)
     });
+    Ok(())
+}
+
+/// Of later PaddleClas than the 2.4.0 that the rest is read by.
+pub(super) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.needs_array(params)?;
+    pipe.may_set_size(params)?;
+    let required = |params: &mut Params<'_>, name| {
+        let value = params.whole(name)?;
+        value.ok_or_else(|| {
+            params.wrong(
+                name,
+                format_args!("'{name}' is missing, and has no default"),
+            )
+        })
+    };
+    let (size, pad) = (required(params, "size")?, required(params, "pad")?);
+    let interpolation = interpolation(params, Backend::Cv2, Interpolation::Bilinear)?;
+    if size == 0 {
+        return Err(params.wrong("size", "size is 0, it must be at least 1"));
+    }
+    pipe.push(CenterCrop {
+        rounding: Rounding::Down,
+        ..CenterCrop::at_ratio(f64::from(size) / (f64::from(size) + f64::from(pad)))
+    });
+    let way = Way::of(Backend::Cv2, interpolation);
+    let op = Resize {
+        interpolation: way.interpolation,
+        antialias: way.antialias,
+        ..Resize::exact(size, size)
+    };
+    pipe.push_resize(op, &way);
     Ok(())
 }
 
@@ -156,14 +195,15 @@ pub(super) fn rand_crop_image_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -
 }
 
 pub(super) fn random_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_array(params)?;
     place(params, pipe)
 }
 
 fn place(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
     let size = params.width_first("size")?;
     let size = required(params, size)?;
-    pipe.size = Some(size);
     pipe.push(RandomCrop::new(size));
     Ok(())
 }
@@ -172,6 +212,22 @@ pub(super) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
     let code = params.number_or("flip_code", 1.0)?;
     if pipe.chw {
         pipe.needs_levels(params)?;
+    }
+    if code != 1.0 && matches!(pipe.held, Held::Picture | Held::Either) {
+        // Of Pillow's pictures PaddleClas looks at no code.
+        if !pipe.holds_picture(params)? || ![0.0, -1.0].contains(&code) {
+            return Err(params.wrong(
+                "flip_code",
+                format_args!("flip_code is {code}: 1 is served"),
+            ));
+        }
+        pipe.note(
+            params,
+            "PaddleClas flips Pillow's pictures left to right whatever flip_code is, and so it is \
+             here",
+        );
+        pipe.push(RandomHorizontalFlip { p: 0.5 });
+        return Ok(());
     }
     match code {
         1.0 => pipe.push(RandomHorizontalFlip { p: 0.5 }),
@@ -186,20 +242,22 @@ pub(super) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
     Ok(())
 }
 
-/// paddle.vision's: torchvision's law, by OpenCV for arrays.
+/// paddle.vision's: torchvision's law, by Pillow for its pictures and by OpenCV for
+/// arrays.
 pub(super) fn random_resized_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
     params.ignore(&["keys"]);
     let size = params.height_first("size")?;
     let size = required(params, size)?;
-    let backend = match pipe.is_picture {
+    let backend = match pipe.holds_picture(params)? {
         true => Backend::Pil,
         false => Backend::Cv2,
     };
-    let way = Way {
-        interpolation: interpolation(params, backend, Interpolation::Bilinear)?,
-        antialias: pipe.is_picture,
-    };
+    let way = Way::of(
+        backend,
+        interpolation(params, backend, Interpolation::Bilinear)?,
+    );
     let op = RandomResizedCrop {
         size,
         scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
@@ -207,8 +265,64 @@ pub(super) fn random_resized_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) 
         interpolation: way.interpolation,
         antialias: way.antialias,
     };
-    pipe.size = Some(size);
     pipe.push_resize(op, &way);
+    Ok(())
+}
+
+/// paddle.vision's, with a probability: by OpenCV of arrays.
+pub(super) fn random_rotation(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    params.ignore(&["keys"]);
+    pipe.needs_array(params)?;
+    pipe.needs_bytes(params)?;
+    let p = params.chance("prob", 0.5)?;
+    let degrees = match params.numbers("degrees")?.as_deref() {
+        None => Span(-90.0, 90.0),
+        Some(&[most]) if most >= 0.0 => Span(-most, most),
+        Some(&[low, high]) => Span(low, high),
+        _ => {
+            return Err(params.wrong("degrees", "degrees must be 0 or more, or [lowest, highest]"));
+        }
+    };
+    let interpolation = match params.text("interpolation")? {
+        Some("nearest") => Interpolation::Nearest,
+        None | Some("bilinear") => Interpolation::Bilinear,
+        Some("bicubic") => Interpolation::Bicubic,
+        Some(other) => {
+            return Err(params.wrong(
+                "interpolation",
+                format_args!(
+                    "interpolation is '{other}': nearest, bilinear and bicubic are served"
+                ),
+            ));
+        }
+    };
+    if p == 0.0 {
+        pipe.note(params, "prob is 0, so it never happens: left out");
+        return Ok(());
+    }
+    pipe.push(RandomRotation {
+        interpolation,
+        p,
+        style: RotationStyle::Opencv,
+        ..RandomRotation::new(degrees)
+    });
+    Ok(())
+}
+
+/// What RandomRot90 calls its draw.
+pub(super) const ROT90_KEYS: [&str; 2] = ["random_rot90_orientation", "orientation"];
+
+/// NumPy's `rot90` by 0 to 3.
+pub(super) fn random_rot90(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    if pipe.chw {
+        pipe.needs_levels(params)?;
+    }
+    let is_label = |key: LabelKey<'_>| ROT90_KEYS.contains(&key.name);
+    let label = pipe.label_key.is_some_and(is_label);
+    pipe.needs_array(params)?;
+    pipe.may_set_size(params)?;
+    pipe.push(RandomRotate90 { label });
     Ok(())
 }
 
@@ -224,132 +338,6 @@ pub(super) fn random_horizontal_flip(params: &mut Params<'_>, pipe: &mut Pipe<'_
     Ok(())
 }
 
-pub(super) fn pad(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_levels(params)?;
-    let width = params.whole_or("padding", 0)?;
-    let fill = level(params, "fill", 0.0)?;
-    // Read by neither of PaddleClas' two backends: the border is always constant.
-    params.ignore(&["padding_mode"]);
-    backend(params)?;
-    pipe.push_pad(Padding::from(width), fill, PaddingMode::Constant);
-    Ok(())
-}
-
-pub(super) fn pad_paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_levels(params)?;
-    params.ignore(&["keys"]);
-    let width = params.whole_or("padding", 0)?;
-    let fill = level(params, "fill", 0.0)?;
-    let mode = match params.text("padding_mode")? {
-        None | Some("constant") => PaddingMode::Constant,
-        Some("edge") => PaddingMode::Edge,
-        Some("reflect") => PaddingMode::Reflect,
-        Some(other) => {
-            return Err(params.wrong(
-                "padding_mode",
-                format_args!("padding_mode is '{other}': constant, edge and reflect are served"),
-            ));
-        }
-    };
-    pipe.push_pad(Padding::from(width), fill, mode);
-    Ok(())
-}
-
-/// To a size, where the size before is known: then it is a border.
-pub(super) fn pad_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_levels(params)?;
-    params.ignore(&["size_divisor"]);
-    let size = params.width_first("size")?;
-    let to = required(params, size)?;
-    let fill = level(params, "fill_value", 127.5)?;
-    let Some(from) = pipe.size else {
-        return Err(params.wrong(
-            "size",
-            "pads to a size, and pictures have sizes of their own here: put a ResizeImage with \
-             a size in front",
-        ));
-    };
-    if from.height > to.height || from.width > to.width {
-        return Err(params.wrong(
-            "size",
-            format_args!("pads to {to} (height x width), and pictures are {from} already"),
-        ));
-    }
-    let (x, y) = (to.width - from.width, to.height - from.height);
-    let mode = params.number_or("pad_mode", 0.0)?;
-    let offsets = params.numbers("offsets")?;
-    let (left, top) = match (mode, offsets.as_deref()) {
-        (0.0, _) => (0, 0),
-        (1.0, _) => (x / 2, y / 2),
-        (2.0, _) => (x, y),
-        (-1.0, Some(&[left, top]))
-            if (0.0..=f64::from(x)).contains(&left)
-                && (0.0..=f64::from(y)).contains(&top)
-                && left.fract() == 0.0
-                && top.fract() == 0.0 =>
-        {
-            (left as u32, top as u32)
-        }
-        _ => {
-            return Err(params.wrong(
-                "pad_mode",
-                format_args!(
-                    "pad_mode is {mode}: 0, 1, 2, or -1 with offsets [left, top] that leave room \
-                     for {from} in {to} are served"
-                ),
-            ));
-        }
-    };
-    let padding = Padding {
-        left,
-        top,
-        right: x - left,
-        bottom: y - top,
-    };
-    pipe.push_pad(padding, fill, PaddingMode::Constant);
-    Ok(())
-}
-
-impl Pipe<'_> {
-    fn push_pad(&mut self, padding: Padding, fill: [f32; 3], mode: PaddingMode) {
-        let grown = |size: Size| {
-            let height = size.height.saturating_add(padding.top);
-            let width = size.width.saturating_add(padding.left);
-            Size {
-                height: height.saturating_add(padding.bottom),
-                width: width.saturating_add(padding.right),
-            }
-        };
-        self.size = self.size.map(grown);
-        self.push(Pad {
-            padding,
-            fill: PerChannel(fill),
-            padding_mode: mode,
-        });
-    }
-
-    /// The size that the sampler replaces.
-    fn placeholder(&self, written: Option<Size>) -> Size {
-        debug_assert!(self.values == Values::Levels);
-        written.unwrap_or(Size::from(224))
-    }
-}
-
-fn required(params: &Params<'_>, size: Option<Size>) -> Read<Size> {
+pub(super) fn required(params: &Params<'_>, size: Option<Size>) -> Read<Size> {
     size.ok_or_else(|| params.wrong("size", "'size' is missing, and has no default"))
-}
-
-/// A colour of whole levels.
-fn level(params: &mut Params<'_>, name: &'static str, default: f64) -> Read<[f32; 3]> {
-    let colour = params.colour(name)?.unwrap_or([default; 3]);
-    match colour
-        .iter()
-        .find(|v| v.fract() != 0.0 || !(0.0..=255.0).contains(*v))
-    {
-        None => Ok(colour.map(|v| v as f32)),
-        Some(v) => Err(params.wrong(
-            name,
-            format_args!("{name} is {v}: whole levels of 0 to 255 are served"),
-        )),
-    }
 }

@@ -1,14 +1,18 @@
 //! Each name by the value that it becomes, and each trap of the arithmetic.
 
+mod held;
+mod multi_scale;
+
 use super::{Opened, Rules, Skipped, translate};
 use crate::paddle::note::Notes;
 use crate::recipe::file::{Mistake, Node};
 use crate::recipe::{
-    Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
-    ColorJitter, ColorOrder, Cutout, Decode, DecodeMode, Dtype, Erasing, Interpolation,
-    JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode, PerChannel,
-    RandAugment, RandTable, RandomCrop, RandomErasing, RandomHorizontalFlip, RandomResizedCrop,
-    RandomVerticalFlip, RecipeFormat, Resize, ResizeTo, Rounding, Size, Span, TimmAugment, Upright,
+    Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
+    ChainDepth, ColorJitter, ColorOrder, CropWithPadding, Cutout, Decode, DecodeMode, Dtype,
+    Erasing, Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad, PadTo,
+    PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable, RandomCrop, RandomErasing,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
+    RecipeFormat, Resize, ResizeTo, RotationStyle, Rounding, Size, Span, TimmAugment, Upright,
 };
 
 fn tree(text: &str) -> Node {
@@ -32,10 +36,11 @@ fn with(text: &str, rules: &Rules) -> Result<Translated, Mistake> {
     })
 }
 
-fn rules() -> Rules {
+fn rules() -> Rules<'static> {
     Rules {
         opened: Opened::No,
         multi_scale: false,
+        label_key: None,
         skip_unknown: false,
     }
 }
@@ -87,7 +92,11 @@ const RESIZE: Resize = Resize {
 
 #[test]
 fn decoding_is_the_backends() {
-    let decode = |text: &str| match with(text, &rules()).unwrap().ops.remove(0) {
+    let decode = |text: &str| match with(&format!("{text}\n- ToCHWImage:"), &rules())
+        .unwrap()
+        .ops
+        .remove(0)
+    {
         Op::Decode(decode) => decode,
         other => panic!("{other:?}"),
     };
@@ -115,7 +124,9 @@ fn decoding_is_the_backends() {
     );
     let mut opened = rules();
     opened.opened = Opened::Pillow { is_picture: true };
-    let all = with("- RandFlipImage:", &opened).unwrap().ops;
+    let all = with("- RandFlipImage:\n- ToCHWImage:", &opened)
+        .unwrap()
+        .ops;
     assert_eq!(all[0], stored.into());
     opened.opened = Opened::Array;
     assert_eq!(
@@ -143,6 +154,21 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
         }
         .into()
     );
+    // None, where it is not above 0.
+    for none in ["-1", "0", "0.0", "null"] {
+        assert_eq!(
+            one(&format!(
+                "- ResizeImage: {{resize_short: {none}, size: 224}}"
+            )),
+            Resize {
+                size: size(224, 224),
+                ..RESIZE
+            }
+            .into()
+        );
+        let alone = format!("- ResizeImage: {{resize_short: {none}}}");
+        assert!(wrong(&alone).1.contains("needs a size"), "{none}");
+    }
     // As PaddleClas: the shorter side comes first.
     assert_eq!(
         one("- ResizeImage: {resize_short: 256, size: 5}"),
@@ -168,6 +194,13 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
     assert_eq!(
         one("- ResizeImage: {resize_short: 256, interpolation: null, backend: PIL}"),
         pil(Interpolation::Bicubic).into()
+    );
+    assert!(
+        notes("- ResizeImage: {size: 8, backend: pil}").contains("later versions take bilinear")
+    );
+    assert_eq!(
+        notes("- ResizeImage: {size: 8, backend: pil, interpolation: bicubic}"),
+        ""
     );
 }
 
@@ -222,8 +255,8 @@ fn crops_have_paddleclas_laws() {
     assert_eq!(
         one("- CropImage: {size: [128, 96]}"),
         CenterCrop {
-            size,
-            rounding: Rounding::Down
+            rounding: Rounding::Down,
+            ..CenterCrop::new(size)
         }
         .into()
     );
@@ -248,26 +281,6 @@ fn crops_have_paddleclas_laws() {
 }
 
 #[test]
-fn the_size_of_multi_scale_data_comes_from_the_sampler() {
-    let mut multi = rules();
-    multi.multi_scale = true;
-    let text = "
-- DecodeImage:
-- RandCropImage: {size: 256, interpolation: bicubic, backend: pil, use_log_aspect: True}";
-    let read = with(text, &multi).unwrap();
-    assert_eq!(read.ops[1], BoundedResizedCrop::new(256).into());
-    assert!(read.notes[0].contains("drops every other parameter"));
-    assert!(read.notes[0].starts_with("line 3"));
-    let plain = with("- DecodeImage:\n- RandCropImage: {size: 256}", &multi).unwrap();
-    assert!(plain.notes.is_empty());
-    let resize = with("- DecodeImage:\n- ResizeImage: {resize_short: 256}", &multi).unwrap();
-    let Op::Resize(resize) = &resize.ops[1] else {
-        panic!()
-    };
-    assert!(matches!(resize.size, Some(ResizeTo::Exact(_))));
-}
-
-#[test]
 fn flips() {
     let p = 0.5;
     assert_eq!(
@@ -285,6 +298,12 @@ fn flips() {
         RandomHorizontalFlip { p }.into()
     );
     assert!(wrong("- RandFlipImage: {flip_code: -1}").1.contains("-1"));
+    // PaddleClas asks Pillow's pictures for no code.
+    let picture = "- DecodeImage: {backend: pil, to_np: False}\n- RandFlipImage: {flip_code: 0}\n- \
+                   ToCHWImage:";
+    let read = with(picture, &rules()).unwrap();
+    assert_eq!(read.ops[1], RandomHorizontalFlip { p: 0.5 }.into());
+    assert!(read.notes[0].contains("left to right"), "{:?}", read.notes);
 }
 
 #[test]
@@ -299,51 +318,219 @@ fn borders() {
         one("- Pad: {padding: 10, fill: 0, padding_mode: reflect, backend: cv2}"),
         plain(10.into(), PaddingMode::Constant).into()
     );
+    // One number colours the first channel alone, in both of paddle.vision's ways.
+    let filled = |fill| Pad {
+        fill: PerChannel(fill),
+        ..plain(1.into(), PaddingMode::Constant)
+    };
+    assert_eq!(
+        one("- Pad_paddle_vision: {padding: 1, fill: 7}"),
+        filled([7.0, 0.0, 0.0]).into()
+    );
+    assert_eq!(
+        one("- Pad_paddle_vision: {padding: 1, fill: [7, 8, 9]}"),
+        filled([7.0, 8.0, 9.0]).into()
+    );
+    assert_eq!(
+        one("- Pad: {padding: 1, fill: 7, backend: cv2}"),
+        filled([7.0; 3]).into()
+    );
     assert_eq!(
         one("- Pad_paddle_vision: {padding: 4, padding_mode: reflect}"),
         plain(4.into(), PaddingMode::Reflect).into()
     );
-    // [width, height], the smaller half first.
-    let around = |left, top, right, bottom| {
-        let padding = Padding {
-            left,
-            top,
-            right,
-            bottom,
-        };
-        Op::from(plain(padding, PaddingMode::Constant))
+}
+
+/// What Padv2 becomes, and what stands behind it, without the normalisation that its
+/// floats need.
+fn padded(text: &str) -> Vec<Op> {
+    let mut all = ops(&format!("{text}\n- NormalizeImage: {{order: ''}}"));
+    assert_eq!(all.pop(), Some(IMAGENET.into()));
+    assert_eq!(all.remove(0), Cast { dtype: Dtype::F32 }.into(), "{text}");
+    all
+}
+
+#[test]
+fn borders_up_to_a_size_leave_floats() {
+    let grey = |op| PadTo {
+        fill: PerChannel([127.5; 3]),
+        ..op
     };
+    let sized = grey(PadTo::size((212, 267)));
     for (rest, op) in [
-        ("pad_mode: 1", around(5, 10, 6, 10)),
-        ("pad_mode: 0", around(0, 0, 11, 20)),
-        ("pad_mode: 2", around(11, 20, 0, 0)),
-        ("pad_mode: -1, offsets: [3, 4]", around(3, 4, 8, 16)),
+        ("pad_mode: 0", sized),
+        (
+            "pad_mode: 1",
+            PadTo {
+                anchor: Anchor::Center,
+                ..sized
+            },
+        ),
+        (
+            "pad_mode: 2, offsets: [3, 4]",
+            PadTo {
+                anchor: Anchor::BottomRight,
+                ..sized
+            },
+        ),
+        (
+            "pad_mode: -1, offsets: [3, 4]",
+            PadTo {
+                offset: Some([3, 4]),
+                ..sized
+            },
+        ),
     ] {
-        let text = format!(
-            "- ResizeImage: {{size: [256, 192]}}\n- Padv2: {{size: [267, 212], fill_value: 0, \
-             {rest}}}"
-        );
-        assert_eq!(ops(&text)[1], op, "{rest}");
+        // [width, height].
+        let text = format!("- Padv2: {{size: [267, 212], {rest}}}");
+        assert_eq!(padded(&text), [op.into()], "{rest}");
     }
+    let multiple = |n: u32| Op::from(grey(PadTo::multiple_of(n)));
+    assert_eq!(padded("- Padv2: {size: []}"), [multiple(32)]);
+    assert_eq!(
+        padded("- Padv2: {size: [], size_divisor: 8}"),
+        [multiple(8)]
+    );
+    // Which ends in an error there.
+    assert_eq!(padded("- Padv2:"), [multiple(32)]);
+    let text = "- Padv2:\n- NormalizeImage: {order: ''}";
+    assert!(notes(text).contains("TypeError"));
+    // Floats stay floats: bicubic resizes keep their fractions, and cast nothing.
+    let text = "- Padv2: {size: 40}\n- Padv2: {size: 50}\n- ResizeImage: {size: 9, \
+                interpolation: bicubic}";
+    assert_eq!(
+        padded(text),
+        [
+            grey(PadTo::size(40)).into(),
+            grey(PadTo::size(50)).into(),
+            Resize {
+                interpolation: Interpolation::Bicubic,
+                ..Resize {
+                    antialias: false,
+                    ..Resize::exact(9, 9)
+                }
+            }
+            .into(),
+        ]
+    );
+    let first = "- Padv2: {size: 8}\n";
     for (text, word) in [
-        ("- Padv2: {size: 8, fill_value: 0}", "sizes of their own"),
+        ("- Padv2: {size: 8, pad_mode: -1}".to_owned(), "pad_mode"),
         (
-            "- ResizeImage: {size: 9}\n- Padv2: {size: 8, fill_value: 0}",
-            "9x9",
-        ),
-        ("- ResizeImage: {size: 7}\n- Padv2: {size: 8}", "127.5"),
-        (
-            "- ResizeImage: {size: 7}\n- Padv2: {size: 8, fill_value: 0, pad_mode: -1}",
+            "- Padv2: {size: 8, pad_mode: -1, offsets: [-2, 0]}".to_owned(),
             "pad_mode",
         ),
+        ("- Padv2: {size: 8}".to_owned(), "end with NormalizeImage"),
         (
-            "- ResizeImage: {size: 7}\n- Padv2: {size: 8, fill_value: 0, pad_mode: -1, offsets: \
-             [2, 0]}",
-            "pad_mode",
+            format!("{first}- ToTensor:"),
+            "an array of floats stands here",
+        ),
+        (
+            format!("{first}- Pad: {{padding: 2}}"),
+            "an array of floats stands here",
+        ),
+        (
+            format!("{first}- AutoAugment:"),
+            "an array of floats stands here",
+        ),
+        (
+            format!("{first}- ColorJitter: {{hue: 0.1}}"),
+            "an array of floats stands here",
+        ),
+        (
+            format!("{first}- ResizeImage: {{size: 4, backend: pil}}"),
+            "an array of floats stands here",
+        ),
+    ] {
+        let (_, said) = wrong(&text);
+        assert!(said.contains(word), "{text}: {said}");
+    }
+}
+
+#[test]
+fn crops_at_a_ratio_are_cut_and_then_resized() {
+    let crop = CenterCrop {
+        rounding: Rounding::Down,
+        ..CenterCrop::at_ratio(0.875)
+    };
+    let resize = Resize {
+        antialias: false,
+        ..Resize::exact(224, 224)
+    };
+    assert_eq!(
+        ops("- CropImageAtRatio: {size: 224, pad: 32}"),
+        [crop.into(), resize.into()]
+    );
+    let [first, .., last] =
+        &ops("- CropImageAtRatio: {size: 224, pad: 32, interpolation: bicubic}")[..]
+    else {
+        panic!()
+    };
+    // Bicubic ones are done in floats, the crop is not.
+    assert_eq!(*first, crop.into());
+    assert_eq!(*last, Cast { dtype: Dtype::U8 }.into());
+    for (text, word) in [
+        ("- CropImageAtRatio: {size: 224}", "'pad' is missing"),
+        ("- CropImageAtRatio: {pad: 32}", "'size' is missing"),
+        ("- CropImageAtRatio: {size: 0, pad: 32}", "size is 0"),
+        (
+            "- CropImageAtRatio: {size: 224, pad: 32, interpolation: random}",
+            "random",
         ),
     ] {
         assert!(wrong(text).1.contains(word), "{text}: {}", wrong(text).1);
     }
+    let mut multi = rules();
+    multi.multi_scale = true;
+    let text = "- DecodeImage:\n- CropImageAtRatio: {size: 224, pad: 32}";
+    let Err(said) = with(text, &multi) else {
+        panic!("read")
+    };
+    assert!(
+        said.to_string().contains("MultiScaleDataset gives"),
+        "{said}"
+    );
+}
+
+#[test]
+fn boxes_that_are_kept() {
+    assert_eq!(
+        one("- CropWithPadding: {size: 224, interpolation: bicubic}"),
+        CropWithPadding::default().into()
+    );
+    assert_eq!(
+        one("- CropWithPadding: {prob: 0.25, padding_num: 9, scale: [0.5, 1], ratio: [1, 2]}"),
+        CropWithPadding {
+            p: 0.25,
+            scale: Span(0.5, 1.0),
+            ratio: Span(1.0, 2.0),
+            value: PerChannel([9.0; 3]),
+        }
+        .into()
+    );
+    assert_eq!(ops("- CropWithPadding: {prob: 0}"), []);
+    assert!(notes("- CropWithPadding: {prob: 0}").contains("never happens"));
+    let (_, said) = wrong("- CropWithPadding: {padding_num: 127.5}");
+    assert!(said.contains("127.5"), "{said}");
+    // Which nothing in PaddleClas makes happen.
+    let mask = "- GridMask: {d1: 96, d2: 224, rotate: 360, ratio: 0.5, mode: 1, prob: 0.8}";
+    assert_eq!(ops(mask), []);
+    assert!(notes(mask).contains("never happens"));
+    // Pillow's picture becomes an array.
+    let picture = |text: &str| {
+        let text = format!("- DecodeImage: {{to_np: False, backend: pil}}\n{text}");
+        with(&text, &rules())
+    };
+    let both = "- CropWithPadding:\n- RandomResizedCrop: {size: 8}";
+    let Op::RandomResizedCrop(crop) = &picture(both).unwrap_or_else(|e| panic!("{e}")).ops[2]
+    else {
+        panic!()
+    };
+    assert!(!crop.antialias);
+    let Err(said) = picture("- CropWithPadding: {prob: 0.5}") else {
+        panic!("read")
+    };
+    assert!(said.to_string().contains("prob: 1"), "{said}");
 }
 
 const IMAGENET: Normalize = Normalize {
@@ -570,6 +757,22 @@ fn policies() {
     };
     assert_eq!(v4.table, RandTable::Paddle4);
     assert_eq!(one("- AugMix: {prob: 0.5}"), AugMix::default().into());
+    for (written, depth) in [
+        ("2", ChainDepth::Fixed(2)),
+        ("-1", ChainDepth::Random),
+        ("0", ChainDepth::Random),
+    ] {
+        let text = format!("- AugMix: {{mixture_depth: {written}}}");
+        assert_eq!(
+            one(&text),
+            AugMix {
+                depth,
+                ..AugMix::default()
+            }
+            .into()
+        );
+    }
+    assert!(wrong("- AugMix: {mixture_depth: 1.5}").1.contains("whole"));
     for name in [
         "AutoAugment",
         "RandAugmentV4",
@@ -586,10 +789,31 @@ fn policies() {
 #[test]
 fn what_is_not_served_has_name_and_line() {
     for (text, line, words) in [
-        ("- PCALighting:", 2, &["PCALighting", "not served"][..]),
-        ("- BlurImage:", 2, &["BlurImage", "not served"]),
-        ("- RandomRot90:", 2, &["RandomRot90", "not served"]),
-        ("- RandomRotation: {degrees: 90}", 2, &["warpAffine"]),
+        ("- BlurImage:", 2, &["BlurImage", "not served"][..]),
+        ("- PCALighting:", 1, &["floats", "NormalizeImage"]),
+        ("- PCALighting: {std: 1}", 2, &["'std' is no parameter"]),
+        (
+            "- PCALighting:\n- AutoAugment:",
+            3,
+            &["in front of Padv2 or PCALighting"],
+        ),
+        (
+            "- NormalizeImage: {order: ''}\n- ToCHWImage:\n- RandomErasing:",
+            4,
+            &["in front of ToCHWImage"],
+        ),
+        (
+            "- CropWithPadding: {padding_num: [1, 2, 3]}",
+            2,
+            &["one number"],
+        ),
+        ("- RandomRotation: {degrees: -90}", 2, &["0 or more"]),
+        (
+            "- RandomRotation:\n    interpolation: area",
+            3,
+            &["area", "bicubic"],
+        ),
+        ("- RandomRot90: {p: 1}", 2, &["'p' is no parameter"]),
         (
             "- RandCropImag: {size: 1}",
             2,
@@ -653,10 +877,64 @@ fn what_is_not_served_has_name_and_line() {
 fn unknown_operations_may_be_skipped_and_wrong_ones_may_not() {
     let mut skip = rules();
     skip.skip_unknown = true;
-    let text = "- DecodeImage:\n- PCALighting:\n- Nonsense: {a: 1}\n- CropImage: {size: 8}";
+    let text = "- DecodeImage:\n- BlurImage:\n- Nonsense: {a: 1}\n- CropImage: {size: 8}";
     let read = with(text, &skip).unwrap();
     assert_eq!(read.ops.len(), 4);
     let skipped: Vec<_> = read.skipped.iter().map(|s| (&*s.name, s.line)).collect();
-    assert_eq!(skipped, [("PCALighting", 2), ("Nonsense", 3)]);
+    assert_eq!(skipped, [("BlurImage", 2), ("Nonsense", 3)]);
     assert!(with("- DecodeImage:\n- CropImage: {sizes: 8}", &skip).is_err());
+}
+
+#[test]
+fn turns() {
+    let rotation = |p, degrees, interpolation| {
+        Op::from(RandomRotation {
+            p,
+            interpolation,
+            style: RotationStyle::Opencv,
+            ..RandomRotation::new(degrees)
+        })
+    };
+    use Interpolation::{Bicubic, Bilinear, Nearest};
+    assert_eq!(
+        one("- RandomRotation:"),
+        rotation(0.5, Span(-90.0, 90.0), Bilinear)
+    );
+    assert_eq!(
+        one("- RandomRotation: {prob: 0.3, degrees: 90, interpolation: bicubic}"),
+        rotation(0.3, Span(-90.0, 90.0), Bicubic)
+    );
+    assert_eq!(
+        one("- RandomRotation: {prob: 2, degrees: [-5, 20], interpolation: nearest}"),
+        rotation(1.0, Span(-5.0, 20.0), Nearest)
+    );
+    assert!(notes("- RandomRotation: {prob: 0}").contains("left out"));
+    let pillow = Rules {
+        opened: Opened::Pillow { is_picture: true },
+        ..rules()
+    };
+    let e = with("- RandomRotation:", &pillow).err().unwrap();
+    assert!(e.to_string().contains("works on arrays"), "{e}");
+    // Behind what ends levels too, but not behind a transpose.
+    let turn = Op::from(RandomRotate90::default());
+    let normalised = ops("- NormalizeImage: {order: ''}\n- RandomRot90:");
+    assert_eq!(normalised[1..], [turn]);
+    let (line, said) = wrong("- ToCHWImage:\n- RandomRot90:");
+    assert_eq!(line, 3, "{said}");
+}
+
+#[test]
+fn colour_noise_is_added_to_levels() {
+    let all = ops("- PCALighting:\n- RandFlipImage:\n- NormalizeImage: {order: ''}");
+    let noise = PcaLighting {
+        unit: 1.0,
+        ..PcaLighting::default()
+    };
+    let float = Cast { dtype: Dtype::F32 };
+    assert_eq!(all[..2], [Op::from(float), noise.into()]);
+    assert_eq!(all.len(), 4);
+    let cropped = ops("- PCALighting:\n- CropImage: {size: 8}\n- NormalizeImage: {order: ''}");
+    assert_eq!(cropped.len(), 4);
+    let said = notes("- PCALighting:\n- NormalizeImage: {order: ''}");
+    assert!(said.contains("255th"), "{said}");
 }

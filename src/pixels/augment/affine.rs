@@ -6,6 +6,7 @@
 
 use std::io::Write;
 
+use super::between::{Cubic, Linear, between};
 use crate::pixels::shown::Shown;
 use crate::pixels::view::Pixel;
 use crate::recipe::Interpolation;
@@ -24,10 +25,10 @@ pub(crate) fn affine(
 ) {
     match interpolation {
         Interpolation::Nearest => nearest(src, matrix, fill, out),
-        Interpolation::Bicubic => between(src, matrix, fill, out, bicubic),
+        Interpolation::Bicubic => between::<Cubic>(src, matrix, fill, out),
         _ => {
             debug_assert_eq!(interpolation, Interpolation::Bilinear);
-            between(src, matrix, fill, out, bilinear);
+            between::<Linear>(src, matrix, fill, out);
         }
     }
 }
@@ -118,75 +119,4 @@ fn fits_fixed([a, b, c, d, e, f]: [f64; 6], (w, h): (f64, f64)) -> bool {
     corners
         .iter()
         .all(|(x, y)| near(x * a + y * b + c) && near(x * d + y * e + f))
-}
-
-/// From the pixel left of and above the place, and how far that is.
-#[inline(always)]
-fn between(
-    src: &Shown<'_, u8>,
-    [a, b, c, d, e, f]: [f64; 6],
-    fill: Pixel<u8>,
-    out: &mut [Pixel<u8>],
-    sample: impl Fn(&Shown<'_, u8>, (i64, i64), (f64, f64)) -> [f64; 3],
-) {
-    let (w, h) = (src.width as f64, src.height as f64);
-    for (y, row) in out.chunks_exact_mut(src.width.max(1)).enumerate() {
-        let y = y as f64 + 0.5;
-        for (x, out) in row.iter_mut().enumerate() {
-            let x = x as f64 + 0.5;
-            let (right, down) = (a * x + b * y + c, d * x + e * y + f);
-            let inside = right >= 0.0 && right < w && down >= 0.0 && down < h;
-            if !inside {
-                *out = fill;
-                continue;
-            }
-            let (right, down) = (right - 0.5, down - 0.5);
-            let (left, top) = (floor(right), floor(down));
-            let part = (right - left as f64, down - top as f64);
-            // A cast cuts, and holds to the range.
-            *out = sample(src, (left, top), part).map(|v| v as u8);
-        }
-    }
-}
-
-/// std's is a call without SSE4.1.
-#[inline(always)]
-fn floor(v: f64) -> i64 {
-    let cut = v as i64;
-    cut - i64::from(v < cut as f64)
-}
-
-/// The `N` pixels from `from` on of a side of `n`.
-#[inline(always)]
-fn taps<const N: usize>(from: i64, n: usize) -> [usize; N] {
-    std::array::from_fn(|i| (from + i as i64).clamp(0, n as i64 - 1) as usize)
-}
-
-#[inline(always)]
-fn bilinear(src: &Shown<'_, u8>, (x, y): (i64, i64), (dx, dy): (f64, f64)) -> [f64; 3] {
-    let line = |[p, q]: [[f64; 3]; 2], d: f64| -> [f64; 3] {
-        std::array::from_fn(|c| p[c] + (q[c] - p[c]) * d)
-    };
-    let columns = taps::<2>(x, src.width);
-    let rows =
-        taps::<2>(y, src.height).map(|y| line(columns.map(|x| src.pixel(x, y).map(f64::from)), dx));
-    line(rows, dy)
-}
-
-/// Keys' cubic with a = -1.
-#[inline(always)]
-fn bicubic(src: &Shown<'_, u8>, (x, y): (i64, i64), (dx, dy): (f64, f64)) -> [f64; 3] {
-    let cubic = |[p, q, r, s]: [[f64; 3]; 4], t: f64| -> [f64; 3] {
-        std::array::from_fn(|c| {
-            let (v1, v2, v3, v4) = (p[c], q[c], r[c], s[c]);
-            let p2 = -v1 + v3;
-            let p3 = 2.0 * (v1 - v2) + v3 - v4;
-            let p4 = -v1 + v2 - v3 + v4;
-            v2 + t * (p2 + t * (p3 + t * p4))
-        })
-    };
-    let columns = taps::<4>(x - 1, src.width);
-    let rows = taps::<4>(y - 1, src.height)
-        .map(|y| cubic(columns.map(|x| src.pixel(x, y).map(f64::from)), dx));
-    cubic(rows, dy)
 }

@@ -9,12 +9,14 @@
 //! - `histogram`: tables that the picture's levels give: autocontrast, equalize;
 //! - `blend`: towards black, a mean, grey or a smooth picture, or away from it;
 //! - `hue`: through Pillow's `HSV`;
-//! - `affine`: where each pixel comes from, and `Image.rotate`;
+//! - `affine`: where each pixel comes from, and `Image.rotate`; `between`: what is there,
+//!   where that lies between pixels;
 //! - `mix`: AugMix's sum of pictures.
 //!
 //! `tests/op_goldens/augment` holds what Pillow makes of the same pictures.
 
 pub(super) mod affine;
+mod between;
 pub(super) mod blend;
 pub(super) mod histogram;
 pub(super) mod hue;

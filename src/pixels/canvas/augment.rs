@@ -125,12 +125,28 @@ impl Canvas {
     }
 
     fn transform(&mut self, matrix: [f64; 6], interpolation: Interpolation, fill: Pixel<u8>) {
+        if interpolation != Interpolation::Nearest {
+            self.unmirror();
+        }
         let (at, (width, height)) = (self.at, self.upright());
         let to = room(&mut self.bytes.there, width * height);
         let picture = Shown::new(at.of(&self.bytes.here), at.placement);
         affine::affine(&picture, matrix, interpolation, fill, to);
         self.bytes.swap();
         self.begin_again();
+    }
+
+    /// Turns stored rows round where the picture shows them the other way: what looks at
+    /// many pixels of a row is faster where they lie beside each other. A picture
+    /// that shows rows as columns stays as it is.
+    fn unmirror(&mut self) {
+        let Placement {
+            flip_x, transpose, ..
+        } = self.at.placement;
+        if flip_x && !transpose {
+            self.bytes_mut().rows_mut().for_each(<[_]>::reverse);
+            self.at.placement.flip_x = false;
+        }
     }
 
     fn rotate(&mut self, degrees: f64, interpolation: Interpolation, fill: Pixel<u8>) {

@@ -13,7 +13,10 @@ fn image(width: usize, height: usize) -> Vec<Pixel<u8>> {
 
 /// Levels with fractions, halves among them, and some beyond the range.
 fn floats(width: usize, height: usize) -> Vec<Pixel<f32>> {
-    let of = |v: u8| f32::from(v) * 1.25 - 20.5;
+    let of = |v: u8| match v {
+        1 => -0.0,
+        _ => f32::from(v) * 1.25 - 20.5,
+    };
     image(width, height).iter().map(|p| p.map(of)).collect()
 }
 
@@ -33,10 +36,15 @@ fn emissions() -> impl Iterator<Item = Emission> {
             [Dtype::F32, Dtype::F16, Dtype::U8]
                 .into_iter()
                 .flat_map(move |dtype| {
-                    [255.0, 1.0].map(|unit| Emission {
+                    let scalings = [
+                        (255.0, MEAN, STD),
+                        (1.0, MEAN, STD),
+                        (1.0, [0.0; 3], [1.0; 3]),
+                    ];
+                    scalings.map(|(unit, mean, std)| Emission {
                         unit,
-                        mean: MEAN,
-                        std: STD,
+                        mean,
+                        std,
                         dtype,
                         layout,
                         order,
@@ -81,7 +89,7 @@ fn expected(pixels: View<'_, f32>, p: Placement, e: Emission) -> Vec<u8> {
                     ColorOrder::Bgr => pixel[2 - c],
                     ColorOrder::Rgb | ColorOrder::Grey => pixel[c],
                 };
-                let f = (v / e.unit - MEAN[c]) / STD[c];
+                let f = (v / e.unit - e.mean[c]) / e.std[c];
                 let at = match e.layout {
                     MemoryLayout::Nchw => (c * oh + y) * ow + x,
                     MemoryLayout::Nhwc => (y * ow + x) * channels + c,
@@ -163,6 +171,32 @@ fn whole_levels_come_out_the_same_in_both_types() {
         emitter.emit_rows(View::tight(&all, 32, 8), Placement::default(), &mut one);
         emitter.emit_floats(View::tight(&whole, 32, 8), Placement::default(), &mut other);
         assert!(one == other, "{emission:?}");
+    }
+}
+
+/// Behind a normalisation in the middle of a chain, in whichever order they come.
+#[test]
+fn normalised_levels_come_out_as_their_floats() {
+    let (width, height) = (32, 8);
+    let all: Vec<Pixel<u8>> = (0..=255).map(|v| [v, 255 - v, v ^ 0x55]).collect();
+    let levels = View::tight(&all[..], width, height);
+    let scalings = [0.5, 0.25, 0.25, 0.5].map(|std| Scaling {
+        unit: 255.0,
+        mean: [0.485, 0.456, -0.406],
+        std: [std, 0.3, 7.0],
+    });
+    for emission in emissions().filter(|e| e.dtype != Dtype::U8) {
+        let mut emitter = Emitter::new(emission);
+        assert!(emitter.normalises());
+        for (scaling, p) in scalings.into_iter().zip(placements()) {
+            let mut floats = vec![[0.0; 3]; all.len()];
+            crate::pixels::normalise::normalise(levels, scaling, &mut floats);
+            let mut want = vec![0; emitter.row_bytes(width, height)];
+            emitter.emit_floats(View::tight(&floats, width, height), p, &mut want);
+            let mut out = vec![0; want.len()];
+            emitter.emit_normalised(levels, scaling, p, &mut out);
+            assert!(out == want, "{emission:?} {scaling:?} {p:?}");
+        }
     }
 }
 

@@ -132,6 +132,16 @@ impl Sampler {
         matches!(self, Self::LargestFirst { .. })
     }
 
+    /// True when the order follows from the classes of the samples.
+    pub(crate) fn reads_classes(&self) -> bool {
+        let inverse = Weights::InverseClassFrequency;
+        match self {
+            Self::Identity { .. } => true,
+            Self::Weighted { weights, .. } => *weights == inverse,
+            _ => false,
+        }
+    }
+
     /// Positions of an epoch over all ranks.
     pub(super) fn positions(&self, samples: u64) -> u64 {
         match self {

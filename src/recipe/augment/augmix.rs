@@ -6,11 +6,22 @@ use super::distribution::{self, beta, dirichlet};
 use super::happens;
 use super::kind::{Kind, Look, one_of};
 use crate::recipe::geometry::Uniform;
-use crate::recipe::ops::{AugMix, Interpolation};
+use crate::recipe::ops::{AugMix, ChainDepth, Interpolation};
 use crate::recipe::step::Augment;
 
 /// Most chains, and most operations of one.
 pub(super) const MOST: u32 = 8;
+
+/// Most operations of a chain whose depth is drawn.
+const DRAWN: u32 = 3;
+
+/// Most operations of a chain.
+pub(super) fn deepest(depth: ChainDepth) -> u32 {
+    match depth {
+        ChainDepth::Fixed(depth) => depth,
+        ChainDepth::Random => DRAWN,
+    }
+}
 
 pub(super) const KINDS: [Kind; 9] = [
     Kind::AutoContrast,
@@ -55,7 +66,11 @@ pub(super) fn draw(
     let by = beta(o.alpha, random);
     push(Augment::Keep);
     for weight in weights.iter().take(o.width as usize) {
-        for _ in 0..o.depth {
+        let depth = match o.depth {
+            ChainDepth::Fixed(depth) => depth,
+            ChainDepth::Random => 1 + random.next_up_to(DRAWN - 1),
+        };
+        for _ in 0..depth {
             let kind = one_of(&KINDS, random);
             let level = 0.1 + (o.severity - 0.1) * random.next_f64();
             let sign = distribution::sign(random);

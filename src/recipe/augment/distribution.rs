@@ -14,7 +14,7 @@ pub(super) fn sign(random: &mut impl Uniform) -> f64 {
 
 /// Mean 0 and deviation 1; two draws. Box and Muller, "A note on the generation of
 /// random normal deviates" (1958), as Python's `random.gauss` has it.
-pub(super) fn gauss(random: &mut impl Uniform) -> f64 {
+pub(in crate::recipe) fn gauss(random: &mut impl Uniform) -> f64 {
     let angle = random.next_f64() * TAU;
     // 1 - u is never 0.
     let radius = (-2.0 * libm::log(1.0 - random.next_f64())).sqrt();

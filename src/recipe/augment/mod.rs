@@ -26,6 +26,7 @@ use super::ops::{Interpolation, Op};
 use super::step::Augment;
 use kind::{Kind, Look};
 
+pub(super) use distribution::gauss;
 pub(super) use range::check;
 
 /// Hands on the steps of a policy on a picture of this height and width. None for
@@ -69,7 +70,7 @@ pub(super) fn largest(op: &Op, (height, width): (u32, u32), mut push: impl FnMut
         Op::AugMix(o) if o.p > 0.0 => {
             push(Augment::Keep);
             for _ in 0..o.width.min(2) {
-                moved(o.depth, &mut push);
+                moved(augmix::deepest(o.depth), &mut push);
                 push(Augment::Add { weight: 1.0 });
             }
             push(Augment::Blend { by: 1.0 });

@@ -1,10 +1,10 @@
 //! What the numbers of policies may be. That of the pixels in front of them is
-//! `recipe/check.rs`'s.
+//! `recipe/check/`'s.
 
 use super::augmix;
 use super::timm::Policy;
 use crate::recipe::ops::{
-    AugMix, Cutout, Interpolation, Op, PerChannel, RandAugment, RandTable, TimmAugment,
+    AugMix, ChainDepth, Cutout, Interpolation, Op, PerChannel, RandAugment, RandTable, TimmAugment,
 };
 
 /// Most operations of a RandAugment.
@@ -58,7 +58,10 @@ fn augmix(o: &AugMix) -> Result<(), String> {
     number("alpha", o.alpha, 0.01, 100.0)?;
     number("severity", o.severity, 0.1, 10.0)?;
     count("width", o.width, augmix::MOST)?;
-    count("depth", o.depth, augmix::MOST)
+    match o.depth {
+        ChainDepth::Fixed(depth) => count("depth", depth, augmix::MOST),
+        ChainDepth::Random => Ok(()),
+    }
 }
 
 fn timm(o: &TimmAugment) -> Result<(), String> {

@@ -4,6 +4,7 @@
 //! The numbers are the same in every run, so a bound holds always or never; each
 //! is one that fewer than one seed in a thousand would break.
 
+mod kept;
 mod laws;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +13,9 @@ use super::super::ops::ResizeTo;
 use super::*;
 use crate::plan::PositionRandom;
 use crate::recipe::ops::{
-    Background, ColorJitter, Decode, Erasing, GaussianBlur, Grayscale, Normalize, PaddingMode,
-    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
-    RandomRotation, RandomVerticalFlip, Resize, Rotate90,
+    Background, ColorJitter, CropWithPadding, Decode, Erasing, GaussianBlur, Grayscale, Normalize,
+    PaddingMode, PcaLighting, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90,
 };
 use crate::recipe::{Recipe, Reorder, SampleProgram};
 
@@ -324,8 +325,97 @@ fn angles_are_uniform() {
 }
 
 #[test]
+fn a_turn_by_any_angle_has_its_probability_and_an_angle_of_its_own() {
+    let (low, high) = (-30.0, 75.0);
+    let op = RandomRotation {
+        p: 0.3,
+        ..RandomRotation::new(Span(low, high))
+    };
+    let angles: Vec<f64> = levels(op, (10, 20))
+        .into_iter()
+        .flatten()
+        .map(|step| match step {
+            Step::Rotate { degrees, .. } => degrees,
+            _ => panic!("{step:?}"),
+        })
+        .collect();
+    assert_share(angles.len(), POSITIONS, 0.3, "turns");
+    assert_uniform(angles, (low, high), "degrees");
+}
+
+#[test]
+fn colour_noise_is_normal_along_each_axis() {
+    let op = PcaLighting {
+        std: 0.2,
+        eigenvalues: [1.0, 2.0, 0.5],
+        // Axes as channels.
+        eigenvectors: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        unit: 10.0,
+    };
+    let all: Vec<[f32; 3]> = levels(op, (5, 6))
+        .into_iter()
+        .map(|steps| match steps[..] {
+            [Step::Shift(by)] => by,
+            _ => panic!("{steps:?}"),
+        })
+        .collect();
+    let n = all.len() as f64;
+    for (channel, std) in [2.0, 4.0, 1.0].into_iter().enumerate() {
+        let values = || all.iter().map(|by| f64::from(by[channel]) / std);
+        let mean = values().sum::<f64>() / n;
+        assert!(mean.abs() < 5.0 / n.sqrt(), "{channel}: {mean}");
+        for (within, share) in [(0.5, 0.382_925), (1.0, 0.682_689), (2.0, 0.954_500)] {
+            let count = values().filter(|v| v.abs() < within).count();
+            assert_share(count, POSITIONS, share, "within deviations");
+        }
+    }
+    for (a, b) in [(0, 1), (1, 2), (0, 2)] {
+        let both: Vec<_> = all
+            .iter()
+            .map(|by| (f64::from(by[a]), f64::from(by[b])))
+            .collect();
+        assert_uncorrelated(&both, "channels");
+    }
+}
+
+/// Without the picture.
+#[test]
+fn the_label_of_a_quarter_turn_is_its_number() {
+    let square = Recipe::new("r").then(Resize::exact(8, 8));
+    let recipe = square
+        .clone()
+        .then(RandomRotate90::default())
+        .then(RandomRotate90 { label: true })
+        .with_reorder(Reorder::Off);
+    let program = SampleProgram::compile(&recipe).unwrap();
+    let mut steps = Vec::new();
+    let labels = (0..POSITIONS).map(|position| {
+        let random = PositionRandom::new(5, 1, position);
+        program.steps((5, 6), None, &random, &mut steps).unwrap();
+        let turned = steps.iter().find(|s| s.op == 2).map(|s| s.step);
+        let label = program.label(&random).unwrap();
+        let of_step = match turned {
+            None => 0,
+            Some(Step::Turn(quarters)) => i64::from(quarters),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(label, of_step, "{position}");
+        label
+    });
+    assert_equally_likely(labels, 4, "labels");
+    let none = square.clone().then(RandomRotate90::default());
+    let none = SampleProgram::compile(&none).unwrap();
+    assert_eq!(none.label(&PositionRandom::new(5, 1, 0)), None);
+    let twice = square
+        .then(RandomRotate90 { label: true })
+        .then(RandomRotate90 { label: true });
+    let said = SampleProgram::compile(&twice).unwrap_err().to_string();
+    assert!(said.contains("random_rotate90: label is true"), "{said}");
+}
+
+#[test]
 fn quarter_turns_are_equally_likely() {
-    let quarters = levels(RandomRotate90 {}, (5, 6))
+    let quarters = levels(RandomRotate90::default(), (5, 6))
         .into_iter()
         .map(|steps| match steps[..] {
             [] => 0,
@@ -540,19 +630,21 @@ fn noise_has_another_key_at_each_position() {
     assert_eq!(keys(Values::Levels), keys(Values::Normalized));
 }
 
-/// Nine operations that draw.
+/// Operations that draw.
 fn random_ops() -> Vec<Op> {
     vec![
-        RandomRotate90 {}.into(),
+        RandomRotate90::default().into(),
         RandomResizedCrop::new(64).into(),
         RandomHorizontalFlip::default().into(),
         RandomVerticalFlip::default().into(),
         RandomRotation::new(Span(-40.0, 40.0)).into(),
         jitters().into(),
         RandomGrayscale { p: 0.4 }.into(),
+        PcaLighting::default().into(),
         GaussianBlur::new(3).into(),
         RandomCrop::new(40).into(),
         RandomErasing::default().into(),
+        CropWithPadding::default().into(),
     ]
 }
 

@@ -18,12 +18,24 @@ const SUM_SLACK: f64 = 1e-9;
 type Fault = (Option<usize>, String);
 
 impl Mixing {
-    /// Checks the numbers, and whether such batches can be mixed.
-    pub(in crate::recipe) fn check(&self, extent: RowExtent, dtype: Dtype) -> Result<(), Fault> {
+    /// Checks the numbers, and whether such batches can be mixed. `labels`: the
+    /// operation that gives labels, and how many there are.
+    pub(in crate::recipe) fn check(
+        &self,
+        extent: RowExtent,
+        dtype: Dtype,
+        labels: Option<(&str, u32)>,
+    ) -> Result<(), Fault> {
         let whole = |message: String| (None, format!("mixing: {message}"));
         if !(1..=MAX_CLASSES).contains(&self.num_classes) {
             return Err(whole(format!(
                 "num_classes is {}, it must lie between 1 and {MAX_CLASSES}",
+                self.num_classes
+            )));
+        }
+        if let Some((op, classes)) = labels.filter(|(_, classes)| self.num_classes < *classes) {
+            return Err(whole(format!(
+                "num_classes is {}, and {op} gives {classes} labels: set it to {classes}",
                 self.num_classes
             )));
         }
@@ -183,7 +195,7 @@ mod tests {
             num_classes: 10,
             ops,
         };
-        mixing.check(FIXED, Dtype::F32).unwrap_err().1
+        mixing.check(FIXED, Dtype::F32, None).unwrap_err().1
     }
 
     fn choice(p: f64, op: MixOp) -> Choice {
@@ -257,7 +269,7 @@ mod tests {
         let said = says(vec![both(1.0, 1.0, 1.0), LabelSmoothing { epsilon: 0.1 }]);
         assert!(said.contains("mixup_cutmix has smoothed"), "{said}");
         for n in [0, (1 << 24) + 1] {
-            let said = Mixing::new(n).check(FIXED, Dtype::F32).unwrap_err();
+            let said = Mixing::new(n).check(FIXED, Dtype::F32, None).unwrap_err();
             assert_eq!(said.0, None);
             assert!(said.1.starts_with("mixing: num_classes is "), "{}", said.1);
         }
@@ -270,7 +282,7 @@ mod tests {
         let mixing = Mixing::new(1 << 24)
             .then(MixOp::LabelSmoothing { epsilon: 0.0 })
             .then(many);
-        assert_eq!(mixing.check(FIXED, Dtype::F16), Ok(()));
+        assert_eq!(mixing.check(FIXED, Dtype::F16, None), Ok(()));
         let timm = Mixing::new(2).then(MixOp::MixupCutmix {
             mixup_alpha: 0.8,
             cutmix_alpha: 0.0,
@@ -278,18 +290,21 @@ mod tests {
             switch_p: 0.5,
             label_smoothing: 0.1,
         });
-        assert_eq!(timm.check(FIXED, Dtype::F32), Ok(()));
+        assert_eq!(timm.check(FIXED, Dtype::F32, None), Ok(()));
         // Labels alone, whatever the rows.
         let labels = Mixing::new(5).then(MixOp::LabelSmoothing { epsilon: 0.1 });
-        assert_eq!(labels.check(RowExtent::Own, Dtype::U8), Ok(()));
+        assert_eq!(labels.check(RowExtent::Own, Dtype::U8, None), Ok(()));
     }
 
     #[test]
     fn rows_that_cannot_be_mixed_are_refused() {
         let mixing = Mixing::new(10).then(MixOp::Mixup { alpha: 1.0 });
-        let said = mixing.check(FIXED, Dtype::U8).unwrap_err().1;
+        let said = mixing.check(FIXED, Dtype::U8, None).unwrap_err().1;
         assert!(said.contains("cast to f16 or f32"), "{said}");
-        let said = mixing.check(RowExtent::Own, Dtype::F32).unwrap_err().1;
+        let said = mixing
+            .check(RowExtent::Own, Dtype::F32, None)
+            .unwrap_err()
+            .1;
         assert!(said.contains("add a resize"), "{said}");
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::values::{Interpolation, PerChannel};
+use super::values::{ChainDepth, Interpolation, PerChannel};
 
 /// AutoAugment: one of 25 pairs of operations, each with its probability and
 /// strength (Cubuk et al. 2019), as PaddleClas' `AutoAugment` draws and applies them.
@@ -70,8 +70,7 @@ pub struct AugMix {
     pub alpha: f64,
     /// 1 to 8.
     pub width: u32,
-    /// 1 to 8.
-    pub depth: u32,
+    pub depth: ChainDepth,
     /// 0.1 to 10; levels are uniform from 0.1 to it.
     pub severity: f64,
 }
@@ -157,7 +156,7 @@ impl Default for AugMix {
             p: 0.5,
             alpha: 0.1,
             width: 3,
-            depth: 1,
+            depth: ChainDepth::Fixed(1),
             severity: 1.0,
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::values::{Aspect, ColorSpace, Erasing, JitterStyle, Size, Span, WhitePoint};
+use super::values::{Aspect, ColorSpace, Erasing, JitterStyle, PerChannel, Size, Span, WhitePoint};
 
 /// With probability `p`: brightness, contrast, saturation and hue, each by a
 /// factor uniform in its range, in random order (or in this one). A number b
@@ -48,6 +48,23 @@ pub struct ConvertColor {
     pub white_point: WhitePoint,
 }
 
+/// AlexNet's colour noise, the same on every pixel of a picture: to red, green and
+/// blue is added `unit * eigenvectors * (eigenvalues * alpha)`, where three alphas
+/// are drawn from the normal distribution of mean 0 and deviation `std`. In `u8`
+/// levels stay whole and within 0 to 255; behind a cast to floats neither.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PcaLighting {
+    pub std: f64,
+    /// Deviation of the data set's colours along each axis, in `unit`s.
+    pub eigenvalues: [f64; 3],
+    /// Rows are red, green and blue; columns are the axes.
+    pub eigenvectors: [[f64; 3]; 3],
+    /// Levels in 1: 255 where colours are meant as parts of 1, as they usually are;
+    /// 1 where levels are.
+    pub unit: f64,
+}
+
 /// A Gaussian of `kernel_size` (odd; height, width) with a deviation uniform in
 /// `sigma`, pixels; edges are reflected, as in torchvision.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -74,6 +91,20 @@ pub struct RandomErasing {
     pub value: Erasing,
 }
 
+/// With probability `p` the pixels of a random box stay, and everything around it
+/// becomes `value`; the size stays (PaddleClas' `CropWithPadding`). The box is
+/// `random_resized_crop`'s.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CropWithPadding {
+    pub p: f64,
+    /// Range of the box's area as a part of the image's.
+    pub scale: Span,
+    /// Range of the box's width divided by its height.
+    pub ratio: Span,
+    pub value: PerChannel,
+}
+
 /// Changes nothing.
 impl Default for ColorJitter {
     fn default() -> Self {
@@ -86,6 +117,35 @@ impl Default for ColorJitter {
             random_order: true,
             style: JitterStyle::Tensor,
         }
+    }
+}
+
+impl Default for PcaLighting {
+    /// Those of ImageNet, in parts of 1; deviation 0.1.
+    fn default() -> Self {
+        Self {
+            std: 0.1,
+            eigenvalues: [0.2175, 0.0188, 0.0045],
+            eigenvectors: [
+                [-0.5675, 0.7192, 0.4009],
+                [-0.5808, -0.0045, -0.8140],
+                [-0.5836, -0.6948, 0.4203],
+            ],
+            unit: 255.0,
+        }
+    }
+}
+
+impl PcaLighting {
+    /// What is added to red, green and blue.
+    pub(crate) fn noise(&self, alpha: [f64; 3]) -> [f32; 3] {
+        self.eigenvectors.map(|row| {
+            let along = row.iter().zip(alpha).zip(self.eigenvalues);
+            let sum: f64 = along
+                .map(|((axis, alpha), value)| axis * alpha * value)
+                .sum();
+            (self.unit * sum) as f32
+        })
     }
 }
 
@@ -135,6 +195,18 @@ impl Default for RandomErasing {
             aspect: Aspect::Log,
             attempts: 10,
             value: Erasing::default(),
+        }
+    }
+}
+
+/// Always, black; scale 0.08 to 1, ratio 3/4 to 4/3.
+impl Default for CropWithPadding {
+    fn default() -> Self {
+        Self {
+            p: 1.0,
+            scale: Span(0.08, 1.0),
+            ratio: Span(3.0 / 4.0, 4.0 / 3.0),
+            value: PerChannel::default(),
         }
     }
 }

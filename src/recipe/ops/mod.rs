@@ -20,17 +20,18 @@ pub use augment::{
     AugMix, AutoAugment, AutoPolicy, Cutout, RandAugment, RandTable, TimmAugment, TrivialAugment,
 };
 pub use color::{
-    ColorJitter, ConvertColor, GaussianBlur, Grayscale, RandomErasing, RandomGrayscale,
+    ColorJitter, ConvertColor, CropWithPadding, GaussianBlur, Grayscale, PcaLighting,
+    RandomErasing, RandomGrayscale,
 };
 pub use ends::{Cast, Decode, Layout, Normalize};
 pub use shape::{
-    BoundedResizedCrop, CenterCrop, Pad, RandomCrop, RandomHorizontalFlip, RandomResizedCrop,
-    RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90,
+    Anchor, BoundedResizedCrop, CenterCrop, Pad, PadTo, RandomCrop, RandomHorizontalFlip,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90,
 };
 pub use values::{
-    Alpha, Aspect, Background, ColorOrder, ColorSpace, DecodeMode, Erasing, Interpolation,
-    JitterStyle, Padding, PaddingMode, PerChannel, ResizeTo, Rounding, Size, Span, Upright,
-    WhitePoint,
+    Alpha, Aspect, Background, ChainDepth, ColorOrder, ColorSpace, DecodeMode, Erasing,
+    Interpolation, JitterStyle, Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle,
+    Rounding, Size, Span, Upright, WhitePoint,
 };
 
 /// One operation on one sample.
@@ -50,10 +51,12 @@ pub enum Op {
     Rotate90(Rotate90),
     RandomRotate90(RandomRotate90),
     Pad(Pad),
+    PadTo(PadTo),
     ColorJitter(ColorJitter),
     Grayscale(Grayscale),
     RandomGrayscale(RandomGrayscale),
     ConvertColor(ConvertColor),
+    PcaLighting(PcaLighting),
     GaussianBlur(GaussianBlur),
     AutoAugment(AutoAugment),
     RandAugment(RandAugment),
@@ -62,6 +65,7 @@ pub enum Op {
     TimmAugment(TimmAugment),
     Cutout(Cutout),
     RandomErasing(RandomErasing),
+    CropWithPadding(CropWithPadding),
     Normalize(Normalize),
     Cast(Cast),
     Layout(Layout),
@@ -99,10 +103,12 @@ ops! {
     Rotate90 => "rotate90",
     RandomRotate90 => "random_rotate90",
     Pad => "pad",
+    PadTo => "pad_to",
     ColorJitter => "color_jitter",
     Grayscale => "grayscale",
     RandomGrayscale => "random_grayscale",
     ConvertColor => "convert_color",
+    PcaLighting => "pca_lighting",
     GaussianBlur => "gaussian_blur",
     AutoAugment => "auto_augment",
     RandAugment => "rand_augment",
@@ -111,6 +117,7 @@ ops! {
     TimmAugment => "timm_augment",
     Cutout => "cutout",
     RandomErasing => "random_erasing",
+    CropWithPadding => "crop_with_padding",
     Normalize => "normalize",
     Cast => "cast",
     Layout => "layout",

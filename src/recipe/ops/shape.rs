@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::values::{
-    Aspect, Interpolation, Padding, PaddingMode, PerChannel, ResizeTo, Rounding, Size, Span,
+    Aspect, Interpolation, Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle, Rounding,
+    Size, Span,
 };
 
 /// torchvision's `Resize`: `size` a number: the shorter side becomes that, the
@@ -82,12 +83,18 @@ pub struct RandomCrop {
     pub padding_mode: PaddingMode,
 }
 
-/// The middle `size` pixels. A picture that is smaller is a failed sample (where
-/// torchvision pads it with 0): put a resize or a `pad` in front.
+/// The middle of a picture: `size` pixels, of which a picture that is smaller is a
+/// failed sample (where torchvision pads it with 0): put a resize or a `pad` in
+/// front. Or, with `ratio` instead, a square with that part of the shorter side, to
+/// be resized behind it: 0.875 for 224 of 256, as PaddleClas' `CropImageAtRatio`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CenterCrop {
-    pub size: Size,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// Above 0, at most 1. The side is cut to a whole number, and at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
     /// Of half of an odd margin: `nearest` as torchvision, `down` as PaddleClas.
     #[serde(default = "nearest", skip_serializing_if = "is_nearest")]
     pub rounding: Rounding,
@@ -107,14 +114,15 @@ pub struct RandomVerticalFlip {
     pub p: f64,
 }
 
-/// A turn about the middle by an angle uniform in `degrees`, counter-clockwise,
-/// as in torchvision. `degrees: d` is -d to d; for a fixed angle write it twice.
+/// With probability `p` a turn about the middle by an angle uniform in `degrees`,
+/// counter-clockwise. `degrees: d` is -d to d; for a fixed angle write it twice.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RandomRotation {
     #[serde(deserialize_with = "Span::around_zero")]
     pub degrees: Span,
-    /// `nearest` (torchvision's default) or `bilinear`.
+    /// `nearest` (torchvision's default) or `bilinear`; with `style: opencv` also
+    /// `bicubic`.
     #[serde(default = "Interpolation::nearest")]
     pub interpolation: Interpolation,
     /// The output is as large as the turned picture; otherwise as the picture.
@@ -122,6 +130,10 @@ pub struct RandomRotation {
     pub expand: bool,
     #[serde(default)]
     pub fill: PerChannel,
+    #[serde(default = "always", skip_serializing_if = "is_always")]
+    pub p: f64,
+    #[serde(default, skip_serializing_if = "is_tensor")]
+    pub style: RotationStyle,
 }
 
 /// `times` quarter turns, counter-clockwise.
@@ -131,10 +143,15 @@ pub struct Rotate90 {
     pub times: i32,
 }
 
-/// No, one, two or three quarter turns, each as likely.
+/// No, one, two or three quarter turns counter-clockwise, each as likely.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct RandomRotate90 {}
+pub struct RandomRotate90 {
+    /// The number of turns, 0 to 3, is the sample's label, whatever the data set
+    /// says. One operation of a recipe may give labels.
+    #[serde(skip_serializing_if = "is_false")]
+    pub label: bool,
+}
 
 /// Pixels around the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -146,6 +163,44 @@ pub struct Pad {
     pub fill: PerChannel,
     #[serde(default)]
     pub padding_mode: PaddingMode,
+}
+
+/// Pixels around the picture up to a size: `size` itself, of which a larger picture
+/// is a failed sample, or with `multiple_of` instead the next multiple of that on
+/// each side (PaddleClas' `Padv2`, albumentations' `PadIfNeeded`).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PadTo {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multiple_of: Option<Size>,
+    /// Where in it the picture lies.
+    #[serde(default)]
+    pub anchor: Anchor,
+    /// Pixels at the left and at the top, with `anchor: top_left`. A picture that has
+    /// the size already stays as it is; one that leaves less room for it is a failed
+    /// sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<[u32; 2]>,
+    /// For `padding_mode: constant`.
+    #[serde(default)]
+    pub fill: PerChannel,
+    #[serde(default)]
+    pub padding_mode: PaddingMode,
+}
+
+/// Where a picture lies in a larger one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Anchor {
+    /// All padding is at the right and at the bottom.
+    #[default]
+    TopLeft,
+    /// The odd pixel of an odd padding is at the right or at the bottom.
+    Center,
+    /// All padding is at the left and at the top.
+    BottomRight,
 }
 
 impl Resize {
@@ -225,7 +280,17 @@ impl BoundedResizedCrop {
 impl CenterCrop {
     pub fn new(size: impl Into<Size>) -> Self {
         Self {
-            size: size.into(),
+            size: Some(size.into()),
+            ratio: None,
+            rounding: Rounding::Nearest,
+        }
+    }
+
+    /// A square with this part of the shorter side.
+    pub fn at_ratio(ratio: f64) -> Self {
+        Self {
+            size: None,
+            ratio: Some(ratio),
             rounding: Rounding::Nearest,
         }
     }
@@ -251,6 +316,8 @@ impl RandomRotation {
             interpolation: Interpolation::Nearest,
             expand: false,
             fill: PerChannel::default(),
+            p: 1.0,
+            style: RotationStyle::Tensor,
         }
     }
 }
@@ -265,6 +332,29 @@ impl Pad {
     }
 }
 
+impl PadTo {
+    fn new(size: Option<Size>, multiple_of: Option<Size>) -> Self {
+        Self {
+            size,
+            multiple_of,
+            anchor: Anchor::TopLeft,
+            offset: None,
+            fill: PerChannel::default(),
+            padding_mode: PaddingMode::default(),
+        }
+    }
+
+    /// To a size, black at the right and at the bottom.
+    pub fn size(size: impl Into<Size>) -> Self {
+        Self::new(Some(size.into()), None)
+    }
+
+    /// To the next multiples, black at the right and at the bottom.
+    pub fn multiple_of(of: impl Into<Size>) -> Self {
+        Self::new(None, Some(of.into()))
+    }
+}
+
 fn yes() -> bool {
     true
 }
@@ -275,6 +365,22 @@ fn down() -> Rounding {
 
 fn nearest() -> Rounding {
     Rounding::Nearest
+}
+
+fn always() -> f64 {
+    1.0
+}
+
+fn is_always(p: &f64) -> bool {
+    *p == 1.0
+}
+
+fn is_tensor(style: &RotationStyle) -> bool {
+    *style == RotationStyle::Tensor
+}
+
+fn is_false(v: &bool) -> bool {
+    !*v
 }
 
 fn is_down(rounding: &Rounding) -> bool {

@@ -202,6 +202,18 @@ pub enum JitterStyle {
     Pillow,
 }
 
+/// Whose arithmetic a turn by any angle has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RotationStyle {
+    /// torchvision's on tensors: about the middle.
+    #[default]
+    Tensor,
+    /// `warpAffine` of OpenCV 4 about (width / 2, height / 2), half a pixel right of
+    /// and below the middle, to a 32nd of a pixel; on levels in `u8`, bit by bit.
+    Opencv,
+}
+
 /// Where [`ConvertColor`](super::ConvertColor) leads to. Always from sRGB or grey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -335,6 +347,21 @@ pub enum Erasing {
 impl Default for Erasing {
     fn default() -> Self {
         Self::Value(PerChannel::default())
+    }
+}
+
+/// Operations of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChainDepth {
+    /// 1 to 8.
+    Fixed(u32),
+    /// 1, 2 or 3, for each chain anew. In a file `random`.
+    Random,
+}
+
+impl From<u32> for ChainDepth {
+    fn from(depth: u32) -> Self {
+        Self::Fixed(depth)
     }
 }
 
@@ -595,5 +622,24 @@ impl<'de> Deserialize<'de> for Erasing {
                 value => PerChannel::read(value).map(Self::Value),
             },
         )
+    }
+}
+
+impl Serialize for ChainDepth {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fixed(depth) => depth.serialize(s),
+            Self::Random => "random".serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ChainDepth {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(d, "'random' or a whole number", |value| match value {
+            Short::Word(w) if w == "random" => Some(Self::Random),
+            Short::Number(v) => pixels(*v).map(Self::Fixed),
+            _ => None,
+        })
     }
 }

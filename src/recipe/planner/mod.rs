@@ -88,13 +88,15 @@ pub(crate) fn parts(op: &Op) -> &'static [Part] {
         | Op::Rotate90(_)
         | Op::RandomRotate90(_) => &[Part::Turn],
         Op::RandomRotation(_) => &[Part::Rotate],
-        Op::Pad(_) => &[Part::Pad],
+        Op::Pad(_) | Op::PadTo(_) => &[Part::Pad],
         // As a policy's: several steps in a drawn order, of which one sees the whole
         // picture.
         Op::ColorJitter(o) if o.style == JitterStyle::Pillow => &[Part::Augment],
-        Op::ColorJitter(_) | Op::Grayscale(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_) => {
-            &[Part::Color]
-        }
+        Op::ColorJitter(_)
+        | Op::Grayscale(_)
+        | Op::RandomGrayscale(_)
+        | Op::ConvertColor(_)
+        | Op::PcaLighting(_) => &[Part::Color],
         Op::AutoAugment(_)
         | Op::RandAugment(_)
         | Op::TrivialAugment(_)
@@ -102,7 +104,7 @@ pub(crate) fn parts(op: &Op) -> &'static [Part] {
         | Op::TimmAugment(_)
         | Op::Cutout(_) => &[Part::Augment],
         Op::GaussianBlur(_) => &[Part::Blur],
-        Op::RandomErasing(_) => &[Part::Erase],
+        Op::RandomErasing(_) | Op::CropWithPadding(_) => &[Part::Erase],
         Op::Normalize(_) => &[Part::Normalize],
         Op::Cast(_) => &[Part::Cast],
     }

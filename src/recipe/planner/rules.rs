@@ -3,7 +3,7 @@
 //! pixels: an exact move changes no bit; of the others it measures by how much.
 
 use super::{Part, Unit};
-use crate::recipe::ops::{Op, Span};
+use crate::recipe::ops::{Op, PaddingMode, Span};
 use crate::recipe::tensor::Dtype;
 
 /// What a move does to the values.
@@ -42,6 +42,7 @@ pub(super) fn pass(ops: &[Op], unit: Unit, next: Unit) -> Option<Verdict> {
         (Part::Normalize, Part::Resize) => normalize_behind_resize(),
         (Part::Cast, Part::Resize) => cast_behind_resize(op),
         (Part::Cast, Part::Color | Part::Normalize | Part::Blur) => cast_behind_value(op, next),
+        (Part::Cast, Part::Pad) => cast_behind_pad(op, ops.get(next.op)),
         (Part::Blur, Part::Crop | Part::Resize) => blur_behind_shape(next),
         (Part::Erase, Part::Crop | Part::Resize) => erase_behind_shape(),
         _ => None,
@@ -92,6 +93,9 @@ fn color_behind_resize(op: Option<&Op>) -> Option<Verdict> {
             "jitter clips at 0 and 255 and rounds, so that of a mean is not the mean of jittered \
              pixels"
         }
+        Some(Op::PcaLighting(_)) => {
+            "noise on levels clips at 0 and 255, and both round: in front of the resize or behind it"
+        }
         _ => "both round to whole levels: up to about a level",
     };
     verdict(Effect::ChangesValues, true, why)
@@ -135,6 +139,28 @@ fn cast_behind_value(op: Option<&Op>, next: Unit) -> Option<Verdict> {
     }
 }
 
+/// Exact where the border is made of what bytes hold too: pixels of the picture, or
+/// whole levels, which both types of floats hold exactly. Nothing is said otherwise:
+/// a border of fractions is what the cast is for.
+fn cast_behind_pad(op: Option<&Op>, pad: Option<&Op>) -> Option<Verdict> {
+    to_floats(op)?;
+    let (mode, fill) = match pad? {
+        Op::Pad(o) => (o.padding_mode, o.fill),
+        Op::PadTo(o) => (o.padding_mode, o.fill),
+        Op::RandomCrop(o) => (o.padding_mode, o.fill),
+        _ => return None,
+    };
+    let is_level = |v: f32| (0.0..=255.0).contains(&v) && v.fract() == 0.0;
+    if mode == PaddingMode::Constant && !fill.0.into_iter().all(is_level) {
+        return None;
+    }
+    verdict(
+        Effect::Exact,
+        true,
+        "the border is whole levels or pixels of the picture, and bytes are a quarter of floats",
+    )
+}
+
 /// The type, when the cast is one to floats: a cast to levels keeps its place.
 fn to_floats(op: Option<&Op>) -> Option<Dtype> {
     match op {
@@ -157,4 +183,36 @@ fn erase_behind_shape() -> Option<Verdict> {
         true,
         "the erased box is a part of the picture before the crop or resize",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::recipe::{Cast, Dtype, Normalize, PadTo, PaddingMode, Recipe, Resize};
+    use crate::recipe::{PerChannel, Reorder, SampleProgram};
+
+    /// Bytes are padded where floats need not be.
+    #[test]
+    fn casts_sink_behind_borders_that_bytes_hold() {
+        let sinks = |fill: f32, padding_mode| {
+            let recipe = Recipe::new("border")
+                .then(Resize::exact(20, 30))
+                .then(Cast { dtype: Dtype::F32 })
+                .then(PadTo {
+                    fill: PerChannel([0.0, 255.0, fill]),
+                    padding_mode,
+                    ..PadTo::size((32, 40))
+                })
+                .then(Normalize::imagenet())
+                .with_reorder(Reorder::Exact);
+            let program = SampleProgram::compile(&recipe).unwrap();
+            let (moves, _) = program.moves();
+            (moves.iter()).any(|m| m.op == "cast" && m.behind == "pad_to" && m.exact)
+        };
+        assert!(sinks(128.0, PaddingMode::Constant));
+        for fill in [127.5, -1.0, 256.0] {
+            assert!(!sinks(fill, PaddingMode::Constant), "{fill}");
+            // Of no meaning there.
+            assert!(sinks(fill, PaddingMode::Edge), "{fill}");
+        }
+    }
 }

@@ -16,12 +16,12 @@ use crate::picture::Orientation;
 use crate::picture::jpeg::fixtures::{self, Sampling};
 use crate::plan::PositionRandom;
 use crate::recipe::{
-    Aspect, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
-    ConvertColor, Decode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, Layout,
-    MemoryLayout, Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandomCrop, RandomErasing,
-    RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
-    RandomVerticalFlip, Recipe, Reorder, Resize, Rotate90, Rounding, RowExtent, Size, Span,
-    Upright,
+    Anchor, Aspect, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
+    ConvertColor, CropWithPadding, Decode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation,
+    Layout, MemoryLayout, Normalize, Op, Pad, PadTo, Padding, PaddingMode, PcaLighting, PerChannel,
+    RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, Rotate90,
+    RotationStyle, Rounding, RowExtent, Size, Span, Upright,
 };
 
 /// A row, and the bytes that the canvas and the resampler held behind it.
@@ -127,6 +127,7 @@ fn jitter() -> impl Strategy<Value = Op> {
 fn on_levels() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => jitter(),
+        1 => Just(PcaLighting::default().into()),
         1 => Just(RandomGrayscale { p: 0.5 }.into()),
         1 => Just(Grayscale { num_output_channels: 3 }.into()),
         2 => anything(),
@@ -145,9 +146,9 @@ fn anything() -> impl Strategy<Value = Op> {
         Just(RandomHorizontalFlip::default().into()),
         Just(RandomVerticalFlip::default().into()),
         (-3i32..4).prop_map(|times| Rotate90 { times }.into()),
-        Just(RandomRotate90 {}.into()),
+        Just(RandomRotate90::default().into()),
         Just(GaussianBlur::new((5, 3)).into()),
-        (0u32..5, 0u32..5, select(modes)).prop_map(move |(a, b, padding_mode)| {
+        (0u32..5, 0u32..5, select(modes.clone())).prop_map(move |(a, b, padding_mode)| {
             let padding = Padding {
                 left: a,
                 top: b,
@@ -162,15 +163,53 @@ fn anything() -> impl Strategy<Value = Op> {
             .into()
         }),
         (
-            select(vec![Interpolation::Nearest, Interpolation::Bilinear]),
-            prop::bool::ANY
+            select(vec![
+                (RotationStyle::Tensor, Interpolation::Nearest),
+                (RotationStyle::Tensor, Interpolation::Bilinear),
+                (RotationStyle::Opencv, Interpolation::Nearest),
+                (RotationStyle::Opencv, Interpolation::Bicubic),
+            ]),
+            prop::bool::ANY,
+            select(vec![1.0, 0.5]),
         )
-            .prop_map(move |(interpolation, expand)| {
+            .prop_map(move |((style, interpolation), expand, p)| {
                 RandomRotation {
                     interpolation,
-                    expand,
+                    expand: expand && style == RotationStyle::Tensor,
                     fill,
+                    p,
+                    style,
                     ..RandomRotation::new(Span(-60.0, 75.0))
+                }
+                .into()
+            }),
+        (
+            (1u32..40, 1u32..9),
+            select(vec![Anchor::TopLeft, Anchor::Center, Anchor::BottomRight]),
+            // Levels that bytes hold, and such that they do not.
+            select(vec![fill, PerChannel([127.5, 3.0, -9.0])]),
+            select(modes.clone()),
+        )
+            .prop_map(|(of, anchor, fill, padding_mode)| {
+                PadTo {
+                    anchor,
+                    fill,
+                    padding_mode,
+                    ..PadTo::multiple_of(of)
+                }
+                .into()
+            }),
+        (
+            select(vec![Span(0.08, 1.0), Span(0.001, 0.1), Span(1.0, 1.0)]),
+            select(vec![Span(0.75, 4.0 / 3.0), Span(3.0, 40.0)]),
+            select(vec![0.5, 1.0]),
+        )
+            .prop_map(move |(scale, ratio, p)| {
+                CropWithPadding {
+                    p,
+                    scale,
+                    ratio,
+                    value: fill,
                 }
                 .into()
             }),
@@ -206,7 +245,7 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
         prop::bool::ANY,
         rounding,
         (scale, ratio, aspect),
-        0..5,
+        0..7,
     )
         .prop_map(
             |(interpolation, antialias, rounding, (scale, ratio, aspect), which)| match which {
@@ -248,6 +287,32 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
                         interpolation,
                         antialias,
                         ..BoundedResizedCrop::new((20, 24))
+                    }
+                    .into(),
+                ],
+                4 => vec![
+                    Resize {
+                        interpolation,
+                        antialias,
+                        ..Resize::longer(24)
+                    }
+                    .into(),
+                    PadTo {
+                        offset: (scale.0 < 0.5).then_some([3, 0]),
+                        ..PadTo::size((24, 30))
+                    }
+                    .into(),
+                ],
+                5 => vec![
+                    CenterCrop {
+                        rounding,
+                        ..CenterCrop::at_ratio(scale.1)
+                    }
+                    .into(),
+                    Resize {
+                        interpolation,
+                        antialias,
+                        ..Resize::exact(18, 25)
                     }
                     .into(),
                 ],
@@ -419,6 +484,7 @@ proptest! {
         (w, h) in (1u32..300, 1u32..300),
         coefficients in select(vec![None, Some(0), Some(5000)]),
         orientation in select(Orientation::ALL.to_vec()),
+        row in proptest::option::of((1u32..90, 1u32..90)),
         first in 0u64..1 << 40,
     ) {
         let recipe = Recipe { reorder, ..recipe };
@@ -433,13 +499,14 @@ proptest! {
                 None => Decoding::Rows { scratch: 77 },
             },
         };
+        let row = row.filter(|_| program.takes_sizes());
         let mut steps = Vec::new();
-        let most = stored.most(&program, None, &mut steps);
-        let [mut kept, some] = stored.mosts(&program, None, &mut steps);
+        let most = stored.most(&program, row, &mut steps);
+        let [mut kept, some] = stored.mosts(&program, row, &mut steps);
         kept.raise_all(&some);
         for position in first..first + 12 {
             let random = PositionRandom::new(7, 1, position);
-            if program.steps(stored.upright(), None, &random, &mut steps).is_err() {
+            if program.steps(stored.upright(), row, &random, &mut steps).is_err() {
                 continue;
             }
             let cut = stored.cut(&program, &steps);

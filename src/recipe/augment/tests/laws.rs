@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::{imagenet, paddle};
 use super::*;
 use crate::recipe::{
-    AugMix, AutoAugment, Cutout, RandAugment, RandTable, TimmAugment, TrivialAugment,
+    AugMix, AutoAugment, ChainDepth, Cutout, RandAugment, RandTable, TimmAugment, TrivialAugment,
 };
 
 #[test]
@@ -273,13 +273,38 @@ fn aug_mix_has_as_many_chains_as_it_is_wide_and_as_long_as_it_is_deep() {
         p: 1.0,
         alpha: 1.0,
         width: 8,
-        depth: 8,
+        depth: 8.into(),
         severity: 10.0,
     };
     for steps in draws(op).iter().take(500) {
         assert_eq!(steps.len(), 1 + 8 * 9 + 1);
         let adds = steps.iter().filter(|s| matches!(s, Augment::Add { .. }));
         assert_eq!(adds.count(), 8);
+    }
+}
+
+#[test]
+fn a_drawn_depth_is_one_to_three_for_each_chain() {
+    let op = AugMix {
+        p: 1.0,
+        width: 2,
+        depth: ChainDepth::Random,
+        ..AugMix::default()
+    };
+    let mut counts = [[0; 3]; 3];
+    for steps in draws(op) {
+        let ends: Vec<usize> = (0..steps.len())
+            .filter(|i| matches!(steps[*i], Augment::Add { .. }))
+            .collect();
+        let [first, second] = ends[..] else {
+            panic!("{steps:?}")
+        };
+        counts[first - 2][second - first - 2] += 1;
+    }
+    for (i, row) in counts.iter().enumerate() {
+        for (j, count) in row.iter().enumerate() {
+            assert_share(*count, N, 1.0 / 9.0, &format!("{} and {}", i + 1, j + 1));
+        }
     }
 }
 

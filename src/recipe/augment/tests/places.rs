@@ -4,9 +4,9 @@
 use super::*;
 use crate::recipe::draw::OpStep;
 use crate::recipe::{
-    AugMix, AutoAugment, Cast, CenterCrop, ColorJitter, Cutout, Dtype, Erasing, Grayscale,
-    JitterStyle, Normalize, RandAugment, RandomErasing, RandomHorizontalFlip, Recipe, Reorder,
-    Resize, SampleProgram, Span, Step, TimmAugment, TrivialAugment,
+    AugMix, AutoAugment, Cast, CenterCrop, ChainDepth, ColorJitter, Cutout, Dtype, Erasing,
+    Grayscale, JitterStyle, Normalize, RandAugment, RandomErasing, RandomHorizontalFlip, Recipe,
+    Reorder, Resize, SampleProgram, Span, Step, TimmAugment, TrivialAugment,
 };
 
 pub(super) fn policies() -> Vec<Op> {
@@ -178,6 +178,17 @@ fn the_largest_steps_are_those_that_take_most() {
     assert_eq!(
         of(AugMix::default().into()),
         ["keep", "nothing", "add", "nothing", "add", "blend"]
+    );
+    // A drawn depth counts as its deepest.
+    let drawn = AugMix {
+        depth: ChainDepth::Random,
+        ..AugMix::default()
+    };
+    assert_eq!(
+        of(drawn.into()),
+        [
+            "keep", "nothing", "nothing", "add", "nothing", "nothing", "add", "blend"
+        ]
     );
     assert_eq!(of(Cutout::default().into()), ["fill"]);
     // Through a program, where the planner puts them.

@@ -198,7 +198,7 @@ fn numbers_out_of_range_are_refused() {
         ),
         (
             AugMix {
-                depth: 0,
+                depth: 0.into(),
                 ..AugMix::default()
             }
             .into(),

@@ -50,7 +50,7 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nops:\n  - random_rotate90: {p: 0.5}\n",
-        "3: 'p' is no parameter of random_rotate90, which has none",
+        "3: 'p' is no parameter of random_rotate90: choose from label",
     ),
     (
         YAML,
@@ -143,13 +143,13 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     ),
     (
         YAML,
-        "featherload: 1\nops:\n  - decode\n  - center_crop\n",
-        "4: center_crop: 'size' is missing, and has no default",
+        "featherload: 1\nops:\n  - decode\n  - random_crop\n",
+        "4: random_crop: 'size' is missing, and has no default",
     ),
     (
         YAML,
-        "featherload: 1\nops:\n  - decode\n  - center_crop:\n",
-        "4: center_crop: 'size' is missing, and has no default",
+        "featherload: 1\nops:\n  - decode\n  - random_crop:\n",
+        "4: random_crop: 'size' is missing, and has no default",
     ),
     (
         TOML,

@@ -10,13 +10,14 @@ use proptest::test_runner::TestRunner;
 
 use super::super::{RecipeFormat, parse};
 use crate::recipe::{
-    Alpha, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
-    CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, DecodeMode,
-    Dtype, Erasing, GaussianBlur, Grayscale, Interpolation, JitterStyle, Layout, MemoryLayout,
-    MixChoice, MixOp, Mixing, Normalize, Op, Pad, Padding, PaddingMode, PerChannel, RandAugment,
-    RandTable, RandomCrop, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
-    RandomRotate90, RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo,
-    Rotate90, Rounding, Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
+    Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
+    CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding,
+    Cutout, Decode, DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation,
+    JitterStyle, Layout, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, Pad, PadTo,
+    Padding, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable, RandomCrop,
+    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
+    RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, RotationStyle,
+    Rounding, Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -186,17 +187,47 @@ fn random_crop() -> impl Strategy<Value = Op> {
         })
 }
 
+fn center_crop() -> impl Strategy<Value = Op> {
+    (option::of(size()), option::of(number()), rounding()).prop_map(|(size, ratio, rounding)| {
+        Op::from(CenterCrop {
+            size,
+            ratio,
+            rounding,
+        })
+    })
+}
+
 fn random_rotation() -> impl Strategy<Value = Op> {
-    (span(), interpolation(), any::<bool>(), per_channel()).prop_map(
-        |(degrees, interpolation, expand, fill)| {
+    let style = one_of(&[RotationStyle::Tensor, RotationStyle::Opencv]);
+    let p = prop_oneof![Just(1.0), number()];
+    (
+        (span(), interpolation()),
+        (any::<bool>(), per_channel()),
+        (p, style),
+    )
+        .prop_map(|((degrees, interpolation), (expand, fill), (p, style))| {
             Op::from(RandomRotation {
                 degrees,
                 interpolation,
                 expand,
                 fill,
+                p,
+                style,
             })
-        },
-    )
+        })
+}
+
+fn pca_lighting() -> impl Strategy<Value = Op> {
+    let three = || [number(), number(), number()];
+    let vectors = [three(), three(), three()];
+    (number(), three(), vectors, number()).prop_map(|(std, eigenvalues, eigenvectors, unit)| {
+        Op::from(PcaLighting {
+            std,
+            eigenvalues,
+            eigenvectors,
+            unit,
+        })
+    })
 }
 
 fn pad() -> impl Strategy<Value = Op> {
@@ -207,6 +238,24 @@ fn pad() -> impl Strategy<Value = Op> {
             padding_mode,
         })
     })
+}
+
+fn pad_to() -> impl Strategy<Value = Op> {
+    let anchor = one_of(&[Anchor::TopLeft, Anchor::Center, Anchor::BottomRight]);
+    let sizes = (option::of(size()), option::of(size()));
+    let offset = option::of([pixels(), pixels()]);
+    (sizes, anchor, offset, per_channel(), padding_mode()).prop_map(
+        |((size, multiple_of), anchor, offset, fill, padding_mode)| {
+            Op::from(PadTo {
+                size,
+                multiple_of,
+                anchor,
+                offset,
+                fill,
+                padding_mode,
+            })
+        },
+    )
 }
 
 fn color_jitter() -> impl Strategy<Value = Op> {
@@ -256,6 +305,24 @@ fn random_erasing() -> impl Strategy<Value = Op> {
     )
 }
 
+fn crop_with_padding() -> impl Strategy<Value = Op> {
+    (number(), span(), span(), per_channel()).prop_map(|(p, scale, ratio, value)| {
+        Op::from(CropWithPadding {
+            p,
+            scale,
+            ratio,
+            value,
+        })
+    })
+}
+
+fn depth() -> impl Strategy<Value = ChainDepth> {
+    prop_oneof![
+        any::<u32>().prop_map(ChainDepth::Fixed),
+        Just(ChainDepth::Random)
+    ]
+}
+
 fn policy() -> impl Strategy<Value = Op> {
     use RandTable::{Paddle, Paddle3, Paddle4, Torchvision};
     let tables = one_of(&[Torchvision, Paddle, Paddle3, Paddle4]);
@@ -271,7 +338,7 @@ fn policy() -> impl Strategy<Value = Op> {
             })
         },
     );
-    let mix = (number(), number(), any::<u32>(), any::<u32>(), number()).prop_map(
+    let mix = (number(), number(), any::<u32>(), depth(), number()).prop_map(
         |(p, alpha, width, depth, severity)| {
             Op::from(AugMix {
                 p,
@@ -337,12 +404,12 @@ fn other() -> impl Strategy<Value = Op> {
         random_resized_crop(),
         bounded_resized_crop(),
         random_crop(),
-        (size(), rounding()).prop_map(|(size, rounding)| CenterCrop { size, rounding }.into()),
+        center_crop(),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
         random_rotation(),
         any::<i32>().prop_map(|times| Rotate90 { times }.into()),
-        Just(RandomRotate90 {}.into()),
+        any::<bool>().prop_map(|label| RandomRotate90 { label }.into()),
         pad(),
         color_jitter(),
         any::<u8>().prop_map(|n| Grayscale {
@@ -351,8 +418,11 @@ fn other() -> impl Strategy<Value = Op> {
         .into()),
         number().prop_map(|p| RandomGrayscale { p }.into()),
         convert_color(),
+        pca_lighting(),
         gaussian_blur(),
         random_erasing(),
+        crop_with_padding(),
+        pad_to(),
         (per_channel(), per_channel()).prop_map(|(mean, std)| Normalize { mean, std }.into()),
         one_of(&[Dtype::U8, Dtype::F16, Dtype::F32]).prop_map(|dtype| Cast { dtype }.into()),
         one_of(&[MemoryLayout::Nchw, MemoryLayout::Nhwc])
@@ -497,7 +567,7 @@ fn text_that_could_be_something_else_stays_text() {
 fn it_is_written_as_a_person_would() {
     let recipe = Recipe::new("mine")
         .then(RandomResizedCrop::new((224, 192)))
-        .then(RandomRotate90 {})
+        .then(RandomRotate90::default())
         .then(Normalize::imagenet())
         .with_reorder(Reorder::Off);
     let crop = "scale: [0.08, 1.0], ratio: [0.75, 1.3333333333333333], interpolation: bilinear, \
@@ -511,7 +581,7 @@ fn it_is_written_as_a_person_would() {
         )
     );
     let cast = Recipe::new("mine")
-        .then(RandomRotate90 {})
+        .then(RandomRotate90::default())
         .with_dtype(Dtype::F16);
     assert_eq!(
         cast.to_text(RecipeFormat::Toml).unwrap(),
