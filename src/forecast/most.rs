@@ -237,7 +237,13 @@ impl Bounds {
                     antialias,
                 } if shrink.is_none() => {
                     let (low, high) = match op {
-                        Op::Resize(o) if !self.is_certain() => self.resized(o),
+                        // Both sides stand in the step: the batch may have set them.
+                        Op::Resize(o)
+                            if !self.is_certain()
+                                && !matches!(o.size, Some(ResizeTo::Exact(_))) =>
+                        {
+                            self.resized(o)
+                        }
                         _ => ((size.height, size.width), (size.height, size.width)),
                     };
                     let filter = Filter::of(interpolation, antialias);

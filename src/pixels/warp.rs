@@ -39,10 +39,10 @@ pub(crate) fn turn(
             let (x, y) = (x >> PLACE_BITS, y >> PLACE_BITS);
             shown.at(x, y).unwrap_or(fill)
         }),
-        Interpolation::Bicubic => between(&shown, &places, &*BICUBIC, fill, out),
+        Interpolation::Bicubic => between(&shown, &places, &BICUBIC, fill, out),
         _ => {
             debug_assert_eq!(interpolation, Interpolation::Bilinear);
-            between(&shown, &places, &*BILINEAR, fill, out);
+            between(&shown, &places, &BILINEAR, fill, out);
         }
     }
 }

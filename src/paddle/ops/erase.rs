@@ -20,9 +20,22 @@ pub(super) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
         return Ok(());
     }
     pipe.needs_array(params)?;
+    if pipe.chw && !pipe.tensor {
+        return Err(params.wrong(
+            "",
+            "takes an array for height x width x 3, and stands behind a transpose: move it in \
+             front of ToCHWImage",
+        ));
+    }
     if ratio <= 0.0 {
         return Err(params.wrong("r1", format_args!("r1 is {ratio}, it must be above 0")));
     }
+    let in_bytes = pipe.values == Values::Levels && pipe.held != Held::Floats;
+    let mean = match in_bytes {
+        // NumPy cuts what it writes into bytes.
+        true => mean.map(f64::trunc),
+        false => mean,
+    };
     let value = match mode {
         "pixel" => Erasing::Random,
         "const" => Erasing::Value(channels(mean)),
@@ -102,6 +115,13 @@ pub(super) fn crop_with_padding(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
     pipe.needs_levels(params)?;
     // It resizes nothing.
     params.ignore(&["size", "interpolation", "key"]);
+    if params.is_list("padding_num") {
+        return Err(params.wrong(
+            "padding_num",
+            "is a list, of which NumPy makes an array of 64-bit numbers that no operation behind \
+             it takes: give one number",
+        ));
+    }
     let op = CropWithPadding {
         p: params.chance("prob", 1.0)?,
         scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),

@@ -4,6 +4,7 @@
 
 use super::{Params, Pipe, Read};
 use crate::recipe::file::Mistake;
+use crate::recipe::{Cast, Dtype};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
@@ -12,7 +13,7 @@ pub(super) enum Held {
     Array,
     /// A picture or an array, as an operation in front drew it.
     Either,
-    /// An array of levels in floats, which only Padv2 gives.
+    /// An array of levels in floats, which Padv2 and PCALighting give.
     Floats,
 }
 
@@ -29,6 +30,14 @@ impl Held {
 }
 
 impl Pipe<'_> {
+    /// Levels are floats from here on.
+    pub(super) fn becomes_floats(&mut self) {
+        if self.held != Held::Floats {
+            self.held = Held::Floats;
+            self.push(Cast { dtype: Dtype::F32 });
+        }
+    }
+
     /// Refuses what fails on pictures of Pillow's.
     pub(super) fn needs_array(&self, params: &Params<'_>) -> Read<()> {
         match self.held {
@@ -36,7 +45,8 @@ impl Pipe<'_> {
             Held::Picture | Held::Either => Err(self.unfit(
                 params,
                 "arrays",
-                "let what stands in front give one, by to_np: True or return_numpy: True",
+                "let what gives it give an array: DecodeImage by to_np: True, ResizeImage by \
+                 return_numpy: True, ColorJitter by prob: 1, the data set without backend: pil",
             )),
         }
     }
@@ -52,7 +62,9 @@ impl Pipe<'_> {
     /// Refuses what fails on floats, or does not round them as it rounds bytes.
     pub(super) fn needs_bytes(&self, params: &Params<'_>) -> Read<()> {
         match self.held {
-            Held::Floats => Err(self.unfit(params, "bytes", "move it in front of Padv2")),
+            Held::Floats => {
+                Err(self.unfit(params, "bytes", "move it in front of Padv2 or PCALighting"))
+            }
             _ => Ok(()),
         }
     }

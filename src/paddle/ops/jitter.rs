@@ -2,8 +2,8 @@
 //! colour noise.
 
 use super::held::Held;
-use super::{Params, Pipe, Read, Values};
-use crate::recipe::{Cast, ColorJitter, Dtype, JitterStyle, PcaLighting, Span};
+use super::{Params, Pipe, Read};
+use crate::recipe::{ColorJitter, JitterStyle, PcaLighting, Span};
 
 pub(super) fn color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_rgb(params)?;
@@ -43,12 +43,11 @@ pub(super) fn pca_lighting(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
         "PaddleClas adds its noise, made for colours of 0 to 1, to levels of 0 to 255: a 255th \
          of what was meant, and so it is here",
     );
-    pipe.push(Cast { dtype: Dtype::F32 });
+    pipe.becomes_floats();
     pipe.push(PcaLighting {
         unit: 1.0,
         ..PcaLighting::default()
     });
-    pipe.values = Values::Fractions;
     Ok(())
 }
 

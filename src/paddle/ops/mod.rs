@@ -50,6 +50,8 @@ pub(super) struct Pipe<'n> {
     color: ColorOrder,
     values: Values,
     chw: bool,
+    /// By ToTensor: operations know its order of axes.
+    tensor: bool,
     dtype: Dtype,
 }
 
@@ -57,8 +59,6 @@ pub(super) struct Pipe<'n> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     Levels,
-    /// PCALighting made floats of them.
-    Fractions,
     /// ToTensor divided them by 255.
     Parts,
     Normalised,
@@ -154,6 +154,7 @@ pub(super) fn translate(
         color: ColorOrder::Rgb,
         values: Values::Levels,
         chw: false,
+        tensor: false,
         dtype: Dtype::F32,
     };
     match rules.opened {
@@ -197,11 +198,6 @@ pub(super) fn translate(
         return Err(Mistake::new(list.at, "transform_ops is empty"));
     }
     pipe.check_labels()?;
-    if pipe.values == Values::Fractions {
-        let text = "PCALighting leaves levels with fractions, which batches do not hold: add \
-                    NormalizeImage behind it";
-        return Err(Mistake::new(list.at, text));
-    }
     pipe.finish().map_err(|e| Mistake::new(list.at, e))?;
     Ok((pipe.ops, pipe.lines))
 }
@@ -243,7 +239,7 @@ impl Pipe<'_> {
         }
         let dtype = match self.values {
             Values::Levels => Dtype::U8,
-            Values::Fractions | Values::Parts | Values::Normalised => self.dtype,
+            Values::Parts | Values::Normalised => self.dtype,
         };
         self.push(Cast { dtype });
         self.push(Layout {

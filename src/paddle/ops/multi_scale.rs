@@ -22,7 +22,6 @@ impl Pipe<'_> {
     /// what stands for that size until a batch is drawn.
     pub(super) fn makes_batch_size(&mut self, params: &mut Params<'_>) -> Read<Size> {
         self.needs_array(params)?;
-        self.needs_bytes(params)?;
         if self.sizes == Sizes::Made {
             return Err(Mistake::new(
                 params.at,

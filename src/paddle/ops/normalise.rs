@@ -10,7 +10,7 @@ const STD: [f64; 3] = [0.229, 0.224, 0.225];
 
 /// `(x * scale - mean) / std`, where ours is `(x / 255 - mean) / std`.
 pub(super) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    if !matches!(pipe.values, Values::Levels | Values::Fractions) {
+    if pipe.values != Values::Levels {
         pipe.needs_levels(params)?;
     }
     let scale = params.number_or("scale", 1.0 / 255.0)?;
@@ -113,6 +113,7 @@ pub(super) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
         }
     }
     pipe.chw = true;
+    pipe.tensor = true;
     pipe.values = Values::Parts;
     pipe.held = Held::Array;
     Ok(())

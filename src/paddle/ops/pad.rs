@@ -1,10 +1,9 @@
 //! Borders: PaddleClas' by Pillow or OpenCV, paddle.vision's, and those that fill a
 //! picture up to a size.
 
-use super::held::Held;
 use super::{Backend, Params, Pipe, Read, backend};
 use crate::paddle::params::channels;
-use crate::recipe::{Anchor, Cast, Dtype, Pad, PadTo, Padding, PaddingMode, PerChannel, Size};
+use crate::recipe::{Anchor, Pad, PadTo, Padding, PaddingMode, PerChannel, Size};
 
 pub(super) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
@@ -110,13 +109,6 @@ impl Pipe<'_> {
             fill: PerChannel(fill),
             padding_mode: mode,
         });
-    }
-
-    fn becomes_floats(&mut self) {
-        if self.held != Held::Floats {
-            self.held = Held::Floats;
-            self.push(Cast { dtype: Dtype::F32 });
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::held::Held;
 use super::multi_scale::Sizes;
-use super::{Backend, LabelKey, Params, Pipe, Read, backend, interpolation, mistake_at};
+use super::{Backend, LabelKey, Params, Pipe, Read, backend, interpolation};
 use crate::recipe::{
     Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, RandomCrop,
     RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
@@ -157,13 +157,7 @@ pub(super) fn crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<(
 pub(super) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
     pipe.needs_array(params)?;
-    if pipe.sizes != Sizes::Own {
-        return Err(mistake_at(
-            params.at,
-            "CropImageAtRatio: MultiScaleDataset does not size it, so rows would keep its own \
-             size: take RandCropImage, ResizeImage or CropImage",
-        ));
-    }
+    pipe.may_set_size(params)?;
     let required = |params: &mut Params<'_>, name| {
         let value = params.whole(name)?;
         value.ok_or_else(|| {
@@ -218,6 +212,22 @@ pub(super) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
     let code = params.number_or("flip_code", 1.0)?;
     if pipe.chw {
         pipe.needs_levels(params)?;
+    }
+    if code != 1.0 && matches!(pipe.held, Held::Picture | Held::Either) {
+        // Of Pillow's pictures PaddleClas looks at no code.
+        if !pipe.holds_picture(params)? || ![0.0, -1.0].contains(&code) {
+            return Err(params.wrong(
+                "flip_code",
+                format_args!("flip_code is {code}: 1 is served"),
+            ));
+        }
+        pipe.note(
+            params,
+            "PaddleClas flips Pillow's pictures left to right whatever flip_code is, and so it is \
+             here",
+        );
+        pipe.push(RandomHorizontalFlip { p: 0.5 });
+        return Ok(());
     }
     match code {
         1.0 => pipe.push(RandomHorizontalFlip { p: 0.5 }),
@@ -311,6 +321,7 @@ pub(super) fn random_rot90(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
     let is_label = |key: LabelKey<'_>| ROT90_KEYS.contains(&key.name);
     let label = pipe.label_key.is_some_and(is_label);
     pipe.needs_array(params)?;
+    pipe.may_set_size(params)?;
     pipe.push(RandomRotate90 { label });
     Ok(())
 }

@@ -298,6 +298,12 @@ fn flips() {
         RandomHorizontalFlip { p }.into()
     );
     assert!(wrong("- RandFlipImage: {flip_code: -1}").1.contains("-1"));
+    // PaddleClas asks Pillow's pictures for no code.
+    let picture = "- DecodeImage: {backend: pil, to_np: False}\n- RandFlipImage: {flip_code: 0}\n- \
+                   ToCHWImage:";
+    let read = with(picture, &rules()).unwrap();
+    assert_eq!(read.ops[1], RandomHorizontalFlip { p: 0.5 }.into());
+    assert!(read.notes[0].contains("left to right"), "{:?}", read.notes);
 }
 
 #[test]
@@ -480,7 +486,10 @@ fn crops_at_a_ratio_are_cut_and_then_resized() {
     let Err(said) = with(text, &multi) else {
         panic!("read")
     };
-    assert!(said.to_string().contains("MultiScaleDataset"), "{said}");
+    assert!(
+        said.to_string().contains("MultiScaleDataset gives"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -781,9 +790,23 @@ fn policies() {
 fn what_is_not_served_has_name_and_line() {
     for (text, line, words) in [
         ("- BlurImage:", 2, &["BlurImage", "not served"][..]),
-        ("- PCALighting:", 1, &["PCALighting", "NormalizeImage"]),
+        ("- PCALighting:", 1, &["floats", "NormalizeImage"]),
         ("- PCALighting: {std: 1}", 2, &["'std' is no parameter"]),
-        ("- PCALighting:\n- CropImage: {size: 8}", 3, &["move it up"]),
+        (
+            "- PCALighting:\n- AutoAugment:",
+            3,
+            &["in front of Padv2 or PCALighting"],
+        ),
+        (
+            "- NormalizeImage: {order: ''}\n- ToCHWImage:\n- RandomErasing:",
+            4,
+            &["in front of ToCHWImage"],
+        ),
+        (
+            "- CropWithPadding: {padding_num: [1, 2, 3]}",
+            2,
+            &["one number"],
+        ),
         ("- RandomRotation: {degrees: -90}", 2, &["0 or more"]),
         (
             "- RandomRotation:\n    interpolation: area",
@@ -891,7 +914,7 @@ fn turns() {
         ..rules()
     };
     let e = with("- RandomRotation:", &pillow).err().unwrap();
-    assert!(e.to_string().contains("turns arrays"), "{e}");
+    assert!(e.to_string().contains("works on arrays"), "{e}");
     // Behind what ends levels too, but not behind a transpose.
     let turn = Op::from(RandomRotate90::default());
     let normalised = ops("- NormalizeImage: {order: ''}\n- RandomRot90:");
@@ -910,6 +933,8 @@ fn colour_noise_is_added_to_levels() {
     let float = Cast { dtype: Dtype::F32 };
     assert_eq!(all[..2], [Op::from(float), noise.into()]);
     assert_eq!(all.len(), 4);
+    let cropped = ops("- PCALighting:\n- CropImage: {size: 8}\n- NormalizeImage: {order: ''}");
+    assert_eq!(cropped.len(), 4);
     let said = notes("- PCALighting:\n- NormalizeImage: {order: ''}");
     assert!(said.contains("255th"), "{said}");
 }

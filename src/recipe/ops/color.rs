@@ -120,7 +120,6 @@ impl Default for ColorJitter {
     }
 }
 
-/// One channel.
 impl Default for PcaLighting {
     /// Those of ImageNet, in parts of 1; deviation 0.1.
     fn default() -> Self {
@@ -150,6 +149,7 @@ impl PcaLighting {
     }
 }
 
+/// One channel.
 impl Default for Grayscale {
     fn default() -> Self {
         Self {

@@ -484,6 +484,7 @@ proptest! {
         (w, h) in (1u32..300, 1u32..300),
         coefficients in select(vec![None, Some(0), Some(5000)]),
         orientation in select(Orientation::ALL.to_vec()),
+        row in proptest::option::of((1u32..90, 1u32..90)),
         first in 0u64..1 << 40,
     ) {
         let recipe = Recipe { reorder, ..recipe };
@@ -498,13 +499,14 @@ proptest! {
                 None => Decoding::Rows { scratch: 77 },
             },
         };
+        let row = row.filter(|_| program.takes_sizes());
         let mut steps = Vec::new();
-        let most = stored.most(&program, None, &mut steps);
-        let [mut kept, some] = stored.mosts(&program, None, &mut steps);
+        let most = stored.most(&program, row, &mut steps);
+        let [mut kept, some] = stored.mosts(&program, row, &mut steps);
         kept.raise_all(&some);
         for position in first..first + 12 {
             let random = PositionRandom::new(7, 1, position);
-            if program.steps(stored.upright(), None, &random, &mut steps).is_err() {
+            if program.steps(stored.upright(), row, &random, &mut steps).is_err() {
                 continue;
             }
             let cut = stored.cut(&program, &steps);
