@@ -333,7 +333,8 @@ __device__ __forceinline__ void emit(Rgb p, bool masked, const Emission &e, u32 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN)
+// Three blocks of a multiprocessor: with more, some devices have too few registers.
+extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN, 3)
     crops(const u8 *tables, const u8 *source, const Row *rows, Emission e, Tile tile, u8 *out) {
     extern __shared__ uint4 kept[];
     const u32 first_x = blockIdx.x * tile.width, first_y = blockIdx.y * tile.height;

@@ -71,8 +71,8 @@ pub struct LoaderBuilder {
     epochs: Option<u64>,
     pub(super) start: (u64, u64),
     resume: Option<State>,
-    device: Device,
-    upload: Upload,
+    pub(super) device: Device,
+    pub(super) upload: Upload,
     hold_timeout: Duration,
     row_limit: Duration,
     kill_every: Option<Duration>,
@@ -343,6 +343,7 @@ impl LoaderBuilder {
                 limits: self.limits,
                 on_error: self.on_error,
                 forecasts: limit.is_some(),
+                upload: (self.device != Device::Cpu).then_some(self.upload),
             },
         )?;
         let depth = match limit {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::builder::{LoaderBuilder, default_workers};
 use super::prepared::{Prepared, Wanted};
+use crate::device::Device;
 use crate::error::{Error, Result, SampleFault};
 use crate::forecast::memory::Depth;
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
@@ -70,6 +71,7 @@ impl LoaderBuilder {
                 limits: self.limits,
                 on_error: self.on_error,
                 forecasts: true,
+                upload: (self.device != Device::Cpu).then_some(self.upload),
             },
         )?;
         let ingredients = prepared.ingredients(workers);
