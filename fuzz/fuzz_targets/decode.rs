@@ -94,7 +94,7 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
                 .then(GaussianBlur::new((5, 3)))
                 .then(Pad::new(3))
                 .then(RandomRotation::new(Span(-90.0, 90.0)))
-                .then(RandomRotate90 {})
+                .then(RandomRotate90::default())
                 .then(crop((9, 14)))
                 .then(RandomErasing::default());
             (ops, full, 9, Dtype::U8, nhwc, large)
