@@ -102,13 +102,17 @@ impl CropRoom {
 impl CropHeader {
     /// Bytes of the weights of both axes.
     pub(crate) fn table_bytes(&self) -> u64 {
-        let of = |pixels: u32, taps: u32| 4 * u64::from(pixels) * (1 + u64::from(taps));
-        of(self.out_width, self.across_taps) + of(self.out_height, self.down_taps)
+        let of = |pixels: u32, taps: u32| u64::from(pixels).saturating_mul(4 + 4 * u64::from(taps));
+        let (across, down) = (
+            of(self.out_width, self.across_taps),
+            of(self.out_height, self.down_taps),
+        );
+        across.saturating_add(down)
     }
 
     /// Bytes of the pixels.
     pub(crate) fn pixel_bytes(&self) -> u64 {
-        3 * u64::from(self.width) * u64::from(self.height)
+        (3 * u64::from(self.width)).saturating_mul(u64::from(self.height))
     }
 
     /// Whether weights and pixels have room.

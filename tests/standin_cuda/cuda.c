@@ -355,7 +355,6 @@ Result cuMemcpy2DAsync_v2(const struct Copy *copy, void *stream) {
 
 struct Function {
     struct Function *next;
-    size_t element;
     char name[64];
 };
 
@@ -390,7 +389,6 @@ Result cuModuleGetFunction(struct Function **function, struct Module *module, co
     if (!strstr(module->ptx, entry)) return NOT_FOUND;
     struct Function *f = calloc(1, sizeof *f);
     snprintf(f->name, sizeof f->name, "%s", name);
-    f->element = strstr(name, "_u8_") ? 1 : strstr(name, "16_") ? 2 : 4;
     f->next = module->functions;
     *function = module->functions = f;
     return 0;
@@ -405,7 +403,7 @@ struct Row {
 
 struct Emission {
     float unit, mean[3], std[3];
-    unsigned order, height, width;
+    unsigned order, dtype, nhwc, height, width;
 };
 
 // Of each row: the first byte of its tables, then everywhere that of its pixels.
@@ -418,8 +416,10 @@ Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigne
     const struct Row *rows = *(const struct Row **)arguments[2];
     const struct Emission *emission = arguments[3];
     char *out = *(char **)arguments[5];
+    // u8, f16, f32, bf16.
+    static const size_t elements[] = {1, 2, 4, 2};
     const size_t len = (size_t)emission->height * emission->width *
-                       (emission->order == 2 ? 1 : 3) * function->element;
+                       (emission->order == 2 ? 1 : 3) * elements[emission->dtype & 3];
     if (extra || block_x * block_y * block_z != 256 || shared > 48 << 10 || z > 65535)
         return INVALID_VALUE;
     for (unsigned row = 0; row < z; row++) {
