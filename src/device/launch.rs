@@ -2,12 +2,12 @@
 //! reads it.
 //!
 //! In the consumer. The numbers of a row were checked before they stand here:
-//! see `packing::crops`.
+//! see `packing::crop`.
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::packing::crop::{CropStep, MAX_CROP_STEPS};
-use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
+use crate::packing::crop::{CROP_HEADER, CropHeader, CropStep, MAX_CROP_STEPS};
+use crate::recipe::{ColorOrder, CropRoom, Dtype, Emission, MemoryLayout};
 
 /// The row holds no sample: zeros.
 pub(crate) const MASKED: u32 = 8;
@@ -35,6 +35,25 @@ pub(crate) struct KernelRow {
     /// How many of `step` are done.
     pub(crate) steps: u32,
     pub(crate) step: [CropStep; MAX_CROP_STEPS],
+}
+
+impl KernelRow {
+    /// The row of a checked header that begins so many bytes behind its slot's beginning.
+    pub(crate) fn of(header: &CropHeader, begin: usize, room: CropRoom) -> Self {
+        Self {
+            pixels: (begin + room.pixels_at()) as u64,
+            tables: (begin + CROP_HEADER) as u64,
+            width: header.width,
+            height: header.height,
+            across_taps: header.across_taps,
+            down_taps: header.down_taps,
+            out_width: header.out_width,
+            out_height: header.out_height,
+            flags: header.flags,
+            steps: header.steps,
+            step: header.step,
+        }
+    }
 }
 
 /// From values to elements, for all rows of a batch.

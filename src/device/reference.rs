@@ -109,6 +109,35 @@ impl<'a> Table<'a> {
     }
 }
 
+/// What a worker hands over of a file, and what it says.
+pub(super) fn handed(
+    program: &crate::recipe::SampleProgram,
+    file: &[u8],
+    position: u64,
+) -> Result<(Vec<u8>, CropHeader, CropRoom), String> {
+    use crate::picture::Limits;
+    use crate::plan::PositionRandom;
+    use crate::recipe::RowExtent;
+    use crate::worker::meter::Meter;
+    use crate::worker::sample::{RowRequest, SampleDecoder};
+    let (RowExtent::Fixed { height, width }, Some(rule)) = (program.extent, program.crops) else {
+        panic!("no crops");
+    };
+    let room = rule.room((height, width));
+    let mut decoder = SampleDecoder::new(program, &Limits::default()).unwrap();
+    let mut row = vec![0xa5; room.row_bytes()];
+    let request = RowRequest {
+        random: &PositionRandom::new(7, 1, position),
+        size: None,
+        admit: &|_| Ok(()),
+    };
+    decoder
+        .fill(file, &request, &mut row, &mut Meter::default())
+        .map_err(|f| f.reason)?;
+    let header = CropHeader::read(&row, room, (height, width)).unwrap();
+    Ok((row, header, room))
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -149,12 +178,7 @@ mod tests {
     /// The elements of a row by way of a crop, and whether it was resized by the
     /// worker.
     fn by_crop(program: &SampleProgram, file: &[u8]) -> Result<(Vec<u8>, bool), String> {
-        let RowExtent::Fixed { height, width } = program.extent else {
-            panic!("own sizes");
-        };
-        let room = program.crops.unwrap().room((height, width));
-        let handed = row(program, file, room.row_bytes())?;
-        let header = CropHeader::read(&handed, room, (height, width)).unwrap();
+        let (handed, header, room) = handed(program, file, 3)?;
         let resampler = Resampler::new(CpuLevel::detect().unwrap());
         let mut stage = CpuStage::new(program.emission, resampler);
         let resized = (header.width, header.height) == (header.out_width, header.out_height)
@@ -301,6 +325,14 @@ mod tests {
                     .fold(0.0f32, |m, (a, b)| m.max((a - b).abs()));
                 if was_resized {
                     resized.set(resized.get() + 1);
+                    // A level and a half, in units of the smallest deviation.
+                    let colored = recipe.ops.iter().any(|op| {
+                        matches!(
+                            op,
+                            Op::ColorJitter(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_)
+                        )
+                    });
+                    prop_assert!(colored || worst <= 0.03, "{} off in {:?}", worst, recipe);
                 } else {
                     direct.set(direct.get() + 1);
                     let hue = recipe
@@ -344,7 +376,25 @@ mod tests {
         assert!(of(contrast.into()).unwrap_err().contains("contrast"));
         let blur = crate::recipe::GaussianBlur::new(3);
         assert!(of(blur.into()).unwrap_err().contains("gaussian_blur"));
+        let lighting = crate::recipe::PcaLighting::default();
+        assert!(of(lighting.into()).unwrap_err().contains("pca_lighting"));
         assert!(of(RandomRotate90::default().into()).is_ok());
+        // Three of nine steps that a jitter may draw are too many.
+        let jitter = Op::from(ColorJitter {
+            brightness: Span(0.5, 1.5),
+            ..ColorJitter::default()
+        });
+        let many = |count: usize| {
+            let mut recipe = Recipe::new("r").then(Decode::default());
+            recipe.ops.push(RandomResizedCrop::new(9).into());
+            recipe
+                .ops
+                .extend(std::iter::repeat_n(jitter.clone(), count));
+            let program = SampleProgram::compile(&recipe).unwrap();
+            program.with_crops().map_err(|(_, why)| why)
+        };
+        assert!(many(2).is_ok());
+        assert!(many(3).unwrap_err().contains("9 steps"));
         assert!(of(Resize::exact(5, 5).into()).is_err());
     }
 }

@@ -247,8 +247,9 @@ pub(crate) struct Ingredients {
 pub(crate) struct DeviceBytes {
     /// Whatever the depth.
     pub(crate) once: u64,
-    /// For each slot of the ring.
+    /// For each slot of the ring, and for so many at least.
     pub(crate) each: u64,
+    pub(crate) least: u64,
 }
 
 /// What a device's driver takes of the consumer's memory.
@@ -332,7 +333,7 @@ impl Ingredients {
             fixed_bytes,
             device_bytes: self.device.map_or(0, |d| {
                 d.each
-                    .saturating_mul(u64::from(depth))
+                    .saturating_mul(u64::from(depth).max(d.least))
                     .saturating_add(d.once)
             }),
             total_bytes: ring_bytes

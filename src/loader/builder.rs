@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::epoch::{Engine, Loader, Run};
 use super::mixed::MixedBatches;
-use super::on_device::{DeviceWork, OnDevice};
+use super::on_device::{self, DeviceWork, OnDevice};
 use super::pool::{Place, Pool, PoolOptions};
 use super::prepared::{Prepared, Wanted};
 use super::source::Source;
@@ -199,10 +199,13 @@ impl LoaderBuilder {
     }
 
     /// Where batches end. Default [`Device::Cpu`]. On a device workers hand over crops
-    /// where it can make the rows, which are then resized in `f32` and not rounded on
-    /// the way; else finished rows. [`NumericProfile`] says which. All memory of the
+    /// where it can make the rows: those are resized and coloured in `f32` and not
+    /// rounded on the way, whatever the recipe's `reorder`, so their values are not the
+    /// CPU's; a crop that has no room in its row is resized by its worker, in `u8`. Else
+    /// workers hand over finished rows. [`NumericProfile`] says which. All memory of the
     /// device is taken by `build`, which makes the device's primary context; batches
-    /// are [`Batch::on_device`](crate::Batch::on_device), as many at a time as `depth`.
+    /// are [`Batch::on_device`](crate::Batch::on_device), as many at a time as `depth`,
+    /// and at least 2.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self
@@ -319,13 +322,7 @@ impl LoaderBuilder {
         let workers = self.workers.unwrap_or_else(default_workers);
         let lanes = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
-        if lanes == 0 && self.device != Device::Cpu {
-            return Err(Error::config(format!(
-                "{} reads the slots that workers fill, and zero workers have none: use at least 1 \
-                 worker",
-                self.device
-            )));
-        }
+        on_device::check(self.device, lanes, &self.plan)?;
         let coordinator = match lanes {
             0 => None,
             _ => Some(launch(self.launch, self.helper.as_deref())?),
@@ -441,7 +438,7 @@ impl LoaderBuilder {
                     program: &program,
                     plan: &plan,
                     upload: self.upload,
-                    outputs: depth as usize,
+                    outputs: on_device::outputs(depth) as usize,
                 },
             )?),
             _ => None,

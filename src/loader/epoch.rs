@@ -231,7 +231,17 @@ impl Loader {
         }
         self.run.mix(&mut batch)?;
         if let Some((on, _)) = &mut self.on_device {
-            batch = on.put(batch, &self.run.program)?;
+            batch = match on.put(batch, &self.run.program) {
+                Ok(batch) => batch,
+                // The batch is lost, and the next one has been asked for.
+                Err(why) => {
+                    return Err(match &mut self.engine {
+                        Engine::Pool(pool) => pool.end(why),
+                        #[cfg(feature = "codecs")]
+                        Engine::InProcess(_) => why,
+                    });
+                }
+            };
         }
         self.run.advance();
         Ok(batch)

@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use super::builder::{LoaderBuilder, default_workers};
+use super::on_device;
 use super::prepared::{Prepared, Wanted};
 use crate::device::Device;
 use crate::error::{Error, Result, SampleFault};
@@ -62,6 +63,7 @@ impl LoaderBuilder {
         let workers = self.workers.unwrap_or_else(default_workers);
         let workers = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
+        on_device::check(self.device, workers, &self.plan)?;
         let prepared = Prepared::new(
             self.source,
             &Wanted {

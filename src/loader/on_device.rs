@@ -10,14 +10,17 @@ use std::time::Duration;
 use crate::batch::{Batch, RowsExtent, Storage};
 use crate::device::cuda::{Context, CropShape, CropStage, Read, RowPlaces, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::{DeviceMemory, Upload};
+use crate::device::{Device, DeviceMemory, Upload};
 use crate::error::{Error, Result};
-use crate::packing::crop::{CROP_HEADER, CropHeader};
-use crate::plan::Plan;
+use crate::packing::crop::CropHeader;
+use crate::plan::{Plan, PlanOptions};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 use crate::ring::Ring;
 use crate::ring::slots::HeldSlot;
 use crate::sys::clock::RunningClock;
+
+/// Rows of a launch: the third side of a grid.
+const MOST_ROWS: u32 = 65_535;
 
 /// How long to sleep while every batch on the device is held.
 const LOOK: Duration = Duration::from_millis(1);
@@ -53,6 +56,34 @@ pub(super) struct DeviceWork<'a> {
     pub(super) upload: Upload,
     /// Batches on the device at a time.
     pub(super) outputs: usize,
+}
+
+/// Batches on a device at a time, with so many slots: one is made while another is held.
+pub(super) fn outputs(depth: u32) -> u32 {
+    depth.max(2)
+}
+
+/// What runs on a device cannot have.
+///
+/// # Errors
+/// No workers; more rows than a launch has.
+pub(super) fn check(device: Device, workers: u32, plan: &PlanOptions) -> Result<()> {
+    if device == Device::Cpu {
+        return Ok(());
+    }
+    if workers == 0 {
+        return Err(Error::config(format!(
+            "{device} reads the slots that workers fill, and zero workers have none: use at least \
+             1 worker"
+        )));
+    }
+    if plan.batch > MOST_ROWS {
+        return Err(Error::config(format!(
+            "a batch of {} on {device}: at most {MOST_ROWS} rows are served",
+            plan.batch
+        )));
+    }
+    Ok(())
 }
 
 impl DeviceWork<'_> {
@@ -179,6 +210,7 @@ impl OnDevice {
                 });
             }
             std::thread::sleep(LOOK);
+            self.reap()?;
         }
         Ok(())
     }
@@ -285,19 +317,7 @@ fn described(
                  new loader from the last state"
             ))
         })?;
-        rows.push(KernelRow {
-            pixels: (begin + room.pixels_at()) as u64,
-            tables: (begin + CROP_HEADER) as u64,
-            width: header.width,
-            height: header.height,
-            across_taps: header.across_taps,
-            down_taps: header.down_taps,
-            out_width: header.out_width,
-            out_height: header.out_height,
-            flags: header.flags,
-            steps: header.steps,
-            step: header.step,
-        });
+        rows.push(KernelRow::of(&header, begin, room));
     }
     Ok(())
 }

@@ -217,7 +217,7 @@ impl Pool {
     }
 
     /// No batch will come any more: every later call says why again.
-    fn end(&mut self, why: Error) -> Error {
+    pub(super) fn end(&mut self, why: Error) -> Error {
         self.ended = Some(why.to_string());
         why
     }

@@ -4,7 +4,7 @@
 //! In the consumer.
 
 use super::builder::OnError;
-use super::on_device::DeviceWork;
+use super::on_device::{self, DeviceWork};
 use super::source::Source;
 use super::{mixed, order};
 use crate::device::Upload;
@@ -112,6 +112,7 @@ impl Prepared {
             DeviceBytes {
                 once,
                 each: work(1).device_bytes(slot) - once,
+                least: u64::from(on_device::outputs(0)),
             }
         });
         Ok(Self {

@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::recipe::{ColorSpace, CropRoom, Placement, Step, WhitePoint};
 
 /// Colour steps of a row at most.
-pub(crate) const MAX_CROP_STEPS: usize = 8;
+pub(crate) const MAX_CROP_STEPS: usize = crate::recipe::MAX_COLOR_STEPS;
 
 /// The pixels are mirrored, left to right, as they are stored.
 pub(crate) const FLIP_X: u32 = 1;

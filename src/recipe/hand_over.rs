@@ -31,6 +31,8 @@ pub(crate) struct CropRoom {
     pub(crate) pixels: usize,
 }
 
+/// Colour steps that a device does of a row.
+pub(crate) const MAX_COLOR_STEPS: usize = 8;
 /// Without a word on aspects in the recipe: photos are 4 x 3, as a rule.
 const USUAL_SKEW: f64 = 4.0 / 3.0;
 /// Longer crops are resized by workers.
@@ -61,7 +63,7 @@ impl CropRule {
             skew: USUAL_SKEW,
             support: None,
         };
-        let mut colored = None;
+        let (mut colored, mut count) = (None, 0);
         for unit in program.order() {
             let op = recipe.ops.get(unit.op);
             let name = op.map_or("decode: {color: grey}", Op::name);
@@ -85,13 +87,16 @@ impl CropRule {
                 }
                 Part::Resize => rule.support = Some(op.map_or(0.0, support)),
                 Part::Color => {
-                    if let Some(why) = not_on_a_device(*unit, op) {
-                        return Err(why);
-                    }
+                    count += steps(*unit, op)?;
                     colored = Some(name);
                 }
                 _ => return Err(format!("{name} is done by workers")),
             }
+        }
+        if count > MAX_COLOR_STEPS {
+            return Err(format!(
+                "its colour operations may draw {count} steps, and a device does {MAX_COLOR_STEPS}"
+            ));
         }
         Ok(rule)
     }
@@ -133,14 +138,23 @@ fn support(op: &Op) -> f64 {
     Filter::of(interpolation, antialias).0.support()
 }
 
-/// Why a colour operation is left to workers.
-fn not_on_a_device(unit: Unit, op: Option<&Op>) -> Option<String> {
+/// The most steps that a colour operation becomes on a device.
+///
+/// # Errors
+/// Why it is left to workers.
+fn steps(unit: Unit, op: Option<&Op>) -> Result<usize, String> {
     match op {
-        None if unit == Unit::LUMA => Some("decode: {color: grey} is done by workers".into()),
+        None if unit == Unit::LUMA => Err("decode: {color: grey} is done by workers".into()),
         Some(Op::ColorJitter(o)) if changes_contrast(o) => {
-            Some("the contrast of color_jitter takes the mean of the whole picture".into())
+            Err("the contrast of color_jitter takes the mean of the whole picture".into())
         }
-        _ => None,
+        // Brightness, saturation, hue.
+        Some(Op::ColorJitter(_)) => Ok(3),
+        Some(Op::Grayscale(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_)) => Ok(1),
+        other => {
+            let name = other.map_or("decode", Op::name);
+            Err(format!("{name} is done by workers"))
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) mod weights;
 mod written;
 
 pub use file::RecipeFormat;
-pub(crate) use hand_over::{CropRoom, CropRule};
+pub(crate) use hand_over::{CropRoom, CropRule, MAX_COLOR_STEPS};
 pub use mixing::{Choice as MixChoice, MixOp, Mixing};
 pub use ops::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,

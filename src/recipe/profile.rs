@@ -38,7 +38,7 @@ impl NumericProfile {
             decoder: DECODER.to_owned(),
             decode: program.decode.name().to_owned(),
             resampler: match program.crops {
-                Some(_) => "f32 CUDA".to_owned(),
+                Some(_) => "f32 CUDA, u8 CPU beyond a row's room".to_owned(),
                 None => "u8 CPU".to_owned(),
             },
             hand_over: match program.crops {

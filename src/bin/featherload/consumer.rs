@@ -5,8 +5,8 @@ use featherload::{Batch, Error, Result};
 /// Reads one byte of each page, so that every page of the batch is mapped here
 /// as a consumer's would be. On a device waits until the batch is there.
 pub fn touch(batch: &Batch) -> Result<()> {
-    if let Some(rows) = batch.on_device() {
-        return rows.wait();
+    if batch.on_device().is_some() {
+        return wait(batch);
     }
     for row in 0..batch.len() {
         let sum = batch
@@ -16,6 +16,11 @@ pub fn touch(batch: &Batch) -> Result<()> {
         std::hint::black_box(sum);
     }
     Ok(())
+}
+
+/// Waits until a batch is there, where a device makes it.
+pub fn wait(batch: &Batch) -> Result<()> {
+    batch.on_device().map_or(Ok(()), |rows| rows.wait())
 }
 
 /// Under `stop` a bad sample ends the run: says what would not.

@@ -22,7 +22,7 @@ mod pinned;
 mod rows;
 mod stage;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "codecs"))]
 mod gpu_tests;
 #[cfg(test)]
 mod scene;

@@ -143,7 +143,7 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
     // Tables alone; then 256 bytes of tables and 330 of pixels, to the next 64.
     let copies = log.lines("cuMemcpy2DAsync_v2");
     assert!(copies[0].contains(" 256 x 3 ") && copies[1].contains(" 640 x 3 "));
-    assert!(log.lines("cuLaunchKernel")[0].contains(" crops_f32_nhwc 1 x 1 x 3 "));
+    assert!(log.lines("cuLaunchKernel")[0].contains(" crops 1 x 1 x 3 "));
     // Nothing is under way when the memory goes.
     let drained = log.position("cuStreamSynchronize");
     assert!(drained < log.position("cuMemHostUnregister"));

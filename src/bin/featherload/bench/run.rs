@@ -111,12 +111,19 @@ fn consume(
     digest: &mut Option<StreamDigest>,
     bar: &indicatif::ProgressBar,
 ) -> Result<Option<State>> {
-    // A device makes one batch while the next is awaited, as a trainer's would be.
+    // A device makes one batch while the next is awaited, as for a trainer.
     let mut last: Option<Batch> = None;
-    while loader.state().epoch < args.run.epochs {
+    let stopped = loop {
+        if loader.state().epoch >= args.run.epochs {
+            break None;
+        }
         let mut epoch = loader.epoch();
-        while let Some(batch) = epoch.next() {
+        let mut stopped = false;
+        while !stopped && let Some(batch) = epoch.next() {
             let batch = batch?;
+            if counts.first.is_none() {
+                consumer::wait(&batch)?;
+            }
             let arrived = Instant::now();
             counts.add(&batch, arrived);
             let rows = batch.len() as u64;
@@ -124,22 +131,23 @@ fn consume(
                 Some(digest) => digest.add(&batch.to_host()?)?,
                 None if batch.on_device().is_some() => {
                     if let Some(last) = last.replace(batch) {
-                        consumer::touch(&last)?;
+                        consumer::wait(&last)?;
                     }
                 }
                 None => consumer::touch(&batch)?,
             }
             bar.inc(rows);
             let full = args.limit.is_some_and(|limit| counts.samples >= limit);
-            if full || interrupt::caught().is_some() {
-                return Ok(Some(epoch.state()));
-            }
+            stopped = full || interrupt::caught().is_some();
         }
-    }
+        if stopped {
+            break Some(epoch.state());
+        }
+    };
     if let Some(last) = last {
-        consumer::touch(&last)?;
+        consumer::wait(&last)?;
     }
-    Ok(None)
+    Ok(stopped)
 }
 
 impl Counts {
