@@ -301,7 +301,7 @@ impl LoaderBuilder {
         let program = SampleProgram::compile(&self.recipe)?;
         Ok(match self.device {
             Device::Cpu => program,
-            Device::Cuda(_) => program.with_crops().unwrap_or_else(|(program, why)| {
+            Device::Cuda(_) => program.with_crops().unwrap_or_else(|why| {
                 tracing::info!("workers finish the rows: {why}");
                 program
             }),

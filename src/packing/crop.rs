@@ -212,7 +212,8 @@ mod tests {
     #[test]
     fn a_header_is_read_as_it_was_written_and_doubted() {
         assert_eq!(read(|_| ()).unwrap().step[0].step(), Some(Step::Hue(0.25)));
-        let wrong: [(&str, fn(&mut CropHeader)); 12] = [
+        type Change = fn(&mut CropHeader);
+        let wrong: [(&str, Change); 12] = [
             ("do not lie", |h| h.width = 11),
             ("do not lie", |h| h.height = 9),
             ("do not lie", |h| h.width = 0),

@@ -198,14 +198,12 @@ impl SampleProgram {
     ///
     /// # Errors
     /// Why a device cannot: workers then hand over finished rows.
-    pub(crate) fn with_crops(mut self) -> std::result::Result<Self, (Self, String)> {
-        match CropRule::of(&self) {
-            Ok(rule) => {
-                self.crops = Some(rule);
-                Ok(self)
-            }
-            Err(why) => Err((self, why)),
-        }
+    pub(crate) fn with_crops(&self) -> std::result::Result<Self, String> {
+        let rule = CropRule::of(self)?;
+        Ok(Self {
+            crops: Some(rule),
+            ..self.clone()
+        })
     }
 
     pub(crate) fn recipe(&self) -> &Recipe {

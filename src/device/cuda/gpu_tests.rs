@@ -452,8 +452,8 @@ fn finished_rows_arrive_as_they_are() {
     }
 }
 
-/// Every colour step, written by the worker's own code, against the CPU stage: at most
-/// 2e-3 of a level in `f32`; where a colour space magnifies a level, as much more.
+/// Every colour step but `hsv`, whose hue swings with the last bit, written by the
+/// worker's own code, against the CPU stage: at most 2e-3 of a level in `f32`.
 #[test]
 fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
     let Some(context) = context() else { return };
@@ -472,19 +472,18 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
         })
     };
     let to = |space| Op::from(ConvertColor::new(space));
-    // Colour operations, and how much of a level's 2e-3 they may make.
-    let cases: Vec<(Vec<Op>, f64)> = vec![
-        (vec![], 1.0),
-        (vec![jitter(0.6, 0.0, 0.0)], 2.0),
-        (vec![jitter(0.0, 0.9, 0.0)], 3.0),
-        (vec![jitter(0.0, 0.0, 0.5)], 10.0),
-        (vec![jitter(0.4, 0.4, 0.2), jitter(0.3, 0.3, 0.1)], 60.0),
-        (vec![RandomGrayscale { p: 0.5 }.into()], 1.0),
-        (vec![lab(WhitePoint::D65)], 4.0),
-        (vec![lab(WhitePoint::D50)], 4.0),
-        (vec![to(ColorSpace::Ycbcr)], 1.0),
+    let cases: Vec<Vec<Op>> = vec![
+        vec![],
+        vec![jitter(0.6, 0.0, 0.0)],
+        vec![jitter(0.0, 0.9, 0.0)],
+        vec![jitter(0.0, 0.0, 0.5)],
+        vec![jitter(0.4, 0.4, 0.2), jitter(0.3, 0.3, 0.1)],
+        vec![RandomGrayscale { p: 0.5 }.into()],
+        vec![lab(WhitePoint::D65)],
+        vec![lab(WhitePoint::D50)],
+        vec![to(ColorSpace::Ycbcr)],
     ];
-    for (n, (colors, times)) in cases.into_iter().enumerate() {
+    for (n, colors) in cases.into_iter().enumerate() {
         for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
             let mut recipe = Recipe::new("crops").then(Decode::default());
             recipe.ops.push(
@@ -502,7 +501,6 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
             let program = SampleProgram::compile(&recipe)
                 .unwrap()
                 .with_crops()
-                .map_err(|(_, why)| why)
                 .unwrap();
             let emission = program.emission;
             let mut bytes = Vec::new();
@@ -548,7 +546,7 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
                 let off = made.iter().zip(&wanted).map(|(a, b)| (a - b).abs());
                 let worst = off.fold(0.0, f64::max) * f64::from(emission.unit);
                 println!("case {n} {} {read:?}: {worst} levels off", layout.name());
-                assert!(worst <= 2e-3 * times, "case {n} {read:?}: {worst}");
+                assert!(worst <= TOLERANCE, "case {n} {read:?}: {worst}");
             }
         }
     }
