@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use half::f16;
 use nix::unistd::{Pid, getpid};
 
+use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
 use crate::packing::RowDescriptor;
 use crate::plan::RowStatus;
@@ -92,21 +93,25 @@ pub(crate) enum RowsExtent {
 pub(crate) enum Storage {
     Slot(HeldSlot),
     Own(PooledBuffer),
+    Device(DeviceRows),
 }
 
 impl Storage {
-    /// All of it, which may be more than the batch takes.
-    fn bytes(&self) -> &[u8] {
+    /// All of it, which may be more than the batch takes; none on a device.
+    fn bytes(&self) -> Option<&[u8]> {
         match self {
-            Self::Slot(slot) => slot.bytes(),
-            Self::Own(buffer) => bytemuck::cast_slice(&buffer.words),
+            Self::Slot(slot) => Some(slot.bytes()),
+            Self::Own(buffer) => Some(bytemuck::cast_slice(&buffer.words)),
+            Self::Device(_) => None,
         }
     }
 
+    /// As [`Storage::bytes`], to be written; empty on a device.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Slot(slot) => slot.bytes_mut(),
             Self::Own(buffer) => buffer.bytes_mut(),
+            Self::Device(_) => &mut [],
         }
     }
 }
@@ -310,7 +315,36 @@ impl Batch {
                  may be in use again",
             ));
         }
-        Ok(self.storage.bytes())
+        self.storage.bytes().ok_or_else(|| {
+            Error::config(
+                "the batch is in memory of a device: take on_device, or to_host for a copy",
+            )
+        })
+    }
+
+    /// The rows in memory of the device, where the loader has one
+    /// ([`LoaderBuilder::device`](crate::LoaderBuilder::device)): rows of one size as one
+    /// dense tensor of [`Batch::shape`], others as [`Batch::packed`] has them.
+    pub fn on_device(&self) -> Option<&DeviceRows> {
+        match &self.storage {
+            Storage::Device(rows) => Some(rows),
+            Storage::Slot(_) | Storage::Own(_) => None,
+        }
+    }
+
+    /// The same batch in memory of the host. Waits for the device, where it is on one,
+    /// and gives its memory there back.
+    ///
+    /// # Errors
+    /// When the device refuses.
+    pub fn to_host(mut self) -> Result<Self> {
+        if let Storage::Device(rows) = &self.storage {
+            let bytes = rows.to_host()?;
+            let mut buffer = BufferPool::default().take(bytes.len());
+            buffer.bytes_mut()[..bytes.len()].copy_from_slice(&bytes);
+            self.storage = Storage::Own(buffer);
+        }
+        Ok(self)
     }
 
     fn check_row(&self, row: usize) -> Result<()> {

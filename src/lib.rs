@@ -13,6 +13,7 @@
 
 pub mod batch;
 pub(crate) mod coordinator;
+pub mod device;
 pub mod error;
 pub mod forecast;
 #[cfg(feature = "fuzz-internals")]
@@ -38,6 +39,7 @@ pub use batch::{Batch, Labels, RowFault};
 pub use coordinator::launch::{COORDINATOR_COMMAND, Launch};
 #[cfg(feature = "codecs")]
 pub use coordinator::process::run_coordinator;
+pub use device::{Device, DeviceRows, Upload};
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use index::Index;
 pub use loader::{DrawnRow, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Source};

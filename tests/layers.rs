@@ -38,7 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("coordinator", &["error", "sys", "ring", "worker"]),
-    ("device", &["error", "recipe", "ring"]),
+    ("device", &["error", "recipe", "packing", "pixels", "ring"]),
     (
         "batch",
         &["error", "recipe", "ring", "plan", "packing", "device"],
@@ -80,6 +80,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// The modules that a user of the library sees; the others are `pub(crate)`.
 const PUBLIC: &[&str] = &[
     "batch",
+    "device",
     "error",
     "forecast",
     "fuzz_support",
@@ -94,6 +95,17 @@ const PUBLIC: &[&str] = &[
 
 /// The files that may, and do, hold `unsafe`, tests included.
 const UNSAFE: &[&str] = &[
+    "src/device/cuda/context.rs",
+    "src/device/cuda/crop_stage.rs",
+    "src/device/cuda/driver.rs",
+    "src/device/cuda/gpu_tests.rs",
+    "src/device/cuda/kernel.rs",
+    "src/device/cuda/memory.rs",
+    "src/device/cuda/pinned.rs",
+    "src/device/cuda/rows.rs",
+    "src/device/cuda/stage.rs",
+    "src/device/cuda/standin_tests.rs",
+    "src/device/without_cuda.rs",
     "src/picture/jpeg/decoder.rs",
     "src/ring/region.rs",
     "src/ring/slots.rs",

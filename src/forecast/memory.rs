@@ -161,7 +161,7 @@ pub struct MemoryForecast {
     /// Consumer, coordinator, names of the samples and their tables, labels that
     /// mixing makes.
     pub fixed_bytes: u64,
-    /// On a GPU.
+    /// Of a device, its context apart: with [`Device::Cuda`](crate::Device::Cuda).
     pub device_bytes: u64,
     pub total_bytes: u64,
 }
@@ -205,6 +205,7 @@ impl MemoryForecast {
             input_bytes: 0,
             table_bytes: 0,
             mixing: MixingBytes::of(&program, std::iter::empty()),
+            device: None,
         };
         let depth = match shape.depth {
             Some(slots) => Depth::Exactly(slots),
@@ -237,7 +238,22 @@ pub(crate) struct Ingredients {
     /// The index, sizes, a sampler's table.
     pub(crate) table_bytes: u64,
     pub(crate) mixing: MixingBytes,
+    /// Where batches end on a device.
+    pub(crate) device: Option<DeviceBytes>,
 }
+
+/// What a run takes of a device, its context apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeviceBytes {
+    /// Whatever the depth.
+    pub(crate) once: u64,
+    /// For each slot of the ring, and for so many at least.
+    pub(crate) each: u64,
+    pub(crate) least: u64,
+}
+
+/// What a device's driver takes of the consumer's memory.
+const DRIVER: u64 = 192 << 20;
 
 /// What the consumer takes to mix batches, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -303,7 +319,8 @@ impl Ingredients {
         let fixed_bytes = self
             .table_bytes
             .saturating_add(self.mixing.total(alive, self.batch))
-            .saturating_add(CONSUMER + others);
+            .saturating_add(CONSUMER + others)
+            .saturating_add(self.device.map_or(0, |_| DRIVER));
         Ok(MemoryForecast {
             workers: self.workers,
             depth,
@@ -314,7 +331,11 @@ impl Ingredients {
             input_bytes: self.input_bytes,
             worker_bytes,
             fixed_bytes,
-            device_bytes: 0,
+            device_bytes: self.device.map_or(0, |d| {
+                d.each
+                    .saturating_mul(u64::from(depth).max(d.least))
+                    .saturating_add(d.once)
+            }),
             total_bytes: ring_bytes
                 .saturating_add(worker_bytes.saturating_mul(processes))
                 .saturating_add(fixed_bytes),

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::epoch::{Engine, Loader, Run};
 use super::mixed::MixedBatches;
+use super::on_device::{self, DeviceWork, OnDevice};
 use super::pool::{Place, Pool, PoolOptions};
 use super::prepared::{Prepared, Wanted};
 use super::source::Source;
 use crate::coordinator::launch::{Launch, launch};
 use crate::coordinator::messages::StartRequest;
+use crate::device::{Device, Upload};
 use crate::error::{Error, Result};
 use crate::forecast::MemoryLimit;
 use crate::forecast::memory::{self as forecast_memory, Depth};
@@ -69,6 +71,8 @@ pub struct LoaderBuilder {
     epochs: Option<u64>,
     pub(super) start: (u64, u64),
     resume: Option<State>,
+    pub(super) device: Device,
+    pub(super) upload: Upload,
     hold_timeout: Duration,
     row_limit: Duration,
     kill_every: Option<Duration>,
@@ -96,6 +100,8 @@ impl LoaderBuilder {
             epochs: None,
             start: (0, 0),
             resume: None,
+            device: Device::Cpu,
+            upload: Upload::default(),
             hold_timeout: Duration::from_secs(2),
             row_limit: Duration::from_secs(60),
             kill_every: None,
@@ -192,6 +198,25 @@ impl LoaderBuilder {
         self
     }
 
+    /// Where batches end. Default [`Device::Cpu`]. On a device workers hand over crops
+    /// where it can make the rows: those are resized and coloured in `f32` and not
+    /// rounded on the way, whatever the recipe's `reorder`, so their values are not the
+    /// CPU's; a crop that has no room in its row is resized by its worker, in `u8`. Else
+    /// workers hand over finished rows. [`NumericProfile`] says which. All memory of the
+    /// device is taken by `build`, which makes the device's primary context; batches
+    /// are [`Batch::on_device`](crate::Batch::on_device), as many at a time as `depth`,
+    /// and at least 2.
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// How a device gets at crops. Default [`Upload::InPlace`].
+    pub fn upload(mut self, upload: Upload) -> Self {
+        self.upload = upload;
+        self
+    }
+
     /// How the coordinator is made. Default [`Launch::Exec`].
     pub fn launch(mut self, launch: Launch) -> Self {
         self.launch = launch;
@@ -271,6 +296,18 @@ impl LoaderBuilder {
         self
     }
 
+    /// What runs for each sample: for a device, crops where it can make the rows.
+    pub(super) fn program(&self) -> Result<SampleProgram> {
+        let program = SampleProgram::compile(&self.recipe)?;
+        Ok(match self.device {
+            Device::Cpu => program,
+            Device::Cuda(_) => program.with_crops().unwrap_or_else(|why| {
+                tracing::info!("workers finish the rows: {why}");
+                program
+            }),
+        })
+    }
+
     /// Starts the pool.
     ///
     /// # Errors
@@ -279,12 +316,13 @@ impl LoaderBuilder {
     pub fn build(self) -> Result<Loader> {
         let began = Instant::now();
         let began_ns = monotonic_ns();
-        let program = SampleProgram::compile(&self.recipe)?;
+        let program = self.program()?;
         // Asked again by the workers; here for an error that the caller sees.
         CpuLevel::detect()?;
         let workers = self.workers.unwrap_or_else(default_workers);
         let lanes = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
+        on_device::check(self.device, lanes, &self.plan)?;
         let coordinator = match lanes {
             0 => None,
             _ => Some(launch(self.launch, self.helper.as_deref())?),
@@ -302,6 +340,7 @@ impl LoaderBuilder {
                 limits: self.limits,
                 on_error: self.on_error,
                 forecasts: limit.is_some(),
+                upload: (self.device != Device::Cpu).then_some(self.upload),
             },
         )?;
         let depth = match limit {
@@ -391,8 +430,22 @@ impl LoaderBuilder {
                 )?))
             }
         };
+        let on_device = match (self.device, &engine) {
+            (Device::Cuda(ordinal), Engine::Pool(pool)) => Some(OnDevice::open(
+                ordinal,
+                pool.ring(),
+                &DeviceWork {
+                    program: &program,
+                    plan: &plan,
+                    upload: self.upload,
+                    outputs: on_device::outputs(depth) as usize,
+                },
+            )?),
+            _ => None,
+        };
         Ok(Loader::new(
             engine,
+            on_device.map(|on| (on, self.hold_timeout)),
             Run {
                 index,
                 scan,

@@ -9,10 +9,12 @@ use nix::unistd::getpid;
 
 use super::builder::{LoaderBuilder, OnError};
 use super::mixed::MixedBatches;
+use super::on_device::OnDevice;
 use super::pool::{Place, Pool};
 use super::report::LoaderReport;
 use super::source::Source;
 use crate::batch::{Batch, Labels, RowFault, RowsExtent, Storage};
+use crate::device::DeviceMemory;
 use crate::error::{Error, Result, SampleFault};
 use crate::index::{Index, Label, ScanReport};
 use crate::packing::{PackedBatch, Packing, RowDescriptor};
@@ -65,6 +67,8 @@ pub(super) struct BadRow {
 /// batches that are still alive stay readable.
 #[derive(Debug)]
 pub struct Loader {
+    // First: what the device reads of the ring is waited for.
+    on_device: Option<(OnDevice, Duration)>,
     engine: Engine,
     run: Run,
     /// The epoch at which the state stands was broken off.
@@ -92,8 +96,10 @@ impl Loader {
         LoaderBuilder::new(source.into())
     }
 
-    pub(super) fn new(engine: Engine, run: Run) -> Self {
+    /// With a device, how long it waits for a batch to be dropped.
+    pub(super) fn new(engine: Engine, on_device: Option<(OnDevice, Duration)>, run: Run) -> Self {
         Self {
+            on_device,
             engine,
             run,
             broken_off: false,
@@ -168,6 +174,17 @@ impl Loader {
         Ok(report)
     }
 
+    /// What the run has of its device's memory; none without a device.
+    ///
+    /// # Errors
+    /// When the device does not answer.
+    pub fn device_memory(&self) -> Result<Option<DeviceMemory>> {
+        self.on_device
+            .as_ref()
+            .map(|(on, _)| on.memory())
+            .transpose()
+    }
+
     fn break_off(&mut self) {
         self.cancel();
         self.broken_off = true;
@@ -182,6 +199,9 @@ impl Loader {
     }
 
     fn next_batch(&mut self) -> Result<Batch> {
+        if let Some((on, limit)) = &mut self.on_device {
+            on.make_room(*limit)?;
+        }
         let (place, storage, bad) = match &mut self.engine {
             Engine::Pool(pool) => {
                 let run = &self.run;
@@ -210,6 +230,19 @@ impl Loader {
             return Err(error);
         }
         self.run.mix(&mut batch)?;
+        if let Some((on, _)) = &mut self.on_device {
+            batch = match on.put(batch, &self.run.program) {
+                Ok(batch) => batch,
+                // The batch is lost, and the next one has been asked for.
+                Err(why) => {
+                    return Err(match &mut self.engine {
+                        Engine::Pool(pool) => pool.end(why),
+                        #[cfg(feature = "codecs")]
+                        Engine::InProcess(_) => why,
+                    });
+                }
+            };
+        }
         self.run.advance();
         Ok(batch)
     }
@@ -299,7 +332,15 @@ impl Run {
         let packed = &mut self.packed;
         let at = (place.epoch, place.batch);
         let bytes = storage.bytes_mut();
-        for (row, _) in (0..).zip(rows).filter(|(_, r)| r.status.is_masked()) {
+        // A device makes rows of zeros itself.
+        let rows_to_clear = match self.program.crops {
+            Some(_) => &[],
+            None => rows,
+        };
+        for (row, _) in (0..)
+            .zip(rows_to_clear)
+            .filter(|(_, r)| r.status.is_masked())
+        {
             bytes[self.packing.place(packed, at, row)].fill(0);
         }
         match self.program.extent {

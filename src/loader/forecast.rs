@@ -5,7 +5,9 @@
 use serde::Serialize;
 
 use super::builder::{LoaderBuilder, default_workers};
+use super::on_device;
 use super::prepared::{Prepared, Wanted};
+use crate::device::Device;
 use crate::error::{Error, Result, SampleFault};
 use crate::forecast::memory::Depth;
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
@@ -57,10 +59,11 @@ impl LoaderBuilder {
     /// What `build` would refuse, and a run that does not fit the memory limit, what
     /// the cgroup leaves, or what the machine has available.
     pub fn forecast(self, rows: u64) -> Result<Forecast> {
-        let program = SampleProgram::compile(&self.recipe)?;
+        let program = self.program()?;
         let workers = self.workers.unwrap_or_else(default_workers);
         let workers = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
+        on_device::check(self.device, workers, &self.plan)?;
         let prepared = Prepared::new(
             self.source,
             &Wanted {
@@ -70,6 +73,7 @@ impl LoaderBuilder {
                 limits: self.limits,
                 on_error: self.on_error,
                 forecasts: true,
+                upload: (self.device != Device::Cpu).then_some(self.upload),
             },
         )?;
         let ingredients = prepared.ingredients(workers);

@@ -10,6 +10,7 @@
 //! - `pool`: batches by workers, through the ring;
 //! - `in_process`: batches by a plain loop, with zero workers;
 //! - `mixed`: batches whose rows are mixed;
+//! - `on_device`: batches that end on a device;
 //! - `order`: what a sampler knows of the data;
 //! - `source`: where samples come from;
 //! - `report`: what happened and where the time went.
@@ -20,6 +21,7 @@ mod forecast;
 #[cfg(feature = "codecs")]
 mod in_process;
 mod mixed;
+mod on_device;
 pub(crate) mod order;
 mod pool;
 mod prepared;

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Pid, getpid};
@@ -106,6 +107,10 @@ impl Pool {
         pool.slots.ring().allocate_rest()?;
         pool.coordinator.await_start()?;
         Ok(pool)
+    }
+
+    pub(super) fn ring(&self) -> Arc<Ring> {
+        self.slots.shared_ring()
     }
 
     /// Posts as many of the coming batches as there are free slots. `coming`
@@ -212,7 +217,7 @@ impl Pool {
     }
 
     /// No batch will come any more: every later call says why again.
-    fn end(&mut self, why: Error) -> Error {
+    pub(super) fn end(&mut self, why: Error) -> Error {
         self.ended = Some(why.to_string());
         why
     }

@@ -4,10 +4,12 @@
 //! In the consumer.
 
 use super::builder::OnError;
+use super::on_device::{self, DeviceWork};
 use super::source::Source;
 use super::{mixed, order};
+use crate::device::Upload;
 use crate::error::{Error, Result};
-use crate::forecast::memory::{Ingredients, MixingBytes, Worst};
+use crate::forecast::memory::{DeviceBytes, Ingredients, MixingBytes, Worst};
 use crate::index::{Index, ScanReport};
 use crate::packing::{Packing, Sizes};
 use crate::picture::Limits;
@@ -30,6 +32,7 @@ pub(super) struct Prepared {
     pub(super) worst: Option<Worst>,
     /// What mixing takes.
     mixing: MixingBytes,
+    device: Option<DeviceBytes>,
 }
 
 /// What a [`Prepared`] is made from.
@@ -41,6 +44,8 @@ pub(super) struct Wanted<'a> {
     pub(super) on_error: OnError,
     /// Whether all headers are read for the memory that they need.
     pub(super) forecasts: bool,
+    /// How a device gets at what workers hand over, where there is one.
+    pub(super) upload: Option<Upload>,
 }
 
 impl Prepared {
@@ -95,6 +100,21 @@ impl Prepared {
         let tries = wanted.on_error.tries(&plan);
         let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
         let packing = Packing::new(program, plan.clone(), tries, limits, sizes)?;
+        let device = wanted.upload.map(|upload| {
+            let work = |outputs| DeviceWork {
+                program,
+                plan: &plan,
+                upload,
+                outputs,
+            };
+            let slot = packing.slot_bytes();
+            let once = work(0).device_bytes(slot);
+            DeviceBytes {
+                once,
+                each: work(1).device_bytes(slot) - once,
+                least: u64::from(on_device::outputs(0)),
+            }
+        });
         Ok(Self {
             index,
             scan,
@@ -104,6 +124,7 @@ impl Prepared {
             tries,
             worst,
             mixing,
+            device,
         })
     }
 
@@ -122,6 +143,7 @@ impl Prepared {
             input_bytes: worst.map_or(0, |w| w.input_bytes),
             table_bytes: self.index.bytes() + sizes + table,
             mixing: self.mixing,
+            device: self.device,
         }
     }
 }

@@ -14,11 +14,13 @@
 //! Equal rows are equal within a batch: where sizes take turns, each batch has its
 //! own, and a slot holds the largest batch.
 //!
+//! - `crop`: what is in a row that a device makes a row of;
 //! - `descriptor`: what the table says of a row;
 //! - `sizes`: the upright size of every sample, in shared memory;
 //! - `rows`: from batch and row to bytes of the slot, and the bound over all
 //!   batches.
 
+pub(crate) mod crop;
 mod descriptor;
 mod rows;
 mod sizes;

@@ -13,7 +13,7 @@ use super::sizes::Sizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::Limits;
 use crate::plan::{Plan, RowPlan, RowStatus};
-use crate::recipe::{RowExtent, SampleProgram};
+use crate::recipe::{CropRule, RowExtent, SampleProgram};
 
 /// Rows of own sizes begin at multiples of this: a cache line, and enough for
 /// every vector register and every GPU load.
@@ -32,10 +32,9 @@ pub(crate) struct Packing {
 enum Rule {
     /// Every row of a batch has as many bytes.
     Equal {
-        /// Unless the plan gives the batch a size.
-        bytes: usize,
-        /// Bytes of one pixel.
-        pixel: u64,
+        /// Height and width, unless the plan gives the batch others.
+        size: (u32, u32),
+        row: EqualRow,
     },
     /// A row has its picture's size.
     Own {
@@ -46,6 +45,27 @@ enum Rule {
         /// Bytes of the table in front of the rows.
         table: usize,
     },
+}
+
+/// What is in a row of a size that follows from the recipe.
+#[derive(Debug, Clone, Copy)]
+enum EqualRow {
+    /// Elements, so many bytes for a pixel.
+    Finished { pixel: u64 },
+    /// What a device makes a row of.
+    Crop(CropRule),
+}
+
+impl EqualRow {
+    /// Bytes of a row of this height and width.
+    fn bytes(self, (height, width): (u32, u32)) -> u64 {
+        match self {
+            Self::Finished { pixel } => {
+                (u64::from(height) * u64::from(width)).saturating_mul(pixel)
+            }
+            Self::Crop(rule) => rule.room((height, width)).row_bytes() as u64,
+        }
+    }
 }
 
 /// The places of one batch's rows, kept because they are asked for one by one.
@@ -70,8 +90,13 @@ impl Packing {
     ) -> Result<Self> {
         let rule = match (program.extent, sizes) {
             (RowExtent::Fixed { height, width }, None) => Rule::Equal {
-                bytes: program.row_bytes((height, width)) as usize,
-                pixel: program.row_bytes((1, 1)),
+                size: (height, width),
+                row: match program.crops {
+                    Some(rule) => EqualRow::Crop(rule),
+                    None => EqualRow::Finished {
+                        pixel: program.row_bytes((1, 1)),
+                    },
+                },
             },
             (RowExtent::Own, Some(sizes))
                 if sizes.len() == plan.samples() && plan.options().multi_scale.is_none() =>
@@ -97,16 +122,10 @@ impl Packing {
     /// Bytes of a slot that holds any batch of any epoch in any order.
     pub(crate) fn slot_bytes(&self) -> u64 {
         match &self.rule {
-            Rule::Equal { bytes, pixel } => {
-                let of_scale = |((height, width), rows): ((u32, u32), u32)| {
-                    let pixels = u64::from(height) * u64::from(width);
-                    let bytes = pixels.saturating_mul(*pixel);
-                    bytes.saturating_mul(u64::from(rows))
-                };
+            Rule::Equal { size, row } => {
+                let of_scale = |(size, rows)| row.bytes(size).saturating_mul(u64::from(rows));
                 let largest = self.plan.scales().map(of_scale).max();
-                largest.unwrap_or_else(|| {
-                    (*bytes as u64).saturating_mul(u64::from(self.plan.most_rows()))
-                })
+                largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
             }
             Rule::Own { table, .. } => {
                 let largest = self.largest(self.in_a_slot());
@@ -118,7 +137,9 @@ impl Packing {
     /// Bytes of a row, where all rows of all batches have as many.
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
-            Rule::Equal { bytes, .. } if self.plan.scales().next().is_none() => Some(*bytes as u64),
+            Rule::Equal { size, row } if self.plan.scales().next().is_none() => {
+                Some(row.bytes(*size))
+            }
             _ => None,
         }
     }
@@ -222,11 +243,9 @@ impl Packing {
         row: u32,
     ) -> Range<usize> {
         match &self.rule {
-            Rule::Equal { bytes, pixel } => {
+            Rule::Equal { size, row: equal } => {
                 let of_batch = self.plan.size(epoch, batch);
-                let bytes = of_batch.map_or(*bytes, |(height, width)| {
-                    (u64::from(height) * u64::from(width) * pixel) as usize
-                });
+                let bytes = equal.bytes(of_batch.unwrap_or(*size)) as usize;
                 let start = row as usize * bytes;
                 start..start + bytes
             }

@@ -121,6 +121,27 @@ impl Canvas {
         &mut self.bytes.here[..bytes]
     }
 
+    /// As [`Canvas::begin`], in floats.
+    #[cfg(test)]
+    pub(crate) fn begin_floats(
+        &mut self,
+        width: usize,
+        height: usize,
+        placement: Placement,
+    ) -> &mut [f32] {
+        self.home();
+        fit(&mut self.floats.here, 3 * width * height);
+        self.at = Part {
+            is_floats: true,
+            first: 0,
+            stride: width,
+            width,
+            height,
+            placement,
+        };
+        &mut self.floats.here[..3 * width * height]
+    }
+
     /// Begins with a picture that lies in `buffer`, which changes places with one
     /// of the canvas: pixels in front of the first, pixels from row to row, width
     /// and height.

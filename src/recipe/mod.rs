@@ -11,6 +11,7 @@ mod fault;
 pub mod file;
 pub(crate) mod fold;
 pub(crate) mod geometry;
+mod hand_over;
 mod mixing;
 pub(crate) mod needs;
 mod ops;
@@ -26,6 +27,7 @@ pub(crate) mod weights;
 mod written;
 
 pub use file::RecipeFormat;
+pub(crate) use hand_over::{CropRoom, CropRule, MAX_COLOR_STEPS};
 pub use mixing::{Choice as MixChoice, MixOp, Mixing};
 pub use ops::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,

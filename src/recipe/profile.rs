@@ -31,14 +31,20 @@ pub struct NumericProfile {
 const DECODER: &str = "libjpeg-turbo 3.1.0, image-webp 0.2.4";
 
 impl NumericProfile {
-    /// The profile of a program on the CPU.
+    /// The profile of a program.
     pub(crate) fn of(program: &SampleProgram) -> Self {
         Self {
             featherload: env!("CARGO_PKG_VERSION").to_owned(),
             decoder: DECODER.to_owned(),
             decode: program.decode.name().to_owned(),
-            resampler: "u8 CPU".to_owned(),
-            hand_over: "finished rows".to_owned(),
+            resampler: match program.crops {
+                Some(_) => "f32 CUDA, u8 CPU beyond a row's room".to_owned(),
+                None => "u8 CPU".to_owned(),
+            },
+            hand_over: match program.crops {
+                Some(_) => "crops".to_owned(),
+                None => "finished rows".to_owned(),
+            },
             dtype: program.emission.dtype.name().to_owned(),
         }
     }

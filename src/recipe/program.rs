@@ -14,6 +14,7 @@ use super::draw::{Drawn, OpStep, Streams};
 use super::fault::RecipeFault;
 #[cfg(test)]
 use super::geometry::Uniform;
+use super::hand_over::CropRule;
 use super::ops::{Alpha, Background, ColorOrder, DecodeMode, Op, ResizeTo, Upright};
 use super::planner::{self, Move, Part, Unit};
 use super::step::Step;
@@ -77,6 +78,8 @@ pub(crate) struct SampleProgram {
     pub(crate) emission: Emission,
     /// Whether the first steps are folded into the decoding.
     pub(crate) fuses: bool,
+    /// Where a device makes the rows: workers hand over crops, not rows.
+    pub(crate) crops: Option<CropRule>,
     ops: Vec<Drawn>,
     /// In the order in which they run, without those that the emission takes over.
     order: Vec<Unit>,
@@ -180,6 +183,7 @@ impl SampleProgram {
                 },
             },
             fuses: reorder != Reorder::Off,
+            crops: None,
             sizer: sizer(&recipe.ops),
             ops,
             order,
@@ -190,8 +194,25 @@ impl SampleProgram {
         })
     }
 
+    /// The same, with rows made by a device out of crops.
+    ///
+    /// # Errors
+    /// Why a device cannot: workers then hand over finished rows.
+    pub(crate) fn with_crops(&self) -> std::result::Result<Self, String> {
+        let rule = CropRule::of(self)?;
+        Ok(Self {
+            crops: Some(rule),
+            ..self.clone()
+        })
+    }
+
     pub(crate) fn recipe(&self) -> &Recipe {
         &self.recipe
+    }
+
+    /// Units in the order in which they run, but for those that the emission takes over.
+    pub(super) fn order(&self) -> &[Unit] {
+        &self.order
     }
 
     /// Moves that were made, and that were refused.
@@ -463,20 +484,30 @@ fn resized(drawn: &Drawn, size: (u32, u32)) -> Drawn {
     drawn
 }
 
-/// As the recipe's text: whoever gets it compiles it again.
+/// As the recipe's text, and what is handed over: whoever gets it compiles it again.
+#[derive(Serialize, Deserialize)]
+struct Sent {
+    recipe: String,
+    crops: Option<CropRule>,
+}
+
 impl Serialize for SampleProgram {
     fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
-        serde_json::to_string(&self.recipe)
-            .map_err(serde::ser::Error::custom)?
-            .serialize(s)
+        let recipe = serde_json::to_string(&self.recipe).map_err(serde::ser::Error::custom)?;
+        let crops = self.crops;
+        Sent { recipe, crops }.serialize(s)
     }
 }
 
 impl<'de> Deserialize<'de> for SampleProgram {
     fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        let recipe = serde_json::from_str(&text).map_err(serde::de::Error::custom)?;
-        Self::compile(&recipe).map_err(|e: Error| serde::de::Error::custom(e))
+        let sent = Sent::deserialize(d)?;
+        let recipe = serde_json::from_str(&sent.recipe).map_err(serde::de::Error::custom)?;
+        let program = Self::compile(&recipe).map_err(|e: Error| serde::de::Error::custom(e))?;
+        Ok(Self {
+            crops: sent.crops,
+            ..program
+        })
     }
 }
 

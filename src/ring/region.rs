@@ -79,6 +79,11 @@ impl Ring {
         self.memory.len()
     }
 
+    /// Where the mapping begins, for who pins it.
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.memory.bytes_at(0, self.memory.len())
+    }
+
     /// Brings a part of a slot into this process, before its first use. Parts
     /// that do not exist are left to who asks for their bytes.
     pub(crate) fn populate(&self, slot: u32, part: &Range<usize>) {

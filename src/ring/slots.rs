@@ -64,6 +64,12 @@ impl Slots {
         &self.ring
     }
 
+    /// For who keeps the map beyond the slots.
+    #[cfg_attr(not(test), allow(dead_code, reason = "the loader does not pin it yet"))]
+    pub(crate) fn shared_ring(&self) -> Arc<Ring> {
+        self.ring.clone()
+    }
+
     /// A free slot, if there is one now.
     pub(crate) fn take_free(&self) -> Option<FreeSlot> {
         self.returned.lock().pop()
@@ -172,6 +178,12 @@ impl HeldSlot {
 
     pub(crate) fn fault(&self, row: u32) -> SampleFault {
         self.ring.read_fault(self.slot, row)
+    }
+
+    /// Where its bytes lie in a ring, and how many there are; none when it is a slot
+    /// of another one.
+    pub(crate) fn place_in(&self, ring: &Arc<Ring>) -> Option<(usize, usize)> {
+        Arc::ptr_eq(&self.ring, ring).then(|| ring.layout().slot_data(self.slot))
     }
 
     pub(crate) fn ticket(&self) -> Ticket {

@@ -3,9 +3,14 @@
 //! Runs in workers, and in the consumer with zero workers. Knows no path, no
 //! index and no ring. The steps are those of [`SampleDecoder::fill`]; on the
 //! JPEG path no heap allocation once warm.
+//!
+//! - `crop`: the row, where a device makes the batch's rows.
+
+mod crop;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use self::crop::CropWriter;
 use super::meter::{Meter, Stage};
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::forecast::cut::{Cut, KEPT, Stored};
@@ -46,6 +51,8 @@ pub(crate) struct SampleDecoder {
     canvas: Canvas,
     emitter: Emitter,
     steps: Vec<OpStep>,
+    /// Where a device makes the rows.
+    crops: Option<CropWriter>,
 }
 
 /// What a row needs beside the bytes of its file.
@@ -71,6 +78,7 @@ impl SampleDecoder {
             canvas: Canvas::default(),
             emitter: Emitter::new(program.emission),
             steps: Vec::new(),
+            crops: program.crops.map(CropWriter::new),
         })
     }
 
@@ -119,6 +127,7 @@ impl SampleDecoder {
             + self.raster_scratch.bytes()
             + self.resampler.scratch_bytes()
             + self.canvas.held_bytes()
+            + self.crops.as_ref().map_or(0, CropWriter::held_bytes)
     }
 
     fn fill_row(
@@ -130,11 +139,7 @@ impl SampleDecoder {
     ) -> std::result::Result<(), SampleFault> {
         match Format::of(bytes)? {
             Format::Jpeg => self.fill_from_jpeg(bytes, request, out, meter),
-            format => {
-                let cut = self.read_raster(format, bytes, request, meter)?;
-                self.finish(&cut, out, meter);
-                Ok(())
-            }
+            format => self.fill_from_raster(format, bytes, request, out, meter),
         }
     }
 
@@ -164,6 +169,16 @@ impl SampleDecoder {
         // must not change what the filter sees.
         let stride = decoded.stride / PIXEL;
         let first = (want.y - decoded.y) as usize * stride + (want.x - decoded.x) as usize;
+        if let Some(crops) = &mut self.crops
+            && let Some(pixels) = crops.begin(&cut, &self.steps, request.size, out)?
+        {
+            let lines = scratch.rgb[PIXEL * first..].chunks(decoded.stride);
+            for (to, line) in pixels.chunks_exact_mut(PIXEL * want.w as usize).zip(lines) {
+                to.copy_from_slice(&line[..to.len()]);
+            }
+            meter.lap(Stage::Emit);
+            return Ok(());
+        }
         let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
         if let Some((x, y)) = cut.axes {
             let source = Source {
@@ -175,7 +190,7 @@ impl SampleDecoder {
             let to = self.canvas.begin(width, height, cut.fold.placement);
             self.resampler.resample(source, Axes { x, y }, to);
             meter.lap(Stage::Resample);
-            self.finish(&cut, out, meter);
+            self.finish(&cut, request.size, out, meter)
         } else {
             // Wanted as they are: no copy.
             self.canvas.adopt(
@@ -184,21 +199,22 @@ impl SampleDecoder {
                 (width, height),
                 cut.fold.placement,
             );
-            self.finish(&cut, out, meter);
+            let finished = self.finish(&cut, request.size, out, meter);
             self.canvas.release(&mut self.jpeg_scratch.rgb);
+            finished
         }
-        Ok(())
     }
 
     /// Everything else comes row by row: decoding and resampling take turns,
     /// and both count as decoding.
-    fn read_raster(
+    fn fill_from_raster(
         &mut self,
         format: Format,
         bytes: &[u8],
         request: &RowRequest<'_, impl Streams>,
+        out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<Cut, SampleFault> {
+    ) -> std::result::Result<(), SampleFault> {
         let mut picture = Raster::open(format, bytes, &self.limits)?;
         let stored = Stored {
             size: picture.size(),
@@ -217,21 +233,25 @@ impl SampleDecoder {
             background: self.program.background,
             scratch: &mut self.raster_scratch,
         };
+        if let Some(crops) = &mut self.crops
+            && let Some(pixels) = crops.begin(&cut, &self.steps, request.size, out)?
+        {
+            rows.copy_all(pixels)?;
+            rows.picture.finish(rows.scratch)?;
+            meter.lap(Stage::Decode);
+            return Ok(());
+        }
         let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
         let to = self.canvas.begin(width, height, cut.fold.placement);
         match cut.axes {
             Some((x, y)) => self
                 .resampler
                 .resample_rows(&mut rows, seen, Axes { x, y }, to)?,
-            None => {
-                for (y, to) in to.chunks_exact_mut(PIXEL * seen.0).enumerate() {
-                    to.copy_from_slice(rows.row(y)?);
-                }
-            }
+            None => rows.copy_all(to)?,
         }
         rows.picture.finish(rows.scratch)?;
         meter.lap(Stage::Decode);
-        Ok(cut)
+        self.finish(&cut, request.size, out, meter)
     }
 
     /// Draws the steps of the sample, and turns the first of them into what is
@@ -259,13 +279,29 @@ impl SampleDecoder {
         Ok(cut)
     }
 
-    /// The steps that are left, and the row.
-    fn finish(&mut self, cut: &Cut, out: &mut [u8], meter: &mut Meter) {
+    /// The steps that are left, and the row: of pixels that are as large as the row.
+    fn finish(
+        &mut self,
+        cut: &Cut,
+        size: Option<(u32, u32)>,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        if let Some(crops) = &mut self.crops {
+            let pixels = crops.begin_resized(cut, &self.steps, size, out)?;
+            if let (Held::Bytes(view), _) = self.canvas.held() {
+                for (to, row) in pixels.chunks_exact_mut(PIXEL * view.width).zip(view.rows()) {
+                    to.copy_from_slice(row.as_flattened());
+                }
+            }
+            meter.lap(Stage::Emit);
+            return Ok(());
+        }
         let mut done = cut.fold.steps;
         while done < self.steps.len() {
             if self.emit_last(done, out) {
                 meter.lap(Stage::Emit);
-                return;
+                return Ok(());
             }
             let steps = self.steps[done..].iter().map(|s| &s.step);
             let fuses = self.program.fuses;
@@ -284,6 +320,7 @@ impl SampleDecoder {
             }
         }
         meter.lap(Stage::Emit);
+        Ok(())
     }
 
     /// Where nothing is left but to normalise levels, it is done with the emission.
@@ -314,6 +351,17 @@ struct WantedRows<'a, 'b> {
     want: Region,
     background: Option<Background>,
     scratch: &'b mut raster::Scratch,
+}
+
+impl WantedRows<'_, '_> {
+    /// The pixels as they are, tight.
+    fn copy_all(&mut self, to: &mut [u8]) -> std::result::Result<(), SampleFault> {
+        let line = PIXEL * self.want.w as usize;
+        for (y, to) in to.chunks_exact_mut(line).enumerate() {
+            to.copy_from_slice(self.row(y)?);
+        }
+        Ok(())
+    }
 }
 
 impl Rows for WantedRows<'_, '_> {

@@ -3,8 +3,11 @@
 use featherload::{Batch, Error, Result};
 
 /// Reads one byte of each page, so that every page of the batch is mapped here
-/// as a consumer's would be.
+/// as a consumer's would be. On a device waits until the batch is there.
 pub fn touch(batch: &Batch) -> Result<()> {
+    if batch.on_device().is_some() {
+        return wait(batch);
+    }
     for row in 0..batch.len() {
         let sum = batch
             .row_bytes(row)?
@@ -13,6 +16,11 @@ pub fn touch(batch: &Batch) -> Result<()> {
         std::hint::black_box(sum);
     }
     Ok(())
+}
+
+/// Waits until a batch is there, where a device makes it.
+pub fn wait(batch: &Batch) -> Result<()> {
+    batch.on_device().map_or(Ok(()), |rows| rows.wait())
 }
 
 /// Under `stop` a bad sample ends the run: says what would not.

@@ -4,7 +4,7 @@
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
 use featherload::recipe::Move;
-use featherload::{Error, Forecast, Result};
+use featherload::{Device, Error, Forecast, Result};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -62,6 +62,11 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
     let workers = setup.worker_count(args.workers);
     if args.picture.is_some() || !setup.has_data() {
         setup.refuse_without_data()?;
+        if args.loader.device != Device::Cpu {
+            return Err(Error::config(
+                "what a device takes follows from the batches of a data set: give SRC",
+            ));
+        }
         if args.sample > 0 {
             return Err(Error::config(
                 "--sample says nothing without a data set: give SRC",
@@ -236,7 +241,12 @@ fn print_memory(m: &MemoryForecast) -> Result<()> {
         "{:>10.1} MiB consumer, coordinator, index",
         mib(m.fixed_bytes)
     ))?;
-    output::line(&format!("{:>10.1} MiB on a GPU", mib(m.device_bytes)))?;
+    if m.device_bytes > 0 {
+        output::line(&format!(
+            "{:>10.1} MiB of the device, its context apart",
+            mib(m.device_bytes)
+        ))?;
+    }
     output::line(&format!(
         "{:>10.1} MiB in all: PSS of all processes at most",
         mib(m.total_bytes)

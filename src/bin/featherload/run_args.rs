@@ -8,8 +8,8 @@ use featherload::forecast::RunShape;
 use featherload::paddle::{Environment, Options, Training};
 use featherload::recipe::Upright;
 use featherload::{
-    Background, DecodeMode, Dtype, Error, LoaderBuilder, MemoryLayout, OnError, Recipe, Reorder,
-    Result, State, Tail,
+    Background, DecodeMode, Device, Dtype, Error, LoaderBuilder, MemoryLayout, OnError, Recipe,
+    Reorder, Result, State, Tail, Upload,
 };
 
 use crate::sampler_args::SamplerArgs;
@@ -73,6 +73,15 @@ pub struct LoaderArgs {
     /// have them (default: the recipe's, exif).
     #[arg(long, value_enum)]
     orientation: Option<Orientation>,
+
+    /// Where batches end: cpu, cuda, or cuda:N.
+    #[arg(long, default_value_t = Device::Cpu)]
+    pub device: Device,
+
+    /// How a device gets at pixels: over the bus while its kernel runs, or copied
+    /// first into memory of its own.
+    #[arg(long, value_enum, default_value_t = Way::InPlace)]
+    pub upload: Way,
 
     /// Of order and random parameters [0].
     #[arg(long)]
@@ -142,6 +151,21 @@ pub struct RunArgs {
     /// Go on from a state that `--save-state` wrote.
     #[arg(long, value_name = "FILE", conflicts_with = "start")]
     resume: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Way {
+    InPlace,
+    Copied,
+}
+
+impl From<Way> for Upload {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::InPlace => Self::InPlace,
+            Way::Copied => Self::Copied,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -123,7 +123,9 @@ impl<'a> Setup<'a> {
             .rank(rank, world)
             .row_limit(Duration::from_millis(args.row_limit))
             .on_error(args.on_error().unwrap_or(on_error))
-            .launch(args.launch());
+            .launch(args.launch())
+            .device(args.device)
+            .upload(args.upload.into());
         if let Some(slots) = args.depth {
             b = b.depth(slots);
         }

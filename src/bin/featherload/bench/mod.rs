@@ -29,10 +29,6 @@ pub struct BenchArgs {
     #[command(flatten)]
     run: RunArgs,
 
-    /// Where batches end.
-    #[arg(long, default_value = "cpu", value_parser = ["cpu"])]
-    device: String,
-
     /// Stop after N samples.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,

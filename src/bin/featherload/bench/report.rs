@@ -1,5 +1,6 @@
 //! What a run of `bench` found, and how it is printed.
 
+use featherload::device::DeviceMemory;
 use featherload::measure::TreeUsage;
 use featherload::{LoaderReport, NumericProfile, Result};
 use serde::Serialize;
@@ -17,6 +18,8 @@ pub struct BenchReport {
     pub cpu_s_per_1k_images: f64,
     pub pss_total_mib: f64,
     pub gpu_mib: f64,
+    /// What the run has of its device's memory.
+    pub device: Option<DeviceMemory>,
     /// Rows that hold samples, repeated ones included.
     pub samples: u64,
     /// Rows whose own sample gave no pixels.
@@ -96,6 +99,14 @@ impl BenchReport {
             "{:>10.1} MiB PSS of all processes{ring}",
             self.pss_total_mib
         ))?;
+        if let Some(device) = &self.device {
+            output::line(&format!(
+                "{:>10.1} MiB of the device used since its context was made, {:.1} planned; {:.1} MiB of the host pinned",
+                output::mib(device.used_bytes),
+                output::mib(device.planned_bytes),
+                output::mib(device.pinned_bytes)
+            ))?;
+        }
         output::line(&format!("profile    {}", self.profile))?;
         if self.worker_deaths > 0 {
             output::line(&format!(

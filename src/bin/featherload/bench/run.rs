@@ -55,6 +55,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     }
     ended.map_err(consumer::suggest_policy)?;
     let report = loader.report()?;
+    let device = loader.device_memory()?;
     let pids = report
         .coordinator
         .into_iter()
@@ -73,7 +74,8 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         startup_ms: startup.as_secs_f64() * 1e3,
         cpu_s_per_1k_images: memory.cpu_s * 1e3 / counts.samples.max(1) as f64,
         pss_total_mib: output::mib(memory.memory.pss_bytes),
-        gpu_mib: 0.0,
+        gpu_mib: device.map_or(0.0, |d| output::mib(d.used_bytes)),
+        device,
         samples: counts.samples,
         failed,
         skipped: failed - substituted,
@@ -109,24 +111,43 @@ fn consume(
     digest: &mut Option<StreamDigest>,
     bar: &indicatif::ProgressBar,
 ) -> Result<Option<State>> {
-    while loader.state().epoch < args.run.epochs {
+    // A device makes one batch while the next is awaited, as for a trainer.
+    let mut last: Option<Batch> = None;
+    let stopped = loop {
+        if loader.state().epoch >= args.run.epochs {
+            break None;
+        }
         let mut epoch = loader.epoch();
-        while let Some(batch) = epoch.next() {
+        let mut stopped = false;
+        while !stopped && let Some(batch) = epoch.next() {
             let batch = batch?;
+            if counts.first.is_none() {
+                consumer::wait(&batch)?;
+            }
             let arrived = Instant::now();
             counts.add(&batch, arrived);
+            let rows = batch.len() as u64;
             match digest {
-                Some(digest) => digest.add(&batch)?,
+                Some(digest) => digest.add(&batch.to_host()?)?,
+                None if batch.on_device().is_some() => {
+                    if let Some(last) = last.replace(batch) {
+                        consumer::wait(&last)?;
+                    }
+                }
                 None => consumer::touch(&batch)?,
             }
-            bar.inc(batch.len() as u64);
+            bar.inc(rows);
             let full = args.limit.is_some_and(|limit| counts.samples >= limit);
-            if full || interrupt::caught().is_some() {
-                return Ok(Some(epoch.state()));
-            }
+            stopped = full || interrupt::caught().is_some();
         }
+        if stopped {
+            break Some(epoch.state());
+        }
+    };
+    if let Some(last) = last {
+        consumer::wait(&last)?;
     }
-    Ok(None)
+    Ok(stopped)
 }
 
 impl Counts {

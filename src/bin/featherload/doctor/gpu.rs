@@ -1,24 +1,59 @@
-//! The GPU: named by the files of its driver alone, nothing is loaded.
+//! NVIDIA devices: asked of the driver, which is loaded for it. Nothing of a
+//! device's memory is taken.
 
 use std::fs;
-use std::path::Path;
+
+use featherload::device::{self, DeviceInfo, DeviceReport};
 
 use super::finding::Finding;
 
+const WITHOUT: &str = "batches end in CPU memory";
+
 pub fn findings() -> Vec<Finding> {
+    let module = fs::read_to_string("/proc/driver/nvidia/version").ok();
+    let report = device::probe();
+    let mut findings = vec![driver(module.as_deref().map(driver_version), &report)];
+    findings.extend(report.devices.iter().map(device));
+    findings
+}
+
+/// The driver's version comes from the kernel's module, what it serves from its
+/// library: in a container one may be there without the other.
+fn driver(module: Option<String>, report: &DeviceReport) -> Finding {
     let name = "NVIDIA driver";
-    let driver = fs::read_to_string("/proc/driver/nvidia/version").ok();
-    let device = Path::new("/dev/nvidia0").exists();
-    let no_stage = "there is no GPU stage yet: batches end in CPU memory";
-    vec![match driver.as_deref().map(driver_version) {
-        Some(version) if device => Finding::ok(name, version, no_stage),
-        Some(version) => Finding::ok(
-            name,
-            format!("{version}, but no /dev/nvidia0"),
-            format!("the device is not passed into this container; {no_stage}"),
+    let serves = report
+        .cuda
+        .map(|(major, minor)| format!("serves CUDA {major}.{minor}"));
+    let value = match (module, serves) {
+        (None, None) => "none".to_owned(),
+        (Some(version), None) => format!("{version}, without its library"),
+        (None, Some(serves)) => serves,
+        (Some(version), Some(serves)) => format!("{version}, {serves}"),
+    };
+    match &report.missing {
+        None => Finding::ok(name, value, format!("{} devices", report.devices.len())),
+        // Of no consequence: there is nothing that could be used.
+        Some(why) if value == "none" => Finding::ok(name, value, format!("{WITHOUT}: {why}")),
+        Some(why) => Finding::limited(name, value, format!("{WITHOUT}: {why}")),
+    }
+}
+
+fn device(device: &DeviceInfo) -> Finding {
+    let (major, minor) = device.capability;
+    let value = format!(
+        "cuda:{} {}, {:.1} GiB",
+        device.ordinal,
+        device.name,
+        device.total_bytes as f64 / (1u64 << 30) as f64
+    );
+    match &device.unusable {
+        None => Finding::ok(
+            "device",
+            value,
+            format!("compute capability {major}.{minor}: the kernels run on it"),
         ),
-        None => Finding::ok(name, "none", no_stage),
-    }]
+        Some(why) => Finding::limited("device", value, format!("{WITHOUT}: {why}")),
+    }
 }
 
 /// The first word that is a version, of the line that the driver writes.

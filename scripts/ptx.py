@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Makes the PTX of each kernel in kernels/ with NVRTC 12.0 for compute_70, or
+compares it with what is kept there.
+
+    scripts/ptx.py FOLDER_OF_LIBNVRTC [--check]
+
+FOLDER_OF_LIBNVRTC holds libnvrtc.so.12 and its builtins, as the wheel
+nvidia-cuda-nvrtc-cu12 12.0.140 brings them: scripts/ptx fetches it. Its PTX is the
+same to the byte wherever it is made, and drivers from 525 on take it, for Volta
+to Blackwell.
+"""
+
+import ctypes
+import difflib
+import pathlib
+import sys
+
+KERNELS = pathlib.Path(__file__).resolve().parent.parent / "kernels"
+OPTIONS = [b"--gpu-architecture=compute_70", b"--std=c++17", b"-default-device"]
+
+
+def library(folder):
+    folder = pathlib.Path(folder)
+    # Looked for by name, and not beside the library that looks.
+    ctypes.CDLL(str(folder / "libnvrtc-builtins.so.12.0"), mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(folder / "libnvrtc.so.12"))
+
+
+def compiled(nvrtc, source):
+    def call(name, *args):
+        status = getattr(nvrtc, name)(*args)
+        if status:
+            nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+            return nvrtc.nvrtcGetErrorString(status).decode()
+        return None
+
+    def text(size_of, get):
+        size = ctypes.c_size_t()
+        call(size_of, program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        call(get, program, buffer)
+        return buffer.value.decode()
+
+    program = ctypes.c_void_p()
+    # The name stands in the PTX's comments: no path.
+    fault = call("nvrtcCreateProgram", ctypes.byref(program), source.read_bytes(),
+                 source.name.encode(), 0, None, None)
+    if fault:
+        sys.exit(f"{source}: {fault}")
+    options = (ctypes.c_char_p * len(OPTIONS))(*OPTIONS)
+    fault = call("nvrtcCompileProgram", program, len(OPTIONS), options)
+    log = text("nvrtcGetProgramLogSize", "nvrtcGetProgramLog").strip()
+    if fault or log:
+        sys.exit(f"{source}: {fault or 'warnings'}\n{log}")
+    return text("nvrtcGetPTXSize", "nvrtcGetPTX")
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--check"]
+    check = "--check" in sys.argv
+    if len(arguments) != 1:
+        sys.exit(__doc__)
+    nvrtc = library(arguments[0])
+    sources = sorted(KERNELS.glob("*.cu"))
+    if not sources:
+        sys.exit(f"no kernel in {KERNELS}")
+    for source in sources:
+        made = compiled(nvrtc, source)
+        kept = source.with_suffix(".ptx")
+        if not check:
+            kept.write_text(made)
+            print(f"{kept.name}: {len(made)} bytes")
+            continue
+        there = kept.read_text() if kept.exists() else ""
+        if there != made:
+            lines = difflib.unified_diff(there.splitlines(), made.splitlines(),
+                                         "kept", "made", lineterm="", n=1)
+            print("\n".join(list(lines)[:20]))
+            sys.exit(f"{kept} is not what {source.name} compiles to: run scripts/ptx")
+        print(f"{kept.name}: as {source.name} compiles to")
+
+
+main()

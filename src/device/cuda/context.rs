@@ -1,0 +1,337 @@
+//! A device's primary context, and the streams and events of it.
+//!
+//! In the consumer. The primary context is the one that the CUDA runtime uses,
+//! and PyTorch with it, so addresses and streams mean the same to all. It is
+//! made current for each call and taken off again: whatever the calling thread
+//! had stays as it was.
+//!
+//! Work that fails leaves the context unfit: the first error is kept, and is the
+//! answer to every later call. In a forked copy of the process every call is an
+//! error, and dropping does nothing.
+
+use std::marker::PhantomData;
+use std::process;
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::sys::{
+    self, CUcontext, CUdevice, CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags,
+};
+
+use super::driver::{self, call, code_of, refused};
+use crate::device::DeviceInfo;
+use crate::error::{Error, Result};
+
+/// A stream as the driver names it: 0, 1 and 2 are its default streams.
+pub type RawStream = usize;
+
+/// The primary context of a device.
+#[derive(Debug)]
+pub(crate) struct Context {
+    raw: CUcontext,
+    handle: CUdevice,
+    device: DeviceInfo,
+    process: u32,
+    /// Why it is unfit.
+    failed: OnceLock<String>,
+    free_at_start: OnceLock<u64>,
+}
+
+// SAFETY: a context belongs to the process; the driver locks by itself, and each
+// use makes it current in the thread that uses it (`enter`).
+unsafe impl Send for Context {}
+// SAFETY: as for Send.
+unsafe impl Sync for Context {}
+
+/// While this lives the context is current in this thread.
+pub(super) struct Current<'a> {
+    _of: &'a Context,
+    /// Of this thread alone.
+    _here: PhantomData<*const ()>,
+}
+
+impl Context {
+    /// The primary context of a device, by its number among those that are visible.
+    pub(crate) fn open(ordinal: u32) -> Result<Arc<Self>> {
+        let (handle, device) = driver::device(ordinal)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: `handle` is the driver's; released once, in `drop`.
+        call("cuDevicePrimaryCtxRetain", || unsafe {
+            sys::cuDevicePrimaryCtxRetain(&mut raw, handle)
+        })?;
+        let context = Arc::new(Self {
+            raw,
+            handle,
+            device,
+            process: process::id(),
+            failed: OnceLock::new(),
+            free_at_start: OnceLock::new(),
+        });
+        let free = context.free_bytes()?;
+        let _ = context.free_at_start.set(free);
+        Ok(context)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    /// Bytes of the device that nobody had right after this context was made.
+    pub(crate) fn free_bytes_at_start(&self) -> u64 {
+        self.free_at_start.get().copied().unwrap_or_default()
+    }
+
+    /// Bytes of the device that nobody has now, other processes counted.
+    pub(crate) fn free_bytes(&self) -> Result<u64> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both pointers are to live integers; the context is current.
+        self.setup("cuMemGetInfo_v2", || unsafe {
+            sys::cuMemGetInfo_v2(&mut free, &mut total)
+        })?;
+        Ok(free as u64)
+    }
+
+    /// True in the process that made it.
+    pub(super) fn is_ours(&self) -> bool {
+        process::id() == self.process
+    }
+
+    /// Makes the context current in this thread.
+    pub(super) fn enter(&self) -> Result<Current<'_>> {
+        if !self.is_ours() {
+            return Err(Error::Device {
+                what: format!(
+                    "cuda:{} was opened by process {}, and this is a forked copy of it: CUDA cannot be used here",
+                    self.device.ordinal, self.process
+                ),
+            });
+        }
+        // SAFETY: retained in `open`, released in `drop` only; popped by `Current`.
+        call("cuCtxPushCurrent_v2", || unsafe {
+            sys::cuCtxPushCurrent_v2(self.raw)
+        })?;
+        Ok(Current {
+            _of: self,
+            _here: PhantomData,
+        })
+    }
+
+    /// The error that made the context unfit.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.failed.get() {
+            Some(what) => Err(Error::Device { what: what.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// A call that makes something. Its error is its caller's alone.
+    pub(super) fn setup(&self, name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
+        self.check()?;
+        let _current = self.enter()?;
+        call(name, f)
+    }
+
+    /// A call of the work itself. Its error is the answer to every later call.
+    pub(super) fn work(&self, name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
+        self.setup(name, f).map_err(|e| self.fail(e))
+    }
+
+    /// Keeps an error, and gives the first that was kept.
+    pub(super) fn fail(&self, error: Error) -> Error {
+        // A forked copy says so each time: nothing is wrong with the device.
+        if !self.is_ours() {
+            return error;
+        }
+        let what = self.failed.get_or_init(|| error.to_string()).clone();
+        Error::Device { what }
+    }
+
+    /// A call that gives something back: also in an unfit context, never in a
+    /// forked copy, and never an error.
+    pub(super) fn release(&self, name: &str, f: impl FnOnce() -> CUresult) {
+        if !self.is_ours() {
+            return;
+        }
+        let done = self.enter().and_then(|_current| call(name, f));
+        // Of an unfit context all is gone already, and the driver says so each time.
+        if let (Err(e), None) = (done, self.failed.get()) {
+            tracing::warn!("{e}");
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if !self.is_ours() {
+            return;
+        }
+        let handle = self.handle;
+        // SAFETY: retained once in `open`; whatever was made in it holds an `Arc` of it
+        // and is gone.
+        let done = call("cuDevicePrimaryCtxRelease_v2", || unsafe {
+            sys::cuDevicePrimaryCtxRelease_v2(handle)
+        });
+        if let (Err(e), None) = (done, self.failed.get()) {
+            tracing::warn!("{e}");
+        }
+    }
+}
+
+impl Drop for Current<'_> {
+    fn drop(&mut self) {
+        let mut popped = ptr::null_mut();
+        // SAFETY: pushed in `enter`, in this thread (`_here` keeps it there); guards are
+        // dropped in the reverse order of their making.
+        let done = call("cuCtxPopCurrent_v2", || unsafe {
+            sys::cuCtxPopCurrent_v2(&mut popped)
+        });
+        if let Err(e) = done {
+            tracing::warn!("{e}");
+        }
+    }
+}
+
+/// A stream of our own, which waits for no other.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    context: Arc<Context>,
+    raw: CUstream,
+}
+
+// SAFETY: the driver locks by itself; the handle lives as long as the value.
+unsafe impl Send for Stream {}
+// SAFETY: as for Send.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the pointer is to a live handle; destroyed once, in `drop`.
+        context.setup("cuStreamCreate", || unsafe {
+            sys::cuStreamCreate(&mut raw, CUstream_flags::CU_STREAM_NON_BLOCKING as u32)
+        })?;
+        Ok(Self {
+            context: context.clone(),
+            raw,
+        })
+    }
+
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn raw(&self) -> CUstream {
+        self.raw
+    }
+
+    /// An event that is over when all that was put into the stream so far is.
+    pub(super) fn record(&self) -> Result<Event> {
+        // SAFETY: the stream is ours and alive.
+        unsafe { Event::record(&self.context, self.raw) }
+    }
+
+    /// What is put into the stream from now on waits for the event.
+    pub(super) fn wait_for(&self, event: &Event) -> Result<()> {
+        // SAFETY: the stream is ours and alive.
+        unsafe { event.hold_back(self.raw) }
+    }
+
+    /// Waits until all that was put in is over, or the context is unfit, when
+    /// nothing runs any more.
+    pub(super) fn drain(&self) {
+        // SAFETY: the stream is ours and alive.
+        self.context.release("cuStreamSynchronize", || unsafe {
+            sys::cuStreamSynchronize(self.raw)
+        });
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, destroyed here only.
+        self.context.release("cuStreamDestroy_v2", || unsafe {
+            sys::cuStreamDestroy_v2(self.raw)
+        });
+    }
+}
+
+/// A moment of a stream. Host threads that wait for it sleep.
+#[derive(Debug)]
+pub(crate) struct Event {
+    context: Arc<Context>,
+    raw: CUevent,
+}
+
+// SAFETY: the driver locks by itself; the handle lives as long as the value.
+unsafe impl Send for Event {}
+// SAFETY: as for Send.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// An event behind all that was put into a stream so far.
+    ///
+    /// # Safety
+    /// The stream must be alive, and one of this context.
+    pub(super) unsafe fn record(context: &Arc<Context>, stream: CUstream) -> Result<Self> {
+        let flags = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32
+            | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the pointer is to a live handle; destroyed once, in `drop`.
+        context.work("cuEventCreate", || unsafe {
+            sys::cuEventCreate(&mut raw, flags)
+        })?;
+        let event = Self {
+            context: context.clone(),
+            raw,
+        };
+        // SAFETY: the event was made above; the stream lives by this function's contract.
+        context.work("cuEventRecord", || unsafe {
+            sys::cuEventRecord(raw, stream)
+        })?;
+        Ok(event)
+    }
+
+    /// What is put into a stream from now on waits for the event.
+    ///
+    /// # Safety
+    /// The stream must be alive.
+    pub(super) unsafe fn hold_back(&self, stream: CUstream) -> Result<()> {
+        // SAFETY: the event is ours; the stream lives by this function's contract.
+        self.context.work("cuStreamWaitEvent", || unsafe {
+            sys::cuStreamWaitEvent(stream, self.raw, 0)
+        })
+    }
+
+    /// True when it is over. Does not wait.
+    pub(super) fn is_over(&self) -> Result<bool> {
+        self.context.check()?;
+        let _current = self.context.enter()?;
+        // SAFETY: made in `record`, alive.
+        let code = code_of("cuEventQuery", || unsafe { sys::cuEventQuery(self.raw) });
+        match code {
+            Ok(CUresult::CUDA_SUCCESS) => Ok(true),
+            Ok(CUresult::CUDA_ERROR_NOT_READY) => Ok(false),
+            Ok(code) => Err(self.context.fail(refused("cuEventQuery", code))),
+            Err(e) => Err(self.context.fail(e)),
+        }
+    }
+
+    /// Sleeps until it is over.
+    pub(super) fn wait(&self) -> Result<()> {
+        // SAFETY: made in `record`, alive.
+        self.context.work("cuEventSynchronize", || unsafe {
+            sys::cuEventSynchronize(self.raw)
+        })
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: made in `record`, destroyed here only; the driver keeps what still
+        // waits for it.
+        self.context.release("cuEventDestroy_v2", || unsafe {
+            sys::cuEventDestroy_v2(self.raw)
+        });
+    }
+}

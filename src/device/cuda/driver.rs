@@ -1,0 +1,250 @@
+//! The driver: is there one, is it new enough, which devices does it show, and
+//! what do its refusals mean.
+//!
+//! In the consumer. Every call of the driver goes through [`call`], which turns a
+//! code into an error that names the call and what to do. Nothing here makes a
+//! context, so asking costs no memory on a device.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
+
+use super::super::{DeviceInfo, DeviceReport};
+use crate::error::{Error, Result};
+
+/// CUDA 12.0, as the driver counts: what `kernels/` and the calls here need.
+const OLDEST_DRIVER: i32 = 12_000;
+/// Volta: what the PTX was made for.
+const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
+
+/// Runs one call of the driver. A driver that does not have the function makes
+/// the binding panic, which is an error here.
+pub(super) fn call(name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
+    let code = code_of(name, f)?;
+    match code {
+        CUresult::CUDA_SUCCESS => Ok(()),
+        code => Err(refused(name, code)),
+    }
+}
+
+/// As [`call`], for who expects another code than success.
+pub(super) fn code_of(name: &str, f: impl FnOnce() -> CUresult) -> Result<CUresult> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|_| Error::Device {
+        what: format!(
+            "{name}: this NVIDIA driver does not have it: update the driver to 525 or newer (CUDA 12.0)"
+        ),
+    })
+}
+
+/// What a code means, in the driver's words and in ours.
+pub(super) fn refused(name: &str, code: CUresult) -> Error {
+    let number = code as u32;
+    // SAFETY of what is called by it: both take a code and where to write an address.
+    let word = |f: unsafe fn(CUresult, *mut *const c_char) -> CUresult| {
+        let mut text = ptr::null();
+        // SAFETY: the driver writes the address of a text of its own, which it keeps
+        // for as long as it is loaded; of a code that it does not know, null.
+        let known = catch_unwind(AssertUnwindSafe(|| unsafe { f(code, &mut text) }));
+        if !matches!(known, Ok(CUresult::CUDA_SUCCESS)) || text.is_null() {
+            return None;
+        }
+        // SAFETY: as above: not null, ends with a zero, never freed.
+        Some(
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned(),
+        )
+    };
+    let named = word(sys::cuGetErrorName).unwrap_or_else(|| format!("error {number}"));
+    let said = word(sys::cuGetErrorString).unwrap_or_else(|| "no text".into());
+    let advice = advice(number);
+    Error::Device {
+        what: match advice {
+            "" => format!("{name}: {named} ({said})"),
+            advice => format!("{name}: {named} ({said}): {advice}"),
+        },
+    }
+}
+
+/// What the user can do, by the number of the code.
+fn advice(code: u32) -> &'static str {
+    match code {
+        2 => {
+            "lower batch or depth, or see with nvidia-smi who else holds memory of the device (host memory that is pinned counts too)"
+        }
+        3 | 4 => {
+            "CUDA cannot be used in a process that was forked after its start, nor while it ends"
+        }
+        34 => {
+            "the CUDA toolkit's stub of libcuda was found in front of the driver's: take its folder off LD_LIBRARY_PATH"
+        }
+        46 => "another process has the device to itself: see its compute mode in nvidia-smi",
+        100 => {
+            "nvidia-smi lists the devices that there are; CUDA_VISIBLE_DEVICES may hide them, and a container must be started with them (docker: --gpus all)"
+        }
+        101 => "there are fewer devices: nvidia-smi lists them, CUDA_VISIBLE_DEVICES may hide some",
+        209 | 218 | 222 => "the driver cannot load the kernels of this version: update it",
+        221 | 223 => {
+            "the driver may not compile PTX here: libnvidia-ptxjitcompiler.so.1 is missing, or CUDA_DISABLE_PTX_JIT is set"
+        }
+        214 | 220 | 226 | 714 => "the device reports a fault of its own: see dmesg for its Xid",
+        700 | 715..=719 => {
+            "the device's context is lost, restart the process; another library that uses the same device may have been the cause (compute-sanitizer finds it)"
+        }
+        702 => "the device's watchdog ended a kernel: use a device without a display",
+        803 | 804 => {
+            "libcuda and the kernel's module are of two versions: reload the nvidia module or restart the machine; in a container, do not bring another libcuda"
+        }
+        802 => {
+            "the device is not ready yet; on machines with NVSwitch, is nvidia-fabricmanager running?"
+        }
+        999 => "often the nvidia_uvm module: `modprobe nvidia_uvm`, or restart the machine",
+        _ => "",
+    }
+}
+
+/// Looks for the driver, refuses one that is too old, and starts it: once for
+/// the process. Its version, as 1000 x major + 10 x minor.
+pub(super) fn start() -> Result<i32> {
+    static STARTED: OnceLock<i32> = OnceLock::new();
+    if let Some(version) = STARTED.get() {
+        return Ok(*version);
+    }
+    let version = version()?;
+    if version < OLDEST_DRIVER {
+        return Err(Error::Device {
+            what: format!(
+                "the NVIDIA driver serves CUDA {}, featherload needs {}: update the driver to 525 or newer",
+                text(version),
+                text(OLDEST_DRIVER)
+            ),
+        });
+    }
+    // SAFETY: the library is there (`version`); cuInit takes 0 and nothing else.
+    call("cuInit", || unsafe { sys::cuInit(0) })?;
+    Ok(*STARTED.get_or_init(|| version))
+}
+
+/// What the driver serves; an error when there is none.
+fn version() -> Result<i32> {
+    // SAFETY: loads a library by its name, as the first call of any function
+    // would; that panics where there is none, so it is tried here.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(Error::Device {
+            what: "no NVIDIA driver: libcuda.so.1 cannot be loaded (install the driver, 525 or newer; in a container, start it with the device: docker --gpus all, and NVIDIA_DRIVER_CAPABILITIES with `compute`)".into(),
+        });
+    }
+    let mut version = 0;
+    // SAFETY: the library is there, and the pointer is to a live integer.
+    call("cuDriverGetVersion", || unsafe {
+        sys::cuDriverGetVersion(&mut version)
+    })?;
+    Ok(version)
+}
+
+/// `12.4` for 12040.
+fn text(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn count() -> Result<u32> {
+    start()?;
+    let mut count: c_int = 0;
+    // SAFETY: started above; the pointer is to a live integer.
+    call("cuDeviceGetCount", || unsafe {
+        sys::cuDeviceGetCount(&mut count)
+    })?;
+    Ok(count.max(0) as u32)
+}
+
+/// A device that may be used, by its number among those that are visible.
+pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
+    let there = count()?;
+    if there == 0 {
+        return Err(refused("cuDeviceGetCount", CUresult::CUDA_ERROR_NO_DEVICE));
+    }
+    if ordinal >= there {
+        return Err(Error::Device {
+            what: format!(
+                "there is no cuda:{ordinal}: {there} devices are visible, the last is cuda:{} (nvidia-smi lists all, CUDA_VISIBLE_DEVICES hides some)",
+                there - 1
+            ),
+        });
+    }
+    let (handle, device) = described(ordinal)?;
+    match &device.unusable {
+        Some(why) => Err(Error::Device {
+            what: format!("cuda:{ordinal} ({}): {why}", device.name),
+        }),
+        None => Ok((handle, device)),
+    }
+}
+
+fn described(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
+    let mut handle: CUdevice = 0;
+    // SAFETY: started by `count`; the pointer is to a live handle.
+    call("cuDeviceGet", || unsafe {
+        sys::cuDeviceGet(&mut handle, ordinal as c_int)
+    })?;
+    let mut name = [0u8; 256];
+    // SAFETY: `handle` is the driver's; one byte less than there are, so that the
+    // last stays zero.
+    call("cuDeviceGetName", || unsafe {
+        sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int - 1, handle)
+    })?;
+    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+    let mut total_bytes = 0;
+    // SAFETY: `handle` is the driver's, the pointer to a live integer.
+    call("cuDeviceTotalMem_v2", || unsafe {
+        sys::cuDeviceTotalMem_v2(&mut total_bytes, handle)
+    })?;
+    let attribute = |what: CUdevice_attribute| {
+        let mut value: c_int = 0;
+        // SAFETY: `handle` is the driver's, the pointer to a live integer.
+        call("cuDeviceGetAttribute", || unsafe {
+            sys::cuDeviceGetAttribute(&mut value, what, handle)
+        })?;
+        Ok(value.max(0) as u32)
+    };
+    let capability = (
+        attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+    );
+    let unusable = (capability < OLDEST_CAPABILITY).then(|| {
+        format!(
+            "compute capability {}.{}, the kernels need {}.{} (Volta) or newer",
+            capability.0, capability.1, OLDEST_CAPABILITY.0, OLDEST_CAPABILITY.1
+        )
+    });
+    Ok((
+        handle,
+        DeviceInfo {
+            ordinal,
+            name: name.to_string_lossy().into_owned(),
+            capability,
+            total_bytes: total_bytes as u64,
+            unusable,
+        },
+    ))
+}
+
+/// See [`crate::device::probe`].
+pub(in crate::device) fn probe() -> DeviceReport {
+    let mut report = DeviceReport::default();
+    let seen = (|| {
+        let version = version()?;
+        report.cuda = Some(((version / 1000) as u32, (version % 1000 / 10) as u32));
+        for ordinal in 0..count()? {
+            report.devices.push(described(ordinal)?.1);
+        }
+        match report.devices.is_empty() {
+            true => Err(refused("cuDeviceGetCount", CUresult::CUDA_ERROR_NO_DEVICE)),
+            false => Ok(()),
+        }
+    })();
+    report.missing = seen.err().map(|e| e.to_string());
+    report
+}

@@ -1,0 +1,218 @@
+//! Memory of the device, pinned memory of the host, and copies between them.
+//!
+//! In the consumer. Buffers free themselves; that nothing uses them any more is
+//! for their owners to see to, which is why the copies are `unsafe`.
+
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{
+    self, CU_MEMHOSTALLOC_PORTABLE, CUDA_MEMCPY2D, CUdeviceptr, CUmemorytype,
+};
+
+use super::context::{Context, Stream};
+use crate::error::{Error, Result};
+
+/// Memory of a device. What it holds at first is whatever was there.
+#[derive(Debug)]
+pub(super) struct DeviceBuffer {
+    context: Arc<Context>,
+    address: CUdeviceptr,
+    len: usize,
+}
+
+impl DeviceBuffer {
+    /// `what` says in an error what the memory is for.
+    pub(super) fn new(context: &Arc<Context>, len: usize, what: &str) -> Result<Self> {
+        let mut address = 0;
+        // SAFETY: the pointer is to a live integer; freed once, in `drop`.
+        let made = context.setup("cuMemAlloc_v2", || unsafe {
+            sys::cuMemAlloc_v2(&mut address, len.max(1))
+        });
+        made.map_err(|e| asked(e, len, "device memory", what))?;
+        Ok(Self {
+            context: context.clone(),
+            address,
+            len,
+        })
+    }
+
+    pub(super) fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for DeviceBuffer {
+    fn drop(&mut self) {
+        let address = self.address;
+        // SAFETY: allocated in `new`, freed here only; its owners have waited for what
+        // used it.
+        self.context
+            .release("cuMemFree_v2", || unsafe { sys::cuMemFree_v2(address) });
+    }
+}
+
+/// Memory of the host that devices copy from without a stop.
+#[derive(Debug)]
+pub(super) struct HostBuffer {
+    context: Arc<Context>,
+    at: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to the process, and only `&mut` writes it.
+unsafe impl Send for HostBuffer {}
+
+impl HostBuffer {
+    /// Zeros. `what` says in an error what the memory is for.
+    pub(super) fn new(context: &Arc<Context>, len: usize, what: &str) -> Result<Self> {
+        let len = len.max(1);
+        let mut at = ptr::null_mut();
+        // SAFETY: the pointer is to a live one; freed once, in `drop`.
+        let made = context.setup("cuMemHostAlloc", || unsafe {
+            sys::cuMemHostAlloc(&mut at, len, CU_MEMHOSTALLOC_PORTABLE)
+        });
+        made.map_err(|e| asked(e, len, "pinned host memory", what))?;
+        let at = NonNull::new(at.cast::<u8>()).ok_or_else(|| Error::Device {
+            what: "cuMemHostAlloc gave no memory and no error".into(),
+        })?;
+        // SAFETY: the driver gave `len` bytes at `at`, nobody else has them.
+        unsafe { ptr::write_bytes(at.as_ptr(), 0, len) };
+        Ok(Self {
+            context: context.clone(),
+            at,
+            len,
+        })
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `len` bytes that `new` has written, alive as long as `self`, which is
+        // borrowed for writing; no copy out of them is under way, or their owner would
+        // have broken the contract of `upload`.
+        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
+    }
+
+    pub(super) fn as_ptr(&self) -> *const u8 {
+        self.at.as_ptr()
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        let at = self.at.as_ptr();
+        // SAFETY: allocated in `new`, freed here only; its owner has waited for the
+        // copies out of it.
+        self.context
+            .release("cuMemFreeHost", || unsafe { sys::cuMemFreeHost(at.cast()) });
+    }
+}
+
+fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
+    Error::Device {
+        what: format!("{bytes} bytes of {kind} for {what}: {error}"),
+    }
+}
+
+/// Rows of a rectangle of bytes: how wide each is, and how many.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) width: usize,
+    pub(super) count: usize,
+}
+
+impl Stream {
+    /// Puts a copy to the device into the stream: `len` bytes, to the beginning of
+    /// the buffer.
+    ///
+    /// # Safety
+    /// `from` must point to `len` bytes of pinned memory that stay, unwritten, until
+    /// the copy is over; `to` must stay too, and nothing outside of this stream may
+    /// use it meanwhile.
+    pub(super) unsafe fn upload(
+        &self,
+        to: &DeviceBuffer,
+        from: *const u8,
+        len: usize,
+    ) -> Result<()> {
+        inside(len, to.len(), "an upload")?;
+        // SAFETY: inside of both by the check and this function's contract.
+        self.context().work("cuMemcpyHtoDAsync_v2", || unsafe {
+            sys::cuMemcpyHtoDAsync_v2(to.address(), from.cast(), len, self.raw())
+        })
+    }
+
+    /// As [`Stream::upload`], of rows that begin `from_pitch` bytes apart, to rows
+    /// that begin `to_pitch` bytes apart.
+    ///
+    /// # Safety
+    /// As for [`Stream::upload`], of all bytes from the first row's first to the last
+    /// row's last.
+    pub(super) unsafe fn upload_rows(
+        &self,
+        to: &DeviceBuffer,
+        to_pitch: usize,
+        from: *const u8,
+        from_pitch: usize,
+        rows: Rows,
+    ) -> Result<()> {
+        let Rows { width, count } = rows;
+        if width == 0 || count == 0 {
+            return Ok(());
+        }
+        inside(width, from_pitch.min(to_pitch), "a row of an upload")?;
+        inside((count - 1) * to_pitch + width, to.len(), "an upload")?;
+        let copy = CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+            srcHost: from.cast(),
+            srcDevice: 0,
+            srcArray: ptr::null_mut(),
+            srcPitch: from_pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: ptr::null_mut(),
+            dstDevice: to.address(),
+            dstArray: ptr::null_mut(),
+            dstPitch: to_pitch,
+            WidthInBytes: width,
+            Height: count,
+        };
+        // SAFETY: inside of the target by the checks, of the source by this function's
+        // contract; the driver reads `copy` before it returns.
+        self.context().work("cuMemcpy2DAsync_v2", || unsafe {
+            sys::cuMemcpy2DAsync_v2(&copy, self.raw())
+        })
+    }
+
+    /// Copies out of a buffer, behind what the stream already holds, and waits.
+    pub(super) fn download(&self, to: &mut [u8], from: &DeviceBuffer) -> Result<()> {
+        inside(to.len(), from.len(), "a download")?;
+        let (at, len) = (to.as_mut_ptr(), to.len());
+        // SAFETY: inside of both by the check; both are borrowed until the wait below,
+        // behind which no copy is under way: an error of either call means that the
+        // context runs nothing any more.
+        let copied = self.context().work("cuMemcpyDtoHAsync_v2", || unsafe {
+            sys::cuMemcpyDtoHAsync_v2(at.cast(), from.address(), len, self.raw())
+        });
+        let over = copied.and_then(|()| self.record()?.wait());
+        if over.is_err() {
+            self.drain();
+        }
+        over
+    }
+}
+
+fn inside(len: usize, room: usize, what: &str) -> Result<()> {
+    if len <= room {
+        return Ok(());
+    }
+    Err(Error::Device {
+        what: format!("{what} of {len} bytes does not fit {room}"),
+    })
+}

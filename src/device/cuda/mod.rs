@@ -1,0 +1,39 @@
+//! The CUDA stages, driven through the driver's own library.
+//!
+//! - `driver`: is there one, which devices, what its refusals mean;
+//! - `context`: the primary context, streams, events;
+//! - `memory`: buffers of device and host, copies;
+//! - `pinned`: the ring, for the device to read;
+//! - `kernel`: the crops kernel and its launch;
+//! - `outputs`, `rows`: batches on the device, and their way back;
+//! - `stage`, `crop_stage`: from a slot to a batch.
+//!
+//! The safe layer of the binding is not used: it forgets that a copy out of
+//! registered memory goes on behind the borrow, leaves its context current in the
+//! caller's thread, and keeps errors of drops for whoever calls next.
+
+mod context;
+mod crop_stage;
+mod driver;
+mod kernel;
+mod memory;
+mod outputs;
+mod pinned;
+mod rows;
+mod stage;
+
+#[cfg(all(test, feature = "codecs"))]
+mod gpu_tests;
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod standin;
+#[cfg(test)]
+mod standin_tests;
+
+pub(crate) use context::Context;
+pub use context::RawStream;
+pub(crate) use crop_stage::{CropShape, CropStage, Read, RowPlaces};
+pub(super) use driver::probe;
+pub use rows::DeviceRows;
+pub(crate) use stage::RowsStage;

@@ -1,0 +1,127 @@
+//! The batches' memory on the device: so many buffers of one size, made at the
+//! start and used for ever.
+//!
+//! In the consumer. A buffer that comes back, from any thread, brings the events
+//! that must be over before it is written again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::context::{Context, Event};
+use super::memory::DeviceBuffer;
+use crate::error::Result;
+
+/// All buffers that nobody has.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    free: Arc<Free>,
+    count: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Free(Mutex<Vec<Idle>>);
+
+/// A buffer that nobody has, though a stream may still read it.
+#[derive(Debug)]
+struct Idle {
+    buffer: DeviceBuffer,
+    after: Vec<Event>,
+}
+
+/// A buffer that somebody has. Free again when dropped.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// None in `drop` only.
+    idle: Option<Idle>,
+    free: Arc<Free>,
+}
+
+impl Outputs {
+    pub(super) fn new(context: &Arc<Context>, count: usize, bytes: usize) -> Result<Self> {
+        let mut idle = Vec::with_capacity(count);
+        for _ in 0..count {
+            idle.push(Idle {
+                buffer: DeviceBuffer::new(context, bytes, "batches")?,
+                after: Vec::new(),
+            });
+        }
+        Ok(Self {
+            free: Arc::new(Free(Mutex::new(idle))),
+            count,
+            bytes,
+        })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes of each.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// A free one, if there is one now: the one that came back first, whose readers
+    /// had most time.
+    pub(super) fn take(&self) -> Option<Output> {
+        let mut free = self.free.lock();
+        if free.is_empty() {
+            return None;
+        }
+        Some(Output {
+            idle: Some(free.remove(0)),
+            free: self.free.clone(),
+        })
+    }
+
+    pub(super) fn has_free(&self) -> bool {
+        !self.free.lock().is_empty()
+    }
+}
+
+impl Output {
+    pub(super) fn buffer(&self) -> Option<&DeviceBuffer> {
+        self.idle.as_ref().map(|idle| &idle.buffer)
+    }
+
+    /// The events before which it must not be written. Who takes them lets a stream
+    /// wait for each.
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        self.idle
+            .as_mut()
+            .map(|idle| std::mem::take(&mut idle.after))
+            .unwrap_or_default()
+    }
+
+    /// It must not be written before this.
+    pub(super) fn not_before(&mut self, event: Event) {
+        if let Some(idle) = &mut self.idle {
+            idle.after.push(event);
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(idle) = self.idle.take() {
+            self.free.lock().push(idle);
+        }
+    }
+}
+
+impl Free {
+    fn lock(&self) -> MutexGuard<'_, Vec<Idle>> {
+        // The list is whole at every moment: a panic elsewhere cannot tear it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        // The last readers, before the memory goes. Of an unfit context, which says
+        // so at once, none is left.
+        for event in &self.after {
+            let _ = event.wait();
+        }
+    }
+}

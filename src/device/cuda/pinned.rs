@@ -1,0 +1,89 @@
+//! The ring, pinned: the device reads what workers wrote, where they wrote it.
+//!
+//! In the consumer. The whole mapping is registered once, at the start, and kept
+//! registered until nothing reads it any more. Workers map the same memory by
+//! themselves and have no part in this.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::{
+    self, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CUdeviceptr,
+};
+
+use super::context::Context;
+use crate::error::{Error, Result};
+use crate::ring::Ring;
+use crate::ring::slots::HeldSlot;
+
+/// What may keep memory from being pinned. The one place that says so.
+const LIMITS: &str = "pinning may be limited by the memory that is there, by the cgroup's memory limit, by RLIMIT_MEMLOCK (ulimit -l) or by the sandbox of the container: lower batch or depth, or raise the limit";
+
+/// A ring whose memory devices may read. The map outlives it.
+#[derive(Debug)]
+pub(crate) struct PinnedRing {
+    ring: Arc<Ring>,
+    context: Arc<Context>,
+    device_address: CUdeviceptr,
+}
+
+impl PinnedRing {
+    /// Pins all bytes of a ring.
+    ///
+    /// # Errors
+    /// When the driver refuses: the text has the bytes, and what may limit them.
+    pub(crate) fn new(context: &Arc<Context>, ring: Arc<Ring>) -> Result<Self> {
+        let bytes = ring.bytes();
+        let at = ring.address();
+        let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+        // SAFETY: the whole of a mapping that `ring` keeps; its pages were allocated at
+        // the start (`Ring::allocate_rest`); taken back once, in `drop`.
+        let pinned = context.setup("cuMemHostRegister_v2", || unsafe {
+            sys::cuMemHostRegister_v2(at.cast(), bytes, flags)
+        });
+        let explained = |e| Error::Device {
+            what: format!("pin the ring's {bytes} bytes: {e}; {LIMITS}"),
+        };
+        pinned.map_err(explained)?;
+        let mut pinned = Self {
+            ring,
+            context: context.clone(),
+            device_address: 0,
+        };
+        // SAFETY: registered above, for the device to map; the pointer is to a live
+        // integer.
+        let mapped = context.setup("cuMemHostGetDevicePointer_v2", || unsafe {
+            sys::cuMemHostGetDevicePointer_v2(&mut pinned.device_address, at.cast(), 0)
+        });
+        mapped.map_err(explained)?;
+        Ok(pinned)
+    }
+
+    /// Bytes that are pinned.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ring.bytes()
+    }
+
+    /// Where a slot lies for the device, and how long it is.
+    ///
+    /// # Errors
+    /// When it is a slot of another ring.
+    pub(super) fn on_device(&self, slot: &HeldSlot) -> Result<(CUdeviceptr, usize)> {
+        let Some((offset, len)) = slot.place_in(&self.ring) else {
+            return Err(Error::Device {
+                what: "a slot of another ring than the pinned one".into(),
+            });
+        };
+        Ok((self.device_address + offset as CUdeviceptr, len))
+    }
+}
+
+impl Drop for PinnedRing {
+    fn drop(&mut self) {
+        let at = self.ring.address();
+        // SAFETY: registered in `new`, taken back here only; its owner has waited for
+        // what read it, and the map is still there: `self.ring` goes after this.
+        self.context.release("cuMemHostUnregister", || unsafe {
+            sys::cuMemHostUnregister(at.cast())
+        });
+    }
+}

@@ -1,0 +1,70 @@
+//! Rings with slots that look as workers leave them, for the tests of the stages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ring::consumer_side::Ticket;
+use crate::ring::slots::{HeldSlot, Slots};
+use crate::ring::worker_side::{self, Next, Outcome};
+use crate::ring::{Ring, Shape};
+
+pub(super) struct Scene {
+    slots: Slots,
+    rows: u32,
+    sequence: u32,
+}
+
+impl Scene {
+    pub(super) fn new(slots: u32, rows: u32, slot_bytes: usize) -> Self {
+        let ring = Ring::create(Shape {
+            slots,
+            rows,
+            slot_bytes: slot_bytes as u64,
+            lanes: 1,
+        })
+        .unwrap();
+        ring.allocate_rest().unwrap();
+        Self {
+            slots: Slots::new(ring),
+            rows,
+            sequence: 0,
+        }
+    }
+
+    pub(super) fn ring(&self) -> Arc<Ring> {
+        self.slots.shared_ring()
+    }
+
+    /// True when a slot is neither held nor under way.
+    pub(super) fn has_free(&self) -> bool {
+        self.slots.wait_free(Duration::ZERO)
+    }
+
+    /// How many slots are neither held nor under way. They are gone after this.
+    pub(super) fn into_free(self) -> usize {
+        std::iter::from_fn(|| self.slots.take_free()).count()
+    }
+
+    /// A ready slot with these bytes at its beginning.
+    pub(super) fn held(&mut self, bytes: &[u8]) -> HeldSlot {
+        self.sequence += 1;
+        let free = self.slots.take_free().expect("a free slot");
+        let ticket = Ticket {
+            sequence: self.sequence,
+            epoch: 0,
+            batch: 0,
+            rows: self.rows,
+        };
+        let posted = self.slots.post(free, ticket);
+        let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
+        for _ in 0..self.rows {
+            let Next::Fill(claim) = worker_side::next(&w, l, 1, Duration::ZERO) else {
+                panic!("nothing to fill");
+            };
+            worker_side::commit(&w, l, 1, claim, Outcome::Done).unwrap();
+        }
+        let mut held = self.slots.hold(posted).unwrap();
+        held.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        held
+    }
+}

@@ -1,0 +1,246 @@
+//! The stages: from a slot of the ring to rows on the device, one launch or one
+//! copy a batch.
+//!
+//! In the consumer. A slot is kept until the device has read it. All work of a
+//! stage goes through one stream, so its own buffers follow each other by that
+//! order alone; what other streams read is waited for by events.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::context::{Context, Event, Stream};
+use super::memory::{DeviceBuffer, HostBuffer};
+use super::outputs::{Output, Outputs};
+use super::pinned::PinnedRing;
+use super::rows::DeviceRows;
+use crate::error::{Error, Result};
+use crate::ring::Ring;
+use crate::ring::slots::HeldSlot;
+
+/// What both stages have: the stream, what is under way in it, and where it ends.
+#[derive(Debug)]
+pub(super) struct Lane {
+    /// In the stream's order.
+    under_way: VecDeque<UnderWay>,
+    /// Of batches that failed half way: what the device may still read.
+    stranded: Vec<Kept>,
+    pub(super) ring: PinnedRing,
+    pub(super) outputs: Outputs,
+    pub(super) stream: Arc<Stream>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    over: Arc<Event>,
+    kept: Kept,
+}
+
+/// What a batch's work reads of the host.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) slot: HeldSlot,
+    pub(super) descriptors: Option<HostBuffer>,
+}
+
+impl Lane {
+    pub(super) fn new(
+        context: &Arc<Context>,
+        ring: Arc<Ring>,
+        outputs: usize,
+        output_bytes: usize,
+    ) -> Result<Self> {
+        if outputs == 0 {
+            return Err(Error::config("a device stage needs a buffer for a batch"));
+        }
+        Ok(Self {
+            under_way: VecDeque::new(),
+            stranded: Vec::new(),
+            outputs: Outputs::new(context, outputs, output_bytes)?,
+            ring: PinnedRing::new(context, ring)?,
+            stream: Arc::new(Stream::new(context)?),
+        })
+    }
+
+    fn context(&self) -> &Arc<Context> {
+        self.stream.context()
+    }
+
+    /// Drops the slots that the device has read. Their descriptors' buffers go to
+    /// `spare`. Does not wait.
+    pub(super) fn reap(&mut self, spare: &mut Vec<HostBuffer>) -> Result<()> {
+        self.context().check()?;
+        while let Some(first) = self.under_way.front() {
+            if !first.over.is_over()? {
+                break;
+            }
+            self.forget_first(spare);
+        }
+        Ok(())
+    }
+
+    /// Sleeps until the first slot under way was read, and drops it; false when there
+    /// is none.
+    pub(super) fn wait_one(&mut self, spare: &mut Vec<HostBuffer>) -> Result<bool> {
+        self.context().check()?;
+        let Some(first) = self.under_way.front() else {
+            return Ok(false);
+        };
+        first.over.wait()?;
+        self.forget_first(spare);
+        Ok(true)
+    }
+
+    fn forget_first(&mut self, spare: &mut Vec<HostBuffer>) {
+        if let Some(done) = self.under_way.pop_front() {
+            spare.extend(done.kept.descriptors);
+        }
+    }
+
+    /// Slots that the device still reads.
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// A free output of so many bytes at least, which the stream may write.
+    pub(super) fn output(&self, bytes: usize) -> Result<Output> {
+        if bytes > self.outputs.bytes() {
+            return Err(Error::Device {
+                what: format!(
+                    "a batch of {bytes} bytes does not fit the {} that it has on the device",
+                    self.outputs.bytes()
+                ),
+            });
+        }
+        let mut output = self.outputs.take().ok_or_else(|| Error::SlotsHeld {
+            what: format!(
+                "all {} batches on the device are held: drop one before the next",
+                self.outputs.count()
+            ),
+        })?;
+        for event in output.take_events() {
+            self.stream.wait_for(&event)?;
+        }
+        Ok(output)
+    }
+
+    /// Runs `put`, which puts a batch's work into the stream, and keeps what that
+    /// reads until it is over.
+    pub(super) fn run(
+        &mut self,
+        kept: Kept,
+        output: Output,
+        len: usize,
+        put: impl FnOnce(&Self, &Kept, &DeviceBuffer) -> Result<()>,
+    ) -> Result<DeviceRows> {
+        let done = match output.buffer() {
+            Some(buffer) => put(self, &kept, buffer).and_then(|()| self.stream.record()),
+            None => Err(Error::Device {
+                what: "a batch's memory was given away twice".into(),
+            }),
+        };
+        match done {
+            Ok(over) => {
+                let over = Arc::new(over);
+                self.under_way.push_back(UnderWay {
+                    over: over.clone(),
+                    kept,
+                });
+                Ok(DeviceRows::new(output, over, self.stream.clone(), len))
+            }
+            Err(e) => {
+                // Some of it may be under way, and nothing says when it is over.
+                self.stranded.push(kept);
+                Err(self.context().fail(e))
+            }
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // Only then the slots, the pinned ring and the buffers, by the fields' order.
+        self.stream.drain();
+    }
+}
+
+/// Puts rows that workers finished on the device, as they are.
+#[derive(Debug)]
+pub(crate) struct RowsStage {
+    lane: Lane,
+}
+
+impl RowsStage {
+    /// A stage with memory for `outputs` batches of `output_bytes` each.
+    ///
+    /// # Errors
+    /// When the ring cannot be pinned, or the device has not enough memory.
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        ring: Arc<Ring>,
+        outputs: usize,
+        output_bytes: usize,
+    ) -> Result<Self> {
+        Ok(Self {
+            lane: Lane::new(context, ring, outputs, output_bytes)?,
+        })
+    }
+
+    /// Bytes of the device that a stage takes.
+    pub(crate) fn device_bytes(outputs: usize, output_bytes: usize) -> u64 {
+        outputs as u64 * output_bytes as u64
+    }
+
+    /// Puts the first `bytes` of a slot on the device: one copy.
+    ///
+    /// # Errors
+    /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
+    /// rows lost: ask [`Self::has_room`] first); else a device error, which
+    /// is the answer to every later call.
+    pub(crate) fn submit_rows(&mut self, slot: HeldSlot, bytes: usize) -> Result<DeviceRows> {
+        self.reap()?;
+        let (_, room) = self.lane.ring.on_device(&slot)?;
+        if bytes > room {
+            return Err(Error::Device {
+                what: format!("{bytes} bytes of a slot of {room}"),
+            });
+        }
+        let output = self.lane.output(bytes)?;
+        let kept = Kept {
+            slot,
+            descriptors: None,
+        };
+        self.lane.run(kept, output, bytes, |lane, kept, to| {
+            let from = kept.slot.bytes().as_ptr();
+            // SAFETY: inside of the slot by the check above, which is pinned
+            // (`on_device`); `Lane::run` keeps it, and nobody writes a held slot, until
+            // the event behind this; `to` is the output that `Lane::output` gave us alone,
+            // and the stream waits for its earlier readers.
+            unsafe { lane.stream.upload(to, from, bytes) }
+        })
+    }
+
+    /// Drops the slots that the device has read. Does not wait.
+    pub(crate) fn reap(&mut self) -> Result<()> {
+        self.lane.reap(&mut Vec::new())
+    }
+
+    /// Sleeps until the oldest slot under way was read, and drops it; false when there
+    /// is none.
+    pub(crate) fn wait_one(&mut self) -> Result<bool> {
+        self.lane.wait_one(&mut Vec::new())
+    }
+
+    /// Slots that the device still reads.
+    pub(crate) fn under_way(&self) -> usize {
+        self.lane.under_way()
+    }
+
+    /// True when a batch has memory on the device.
+    pub(crate) fn has_room(&self) -> bool {
+        self.lane.outputs.has_free()
+    }
+
+    pub(crate) fn pinned_bytes(&self) -> usize {
+        self.lane.ring.bytes()
+    }
+}

@@ -1,0 +1,517 @@
+//! The stages on a driver that is none: order of the calls, lives of slots and
+//! buffers, errors.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork};
+
+use super::scene::Scene;
+use super::standin::{with_compiled, with_standin};
+use super::{Context, CropShape, CropStage, DeviceRows, Read, RowPlaces, RowsStage};
+use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::probe;
+use crate::error::Error;
+use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
+
+const ROWS: usize = 3;
+const CAPACITY: usize = 1024;
+const TABLES: usize = 256;
+/// Height and width of rows.
+const SIZE: (u32, u32) = (4, 8);
+const ROW_BYTES: usize = 4 * 8 * 3 * 4;
+
+const NAME: &str = "device::cuda::standin_tests";
+
+fn test(name: &str) -> String {
+    format!("{NAME}::{name}")
+}
+
+fn shape(outputs: usize) -> CropShape {
+    CropShape {
+        rows: ROWS,
+        source_bytes: ROWS * CAPACITY,
+        outputs,
+        output_bytes: ROWS * ROW_BYTES,
+        dtype: Dtype::F32,
+        copies: true,
+    }
+}
+
+const PLACES: RowPlaces = RowPlaces {
+    capacity: CAPACITY,
+    tables: TABLES,
+};
+
+fn emission() -> KernelEmission {
+    let emission = Emission {
+        unit: 255.0,
+        mean: [0.0; 3],
+        std: [1.0; 3],
+        dtype: Dtype::F32,
+        layout: MemoryLayout::Nhwc,
+        order: ColorOrder::Rgb,
+    };
+    KernelEmission::new(&emission, SIZE)
+}
+
+/// Three rows, the last masked.
+fn rows() -> Vec<KernelRow> {
+    let row = |i: usize| KernelRow {
+        pixels: (i * CAPACITY + TABLES) as u64,
+        tables: (i * CAPACITY) as u64,
+        width: 10 + i as u32,
+        height: 10,
+        across_taps: 2,
+        down_taps: 2,
+        out_width: SIZE.1,
+        out_height: SIZE.0,
+        ..KernelRow::default()
+    };
+    let masked = KernelRow {
+        flags: MASKED,
+        ..KernelRow::default()
+    };
+    vec![row(0), row(1), masked]
+}
+
+/// Of row `i`: tables of `10 * batch + i`, pixels of 100 more.
+fn slot_bytes(batch: u8) -> Vec<u8> {
+    let mut bytes = vec![0; ROWS * CAPACITY];
+    for (i, row) in bytes.chunks_exact_mut(CAPACITY).enumerate() {
+        let (tables, pixels) = row.split_at_mut(TABLES);
+        tables.fill(10 * batch + i as u8);
+        pixels.fill(100 + 10 * batch + i as u8);
+    }
+    bytes
+}
+
+/// What the stand-in's kernel makes of it.
+fn expected(batch: u8) -> Vec<u8> {
+    let mut bytes = vec![0; ROWS * ROW_BYTES];
+    for (i, row) in bytes.chunks_exact_mut(ROW_BYTES).enumerate().take(2) {
+        row.fill(100 + 10 * batch + i as u8);
+        row[0] = 10 * batch + i as u8;
+    }
+    bytes
+}
+
+fn open() -> Arc<Context> {
+    Context::open(0).unwrap()
+}
+
+fn crops(slots: u32, outputs: usize) -> (Scene, CropStage) {
+    let scene = Scene::new(slots, ROWS as u32, ROWS * CAPACITY);
+    let stage = CropStage::new(&open(), scene.ring(), shape(outputs)).unwrap();
+    (scene, stage)
+}
+
+fn submit(scene: &mut Scene, stage: &mut CropStage, batch: u8, read: Read) -> DeviceRows {
+    let slot = scene.held(&slot_bytes(batch));
+    stage
+        .submit(slot, &rows(), PLACES, &emission(), read)
+        .unwrap()
+}
+
+#[test]
+fn a_batch_is_copied_launched_and_marked_in_this_order() {
+    let log = with_standin(
+        &test("a_batch_is_copied_launched_and_marked_in_this_order"),
+        &[],
+        || {
+            let (mut scene, mut stage) = crops(2, 2);
+            for (batch, read) in [(1, Read::InPlace), (2, Read::Copied)] {
+                let rows = submit(&mut scene, &mut stage, batch, read);
+                assert_eq!(rows.len(), ROWS * ROW_BYTES);
+                assert_eq!(rows.to_host().unwrap(), expected(batch), "{read:?}");
+            }
+        },
+    );
+    let Some(log) = log else { return };
+    log.is_balanced();
+    let a_batch = [
+        "cuMemcpy2DAsync_v2",
+        "cuMemcpyHtoDAsync_v2",
+        "cuLaunchKernel",
+        "cuEventRecord",
+        "cuMemcpyDtoHAsync_v2",
+        "cuEventRecord",
+    ];
+    assert_eq!(log.calls(&a_batch), [a_batch, a_batch].concat());
+    // Tables alone; then 256 bytes of tables and 330 of pixels, to the next 64.
+    let copies = log.lines("cuMemcpy2DAsync_v2");
+    assert!(copies[0].contains(" 256 x 3 ") && copies[1].contains(" 640 x 3 "));
+    assert!(log.lines("cuLaunchKernel")[0].contains(" crops 1 x 1 x 3 "));
+    // Nothing is under way when the memory goes.
+    let drained = log.position("cuStreamSynchronize");
+    assert!(drained < log.position("cuMemHostUnregister"));
+    assert!(drained < log.position("cuMemFree_v2"));
+}
+
+#[test]
+fn a_slot_is_kept_until_its_event_is_over() {
+    let log = with_standin(
+        &test("a_slot_is_kept_until_its_event_is_over"),
+        &[("STANDIN_PENDING", "2")],
+        || {
+            let (mut scene, mut stage) = crops(1, 2);
+            let rows = submit(&mut scene, &mut stage, 1, Read::InPlace);
+            // The batch may be given up long before.
+            drop(rows);
+            for _ in 0..2 {
+                stage.reap().unwrap();
+                assert!(!scene.has_free());
+                assert_eq!(stage.under_way(), 1);
+            }
+            stage.reap().unwrap();
+            assert!(scene.has_free());
+            assert_eq!(stage.under_way(), 0);
+            assert!(!stage.wait_one().unwrap());
+
+            let _rows = submit(&mut scene, &mut stage, 2, Read::Copied);
+            assert!(!scene.has_free());
+            assert!(stage.wait_one().unwrap());
+            assert!(scene.has_free());
+        },
+    );
+    let Some(log) = log else { return };
+    log.is_balanced();
+    // Three looks, then one wait: nobody turns in circles.
+    assert_eq!(log.lines("cuEventQuery").len(), 3);
+    assert_eq!(log.lines("cuEventSynchronize").len(), 1);
+}
+
+#[test]
+fn slots_under_way_come_back_when_the_stage_ends() {
+    let log = with_standin(
+        &test("slots_under_way_come_back_when_the_stage_ends"),
+        &[("STANDIN_PENDING", "1000000")],
+        || {
+            let (mut scene, mut stage) = crops(2, 2);
+            let first = submit(&mut scene, &mut stage, 1, Read::InPlace);
+            let second = submit(&mut scene, &mut stage, 2, Read::InPlace);
+            assert!(!first.is_ready().unwrap());
+            assert!(!scene.has_free());
+            drop(stage);
+            assert!(scene.has_free());
+            drop(scene);
+            // The rows outlive the stage and the loader's ring, in any thread.
+            thread::spawn(move || {
+                first.wait().unwrap();
+                assert_eq!(first.to_host().unwrap(), expected(1));
+                drop(first);
+            })
+            .join()
+            .unwrap();
+            assert_eq!(second.to_host().unwrap(), expected(2));
+        },
+    );
+    if let Some(log) = log {
+        log.is_balanced();
+        assert!(log.position("cuStreamSynchronize") < log.position("cuMemHostUnregister"));
+        // The last batch holds the memory of all.
+        assert!(log.position("cuMemcpyDtoHAsync_v2") < log.position("cuStreamDestroy_v2"));
+    }
+}
+
+#[test]
+fn a_buffer_is_written_again_once_its_readers_have_passed() {
+    let log = with_standin(
+        &test("a_buffer_is_written_again_once_its_readers_have_passed"),
+        &[],
+        || {
+            let (mut scene, mut stage) = crops(3, 1);
+            let rows = submit(&mut scene, &mut stage, 1, Read::InPlace);
+            // SAFETY: the default streams live as long as the process.
+            unsafe {
+                rows.make_wait(2).unwrap();
+                rows.make_wait(2).unwrap();
+                rows.make_wait(1).unwrap();
+            }
+            let address = rows.address();
+            drop(rows);
+            let rows = submit(&mut scene, &mut stage, 2, Read::InPlace);
+            assert_eq!(rows.address(), address);
+            // The readers' events are waited for before the memory goes, too.
+            // SAFETY: as above.
+            unsafe { rows.make_wait(2).unwrap() };
+            drop(rows);
+        },
+    );
+    let Some(log) = log else { return };
+    log.is_balanced();
+    let after_s2 = log.lines("cuEventRecord")[1];
+    assert!(after_s2.ends_with(" s2"), "{after_s2}");
+    let event = after_s2.split(' ').nth(1).unwrap().to_owned();
+    let waits = log.lines("cuStreamWaitEvent");
+    // Thrice for the ready event, twice by our stream, once more by s2.
+    assert_eq!(waits.len(), 6, "{waits:?}");
+    assert!(
+        waits[3].ends_with(&event) && waits[3].contains(" s1"),
+        "{waits:?}"
+    );
+    assert_eq!(log.lines("cuEventSynchronize").len(), 1);
+    assert!(log.position("cuEventSynchronize") < log.position("cuMemFree_v2"));
+}
+
+#[test]
+fn batches_that_are_held_are_named() {
+    let log = with_standin(&test("batches_that_are_held_are_named"), &[], || {
+        let (mut scene, mut stage) = crops(3, 2);
+        let first = submit(&mut scene, &mut stage, 1, Read::InPlace);
+        let _second = submit(&mut scene, &mut stage, 2, Read::InPlace);
+        assert!(!stage.has_room());
+        let slot = scene.held(&slot_bytes(3));
+        let e = stage.submit(slot, &rows(), PLACES, &emission(), Read::InPlace);
+        let e = e.unwrap_err();
+        assert!(
+            e.is_transient() && e.to_string().contains("all 2 batches"),
+            "{e}"
+        );
+        drop(first);
+        assert!(stage.has_room());
+        let third = submit(&mut scene, &mut stage, 3, Read::InPlace);
+        assert_eq!(third.to_host().unwrap(), expected(3));
+    });
+    if let Some(log) = log {
+        log.is_balanced();
+    }
+}
+
+#[test]
+fn after_an_error_of_the_device_every_call_gives_it() {
+    let log = with_standin(
+        &test("after_an_error_of_the_device_every_call_gives_it"),
+        &[("STANDIN_FAIL", "cuLaunchKernel:700:2")],
+        || {
+            let (mut scene, mut stage) = crops(3, 3);
+            let first = submit(&mut scene, &mut stage, 1, Read::InPlace);
+            // SAFETY: a default stream lives as long as the process.
+            unsafe { first.make_wait(2).unwrap() };
+            let slot = scene.held(&slot_bytes(2));
+            let e = stage.submit(slot, &rows(), PLACES, &emission(), Read::InPlace);
+            let e = e.unwrap_err().to_string();
+            assert!(e.contains("cuLaunchKernel: CUDA_ERROR_700"), "{e}");
+            assert!(e.contains("restart the process"), "{e}");
+            let slot = scene.held(&slot_bytes(3));
+            for again in [
+                stage
+                    .submit(slot, &rows(), PLACES, &emission(), Read::Copied)
+                    .map(drop),
+                stage.reap(),
+                stage.wait_one().map(drop),
+                first.wait(),
+                first.is_ready().map(drop),
+                first.to_host().map(drop),
+                stage_context(&first).free_bytes().map(drop),
+            ] {
+                assert_eq!(again.unwrap_err().to_string(), e);
+            }
+            drop(first);
+            drop(stage);
+            assert_eq!(scene.into_free(), 3);
+        },
+    );
+    if let Some(log) = log {
+        log.is_balanced();
+    }
+}
+
+fn stage_context(rows: &DeviceRows) -> Arc<Context> {
+    rows.context().clone()
+}
+
+#[test]
+fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
+    let log = with_standin(
+        &test("what_the_device_may_not_read_is_refused_and_nothing_is_done"),
+        &[],
+        || {
+            let (mut scene, mut stage) = crops(1, 1);
+            let mut other = Scene::new(1, ROWS as u32, ROWS * CAPACITY);
+            let slot = other.held(&[]);
+            let e = stage.submit(slot, &rows(), PLACES, &emission(), Read::InPlace);
+            assert!(e.unwrap_err().to_string().contains("another ring"));
+
+            let mut wrong = rows();
+            wrong[1].pixels += 1 << 20;
+            let slot = scene.held(&slot_bytes(1));
+            let e = stage.submit(slot, &wrong, PLACES, &emission(), Read::InPlace);
+            assert!(e.unwrap_err().to_string().contains("row 1"));
+            let slot = scene.held(&slot_bytes(1));
+            let e = stage.submit(slot, &[], PLACES, &emission(), Read::InPlace);
+            assert!(
+                e.unwrap_err()
+                    .to_string()
+                    .contains("0 rows of a batch of 3")
+            );
+            // Neither is the end.
+            let rows = submit(&mut scene, &mut stage, 1, Read::InPlace);
+            assert_eq!(rows.to_host().unwrap(), expected(1));
+        },
+    );
+    if let Some(log) = log {
+        log.is_balanced();
+        assert_eq!(log.lines("cuLaunchKernel").len(), 1);
+        assert_eq!(log.lines("cuMemcpy2DAsync_v2").len(), 1);
+    }
+}
+
+#[test]
+fn finished_rows_are_one_copy() {
+    let log = with_standin(&test("finished_rows_are_one_copy"), &[], || {
+        let mut scene = Scene::new(1, ROWS as u32, 4096);
+        let mut stage = RowsStage::new(&open(), scene.ring(), 1, 3000).unwrap();
+        let bytes: Vec<u8> = (0..2500u32).map(|i| i as u8).collect();
+        let rows = stage.submit_rows(scene.held(&bytes), 2500).unwrap();
+        assert_eq!(rows.to_host().unwrap(), bytes);
+        stage.reap().unwrap();
+        drop(rows);
+        for (bytes, words) in [(3001, "does not fit"), (4097, "a slot of 4096")] {
+            let e = stage.submit_rows(scene.held(&[]), bytes).unwrap_err();
+            assert!(e.to_string().contains(words), "{e}");
+        }
+    });
+    if let Some(log) = log {
+        log.is_balanced();
+        assert_eq!(log.lines("cuMemcpyHtoDAsync_v2").len(), 1);
+    }
+}
+
+/// What a stage's start says, with the environment of the test.
+fn refusal() -> String {
+    let scene = Scene::new(1, ROWS as u32, ROWS * CAPACITY);
+    let started = Context::open(0).and_then(|c| CropStage::new(&c, scene.ring(), shape(2)));
+    let e = started.unwrap_err();
+    assert!(matches!(e, Error::Device { .. }), "{e:?}");
+    e.to_string()
+}
+
+macro_rules! refused_starts {
+    ($($name:ident: $environment:expr => $words:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            let log = with_standin(&test(stringify!($name)), &[$environment], || {
+                let e = refusal();
+                for words in $words {
+                    assert!(e.contains(words), "`{words}` is not in: {e}");
+                }
+            });
+            if let Some(log) = log {
+                log.is_balanced();
+            }
+        }
+    )*};
+}
+
+refused_starts! {
+    an_old_driver_is_named: ("STANDIN_DRIVER", "11080") => ["CUDA 11.8", "needs 12.0", "525"];
+    no_device_is_named: ("STANDIN_DEVICES", "0") => ["cuDeviceGetCount", "CUDA_VISIBLE_DEVICES"];
+    an_old_device_is_named: ("STANDIN_CAPABILITY", "61") => ["Stand-in 0", "6.1", "7.0"];
+    a_driver_that_does_not_start_is_named: ("STANDIN_FAIL", "cuInit:803:1") => ["cuInit", "two versions"];
+    a_context_that_is_refused_is_named: ("STANDIN_FAIL", "cuDevicePrimaryCtxRetain:2:1") => ["cuDevicePrimaryCtxRetain", "batch or depth"];
+    memory_that_is_not_there_is_named: ("STANDIN_FAIL", "cuMemAlloc_v2:2:2") => ["336 bytes of device memory for descriptors", "batch or depth"];
+    the_last_batch_that_does_not_fit_is_named: ("STANDIN_FAIL", "cuMemAlloc_v2:2:4") => ["1152 bytes of device memory for batches", "batch or depth"];
+    a_ring_that_cannot_be_pinned_is_named: ("STANDIN_FAIL", "cuMemHostRegister_v2:304:1") => ["pin the ring's", "RLIMIT_MEMLOCK"];
+    a_ring_that_cannot_be_mapped_is_named: ("STANDIN_FAIL", "cuMemHostGetDevicePointer_v2:801:1") => ["cuMemHostGetDevicePointer_v2"];
+    a_kernel_that_is_refused_is_named: ("STANDIN_FAIL", "cuModuleLoadData:222:1") => ["cuModuleLoadData", "update it"];
+    a_stream_that_is_refused_is_named: ("STANDIN_FAIL", "cuStreamCreate:2:1") => ["cuStreamCreate"];
+}
+
+#[test]
+fn a_driver_without_a_function_is_an_error() {
+    let log = with_compiled(
+        &test("a_driver_without_a_function_is_an_error"),
+        &["-DWITHOUT_EVENT_QUERY"],
+        &[],
+        || {
+            let (mut scene, mut stage) = crops(1, 1);
+            let _rows = submit(&mut scene, &mut stage, 1, Read::InPlace);
+            let e = stage.reap().unwrap_err().to_string();
+            assert!(e.contains("cuEventQuery") && e.contains("525"), "{e}");
+        },
+    );
+    if let Some(log) = log {
+        log.is_balanced();
+    }
+}
+
+/// Whoever forks the consumer has all of it twice, and the device but once.
+#[test]
+fn a_forked_copy_may_not_use_it_and_leaves_it_alone() {
+    let log = with_standin(
+        &test("a_forked_copy_may_not_use_it_and_leaves_it_alone"),
+        &[],
+        || {
+            let (mut scene, mut stage) = crops(2, 2);
+            let rows = submit(&mut scene, &mut stage, 1, Read::InPlace);
+            // SAFETY: the copy touches what this thread has, and ends by `_exit`.
+            let ForkResult::Parent { child } = (unsafe { fork() }).unwrap() else {
+                let refused = catch_unwind(AssertUnwindSafe(|| {
+                    let e = rows.wait().unwrap_err().to_string();
+                    assert!(e.contains("forked copy"), "{e}");
+                    assert!(stage.reap().is_err());
+                    drop(rows);
+                    drop(stage);
+                }));
+                // SAFETY: ends the copy; nothing runs behind it.
+                unsafe { libc::_exit(i32::from(refused.is_err())) }
+            };
+            let ended = waitpid(child, None).unwrap();
+            assert_eq!(ended, WaitStatus::Exited(child, 0));
+            assert_eq!(rows.to_host().unwrap(), expected(1));
+        },
+    );
+    if let Some(log) = log {
+        log.is_balanced();
+    }
+}
+
+#[test]
+fn devices_are_listed_without_a_context() {
+    let log = with_standin(
+        &test("devices_are_listed_without_a_context"),
+        &[("STANDIN_DEVICES", "2")],
+        || {
+            let report = probe();
+            assert_eq!((report.cuda, report.missing), (Some((12, 4)), None));
+            assert_eq!(report.devices.len(), 2);
+            let device = &report.devices[1];
+            assert_eq!((device.ordinal, device.name.as_str()), (1, "Stand-in 1"));
+            assert_eq!((device.capability, device.total_bytes), ((9, 0), 8 << 30));
+            let e = Context::open(2).unwrap_err().to_string();
+            assert!(e.contains("no cuda:2") && e.contains("cuda:1"), "{e}");
+        },
+    );
+    if let Some(log) = log {
+        assert!(log.lines("cuDevicePrimaryCtxRetain").is_empty());
+    }
+}
+
+#[test]
+fn the_memory_that_is_left_is_read_at_the_start_and_now() {
+    let log = with_standin(
+        &test("the_memory_that_is_left_is_read_at_the_start_and_now"),
+        &[],
+        || {
+            let context = open();
+            assert_eq!(context.free_bytes_at_start(), 7 << 30);
+            assert_eq!(context.free_bytes().unwrap(), 7 << 30);
+            assert_eq!(context.device().name, "Stand-in 0");
+            let scene = Scene::new(1, ROWS as u32, ROWS * CAPACITY);
+            let stage = CropStage::new(&context, scene.ring(), shape(2)).unwrap();
+            assert_eq!(stage.pinned_bytes(), scene.ring().bytes());
+        },
+    );
+    let Some(log) = log else { return };
+    log.is_balanced();
+    // What the shape says is what is taken.
+    let taken: u64 = log
+        .lines("cuMemAlloc_v2")
+        .iter()
+        .map(|l| l.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(taken, shape(2).device_bytes());
+}

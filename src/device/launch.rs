@@ -1,0 +1,158 @@
+//! What a launch of `kernels/crops.cu` is told, byte for byte as the kernel
+//! reads it.
+//!
+//! In the consumer. The numbers of a row were checked before they stand here:
+//! see `packing::crop`.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::packing::crop::{CROP_HEADER, CropHeader, CropStep, MAX_CROP_STEPS};
+use crate::recipe::{ColorOrder, CropRoom, Dtype, Emission, MemoryLayout};
+
+/// The row holds no sample: zeros.
+pub(crate) const MASKED: u32 = 8;
+
+/// One row of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct KernelRow {
+    /// Where tight rows of RGB begin: bytes behind the launch's pixels.
+    pub(crate) pixels: u64,
+    /// Where the weights begin, those across and right behind them those down:
+    /// bytes behind the launch's tables. Of an axis: first source pixel of each
+    /// output pixel (u32), then tap by tap the weights of all output pixels (f32).
+    pub(crate) tables: u64,
+    /// Pixels that were handed over.
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) across_taps: u32,
+    pub(crate) down_taps: u32,
+    /// Of the row, as its pixels are stored.
+    pub(crate) out_width: u32,
+    pub(crate) out_height: u32,
+    /// As in a crop's header, or [`MASKED`].
+    pub(crate) flags: u32,
+    /// How many of `step` are done.
+    pub(crate) steps: u32,
+    pub(crate) step: [CropStep; MAX_CROP_STEPS],
+}
+
+impl KernelRow {
+    /// The row of a checked header that begins so many bytes behind its slot's beginning.
+    pub(crate) fn of(header: &CropHeader, begin: usize, room: CropRoom) -> Self {
+        Self {
+            pixels: (begin + room.pixels_at()) as u64,
+            tables: (begin + CROP_HEADER) as u64,
+            width: header.width,
+            height: header.height,
+            across_taps: header.across_taps,
+            down_taps: header.down_taps,
+            out_width: header.out_width,
+            out_height: header.out_height,
+            flags: header.flags,
+            steps: header.steps,
+            step: header.step,
+        }
+    }
+}
+
+/// From values to elements, for all rows of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct KernelEmission {
+    unit: f32,
+    mean: [f32; 3],
+    std: [f32; 3],
+    /// 0 red first, 1 blue first, 2 one channel.
+    order: u32,
+    /// As the kernel counts them.
+    dtype: u32,
+    /// 1, or 0 for NCHW.
+    nhwc: u32,
+    /// Of a row, as it is looked at.
+    height: u32,
+    width: u32,
+}
+
+impl KernelEmission {
+    pub(crate) fn new(emission: &Emission, (height, width): (u32, u32)) -> Self {
+        Self {
+            unit: emission.unit,
+            mean: emission.mean,
+            std: emission.std,
+            order: match emission.order {
+                ColorOrder::Rgb => 0,
+                ColorOrder::Bgr => 1,
+                ColorOrder::Grey => 2,
+            },
+            dtype: match emission.dtype {
+                Dtype::U8 => 0,
+                Dtype::F16 => 1,
+                Dtype::F32 => 2,
+            },
+            nhwc: u32::from(emission.layout == MemoryLayout::Nhwc),
+            height,
+            width,
+        }
+    }
+
+    /// Height and width of a row, as it is looked at.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        (self.height, self.width)
+    }
+
+    /// Elements of a row.
+    pub(crate) fn elements(&self) -> usize {
+        let channels = if self.order == 2 { 1 } else { 3 };
+        self.height as usize * self.width as usize * channels
+    }
+}
+
+/// Threads of a block, across and down.
+pub(crate) const BLOCK: (u32, u32) = (32, 8);
+
+/// What a block makes, and the shared memory that it has for source pixels. On an
+/// H100 the fastest of those tried for pixels that are read out of the host's
+/// memory; for pixels on the device all were equal to a few percent.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct KernelTile {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) kept: u32,
+}
+
+impl KernelTile {
+    pub(crate) const USUAL: Self = Self {
+        width: 64,
+        height: 32,
+        kept: 24 << 10,
+    };
+
+    /// Blocks across and down for rows of this height and width.
+    pub(crate) fn grid(&self, (height, width): (u32, u32)) -> (u32, u32) {
+        (width.div_ceil(self.width), height.div_ceil(self.height))
+    }
+}
+
+/// The kernel's name.
+pub(crate) const KERNEL: &str = "crops";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel has the same structs, without padding.
+    #[test]
+    fn sizes_are_those_of_the_kernel() {
+        assert_eq!(size_of::<KernelRow>(), 112);
+        assert_eq!(size_of::<KernelEmission>(), 48);
+        assert_eq!(size_of::<KernelTile>(), 12);
+    }
+
+    #[test]
+    fn the_kernel_is_in_its_file() {
+        let ptx = include_str!("../../kernels/crops.ptx");
+        assert!(ptx.contains(&format!(".visible .entry {KERNEL}(")));
+    }
+}

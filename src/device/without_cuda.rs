@@ -1,0 +1,186 @@
+//! Stands in for `cuda/` in a build without the feature `cuda`: no device can be
+//! opened, so nothing else of it can ever be called.
+
+use std::sync::Arc;
+
+use super::{DeviceInfo, DeviceReport};
+use crate::device::launch::{KernelEmission, KernelRow};
+use crate::error::{Error, Result};
+use crate::recipe::Dtype;
+use crate::ring::Ring;
+use crate::ring::slots::HeldSlot;
+
+const MISSING: &str = "this build of featherload has no CUDA stage: build it with the feature `cuda`, which is one of the default ones and needs no CUDA to build";
+
+pub type RawStream = usize;
+
+pub(super) fn probe() -> DeviceReport {
+    DeviceReport {
+        missing: Some(MISSING.into()),
+        ..DeviceReport::default()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Context {}
+
+impl Context {
+    pub(crate) fn open(_ordinal: u32) -> Result<Arc<Self>> {
+        Err(Error::Device {
+            what: MISSING.into(),
+        })
+    }
+
+    pub(crate) fn device(&self) -> &DeviceInfo {
+        match *self {}
+    }
+
+    pub(crate) fn free_bytes_at_start(&self) -> u64 {
+        match *self {}
+    }
+
+    pub(crate) fn free_bytes(&self) -> Result<u64> {
+        match *self {}
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Read {
+    InPlace,
+    Copied,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowPlaces {
+    pub(crate) capacity: usize,
+    pub(crate) tables: usize,
+}
+
+impl RowPlaces {
+    pub(crate) fn copied(self, pixels_too: bool) -> usize {
+        if pixels_too {
+            self.capacity
+        } else {
+            self.tables
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CropShape {
+    pub(crate) rows: usize,
+    pub(crate) source_bytes: usize,
+    pub(crate) outputs: usize,
+    pub(crate) output_bytes: usize,
+    pub(crate) dtype: Dtype,
+    pub(crate) copies: bool,
+}
+
+impl CropShape {
+    /// There is no device to take them of.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        0
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum CropStage {}
+
+impl CropStage {
+    pub(crate) fn new(context: &Arc<Context>, _: Arc<Ring>, _: CropShape) -> Result<Self> {
+        match **context {}
+    }
+
+    pub(crate) fn submit(
+        &mut self,
+        _: HeldSlot,
+        _: &[KernelRow],
+        _: RowPlaces,
+        _: &KernelEmission,
+        _: Read,
+    ) -> Result<DeviceRows> {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum RowsStage {}
+
+impl RowsStage {
+    pub(crate) fn new(context: &Arc<Context>, _: Arc<Ring>, _: usize, _: usize) -> Result<Self> {
+        match **context {}
+    }
+
+    /// There is no device to take them of.
+    pub(crate) fn device_bytes(_outputs: usize, _output_bytes: usize) -> u64 {
+        0
+    }
+
+    pub(crate) fn submit_rows(&mut self, _: HeldSlot, _: usize) -> Result<DeviceRows> {
+        match *self {}
+    }
+}
+
+macro_rules! of_both_stages {
+    ($($stage:ident),*) => {$(
+        impl $stage {
+            pub(crate) fn reap(&mut self) -> Result<()> {
+                match *self {}
+            }
+
+            pub(crate) fn wait_one(&mut self) -> Result<bool> {
+                match *self {}
+            }
+
+            pub(crate) fn under_way(&self) -> usize {
+                match *self {}
+            }
+
+            pub(crate) fn has_room(&self) -> bool {
+                match *self {}
+            }
+
+            pub(crate) fn pinned_bytes(&self) -> usize {
+                match *self {}
+            }
+        }
+    )*};
+}
+
+of_both_stages!(CropStage, RowsStage);
+
+#[derive(Debug)]
+pub enum DeviceRows {}
+
+impl DeviceRows {
+    pub fn address(&self) -> u64 {
+        match *self {}
+    }
+
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        match *self {}
+    }
+
+    pub fn stream(&self) -> RawStream {
+        match *self {}
+    }
+
+    pub fn is_ready(&self) -> Result<bool> {
+        match *self {}
+    }
+
+    pub fn wait(&self) -> Result<()> {
+        match *self {}
+    }
+
+    /// # Safety
+    /// As in `cuda/rows.rs`.
+    pub unsafe fn make_wait(&self, _stream: RawStream) -> Result<()> {
+        match *self {}
+    }
+
+    pub fn to_host(&self) -> Result<Vec<u8>> {
+        match *self {}
+    }
+}

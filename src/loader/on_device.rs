@@ -1,0 +1,323 @@
+//! From a batch in a slot to one on a device.
+//!
+//! In the consumer. Opened behind the start of the pool, so that workers fill the
+//! first slots while the device is made ready. A slot is free again once the device
+//! has read it: looked at in each `next`, no thread does it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::batch::{Batch, RowsExtent, Storage};
+use crate::device::cuda::{Context, CropShape, CropStage, Read, RowPlaces, RowsStage};
+use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::{Device, DeviceMemory, Upload};
+use crate::error::{Error, Result};
+use crate::packing::crop::CropHeader;
+use crate::plan::{Plan, PlanOptions};
+use crate::recipe::{CropRule, RowExtent, SampleProgram};
+use crate::ring::Ring;
+use crate::ring::slots::HeldSlot;
+use crate::sys::clock::RunningClock;
+
+/// Rows of a launch: the third side of a grid.
+const MOST_ROWS: u32 = 65_535;
+
+/// How long to sleep while every batch on the device is held.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A device, and what makes batches on it.
+#[derive(Debug)]
+pub(super) struct OnDevice {
+    context: Arc<Context>,
+    stage: Stage,
+    /// Batches that may be on the device at a time.
+    outputs: usize,
+    /// Slots of the ring.
+    slots: usize,
+    planned: u64,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Rows as workers finished them.
+    Rows(RowsStage),
+    Crops {
+        stage: CropStage,
+        rule: CropRule,
+        read: Read,
+        rows: Vec<KernelRow>,
+    },
+}
+
+/// What a device is opened for.
+pub(super) struct DeviceWork<'a> {
+    pub(super) program: &'a SampleProgram,
+    pub(super) plan: &'a Plan,
+    pub(super) upload: Upload,
+    /// Batches on the device at a time.
+    pub(super) outputs: usize,
+}
+
+/// Batches on a device at a time, with so many slots: one is made while another is held.
+pub(super) fn outputs(depth: u32) -> u32 {
+    depth.max(2)
+}
+
+/// What runs on a device cannot have.
+///
+/// # Errors
+/// No workers; more rows than a launch has.
+pub(super) fn check(device: Device, workers: u32, plan: &PlanOptions) -> Result<()> {
+    if device == Device::Cpu {
+        return Ok(());
+    }
+    if workers == 0 {
+        return Err(Error::config(format!(
+            "{device} reads the slots that workers fill, and zero workers have none: use at least \
+             1 worker"
+        )));
+    }
+    if plan.batch > MOST_ROWS {
+        return Err(Error::config(format!(
+            "a batch of {} on {device}: at most {MOST_ROWS} rows are served",
+            plan.batch
+        )));
+    }
+    Ok(())
+}
+
+impl DeviceWork<'_> {
+    /// Height, width and rows of each kind of batch.
+    fn batches(&self) -> Vec<((u32, u32), u32)> {
+        let scales: Vec<_> = self.plan.scales().collect();
+        match self.program.extent {
+            RowExtent::Fixed { height, width } if scales.is_empty() => {
+                vec![((height, width), self.plan.most_rows())]
+            }
+            _ => scales,
+        }
+    }
+
+    /// Of crops.
+    fn shape(&self, rule: CropRule) -> CropShape {
+        let batches = self.batches();
+        let most = |bytes: &dyn Fn((u32, u32)) -> usize| {
+            let of = batches
+                .iter()
+                .map(|(size, rows)| *rows as usize * bytes(*size));
+            of.max().unwrap_or(0)
+        };
+        let copies = self.upload == Upload::Copied;
+        CropShape {
+            rows: self.plan.most_rows() as usize,
+            source_bytes: most(&|size| places(rule, size).copied(copies)),
+            outputs: self.outputs,
+            output_bytes: most(&|size| self.program.row_bytes(size) as usize),
+            dtype: self.program.emission.dtype,
+            copies,
+        }
+    }
+
+    /// Bytes of the device that a run takes, its context apart. `slot_bytes` are those
+    /// of a slot of the ring.
+    pub(super) fn device_bytes(&self, slot_bytes: u64) -> u64 {
+        match self.program.crops {
+            Some(rule) => self.shape(rule).device_bytes(),
+            None => RowsStage::device_bytes(self.outputs, slot_bytes as usize),
+        }
+    }
+}
+
+fn places(rule: CropRule, size: (u32, u32)) -> RowPlaces {
+    let room = rule.room(size);
+    RowPlaces {
+        capacity: room.row_bytes(),
+        tables: room.pixels_at(),
+    }
+}
+
+impl OnDevice {
+    /// Opens the device, pins the ring, and takes all the memory that the run has there.
+    ///
+    /// # Errors
+    /// What is missing, and what to do.
+    pub(super) fn open(ordinal: u32, ring: Arc<Ring>, work: &DeviceWork<'_>) -> Result<Self> {
+        let context = Context::open(ordinal)?;
+        let shape = ring.layout().shape();
+        let slot_bytes = shape.slot_bytes;
+        let stage = match work.program.crops {
+            None => Stage::Rows(RowsStage::new(
+                &context,
+                ring,
+                work.outputs,
+                slot_bytes as usize,
+            )?),
+            Some(rule) => Stage::Crops {
+                stage: CropStage::new(&context, ring, work.shape(rule))?,
+                rule,
+                read: match work.upload {
+                    Upload::InPlace => Read::InPlace,
+                    Upload::Copied => Read::Copied,
+                },
+                rows: Vec::new(),
+            },
+        };
+        Ok(Self {
+            context,
+            stage,
+            outputs: work.outputs,
+            slots: shape.slots as usize,
+            planned: work.device_bytes(slot_bytes),
+        })
+    }
+
+    /// What the device's memory is used for.
+    ///
+    /// # Errors
+    /// When the device does not answer.
+    pub(super) fn memory(&self) -> Result<DeviceMemory> {
+        let free = self.context.free_bytes()?;
+        Ok(DeviceMemory {
+            planned_bytes: self.planned,
+            used_bytes: self.context.free_bytes_at_start().saturating_sub(free),
+            pinned_bytes: match &self.stage {
+                Stage::Rows(stage) => stage.pinned_bytes(),
+                Stage::Crops { stage, .. } => stage.pinned_bytes(),
+            } as u64,
+        })
+    }
+
+    /// Gives back the slots that were read, waits until one is free for workers, and,
+    /// at most `limit`, until there is memory for a batch.
+    ///
+    /// # Errors
+    /// `SlotsHeld` when live batches hold all of it; a device error.
+    pub(super) fn make_room(&mut self, limit: Duration) -> Result<()> {
+        self.reap()?;
+        while self.under_way() >= self.slots {
+            self.wait_one()?;
+        }
+        let mut clock: Option<RunningClock> = None;
+        while !self.has_room() {
+            let waited = clock.get_or_insert_with(RunningClock::start).read(LOOK);
+            if waited >= limit {
+                return Err(Error::SlotsHeld {
+                    what: format!(
+                        "all {} batches on the device are held by live batches and none was \
+                         dropped within {limit:?}: drop batches earlier, or raise depth above {}",
+                        self.outputs, self.outputs
+                    ),
+                });
+            }
+            std::thread::sleep(LOOK);
+            self.reap()?;
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        match &mut self.stage {
+            Stage::Rows(stage) => stage.reap(),
+            Stage::Crops { stage, .. } => stage.reap(),
+        }
+    }
+
+    fn wait_one(&mut self) -> Result<bool> {
+        match &mut self.stage {
+            Stage::Rows(stage) => stage.wait_one(),
+            Stage::Crops { stage, .. } => stage.wait_one(),
+        }
+    }
+
+    fn under_way(&self) -> usize {
+        match &self.stage {
+            Stage::Rows(stage) => stage.under_way(),
+            Stage::Crops { stage, .. } => stage.under_way(),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        match &self.stage {
+            Stage::Rows(stage) => stage.has_room(),
+            Stage::Crops { stage, .. } => stage.has_room(),
+        }
+    }
+
+    /// Puts a batch that lies in a slot on the device. The slot is free once it was read.
+    ///
+    /// # Errors
+    /// A device error, or a row that no worker in its senses writes.
+    pub(super) fn put(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
+        let used = match &batch.extent {
+            RowsExtent::Equal { .. } => {
+                batch.shape()?.iter().product::<usize>() * batch.dtype.size()
+            }
+            RowsExtent::Own { bytes, .. } => *bytes,
+        };
+        let size = match batch.extent {
+            RowsExtent::Equal { height, width, .. } => (height as u32, width as u32),
+            RowsExtent::Own { .. } => (0, 0),
+        };
+        let Batch {
+            storage, status, ..
+        } = batch;
+        let Storage::Slot(slot) = storage else {
+            return Err(Error::Device {
+                what: "a batch that lies in no slot of the ring".into(),
+            });
+        };
+        let masked = |row: usize| status[row].is_masked();
+        let rows = match &mut self.stage {
+            Stage::Rows(stage) => stage.submit_rows(slot, used)?,
+            Stage::Crops {
+                stage,
+                rule,
+                read,
+                rows,
+            } => {
+                let at = places(*rule, size);
+                described(&slot, *rule, size, status.len(), masked, rows)?;
+                let emission = KernelEmission::new(&program.emission, size);
+                stage.submit(slot, rows, at, &emission, *read)?
+            }
+        };
+        Ok(Batch {
+            storage: Storage::Device(rows),
+            status,
+            ..batch
+        })
+    }
+}
+
+/// What the kernel is told of the rows of a slot, every number checked.
+fn described(
+    slot: &HeldSlot,
+    rule: CropRule,
+    size: (u32, u32),
+    count: usize,
+    masked: impl Fn(usize) -> bool,
+    rows: &mut Vec<KernelRow>,
+) -> Result<()> {
+    let room = rule.room(size);
+    let bytes = slot.bytes();
+    rows.clear();
+    for n in 0..count {
+        if masked(n) {
+            rows.push(KernelRow {
+                flags: MASKED,
+                ..KernelRow::default()
+            });
+            continue;
+        }
+        let begin = n * room.row_bytes();
+        let row = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
+        let header = CropHeader::read(row, room, size).map_err(|why| {
+            Error::protocol(format!(
+                "row {n} was destroyed in shared memory, by a decoder gone wrong: {why}; build a \
+                 new loader from the last state"
+            ))
+        })?;
+        rows.push(KernelRow::of(&header, begin, room));
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! What workers hand over to a device: finished rows, or crops of RGB of which
+//! the device makes rows.
+//!
+//! Follows from the recipe alone, so it is part of the numeric profile, and so
+//! does the room of a row: never from timing, nor from the data.
+
+use serde::{Deserialize, Serialize};
+
+use super::ops::{ColorJitter, JitterStyle, Op, Span};
+use super::planner::{Part, Unit};
+use super::program::{RowExtent, SampleProgram};
+use super::weights::Filter;
+
+/// The room that rows of crops have. A crop that needs more is resized by its
+/// worker; which ones, is a matter of the sample alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CropRule {
+    /// Most that a side of the crop may be longer, by the recipe's aspects, than
+    /// what a scaled decode leaves; 1 and more.
+    skew: f64,
+    /// Half the filter's width at scale 1, pixels; none = nothing is resized.
+    support: Option<f64>,
+}
+
+/// Bytes of the row of a crop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CropRoom {
+    /// For the weights of both axes.
+    pub(crate) tables: usize,
+    /// For the pixels.
+    pub(crate) pixels: usize,
+}
+
+/// Colour steps that a device does of a row.
+pub(crate) const MAX_COLOR_STEPS: usize = 8;
+/// Without a word on aspects in the recipe: photos are 4 x 3, as a rule.
+const USUAL_SKEW: f64 = 4.0 / 3.0;
+/// Longer crops are resized by workers.
+const MOST_SKEW: f64 = 2.0;
+/// In front of a resize a JPEG is decoded to less than twice the size on one axis.
+const REDUCTION: f64 = 2.0;
+/// Filters reach beyond the box: pixels on both sides together.
+const REACH: f64 = 16.0;
+
+impl CropRule {
+    /// The rule for a recipe whose rows a device can make.
+    ///
+    /// # Errors
+    /// Why it cannot: what the device has no step for, and so is done by workers,
+    /// who then hand over finished rows.
+    pub(crate) fn of(program: &SampleProgram) -> Result<Self, String> {
+        let recipe = program.recipe();
+        let RowExtent::Fixed { height, width } = program.extent else {
+            return Err("rows have their pictures' own sizes".into());
+        };
+        if recipe.mixing.as_ref().is_some_and(|m| m.mixer().is_some()) {
+            return Err("whole batches are mixed, which is done on finished rows".into());
+        }
+        if !program.fuses {
+            return Err("reorder: off does each operation by itself".into());
+        }
+        let mut rule = Self {
+            skew: USUAL_SKEW,
+            support: None,
+        };
+        let (mut colored, mut count) = (None, 0);
+        for unit in program.order() {
+            let op = recipe.ops.get(unit.op);
+            let name = op.map_or("decode: {color: grey}", Op::name);
+            match unit.part {
+                Part::Turn => {}
+                Part::Crop | Part::Resize if colored.is_some() => {
+                    return Err(format!(
+                        "{name} comes behind {}",
+                        colored.unwrap_or_default()
+                    ));
+                }
+                Part::Crop => {
+                    if let Some(ratio) = op.and_then(ratio) {
+                        let target = f64::from(width) / f64::from(height);
+                        let skew = (target / ratio.0).max(ratio.1 / target);
+                        rule.skew = skew.clamp(1.0, MOST_SKEW);
+                    }
+                }
+                Part::Resize if rule.support.is_some() => {
+                    return Err("it resizes more than once".into());
+                }
+                Part::Resize => rule.support = Some(op.map_or(0.0, support)),
+                Part::Color => {
+                    count += steps(*unit, op)?;
+                    colored = Some(name);
+                }
+                _ => return Err(format!("{name} is done by workers")),
+            }
+        }
+        if count > MAX_COLOR_STEPS {
+            return Err(format!(
+                "its colour operations may draw {count} steps, and a device does {MAX_COLOR_STEPS}"
+            ));
+        }
+        Ok(rule)
+    }
+
+    /// The room for rows of this height and width.
+    pub(crate) fn room(&self, (height, width): (u32, u32)) -> CropRoom {
+        let (h, w) = (f64::from(height), f64::from(width));
+        // One axis is decoded to less than twice the size; the other is longer by
+        // the aspect. Which of both, is not known, and their product is the same.
+        let (pixels, taps) = match self.support {
+            None => (h * w, 1.0),
+            Some(support) => (
+                (REDUCTION * w + REACH) * (REDUCTION * self.skew * h + REACH),
+                2.0 * (support * REDUCTION * self.skew).ceil() + 1.0,
+            ),
+        };
+        CropRoom {
+            tables: (4.0 * (h + w) * (1.0 + taps)) as usize,
+            pixels: 3 * pixels as usize,
+        }
+    }
+}
+
+fn ratio(op: &Op) -> Option<Span> {
+    match op {
+        Op::RandomResizedCrop(o) => Some(o.ratio),
+        Op::BoundedResizedCrop(o) => Some(o.ratio),
+        _ => None,
+    }
+}
+
+fn support(op: &Op) -> f64 {
+    let (interpolation, antialias) = match op {
+        Op::RandomResizedCrop(o) => (o.interpolation, o.antialias),
+        Op::BoundedResizedCrop(o) => (o.interpolation, o.antialias),
+        Op::Resize(o) => (o.interpolation, o.antialias),
+        _ => return 0.0,
+    };
+    Filter::of(interpolation, antialias).0.support()
+}
+
+/// The most steps that a colour operation becomes on a device.
+///
+/// # Errors
+/// Why it is left to workers.
+fn steps(unit: Unit, op: Option<&Op>) -> Result<usize, String> {
+    match op {
+        None if unit == Unit::LUMA => Err("decode: {color: grey} is done by workers".into()),
+        Some(Op::ColorJitter(o)) if changes_contrast(o) => {
+            Err("the contrast of color_jitter takes the mean of the whole picture".into())
+        }
+        // Brightness, saturation, hue.
+        Some(Op::ColorJitter(_)) => Ok(3),
+        Some(Op::Grayscale(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_)) => Ok(1),
+        other => {
+            let name = other.map_or("decode", Op::name);
+            Err(format!("{name} is done by workers"))
+        }
+    }
+}
+
+fn changes_contrast(jitter: &ColorJitter) -> bool {
+    jitter.style != JitterStyle::Tensor || jitter.contrast != Span(1.0, 1.0)
+}

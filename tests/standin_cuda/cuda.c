@@ -1,0 +1,432 @@
+// A driver library without a device, for tests on machines without one: memory of
+// the device is memory of the host, copies are done at once, a launch writes what
+// shows which bytes it was told to read. Each call is a line of a log.
+//
+//   STANDIN_LOG=path           where the log goes
+//   STANDIN_FAIL=name:code:n   the n-th call of `name` answers `code`; from 700 on every
+//                              later call of the work does too, as of a real device
+//   STANDIN_PENDING=n          an event is over at the n-th query behind the first
+//   STANDIN_DRIVER, STANDIN_DEVICES, STANDIN_CAPABILITY   12040, 1, 90 when not given
+//
+// Compiled with -DWITHOUT_EVENT_QUERY it has no cuEventQuery, as a library too old.
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef unsigned Result;
+typedef unsigned long long Address;
+
+enum {
+    INVALID_VALUE = 1,
+    NO_DEVICE = 100,
+    INVALID_DEVICE = 101,
+    INVALID_CONTEXT = 201,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    NOT_REGISTERED = 713,
+};
+
+static long number(const char *name, long otherwise) {
+    const char *text = getenv(name);
+    return text ? atol(text) : otherwise;
+}
+
+static void say(const char *form, ...) {
+    const char *path = getenv("STANDIN_LOG");
+    if (!path) return;
+    char line[256];
+    va_list args;
+    va_start(args, form);
+    int len = vsnprintf(line, sizeof line - 1, form, args);
+    va_end(args);
+    line[len++] = '\n';
+    int file = open(path, O_WRONLY | O_APPEND | O_CREAT, 0600);
+    if (write(file, line, len) != len) abort();
+    close(file);
+}
+
+static Result sticky;
+
+// What a call is to answer instead of doing its work; 0 for nothing.
+static Result planned(const char *name) {
+    static long calls;
+    const char *plan = getenv("STANDIN_FAIL");
+    const size_t len = strlen(name);
+    if (!plan || strncmp(plan, name, len) || plan[len] != ':') return sticky;
+    const char *code = plan + len + 1, *nth = strchr(code, ':');
+    if (++calls != (nth ? atol(nth + 1) : 1)) return sticky;
+    const Result answer = (Result)atol(code);
+    if (answer >= 700 && answer < 800) sticky = answer;
+    say("%s answers %u", name, answer);
+    return answer;
+}
+
+static _Thread_local int depth;
+static int retained;
+
+#define PLANNED(name)                       \
+    do {                                    \
+        const Result answer = planned(name); \
+        if (answer) return answer;          \
+    } while (0)
+#define IN_CONTEXT(name)                    \
+    do {                                    \
+        if (depth < 1 || retained < 1) return INVALID_CONTEXT; \
+        PLANNED(name);                      \
+    } while (0)
+
+// ---- the driver, devices, contexts ----
+
+Result cuGetErrorName(Result code, const char **text) {
+    static char names[64];
+    snprintf(names, sizeof names, "CUDA_ERROR_%u", code);
+    *text = names;
+    return 0;
+}
+
+Result cuGetErrorString(Result code, const char **text) {
+    (void)code;
+    *text = "said by the stand-in";
+    return 0;
+}
+
+Result cuDriverGetVersion(int *version) {
+    *version = (int)number("STANDIN_DRIVER", 12040);
+    return 0;
+}
+
+Result cuInit(unsigned flags) {
+    PLANNED("cuInit");
+    say("cuInit %u", flags);
+    return 0;
+}
+
+Result cuDeviceGetCount(int *count) {
+    PLANNED("cuDeviceGetCount");
+    *count = (int)number("STANDIN_DEVICES", 1);
+    return *count ? 0 : NO_DEVICE;
+}
+
+Result cuDeviceGet(int *device, int ordinal) {
+    if (ordinal < 0 || ordinal >= number("STANDIN_DEVICES", 1)) return INVALID_DEVICE;
+    *device = ordinal;
+    return 0;
+}
+
+Result cuDeviceGetName(char *name, int len, int device) {
+    snprintf(name, (size_t)len, "Stand-in %d", device);
+    return 0;
+}
+
+Result cuDeviceTotalMem_v2(size_t *bytes, int device) {
+    (void)device;
+    *bytes = 8ull << 30;
+    return 0;
+}
+
+Result cuDeviceGetAttribute(int *value, int attribute, int device) {
+    (void)device;
+    const int capability = (int)number("STANDIN_CAPABILITY", 90);
+    if (attribute != 75 && attribute != 76) return INVALID_VALUE;
+    *value = attribute == 75 ? capability / 10 : capability % 10;
+    return 0;
+}
+
+Result cuDevicePrimaryCtxRetain(void **context, int device) {
+    PLANNED("cuDevicePrimaryCtxRetain");
+    *context = &retained;
+    say("cuDevicePrimaryCtxRetain %d", device);
+    retained++;
+    return 0;
+}
+
+Result cuDevicePrimaryCtxRelease_v2(int device) {
+    say("cuDevicePrimaryCtxRelease_v2 %d, %d left current", device, depth);
+    retained--;
+    return 0;
+}
+
+Result cuCtxPushCurrent_v2(void *context) {
+    if (context != &retained) return INVALID_CONTEXT;
+    depth++;
+    return 0;
+}
+
+Result cuCtxPopCurrent_v2(void **context) {
+    if (depth < 1) return INVALID_CONTEXT;
+    *context = &retained;
+    depth--;
+    return 0;
+}
+
+Result cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
+    IN_CONTEXT("cuMemGetInfo_v2");
+    *free_bytes = 7ull << 30;
+    *total = 8ull << 30;
+    return 0;
+}
+
+// ---- streams and events ----
+
+struct Event {
+    int id;
+    long left;
+};
+
+static int made;
+
+static const char *stream_name(void *stream) {
+    static _Thread_local char name[32];
+    snprintf(name, sizeof name, "s%d", (uintptr_t)stream < 16 ? (int)(uintptr_t)stream : *(int *)stream);
+    return name;
+}
+
+Result cuStreamCreate(void **stream, unsigned flags) {
+    IN_CONTEXT("cuStreamCreate");
+    if (flags != 1) return INVALID_VALUE;
+    int *id = malloc(sizeof *id);
+    *id = 100 + made++;
+    *stream = id;
+    say("cuStreamCreate s%d", *id);
+    return 0;
+}
+
+Result cuStreamDestroy_v2(void *stream) {
+    say("cuStreamDestroy_v2 %s", stream_name(stream));
+    free(stream);
+    return 0;
+}
+
+Result cuStreamSynchronize(void *stream) {
+    IN_CONTEXT("cuStreamSynchronize");
+    say("cuStreamSynchronize %s", stream_name(stream));
+    return 0;
+}
+
+Result cuStreamWaitEvent(void *stream, struct Event *event, unsigned flags) {
+    IN_CONTEXT("cuStreamWaitEvent");
+    say("cuStreamWaitEvent %s e%d", stream_name(stream), event->id);
+    return flags ? INVALID_VALUE : 0;
+}
+
+Result cuEventCreate(struct Event **event, unsigned flags) {
+    IN_CONTEXT("cuEventCreate");
+    if (flags != 3) return INVALID_VALUE;
+    *event = malloc(sizeof **event);
+    **event = (struct Event){made++, number("STANDIN_PENDING", 0)};
+    say("cuEventCreate e%d", (*event)->id);
+    return 0;
+}
+
+Result cuEventDestroy_v2(struct Event *event) {
+    say("cuEventDestroy_v2 e%d", event->id);
+    free(event);
+    return 0;
+}
+
+Result cuEventRecord(struct Event *event, void *stream) {
+    IN_CONTEXT("cuEventRecord");
+    say("cuEventRecord e%d %s", event->id, stream_name(stream));
+    return 0;
+}
+
+#ifndef WITHOUT_EVENT_QUERY
+Result cuEventQuery(struct Event *event) {
+    IN_CONTEXT("cuEventQuery");
+    const int over = event->left-- <= 0;
+    say("cuEventQuery e%d %s", event->id, over ? "over" : "not ready");
+    return over ? 0 : NOT_READY;
+}
+#endif
+
+Result cuEventSynchronize(struct Event *event) {
+    IN_CONTEXT("cuEventSynchronize");
+    event->left = 0;
+    say("cuEventSynchronize e%d", event->id);
+    return 0;
+}
+
+// ---- memory ----
+
+Result cuMemAlloc_v2(Address *address, size_t len) {
+    IN_CONTEXT("cuMemAlloc_v2");
+    *address = (Address)(uintptr_t)aligned_alloc(256, (len + 255) / 256 * 256);
+    memset((void *)(uintptr_t)*address, 0xaa, len);
+    say("cuMemAlloc_v2 %llx %zu", *address, len);
+    return 0;
+}
+
+Result cuMemFree_v2(Address address) {
+    say("cuMemFree_v2 %llx", address);
+    free((void *)(uintptr_t)address);
+    return 0;
+}
+
+Result cuMemHostAlloc(void **at, size_t len, unsigned flags) {
+    IN_CONTEXT("cuMemHostAlloc");
+    // Memory that combines writes is slow to read: nobody here asks for it.
+    if (flags != 1) return INVALID_VALUE;
+    *at = malloc(len);
+    say("cuMemHostAlloc %llx %zu", (Address)(uintptr_t)*at, len);
+    return 0;
+}
+
+Result cuMemFreeHost(void *at) {
+    say("cuMemFreeHost %llx", (Address)(uintptr_t)at);
+    free(at);
+    return 0;
+}
+
+static char *pinned, *pinned_end;
+
+Result cuMemHostRegister_v2(void *at, size_t len, unsigned flags) {
+    IN_CONTEXT("cuMemHostRegister_v2");
+    if (flags != 3) return INVALID_VALUE;
+    pinned = at;
+    pinned_end = pinned + len;
+    say("cuMemHostRegister_v2 %llx %zu", (Address)(uintptr_t)at, len);
+    return 0;
+}
+
+Result cuMemHostUnregister(void *at) {
+    // The map must still be there.
+    volatile char byte = *(volatile char *)at;
+    (void)byte;
+    say("cuMemHostUnregister %llx", (Address)(uintptr_t)at);
+    if (at != pinned) return NOT_REGISTERED;
+    pinned = pinned_end = NULL;
+    return 0;
+}
+
+Result cuMemHostGetDevicePointer_v2(Address *address, void *at, unsigned flags) {
+    IN_CONTEXT("cuMemHostGetDevicePointer_v2");
+    if (flags || at != pinned) return INVALID_VALUE;
+    *address = (Address)(uintptr_t)at;
+    return 0;
+}
+
+Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t len, void *stream) {
+    IN_CONTEXT("cuMemcpyHtoDAsync_v2");
+    memcpy((void *)(uintptr_t)to, from, len);
+    say("cuMemcpyHtoDAsync_v2 %zu %s", len, stream_name(stream));
+    return 0;
+}
+
+Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t len, void *stream) {
+    IN_CONTEXT("cuMemcpyDtoHAsync_v2");
+    memcpy(to, (const void *)(uintptr_t)from, len);
+    say("cuMemcpyDtoHAsync_v2 %zu %s", len, stream_name(stream));
+    return 0;
+}
+
+// CUDA_MEMCPY2D.
+struct Copy {
+    size_t src_x, src_y;
+    int src_type;
+    const char *src_host;
+    Address src_device;
+    void *src_array;
+    size_t src_pitch, dst_x, dst_y;
+    int dst_type;
+    char *dst_host;
+    Address dst_device;
+    void *dst_array;
+    size_t dst_pitch, width, height;
+};
+
+Result cuMemcpy2DAsync_v2(const struct Copy *copy, void *stream) {
+    IN_CONTEXT("cuMemcpy2DAsync_v2");
+    if (copy->src_type != 1 || copy->dst_type != 2) return INVALID_VALUE;
+    const char *last = copy->src_host + (copy->height - 1) * copy->src_pitch + copy->width;
+    if (copy->src_host < pinned || last > pinned_end) return NOT_REGISTERED;
+    for (size_t row = 0; row < copy->height; row++)
+        memcpy((char *)(uintptr_t)copy->dst_device + row * copy->dst_pitch,
+               copy->src_host + row * copy->src_pitch, copy->width);
+    say("cuMemcpy2DAsync_v2 %zu x %zu %s", copy->width, copy->height, stream_name(stream));
+    return 0;
+}
+
+// ---- kernels ----
+
+struct Function {
+    struct Function *next;
+    char name[64];
+};
+
+struct Module {
+    char *ptx;
+    struct Function *functions;
+};
+
+Result cuModuleLoadData(struct Module **module, const char *ptx) {
+    IN_CONTEXT("cuModuleLoadData");
+    *module = calloc(1, sizeof **module);
+    (*module)->ptx = strdup(ptx);
+    say("cuModuleLoadData %llx", (Address)(uintptr_t)*module);
+    return 0;
+}
+
+Result cuModuleUnload(struct Module *module) {
+    say("cuModuleUnload %llx", (Address)(uintptr_t)module);
+    for (struct Function *f = module->functions, *next; f; f = next) {
+        next = f->next;
+        free(f);
+    }
+    free(module->ptx);
+    free(module);
+    return 0;
+}
+
+Result cuModuleGetFunction(struct Function **function, struct Module *module, const char *name) {
+    IN_CONTEXT("cuModuleGetFunction");
+    char entry[128];
+    snprintf(entry, sizeof entry, ".visible .entry %s(", name);
+    if (!strstr(module->ptx, entry)) return NOT_FOUND;
+    struct Function *f = calloc(1, sizeof *f);
+    snprintf(f->name, sizeof f->name, "%s", name);
+    f->next = module->functions;
+    *function = module->functions = f;
+    return 0;
+}
+
+// As in kernels/crops.cu.
+struct Row {
+    Address pixels, tables;
+    unsigned width, height, across_taps, down_taps, out_width, out_height, flags, steps;
+    unsigned step[16];
+};
+
+struct Emission {
+    float unit, mean[3], std[3];
+    unsigned order, dtype, nhwc, height, width;
+};
+
+// Of each row: the first byte of its tables, then everywhere that of its pixels.
+// Rows that are masked are zeros.
+Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigned z,
+                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                      void *stream, void **arguments, void **extra) {
+    IN_CONTEXT("cuLaunchKernel");
+    const char *tables = *(const char **)arguments[0], *pixels = *(const char **)arguments[1];
+    const struct Row *rows = *(const struct Row **)arguments[2];
+    const struct Emission *emission = arguments[3];
+    char *out = *(char **)arguments[5];
+    // u8, f16, f32, bf16.
+    static const size_t elements[] = {1, 2, 4, 2};
+    const size_t len = (size_t)emission->height * emission->width *
+                       (emission->order == 2 ? 1 : 3) * elements[emission->dtype & 3];
+    if (extra || block_x * block_y * block_z != 256 || shared > 48 << 10 || z > 65535)
+        return INVALID_VALUE;
+    for (unsigned row = 0; row < z; row++) {
+        const int masked = rows[row].flags & 8;
+        memset(out + row * len, masked ? 0 : pixels[rows[row].pixels], len);
+        if (!masked) out[row * len] = tables[rows[row].tables];
+    }
+    say("cuLaunchKernel %s %u x %u x %u %s", function->name, x, y, z, stream_name(stream));
+    return 0;
+}
