@@ -8,6 +8,7 @@
 //!   feature `cuda` `without_cuda` stands in its place, and refuses.
 
 use std::fmt;
+use std::ops::{AddAssign, Sub};
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -81,10 +82,63 @@ pub enum Upload {
 pub struct DeviceMemory {
     /// What was taken for batches on the device: all of it at the start.
     pub planned_bytes: u64,
+    /// What was used of the device right after its context was made, by whomever: the
+    /// context, and whatever other processes hold.
+    pub at_context_bytes: u64,
+    /// What was used of the device since then, once all of the run's was taken.
+    pub at_start_bytes: u64,
     /// What is used of the device since its context was made, by whomever.
     pub used_bytes: u64,
     /// Of the host's memory, what is pinned for the device to read.
     pub pinned_bytes: u64,
+}
+
+/// Where the time of a device's stream went, for all batches that it has finished and
+/// the run has looked at since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct DeviceTimes {
+    pub batches: u64,
+    /// Copies to the device: descriptors, tables, pixels or finished rows. Seconds.
+    pub copy_s: f64,
+    /// The kernel, what it waits for on the bus included. Seconds.
+    pub kernel_s: f64,
+    /// Bytes that were copied of slots.
+    pub copied_bytes: u64,
+    /// Bytes of crops that the kernel has read out of slots.
+    pub in_place_bytes: u64,
+}
+
+impl DeviceTimes {
+    /// Seconds in which the stream had work.
+    pub fn busy_s(&self) -> f64 {
+        self.copy_s + self.kernel_s
+    }
+}
+
+impl AddAssign for DeviceTimes {
+    fn add_assign(&mut self, more: Self) {
+        self.batches += more.batches;
+        self.copy_s += more.copy_s;
+        self.kernel_s += more.kernel_s;
+        self.copied_bytes += more.copied_bytes;
+        self.in_place_bytes += more.in_place_bytes;
+    }
+}
+
+impl Sub for DeviceTimes {
+    type Output = Self;
+
+    /// What came since `earlier`.
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            batches: self.batches - earlier.batches,
+            copy_s: self.copy_s - earlier.copy_s,
+            kernel_s: self.kernel_s - earlier.kernel_s,
+            copied_bytes: self.copied_bytes - earlier.copied_bytes,
+            in_place_bytes: self.in_place_bytes - earlier.in_place_bytes,
+        }
+    }
 }
 
 /// What [`probe`] found.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{DeviceInfo, DeviceReport};
+use super::{DeviceInfo, DeviceReport, DeviceTimes};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::error::{Error, Result};
 use crate::recipe::Dtype;
@@ -36,6 +36,10 @@ impl Context {
     }
 
     pub(crate) fn free_bytes_at_start(&self) -> u64 {
+        match *self {}
+    }
+
+    pub(crate) fn used_bytes_at_start(&self) -> u64 {
         match *self {}
     }
 
@@ -93,7 +97,7 @@ impl CropStage {
 
     pub(crate) fn submit(
         &mut self,
-        _: HeldSlot,
+        _: impl Into<Arc<HeldSlot>>,
         _: &[KernelRow],
         _: RowPlaces,
         _: &KernelEmission,
@@ -116,7 +120,11 @@ impl RowsStage {
         0
     }
 
-    pub(crate) fn submit_rows(&mut self, _: HeldSlot, _: usize) -> Result<DeviceRows> {
+    pub(crate) fn submit_rows(
+        &mut self,
+        _: impl Into<Arc<HeldSlot>>,
+        _: usize,
+    ) -> Result<DeviceRows> {
         match *self {}
     }
 }
@@ -137,6 +145,10 @@ macro_rules! of_both_stages {
             }
 
             pub(crate) fn has_room(&self) -> bool {
+                match *self {}
+            }
+
+            pub(crate) fn times(&self) -> DeviceTimes {
                 match *self {}
             }
 

@@ -7,11 +7,14 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::epoch::{Engine, Loader, Run};
+use super::device_pool::DevicePool;
+use super::engine::Engine;
+use super::epoch::Loader;
 use super::mixed::MixedBatches;
 use super::on_device::{self, DeviceWork, OnDevice};
 use super::pool::{Place, Pool, PoolOptions};
 use super::prepared::{Prepared, Wanted};
+use super::run::Run;
 use super::source::Source;
 use crate::coordinator::launch::{Launch, launch};
 use crate::coordinator::messages::StartRequest;
@@ -430,22 +433,21 @@ impl LoaderBuilder {
                 )?))
             }
         };
-        let on_device = match (self.device, &engine) {
-            (Device::Cuda(ordinal), Engine::Pool(pool)) => Some(OnDevice::open(
-                ordinal,
-                pool.ring(),
-                &DeviceWork {
+        let engine = match (self.device, engine) {
+            (Device::Cuda(ordinal), Engine::Pool(pool)) => {
+                let work = DeviceWork {
                     program: &program,
                     plan: &plan,
                     upload: self.upload,
                     outputs: on_device::outputs(depth) as usize,
-                },
-            )?),
-            _ => None,
+                };
+                let on = OnDevice::open(ordinal, pool.ring(), &work)?;
+                Engine::Device(Box::new(DevicePool::new(on, *pool, self.hold_timeout)))
+            }
+            (_, engine) => engine,
         };
         Ok(Loader::new(
             engine,
-            on_device.map(|on| (on, self.hold_timeout)),
             Run {
                 index,
                 scan,

@@ -5,61 +5,17 @@
 use std::iter::FusedIterator;
 use std::time::{Duration, Instant};
 
-use nix::unistd::getpid;
-
-use super::builder::{LoaderBuilder, OnError};
-use super::mixed::MixedBatches;
-use super::on_device::OnDevice;
-use super::pool::{Place, Pool};
+use super::builder::LoaderBuilder;
+use super::engine::Engine;
+use super::replay::Replay;
 use super::report::LoaderReport;
+use super::run::Run;
 use super::source::Source;
-use crate::batch::{Batch, Labels, RowFault, RowsExtent, Storage};
+use crate::batch::Batch;
 use crate::device::DeviceMemory;
-use crate::error::{Error, Result, SampleFault};
-use crate::index::{Index, Label, ScanReport};
-use crate::packing::{PackedBatch, Packing, RowDescriptor};
-use crate::plan::{Plan, RowPlan, RowStatus, State};
-use crate::recipe::{RowExtent, SampleProgram};
-use crate::ring::slots::HeldSlot;
-
-/// What makes the rows.
-#[derive(Debug)]
-pub(super) enum Engine {
-    Pool(Box<Pool>),
-    #[cfg(feature = "codecs")]
-    InProcess(Box<super::in_process::InProcess>),
-}
-
-/// What the run is, apart from who makes the rows.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) index: Index,
-    pub(super) scan: Option<ScanReport>,
-    pub(super) plan: Plan,
-    pub(super) program: SampleProgram,
-    pub(super) packing: Packing,
-    pub(super) packed: PackedBatch,
-    pub(super) state: State,
-    pub(super) epochs: Option<u64>,
-    pub(super) on_error: OnError,
-    /// Samples that are tried in the place of one that gives no pixels.
-    pub(super) tries: u32,
-    pub(super) startup: Duration,
-    /// What is done to whole batches.
-    pub(super) mixed: Option<MixedBatches>,
-    /// Time that it took so far.
-    pub(super) mixing: Duration,
-}
-
-/// A row whose own sample gave no pixels.
-#[derive(Debug)]
-pub(super) struct BadRow {
-    pub(super) row: u32,
-    /// Why its own sample gave none.
-    pub(super) fault: SampleFault,
-    /// The attempt that did; none = the row is masked.
-    pub(super) attempt: Option<u32>,
-}
+use crate::error::Result;
+use crate::index::{Index, ScanReport};
+use crate::plan::{Plan, State};
 
 /// Streams batches of images out of worker processes.
 ///
@@ -67,12 +23,14 @@ pub(super) struct BadRow {
 /// batches that are still alive stay readable.
 #[derive(Debug)]
 pub struct Loader {
-    // First: what the device reads of the ring is waited for.
-    on_device: Option<(OnDevice, Duration)>,
     engine: Engine,
     run: Run,
     /// The epoch at which the state stands was broken off.
     broken_off: bool,
+    /// When the last batch was handed over.
+    handed_over: Option<Instant>,
+    /// Time between handing a batch over and being asked for the next.
+    consumer: Duration,
 }
 
 /// The batches of one epoch, from where the loader stands to the epoch's end.
@@ -96,13 +54,13 @@ impl Loader {
         LoaderBuilder::new(source.into())
     }
 
-    /// With a device, how long it waits for a batch to be dropped.
-    pub(super) fn new(engine: Engine, on_device: Option<(OnDevice, Duration)>, run: Run) -> Self {
+    pub(super) fn new(engine: Engine, run: Run) -> Self {
         Self {
-            on_device,
             engine,
             run,
             broken_off: false,
+            handed_over: None,
+            consumer: Duration::ZERO,
         }
     }
 
@@ -125,7 +83,7 @@ impl Loader {
     pub fn set_epoch(&mut self, epoch: u64) {
         self.broken_off = false;
         if (self.run.state.epoch, self.run.state.batch) != (epoch, 0) {
-            self.cancel();
+            self.engine.cancel();
             self.run.state.epoch = epoch;
             self.run.state.batch = 0;
         }
@@ -165,12 +123,9 @@ impl Loader {
     /// # Errors
     /// When the coordinator does not answer.
     pub fn report(&self) -> Result<LoaderReport> {
-        let mut report = match &self.engine {
-            Engine::Pool(pool) => pool.report()?,
-            #[cfg(feature = "codecs")]
-            Engine::InProcess(p) => p.report(),
-        };
+        let mut report = self.engine.report()?;
         report.mix_s = self.run.mixing.as_secs_f64();
+        report.consumer_s = self.consumer.as_secs_f64();
         Ok(report)
     }
 
@@ -179,258 +134,41 @@ impl Loader {
     /// # Errors
     /// When the device does not answer.
     pub fn device_memory(&self) -> Result<Option<DeviceMemory>> {
-        self.on_device
-            .as_ref()
-            .map(|(on, _)| on.memory())
-            .transpose()
+        self.engine.device_memory()
+    }
+
+    /// Measures the device stage alone: fills as many slots as the ring has, once,
+    /// and puts them on the device `rounds` times each. Their batches are not handed
+    /// over; the run stands where it stood.
+    ///
+    /// # Errors
+    /// Without a device, or with fewer batches left than one; what [`Epoch::next`] may
+    /// meet.
+    pub fn replay(&mut self, rounds: u32) -> Result<Replay> {
+        self.engine.replay(&mut self.run, rounds)
     }
 
     fn break_off(&mut self) {
-        self.cancel();
+        self.engine.cancel();
         self.broken_off = true;
     }
 
-    fn cancel(&mut self) {
-        match &mut self.engine {
-            Engine::Pool(pool) => pool.cancel(),
-            #[cfg(feature = "codecs")]
-            Engine::InProcess(_) => {}
-        }
-    }
-
     fn next_batch(&mut self) -> Result<Batch> {
-        if let Some((on, limit)) = &mut self.on_device {
-            on.make_room(*limit)?;
+        if let Some(at) = self.handed_over.take() {
+            self.consumer += at.elapsed();
         }
-        let (place, storage, bad) = match &mut self.engine {
-            Engine::Pool(pool) => {
-                let run = &self.run;
-                let (place, held) = pool.next(&|n| run.coming(n))?;
-                let bad = run.bad_rows(&held);
-                (place, Storage::Slot(held), bad)
+        match self.engine.next(&mut self.run) {
+            Ok(batch) => {
+                self.run.advance();
+                self.handed_over = Some(Instant::now());
+                Ok(batch)
             }
-            #[cfg(feature = "codecs")]
-            Engine::InProcess(p) => {
-                let place = Place::of(&self.run.plan, self.run.state.epoch, self.run.state.batch);
-                let (buffer, bad) = p.fill(&place);
-                (place, Storage::Own(buffer), bad)
-            }
-        };
-        let mut batch = self.run.batch(place, storage, bad);
-        if self.run.on_error == OnError::Stop
-            && let Some(first) = batch.faults.first()
-        {
-            let error = Error::Sample {
-                id: first.id,
-                path: first.path.clone(),
-                fault: first.fault.clone(),
-            };
-            // The state stays before the batch: mend the file and go on.
-            self.cancel();
-            return Err(error);
-        }
-        self.run.mix(&mut batch)?;
-        if let Some((on, _)) = &mut self.on_device {
-            batch = match on.put(batch, &self.run.program) {
-                Ok(batch) => batch,
-                // The batch is lost, and the next one has been asked for.
-                Err(why) => {
-                    return Err(match &mut self.engine {
-                        Engine::Pool(pool) => pool.end(why),
-                        #[cfg(feature = "codecs")]
-                        Engine::InProcess(_) => why,
-                    });
+            Err(why) => {
+                // The state stays before the batch: mend the file and go on.
+                if why.is_sample() {
+                    self.engine.cancel();
                 }
-            };
-        }
-        self.run.advance();
-        Ok(batch)
-    }
-}
-
-impl Run {
-    /// The place `n` batches behind the state, as far as the run is known: to
-    /// the end of this epoch, or of the last when their number was given.
-    fn coming(&self, n: usize) -> Option<Place> {
-        let batches = self.plan.batches();
-        let ahead = self.state.batch + n as u64;
-        let epoch = self.state.epoch + ahead / batches;
-        let known = epoch == self.state.epoch || self.epochs.is_some_and(|last| epoch < last);
-        known.then(|| Place::of(&self.plan, epoch, ahead % batches))
-    }
-
-    fn advance(&mut self) {
-        self.state.batch += 1;
-        if self.state.batch >= self.plan.batches() {
-            self.state.batch = 0;
-            self.state.epoch += 1;
-        }
-    }
-
-    /// Rows of a slot whose own sample gave no pixels. Attempts come out of
-    /// shared memory: none beyond the last is believed.
-    fn bad_rows(&self, held: &HeldSlot) -> Vec<BadRow> {
-        let rows = 0..held.ticket().rows;
-        rows.filter_map(|row| {
-            let attempt = (!held.failed(row)).then(|| held.attempt(row).min(self.tries));
-            (attempt != Some(0)).then(|| BadRow {
-                row,
-                fault: held.fault(row),
-                attempt,
-            })
-        })
-        .collect()
-    }
-
-    /// Puts what stands in each row in its place, masks the rows that hold no
-    /// sample and describes the others.
-    fn batch(&mut self, place: Place, mut storage: Storage, bad: Vec<BadRow>) -> Batch {
-        let mut rows: Vec<_> = (0..place.rows)
-            .map(|row| self.plan.row(place.epoch, place.batch, row))
-            .collect();
-        // Before bad rows are settled: that changes their status.
-        let repeated = rows
-            .iter()
-            .map(|r| r.status == RowStatus::Repeated)
-            .collect();
-        let faults = bad
-            .into_iter()
-            .map(|bad| self.settle(&place, bad, &mut rows))
-            .collect();
-        let extent = self.lay_out(&place, &rows, &mut storage);
-        Batch {
-            storage,
-            owner: getpid(),
-            epoch: place.epoch,
-            number: place.batch,
-            extent,
-            dtype: self.program.emission.dtype,
-            layout: self.program.emission.layout,
-            channels: self.program.emission.channels(),
-            labels: self.labels(place.epoch, &rows),
-            ids: rows.iter().map(|r| r.id).collect(),
-            status: rows.iter().map(|r| r.status).collect(),
-            repeated,
-            faults,
-        }
-    }
-
-    /// Mixes the rows of a batch, where the recipe says so.
-    fn mix(&mut self, batch: &mut Batch) -> Result<()> {
-        let Some(mixed) = &mut self.mixed else {
-            return Ok(());
-        };
-        let began = Instant::now();
-        mixed.mix(batch, &self.plan)?;
-        self.mixing += began.elapsed();
-        Ok(())
-    }
-
-    /// Zeroes masked rows and, where rows have their own sizes, writes the table
-    /// in front of them.
-    fn lay_out(&mut self, place: &Place, rows: &[RowPlan], storage: &mut Storage) -> RowsExtent {
-        let packed = &mut self.packed;
-        let at = (place.epoch, place.batch);
-        let bytes = storage.bytes_mut();
-        // A device makes rows of zeros itself.
-        let rows_to_clear = match self.program.crops {
-            Some(_) => &[],
-            None => rows,
-        };
-        for (row, _) in (0..)
-            .zip(rows_to_clear)
-            .filter(|(_, r)| r.status.is_masked())
-        {
-            bytes[self.packing.place(packed, at, row)].fill(0);
-        }
-        match self.program.extent {
-            RowExtent::Fixed { height, width } => {
-                let size = self.plan.size(place.epoch, place.batch);
-                let (height, width) = size.unwrap_or((height, width));
-                RowsExtent::Equal {
-                    rows: rows.len(),
-                    height: height as usize,
-                    width: width as usize,
-                }
-            }
-            RowExtent::Own => {
-                let described = self.packing.descriptors(packed, at, rows);
-                let table = described.unwrap_or_default();
-                let unused = self.plan.most_rows() as usize - table.len();
-                let (head, rest) = bytes.split_at_mut(table.len() * RowDescriptor::BYTES);
-                head.copy_from_slice(bytemuck::cast_slice(&table));
-                rest[..unused * RowDescriptor::BYTES].fill(0);
-                RowsExtent::Own {
-                    table,
-                    bytes: self.packing.batch_bytes(packed, at, place.rows),
-                }
-            }
-        }
-    }
-
-    /// Puts what stands in a bad row in the place of what was planned.
-    fn settle(&self, place: &Place, bad: BadRow, rows: &mut [RowPlan]) -> RowFault {
-        let BadRow {
-            row,
-            mut fault,
-            attempt,
-        } = bad;
-        let now = &mut rows[row as usize];
-        let id = now.id;
-        match attempt {
-            Some(attempt) => *now = self.plan.attempt(place.epoch, place.batch, row, attempt),
-            None => {
-                now.status = RowStatus::Failed;
-                let tried = (1..=self.tries)
-                    .map(|attempt| self.plan.attempt(place.epoch, place.batch, row, attempt))
-                    .filter(|stands| stands.status == RowStatus::Substituted)
-                    .count();
-                if tried > 0 {
-                    let text = format!("; samples behind it that failed too: {tried}");
-                    fault.reason.push_str(&text);
-                }
-            }
-        }
-        RowFault {
-            row: row as usize,
-            id,
-            path: self.index.path(id),
-            fault,
-            substitute: attempt.map(|_| now.id),
-        }
-    }
-
-    /// The labels of what stands in the rows: the data set's, or those that an
-    /// operation drew for their positions.
-    fn labels(&self, epoch: u64, rows: &[RowPlan]) -> Labels {
-        let is_padding = |r: &RowPlan| r.status == RowStatus::Padding;
-        if self.program.labelled_by().is_some() {
-            let drawn = rows.iter().map(|r| {
-                let label = self.program.label(&self.plan.random(epoch, r.position));
-                label.filter(|_| !is_padding(r)).unwrap_or(-1)
-            });
-            return Labels::Classes(drawn.collect());
-        }
-        let width = self.index.label_width();
-        match self.index.label(0) {
-            Label::None => Labels::None,
-            Label::Class(_) => Labels::Classes(
-                rows.iter()
-                    .map(|r| match self.index.label(r.id) {
-                        Label::Class(class) if !is_padding(r) => class,
-                        _ => -1,
-                    })
-                    .collect(),
-            ),
-            Label::Vector(_) => {
-                let mut values = Vec::with_capacity(rows.len() * width);
-                for r in rows {
-                    match self.index.label(r.id) {
-                        Label::Vector(v) if !is_padding(r) => values.extend(v.iter()),
-                        _ => values.resize(values.len() + width, 0.0),
-                    }
-                }
-                Labels::Vectors { width, values }
+                Err(why)
             }
         }
     }
@@ -458,6 +196,14 @@ impl Epoch<'_> {
     /// When the coordinator does not answer.
     pub fn report(&self) -> Result<LoaderReport> {
         self.loader.report()
+    }
+
+    /// As [`Loader::device_memory`], while the epoch runs.
+    ///
+    /// # Errors
+    /// When the device does not answer.
+    pub fn device_memory(&self) -> Result<Option<DeviceMemory>> {
+        self.loader.device_memory()
     }
 }
 

@@ -4,9 +4,9 @@
 //!
 //! In the consumer.
 
-use super::epoch::BadRow;
 use super::pool::Place;
 use super::report::{LoaderReport, StageTimes};
+use super::run::BadRow;
 use crate::batch::{BufferPool, PooledBuffer};
 use crate::coordinator::messages::PoolTimes;
 use crate::error::Result;

@@ -6,16 +6,22 @@
 //!   coordinator, then the index, then the ring;
 //! - `prepared`: what follows from options and data before anything is allocated;
 //! - `forecast`: what a run would do and take;
-//! - `epoch`: the iterator and the place where the run stands;
+//! - `epoch`: the iterator over an epoch;
+//! - `run`: where the run stands, and from a slot to a batch;
+//! - `engine`: which of the following makes the batches;
 //! - `pool`: batches by workers, through the ring;
 //! - `in_process`: batches by a plain loop, with zero workers;
 //! - `mixed`: batches whose rows are mixed;
-//! - `on_device`: batches that end on a device;
+//! - `device_pool`: batches by workers and a device, ahead of who takes them;
+//! - `on_device`: from a slot to a device;
+//! - `replay`: the device by itself;
 //! - `order`: what a sampler knows of the data;
 //! - `source`: where samples come from;
 //! - `report`: what happened and where the time went.
 
 mod builder;
+mod device_pool;
+mod engine;
 mod epoch;
 mod forecast;
 #[cfg(feature = "codecs")]
@@ -25,12 +31,15 @@ mod on_device;
 pub(crate) mod order;
 mod pool;
 mod prepared;
+mod replay;
 mod report;
+mod run;
 mod source;
 
 pub(crate) use builder::default_workers;
 pub use builder::{LoaderBuilder, OnError};
 pub use epoch::{Epoch, Loader};
 pub use forecast::{DrawnRow, Forecast};
+pub use replay::Replay;
 pub use report::LoaderReport;
 pub use source::Source;

@@ -2,7 +2,7 @@
 //!
 //! In the consumer. Opened behind the start of the pool, so that workers fill the
 //! first slots while the device is made ready. A slot is free again once the device
-//! has read it: looked at in each `next`, no thread does it.
+//! has read it: looked at in each `next` (`device_pool`), no thread does it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::batch::{Batch, RowsExtent, Storage};
 use crate::device::cuda::{Context, CropShape, CropStage, Read, RowPlaces, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::{Device, DeviceMemory, Upload};
+use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::packing::crop::CropHeader;
-use crate::plan::{Plan, PlanOptions};
+use crate::plan::{Plan, PlanOptions, RowStatus};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 use crate::ring::Ring;
 use crate::ring::slots::HeldSlot;
@@ -32,9 +32,49 @@ pub(super) struct OnDevice {
     stage: Stage,
     /// Batches that may be on the device at a time.
     outputs: usize,
-    /// Slots of the ring.
+    /// Slots of the ring, and bytes of each.
     slots: usize,
+    slot_bytes: u64,
     planned: u64,
+    /// What was used of the device, by whomever, right after the context was made, and
+    /// since then once all of it was taken.
+    at_context: u64,
+    at_start: u64,
+}
+
+/// How the batch of a slot lies there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Laid {
+    /// Bytes of the slot that hold rows, where workers finish them.
+    used: usize,
+    /// Height and width, where all rows have one.
+    size: (u32, u32),
+}
+
+impl Laid {
+    pub(super) fn of(batch: &Batch) -> Result<Self> {
+        Ok(match &batch.extent {
+            RowsExtent::Equal { height, width, .. } => Self {
+                used: batch.shape()?.iter().product::<usize>() * batch.dtype.size(),
+                size: (*height as u32, *width as u32),
+            },
+            RowsExtent::Own { bytes, .. } => Self {
+                used: *bytes,
+                size: (0, 0),
+            },
+        })
+    }
+}
+
+/// # Errors
+/// When the batch lies in none.
+pub(super) fn slot_of(storage: Storage) -> Result<HeldSlot> {
+    match storage {
+        Storage::Slot(slot) => Ok(slot),
+        Storage::Own(_) | Storage::Device(_) => Err(Error::Device {
+            what: "a batch that lies in no slot of the ring".into(),
+        }),
+    }
 }
 
 #[derive(Debug)]
@@ -162,13 +202,42 @@ impl OnDevice {
                 rows: Vec::new(),
             },
         };
-        Ok(Self {
-            context,
+        let mut this = Self {
             stage,
             outputs: work.outputs,
             slots: shape.slots as usize,
+            slot_bytes,
             planned: work.device_bytes(slot_bytes),
-        })
+            at_context: context.used_bytes_at_start(),
+            at_start: 0,
+            context,
+        };
+        this.at_start = this.used_bytes()?;
+        Ok(this)
+    }
+
+    /// Of the device, since its context was made.
+    fn used_bytes(&self) -> Result<u64> {
+        let free = self.context.free_bytes()?;
+        Ok(self.context.free_bytes_at_start().saturating_sub(free))
+    }
+
+    /// Slots of the ring.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Bytes of a slot.
+    pub(super) fn slot_bytes(&self) -> u64 {
+        self.slot_bytes
+    }
+
+    /// Where the device's time went.
+    pub(super) fn times(&self) -> DeviceTimes {
+        match &self.stage {
+            Stage::Rows(stage) => stage.times(),
+            Stage::Crops { stage, .. } => stage.times(),
+        }
     }
 
     /// What the device's memory is used for.
@@ -176,10 +245,11 @@ impl OnDevice {
     /// # Errors
     /// When the device does not answer.
     pub(super) fn memory(&self) -> Result<DeviceMemory> {
-        let free = self.context.free_bytes()?;
         Ok(DeviceMemory {
             planned_bytes: self.planned,
-            used_bytes: self.context.free_bytes_at_start().saturating_sub(free),
+            at_context_bytes: self.at_context,
+            at_start_bytes: self.at_start,
+            used_bytes: self.used_bytes()?,
             pinned_bytes: match &self.stage {
                 Stage::Rows(stage) => stage.pinned_bytes(),
                 Stage::Crops { stage, .. } => stage.pinned_bytes(),
@@ -212,6 +282,18 @@ impl OnDevice {
             std::thread::sleep(LOOK);
             self.reap()?;
         }
+        Ok(())
+    }
+
+    /// As [`Self::make_room`], without waiting: true when there is room.
+    pub(super) fn has_room_now(&mut self) -> Result<bool> {
+        self.reap()?;
+        Ok(self.has_room() && self.under_way() < self.slots)
+    }
+
+    /// Waits until every slot under way was read.
+    pub(super) fn wait_all(&mut self) -> Result<()> {
+        while self.wait_one()? {}
         Ok(())
     }
 
@@ -248,44 +330,37 @@ impl OnDevice {
     /// # Errors
     /// A device error, or a row that no worker in its senses writes.
     pub(super) fn put(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
-        let used = match &batch.extent {
-            RowsExtent::Equal { .. } => {
-                batch.shape()?.iter().product::<usize>() * batch.dtype.size()
-            }
-            RowsExtent::Own { bytes, .. } => *bytes,
-        };
-        let size = match batch.extent {
-            RowsExtent::Equal { height, width, .. } => (height as u32, width as u32),
-            RowsExtent::Own { .. } => (0, 0),
-        };
-        let Batch {
-            storage, status, ..
-        } = batch;
-        let Storage::Slot(slot) = storage else {
-            return Err(Error::Device {
-                what: "a batch that lies in no slot of the ring".into(),
-            });
-        };
-        let masked = |row: usize| status[row].is_masked();
-        let rows = match &mut self.stage {
-            Stage::Rows(stage) => stage.submit_rows(slot, used)?,
+        let laid = Laid::of(&batch)?;
+        let slot = Arc::new(slot_of(batch.storage)?);
+        let rows = self.put_slot(slot, (&laid, &batch.status), program)?;
+        Ok(Batch {
+            storage: Storage::Device(rows),
+            ..batch
+        })
+    }
+
+    /// As [`Self::put`], of a slot that somebody may keep.
+    pub(super) fn put_slot(
+        &mut self,
+        slot: Arc<HeldSlot>,
+        (laid, status): (&Laid, &[RowStatus]),
+        program: &SampleProgram,
+    ) -> Result<DeviceRows> {
+        match &mut self.stage {
+            Stage::Rows(stage) => stage.submit_rows(slot, laid.used),
             Stage::Crops {
                 stage,
                 rule,
                 read,
                 rows,
             } => {
-                let at = places(*rule, size);
-                described(&slot, *rule, size, status.len(), masked, rows)?;
-                let emission = KernelEmission::new(&program.emission, size);
-                stage.submit(slot, rows, at, &emission, *read)?
+                let at = places(*rule, laid.size);
+                let masked = |row: usize| status[row].is_masked();
+                described(&slot, *rule, laid.size, status.len(), masked, rows)?;
+                let emission = KernelEmission::new(&program.emission, laid.size);
+                stage.submit(slot, rows, at, &emission, *read)
             }
-        };
-        Ok(Batch {
-            storage: Storage::Device(rows),
-            status,
-            ..batch
-        })
+        }
     }
 }
 

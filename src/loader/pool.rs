@@ -135,6 +135,38 @@ impl Pool {
         }
     }
 
+    /// As [`Pool::post_ahead`], when slots came back.
+    pub(super) fn refill(&mut self, coming: &impl Fn(usize) -> Option<Place>) {
+        if self.ended.is_none() && getpid() == self.owner {
+            self.post_ahead(coming);
+        }
+    }
+
+    /// As [`Pool::next`], if the batch is finished; does not wait.
+    pub(super) fn next_finished(
+        &mut self,
+        coming: &impl Fn(usize) -> Option<Place>,
+    ) -> Result<Option<(Place, HeldSlot)>> {
+        self.check_owner()?;
+        if self.ended.is_some() {
+            return Ok(None);
+        }
+        self.post_ahead(coming);
+        let Some((place, posted)) = self.in_flight.pop_front() else {
+            return Ok(None);
+        };
+        match self.slots.hold(posted) {
+            Ok(held) => {
+                self.post_ahead(&|n| coming(n + 1));
+                Ok(Some((place, held)))
+            }
+            Err(posted) => {
+                self.in_flight.push_front((place, posted));
+                Ok(None)
+            }
+        }
+    }
+
     /// The next batch. `coming(0)` is its place, `coming(n)` that of the n-th
     /// behind it, as far as the run is known.
     pub(super) fn next(

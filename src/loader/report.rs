@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::coordinator::messages::{PoolTimes, Report};
+use crate::device::DeviceTimes;
 
 /// What a loader can tell about itself.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -34,6 +35,10 @@ pub struct LoaderReport {
     pub consumer_wait_s: f64,
     /// Time that the consumer took to mix batches, seconds.
     pub mix_s: f64,
+    /// Time that the consumer took between a batch and its call for the next, seconds.
+    pub consumer_s: f64,
+    /// Where the device's time went; none without a device.
+    pub device: Option<DeviceTimes>,
 }
 
 /// Seconds by stage, summed over workers.

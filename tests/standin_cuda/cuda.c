@@ -176,6 +176,7 @@ Result cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
 struct Event {
     int id;
     long left;
+    int timed;
 };
 
 static int made;
@@ -216,9 +217,10 @@ Result cuStreamWaitEvent(void *stream, struct Event *event, unsigned flags) {
 
 Result cuEventCreate(struct Event **event, unsigned flags) {
     IN_CONTEXT("cuEventCreate");
-    if (flags != 3) return INVALID_VALUE;
+    // Host threads sleep for it, and it has a time or not.
+    if (flags != 1 && flags != 3) return INVALID_VALUE;
     *event = malloc(sizeof **event);
-    **event = (struct Event){made++, number("STANDIN_PENDING", 0)};
+    **event = (struct Event){made++, number("STANDIN_PENDING", 0), flags == 1};
     say("cuEventCreate e%d", (*event)->id);
     return 0;
 }
@@ -243,6 +245,14 @@ Result cuEventQuery(struct Event *event) {
     return over ? 0 : NOT_READY;
 }
 #endif
+
+// A microsecond an event.
+Result cuEventElapsedTime(float *ms, struct Event *from, struct Event *to) {
+    IN_CONTEXT("cuEventElapsedTime");
+    if (!from->timed || !to->timed) return INVALID_VALUE;
+    *ms = 1e-3f * (float)(to->id - from->id);
+    return 0;
+}
 
 Result cuEventSynchronize(struct Event *event) {
     IN_CONTEXT("cuEventSynchronize");

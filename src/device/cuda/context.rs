@@ -34,7 +34,8 @@ pub(crate) struct Context {
     process: u32,
     /// Why it is unfit.
     failed: OnceLock<String>,
-    free_at_start: OnceLock<u64>,
+    /// Free bytes and all.
+    at_start: OnceLock<(u64, u64)>,
 }
 
 // SAFETY: a context belongs to the process; the driver locks by itself, and each
@@ -65,10 +66,9 @@ impl Context {
             device,
             process: process::id(),
             failed: OnceLock::new(),
-            free_at_start: OnceLock::new(),
+            at_start: OnceLock::new(),
         });
-        let free = context.free_bytes()?;
-        let _ = context.free_at_start.set(free);
+        let _ = context.at_start.set(context.memory()?);
         Ok(context)
     }
 
@@ -79,17 +79,27 @@ impl Context {
 
     /// Bytes of the device that nobody had right after this context was made.
     pub(crate) fn free_bytes_at_start(&self) -> u64 {
-        self.free_at_start.get().copied().unwrap_or_default()
+        self.at_start.get().map_or(0, |(free, _)| *free)
+    }
+
+    /// Bytes of the device that somebody had right after this context was made.
+    pub(crate) fn used_bytes_at_start(&self) -> u64 {
+        self.at_start.get().map_or(0, |(free, all)| all - free)
     }
 
     /// Bytes of the device that nobody has now, other processes counted.
     pub(crate) fn free_bytes(&self) -> Result<u64> {
-        let (mut free, mut total) = (0, 0);
+        self.memory().map(|(free, _)| free)
+    }
+
+    /// Free bytes of the device and all.
+    fn memory(&self) -> Result<(u64, u64)> {
+        let (mut free, mut all) = (0, 0);
         // SAFETY: both pointers are to live integers; the context is current.
         self.setup("cuMemGetInfo_v2", || unsafe {
-            sys::cuMemGetInfo_v2(&mut free, &mut total)
+            sys::cuMemGetInfo_v2(&mut free, &mut all)
         })?;
-        Ok(free as u64)
+        Ok((free as u64, all as u64))
     }
 
     /// True in the process that made it.
@@ -231,6 +241,18 @@ impl Stream {
         unsafe { Event::record(&self.context, self.raw) }
     }
 
+    /// The same, with its time.
+    pub(super) fn mark(&self) -> Result<Event> {
+        // SAFETY: the stream is ours and alive.
+        unsafe {
+            Event::put(
+                &self.context,
+                self.raw,
+                CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32,
+            )
+        }
+    }
+
     /// What is put into the stream from now on waits for the event.
     pub(super) fn wait_for(&self, event: &Event) -> Result<()> {
         // SAFETY: the stream is ours and alive.
@@ -276,6 +298,13 @@ impl Event {
     pub(super) unsafe fn record(context: &Arc<Context>, stream: CUstream) -> Result<Self> {
         let flags = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32
             | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: this function's contract.
+        unsafe { Self::put(context, stream, flags) }
+    }
+
+    /// # Safety
+    /// As for [`Event::record`].
+    unsafe fn put(context: &Arc<Context>, stream: CUstream, flags: u32) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the pointer is to a live handle; destroyed once, in `drop`.
         context.work("cuEventCreate", || unsafe {
@@ -307,7 +336,7 @@ impl Event {
     pub(super) fn is_over(&self) -> Result<bool> {
         self.context.check()?;
         let _current = self.context.enter()?;
-        // SAFETY: made in `record`, alive.
+        // SAFETY: made in `put`, alive.
         let code = code_of("cuEventQuery", || unsafe { sys::cuEventQuery(self.raw) });
         match code {
             Ok(CUresult::CUDA_SUCCESS) => Ok(true),
@@ -317,9 +346,19 @@ impl Event {
         }
     }
 
+    /// Seconds from `earlier` to this; both are marks, and over.
+    pub(super) fn seconds_since(&self, earlier: &Self) -> Result<f64> {
+        let mut ms = 0.0;
+        // SAFETY: both were made in `put`, alive; the pointer is to a live number.
+        self.context.work("cuEventElapsedTime", || unsafe {
+            sys::cuEventElapsedTime(&mut ms, earlier.raw, self.raw)
+        })?;
+        Ok(f64::from(ms) * 1e-3)
+    }
+
     /// Sleeps until it is over.
     pub(super) fn wait(&self) -> Result<()> {
-        // SAFETY: made in `record`, alive.
+        // SAFETY: made in `put`, alive.
         self.context.work("cuEventSynchronize", || unsafe {
             sys::cuEventSynchronize(self.raw)
         })
@@ -328,7 +367,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: made in `record`, destroyed here only; the driver keeps what still
+        // SAFETY: made in `put`, destroyed here only; the driver keeps what still
         // waits for it.
         self.context.release("cuEventDestroy_v2", || unsafe {
             sys::cuEventDestroy_v2(self.raw)

@@ -10,7 +10,8 @@ use super::context::Context;
 use super::kernel::{Kernel, Places};
 use super::memory::{DeviceBuffer, HostBuffer, Rows};
 use super::rows::DeviceRows;
-use super::stage::{Kept, Lane};
+use super::stage::{Copies, Kept, Lane};
+use crate::device::DeviceTimes;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::error::{Error, Result};
 use crate::packing::crop::{MAX_CROP_STEPS, TRANSPOSE};
@@ -135,12 +136,13 @@ impl CropStage {
     /// that is the answer to every later call.
     pub(crate) fn submit(
         &mut self,
-        slot: HeldSlot,
+        slot: impl Into<Arc<HeldSlot>>,
         rows: &[KernelRow],
         places: RowPlaces,
         emission: &KernelEmission,
         read: Read,
     ) -> Result<DeviceRows> {
+        let slot = slot.into();
         self.reap()?;
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
         let used = self.used(rows, places, emission, room)?;
@@ -197,7 +199,7 @@ impl CropStage {
         lane.run(kept, output, bytes, |lane, kept, out| {
             let from = kept.slot.bytes().as_ptr();
             let Some(written) = &kept.descriptors else {
-                return Ok(());
+                return Ok(Copies::default());
             };
             // SAFETY: `used` saw that the rows lie inside of the slot, which is pinned
             // (`on_device`) and, as `written`, kept by `Lane::run`, unwritten, until the
@@ -208,6 +210,14 @@ impl CropStage {
                 lane.stream
                     .upload(descriptors, written.as_ptr(), descriptors_len)?;
             }
+            let copies = Copies {
+                over: Some(lane.stream.mark()?),
+                copied_bytes: (copied.width * copied.count) as u64,
+                in_place_bytes: match read {
+                    Read::InPlace => pixel_bytes(rows),
+                    Read::Copied => 0,
+                },
+            };
             let at = Places {
                 tables: source.address(),
                 pixels: match read {
@@ -220,7 +230,8 @@ impl CropStage {
             // SAFETY: as above; `used` has checked each row against its part of the slot,
             // which lies in `source` the same way; `out` is the output that `Lane::output`
             // gave us alone, large enough, and the stream waits for its earlier readers.
-            unsafe { kernel.launch(&lane.stream, at, rows.len() as u32, *emission) }
+            unsafe { kernel.launch(&lane.stream, at, rows.len() as u32, *emission)? };
+            Ok(copies)
         })
     }
 
@@ -282,9 +293,20 @@ impl CropStage {
         self.lane.outputs.has_free()
     }
 
+    pub(crate) fn times(&self) -> DeviceTimes {
+        self.lane.times()
+    }
+
     pub(crate) fn pinned_bytes(&self) -> usize {
         self.lane.ring.bytes()
     }
+}
+
+/// Bytes of RGB of all rows that were checked.
+fn pixel_bytes(rows: &[KernelRow]) -> u64 {
+    let held = rows.iter().filter(|row| row.flags & MASKED == 0);
+    held.map(|row| 3 * u64::from(row.width) * u64::from(row.height))
+        .sum()
 }
 
 /// Bytes of its part that row `i` uses; none when it names anything outside of its

@@ -13,6 +13,7 @@ use super::memory::{DeviceBuffer, HostBuffer};
 use super::outputs::{Output, Outputs};
 use super::pinned::PinnedRing;
 use super::rows::DeviceRows;
+use crate::device::DeviceTimes;
 use crate::error::{Error, Result};
 use crate::ring::Ring;
 use crate::ring::slots::HeldSlot;
@@ -27,18 +28,31 @@ pub(super) struct Lane {
     pub(super) ring: PinnedRing,
     pub(super) outputs: Outputs,
     pub(super) stream: Arc<Stream>,
+    times: DeviceTimes,
 }
 
 #[derive(Debug)]
 struct UnderWay {
+    began: Event,
+    read: Copies,
     over: Arc<Event>,
     kept: Kept,
+}
+
+/// What a batch's work reads of its slot.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    /// Behind the copies; none when there is nothing but copies.
+    pub(super) over: Option<Event>,
+    pub(super) copied_bytes: u64,
+    pub(super) in_place_bytes: u64,
 }
 
 /// What a batch's work reads of the host.
 #[derive(Debug)]
 pub(super) struct Kept {
-    pub(super) slot: HeldSlot,
+    /// Shared with whoever wants to put it on the device again.
+    pub(super) slot: Arc<HeldSlot>,
     pub(super) descriptors: Option<HostBuffer>,
 }
 
@@ -58,6 +72,7 @@ impl Lane {
             outputs: Outputs::new(context, outputs, output_bytes)?,
             ring: PinnedRing::new(context, ring)?,
             stream: Arc::new(Stream::new(context)?),
+            times: DeviceTimes::default(),
         })
     }
 
@@ -73,7 +88,7 @@ impl Lane {
             if !first.over.is_over()? {
                 break;
             }
-            self.forget_first(spare);
+            self.forget_first(spare)?;
         }
         Ok(())
     }
@@ -86,14 +101,30 @@ impl Lane {
             return Ok(false);
         };
         first.over.wait()?;
-        self.forget_first(spare);
+        self.forget_first(spare)?;
         Ok(true)
     }
 
-    fn forget_first(&mut self, spare: &mut Vec<HostBuffer>) {
+    fn forget_first(&mut self, spare: &mut Vec<HostBuffer>) -> Result<()> {
         if let Some(done) = self.under_way.pop_front() {
             spare.extend(done.kept.descriptors);
+            let copied = done.read.over.as_ref().unwrap_or(&done.over);
+            self.times += DeviceTimes {
+                batches: 1,
+                copy_s: copied.seconds_since(&done.began)?,
+                kernel_s: match &done.read.over {
+                    Some(copied) => done.over.seconds_since(copied)?,
+                    None => 0.0,
+                },
+                copied_bytes: done.read.copied_bytes,
+                in_place_bytes: done.read.in_place_bytes,
+            };
         }
+        Ok(())
+    }
+
+    pub(super) fn times(&self) -> DeviceTimes {
+        self.times
     }
 
     /// Slots that the device still reads.
@@ -130,18 +161,23 @@ impl Lane {
         kept: Kept,
         output: Output,
         len: usize,
-        put: impl FnOnce(&Self, &Kept, &DeviceBuffer) -> Result<()>,
+        put: impl FnOnce(&Self, &Kept, &DeviceBuffer) -> Result<Copies>,
     ) -> Result<DeviceRows> {
         let done = match output.buffer() {
-            Some(buffer) => put(self, &kept, buffer).and_then(|()| self.stream.record()),
+            Some(buffer) => self.stream.mark().and_then(|began| {
+                let read = put(self, &kept, buffer)?;
+                Ok((began, read, self.stream.mark()?))
+            }),
             None => Err(Error::Device {
                 what: "a batch's memory was given away twice".into(),
             }),
         };
         match done {
-            Ok(over) => {
+            Ok((began, read, over)) => {
                 let over = Arc::new(over);
                 self.under_way.push_back(UnderWay {
+                    began,
+                    read,
                     over: over.clone(),
                     kept,
                 });
@@ -196,7 +232,12 @@ impl RowsStage {
     /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
     /// rows lost: ask [`Self::has_room`] first); else a device error, which
     /// is the answer to every later call.
-    pub(crate) fn submit_rows(&mut self, slot: HeldSlot, bytes: usize) -> Result<DeviceRows> {
+    pub(crate) fn submit_rows(
+        &mut self,
+        slot: impl Into<Arc<HeldSlot>>,
+        bytes: usize,
+    ) -> Result<DeviceRows> {
+        let slot = slot.into();
         self.reap()?;
         let (_, room) = self.lane.ring.on_device(&slot)?;
         if bytes > room {
@@ -215,7 +256,11 @@ impl RowsStage {
             // (`on_device`); `Lane::run` keeps it, and nobody writes a held slot, until
             // the event behind this; `to` is the output that `Lane::output` gave us alone,
             // and the stream waits for its earlier readers.
-            unsafe { lane.stream.upload(to, from, bytes) }
+            unsafe { lane.stream.upload(to, from, bytes)? };
+            Ok(Copies {
+                copied_bytes: bytes as u64,
+                ..Copies::default()
+            })
         })
     }
 
@@ -238,6 +283,10 @@ impl RowsStage {
     /// True when a batch has memory on the device.
     pub(crate) fn has_room(&self) -> bool {
         self.lane.outputs.has_free()
+    }
+
+    pub(crate) fn times(&self) -> DeviceTimes {
+        self.lane.times()
     }
 
     pub(crate) fn pinned_bytes(&self) -> usize {

@@ -2,9 +2,13 @@
 //!
 //! - `run`: one pass over the epochs, with digests and failures;
 //! - `against_ceiling`: windows of loader and bare decoder in turns;
+//! - `replay`: the device stage alone;
+//! - `device`: what a run has seen of its device;
 //! - `report`: the result struct and how it is printed.
 
 mod against_ceiling;
+mod device;
+mod replay;
 mod report;
 mod run;
 
@@ -56,6 +60,16 @@ pub struct BenchArgs {
     )]
     window: f64,
 
+    /// Measure the device alone: fill each slot of the ring once and put it on the
+    /// device N times.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with_all = ["ceiling", "digest", "limit", "save_state"]
+    )]
+    replay: Option<u32>,
+
     /// Write where the run stands when it ends, for `--resume`.
     #[arg(long, value_name = "FILE")]
     save_state: Option<PathBuf>,
@@ -74,9 +88,10 @@ enum Part {
 pub fn run(args: BenchArgs) -> Result<Outcome> {
     let began = Instant::now();
     interrupt::end_the_process()?;
-    let ended = match args.ceiling {
-        None => run::run(&args, began),
-        Some(part) => against_ceiling::run(&args, part),
+    let ended = match (args.ceiling, args.replay) {
+        (Some(part), _) => against_ceiling::run(&args, part),
+        (None, Some(rounds)) => replay::run(&args, rounds),
+        (None, None) => run::run(&args, began),
     };
     match ended {
         // A Ctrl-C reaches the whole group, and may end a process of the run

@@ -1,10 +1,10 @@
 //! What a run of `bench` found, and how it is printed.
 
-use featherload::device::DeviceMemory;
 use featherload::measure::TreeUsage;
 use featherload::{LoaderReport, NumericProfile, Result};
 use serde::Serialize;
 
+use super::device::{DeviceUse, print_times};
 use crate::output;
 
 /// Everything that `bench` reports; the names are the contract of `--json`.
@@ -18,8 +18,8 @@ pub struct BenchReport {
     pub cpu_s_per_1k_images: f64,
     pub pss_total_mib: f64,
     pub gpu_mib: f64,
-    /// What the run has of its device's memory.
-    pub device: Option<DeviceMemory>,
+    /// Of the device's memory; times are in `loader.device`.
+    pub device: Option<DeviceUse>,
     /// Rows that hold samples, repeated ones included.
     pub samples: u64,
     /// Rows whose own sample gave no pixels.
@@ -100,12 +100,11 @@ impl BenchReport {
             self.pss_total_mib
         ))?;
         if let Some(device) = &self.device {
-            output::line(&format!(
-                "{:>10.1} MiB of the device used since its context was made, {:.1} planned; {:.1} MiB of the host pinned",
-                output::mib(device.used_bytes),
-                output::mib(device.planned_bytes),
-                output::mib(device.pinned_bytes)
-            ))?;
+            device.print()?;
+        }
+        if let Some(times) = &self.loader.device {
+            let (wait, consumer) = (self.loader.consumer_wait_s, self.loader.consumer_s);
+            print_times(times, wait, consumer, self.seconds)?;
         }
         output::line(&format!("profile    {}", self.profile))?;
         if self.worker_deaths > 0 {
@@ -143,11 +142,16 @@ impl BenchReport {
     }
 }
 
-/// What keeps the run from being faster.
-pub fn bound_by(r: &LoaderReport, workers: usize) -> &'static str {
+/// A device that has work for this share of the time leaves no room for more.
+const DEVICE_BUSY: f64 = 0.8;
+
+/// What keeps a run of so many seconds from being faster.
+pub fn bound_by(r: &LoaderReport, workers: usize, seconds: f64) -> &'static str {
     let t = &r.times;
     let all = t.busy_s() + t.idle_s;
-    if workers > 0 && t.idle_s > 0.3 * all {
+    if r.device.is_some_and(|d| d.busy_s() > DEVICE_BUSY * seconds) {
+        "the device"
+    } else if workers > 0 && t.idle_s > 0.3 * all {
         "the consumer"
     } else if t.open_s > 0.5 * t.busy_s() {
         "storage"

@@ -7,6 +7,7 @@ use featherload::measure::TreeUsage;
 use featherload::{Batch, Error, Loader, NumericProfile, Result, RowStatus, State};
 
 use super::BenchArgs;
+use super::device::{DeviceUse, DeviceWatch};
 use super::report::{BenchReport, Failure, bound_by};
 use crate::digest::StreamDigest;
 use crate::setup::Setup;
@@ -46,7 +47,9 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     let bar = output::progress(args.limit.unwrap_or(rows).min(rows), !args.json);
     let mut digest = args.digest.then(StreamDigest::default);
     let mut counts = Counts::default();
-    let ended = consume(args, &mut loader, &mut counts, &mut digest, &bar);
+    let mut watch = DeviceWatch::default();
+    let seen = (&mut counts, &mut digest, &mut watch);
+    let ended = consume(args, &mut loader, seen, &bar);
     bar.finish_and_clear();
     let end = Instant::now();
     if let Some(file) = &args.save_state {
@@ -55,7 +58,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     }
     ended.map_err(consumer::suggest_policy)?;
     let report = loader.report()?;
-    let device = loader.device_memory()?;
+    let device = loader.device_memory()?.map(|memory| watch.finish(memory));
     let pids = report
         .coordinator
         .into_iter()
@@ -68,13 +71,14 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     let substituted = substituted.count() as u64;
     let (digests, digest) = digest.map(StreamDigest::finish).unzip();
     let workers = setup.worker_count(args.run.workers);
+    let seconds = (end - began).as_secs_f64();
     let result = BenchReport {
         images_per_s: rate(&counts, began, first_at, first_rows, end),
         first_batch_ms: (first_at - began).as_secs_f64() * 1e3,
         startup_ms: startup.as_secs_f64() * 1e3,
         cpu_s_per_1k_images: memory.cpu_s * 1e3 / counts.samples.max(1) as f64,
         pss_total_mib: output::mib(memory.memory.pss_bytes),
-        gpu_mib: device.map_or(0.0, |d| output::mib(d.used_bytes)),
+        gpu_mib: device.as_ref().map_or(0.0, DeviceUse::peak_mib),
         device,
         samples: counts.samples,
         failed,
@@ -87,8 +91,8 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         digests,
         digest,
         profile: profile(&loader.state()),
-        bound_by: bound_by(&report, workers),
-        seconds: (end - began).as_secs_f64(),
+        bound_by: bound_by(&report, workers, seconds),
+        seconds,
         workers,
         ring_mib: output::mib(report.ring_bytes),
         loader: report,
@@ -107,8 +111,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
 fn consume(
     args: &BenchArgs,
     loader: &mut Loader,
-    counts: &mut Counts,
-    digest: &mut Option<StreamDigest>,
+    (counts, digest, watch): (&mut Counts, &mut Option<StreamDigest>, &mut DeviceWatch),
     bar: &indicatif::ProgressBar,
 ) -> Result<Option<State>> {
     // A device makes one batch while the next is awaited, as for a trainer.
@@ -126,6 +129,7 @@ fn consume(
             }
             let arrived = Instant::now();
             counts.add(&batch, arrived);
+            watch.look(&epoch)?;
             let rows = batch.len() as u64;
             match digest {
                 Some(digest) => digest.add(&batch.to_host()?)?,

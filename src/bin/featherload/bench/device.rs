@@ -1,0 +1,91 @@
+//! What a run of `bench` has seen of its device.
+
+use featherload::device::{DeviceMemory, DeviceTimes};
+use featherload::{Epoch, Result};
+use serde::Serialize;
+
+use crate::output;
+
+/// The device's memory, looked at behind each batch.
+#[derive(Default)]
+pub struct DeviceWatch {
+    /// Least and most that was used, from the first batch on.
+    seen: Option<(u64, u64)>,
+}
+
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+pub struct DeviceUse {
+    #[serde(flatten)]
+    memory: DeviceMemory,
+    /// Most that was used since the context was made, at the start or behind a batch.
+    peak_bytes: u64,
+    /// Least and most that was used from the first batch on: equal when memory is flat.
+    steady_min_bytes: u64,
+    steady_max_bytes: u64,
+}
+
+impl DeviceWatch {
+    /// Looks, where there is a device.
+    pub fn look(&mut self, epoch: &Epoch<'_>) -> Result<()> {
+        if let Some(memory) = epoch.device_memory()? {
+            let now = memory.used_bytes;
+            let (least, most) = self.seen.unwrap_or((now, now));
+            self.seen = Some((least.min(now), most.max(now)));
+        }
+        Ok(())
+    }
+
+    pub fn finish(self, memory: DeviceMemory) -> DeviceUse {
+        let now = memory.used_bytes;
+        let (least, most) = self.seen.unwrap_or((now, now));
+        DeviceUse {
+            peak_bytes: memory.at_start_bytes.max(most),
+            steady_min_bytes: least,
+            steady_max_bytes: most,
+            memory,
+        }
+    }
+}
+
+impl DeviceUse {
+    pub fn peak_mib(&self) -> f64 {
+        output::mib(self.peak_bytes)
+    }
+
+    pub fn print(&self) -> Result<()> {
+        let m = &self.memory;
+        let steady = if self.steady_min_bytes == self.steady_max_bytes {
+            "the same behind every batch".to_owned()
+        } else {
+            format!(
+                "{:.1} to {:.1} behind batches",
+                output::mib(self.steady_min_bytes),
+                output::mib(self.steady_max_bytes)
+            )
+        };
+        output::line(&format!(
+            "{:>10.1} MiB of the device at most since its context was made: {:.1} planned, {:.1} at the start, {steady}; {:.1} were used before; {:.1} MiB of the host pinned",
+            self.peak_mib(),
+            output::mib(m.planned_bytes),
+            output::mib(m.at_start_bytes),
+            output::mib(m.at_context_bytes),
+            output::mib(m.pinned_bytes)
+        ))
+    }
+}
+
+/// Where the time of the consumer and of the device went, in percent of `seconds`.
+pub fn print_times(times: &DeviceTimes, wait_s: f64, consumer_s: f64, seconds: f64) -> Result<()> {
+    let share = |s: f64| 100.0 * s / seconds.max(1e-9);
+    let batches = times.batches.max(1) as f64;
+    output::line(&format!(
+        "{:>10.2} ms a batch to copy, {:.2} for the kernel: {:.1}% and {:.1}% of the time; the consumer waited {:.1}% for workers and had {:.1}% for itself",
+        1e3 * times.copy_s / batches,
+        1e3 * times.kernel_s / batches,
+        share(times.copy_s),
+        share(times.kernel_s),
+        share(wait_s),
+        share(consumer_s)
+    ))
+}

@@ -1,0 +1,62 @@
+//! The device stage alone: filled slots are put on the device again and again.
+
+use featherload::{Replay, Result};
+use serde::Serialize;
+
+use super::BenchArgs;
+use crate::setup::Setup;
+use crate::{Outcome, interrupt, output};
+
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct ReplayReport {
+    images_per_s: f64,
+    /// Bytes read of slots, copied or in place, in 1e9 a second of the whole time.
+    slot_gb_per_s: f64,
+    copy_ms: f64,
+    kernel_ms: f64,
+    #[serde(flatten)]
+    replay: Replay,
+}
+
+pub fn run(args: &BenchArgs, rounds: u32) -> Result<Outcome> {
+    let setup = Setup::new(&args.run.loader, &args.source)?;
+    setup.warn();
+    let mut loader = args.run.builder(&setup)?.build()?;
+    interrupt::end_the_run()?;
+    // What a device does first is slower: memory is mapped, clocks rise.
+    loader.replay(rounds.div_ceil(10))?;
+    let replay = loader.replay(rounds)?;
+    let batches = replay.batches.max(1) as f64;
+    let report = ReplayReport {
+        images_per_s: replay.rows as f64 / replay.seconds,
+        slot_gb_per_s: replay.bytes_per_s() * 1e-9,
+        copy_ms: 1e3 * replay.device.copy_s / batches,
+        kernel_ms: 1e3 * replay.device.kernel_s / batches,
+        replay,
+    };
+    if args.json {
+        output::json(&report)?;
+    } else {
+        print(&report)?;
+    }
+    Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+fn print(r: &ReplayReport) -> Result<()> {
+    let mib = |bytes: u64| output::mib(bytes) / r.replay.batches.max(1) as f64;
+    output::line(&format!(
+        "{:>10.1} GB/s of slots: a batch in {:.2} ms, {:.1} MiB of it copied and {:.1} MiB read in place; {} slots of {:.1} MiB, {} batches",
+        r.slot_gb_per_s,
+        1e3 * r.replay.seconds / r.replay.batches.max(1) as f64,
+        mib(r.replay.device.copied_bytes),
+        mib(r.replay.device.in_place_bytes),
+        r.replay.slots,
+        output::mib(r.replay.slot_bytes),
+        r.replay.batches
+    ))?;
+    output::line(&format!(
+        "{:>10.2} ms a batch to copy, {:.2} ms for the kernel; {:.0} images/s",
+        r.copy_ms, r.kernel_ms, r.images_per_s
+    ))
+}
