@@ -151,6 +151,9 @@ pub fn bound_by(r: &LoaderReport, workers: usize, seconds: f64) -> &'static str 
     let all = t.busy_s() + t.idle_s;
     if r.device.is_some_and(|d| d.busy_s() > DEVICE_BUSY * seconds) {
         "the device"
+    } else if workers > 0 && t.idle_s > 0.3 * all && r.consumer_wait_s > 0.5 * seconds {
+        // Both wait: batches come in order, and slots are full of finished rows.
+        "rows that wait for slower ones (raise depth)"
     } else if workers > 0 && t.idle_s > 0.3 * all {
         "the consumer"
     } else if t.open_s > 0.5 * t.busy_s() {
