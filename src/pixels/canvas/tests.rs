@@ -287,19 +287,19 @@ fn a_cast_rounds_floats_to_what_its_type_holds() {
     };
     let Scaling { unit, mean, std } = scaling;
     let normalize = Step::Normalize { unit, mean, std };
-    let plain = floats(std::slice::from_ref(&normalize));
+    let plain = floats(&[normalize]);
     for dtype in [Dtype::F16, Dtype::Bf16] {
         let levels: Vec<f32> = (0..=255u8).cycle().take(768).map(f32::from).collect();
         assert_eq!(floats(&[Step::Cast(dtype)]), levels, "{dtype} holds levels");
-        let cast = floats(&[normalize.clone(), Step::Cast(dtype)]);
+        let cast = floats(&[normalize, Step::Cast(dtype)]);
         let want: Vec<f32> = plain.iter().map(|v| rounded(*v, dtype)).collect();
         assert_eq!(cast, want, "{dtype}");
         assert_ne!(cast, plain, "{dtype}");
         let later = floats(&[
-            normalize.clone(),
+            normalize,
             Step::Cast(dtype),
             Step::Cast(Dtype::F32),
-            normalize.clone(),
+            normalize,
         ]);
         let want: Vec<f32> = (cast.iter().zip([0, 1, 2].into_iter().cycle()))
             .map(|(v, c)| scaling.of(c, *v))
