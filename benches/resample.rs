@@ -146,7 +146,7 @@ fn emit() {
     println!("| emit 224x224 | layout | placement | us |");
     println!("|---|---|---|---|");
     let rgb = noise(SIDE * SIDE * 3);
-    for dtype in [Dtype::F32, Dtype::F16, Dtype::U8] {
+    for dtype in Dtype::ALL {
         for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
             for (name, placement) in [
                 ("upright", Placement::default()),

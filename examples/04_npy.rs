@@ -93,6 +93,8 @@ fn npy_type(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::U8 => "|u1",
         Dtype::F16 => "<f2",
+        // NumPy has none: `.view(ml_dtypes.bfloat16)` reads these two bytes.
+        Dtype::Bf16 => "|V2",
         Dtype::F32 => "<f4",
     }
 }

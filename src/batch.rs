@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use half::f16;
+use half::{bf16, f16};
 use nix::unistd::{Pid, getpid};
 
 use crate::device::DeviceRows;
@@ -391,6 +391,11 @@ impl Batch {
         self.cast(Dtype::F16, || self.bytes())
     }
 
+    /// The elements of a bf16 batch; errors as [`Batch::as_f32`].
+    pub fn as_bf16(&self) -> Result<&[bf16]> {
+        self.cast(Dtype::Bf16, || self.bytes())
+    }
+
     /// The elements of a u8 batch; errors as [`Batch::as_f32`].
     pub fn as_u8(&self) -> Result<&[u8]> {
         self.cast(Dtype::U8, || self.bytes())
@@ -407,6 +412,11 @@ impl Batch {
     /// The elements of one row of an f16 batch; errors as [`Batch::row_as_f32`].
     pub fn row_as_f16(&self, row: usize) -> Result<&[f16]> {
         self.cast(Dtype::F16, || self.row_bytes(row))
+    }
+
+    /// The elements of one row of a bf16 batch; errors as [`Batch::row_as_f32`].
+    pub fn row_as_bf16(&self, row: usize) -> Result<&[bf16]> {
+        self.cast(Dtype::Bf16, || self.row_bytes(row))
     }
 
     /// The elements of one row of a u8 batch; errors as [`Batch::row_as_f32`].

@@ -63,7 +63,11 @@ fn bad_usage_and_bad_input_exit_with_2_and_say_what_to_do() {
     let empty = empty.path().to_str().unwrap();
     let list = dir.path().join("bad.txt");
     fs::write(&list, "class0/000.jpg 0\nclass0/001.jpg one\n").unwrap();
-    let cases: [(&[&str], &[&str]); 12] = [
+    let cases: [(&[&str], &[&str]); 13] = [
+        (
+            &["bench", good, "--dtype", "bfloat16"],
+            &["bfloat16", "u8, f16, bf16, f32"],
+        ),
         (&[], &["Usage"]),
         (&["bnech", good], &["bnech"]),
         (&["bench"], &["SRC"]),
@@ -434,6 +438,7 @@ fn a_digest_does_not_depend_on_who_does_the_work() {
         &["--seed", "1"][..],
         &["--no-shuffle"],
         &["--dtype", "f32"],
+        &["--dtype", "bf16"],
         &["--layout", "nhwc"],
         &["--recipe", "eval224"],
         &["--drop-last"],
@@ -443,6 +448,8 @@ fn a_digest_does_not_depend_on_who_does_the_work() {
         let args: Vec<&str> = ["--workers", "0"].iter().chain(args).copied().collect();
         assert_ne!(run(&args), want, "{args:?}");
     }
+    let bf16 = |workers| run(&["--dtype", "bf16", "--workers", workers]);
+    assert_eq!(bf16("2"), bf16("0"));
 }
 
 #[test]

@@ -134,6 +134,36 @@ fn any_workers_deaths_and_resumes_give_the_same_batches() {
     }
 }
 
+/// Rounded when they are made, and once more when they are mixed in `f32`.
+#[test]
+fn rows_of_bf16_are_mixed_as_those_of_f32() {
+    let dir = data(CLASSES, EACH);
+    let make = |workers, dtype| {
+        let recipe = recipe(one_of()).with_dtype(dtype);
+        let builder = builder(dir.path()).recipe(recipe).workers(workers);
+        builder.build().unwrap()
+    };
+    let none = stream(&mut make(0, Dtype::Bf16), 2);
+    assert_eq!(none.len(), 10, "35 samples in batches of 8");
+    assert_eq!(stream(&mut make(2, Dtype::Bf16), 2), none, "2 workers");
+    let mut mixed = 0;
+    let (mut floats, mut halves) = (make(0, Dtype::F32), make(0, Dtype::Bf16));
+    for (want, got) in floats.epoch().zip(halves.epoch()) {
+        let (want, got) = (want.unwrap(), got.unwrap());
+        assert_eq!(got.labels(), want.labels());
+        let labels = vectors(&got);
+        mixed += usize::from(labels.iter().flatten().any(|v| *v > 0.0 && *v < 1.0));
+        let (want, got) = (want.as_f32().unwrap(), got.as_bf16().unwrap());
+        assert_eq!(got.len(), want.len());
+        for (want, got) in want.iter().zip(got) {
+            // Values of at most 1: half a step of 1 / 256, twice.
+            let off = (got.to_f32() - want).abs();
+            assert!(off <= 1.0 / 256.0 + 1e-6, "{got} and not {want}");
+        }
+    }
+    assert!(mixed > 1, "{mixed} batches are mixed");
+}
+
 /// The same loader without mixing has the pixels that were mixed.
 fn pairs(make: impl Fn(Recipe) -> LoaderBuilder, op: MixOp, look: impl Fn(&Batch, &Batch)) {
     for recipe in [

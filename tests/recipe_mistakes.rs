@@ -240,17 +240,22 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - resize: {size: [64, 64]}\n  - normalize: {mean: 0, std: 1}\n  - cast: {dtype: u8}",
             5,
-            &["cast", "normalized", "leave out normalize", "f16 or f32"],
+            &[
+                "cast",
+                "normalized",
+                "leave out normalize",
+                "one of f16, bf16, f32",
+            ],
         ),
         (
             "  - convert_color: {to: lab}\n  - cast: {dtype: u8}",
             4,
-            &["cast", "u8 cannot hold lab", "f16 or f32"],
+            &["cast", "u8 cannot hold lab", "one of f16, bf16, f32"],
         ),
         (
             "  - cast: {dtype: int8}",
             3,
-            &["dtype", "'int8'", "u8, f16, f32"],
+            &["dtype", "'int8'", "u8, f16, bf16, f32"],
         ),
         (
             "  - normalize: {mean: 0, std: 1}\n  - color_jitter: {brightness: 0.4}",

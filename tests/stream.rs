@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::processes::send;
 use common::rows::{Row, assert_same, rows, stream, take};
 use common::{Random, builder, data};
-use featherload::{Labels, Loader, Recipe, RowStatus, State, Tail};
+use featherload::{Dtype, Labels, Loader, Recipe, RowStatus, State, Tail};
 use nix::sys::signal::Signal;
 
 fn truth(dir: &std::path::Path, epochs: u64) -> Vec<Row> {
@@ -27,6 +27,42 @@ fn any_number_of_workers_gives_the_stream_of_none() {
         let report = loader.report().unwrap();
         assert_eq!(report.workers.len(), workers);
         assert_eq!(report.worker_deaths, 0, "{:?}", report.events);
+    }
+}
+
+/// To the nearest of `bf16`, halves to the even side: the bits.
+fn nearest_bf16(v: f32) -> u16 {
+    let bits = v.to_bits();
+    ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
+#[test]
+fn bf16_batches_are_those_of_f32_rounded_for_any_workers() {
+    let dir = data(3, 7);
+    let make = |workers, dtype| {
+        let recipe = Recipe::train224().with_dtype(dtype);
+        let builder = builder(dir.path()).recipe(recipe).workers(workers);
+        builder.build().unwrap()
+    };
+    let mut exact = make(0, Dtype::F32);
+    let exact = exact.epoch().map(|batch| batch.unwrap());
+    let exact: Vec<Vec<f32>> = exact.map(|b| b.as_f32().unwrap().to_vec()).collect();
+    assert_eq!(exact.len(), 3, "21 samples in batches of 8");
+    for workers in [0, 2] {
+        let mut loader = make(workers, Dtype::Bf16);
+        let batches: Vec<_> = loader.epoch().map(|batch| batch.unwrap()).collect();
+        assert_eq!(batches.len(), exact.len());
+        for (batch, exact) in batches.iter().zip(&exact) {
+            let got = batch.as_bf16().unwrap();
+            assert_eq!(batch.bytes().unwrap().len(), 2 * exact.len());
+            let want = exact.iter().map(|v| nearest_bf16(*v));
+            let what = format!("{workers} workers, batch {}", batch.number());
+            assert!(got.iter().map(|v| v.to_bits()).eq(want), "{what}");
+            let row = 3 * 224 * 224;
+            assert_eq!(batch.row_as_bf16(1).unwrap(), &got[row..2 * row], "{what}");
+            let said = batch.as_f16().unwrap_err().to_string();
+            assert!(said.contains("the batch holds bf16, not f16"), "{said}");
+        }
     }
 }
 

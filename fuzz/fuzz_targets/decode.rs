@@ -134,7 +134,7 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
         _ => {
             let ops = base().then(crop((3, 40))).then(flip());
             let ops = ops.then(Normalize::imagenet());
-            (ops, scaled, 77, Dtype::F16, nhwc, small)
+            (ops, scaled, 77, Dtype::Bf16, nhwc, small)
         }
     };
     let recipe = recipe

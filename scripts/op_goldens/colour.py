@@ -77,8 +77,9 @@ out.mkdir(parents=True, exist_ok=True)
 
 
 def raw(pixels):
-    """Bytes and type."""
-    kind = {"uint8": "u8", "float32": "f32", "float16": "f16"}[str(pixels.dtype)]
+    """Bytes and type. NumPy has no bf16: those come as their bits."""
+    kinds = {"uint8": "u8", "float32": "f32", "float16": "f16", "uint16": "bf16"}
+    kind = kinds[str(pixels.dtype)]
     little = pixels.astype(pixels.dtype.newbyteorder("<"))
     return np.ascontiguousarray(little).tobytes(), kind
 
@@ -282,7 +283,7 @@ for name, pixels in BYTES.items():
 
 # ---- the end of the chain ----
 
-DTYPES = dict(f32=torch.float32, f16=torch.float16)
+DTYPES = dict(f32=torch.float32, f16=torch.float16, bf16=torch.bfloat16)
 for name, pixels in [
     ("noise", BYTES["noise"]),
     ("small", BYTES["small"]),
@@ -294,6 +295,8 @@ for name, pixels in [
         ("bgr", "nhwc", "f16", True),
         ("bgr", "nchw", "u8", True),
         ("grey", "nhwc", "f16", False),
+        ("bgr", "nchw", "bf16", True),
+        ("rgb", "nhwc", "bf16", False),
     ]:
         t = tensor(pixels)
         t = t.flip(-1) if mirrored else t
@@ -308,7 +311,8 @@ for name, pixels in [
         got = t if layout == "nchw" else t.permute(1, 2, 0)
         params = dict(order=order, layout=layout, dtype=dtype, mirrored=mirrored)
         params |= dict(unit=255.0, mean=MEAN, std=STD)
-        got = got.contiguous().numpy()
+        got = got.contiguous()
+        got = (got.view(torch.uint16) if dtype == "bf16" else got).numpy()
         case("emit", params, name, pixels, got, "torch: / 255, round, to; torchvision", 0)
 
 for op, data in results.items():

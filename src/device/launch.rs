@@ -89,6 +89,7 @@ impl KernelEmission {
                 Dtype::U8 => 0,
                 Dtype::F16 => 1,
                 Dtype::F32 => 2,
+                Dtype::Bf16 => 3,
             },
             nhwc: u32::from(emission.layout == MemoryLayout::Nhwc),
             height,
@@ -148,6 +149,26 @@ mod tests {
         assert_eq!(size_of::<KernelRow>(), 112);
         assert_eq!(size_of::<KernelEmission>(), 48);
         assert_eq!(size_of::<KernelTile>(), 12);
+    }
+
+    /// The kernel has the same numbers for the types.
+    #[test]
+    fn types_are_those_of_the_kernel() {
+        let source = include_str!("../../kernels/crops.cu");
+        for dtype in Dtype::ALL {
+            let emission = Emission {
+                unit: 255.0,
+                mean: [0.0; 3],
+                std: [1.0; 3],
+                dtype,
+                layout: MemoryLayout::Nchw,
+                order: ColorOrder::Rgb,
+            };
+            let number = KernelEmission::new(&emission, (1, 1)).dtype;
+            let name = dtype.name().to_uppercase();
+            let said = format!(" DTYPE_{name} = {number}");
+            assert!(source.contains(&(said.clone() + ",")) || source.contains(&(said + " ")));
+        }
     }
 
     #[test]

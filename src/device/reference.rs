@@ -149,6 +149,7 @@ mod tests {
     use super::*;
     use crate::picture::Limits;
     use crate::picture::jpeg::fixtures::{self, Sampling};
+    use crate::pixels::rounding::{elements, numbers, step};
     use crate::plan::PositionRandom;
     use crate::recipe::{
         BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorSpace, ConvertColor, Decode,
@@ -184,15 +185,6 @@ mod tests {
         let resized = (header.width, header.height) == (header.out_width, header.out_height)
             && header.across_taps == 1;
         Ok((stage.row(&handed, &header, room), resized))
-    }
-
-    fn floats(bytes: &[u8]) -> Vec<f32> {
-        bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|b| f32::from_ne_bytes(*b))
-            .collect()
     }
 
     fn recipes() -> impl Strategy<Value = (Recipe, Recipe)> {
@@ -289,18 +281,24 @@ mod tests {
     }
 
     /// A crop that is finished later is the row that a worker makes of floats, and
-    /// one that has no room is off by the rounding of its levels.
+    /// one that has no room is off by the rounding of its levels. Elements of two bytes
+    /// are those floats, rounded: at most one step apart where these differ.
     #[test]
     fn a_crop_becomes_the_row_of_floats() {
         let mut runner = TestRunner::default();
         let (direct, resized) = (Cell::new(0), Cell::new(0));
         let pictures = (1u32..400, 1u32..300);
-        let cases = (recipes(), pictures);
+        let dtypes = select(vec![Dtype::F16, Dtype::Bf16]);
+        let cases = (recipes(), pictures, dtypes);
+        let rounded = Cell::new([0, 0]);
         runner
-            .run(&cases, |((recipe, in_floats), (width, height))| {
+            .run(&cases, |((recipe, in_floats), (width, height), half)| {
                 let file = fixtures::jpeg(width, height, Sampling::S444);
-                let program = SampleProgram::compile(&recipe).unwrap();
-                let program = program.with_crops().unwrap();
+                let crops = |recipe: &Recipe| {
+                    let program = SampleProgram::compile(recipe).unwrap();
+                    program.with_crops().unwrap()
+                };
+                let program = crops(&recipe);
                 let plain = SampleProgram::compile(&in_floats).unwrap();
                 let RowExtent::Fixed { height, width } = plain.extent else {
                     panic!("own sizes");
@@ -316,10 +314,34 @@ mod tests {
                     }
                 };
                 // In units of what stands in the row: of levels, 1 / 255.
-                let worst = floats(&made)
-                    .iter()
-                    .zip(floats(&wanted))
-                    .fold(0.0f32, |m, (a, b)| m.max((a - b).abs()));
+                let off = |made: &[u8], wanted: &[u8], dtype, allowed: fn(f64, Dtype) -> f64| {
+                    numbers(made, dtype)
+                        .into_iter()
+                        .zip(numbers(wanted, dtype))
+                        .map(|(a, b)| (a - b).abs() - allowed(a.abs().max(b.abs()), dtype))
+                        .fold(0.0f64, f64::max)
+                };
+                let worst = off(&made, &wanted, Dtype::F32, |_, _| 0.0);
+                // The same crop, and the same floats of a worker, in the other type.
+                let (short, _) = by_crop(&crops(&recipe.clone().with_dtype(half)), &file).unwrap();
+                let as_floats: Vec<f32> = (made.as_chunks().0.iter())
+                    .map(|b| f32::from_ne_bytes(*b))
+                    .collect();
+                prop_assert_eq!(&short, &elements(as_floats, half), "{}", half);
+                let plain = SampleProgram::compile(&in_floats.clone().with_dtype(half)).unwrap();
+                let bytes = plain.row_bytes((height, width)) as usize;
+                let shorter = row(&plain, &file, bytes).unwrap();
+                let of_half = off(&short, &shorter, half, step);
+                prop_assert!(
+                    of_half <= worst,
+                    "{} of {} off in {:?}",
+                    of_half,
+                    worst,
+                    half
+                );
+                let mut count = rounded.get();
+                count[usize::from(half == Dtype::Bf16)] += 1;
+                rounded.set(count);
                 if was_resized {
                     resized.set(resized.get() + 1);
                     // A level and a half, in units of the smallest deviation.
@@ -346,6 +368,11 @@ mod tests {
         let (direct, resized) = (direct.get(), resized.get());
         assert!(direct > 100, "{direct} of them by a device");
         assert!(resized > 5, "{resized} of them without room");
+        let rounded = rounded.get();
+        assert!(
+            rounded.iter().all(|n| *n > 50),
+            "{rounded:?} of f16 and bf16"
+        );
     }
 
     #[test]

@@ -431,7 +431,9 @@ impl Bounds {
                 }
                 self.write_other();
             }
-            Step::Convert(..) | Step::Normalize { .. } | Step::Cast(Dtype::F16 | Dtype::F32) => {
+            Step::Convert(..)
+            | Step::Normalize { .. }
+            | Step::Cast(Dtype::F16 | Dtype::Bf16 | Dtype::F32) => {
                 self.floats = true;
                 self.hold();
             }

@@ -17,7 +17,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use half::f16;
+use half::{bf16, f16};
 
 use crate::error::{Error, Result};
 use crate::plan::PositionRandom;
@@ -42,6 +42,7 @@ pub(crate) struct Mixer {
 struct Saved {
     f32: Vec<f32>,
     f16: Vec<f16>,
+    bf16: Vec<bf16>,
     label: Vec<f32>,
 }
 
@@ -111,31 +112,11 @@ impl Mixer {
             self.mask
                 .draw(keep, decay_power, max_soft, shape, &mut random);
         }
-        let unaligned =
-            |e| Error::protocol(format!("the batch is not aligned for {}: {e}", shape.dtype));
+        let (partners, mask, saved) = (&self.partners, &self.mask, &mut self.saved);
         match shape.dtype {
-            Dtype::F32 => {
-                let all = bytemuck::try_cast_slice_mut(bytes).map_err(unaligned)?;
-                apply(
-                    &how,
-                    shape,
-                    &self.partners,
-                    &self.mask,
-                    all,
-                    &mut self.saved.f32,
-                );
-            }
-            Dtype::F16 => {
-                let all = bytemuck::try_cast_slice_mut::<u8, f16>(bytes).map_err(unaligned)?;
-                apply(
-                    &how,
-                    shape,
-                    &self.partners,
-                    &self.mask,
-                    all,
-                    &mut self.saved.f16,
-                );
-            }
+            Dtype::F32 => apply(&how, shape, partners, mask, bytes, &mut saved.f32)?,
+            Dtype::F16 => apply(&how, shape, partners, mask, bytes, &mut saved.f16)?,
+            Dtype::Bf16 => apply(&how, shape, partners, mask, bytes, &mut saved.bf16)?,
             // Refused by the recipe's check.
             Dtype::U8 => return Err(Error::protocol("batches of u8 cannot be mixed")),
         }
@@ -156,9 +137,12 @@ fn apply<T: Element>(
     shape: RowShape,
     partners: &Partners,
     mask: &Mask,
-    all: &mut [T],
+    bytes: &mut [u8],
     saved: &mut Vec<T>,
-) {
+) -> Result<()> {
+    let all = bytemuck::try_cast_slice_mut(bytes).map_err(|e| {
+        Error::protocol(format!("the batch is not aligned for {}: {e}", shape.dtype))
+    })?;
     let elements = shape.elements();
     match how {
         How::Nothing => {}
@@ -183,6 +167,7 @@ fn apply<T: Element>(
             }
         }),
     }
+    Ok(())
 }
 
 /// What mixing takes in the consumer, bytes: once, and for each row of each batch

@@ -3,8 +3,8 @@
 //! Along the cycles of the permutation: each row is changed when its own pixels
 //! are no longer needed, but for the first of a cycle, of which a copy is kept.
 
-use half::f16;
 use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
 
 use super::RowShape;
 use super::draw::{Partners, Pasted};
@@ -49,8 +49,23 @@ impl Element for f16 {
     }
 }
 
+impl Element for bf16 {
+    fn blend(own: &mut [Self], other: &[Self], keep: f64) {
+        in_f32(own, other, |_, a, b| f32::blend(a, b, keep));
+    }
+
+    fn blend_by(own: &mut [Self], other: &[Self], keep: &[f32]) {
+        in_f32(own, other, |at, a, b| {
+            f32::blend_by(a, b, &keep[at..at + a.len()]);
+        });
+    }
+}
+
 /// Hands on a chunk of both, and where it begins.
-fn in_f32(own: &mut [f16], other: &[f16], mut blend: impl FnMut(usize, &mut [f32], &[f32])) {
+fn in_f32<T>(own: &mut [T], other: &[T], mut blend: impl FnMut(usize, &mut [f32], &[f32]))
+where
+    [T]: HalfFloatSliceExt,
+{
     let (mut a, mut b) = ([0f32; CHUNK], [0f32; CHUNK]);
     let chunks = own.chunks_mut(CHUNK).zip(other.chunks(CHUNK));
     for (i, (own, other)) in chunks.enumerate() {

@@ -391,7 +391,7 @@ mod tests {
             batch in 1u32..20, seed: u64, epoch: u64, tries in 0u32..9,
             (rank, world) in (1u32..4).prop_flat_map(|world| (0..world, Just(world))),
             tail in prop_oneof![Just(Tail::Short), Just(Tail::Pad)],
-            dtype in prop_oneof![Just(Dtype::U8), Just(Dtype::F16), Just(Dtype::F32)],
+            dtype in prop::sample::select(&Dtype::ALL[..]),
         ) {
             let sizes: Vec<[u32; 2]> = sizes.into_iter().map(|(h, w)| [h, w]).collect();
             let options = PlanOptions { rank, world, ..options(batch, seed, tail) };

@@ -8,7 +8,7 @@
 
 mod augment;
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::convert::Converter;
 use super::level::Level;
@@ -326,8 +326,8 @@ impl Canvas {
                 self.at.becomes(at.width, at.height);
                 self.at.is_floats = false;
             }
-            (Dtype::F16 | Dtype::F32, false) => {
-                // f16 holds every level.
+            (Dtype::F16 | Dtype::Bf16 | Dtype::F32, false) => {
+                // f16 and bf16 hold every level.
                 let (view, out) = self.room_in_floats();
                 for (to, row) in out.chunks_exact_mut(view.width).zip(view.rows()) {
                     for (to, pixel) in to.iter_mut().zip(row) {
@@ -336,12 +336,16 @@ impl Canvas {
                 }
                 self.are_floats();
             }
-            (Dtype::F16, true) => {
-                for row in self.at.of_mut(&mut self.floats.here).rows_mut() {
-                    for value in row.as_flattened_mut() {
-                        *value = f16::from_f32(*value).to_f32();
-                    }
-                }
+            (Dtype::F16, true) => self.round(|v| f16::from_f32(v).to_f32()),
+            (Dtype::Bf16, true) => self.round(|v| bf16::from_f32(v).to_f32()),
+        }
+    }
+
+    /// To the values that a smaller type of floats has.
+    fn round(&mut self, to: impl Fn(f32) -> f32) {
+        for row in self.at.of_mut(&mut self.floats.here).rows_mut() {
+            for value in row.as_flattened_mut() {
+                *value = to(*value);
             }
         }
     }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use half::f16;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,6 +15,7 @@ use super::convert::Converter;
 use super::emit::Emitter;
 use super::erase::erase;
 use super::normalise::{Scaling, normalise, normalise_in_place};
+use super::rounding::numbers;
 use super::view::{Pixel, View, ViewMut};
 use super::{grey, jitter};
 use crate::recipe::geometry::Rect;
@@ -230,19 +230,6 @@ const OPS: &[(&str, Run)] = &[
 /// Operations that say where in the picture, or turn it.
 const HAVE_SIDES: [&str; 2] = ["erase", "emit"];
 
-/// Little-endian, as this machine is.
-fn numbers(bytes: &[u8], dtype: Dtype) -> Vec<f64> {
-    match dtype {
-        Dtype::U8 => bytes.iter().map(|&v| v.into()).collect(),
-        Dtype::F16 => (bytes.as_chunks().0.iter())
-            .map(|&b| f16::from_le_bytes(b).to_f64())
-            .collect(),
-        Dtype::F32 => (bytes.as_chunks().0.iter())
-            .map(|&b| f32::from_le_bytes(b).into())
-            .collect(),
-    }
-}
-
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/colour")
 }
@@ -264,7 +251,7 @@ impl Case {
                 let values: Vec<f32> = values.collect();
                 Input::F32(Picture::new(values.as_chunks().0, width, height))
             }
-            Dtype::F16 => panic!("{self:?}: no such pixels"),
+            Dtype::F16 | Dtype::Bf16 => panic!("{self:?}: no such pixels"),
         }
     }
 

@@ -7,7 +7,7 @@
 //! computed, by the same formula. Never in here: other arithmetic on pixels,
 //! allocation after `new`, `unsafe`.
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::level::Level;
 use super::normalise::Scaling;
@@ -41,7 +41,8 @@ type Table<const N: usize> = [[[u8; N]; 256]; CHANNELS];
 #[derive(Debug)]
 enum Tables {
     F32(Box<Table<4>>),
-    F16(Box<Table<2>>),
+    /// Of either type of two bytes.
+    Half(Box<Table<2>>),
     /// Levels stay what they are.
     U8,
 }
@@ -50,7 +51,8 @@ impl Tables {
     fn of(dtype: Dtype, value: impl Fn(usize, u8) -> f32) -> Self {
         match dtype {
             Dtype::F32 => Self::F32(table(|c, v| value(c, v).to_ne_bytes())),
-            Dtype::F16 => Self::F16(table(|c, v| f16::from_f32(value(c, v)).to_ne_bytes())),
+            Dtype::F16 => Self::Half(table(|c, v| f16::from_f32(value(c, v)).to_ne_bytes())),
+            Dtype::Bf16 => Self::Half(table(|c, v| bf16::from_f32(value(c, v)).to_ne_bytes())),
             Dtype::U8 => Self::U8,
         }
     }
@@ -69,8 +71,8 @@ pub struct Emitter {
 impl Emitter {
     /// For floats, value `v` of the output's channel `c` becomes
     /// `((v / unit) - mean[c]) / std[c]`, each step rounded to `f32` as
-    /// torchvision does it, then rounded to the nearest `f16` where that is the
-    /// type. For `u8`, which holds levels, unit, mean and deviation are not
+    /// torchvision does it, then rounded to the nearest `f16` or `bf16` where that
+    /// is the type, halves to the even side. For `u8`, which holds levels, unit, mean and deviation are not
     /// applied; levels in `f32` are rounded as by torch's `round`, halves to the
     /// even side, and held to 0 and 255.
     pub fn new(emission: Emission) -> Self {
@@ -152,7 +154,7 @@ impl Emitter {
                 }
             }
             Tables::F32(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
-            Tables::F16(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
+            Tables::Half(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
             Tables::U8 => write(source, layout, order, out, |_, v| [v]),
         }
     }
@@ -171,6 +173,9 @@ impl Emitter {
             Dtype::F32 => write(source, layout, order, out, |c, v| s.of(c, v).to_ne_bytes()),
             Dtype::F16 => write(source, layout, order, out, |c, v| {
                 f16::from_f32(s.of(c, v)).to_ne_bytes()
+            }),
+            Dtype::Bf16 => write(source, layout, order, out, |c, v| {
+                bf16::from_f32(s.of(c, v)).to_ne_bytes()
             }),
             Dtype::U8 => write(source, layout, order, out, |_, v| [u8::rounded(v)]),
         }

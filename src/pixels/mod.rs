@@ -39,4 +39,6 @@ mod warp;
 #[cfg(test)]
 mod colour_goldens;
 #[cfg(test)]
+pub(crate) mod rounding;
+#[cfg(test)]
 mod shape_goldens;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// and vectors are mixed, in whatever order they are written. Without operations
 /// classes become vectors, and that is all.
 ///
-/// Pixels of one size, `f16` or `f32`, are mixed; `f16` in `f32`, rounded once.
+/// Pixels of one size, in floats, are mixed; `f16` and `bf16` in `f32`, rounded once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mixing {

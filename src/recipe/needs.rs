@@ -234,7 +234,9 @@ impl CanvasNeeds {
                 self.buffers.raise(Buffer::Blur, rows);
                 self.write_other();
             }
-            Step::Convert(..) | Step::Normalize { .. } | Step::Cast(Dtype::F16 | Dtype::F32) => {
+            Step::Convert(..)
+            | Step::Normalize { .. }
+            | Step::Cast(Dtype::F16 | Dtype::Bf16 | Dtype::F32) => {
                 if !self.floats {
                     self.floats = true;
                     self.hold();

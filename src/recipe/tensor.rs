@@ -15,16 +15,22 @@ pub enum Dtype {
     U8,
     /// IEEE 754 binary16.
     F16,
+    /// The upper half of a binary32: its range, with 8 bits of precision. Rounded
+    /// to the nearest, halves to the even side.
+    Bf16,
     /// IEEE 754 binary32.
     F32,
 }
 
 impl Dtype {
+    /// Every type.
+    pub const ALL: [Self; 4] = [Self::U8, Self::F16, Self::Bf16, Self::F32];
+
     /// Bytes of one element.
     pub fn size(self) -> usize {
         match self {
             Self::U8 => 1,
-            Self::F16 => 2,
+            Self::F16 | Self::Bf16 => 2,
             Self::F32 => 4,
         }
     }
@@ -33,8 +39,15 @@ impl Dtype {
         match self {
             Self::U8 => "u8",
             Self::F16 => "f16",
+            Self::Bf16 => "bf16",
             Self::F32 => "f32",
         }
+    }
+
+    /// Those that hold more than levels, as messages name them.
+    pub(crate) fn floats() -> String {
+        let floats = Self::ALL.into_iter().filter(|dtype| *dtype != Self::U8);
+        floats.map(Self::name).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -48,14 +61,13 @@ impl FromStr for Dtype {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self, Error> {
-        match s {
-            "u8" => Ok(Self::U8),
-            "f16" => Ok(Self::F16),
-            "f32" => Ok(Self::F32),
-            _ => Err(Error::config(format!(
-                "dtype '{s}' is not one of u8, f16, f32"
-            ))),
-        }
+        let named = Self::ALL.into_iter().find(|dtype| dtype.name() == s);
+        named.ok_or_else(|| {
+            Error::config(format!(
+                "dtype '{s}' is not one of {}",
+                Self::ALL.map(Self::name).join(", ")
+            ))
+        })
     }
 }
 
@@ -104,5 +116,28 @@ impl FromStr for MemoryLayout {
                 "layout '{s}' is not one of nchw, nhwc"
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One name for messages, files and command lines; a list that has them all.
+    #[test]
+    fn every_type_is_read_by_its_name() {
+        for dtype in Dtype::ALL {
+            let text = serde_json::to_string(&dtype).unwrap();
+            assert_eq!(text, format!("\"{dtype}\""));
+            assert_eq!(serde_json::from_str::<Dtype>(&text).unwrap(), dtype);
+            assert_eq!(dtype.name().parse::<Dtype>().unwrap(), dtype);
+        }
+        let said = "bfloat16".parse::<Dtype>().unwrap_err().to_string();
+        let names = "'bfloat16' is not one of u8, f16, bf16, f32";
+        assert!(said.contains(names), "{said}");
+        let said = serde_json::from_str::<Dtype>("\"bfloat16\"").unwrap_err();
+        let names = "one of `u8`, `f16`, `bf16`, `f32` at";
+        assert!(said.to_string().contains(names), "{said}");
+        assert_eq!(Dtype::ALL.map(Dtype::size), [1, 2, 2, 4]);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use featherload::forecast::RunShape;
 use featherload::paddle::{Environment, Options, Training};
@@ -50,8 +51,8 @@ pub struct LoaderArgs {
     #[arg(long, value_enum)]
     reorder: Option<Moves>,
 
-    /// Element type: u8, f16 or f32 (default: the recipe's).
-    #[arg(long)]
+    /// Element type (default: the recipe's).
+    #[arg(long, value_parser = dtypes())]
     dtype: Option<Dtype>,
 
     /// nchw or nhwc (default: the recipe's).
@@ -330,6 +331,10 @@ fn read_state(file: &PathBuf) -> Result<State> {
         };
         Error::dataset(file, what)
     })
+}
+
+fn dtypes() -> impl TypedValueParser<Value = Dtype> {
+    PossibleValuesParser::new(Dtype::ALL.map(Dtype::name)).try_map(|name| name.parse::<Dtype>())
 }
 
 /// Bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.

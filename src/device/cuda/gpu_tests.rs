@@ -4,8 +4,6 @@
 use std::env;
 use std::sync::Arc;
 
-use half::f16;
-
 use super::scene::Scene;
 use super::{Context, CropShape, CropStage, Read, RowPlaces, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
@@ -14,6 +12,7 @@ use crate::device::reference::{CpuStage, handed};
 use crate::packing::crop::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
 use crate::picture::jpeg::fixtures::{self, Sampling};
 use crate::pixels::resample::Resampler;
+use crate::pixels::rounding::{numbers, step};
 use crate::recipe::weights::{Axis, Filter, WeightTable};
 use crate::recipe::{
     Cast, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Decode, Dtype, Emission, Layout,
@@ -270,25 +269,12 @@ fn emission(dtype: Dtype, layout: MemoryLayout, order: ColorOrder) -> Emission {
     }
 }
 
-/// Elements of a batch as numbers.
-fn numbers(bytes: &[u8], dtype: Dtype) -> Vec<f64> {
-    let chunks = bytes.chunks_exact(dtype.size());
-    chunks
-        .map(|c| match dtype {
-            Dtype::U8 => f64::from(c[0]),
-            Dtype::F16 => f16::from_le_bytes([c[0], c[1]]).to_f64(),
-            Dtype::F32 => f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]])),
-        })
-        .collect()
-}
-
 /// How far an element may be from `want`, the element before its cast.
 fn allowed(want: f64, dtype: Dtype, e: &Emission, channel: usize) -> f64 {
     let before = TOLERANCE / f64::from(e.unit) / f64::from(e.std[channel]);
     match dtype {
         Dtype::U8 => 0.5 + TOLERANCE,
-        // One step of the type at that size.
-        Dtype::F16 => before + (want.abs().max(6.2e-5).log2().floor() - 10.0).exp2(),
+        Dtype::F16 | Dtype::Bf16 => before + step(want, dtype),
         Dtype::F32 => before + 1e-6 * want.abs().max(1.0),
     }
 }
@@ -342,7 +328,7 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
     // One smaller than a tile, one over its edges, one of a single pixel.
     let sizes = [(23, 37), (70, 131), (1, 1)];
     let mut turn = 0;
-    for dtype in [Dtype::U8, Dtype::F16, Dtype::F32] {
+    for dtype in Dtype::ALL {
         for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
             for size in sizes {
                 let e = emission(dtype, layout, orders[turn % 3]);
@@ -453,7 +439,8 @@ fn finished_rows_arrive_as_they_are() {
 }
 
 /// Every colour step but `hsv`, whose hue swings with the last bit, written by the
-/// worker's own code, against the CPU stage: at most 2e-3 of a level in `f32`.
+/// worker's own code, against the CPU stage: at most 2e-3 of a level in `f32`, and one
+/// step more in types of two bytes.
 #[test]
 fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
     let Some(context) = context() else { return };
@@ -483,8 +470,11 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
         vec![lab(WhitePoint::D50)],
         vec![to(ColorSpace::Ycbcr)],
     ];
+    let ends = [MemoryLayout::Nchw, MemoryLayout::Nhwc]
+        .into_iter()
+        .flat_map(|layout| [Dtype::F32, Dtype::F16, Dtype::Bf16].map(|dtype| (layout, dtype)));
     for (n, colors) in cases.into_iter().enumerate() {
-        for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
+        for (layout, dtype) in ends.clone() {
             let mut recipe = Recipe::new("crops").then(Decode::default());
             recipe.ops.push(
                 RandomResizedCrop::new(Size {
@@ -495,7 +485,7 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
             );
             recipe.ops.push(RandomHorizontalFlip::default().into());
             recipe.ops.extend(colors.iter().cloned());
-            recipe.ops.push(Cast { dtype: Dtype::F32 }.into());
+            recipe.ops.push(Cast { dtype }.into());
             recipe.ops.push(Layout { layout }.into());
             recipe.reorder = Some(Reorder::Exact);
             let program = SampleProgram::compile(&recipe)
@@ -530,8 +520,8 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
                 rows: ROWS,
                 source_bytes: ROWS * places.capacity,
                 outputs: 2,
-                output_bytes: ROWS * kernel_emission.elements() * 4,
-                dtype: Dtype::F32,
+                output_bytes: ROWS * kernel_emission.elements() * dtype.size(),
+                dtype,
                 copies: true,
             };
             let mut stage = CropStage::new(&context, scene.ring(), shape).unwrap();
@@ -540,13 +530,22 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
                 let made = stage
                     .submit(held, &rows, places, &kernel_emission, read)
                     .unwrap();
-                let made = numbers(&made.to_host().unwrap(), Dtype::F32);
-                let wanted = numbers(&wanted.concat(), Dtype::F32);
+                let made = numbers(&made.to_host().unwrap(), dtype);
+                let wanted = numbers(&wanted.concat(), dtype);
                 assert_eq!(made.len(), wanted.len());
-                let off = made.iter().zip(&wanted).map(|(a, b)| (a - b).abs());
+                let off = made.iter().zip(&wanted).map(|(a, b)| {
+                    let rounding = match dtype {
+                        Dtype::F32 => 0.0,
+                        half => step(a.abs().max(b.abs()), half),
+                    };
+                    (a - b).abs() - rounding
+                });
                 let worst = off.fold(0.0, f64::max) * f64::from(emission.unit);
-                println!("case {n} {} {read:?}: {worst} levels off", layout.name());
-                assert!(worst <= TOLERANCE, "case {n} {read:?}: {worst}");
+                println!("case {n} {layout} {dtype} {read:?}: {worst} levels off");
+                assert!(
+                    worst <= TOLERANCE,
+                    "case {n} {layout} {dtype} {read:?}: {worst}"
+                );
             }
         }
     }

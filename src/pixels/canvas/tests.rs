@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::pixels::rounding::rounded;
 use crate::recipe::geometry::Rect;
 use crate::recipe::needs::{Buffers, CanvasNeeds};
 use crate::recipe::{Augment, Erased};
@@ -119,7 +120,10 @@ fn push(steps: &mut Vec<Step>, size: (u32, u32), (kind, seeds): Seed) -> (u32, u
             });
             return (size.0 + a % 4 + c % 4, size.1 + b % 4 + d % 4);
         }
-        5 => steps.extend([Step::Cast(Dtype::F32), Step::Cast(Dtype::U8)]),
+        5 => {
+            let floats = [Dtype::F16, Dtype::Bf16, Dtype::F32][usize::from(seeds[0]) % 3];
+            steps.extend([Step::Cast(floats), Step::Cast(Dtype::U8)]);
+        }
         6 => steps.push(Step::Erase {
             rect: part(size, seeds),
             with: Erased::Levels(3),
@@ -253,5 +257,53 @@ proptest! {
         prop_assert_eq!(held[0], held[1]);
         canvas.give_back();
         prop_assert_eq!(canvas.held_bytes(), 0);
+    }
+}
+
+/// What stands behind a cast sees what the type holds of the values.
+#[test]
+fn a_cast_rounds_floats_to_what_its_type_holds() {
+    let scaling = Scaling {
+        unit: 255.0,
+        mean: [0.485, 0.456, 0.406],
+        std: [0.229, 0.224, 0.225],
+    };
+    let mut resampler = Resampler::new(CpuLevel::Scalar);
+    let mut floats = |steps: &[Step]| {
+        let mut canvas = Canvas::default();
+        let picture = canvas.begin(16, 16, Placement::default());
+        for (v, level) in picture.iter_mut().zip((0..=255).cycle()) {
+            *v = level;
+        }
+        follow(&mut canvas, &mut resampler, steps, true);
+        let (Held::Floats(view), _) = canvas.held() else {
+            panic!("not in floats");
+        };
+        view.rows()
+            .flatten()
+            .flatten()
+            .copied()
+            .collect::<Vec<f32>>()
+    };
+    let Scaling { unit, mean, std } = scaling;
+    let normalize = Step::Normalize { unit, mean, std };
+    let plain = floats(&[normalize]);
+    for dtype in [Dtype::F16, Dtype::Bf16] {
+        let levels: Vec<f32> = (0..=255u8).cycle().take(768).map(f32::from).collect();
+        assert_eq!(floats(&[Step::Cast(dtype)]), levels, "{dtype} holds levels");
+        let cast = floats(&[normalize, Step::Cast(dtype)]);
+        let want: Vec<f32> = plain.iter().map(|v| rounded(*v, dtype)).collect();
+        assert_eq!(cast, want, "{dtype}");
+        assert_ne!(cast, plain, "{dtype}");
+        let later = floats(&[
+            normalize,
+            Step::Cast(dtype),
+            Step::Cast(Dtype::F32),
+            normalize,
+        ]);
+        let want: Vec<f32> = (cast.iter().zip([0, 1, 2].into_iter().cycle()))
+            .map(|(v, c)| scaling.of(c, *v))
+            .collect();
+        assert_eq!(later, want, "{dtype}, and what stands behind it");
     }
 }

@@ -1,6 +1,7 @@
 //! Every form against the documented map and formula; EXIF orientations.
 
 use super::*;
+use crate::pixels::rounding::{elements, numbers, step};
 
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 const STD: [f32; 3] = [0.229, 0.224, 0.225];
@@ -33,23 +34,21 @@ fn emissions() -> impl Iterator<Item = Emission> {
     let orders = [ColorOrder::Rgb, ColorOrder::Bgr, ColorOrder::Grey];
     layouts.into_iter().flat_map(move |layout| {
         orders.into_iter().flat_map(move |order| {
-            [Dtype::F32, Dtype::F16, Dtype::U8]
-                .into_iter()
-                .flat_map(move |dtype| {
-                    let scalings = [
-                        (255.0, MEAN, STD),
-                        (1.0, MEAN, STD),
-                        (1.0, [0.0; 3], [1.0; 3]),
-                    ];
-                    scalings.map(|(unit, mean, std)| Emission {
-                        unit,
-                        mean,
-                        std,
-                        dtype,
-                        layout,
-                        order,
-                    })
+            Dtype::ALL.into_iter().flat_map(move |dtype| {
+                let scalings = [
+                    (255.0, MEAN, STD),
+                    (1.0, MEAN, STD),
+                    (1.0, [0.0; 3], [1.0; 3]),
+                ];
+                scalings.map(|(unit, mean, std)| Emission {
+                    unit,
+                    mean,
+                    std,
+                    dtype,
+                    layout,
+                    order,
                 })
+            })
         })
     })
 }
@@ -95,11 +94,8 @@ fn expected(pixels: View<'_, f32>, p: Placement, e: Emission) -> Vec<u8> {
                     MemoryLayout::Nhwc => (y * ow + x) * channels + c,
                 } * size;
                 match e.dtype {
-                    Dtype::F32 => out[at..at + 4].copy_from_slice(&f.to_ne_bytes()),
-                    Dtype::F16 => {
-                        out[at..at + 2].copy_from_slice(&f16::from_f32(f).to_ne_bytes());
-                    }
                     Dtype::U8 => out[at] = v.round_ties_even().clamp(0.0, 255.0) as u8,
+                    floats => out[at..at + size].copy_from_slice(&elements([f], floats)),
                 }
             }
         }
@@ -155,6 +151,60 @@ fn every_form_follows_the_documented_map_and_formula() {
                 emitter.emit_floats(view, p, &mut out[1..]);
                 assert!(out[1..] == want, "{what}, of floats");
             }
+        }
+    }
+}
+
+/// Floats that are hard to round: each of a type's, those half way to its
+/// neighbours, and those beside them; infinite ones and overflows among them.
+fn hard(dtype: Dtype) -> Vec<f32> {
+    let all = (0..=u16::MAX).map(|bits| match dtype {
+        Dtype::F16 => f16::from_bits(bits).to_f32(),
+        _ => f32::from_bits(u32::from(bits) << 16),
+    });
+    let near = all.filter(|v| v.is_finite()).flat_map(|v| {
+        let half = step(v.into(), dtype) / 2.0;
+        let half = (f64::from(v) + half.copysign(v.into())) as f32;
+        [v, half.next_down(), half, half.next_up()]
+    });
+    let beyond = [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, 1e-45];
+    let mut hard: Vec<f32> = beyond.into_iter().chain(near).collect();
+    hard.truncate(hard.len() / 3 * 3);
+    hard
+}
+
+#[test]
+fn floats_become_the_nearest_elements_halves_to_the_even_side() {
+    for dtype in [Dtype::F16, Dtype::Bf16] {
+        let emitter = Emitter::new(Emission {
+            unit: 1.0,
+            mean: [0.0; 3],
+            std: [1.0; 3],
+            ..of_dtype(dtype)
+        });
+        let hard = hard(dtype);
+        assert!(hard.len() > 250_000);
+        let pixels = hard.as_chunks().0;
+        let view = View::tight(pixels, pixels.len(), 1);
+        let mut out = vec![0; 2 * hard.len()];
+        emitter.emit_floats(view, Placement::default(), &mut out);
+        let want = elements(hard.iter().copied(), dtype);
+        for (i, v) in hard.iter().enumerate() {
+            let at = 2 * i..2 * i + 2;
+            assert_eq!(
+                out[at.clone()],
+                want[at],
+                "{dtype} of {:#010x}",
+                v.to_bits()
+            );
+        }
+        // NaN, whatever its bits are.
+        for bits in [0x7f80_0001, 0x7fc0_0000, 0xffff_ffff, 0xff80_8000] {
+            let mut out = [0; 6];
+            let pixel = [[f32::from_bits(bits); 3]];
+            emitter.emit_floats(View::tight(&pixel, 1, 1), Placement::default(), &mut out);
+            let got = numbers(&out, dtype);
+            assert!(got.iter().all(|v| v.is_nan()), "{dtype} {bits:#010x}");
         }
     }
 }

@@ -18,23 +18,27 @@ impl Known {
     }
 
     pub(super) fn cast(&mut self, o: &Cast) -> Result<(), String> {
-        match (o.dtype, self.values) {
-            (Dtype::F16 | Dtype::F32, _) => self.floats = true,
-            (Dtype::U8, Values::Levels) => self.floats = false,
-            (Dtype::U8, Values::Normalized) => {
-                return Err(
-                    "u8 holds levels, and the pixels were normalized: leave out \
-                            normalize, or cast to f16 or f32"
-                        .into(),
-                );
-            }
-            (Dtype::U8, Values::Color(space)) => {
-                return Err(format!(
-                    "u8 cannot hold {}: cast to f16 or f32",
-                    space.name()
-                ));
-            }
-        }
+        self.values.fit(o.dtype)?;
+        self.floats = o.dtype != Dtype::U8;
         Ok(())
+    }
+}
+
+impl Values {
+    /// Whether elements of that type hold them.
+    pub(super) fn fit(self, dtype: Dtype) -> Result<(), String> {
+        match (dtype, self) {
+            (Dtype::F16 | Dtype::Bf16 | Dtype::F32, _) | (Dtype::U8, Self::Levels) => Ok(()),
+            (Dtype::U8, Self::Normalized) => Err(format!(
+                "u8 holds levels, and the pixels were normalized: leave out normalize, or cast to \
+                 one of {}",
+                Dtype::floats()
+            )),
+            (Dtype::U8, Self::Color(space)) => Err(format!(
+                "u8 cannot hold {}: cast to one of {}",
+                space.name(),
+                Dtype::floats()
+            )),
+        }
     }
 }

@@ -101,28 +101,10 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
         known.follow(op).map_err(fault)?;
     }
     let dtype = seen.dtype.unwrap_or(Dtype::F32);
-    let at = |message: String| RecipeFault {
+    known.values.fit(dtype).map_err(|message| RecipeFault {
         op: seen.cast,
-        message,
-    };
-    if dtype == Dtype::U8 {
-        match known.values {
-            Values::Levels => {}
-            Values::Normalized => {
-                return Err(at(
-                    "cast: u8 holds levels, and the pixels were normalized: leave out normalize, \
-                     or cast to f16 or f32"
-                        .into(),
-                ));
-            }
-            Values::Color(space) => {
-                return Err(at(format!(
-                    "cast: u8 cannot hold {}: cast to f16 or f32",
-                    space.name()
-                )));
-            }
-        }
-    }
+        message: format!("cast: {message}"),
+    })?;
     if known.size.is_none() && known.resized {
         return Err(RecipeFault {
             op: seen.last_resize,

@@ -71,7 +71,8 @@ impl Mixing {
         }
         if dtype == Dtype::U8 {
             return Err(whole(format!(
-                "{mixer} makes values between levels, and batches are u8: cast to f16 or f32"
+                "{mixer} makes values between levels, and batches are u8: cast to one of {}",
+                Dtype::floats()
             )));
         }
         Ok(())
@@ -300,7 +301,7 @@ mod tests {
     fn rows_that_cannot_be_mixed_are_refused() {
         let mixing = Mixing::new(10).then(MixOp::Mixup { alpha: 1.0 });
         let said = mixing.check(FIXED, Dtype::U8, None).unwrap_err().1;
-        assert!(said.contains("cast to f16 or f32"), "{said}");
+        assert!(said.contains("cast to one of f16, bf16, f32"), "{said}");
         let said = mixing
             .check(RowExtent::Own, Dtype::F32, None)
             .unwrap_err()

@@ -140,7 +140,7 @@ fn cast_behind_value(op: Option<&Op>, next: Unit) -> Option<Verdict> {
 }
 
 /// Exact where the border is made of what bytes hold too: pixels of the picture, or
-/// whole levels, which both types of floats hold exactly. Nothing is said otherwise:
+/// whole levels, which every type of floats holds exactly. Nothing is said otherwise:
 /// a border of fractions is what the cast is for.
 fn cast_behind_pad(op: Option<&Op>, pad: Option<&Op>) -> Option<Verdict> {
     to_floats(op)?;

@@ -345,9 +345,14 @@ fn recipes() -> impl Strategy<Value = Recipe> {
     let ends = (
         prop::bool::ANY,
         prop::option::of(anything()),
-        select(vec![Dtype::U8, Dtype::F16, Dtype::F32]),
+        select(&Dtype::ALL[..]),
         select(vec![MemoryLayout::Nchw, MemoryLayout::Nhwc]),
-        select(vec![None, Some(Dtype::F32), Some(Dtype::F16)]),
+        select(vec![
+            None,
+            Some(Dtype::F32),
+            Some(Dtype::F16),
+            Some(Dtype::Bf16),
+        ]),
     );
     (
         color,

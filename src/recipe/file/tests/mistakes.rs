@@ -443,7 +443,8 @@ fn mistakes_in_what_is_done_to_batches_have_their_lines() {
         ),
         (
             "  - cast: {dtype: u8}\nmixing:\n  num_classes: 9\n  ops:\n    - mixup: {alpha: 1}\n",
-            "6: mixing: mixup makes values between levels, and batches are u8: cast to f16 or f32",
+            "6: mixing: mixup makes values between levels, and batches are u8: cast to one of f16, \
+             bf16, f32",
         ),
     ] {
         let text = format!("{head}{mixing}");

@@ -424,7 +424,7 @@ fn other() -> impl Strategy<Value = Op> {
         crop_with_padding(),
         pad_to(),
         (per_channel(), per_channel()).prop_map(|(mean, std)| Normalize { mean, std }.into()),
-        one_of(&[Dtype::U8, Dtype::F16, Dtype::F32]).prop_map(|dtype| Cast { dtype }.into()),
+        one_of(&Dtype::ALL).prop_map(|dtype| Cast { dtype }.into()),
         one_of(&[MemoryLayout::Nchw, MemoryLayout::Nhwc])
             .prop_map(|layout| Layout { layout }.into()),
     ]
