@@ -42,7 +42,9 @@ pub use coordinator::process::run_coordinator;
 pub use device::{Device, DeviceRows, Upload};
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use index::Index;
-pub use loader::{DrawnRow, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Source};
+pub use loader::{
+    DrawnRow, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Source, UploadChoice,
+};
 pub use packing::RowDescriptor;
 pub use plan::{RowStatus, Sampler, State, Tail};
 pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe, Reorder};

@@ -64,7 +64,8 @@ impl FromStr for Device {
 }
 
 /// How a device gets at pixels that workers hand over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Upload {
     /// Read over the bus while the kernel runs: each pixel once, and no memory of the
     /// device for them.
@@ -75,10 +76,21 @@ pub enum Upload {
     Copied,
 }
 
+impl fmt::Display for Upload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InPlace => "in-place",
+            Self::Copied => "copied",
+        })
+    }
+}
+
 /// What a run has of a device's memory, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeviceMemory {
+    /// How the device gets at what workers hand over.
+    pub upload: Upload,
     /// What was taken for batches on the device: all of it at the start.
     pub planned_bytes: u64,
     /// What is used of the device since its context was made, by whomever.

@@ -11,6 +11,7 @@
 //! - `in_process`: batches by a plain loop, with zero workers;
 //! - `mixed`: batches whose rows are mixed;
 //! - `on_device`: batches that end on a device;
+//! - `upload`: how a device gets at pixels, and what fits its memory;
 //! - `order`: what a sampler knows of the data;
 //! - `source`: where samples come from;
 //! - `report`: what happened and where the time went.
@@ -27,6 +28,7 @@ mod pool;
 mod prepared;
 mod report;
 mod source;
+mod upload;
 
 pub(crate) use builder::default_workers;
 pub use builder::{LoaderBuilder, OnError};
@@ -34,3 +36,4 @@ pub use epoch::{Epoch, Loader};
 pub use forecast::{DrawnRow, Forecast};
 pub use report::LoaderReport;
 pub use source::Source;
+pub use upload::UploadChoice;

@@ -178,6 +178,13 @@ impl OnDevice {
     pub(super) fn memory(&self) -> Result<DeviceMemory> {
         let free = self.context.free_bytes()?;
         Ok(DeviceMemory {
+            upload: match &self.stage {
+                Stage::Crops {
+                    read: Read::InPlace,
+                    ..
+                } => Upload::InPlace,
+                _ => Upload::Copied,
+            },
             planned_bytes: self.planned,
             used_bytes: self.context.free_bytes_at_start().saturating_sub(free),
             pinned_bytes: match &self.stage {

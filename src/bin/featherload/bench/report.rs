@@ -101,10 +101,17 @@ impl BenchReport {
         ))?;
         if let Some(device) = &self.device {
             output::line(&format!(
-                "{:>10.1} MiB of the device used since its context was made, {:.1} planned; {:.1} MiB of the host pinned",
+                "{:>10.1} MiB of the device used since its context was made, {:.1} planned; {:.1} MiB of the host pinned; upload {}",
                 output::mib(device.used_bytes),
                 output::mib(device.planned_bytes),
-                output::mib(device.pinned_bytes)
+                output::mib(device.pinned_bytes),
+                device.upload
+            ))?;
+        }
+        if self.loader.resized_by_workers > 0 {
+            output::line(&format!(
+                "{:>10} of {} rows had no room for their crop and were resized by workers",
+                self.loader.resized_by_workers, t.rows
             ))?;
         }
         output::line(&format!("profile    {}", self.profile))?;
