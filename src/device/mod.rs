@@ -126,6 +126,12 @@ pub struct DeviceInfo {
     pub unusable: Option<String>,
 }
 
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cuda:{} ({})", self.ordinal, self.name)
+    }
+}
+
 /// Looks for devices that batches may end on. Loads the driver's library and starts
 /// it, but makes no context: no memory of a device is taken. Never fails: what is
 /// missing is said in the report.
