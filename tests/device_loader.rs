@@ -326,8 +326,7 @@ fn a_batch_that_is_dropped_makes_room_for_the_next() {
                 },
                 |loader, see| {
                     let (mut all, mut held, mut refused) = (Vec::new(), Vec::new(), 0);
-                    let mut epoch = loader.epoch();
-                    while let Some(next) = epoch.next() {
+                    for next in loader.epoch() {
                         match next {
                             Ok(batch) => held.push(batch),
                             Err(Error::SlotsHeld { what }) => {
