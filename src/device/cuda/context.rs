@@ -172,14 +172,14 @@ impl Context {
     }
 
     /// A call that makes something. Its error is its caller's alone.
-    pub(super) fn setup(&self, name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
+    pub(super) fn setup(&self, name: &'static str, f: impl FnOnce() -> CUresult) -> Result<()> {
         self.check()?;
         let _current = self.enter()?;
         self.done(name, code_of(name, f))
     }
 
     /// A call of the work itself. Its error is the answer to every later call.
-    pub(super) fn work(&self, name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
+    pub(super) fn work(&self, name: &'static str, f: impl FnOnce() -> CUresult) -> Result<()> {
         self.setup(name, f).map_err(|e| self.fail(e))
     }
 
@@ -195,7 +195,7 @@ impl Context {
 
     /// A call that gives something back: also in an unfit context, never in a
     /// forked copy, and never an error.
-    pub(super) fn release(&self, name: &str, f: impl FnOnce() -> CUresult) {
+    pub(super) fn release(&self, name: &'static str, f: impl FnOnce() -> CUresult) {
         if !self.is_ours() {
             return;
         }

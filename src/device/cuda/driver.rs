@@ -5,10 +5,11 @@
 //! code into an error that names the call and what to do. Nothing here makes a
 //! context, so asking costs no memory on a device.
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
@@ -21,7 +22,7 @@ const OLDEST_DRIVER: i32 = 12_000;
 const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
 
 /// Runs one call of the driver.
-pub(super) fn call(name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
+pub(super) fn call(name: &'static str, f: impl FnOnce() -> CUresult) -> Result<()> {
     let code = code_of(name, f)?;
     match code {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -32,11 +33,8 @@ pub(super) fn call(name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
 /// As [`call`], for who expects another code than success. `name` is that of the
 /// driver's function, to the letter: where there is none of that name the binding
 /// would panic.
-pub(super) fn code_of(name: &str, f: impl FnOnce() -> CUresult) -> Result<CUresult> {
-    // SAFETY: the library is there, or nothing was started (`version`); what is found
-    // is not called.
-    let found = unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
-    if found {
+pub(super) fn code_of(name: &'static str, f: impl FnOnce() -> CUresult) -> Result<CUresult> {
+    if has(name) {
         return Ok(f());
     }
     Err(Error::Device {
@@ -44,6 +42,20 @@ pub(super) fn code_of(name: &str, f: impl FnOnce() -> CUresult) -> Result<CUresu
             "{name}: this NVIDIA driver does not have it: update the driver to 525 or newer (CUDA 12.0)"
         ),
     })
+}
+
+/// Whether the driver's library has a function of this name.
+fn has(name: &'static str) -> bool {
+    static FOUND: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: `version` saw the library before anything else is called; what is found
+    // is not called.
+    let has = found.contains(name)
+        || unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
+    if has {
+        found.insert(name);
+    }
+    has
 }
 
 /// True of the codes that say that a context is gone, and all that was made in it.

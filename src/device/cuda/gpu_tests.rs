@@ -552,6 +552,33 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
     }
 }
 
+/// More than the device has, and a device that is not there.
+#[test]
+fn what_is_not_there_is_said_in_bytes_and_by_name() {
+    let Some(context) = context() else { return };
+    let scene = Scene::new(1, 1, 4096);
+    let all = context.device().total_bytes as usize;
+    let free = context.free_bytes().unwrap();
+    assert!(free > 0);
+    let e = RowsStage::new(&context, scene.ring(), 1, all).unwrap_err();
+    let said = e.to_string();
+    for words in [
+        "cuda:0 (",
+        &format!("{all} bytes for batches"),
+        "bytes are free",
+        "lower batch or depth",
+    ] {
+        assert!(said.contains(words), "`{words}` is not in: {said}");
+    }
+    let said = Context::open(99).unwrap_err().to_string();
+    assert!(
+        said.contains("no cuda:99") && said.contains("cuda:0 ("),
+        "{said}"
+    );
+    // Neither is the end.
+    RowsStage::new(&context, scene.ring(), 1, 4096).unwrap();
+}
+
 /// Set in the child of the test below.
 const CHILD: &str = "FEATHERLOAD_TEST_RESET";
 
