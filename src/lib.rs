@@ -44,6 +44,7 @@ pub use error::{Error, FaultKind, Result, SampleFault};
 pub use index::Index;
 pub use loader::{
     DrawnRow, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Replay, Source,
+    UploadChoice,
 };
 pub use packing::RowDescriptor;
 pub use plan::{RowStatus, Sampler, State, Tail};

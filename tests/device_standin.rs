@@ -3,40 +3,12 @@
 
 mod common;
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-use common::FEATHERLOAD;
+use common::standin::Standin;
 use serde_json::Value;
-
-fn compile(dir: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standin_cuda/cuda.c");
-    let out = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .arg(dir.join("libcuda.so"))
-        .arg(source)
-        .output()
-        .expect("a C compiler, `cc`");
-    assert!(
-        out.status.success(),
-        "{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-}
 
 /// The doctor's findings of the driver and of devices, a line each.
 fn findings(environment: &[(&str, &str)]) -> Vec<String> {
-    let dir = tempfile::tempdir().unwrap();
-    compile(dir.path());
-    let out = Command::new(FEATHERLOAD)
-        .args(["doctor", "--json"])
-        .env_remove("FEATHERLOAD_HELPER")
-        .env_remove("FEATHERLOAD_CPU")
-        .env("LD_LIBRARY_PATH", dir.path())
-        .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let (out, _) = Standin::new().run(&["doctor", "--json"], environment);
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     assert_eq!(out.stderr, b"", "{out:?}");
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();

@@ -184,6 +184,8 @@ pub struct PoolTimes {
     pub rows: u64,
     /// Encoded bytes read.
     pub input_bytes: u64,
+    /// Rows whose crop had no room, resized by workers.
+    pub resized: u64,
     /// Nanoseconds by stage: idle, open, decode, resample, emit.
     pub stage_ns: [u64; STAGES],
     /// First commit, nanoseconds of CLOCK_MONOTONIC; 0 for none yet.

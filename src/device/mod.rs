@@ -65,7 +65,8 @@ impl FromStr for Device {
 }
 
 /// How a device gets at pixels that workers hand over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Upload {
     /// Read over the bus while the kernel runs: each pixel once, and no memory of the
     /// device for them.
@@ -76,10 +77,21 @@ pub enum Upload {
     Copied,
 }
 
+impl fmt::Display for Upload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InPlace => "in-place",
+            Self::Copied => "copied",
+        })
+    }
+}
+
 /// What a run has of a device's memory, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeviceMemory {
+    /// How the device gets at what workers hand over.
+    pub upload: Upload,
     /// What was taken for batches on the device: all of it at the start.
     pub planned_bytes: u64,
     /// What was used of the device right after its context was made, by whomever: the
@@ -166,6 +178,12 @@ pub struct DeviceInfo {
     pub total_bytes: u64,
     /// Why featherload cannot use it, if it cannot.
     pub unusable: Option<String>,
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cuda:{} ({})", self.ordinal, self.name)
+    }
 }
 
 /// Looks for devices that batches may end on. Loads the driver's library and starts

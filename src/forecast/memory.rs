@@ -252,6 +252,15 @@ pub(crate) struct DeviceBytes {
     pub(crate) least: u64,
 }
 
+impl DeviceBytes {
+    /// All of it, with so many slots.
+    pub(crate) fn with(self, depth: u32) -> u64 {
+        self.each
+            .saturating_mul(u64::from(depth).max(self.least))
+            .saturating_add(self.once)
+    }
+}
+
 /// What a device's driver takes of the consumer's memory.
 const DRIVER: u64 = 192 << 20;
 
@@ -331,11 +340,7 @@ impl Ingredients {
             input_bytes: self.input_bytes,
             worker_bytes,
             fixed_bytes,
-            device_bytes: self.device.map_or(0, |d| {
-                d.each
-                    .saturating_mul(u64::from(depth).max(d.least))
-                    .saturating_add(d.once)
-            }),
+            device_bytes: self.device.map_or(0, |d| d.with(depth)),
             total_bytes: ring_bytes
                 .saturating_add(worker_bytes.saturating_mul(processes))
                 .saturating_add(fixed_bytes),
@@ -384,10 +389,7 @@ impl Ingredients {
                 fits.push("depth 1".into());
             }
         }
-        let fits = match fits.is_empty() {
-            true => "nothing smaller would fit but another recipe, or a higher limit".to_owned(),
-            false => format!("what would fit: {}, or a higher limit", fits.join(", or ")),
-        };
+        let fits = what_would_fit(&fits);
         Error::config(format!(
             "the run needs {} bytes with depth {} ({} ring, {} for each of {} workers, {} others), \
              and {} allows {}: {fits}; featherload plan shows what takes how much, and what \
@@ -409,8 +411,19 @@ impl Ingredients {
     }
 }
 
+/// In a refusal: what is smaller and fits.
+pub(crate) fn what_would_fit(smaller: &[String]) -> String {
+    match smaller {
+        [] => "nothing smaller would fit but another recipe, or a higher limit".to_owned(),
+        _ => format!(
+            "what would fit: {}, or a higher limit",
+            smaller.join(", or ")
+        ),
+    }
+}
+
 /// The largest number below `most` that fits; none when 1 does not.
-fn largest(most: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
+pub(crate) fn largest(most: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
     if most <= 1 || !fits(1) {
         return None;
     }
@@ -437,6 +450,14 @@ impl Depth {
     pub(crate) fn most(self) -> u32 {
         match self {
             Self::Exactly(n) | Self::AtMost(n) => n,
+        }
+    }
+
+    /// Where something else leaves room for so many alone.
+    pub(crate) fn lowered(self, to: u32) -> Self {
+        match self {
+            Self::Exactly(n) => Self::Exactly(n),
+            Self::AtMost(n) => Self::AtMost(n.min(to)),
         }
     }
 }

@@ -13,9 +13,10 @@ use super::epoch::Loader;
 use super::mixed::MixedBatches;
 use super::on_device::{self, DeviceWork, OnDevice};
 use super::pool::{Place, Pool, PoolOptions};
-use super::prepared::{Prepared, Wanted};
+use super::prepared::{HostLimit, Prepared, Settled, Wanted};
 use super::run::Run;
 use super::source::Source;
+use super::upload::Uploads;
 use crate::coordinator::launch::{Launch, launch};
 use crate::coordinator::messages::StartRequest;
 use crate::device::{Device, Upload};
@@ -75,7 +76,8 @@ pub struct LoaderBuilder {
     pub(super) start: (u64, u64),
     resume: Option<State>,
     pub(super) device: Device,
-    pub(super) upload: Upload,
+    upload: Option<Upload>,
+    pub(super) gpu_memory_limit: Option<u64>,
     hold_timeout: Duration,
     row_limit: Duration,
     kill_every: Option<Duration>,
@@ -104,7 +106,8 @@ impl LoaderBuilder {
             start: (0, 0),
             resume: None,
             device: Device::Cpu,
-            upload: Upload::default(),
+            upload: None,
+            gpu_memory_limit: None,
             hold_timeout: Duration::from_secs(2),
             row_limit: Duration::from_secs(60),
             kill_every: None,
@@ -214,9 +217,22 @@ impl LoaderBuilder {
         self
     }
 
-    /// How a device gets at crops. Default [`Upload::InPlace`].
+    /// How a device gets at crops. Without it the recipe and the limit say so:
+    /// [`Upload::Copied`] where the kernel reads pixels twice, or where copies fit the
+    /// [`gpu_memory_limit`](LoaderBuilder::gpu_memory_limit) that was given; else
+    /// [`Upload::InPlace`]. Finished rows have one way. [`Forecast`](super::Forecast)
+    /// has the choice and its reason. The values are the same.
     pub fn upload(mut self, upload: Upload) -> Self {
-        self.upload = upload;
+        self.upload = Some(upload);
+        self
+    }
+
+    /// Most bytes of the device that the run may take for itself, the device's context
+    /// apart. Gives the ring fewer slots if it must; `build` and
+    /// [`forecast`](LoaderBuilder::forecast) refuse what cannot fit, `build` before it
+    /// starts a process where rows have one size. Needs [`Device::Cuda`].
+    pub fn gpu_memory_limit(mut self, bytes: u64) -> Self {
+        self.gpu_memory_limit = Some(bytes);
         self
     }
 
@@ -311,6 +327,27 @@ impl LoaderBuilder {
         })
     }
 
+    /// How a device may get at what workers hand over; none without a device.
+    ///
+    /// # Errors
+    /// A limit for a device that there is none of.
+    pub(super) fn uploads<'a>(&self, program: &'a SampleProgram) -> Result<Option<Uploads<'a>>> {
+        match (self.device, self.gpu_memory_limit) {
+            (Device::Cpu, None) => Ok(None),
+            (Device::Cpu, Some(_)) => Err(Error::config(
+                "gpu_memory_limit says nothing of batches on cpu: let them end on device cuda, or \
+                 leave the limit out",
+            )),
+            (Device::Cuda(_), limit) => Ok(Some(Uploads {
+                program,
+                plan: self.plan.clone(),
+                limits: self.limits,
+                asked: self.upload,
+                limit,
+            })),
+        }
+    }
+
     /// Starts the pool.
     ///
     /// # Errors
@@ -326,14 +363,18 @@ impl LoaderBuilder {
         let lanes = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
         on_device::check(self.device, lanes, &self.plan)?;
+        let uploads = self.uploads(&program)?;
+        if let Some(uploads) = &uploads {
+            uploads.check(self.depth)?;
+        }
         let coordinator = match lanes {
             0 => None,
             _ => Some(launch(self.launch, self.helper.as_deref())?),
         };
-        let depth = self.depth;
-        let limit = self
+        let host = self
             .memory_limit
-            .and_then(|asked| MemoryLimit::lowest(Some(asked)));
+            .and_then(|asked| MemoryLimit::lowest(Some(asked)))
+            .map_or(HostLimit::None, HostLimit::LowersDepth);
         let prepared = Prepared::new(
             self.source,
             &Wanted {
@@ -342,14 +383,12 @@ impl LoaderBuilder {
                 sample_weights: self.sample_weights.as_deref(),
                 limits: self.limits,
                 on_error: self.on_error,
-                forecasts: limit.is_some(),
-                upload: (self.device != Device::Cpu).then_some(self.upload),
+                forecasts: self.memory_limit.is_some(),
             },
         )?;
-        let depth = match limit {
-            Some(limit) => prepared.ingredients(lanes).within(limit, depth)?.depth,
-            None => depth.most(),
-        };
+        let Settled { memory, upload } =
+            prepared.settle(lanes, host, self.depth, uploads.as_ref())?;
+        let depth = memory.depth;
         let Prepared {
             index,
             scan,
@@ -433,18 +472,18 @@ impl LoaderBuilder {
                 )?))
             }
         };
-        let engine = match (self.device, engine) {
-            (Device::Cuda(ordinal), Engine::Pool(pool)) => {
+        let engine = match (self.device, engine, upload) {
+            (Device::Cuda(ordinal), Engine::Pool(pool), Some(choice)) => {
                 let work = DeviceWork {
                     program: &program,
                     plan: &plan,
-                    upload: self.upload,
+                    upload: choice.upload,
                     outputs: on_device::outputs(depth) as usize,
                 };
                 let on = OnDevice::open(ordinal, pool.ring(), &work)?;
                 Engine::Device(Box::new(DevicePool::new(on, *pool, self.hold_timeout)))
             }
-            (_, engine) => engine,
+            (_, engine, _) => engine,
         };
         Ok(Loader::new(
             engine,

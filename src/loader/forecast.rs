@@ -6,10 +6,9 @@ use serde::Serialize;
 
 use super::builder::{LoaderBuilder, default_workers};
 use super::on_device;
-use super::prepared::{Prepared, Wanted};
-use crate::device::Device;
+use super::prepared::{HostLimit, Prepared, Settled, Wanted};
+use super::upload::UploadChoice;
 use crate::error::{Error, Result, SampleFault};
-use crate::forecast::memory::Depth;
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
 use crate::picture::Limits;
 use crate::recipe::{NumericProfile, SampleProgram};
@@ -24,6 +23,8 @@ pub struct Forecast {
     /// The lowest limit that there is; the run is refused, or given fewer slots,
     /// when it does not keep to it.
     pub limit: Option<MemoryLimit>,
+    /// How the device gets at what workers hand over, where batches end on one.
+    pub upload: Option<UploadChoice>,
     /// The sample that takes the most.
     pub largest: Option<LargestSample>,
     pub samples: u64,
@@ -64,6 +65,7 @@ impl LoaderBuilder {
         let workers = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
         on_device::check(self.device, workers, &self.plan)?;
+        let uploads = self.uploads(&program)?;
         let prepared = Prepared::new(
             self.source,
             &Wanted {
@@ -73,20 +75,17 @@ impl LoaderBuilder {
                 limits: self.limits,
                 on_error: self.on_error,
                 forecasts: true,
-                upload: (self.device != Device::Cpu).then_some(self.upload),
             },
         )?;
-        let ingredients = prepared.ingredients(workers);
         let limit = MemoryLimit::lowest(self.memory_limit);
-        // Without a limit that was asked for, `build` takes the depth as it is.
-        let depth = match self.memory_limit {
-            Some(_) => self.depth,
-            None => Depth::Exactly(self.depth.most()),
+        let host = match (limit, self.memory_limit) {
+            (None, _) => HostLimit::None,
+            (Some(limit), Some(_)) => HostLimit::LowersDepth(limit),
+            // `build` then takes the depth as it is.
+            (Some(limit), None) => HostLimit::Refuses(limit),
         };
-        let memory = match limit {
-            Some(limit) => ingredients.within(limit, depth)?,
-            None => ingredients.with_depth(depth.most())?,
-        };
+        let Settled { memory, upload } =
+            prepared.settle(workers, host, self.depth, uploads.as_ref())?;
         let index = &prepared.index;
         let largest = prepared.worst.as_ref().and_then(|w| w.sample(index));
         // Without a readable header something has to be said still.
@@ -98,6 +97,7 @@ impl LoaderBuilder {
             outline: Outline::of(&self.recipe, picture)?,
             memory,
             limit,
+            upload,
             largest,
             samples: prepared.index.len(),
             batches: prepared.plan.batches(),

@@ -93,6 +93,7 @@ impl InProcess {
             times: StageTimes::from_pool(&PoolTimes {
                 rows: self.meter.rows,
                 input_bytes: self.meter.bytes,
+                resized: self.meter.resized,
                 stage_ns: self.meter.ns,
                 first_commit_ns: 0,
             }),

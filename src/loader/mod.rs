@@ -15,6 +15,7 @@
 //! - `device_pool`: batches by workers and a device, ahead of who takes them;
 //! - `on_device`: from a slot to a device;
 //! - `replay`: the device by itself;
+//! - `upload`: how a device gets at pixels, and what fits its memory;
 //! - `order`: what a sampler knows of the data;
 //! - `source`: where samples come from;
 //! - `report`: what happened and where the time went.
@@ -35,6 +36,7 @@ mod replay;
 mod report;
 mod run;
 mod source;
+mod upload;
 
 pub(crate) use builder::default_workers;
 pub use builder::{LoaderBuilder, OnError};
@@ -43,3 +45,4 @@ pub use forecast::{DrawnRow, Forecast};
 pub use replay::Replay;
 pub use report::LoaderReport;
 pub use source::Source;
+pub use upload::UploadChoice;

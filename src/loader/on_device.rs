@@ -246,6 +246,13 @@ impl OnDevice {
     /// When the device does not answer.
     pub(super) fn memory(&self) -> Result<DeviceMemory> {
         Ok(DeviceMemory {
+            upload: match &self.stage {
+                Stage::Crops {
+                    read: Read::InPlace,
+                    ..
+                } => Upload::InPlace,
+                _ => Upload::Copied,
+            },
             planned_bytes: self.planned,
             at_context_bytes: self.at_context,
             at_start_bytes: self.at_start,

@@ -313,6 +313,7 @@ impl Pool {
             ring_bytes: self.slots.ring().bytes() as u64,
             rows_by_worker: self.slots.ring().rows_by_lane().collect(),
             times: StageTimes::from_pool(&times),
+            resized_by_workers: times.resized,
             first_row_ms: (times.first_commit_ns != 0)
                 .then(|| times.first_commit_ns.saturating_sub(self.options.began_ns) as f64 * 1e-6),
             consumer_wait_s: self.waited.as_secs_f64(),
@@ -333,6 +334,7 @@ impl Pool {
             };
             sum.rows += get(worker_word::ROWS);
             sum.input_bytes += get(worker_word::BYTES);
+            sum.resized += get(worker_word::RESIZED);
             for stage in 0..STAGES {
                 sum.stage_ns[stage] += get(worker_word::STAGES + stage);
             }

@@ -4,12 +4,12 @@
 //! In the consumer.
 
 use super::builder::OnError;
-use super::on_device::{self, DeviceWork};
 use super::source::Source;
+use super::upload::{UploadChoice, Uploads};
 use super::{mixed, order};
-use crate::device::Upload;
 use crate::error::{Error, Result};
-use crate::forecast::memory::{DeviceBytes, Ingredients, MixingBytes, Worst};
+use crate::forecast::memory::{Depth, Ingredients, MixingBytes, Worst};
+use crate::forecast::{MemoryForecast, MemoryLimit};
 use crate::index::{Index, ScanReport};
 use crate::packing::{Packing, Sizes};
 use crate::picture::Limits;
@@ -32,7 +32,6 @@ pub(super) struct Prepared {
     pub(super) worst: Option<Worst>,
     /// What mixing takes.
     mixing: MixingBytes,
-    device: Option<DeviceBytes>,
 }
 
 /// What a [`Prepared`] is made from.
@@ -44,8 +43,22 @@ pub(super) struct Wanted<'a> {
     pub(super) on_error: OnError,
     /// Whether all headers are read for the memory that they need.
     pub(super) forecasts: bool,
+}
+
+/// What the host's memory decides.
+pub(super) enum HostLimit {
+    None,
+    /// Whether the run fits.
+    Refuses(MemoryLimit),
+    /// The slots too, where nobody fixed their number.
+    LowersDepth(MemoryLimit),
+}
+
+/// What a run takes, within its limits.
+pub(super) struct Settled {
+    pub(super) memory: MemoryForecast,
     /// How a device gets at what workers hand over, where there is one.
-    pub(super) upload: Option<Upload>,
+    pub(super) upload: Option<UploadChoice>,
 }
 
 impl Prepared {
@@ -100,21 +113,6 @@ impl Prepared {
         let tries = wanted.on_error.tries(&plan);
         let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
         let packing = Packing::new(program, plan.clone(), tries, limits, sizes)?;
-        let device = wanted.upload.map(|upload| {
-            let work = |outputs| DeviceWork {
-                program,
-                plan: &plan,
-                upload,
-                outputs,
-            };
-            let slot = packing.slot_bytes();
-            let once = work(0).device_bytes(slot);
-            DeviceBytes {
-                once,
-                each: work(1).device_bytes(slot) - once,
-                least: u64::from(on_device::outputs(0)),
-            }
-        });
         Ok(Self {
             index,
             scan,
@@ -124,13 +122,45 @@ impl Prepared {
             tries,
             worst,
             mixing,
-            device,
         })
     }
 
-    /// What a forecast of its memory is made from; without headers as if no sample
-    /// took any.
-    pub(super) fn ingredients(&self, workers: u32) -> Ingredients {
+    /// Slots, and how a device gets at what workers hand over, within the device's
+    /// limit and the host's. Without headers as if no sample took any memory.
+    ///
+    /// # Errors
+    /// What does not fit; the text says what would.
+    pub(super) fn settle(
+        &self,
+        workers: u32,
+        host: HostLimit,
+        mut depth: Depth,
+        uploads: Option<&Uploads<'_>>,
+    ) -> Result<Settled> {
+        let mut ingredients = self.ingredients(workers);
+        let slot_bytes = ingredients.slot_bytes;
+        if let Some(uploads) = uploads {
+            let chosen = uploads.choose(slot_bytes, depth)?;
+            ingredients.device = Some(chosen.bytes);
+            depth = depth.lowered(chosen.depth);
+        }
+        let mut memory = match host {
+            HostLimit::None => ingredients.with_depth(depth.most())?,
+            HostLimit::Refuses(limit) => ingredients.within(limit, Depth::Exactly(depth.most()))?,
+            HostLimit::LowersDepth(limit) => ingredients.within(limit, depth)?,
+        };
+        let mut upload = None;
+        if let Some(uploads) = uploads {
+            // With fewer slots there may be room for another way.
+            let chosen = uploads.choose(slot_bytes, Depth::Exactly(memory.depth))?;
+            ingredients.device = Some(chosen.bytes);
+            memory = ingredients.with_depth(memory.depth)?;
+            upload = Some(chosen.choice);
+        }
+        Ok(Settled { memory, upload })
+    }
+
+    fn ingredients(&self, workers: u32) -> Ingredients {
         let sizes = self.sizes.as_ref().map_or(0, |s| s.len() * 8);
         let table = self.plan.table().map_or(0, SamplerTable::bytes);
         let worst = self.worst.as_ref();
@@ -143,7 +173,7 @@ impl Prepared {
             input_bytes: worst.map_or(0, |w| w.input_bytes),
             table_bytes: self.index.bytes() + sizes + table,
             mixing: self.mixing,
-            device: self.device,
+            device: None,
         }
     }
 }

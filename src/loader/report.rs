@@ -26,6 +26,9 @@ pub struct LoaderReport {
     pub events_lost: u64,
     /// Bytes of the ring: 0 with zero workers.
     pub ring_bytes: u64,
+    /// Of the rows for a device, those whose crop had no room in its row: resized by
+    /// workers, in `u8` ([`LoaderBuilder::device`](super::LoaderBuilder::device)).
+    pub resized_by_workers: u64,
     /// Rows committed, and where the workers' time went.
     pub times: StageTimes,
     /// First row committed, milliseconds after the build began; none yet, or

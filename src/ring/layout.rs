@@ -47,6 +47,8 @@ pub(crate) mod worker_word {
     pub(crate) const STAGES: WordIndex = 10;
     /// When the first row was about to be committed, nanoseconds of the monotonic clock.
     pub(crate) const FIRST_COMMIT: WordIndex = 20;
+    /// Rows whose crop had no room and was resized here.
+    pub(crate) const RESIZED: WordIndex = 21;
     /// Length of a record, in words.
     pub(crate) const LEN: usize = 32;
 }

@@ -31,6 +31,8 @@ pub(crate) struct Meter {
     /// Encoded bytes of the files that were decoded.
     pub(crate) bytes: u64,
     pub(crate) rows: u64,
+    /// Rows whose crop had no room to be handed over, and was resized here.
+    pub(crate) resized: u64,
     mark: u64,
 }
 

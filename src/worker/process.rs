@@ -191,11 +191,11 @@ fn publish(ring: &Ring, lane: u32, meter: &mut Meter) {
         w.store(record + worker_word::FIRST_COMMIT, monotonic_ns(), Relaxed);
     }
     add(worker_word::ROWS, 1);
-    add(worker_word::BYTES, meter.bytes);
+    add(worker_word::BYTES, std::mem::take(&mut meter.bytes));
+    add(worker_word::RESIZED, std::mem::take(&mut meter.resized));
     for (i, ns) in meter.ns.iter_mut().enumerate() {
         add(worker_word::STAGES + i, std::mem::take(ns));
     }
-    meter.bytes = 0;
 }
 
 #[cfg(test)]

@@ -288,7 +288,9 @@ impl SampleDecoder {
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
         if let Some(crops) = &mut self.crops {
+            // What had room is in the row already.
             let pixels = crops.begin_resized(cut, &self.steps, size, out)?;
+            meter.resized += 1;
             if let (Held::Bytes(view), _) = self.canvas.held() {
                 for (to, row) in pixels.chunks_exact_mut(PIXEL * view.width).zip(view.rows()) {
                     to.copy_from_slice(row.as_flattened());

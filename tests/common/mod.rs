@@ -5,6 +5,7 @@
 pub mod hunt;
 pub mod processes;
 pub mod rows;
+pub mod standin;
 
 use std::fs;
 use std::io::Write;

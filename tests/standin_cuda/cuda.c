@@ -6,7 +6,14 @@
 //   STANDIN_FAIL=name:code:n   the n-th call of `name` answers `code`; from 700 on every
 //                              later call of the work does too, as of a real device
 //   STANDIN_PENDING=n          an event is over at the n-th query behind the first
+//   STANDIN_RESET=name:code:n  from the n-th call of `name` on the context is gone, as if
+//                              another part of the process had reset it: calls answer `code`
+//   STANDIN_RESET_FILE=path    the same, from when there is a file of this name on
+//   STANDIN_REVIVED=1          and there is another primary context in its place
+//   STANDIN_FREE=bytes         of the device's memory, what nobody else has
 //   STANDIN_DRIVER, STANDIN_DEVICES, STANDIN_CAPABILITY   12040, 1, 90 when not given
+//
+// An empty CUDA_VISIBLE_DEVICES hides all devices, as of a real driver.
 //
 // Compiled with -DWITHOUT_EVENT_QUERY it has no cuEventQuery, as a library too old.
 
@@ -23,11 +30,13 @@ typedef unsigned long long Address;
 
 enum {
     INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
     NO_DEVICE = 100,
     INVALID_DEVICE = 101,
     INVALID_CONTEXT = 201,
     NOT_FOUND = 500,
     NOT_READY = 600,
+    CONTEXT_IS_DESTROYED = 709,
     NOT_REGISTERED = 713,
 };
 
@@ -52,15 +61,32 @@ static void say(const char *form, ...) {
 
 static Result sticky;
 
+// What `plan` says of the call, by its name: the code, at the call that is meant. `calls`
+// counts those of that name.
+static Result said_by(const char *plan, const char *name, long *calls) {
+    const size_t len = strlen(name);
+    if (!plan || strncmp(plan, name, len) || plan[len] != ':') return 0;
+    const char *code = plan + len + 1, *nth = strchr(code, ':');
+    return ++*calls == (nth ? atol(nth + 1) : 1) ? (Result)atol(code) : 0;
+}
+
+// Not 0 once the context was reset: what its calls answer.
+static Result was_reset(const char *name) {
+    static Result code;
+    static long calls;
+    const char *file = getenv("STANDIN_RESET_FILE");
+    if (code) return code;
+    code = said_by(getenv("STANDIN_RESET"), name, &calls);
+    if (!code && file && !access(file, F_OK)) code = CONTEXT_IS_DESTROYED;
+    if (code) say("%s finds the context gone", name);
+    return code;
+}
+
 // What a call is to answer instead of doing its work; 0 for nothing.
 static Result planned(const char *name) {
     static long calls;
-    const char *plan = getenv("STANDIN_FAIL");
-    const size_t len = strlen(name);
-    if (!plan || strncmp(plan, name, len) || plan[len] != ':') return sticky;
-    const char *code = plan + len + 1, *nth = strchr(code, ':');
-    if (++calls != (nth ? atol(nth + 1) : 1)) return sticky;
-    const Result answer = (Result)atol(code);
+    const Result answer = said_by(getenv("STANDIN_FAIL"), name, &calls);
+    if (!answer) return sticky;
     if (answer >= 700 && answer < 800) sticky = answer;
     say("%s answers %u", name, answer);
     return answer;
@@ -74,9 +100,20 @@ static int retained;
         const Result answer = planned(name); \
         if (answer) return answer;          \
     } while (0)
+// All that was made in it is gone with a context; in a real one's place its names may be
+// another's.
+#define STILL_THERE(name)                   \
+    do {                                    \
+        const Result gone = was_reset(name); \
+        if (gone) {                         \
+            say("%s of what is gone", name); \
+            return gone;                    \
+        }                                   \
+    } while (0)
 #define IN_CONTEXT(name)                    \
     do {                                    \
         if (depth < 1 || retained < 1) return INVALID_CONTEXT; \
+        STILL_THERE(name);                  \
         PLANNED(name);                      \
     } while (0)
 
@@ -101,9 +138,10 @@ Result cuDriverGetVersion(int *version) {
 }
 
 Result cuInit(unsigned flags) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     PLANNED("cuInit");
     say("cuInit %u", flags);
-    return 0;
+    return visible && !*visible ? NO_DEVICE : 0;
 }
 
 Result cuDeviceGetCount(int *count) {
@@ -145,6 +183,13 @@ Result cuDevicePrimaryCtxRetain(void **context, int device) {
     return 0;
 }
 
+Result cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    (void)device;
+    *flags = 0;
+    *active = retained > 0 && (!was_reset("cuDevicePrimaryCtxGetState") || number("STANDIN_REVIVED", 0));
+    return 0;
+}
+
 Result cuDevicePrimaryCtxRelease_v2(int device) {
     say("cuDevicePrimaryCtxRelease_v2 %d, %d left current", device, depth);
     retained--;
@@ -153,7 +198,17 @@ Result cuDevicePrimaryCtxRelease_v2(int device) {
 
 Result cuCtxPushCurrent_v2(void *context) {
     if (context != &retained) return INVALID_CONTEXT;
+    const Result gone = was_reset("cuCtxPushCurrent_v2");
+    if (gone && !number("STANDIN_REVIVED", 0)) return gone;
     depth++;
+    return 0;
+}
+
+Result cuCtxGetId(void *context, unsigned long long *id) {
+    if (context != &retained) return INVALID_CONTEXT;
+    const Result gone = was_reset("cuCtxGetId");
+    if (gone && !number("STANDIN_REVIVED", 0)) return gone;
+    *id = gone ? 8 : 7;
     return 0;
 }
 
@@ -164,9 +219,17 @@ Result cuCtxPopCurrent_v2(void **context) {
     return 0;
 }
 
+static size_t taken;
+
+static size_t left(void) {
+    const char *bytes = getenv("STANDIN_FREE");
+    const size_t all = bytes ? (size_t)atoll(bytes) : (size_t)7 << 30;
+    return taken < all ? all - taken : 0;
+}
+
 Result cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
     IN_CONTEXT("cuMemGetInfo_v2");
-    *free_bytes = 7ull << 30;
+    *free_bytes = getenv("STANDIN_FREE") ? left() : (size_t)7 << 30;
     *total = 8ull << 30;
     return 0;
 }
@@ -198,6 +261,7 @@ Result cuStreamCreate(void **stream, unsigned flags) {
 }
 
 Result cuStreamDestroy_v2(void *stream) {
+    STILL_THERE("cuStreamDestroy_v2");
     say("cuStreamDestroy_v2 %s", stream_name(stream));
     free(stream);
     return 0;
@@ -226,6 +290,7 @@ Result cuEventCreate(struct Event **event, unsigned flags) {
 }
 
 Result cuEventDestroy_v2(struct Event *event) {
+    STILL_THERE("cuEventDestroy_v2");
     say("cuEventDestroy_v2 e%d", event->id);
     free(event);
     return 0;
@@ -265,6 +330,8 @@ Result cuEventSynchronize(struct Event *event) {
 
 Result cuMemAlloc_v2(Address *address, size_t len) {
     IN_CONTEXT("cuMemAlloc_v2");
+    if (len > left()) return OUT_OF_MEMORY;
+    taken += len;
     *address = (Address)(uintptr_t)aligned_alloc(256, (len + 255) / 256 * 256);
     memset((void *)(uintptr_t)*address, 0xaa, len);
     say("cuMemAlloc_v2 %llx %zu", *address, len);
@@ -272,6 +339,7 @@ Result cuMemAlloc_v2(Address *address, size_t len) {
 }
 
 Result cuMemFree_v2(Address address) {
+    STILL_THERE("cuMemFree_v2");
     say("cuMemFree_v2 %llx", address);
     free((void *)(uintptr_t)address);
     return 0;
@@ -287,6 +355,7 @@ Result cuMemHostAlloc(void **at, size_t len, unsigned flags) {
 }
 
 Result cuMemFreeHost(void *at) {
+    STILL_THERE("cuMemFreeHost");
     say("cuMemFreeHost %llx", (Address)(uintptr_t)at);
     free(at);
     return 0;
@@ -304,6 +373,7 @@ Result cuMemHostRegister_v2(void *at, size_t len, unsigned flags) {
 }
 
 Result cuMemHostUnregister(void *at) {
+    STILL_THERE("cuMemHostUnregister");
     // The map must still be there.
     volatile char byte = *(volatile char *)at;
     (void)byte;
@@ -382,6 +452,7 @@ Result cuModuleLoadData(struct Module **module, const char *ptx) {
 }
 
 Result cuModuleUnload(struct Module *module) {
+    STILL_THERE("cuModuleUnload");
     say("cuModuleUnload %llx", (Address)(uintptr_t)module);
     for (struct Function *f = module->functions, *next; f; f = next) {
         next = f->next;

@@ -4,7 +4,7 @@
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
 use featherload::recipe::Move;
-use featherload::{Device, Error, Forecast, Result};
+use featherload::{Device, Error, Forecast, Result, UploadChoice};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -83,7 +83,7 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
             print_json(&assumed, &setup)?;
         } else {
             print_outline(&assumed.outline)?;
-            print_memory(&assumed.memory)?;
+            print_memory(&assumed.memory, None)?;
             print_notes(&setup)?;
         }
         return Ok(Outcome::Done);
@@ -128,7 +128,7 @@ fn print(f: &Forecast) -> Result<()> {
             mib(l.scratch_bytes)
         ))?;
     }
-    print_memory(&f.memory)?;
+    print_memory(&f.memory, f.upload.as_ref())?;
     if let Some(limit) = &f.limit {
         output::line(&format!(
             "{:>10.1} MiB is the lowest limit: {}",
@@ -223,7 +223,7 @@ fn print_moves(word: &str, moves: &[Move]) -> Result<()> {
     Ok(())
 }
 
-fn print_memory(m: &MemoryForecast) -> Result<()> {
+fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()> {
     output::line(&format!(
         "\n{:>10.1} MiB ring: {} slots of {} rows, shared by all",
         mib(m.ring_bytes),
@@ -241,10 +241,17 @@ fn print_memory(m: &MemoryForecast) -> Result<()> {
         "{:>10.1} MiB consumer, coordinator, index",
         mib(m.fixed_bytes)
     ))?;
-    if m.device_bytes > 0 {
+    if let Some(choice) = upload {
+        let limit = choice.limit_bytes;
         output::line(&format!(
-            "{:>10.1} MiB of the device, its context apart",
-            mib(m.device_bytes)
+            "{:>10.1} MiB of the device, its context apart{}; upload {}: {}",
+            mib(m.device_bytes),
+            limit.map_or(String::new(), |bytes| format!(
+                " (gpu_memory_limit allows {:.1})",
+                mib(bytes)
+            )),
+            choice.upload,
+            choice.why
         ))?;
     }
     output::line(&format!(

@@ -80,9 +80,15 @@ pub struct LoaderArgs {
     pub device: Device,
 
     /// How a device gets at pixels: over the bus while its kernel runs, or copied
-    /// first into memory of its own.
-    #[arg(long, value_enum, default_value_t = Way::InPlace)]
+    /// first into memory of its own. auto: copied where the kernel reads them twice or
+    /// copies fit --gpu-memory-limit, else in-place.
+    #[arg(long, value_enum, default_value_t = Way::Auto)]
     pub upload: Way,
+
+    /// Most memory of the device that the run may take, its context apart, such as
+    /// 256M or bytes. The run gets fewer slots, or is refused.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub gpu_memory_limit: Option<u64>,
 
     /// Of order and random parameters [0].
     #[arg(long)]
@@ -156,15 +162,18 @@ pub struct RunArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Way {
+    Auto,
     InPlace,
     Copied,
 }
 
-impl From<Way> for Upload {
-    fn from(way: Way) -> Self {
-        match way {
-            Way::InPlace => Self::InPlace,
-            Way::Copied => Self::Copied,
+impl Way {
+    /// None leaves it to the library.
+    pub fn asked(self) -> Option<Upload> {
+        match self {
+            Self::Auto => None,
+            Self::InPlace => Some(Upload::InPlace),
+            Self::Copied => Some(Upload::Copied),
         }
     }
 }

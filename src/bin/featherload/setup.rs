@@ -124,8 +124,13 @@ impl<'a> Setup<'a> {
             .row_limit(Duration::from_millis(args.row_limit))
             .on_error(args.on_error().unwrap_or(on_error))
             .launch(args.launch())
-            .device(args.device)
-            .upload(args.upload.into());
+            .device(args.device);
+        if let Some(upload) = args.upload.asked() {
+            b = b.upload(upload);
+        }
+        if let Some(bytes) = args.gpu_memory_limit {
+            b = b.gpu_memory_limit(bytes);
+        }
         if let Some(slots) = args.depth {
             b = b.depth(slots);
         }
@@ -159,6 +164,7 @@ impl<'a> Setup<'a> {
             ("--rank", a.rank.is_some()),
             ("--max-pixels", a.max_pixels.is_some()),
             ("--max-scratch", a.max_scratch.is_some()),
+            ("--gpu-memory-limit", a.gpu_memory_limit.is_some()),
             (
                 "--root, --delimiter, --classes and the like",
                 s.has_options(),

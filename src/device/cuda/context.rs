@@ -8,6 +8,10 @@
 //! Work that fails leaves the context unfit: the first error is kept, and is the
 //! answer to every later call. In a forked copy of the process every call is an
 //! error, and dropping does nothing.
+//!
+//! Whoever else uses the primary context may reset it. All that was made in it is
+//! gone then, and handles and addresses may be another's by now, so each call asks
+//! first whether the context is still the one that was opened.
 
 use std::marker::PhantomData;
 use std::process;
@@ -18,7 +22,7 @@ use cudarc::driver::sys::{
     self, CUcontext, CUdevice, CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags,
 };
 
-use super::driver::{self, call, code_of, refused};
+use super::driver::{self, call, code_of, is_lost, refused};
 use crate::device::DeviceInfo;
 use crate::error::{Error, Result};
 
@@ -32,6 +36,8 @@ pub(crate) struct Context {
     handle: CUdevice,
     device: DeviceInfo,
     process: u32,
+    /// The driver's number of it, which no later context has.
+    id: OnceLock<u64>,
     /// Why it is unfit.
     failed: OnceLock<String>,
     /// Free bytes and all.
@@ -57,14 +63,16 @@ impl Context {
         let (handle, device) = driver::device(ordinal)?;
         let mut raw = ptr::null_mut();
         // SAFETY: `handle` is the driver's; released once, in `drop`.
-        call("cuDevicePrimaryCtxRetain", || unsafe {
+        let retained = call("cuDevicePrimaryCtxRetain", || unsafe {
             sys::cuDevicePrimaryCtxRetain(&mut raw, handle)
-        })?;
+        });
+        retained.map_err(|e| device.named(e))?;
         let context = Arc::new(Self {
             raw,
             handle,
             device,
             process: process::id(),
+            id: OnceLock::new(),
             failed: OnceLock::new(),
             at_start: OnceLock::new(),
         });
@@ -117,14 +125,52 @@ impl Context {
                 ),
             });
         }
+        let (mut flags, mut active) = (0, 0);
+        let handle = self.handle;
+        // SAFETY: the handle is the driver's, both pointers are to live integers.
+        let state = code_of("cuDevicePrimaryCtxGetState", || unsafe {
+            sys::cuDevicePrimaryCtxGetState(handle, &mut flags, &mut active)
+        });
+        self.done("cuDevicePrimaryCtxGetState", state)?;
+        if active == 0 {
+            return Err(self.lost("cuDevicePrimaryCtxGetState"));
+        }
         // SAFETY: retained in `open`, released in `drop` only; popped by `Current`.
-        call("cuCtxPushCurrent_v2", || unsafe {
+        let pushed = code_of("cuCtxPushCurrent_v2", || unsafe {
             sys::cuCtxPushCurrent_v2(self.raw)
-        })?;
-        Ok(Current {
+        });
+        self.done("cuCtxPushCurrent_v2", pushed)?;
+        let current = Current {
             _of: self,
             _here: PhantomData,
-        })
+        };
+        let mut id = 0;
+        // SAFETY: as above; the pointer is to a live integer.
+        let asked = code_of("cuCtxGetId", || unsafe {
+            sys::cuCtxGetId(self.raw, &mut id)
+        });
+        self.done("cuCtxGetId", asked)?;
+        if *self.id.get_or_init(|| id) != id {
+            return Err(self.lost("cuCtxGetId"));
+        }
+        Ok(current)
+    }
+
+    /// What a call answered. Of a context that is lost it is the answer to every later
+    /// one.
+    fn done(&self, name: &str, code: Result<CUresult>) -> Result<()> {
+        match code {
+            Ok(CUresult::CUDA_SUCCESS) => Ok(()),
+            Ok(code) if is_lost(code) => Err(self.fail(self.device.named(refused(name, code)))),
+            Ok(code) => Err(self.device.named(refused(name, code))),
+            Err(e) => Err(self.device.named(e)),
+        }
+    }
+
+    /// Another has reset the context.
+    fn lost(&self, name: &str) -> Error {
+        let why = refused(name, CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        self.fail(self.device.named(why))
     }
 
     /// The error that made the context unfit.
@@ -136,14 +182,14 @@ impl Context {
     }
 
     /// A call that makes something. Its error is its caller's alone.
-    pub(super) fn setup(&self, name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
+    pub(super) fn setup(&self, name: &'static str, f: impl FnOnce() -> CUresult) -> Result<()> {
         self.check()?;
         let _current = self.enter()?;
-        call(name, f)
+        self.done(name, code_of(name, f))
     }
 
     /// A call of the work itself. Its error is the answer to every later call.
-    pub(super) fn work(&self, name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
+    pub(super) fn work(&self, name: &'static str, f: impl FnOnce() -> CUresult) -> Result<()> {
         self.setup(name, f).map_err(|e| self.fail(e))
     }
 
@@ -159,11 +205,13 @@ impl Context {
 
     /// A call that gives something back: also in an unfit context, never in a
     /// forked copy, and never an error.
-    pub(super) fn release(&self, name: &str, f: impl FnOnce() -> CUresult) {
+    pub(super) fn release(&self, name: &'static str, f: impl FnOnce() -> CUresult) {
         if !self.is_ours() {
             return;
         }
-        let done = self.enter().and_then(|_current| call(name, f));
+        let done = self
+            .enter()
+            .and_then(|_current| self.done(name, code_of(name, f)));
         // Of an unfit context all is gone already, and the driver says so each time.
         if let (Err(e), None) = (done, self.failed.get()) {
             tracing::warn!("{e}");
@@ -179,9 +227,10 @@ impl Drop for Context {
         let handle = self.handle;
         // SAFETY: retained once in `open`; whatever was made in it holds an `Arc` of it
         // and is gone.
-        let done = call("cuDevicePrimaryCtxRelease_v2", || unsafe {
+        let done = code_of("cuDevicePrimaryCtxRelease_v2", || unsafe {
             sys::cuDevicePrimaryCtxRelease_v2(handle)
         });
+        let done = self.done("cuDevicePrimaryCtxRelease_v2", done);
         if let (Err(e), None) = (done, self.failed.get()) {
             tracing::warn!("{e}");
         }
@@ -339,10 +388,12 @@ impl Event {
         // SAFETY: made in `put`, alive.
         let code = code_of("cuEventQuery", || unsafe { sys::cuEventQuery(self.raw) });
         match code {
-            Ok(CUresult::CUDA_SUCCESS) => Ok(true),
             Ok(CUresult::CUDA_ERROR_NOT_READY) => Ok(false),
-            Ok(code) => Err(self.context.fail(refused("cuEventQuery", code))),
-            Err(e) => Err(self.context.fail(e)),
+            other => self
+                .context
+                .done("cuEventQuery", other)
+                .map(|()| true)
+                .map_err(|e| self.context.fail(e)),
         }
     }
 

@@ -5,10 +5,11 @@
 //! code into an error that names the call and what to do. Nothing here makes a
 //! context, so asking costs no memory on a device.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::collections::BTreeSet;
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
@@ -20,9 +21,8 @@ const OLDEST_DRIVER: i32 = 12_000;
 /// Volta: what the PTX was made for.
 const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
 
-/// Runs one call of the driver. A driver that does not have the function makes
-/// the binding panic, which is an error here.
-pub(super) fn call(name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
+/// Runs one call of the driver.
+pub(super) fn call(name: &'static str, f: impl FnOnce() -> CUresult) -> Result<()> {
     let code = code_of(name, f)?;
     match code {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -30,13 +30,40 @@ pub(super) fn call(name: &str, f: impl FnOnce() -> CUresult) -> Result<()> {
     }
 }
 
-/// As [`call`], for who expects another code than success.
-pub(super) fn code_of(name: &str, f: impl FnOnce() -> CUresult) -> Result<CUresult> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(|_| Error::Device {
+/// As [`call`], for who expects another code than success. `name` is that of the
+/// driver's function, to the letter: where there is none of that name the binding
+/// would panic.
+pub(super) fn code_of(name: &'static str, f: impl FnOnce() -> CUresult) -> Result<CUresult> {
+    if has(name) {
+        return Ok(f());
+    }
+    Err(Error::Device {
         what: format!(
             "{name}: this NVIDIA driver does not have it: update the driver to 525 or newer (CUDA 12.0)"
         ),
     })
+}
+
+/// Whether the driver's library has a function of this name.
+fn has(name: &'static str) -> bool {
+    static FOUND: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: `version` saw the library before anything else is called; what is found
+    // is not called.
+    let has = found.contains(name)
+        || unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
+    if has {
+        found.insert(name);
+    }
+    has
+}
+
+/// True of the codes that say that a context is gone, and all that was made in it.
+pub(super) fn is_lost(code: CUresult) -> bool {
+    matches!(
+        code,
+        CUresult::CUDA_ERROR_INVALID_CONTEXT | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+    )
 }
 
 /// What a code means, in the driver's words and in ours.
@@ -60,12 +87,23 @@ pub(super) fn refused(name: &str, code: CUresult) -> Error {
     };
     let named = word(sys::cuGetErrorName).unwrap_or_else(|| format!("error {number}"));
     let said = word(sys::cuGetErrorString).unwrap_or_else(|| "no text".into());
-    let advice = advice(number);
+    let what = match advice(number) {
+        "" => format!("{name}: {named} ({said})"),
+        advice => format!("{name}: {named} ({said}): {advice}"),
+    };
     Error::Device {
-        what: match advice {
-            "" => format!("{name}: {named} ({said})"),
-            advice => format!("{name}: {named} ({said}): {advice}"),
+        what: match number {
+            100 | 101 => format!("{what}; {}", visible()),
+            _ => what,
         },
+    }
+}
+
+/// What the process was told to see.
+fn visible() -> String {
+    match std::env::var_os("CUDA_VISIBLE_DEVICES") {
+        None => "CUDA_VISIBLE_DEVICES is not set".into(),
+        Some(list) => format!("CUDA_VISIBLE_DEVICES is {list:?}"),
     }
 }
 
@@ -73,7 +111,7 @@ pub(super) fn refused(name: &str, code: CUresult) -> Error {
 fn advice(code: u32) -> &'static str {
     match code {
         2 => {
-            "lower batch or depth, or see with nvidia-smi who else holds memory of the device (host memory that is pinned counts too)"
+            "lower batch or depth, leave the pixels in place (upload), or see with nvidia-smi who else holds memory of the device (host memory that is pinned counts too)"
         }
         3 | 4 => {
             "CUDA cannot be used in a process that was forked after its start, nor while it ends"
@@ -86,6 +124,9 @@ fn advice(code: u32) -> &'static str {
             "nvidia-smi lists the devices that there are; CUDA_VISIBLE_DEVICES may hide them, and a container must be started with them (docker: --gpus all)"
         }
         101 => "there are fewer devices: nvidia-smi lists them, CUDA_VISIBLE_DEVICES may hide some",
+        201 | 709 => {
+            "the device's context was reset, or destroyed, by another part of this process (cudaDeviceReset, cuDevicePrimaryCtxReset): leave that out, or build the loader behind it"
+        }
         209 | 218 | 222 => "the driver cannot load the kernels of this version: update it",
         221 | 223 => {
             "the driver may not compile PTX here: libnvidia-ptxjitcompiler.so.1 is missing, or CUDA_DISABLE_PTX_JIT is set"
@@ -162,24 +203,44 @@ fn count() -> Result<u32> {
 
 /// A device that may be used, by its number among those that are visible.
 pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
-    let there = count()?;
+    let of = |e: Error| Error::Device {
+        what: format!("cuda:{ordinal}: {e}"),
+    };
+    let there = count().map_err(of)?;
     if there == 0 {
-        return Err(refused("cuDeviceGetCount", CUresult::CUDA_ERROR_NO_DEVICE));
+        return Err(of(refused(
+            "cuDeviceGetCount",
+            CUresult::CUDA_ERROR_NO_DEVICE,
+        )));
     }
     if ordinal >= there {
+        let seen = (0..there).map(|i| match described(i) {
+            Ok((_, device)) => device.to_string(),
+            Err(_) => format!("cuda:{i}"),
+        });
         return Err(Error::Device {
             what: format!(
-                "there is no cuda:{ordinal}: {there} devices are visible, the last is cuda:{} (nvidia-smi lists all, CUDA_VISIBLE_DEVICES hides some)",
-                there - 1
+                "there is no cuda:{ordinal}, visible are {} (nvidia-smi lists all; {})",
+                seen.collect::<Vec<_>>().join(", "),
+                visible()
             ),
         });
     }
-    let (handle, device) = described(ordinal)?;
+    let (handle, device) = described(ordinal).map_err(of)?;
     match &device.unusable {
         Some(why) => Err(Error::Device {
-            what: format!("cuda:{ordinal} ({}): {why}", device.name),
+            what: format!("{device}: {why}"),
         }),
         None => Ok((handle, device)),
+    }
+}
+
+impl DeviceInfo {
+    /// An error, with the device in front.
+    pub(super) fn named(&self, error: Error) -> Error {
+        Error::Device {
+            what: format!("{self}: {error}"),
+        }
     }
 }
 

@@ -29,7 +29,13 @@ impl DeviceBuffer {
         let made = context.setup("cuMemAlloc_v2", || unsafe {
             sys::cuMemAlloc_v2(&mut address, len.max(1))
         });
-        made.map_err(|e| asked(e, len, "device memory", what))?;
+        made.map_err(|e| {
+            let free = match context.free_bytes() {
+                Ok(free) => format!(", of which {free} bytes are free"),
+                Err(_) => String::new(),
+            };
+            asked(e, len, &format!("device memory{free}"), what)
+        })?;
         Ok(Self {
             context: context.clone(),
             address,
@@ -113,7 +119,7 @@ impl Drop for HostBuffer {
 
 fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
     Error::Device {
-        what: format!("{bytes} bytes of {kind} for {what}: {error}"),
+        what: format!("{bytes} bytes for {what} out of {kind}: {error}"),
     }
 }
 

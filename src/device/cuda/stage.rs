@@ -83,7 +83,9 @@ impl Lane {
     /// Drops the slots that the device has read. Their descriptors' buffers go to
     /// `spare`. Does not wait.
     pub(super) fn reap(&mut self, spare: &mut Vec<HostBuffer>) -> Result<()> {
+        // With a context that another has reset the host's buffers are gone too.
         self.context().check()?;
+        drop(self.context().enter()?);
         while let Some(first) = self.under_way.front() {
             if !first.over.is_over()? {
                 break;

@@ -65,12 +65,13 @@ impl DeviceUse {
             )
         };
         output::line(&format!(
-            "{:>10.1} MiB of the device at most since its context was made: {:.1} planned, {:.1} at the start, {steady}; {:.1} were used before; {:.1} MiB of the host pinned",
+            "{:>10.1} MiB of the device at most since its context was made: {:.1} planned, {:.1} at the start, {steady}; {:.1} were used before; {:.1} MiB of the host pinned; upload {}",
             self.peak_mib(),
             output::mib(m.planned_bytes),
             output::mib(m.at_start_bytes),
             output::mib(m.at_context_bytes),
-            output::mib(m.pinned_bytes)
+            output::mib(m.pinned_bytes),
+            m.upload
         ))
     }
 }

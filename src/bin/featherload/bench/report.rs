@@ -106,6 +106,12 @@ impl BenchReport {
             let (wait, consumer) = (self.loader.consumer_wait_s, self.loader.consumer_s);
             print_times(times, wait, consumer, self.seconds)?;
         }
+        if self.loader.resized_by_workers > 0 {
+            output::line(&format!(
+                "{:>10} of {} rows had no room for their crop and were resized by workers",
+                self.loader.resized_by_workers, t.rows
+            ))?;
+        }
         output::line(&format!("profile    {}", self.profile))?;
         if self.worker_deaths > 0 {
             output::line(&format!(

@@ -1,0 +1,381 @@
+//! How a device gets at what workers hand over, and what that takes of its memory:
+//! chosen before a process is started.
+//!
+//! In the consumer. From recipe, options and limit alone, never from timing or from
+//! the device that is there: a forecast without one says the same.
+
+use serde::Serialize;
+
+use super::on_device::{self, DeviceWork};
+use crate::device::Upload;
+use crate::error::{Error, Result};
+use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
+use crate::packing::Packing;
+use crate::picture::Limits;
+use crate::plan::{Plan, PlanOptions};
+use crate::recipe::{CropRule, RowExtent, SampleProgram};
+
+/// How a device gets at what workers hand over, and why so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct UploadChoice {
+    pub upload: Upload,
+    pub why: String,
+    /// Most bytes of the device, where somebody said so.
+    pub limit_bytes: Option<u64>,
+}
+
+/// What a choice follows from.
+#[derive(Debug, Clone)]
+pub(super) struct Uploads<'a> {
+    pub(super) program: &'a SampleProgram,
+    pub(super) plan: PlanOptions,
+    pub(super) limits: Limits,
+    /// Leaves no choice.
+    pub(super) asked: Option<Upload>,
+    /// Most bytes of the device, its context apart.
+    pub(super) limit: Option<u64>,
+}
+
+/// A choice, and what it takes.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) choice: UploadChoice,
+    /// The most slots that fit with it.
+    pub(super) depth: u32,
+    pub(super) bytes: DeviceBytes,
+}
+
+/// Whether the kernel goes over the pixels of a crop more than once: where an
+/// operation needs a sum over the whole row before it can begin.
+fn reads_pixels_twice(_rule: &CropRule) -> bool {
+    // No step of the kernel does.
+    false
+}
+
+/// The ways to the pixels of crops, in the order in which they are tried. In place
+/// takes the least memory, and the bus for as long as the kernel runs; so who gives
+/// it a limit to use, or reads pixels twice, has them copied.
+fn ways(twice: bool, limited: bool) -> &'static [Upload] {
+    match (twice, limited) {
+        (false, false) => &[Upload::InPlace],
+        (true, false) => &[Upload::Copied],
+        (_, true) => &[Upload::Copied, Upload::InPlace],
+    }
+}
+
+impl Uploads<'_> {
+    /// Refuses what does not fit the limit, as far as that can be said without data:
+    /// rows of their own sizes follow from headers.
+    ///
+    /// # Errors
+    /// As [`Uploads::choose`].
+    pub(super) fn check(&self, depth: Depth) -> Result<()> {
+        if self.limit.is_none() || self.program.extent == RowExtent::Own {
+            return Ok(());
+        }
+        let slot_bytes = self.slot_bytes(&self.batches(self.plan.batch)?)?;
+        self.choose(slot_bytes, depth).map(drop)
+    }
+
+    /// The way, and the most slots that fit with it: first the slots that were asked
+    /// for, one way after the other, then fewer. `slot_bytes` are those of the ring.
+    ///
+    /// # Errors
+    /// When nothing fits the limit; the text says what would.
+    pub(super) fn choose(&self, slot_bytes: u64, depth: Depth) -> Result<Chosen> {
+        let plan = self.batches(self.plan.batch)?;
+        let (ways, only) = self.ways();
+        let bytes = |upload| self.bytes(&plan, upload, slot_bytes);
+        let (most, least) = match depth {
+            Depth::Exactly(n) => (n, n),
+            Depth::AtMost(n) => (n, 1),
+        };
+        for depth in (least..=most).rev() {
+            for &upload in ways {
+                let bytes = bytes(upload);
+                if self.limit.is_some_and(|limit| bytes.with(depth) > limit) {
+                    continue;
+                }
+                let why = match &only {
+                    Some(why) => why.clone(),
+                    None => self.why(upload, || {
+                        self.bytes(&plan, Upload::Copied, slot_bytes).with(depth)
+                    }),
+                };
+                return Ok(Chosen {
+                    choice: UploadChoice {
+                        upload,
+                        why,
+                        limit_bytes: self.limit,
+                    },
+                    depth,
+                    bytes,
+                });
+            }
+        }
+        let smallest = ways.last().copied().unwrap_or_default();
+        Err(self.refusal(smallest, slot_bytes, least, bytes(smallest).with(least)))
+    }
+
+    /// The ways to try, and why, where there is but one.
+    fn ways(&self) -> (&'static [Upload], Option<String>) {
+        let Some(rule) = &self.program.crops else {
+            let why = match self.program.with_crops() {
+                Err(why) => format!(": {why}"),
+                Ok(_) => String::new(),
+            };
+            let only = "finished rows have no other way: a batch is one copy";
+            return (&[Upload::Copied], Some(format!("{only}{why}")));
+        };
+        let one: &'static [Upload] = match self.asked {
+            None => return (ways(reads_pixels_twice(rule), self.limit.is_some()), None),
+            Some(Upload::InPlace) => &[Upload::InPlace],
+            Some(Upload::Copied) => &[Upload::Copied],
+        };
+        (one, Some("it was asked for".into()))
+    }
+
+    fn why(&self, upload: Upload, copied: impl Fn() -> u64) -> String {
+        match (upload, self.limit) {
+            (Upload::InPlace, None) => {
+                "the kernel reads each pixel once, over the bus; a gpu_memory_limit with room for \
+                 copies would save the kernel's time"
+                    .into()
+            }
+            (Upload::Copied, None) => "the kernel reads pixels twice, and the bus gives them \
+                                       once"
+                .into(),
+            (Upload::InPlace, Some(limit)) => format!(
+                "copies would need {} bytes of the device, and gpu_memory_limit allows {limit}",
+                copied()
+            ),
+            (Upload::Copied, Some(_)) => {
+                "copies fit gpu_memory_limit, and the kernel takes less time with them".into()
+            }
+        }
+    }
+
+    /// The batches of so many rows, whatever the samples.
+    fn batches(&self, batch: u32) -> Result<Plan> {
+        Plan::new(
+            1,
+            PlanOptions {
+                batch,
+                multi_scale: self.plan.multi_scale.clone(),
+                ..PlanOptions::default()
+            },
+        )
+    }
+
+    /// Of a slot, where rows have one size.
+    fn slot_bytes(&self, plan: &Plan) -> Result<u64> {
+        let packing = Packing::new(self.program, plan.clone(), 0, self.limits, None)?;
+        Ok(packing.slot_bytes())
+    }
+
+    fn bytes(&self, plan: &Plan, upload: Upload, slot_bytes: u64) -> DeviceBytes {
+        let work = |outputs| DeviceWork {
+            program: self.program,
+            plan,
+            upload,
+            outputs,
+        };
+        let once = work(0).device_bytes(slot_bytes);
+        DeviceBytes {
+            once,
+            each: work(1).device_bytes(slot_bytes) - once,
+            least: u64::from(on_device::outputs(0)),
+        }
+    }
+
+    fn refusal(&self, upload: Upload, slot_bytes: u64, depth: u32, needed: u64) -> Error {
+        let limit = self.limit.unwrap_or(u64::MAX);
+        let of_batch = |batch: u32| {
+            let plan = self.batches(batch).ok()?;
+            let slot_bytes = self.slot_bytes(&plan).ok()?;
+            Some(self.bytes(&plan, upload, slot_bytes).with(depth))
+        };
+        let with = |upload, depth| {
+            let plan = self.batches(self.plan.batch).ok()?;
+            Some(self.bytes(&plan, upload, slot_bytes).with(depth))
+        };
+        let fits = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes <= limit);
+        let mut smaller = Vec::new();
+        if let Some(n) = largest(self.plan.batch, |n| fits(of_batch(n))) {
+            smaller.push(format!("batch {n}"));
+        }
+        if let Some(n) = largest(depth, |n| fits(with(upload, n))) {
+            smaller.push(format!("depth {n}"));
+        }
+        let crops = self.program.crops.is_some();
+        if crops && upload == Upload::Copied && fits(with(Upload::InPlace, depth)) {
+            smaller.push(format!("upload {}", Upload::InPlace));
+        }
+        let what = match crops {
+            true => format!("crops {upload}"),
+            false => "finished rows".into(),
+        };
+        Error::config(format!(
+            "the run needs {needed} bytes of the device, its context apart, with depth {depth} and \
+             {what}, and gpu_memory_limit allows {limit}: {}",
+            what_would_fit(&smaller)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{Recipe, Reorder};
+
+    fn program(recipe: Recipe) -> SampleProgram {
+        let program = SampleProgram::compile(&recipe).unwrap();
+        program.with_crops().unwrap_or(program)
+    }
+
+    fn uploads(program: &SampleProgram) -> Uploads<'_> {
+        Uploads {
+            program,
+            plan: PlanOptions::default(),
+            limits: Limits::default(),
+            asked: None,
+            limit: None,
+        }
+    }
+
+    fn slot_bytes(uploads: &Uploads<'_>) -> u64 {
+        let plan = uploads.batches(uploads.plan.batch).unwrap();
+        uploads.slot_bytes(&plan).unwrap()
+    }
+
+    /// What `upload` takes with so many slots.
+    fn taken(uploads: &Uploads<'_>, upload: Upload, depth: u32) -> u64 {
+        let plan = uploads.batches(uploads.plan.batch).unwrap();
+        let bytes = uploads.bytes(&plan, upload, slot_bytes(uploads));
+        bytes.with(depth)
+    }
+
+    #[test]
+    fn pixels_that_are_read_twice_are_copied_and_a_limit_is_used() {
+        assert_eq!(ways(false, false), [Upload::InPlace]);
+        assert_eq!(ways(true, false), [Upload::Copied]);
+        for twice in [false, true] {
+            assert_eq!(ways(twice, true), [Upload::Copied, Upload::InPlace]);
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "cuda")]
+    fn to_the_byte_at_every_limit() {
+        let program = program(Recipe::train224());
+        let mut uploads = uploads(&program);
+        let slot = slot_bytes(&uploads);
+        let [copied, in_place] = [Upload::Copied, Upload::InPlace];
+        let depth = Depth::AtMost(4);
+        let free = uploads.choose(slot, depth).unwrap();
+        assert_eq!((free.choice.upload, free.depth), (in_place, 4));
+        // Slots that were asked for before the way, the way before fewer slots.
+        let mut wanted = Vec::new();
+        for depth in [4, 3, 2] {
+            for upload in [copied, in_place] {
+                wanted.push((taken(&uploads, upload, depth), upload, depth));
+            }
+        }
+        // Two batches are on the device whatever the slots.
+        assert_eq!(taken(&uploads, in_place, 1), taken(&uploads, in_place, 2));
+        let mut limits: Vec<u64> = wanted.iter().flat_map(|w| [w.0, w.0 - 1]).collect();
+        limits.push(wanted[0].0 + 1);
+        for limit in limits {
+            uploads.limit = Some(limit);
+            let fits = wanted.iter().find(|(bytes, ..)| *bytes <= limit);
+            match (uploads.choose(slot, depth), fits) {
+                (Ok(chosen), Some((bytes, upload, depth))) => {
+                    assert_eq!((chosen.choice.upload, chosen.depth), (*upload, *depth));
+                    assert_eq!(chosen.bytes.with(chosen.depth), *bytes);
+                    assert_eq!(chosen.choice.limit_bytes, Some(limit));
+                    uploads.check(Depth::AtMost(4)).unwrap();
+                }
+                (Err(e), None) => {
+                    let said = e.to_string();
+                    let least = taken(&uploads, in_place, 1);
+                    assert_eq!(limit, least - 1);
+                    assert!(said.contains(&format!("{least} bytes")), "{said}");
+                    let same = uploads.check(Depth::AtMost(4)).unwrap_err();
+                    assert_eq!(same.to_string(), said);
+                }
+                (chosen, fits) => panic!("{limit}: {chosen:?}, {fits:?}"),
+            }
+        }
+    }
+
+    /// The number behind a word of a refusal.
+    #[cfg(feature = "cuda")]
+    fn named(said: &str, word: &str) -> u32 {
+        let (_, rest) = said.split_once("what would fit: ").unwrap_or_default();
+        let (_, rest) = rest.split_once(word).unwrap_or_else(|| panic!("{said}"));
+        let digits = rest.find(|c: char| !c.is_ascii_digit());
+        rest[..digits.unwrap_or(rest.len())].parse().unwrap()
+    }
+
+    /// What a refusal names fits, and no more does.
+    #[test]
+    #[cfg(feature = "cuda")]
+    fn a_refusal_says_what_would_fit() {
+        let program = program(Recipe::train224());
+        let of = |batch: u32, upload: Option<Upload>, limit: Option<u64>| Uploads {
+            plan: PlanOptions {
+                batch,
+                ..PlanOptions::default()
+            },
+            asked: upload,
+            limit,
+            ..uploads(&program)
+        };
+        let fits = |batch: u32, upload: Upload, depth: u32, limit: u64| {
+            of(batch, Some(upload), Some(limit))
+                .check(Depth::Exactly(depth))
+                .is_ok()
+        };
+        let limit = taken(&of(64, None, None), Upload::Copied, 5) - 1;
+        let asked = of(64, Some(Upload::Copied), Some(limit));
+        let said = asked.check(Depth::Exactly(5)).unwrap_err();
+        assert!(said.is_usage());
+        let said = said.to_string();
+        let (batch, depth) = (named(&said, "batch "), named(&said, "depth "));
+        assert!(fits(batch, Upload::Copied, 5, limit), "{said}");
+        assert!(!fits(batch + 1, Upload::Copied, 5, limit), "{said}");
+        assert!(fits(64, Upload::Copied, depth, limit), "{said}");
+        assert!(!fits(64, Upload::Copied, depth + 1, limit), "{said}");
+        assert!(said.contains("upload in-place"), "{said}");
+        assert!(fits(64, Upload::InPlace, 5, limit), "{said}");
+
+        let said = of(64, None, Some(1)).check(Depth::AtMost(3)).unwrap_err();
+        assert!(said.to_string().contains("nothing smaller"), "{said}");
+    }
+
+    #[test]
+    #[cfg(feature = "cuda")]
+    fn finished_rows_have_one_way() {
+        let program = program(Recipe::train224().with_reorder(Reorder::Off));
+        for asked in [None, Some(Upload::InPlace), Some(Upload::Copied)] {
+            let mut uploads = uploads(&program);
+            uploads.asked = asked;
+            let slot = slot_bytes(&uploads);
+            let chosen = uploads.choose(slot, Depth::AtMost(3)).unwrap();
+            assert_eq!(chosen.choice.upload, Upload::Copied);
+            let why = &chosen.choice.why;
+            assert!(why.contains("no other way") && why.contains("reorder: off"));
+            assert_eq!(chosen.bytes.with(3), 3 * slot);
+            uploads.limit = Some(3 * slot - 1);
+            let chosen = uploads.choose(slot, Depth::AtMost(3)).unwrap();
+            assert_eq!(chosen.depth, 2);
+            uploads.limit = Some(2 * slot - 1);
+            let said = uploads.choose(slot, Depth::AtMost(3)).unwrap_err();
+            let said = said.to_string();
+            assert!(said.contains("finished rows"), "{said}");
+            assert!(said.contains("batch 63"), "{said}");
+            assert!(!said.contains("in-place"), "{said}");
+        }
+    }
+}

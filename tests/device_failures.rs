@@ -1,0 +1,263 @@
+//! Runs on a device that cannot go on, with the stand-in for the NVIDIA driver
+//! (`tests/standin_cuda/cuda.c`) in front: each ends soon with exit status 3, says
+//! which device and what to do, and leaves no process behind.
+
+mod common;
+
+use std::fs;
+use std::process::Output;
+use std::time::Duration;
+
+use common::data;
+use common::standin::Standin;
+
+/// How long a run that is refused, or broken, takes at most; a good one takes a tenth.
+const SOON: Duration = Duration::from_secs(10);
+
+/// 18 samples in batches of 4, two epochs, 2 workers.
+const BENCH: [&str; 7] = ["--batch", "4", "--workers", "2", "--epochs", "2", "--json"];
+
+fn bench(standin: &Standin, more: &[&str], environment: &[(&str, &str)]) -> Output {
+    let data = data(3, 6);
+    let dir = data.path().to_str().unwrap();
+    let args: Vec<&str> = ["bench", dir]
+        .iter()
+        .chain(&BENCH)
+        .chain(more)
+        .copied()
+        .collect();
+    let (out, took) = standin.run(&args, environment);
+    assert!(took < SOON, "{environment:?} took {took:?}: {out:?}");
+    out
+}
+
+/// What was said of a run that ended with this exit status: 3 for the machine, 2 for
+/// the arguments. One line: no panic, no warning of what was given up.
+#[track_caller]
+fn said(out: &Output, status: i32) -> String {
+    assert_eq!(out.status.code(), Some(status), "{out:?}");
+    assert_eq!(out.stdout, b"", "{out:?}");
+    let said = String::from_utf8(out.stderr.clone()).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said
+}
+
+#[track_caller]
+fn has(said: &str, words: &[&str]) {
+    for word in words {
+        assert!(said.contains(word), "`{word}` is not in: {said}");
+    }
+}
+
+#[test]
+fn without_a_driver_it_is_said_what_to_install() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        fs::write(dir.path().join(name), "no library").unwrap();
+    }
+    let folder = dir.path().to_str().unwrap();
+    let out = bench(
+        &Standin::new(),
+        &["--device", "cuda"],
+        &[("LD_LIBRARY_PATH", folder)],
+    );
+    has(
+        &said(&out, 3),
+        &["cuda:0", "libcuda.so.1", "install", "--gpus all"],
+    );
+}
+
+#[test]
+fn what_is_missing_is_said_before_the_run() {
+    let standin = Standin::new();
+    let fail = "STANDIN_FAIL";
+    for (environment, words) in [
+        (
+            ("STANDIN_DRIVER", "11040"),
+            &["11.4", "12.0", "update the driver"][..],
+        ),
+        (
+            ("STANDIN_DEVICES", "0"),
+            &["CUDA_VISIBLE_DEVICES is not set"],
+        ),
+        (
+            ("CUDA_VISIBLE_DEVICES", ""),
+            &["CUDA_VISIBLE_DEVICES is \"\"", "nvidia-smi"],
+        ),
+        (("STANDIN_CAPABILITY", "61"), &["Stand-in 0", "6.1", "7.0"]),
+        ((fail, "cuInit:999:1"), &["cuInit", "nvidia_uvm"]),
+        ((fail, "cuInit:803:1"), &["cuInit", "two versions"]),
+        (
+            (fail, "cuDevicePrimaryCtxRetain:2:1"),
+            &["cuDevicePrimaryCtxRetain", "nvidia-smi"],
+        ),
+        (
+            (fail, "cuMemHostAlloc:2:1"),
+            &["pinned host memory", "batch or depth"],
+        ),
+        (
+            (fail, "cuMemHostRegister_v2:304:1"),
+            &["pin the ring's", "RLIMIT_MEMLOCK", "batch or depth"],
+        ),
+        (
+            (fail, "cuModuleLoadData:218:1"),
+            &["cuModuleLoadData", "update it"],
+        ),
+        (
+            (fail, "cuModuleLoadData:222:1"),
+            &["cuModuleLoadData", "update it"],
+        ),
+        (
+            (fail, "cuModuleLoadData:221:1"),
+            &["cuModuleLoadData", "libnvidia-ptxjitcompiler"],
+        ),
+        (
+            (fail, "cuStreamCreate:2:1"),
+            &["cuStreamCreate", "batch or depth"],
+        ),
+    ] {
+        let said = said(&bench(&standin, &["--device", "cuda"], &[environment]), 3);
+        has(&said, words);
+        has(&said, &["cuda:0"]);
+    }
+    assert!(standin.calls("cuLaunchKernel").is_empty());
+}
+
+#[test]
+fn a_device_that_is_not_there_is_named_with_those_that_are() {
+    let standin = Standin::new();
+    let out = bench(
+        &standin,
+        &["--device", "cuda:3"],
+        &[("STANDIN_DEVICES", "2")],
+    );
+    has(
+        &said(&out, 3),
+        &[
+            "no cuda:3",
+            "cuda:0 (Stand-in 0), cuda:1 (Stand-in 1)",
+            "CUDA_VISIBLE_DEVICES is not set",
+        ],
+    );
+}
+
+/// Memory that others have: too little for the first buffer, and for a later one.
+#[test]
+fn memory_that_others_have_is_counted() {
+    let standin = Standin::new();
+    let device = ["--device", "cuda"];
+    let out = bench(&standin, &device, &[]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let buffers = standin.calls("cuMemAlloc_v2");
+    let bytes = |line: &String| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+    let all: u64 = buffers.iter().map(bytes).sum();
+    let (first, last) = (bytes(&buffers[0]), bytes(&buffers[buffers.len() - 1]));
+    assert!(buffers.len() > 2 && last > 1);
+    for (free, needed, left) in [(first - 1, first, first - 1), (all - 1, last, last - 1)] {
+        let free = free.to_string();
+        let said = said(&bench(&standin, &device, &[("STANDIN_FREE", &free)]), 3);
+        has(
+            &said,
+            &[
+                "cuda:0 (Stand-in 0)",
+                &format!("{needed} bytes for "),
+                &format!("{left} bytes are free"),
+                "lower batch or depth",
+                "nvidia-smi",
+            ],
+        );
+    }
+    let enough = all.to_string();
+    let out = bench(&standin, &device, &[("STANDIN_FREE", &enough)]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+}
+
+#[test]
+fn a_driver_without_a_function_is_named_without_a_panic() {
+    let standin = Standin::compiled(&["-DWITHOUT_EVENT_QUERY"]);
+    let out = bench(&standin, &["--device", "cuda"], &[]);
+    has(&said(&out, 3), &["cuda:0", "cuEventQuery", "525"]);
+}
+
+#[test]
+fn an_error_of_the_device_in_the_midst_ends_the_run() {
+    let standin = Standin::new();
+    let recipe = standin.path().join("blur.yaml");
+    let text = "featherload: 1\nops:\n  - decode\n  - resize: {size: [32, 24]}\n  - gaussian_blur: \
+                {kernel_size: 3}\n";
+    fs::write(&recipe, text).unwrap();
+    let finished = ["--device", "cuda", "--recipe", recipe.to_str().unwrap()];
+    let crops = ["--device", "cuda"];
+    for (args, fail) in [
+        (&crops[..], "cuLaunchKernel:700:3"),
+        (&crops, "cuMemcpy2DAsync_v2:700:4"),
+        (&crops, "cuMemcpyHtoDAsync_v2:214:2"),
+        (&crops, "cuEventCreate:2:3"),
+        (&crops, "cuEventRecord:700:3"),
+        (&crops, "cuEventQuery:700:2"),
+        (&crops, "cuEventSynchronize:700:1"),
+        (&finished, "cuMemcpyHtoDAsync_v2:719:2"),
+        (&finished, "cuEventRecord:999:2"),
+    ] {
+        let said = said(&bench(&standin, args, &[("STANDIN_FAIL", fail)]), 3);
+        let mut parts = fail.split(':');
+        let (call, code) = (parts.next().unwrap(), parts.next().unwrap());
+        has(&said, &["cuda:0 (Stand-in 0)", call, code]);
+    }
+}
+
+/// Whoever shares the primary context resets it, at any call: the run ends, and nothing
+/// is done with what was in it, not even where another context has come in its place.
+#[test]
+fn a_context_that_is_reset_ends_the_run() {
+    for revived in ["0", "1"] {
+        for (reset, stale) in [
+            // Found out by asking.
+            ("cuDevicePrimaryCtxGetState:709:40", 0),
+            ("cuCtxGetId:709:60", 0),
+            // Between the asking and the call.
+            ("cuLaunchKernel:709:3", 1),
+            ("cuEventQuery:709:2", 1),
+            ("cuMemcpy2DAsync_v2:201:3", 1),
+        ] {
+            let standin = Standin::new();
+            let environment = [("STANDIN_RESET", reset), ("STANDIN_REVIVED", revived)];
+            let out = bench(&standin, &["--device", "cuda"], &environment);
+            has(
+                &said(&out, 3),
+                &["cuda:0 (Stand-in 0)", "reset", "build the loader behind it"],
+            );
+            let calls = standin.stale_calls();
+            assert_eq!(calls.len(), stale, "{reset}, {revived}: {calls:?}");
+        }
+    }
+}
+
+/// The same once all batches are there: nobody has to know.
+#[test]
+fn a_context_that_is_reset_at_the_end_is_no_error() {
+    for revived in ["0", "1"] {
+        let standin = Standin::new();
+        let environment = [
+            ("STANDIN_RESET", "cuStreamSynchronize:709:1"),
+            ("STANDIN_REVIVED", revived),
+        ];
+        let out = bench(&standin, &["--device", "cuda"], &environment);
+        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        assert_eq!(out.stderr, b"", "{out:?}");
+        assert_eq!(standin.stale_calls().len(), 1);
+        assert!(standin.calls("cuMemFree_v2").is_empty());
+    }
+}
+
+#[test]
+fn options_that_a_device_cannot_have_are_refused() {
+    let standin = Standin::new();
+    let more = ["--device", "cuda", "--workers", "0"];
+    let data = data(1, 2);
+    let dir = data.path().to_str().unwrap();
+    let args: Vec<&str> = ["bench", dir].into_iter().chain(more).collect();
+    has(&said(&standin.run(&args, &[]).0, 2), &["at least 1 worker"]);
+    let out = bench(&standin, &["--gpu-memory-limit", "1G"], &[]);
+    has(&said(&out, 2), &["gpu_memory_limit", "device cuda"]);
+}

@@ -1,0 +1,426 @@
+//! The loader with a device, with the stand-in for the NVIDIA driver in front: its
+//! batches are those of the CPU, whatever becomes of epochs, batches and loaders; and
+//! when another part of the process resets the device's context, that is said.
+//!
+//! Finished rows are compared bit by bit. Of a crop the stand-in's kernel makes a row
+//! of its first byte, so pictures are of one grey each: then the CPU's row says which.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use common::builder;
+use common::rows::{Row, assert_same, rows};
+use common::standin::{Standin, with_standin};
+use featherload::plan::MultiScale;
+use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
+use featherload::{
+    Batch, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe, Sampler,
+    State, Tail, Upload,
+};
+use jpeg_encoder::{ColorType, Encoder};
+use twox_hash::XxHash3_128;
+
+const GREYS: u8 = 20;
+const BATCH: u32 = 6;
+
+/// Pictures of one grey each, and of different sizes.
+fn greys(dir: &Path) {
+    let folder = dir.join("greys");
+    fs::create_dir(&folder).unwrap();
+    for i in 0..GREYS {
+        let (width, height) = (60 + 7 * u16::from(i), 150 - 5 * u16::from(i));
+        let pixels = vec![10 + 12 * i; usize::from(width) * usize::from(height)];
+        let mut file = Vec::new();
+        Encoder::new(&mut file, 95)
+            .encode(&pixels, width, height, ColorType::Luma)
+            .unwrap();
+        fs::write(folder.join(format!("{i:02}.jpg")), file).unwrap();
+    }
+}
+
+/// A recipe whose rows a device makes, and one whose rows workers finish.
+fn recipes() -> [(Recipe, bool); 2] {
+    let recipe = Recipe::new("grey")
+        .then(Decode::default())
+        .then(RandomResizedCrop::new(24));
+    let of = |recipe: Recipe| recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc);
+    [
+        (of(recipe.clone()), true),
+        (of(recipe.then(GaussianBlur::new(3))), false),
+    ]
+}
+
+/// The rows of a batch of the CPU, as the stand-in would make them of crops: the first
+/// byte of the tables, which is 0, then everywhere that of the pixels.
+fn of_crops(batch: &Batch) -> Vec<Row> {
+    let mut all = rows(batch);
+    for row in &mut all {
+        if row.status.is_masked() {
+            continue;
+        }
+        let bytes = batch.row_bytes(row.row).unwrap();
+        assert!(bytes.iter().all(|b| *b == bytes[0]), "a row of one grey");
+        let mut made = bytes.to_vec();
+        made[0] = 0;
+        row.pixels = XxHash3_128::oneshot(&made);
+    }
+    all
+}
+
+fn of_device(batch: Batch) -> Vec<Row> {
+    assert!(batch.on_device().is_some());
+    rows(&batch.to_host().unwrap())
+}
+
+/// What `drive` sees of a loader, on the CPU and on the device, in both ways.
+fn is_that_of_the_cpu(
+    make: impl Fn() -> LoaderBuilder,
+    drive: impl Fn(&mut Loader, &dyn Fn(Batch) -> Vec<Row>) -> Vec<Row>,
+) {
+    for (recipe, crops) in recipes() {
+        let mut cpu = make().recipe(recipe.clone()).build().unwrap();
+        let want = drive(&mut cpu, &|batch| match crops {
+            true => of_crops(&batch),
+            false => rows(&batch),
+        });
+        assert!(want.len() > BATCH as usize);
+        for upload in [Upload::InPlace, Upload::Copied] {
+            let b = make().recipe(recipe.clone()).upload(upload);
+            let mut device = b.device(Device::Cuda(0)).build().unwrap();
+            let got = drive(&mut device, &of_device);
+            assert_same(&got, &want, &format!("crops {crops}, {upload}"));
+        }
+    }
+}
+
+fn usual(dir: &Path) -> LoaderBuilder {
+    builder(dir).batch_size(BATCH).workers(2)
+}
+
+/// `with_standin`, with greys; the standin's folder is given too.
+fn with_greys(
+    test: &str,
+    environment: &[(&str, &str)],
+    body: impl FnOnce(&Path, &Path),
+) -> Option<(Standin, String)> {
+    with_standin(test, environment, |standin| {
+        let data = tempfile::tempdir().unwrap();
+        greys(data.path());
+        body(data.path(), standin);
+    })
+}
+
+#[test]
+fn epochs_may_be_broken_off() {
+    with_greys(
+        "epochs_may_be_broken_off",
+        &[("STANDIN_PENDING", "2")],
+        |dir, _| {
+            is_that_of_the_cpu(
+                || usual(dir).epochs(9),
+                |loader, see| {
+                    let mut all = Vec::new();
+                    let mut take = |loader: &mut Loader, batches: usize| {
+                        for batch in loader.epoch().take(batches) {
+                            all.extend(see(batch.unwrap()));
+                        }
+                    };
+                    take(loader, 1);
+                    take(loader, usize::MAX);
+                    take(loader, 3);
+                    loader.set_epoch(7);
+                    take(loader, 2);
+                    loader.set_epoch(0);
+                    take(loader, usize::MAX);
+                    take(loader, usize::MAX);
+                    let epochs: Vec<u64> = all.iter().map(|r| r.epoch).collect();
+                    assert!([0, 1, 2, 7].iter().all(|e| epochs.contains(e)));
+                    all
+                },
+            );
+        },
+    );
+}
+
+#[test]
+fn batches_outlive_their_loader() {
+    with_greys(
+        "batches_outlive_their_loader",
+        &[("STANDIN_PENDING", "1000000")],
+        |dir, _| {
+            for (recipe, crops) in recipes() {
+                let two = |loader: &mut Loader| -> Vec<Batch> {
+                    loader.epoch().take(2).map(Result::unwrap).collect()
+                };
+                let make = || usual(dir).recipe(recipe.clone()).epochs(1);
+                let want: Vec<Vec<Row>> = two(&mut make().build().unwrap())
+                    .iter()
+                    .map(|batch| if crops { of_crops(batch) } else { rows(batch) })
+                    .collect();
+                let mut loader = make().device(Device::Cuda(0)).build().unwrap();
+                let batches = two(&mut loader);
+                drop(loader);
+                // In any thread, in any order.
+                let seen = thread::spawn(move || {
+                    let of = |batch: Batch| {
+                        batch.on_device().unwrap().wait().unwrap();
+                        assert!(batch.on_device().unwrap().is_ready().unwrap());
+                        of_device(batch)
+                    };
+                    let mut seen: Vec<_> = batches.into_iter().rev().map(of).collect();
+                    seen.reverse();
+                    seen
+                });
+                for (got, want) in seen.join().unwrap().iter().zip(&want) {
+                    assert_same(got, want, &format!("crops {crops}"));
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn sizes_may_change_from_batch_to_batch() {
+    with_greys("sizes_may_change_from_batch_to_batch", &[], |dir, _| {
+        is_that_of_the_cpu(
+            || {
+                usual(dir).multi_scale(MultiScale {
+                    divided_by: 4,
+                    ..MultiScale::new([(24, 24), (40, 16), (12, 32)])
+                })
+            },
+            |loader, see| {
+                let (mut all, mut shapes) = (Vec::new(), Vec::new());
+                for _ in 0..2 {
+                    for batch in loader.epoch() {
+                        let batch = batch.unwrap();
+                        let [_, height, width, channels] = batch.shape().unwrap();
+                        assert_eq!(channels, 3);
+                        shapes.push((height, width));
+                        all.extend(see(batch));
+                    }
+                }
+                for size in [(24, 24), (40, 16), (12, 32)] {
+                    assert!(shapes.contains(&size), "{shapes:?}");
+                }
+                all
+            },
+        );
+    });
+}
+
+#[test]
+fn a_state_gives_the_rest_to_the_bit() {
+    with_greys(
+        "a_state_gives_the_rest_to_the_bit",
+        &[("STANDIN_PENDING", "1")],
+        |dir, _| {
+            // Through a state as it is saved, at each batch of two epochs.
+            for (recipe, _) in recipes() {
+                let make = || {
+                    usual(dir)
+                        .recipe(recipe.clone())
+                        .epochs(2)
+                        .device(Device::Cuda(0))
+                };
+                let rest = |loader: &mut Loader| {
+                    let mut all = Vec::new();
+                    while loader.state().epoch < 2 {
+                        for batch in loader.epoch() {
+                            all.extend(of_device(batch.unwrap()));
+                        }
+                    }
+                    all
+                };
+                let whole = rest(&mut make().build().unwrap());
+                let mut first = make().build().unwrap();
+                let (mut seen, mut states) = (0, Vec::new());
+                for _ in 0..2 {
+                    let mut epoch = first.epoch();
+                    while let Some(batch) = epoch.next() {
+                        seen += batch.unwrap().len();
+                        let state: State =
+                            serde_json::from_str(&serde_json::to_string(&epoch.state()).unwrap())
+                                .unwrap();
+                        states.push((seen, state));
+                    }
+                }
+                assert_eq!(seen, whole.len());
+                states.pop();
+                for (seen, state) in states.into_iter().step_by(2) {
+                    let mut loader = make().resume(state).build().unwrap();
+                    assert_same(
+                        &rest(&mut loader),
+                        &whole[seen..],
+                        &format!("from row {seen}"),
+                    );
+                }
+            }
+            is_that_of_the_cpu(
+                || usual(dir).start(1, 2).epochs(2),
+                |loader, see| {
+                    let batches = loader.epoch().map(|batch| see(batch.unwrap()));
+                    batches.flatten().collect()
+                },
+            );
+        },
+    );
+}
+
+#[test]
+fn rows_that_fail_are_masked_or_substituted() {
+    with_greys("rows_that_fail_are_masked_or_substituted", &[], |dir, _| {
+        for name in ["05.jpg", "06.jpg", "11.jpg"] {
+            fs::write(dir.join("greys").join(name), "no picture").unwrap();
+        }
+        for policy in [OnError::Skip, OnError::Substitute] {
+            is_that_of_the_cpu(
+                || {
+                    usual(dir)
+                        .on_error(policy)
+                        .sampler(Sampler::Sequential)
+                        .tail(Tail::Pad)
+                },
+                |loader, see| {
+                    let mut all = Vec::new();
+                    for batch in loader.epoch() {
+                        let batch = batch.unwrap();
+                        let bad = batch.faults().len();
+                        let seen = see(batch);
+                        let changed = seen.iter().filter(|r| {
+                            use featherload::RowStatus::{Failed, Substituted};
+                            matches!(r.status, Failed | Substituted)
+                        });
+                        assert_eq!(changed.count(), bad);
+                        all.extend(seen);
+                    }
+                    // Masked rows are zeros, also where others lay before.
+                    let zeros = vec![0; 24 * 24 * 3];
+                    let masked = all.iter().filter(|r| r.status.is_masked());
+                    let masked: Vec<u128> = masked.map(|r| r.pixels).collect();
+                    assert!(masked.len() >= 4);
+                    assert!(masked.iter().all(|p| *p == XxHash3_128::oneshot(&zeros)));
+                    all
+                },
+            );
+        }
+    });
+}
+
+/// Whoever keeps all batches is told, and loses none.
+#[test]
+fn a_batch_that_is_dropped_makes_room_for_the_next() {
+    let name = "a_batch_that_is_dropped_makes_room_for_the_next";
+    with_greys(name, &[("STANDIN_PENDING", "1")], |dir, _| {
+        for depth in [1, 3] {
+            is_that_of_the_cpu(
+                || {
+                    usual(dir)
+                        .batch_size(3)
+                        .depth(depth)
+                        .hold_timeout(Duration::from_millis(50))
+                },
+                |loader, see| {
+                    let (mut all, mut held, mut refused) = (Vec::new(), Vec::new(), 0);
+                    for next in loader.epoch() {
+                        match next {
+                            Ok(batch) => held.push(batch),
+                            Err(Error::SlotsHeld { what }) => {
+                                refused += 1;
+                                assert!(what.contains("drop batches earlier"), "{what}");
+                                all.extend(see(held.remove(0)));
+                            }
+                            Err(e) => panic!("{e}"),
+                        }
+                        assert!(refused < 100, "nothing comes of a drop");
+                    }
+                    assert!(refused > 0);
+                    all.extend(held.into_iter().flat_map(see));
+                    all
+                },
+            );
+        }
+    });
+}
+
+#[track_caller]
+fn is_lost<T>(result: Result<T, Error>) {
+    let Err(Error::Device { what }) = result.map(|_| ()) else {
+        panic!("no error of the device");
+    };
+    for word in ["cuda:0 (Stand-in 0)", "reset", "build the loader behind it"] {
+        assert!(what.contains(word), "{what}");
+    }
+}
+
+/// Resets the context behind the first batch, in each of the two ways that it may look
+/// afterwards, and goes on with `then`. Nothing of what is gone is touched, and nobody
+/// is warned of what was dropped.
+fn behind_a_reset(test: &str, then: impl Fn(Loader, Batch)) {
+    const RECIPE: &str = "FEATHERLOAD_TEST_RECIPE";
+    for (revived, recipe) in [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")] {
+        let environment = [("STANDIN_REVIVED", revived), (RECIPE, recipe)];
+        let said = with_greys(test, &environment, |dir, standin| {
+            tracing_subscriber::fmt()
+                .with_writer(std::io::stderr)
+                .init();
+            let which: usize = std::env::var(RECIPE).unwrap().parse().unwrap();
+            let (recipe, _) = recipes()[which].clone();
+            let b = usual(dir).recipe(recipe).epochs(3);
+            let mut loader = b.device(Device::Cuda(0)).build().unwrap();
+            let batch = loader.epoch().next().unwrap().unwrap();
+            batch.on_device().unwrap().wait().unwrap();
+            fs::write(standin.join("reset"), "").unwrap();
+            then(loader, batch);
+        });
+        let Some((standin, said)) = said else { return };
+        assert!(!said.contains("WARN"), "{said}");
+        assert_eq!(standin.stale_calls(), [""; 0]);
+        assert_eq!(standin.calls("cuDevicePrimaryCtxRetain").len(), 1);
+    }
+}
+
+#[test]
+fn a_context_that_is_reset_between_batches_is_said() {
+    behind_a_reset(
+        "a_context_that_is_reset_between_batches_is_said",
+        |mut loader, batch| {
+            drop(batch);
+            is_lost(loader.epoch().next().unwrap());
+            // And again, for ever.
+            is_lost(loader.epoch().next().unwrap());
+            is_lost(loader.device_memory());
+        },
+    );
+}
+
+#[test]
+fn a_context_that_is_reset_below_batches_is_said_by_them() {
+    behind_a_reset(
+        "a_context_that_is_reset_below_batches_is_said_by_them",
+        |loader, batch| {
+            let rows = batch.on_device().unwrap();
+            is_lost(rows.is_ready());
+            is_lost(rows.wait());
+            is_lost(rows.to_host());
+            drop(loader);
+            is_lost(batch.on_device().unwrap().to_host());
+            is_lost(batch.to_host());
+        },
+    );
+}
+
+#[test]
+fn a_context_that_is_reset_before_the_end_is_left_alone() {
+    behind_a_reset(
+        "a_context_that_is_reset_before_the_end_is_left_alone",
+        |loader, batch| {
+            drop(loader);
+            drop(batch);
+        },
+    );
+}
