@@ -422,11 +422,12 @@ struct Copy {
 Result cuMemcpy2DAsync_v2(const struct Copy *copy, void *stream) {
     IN_CONTEXT("cuMemcpy2DAsync_v2");
     if (copy->src_type != 1 || copy->dst_type != 2) return INVALID_VALUE;
-    const char *last = copy->src_host + (copy->height - 1) * copy->src_pitch + copy->width;
-    if (copy->src_host < pinned || last > pinned_end) return NOT_REGISTERED;
+    const char *from = copy->src_host + copy->src_y * copy->src_pitch + copy->src_x;
+    char *to = (char *)(uintptr_t)copy->dst_device + copy->dst_y * copy->dst_pitch + copy->dst_x;
+    const char *last = from + (copy->height - 1) * copy->src_pitch + copy->width;
+    if (from < pinned || last > pinned_end) return NOT_REGISTERED;
     for (size_t row = 0; row < copy->height; row++)
-        memcpy((char *)(uintptr_t)copy->dst_device + row * copy->dst_pitch,
-               copy->src_host + row * copy->src_pitch, copy->width);
+        memcpy(to + row * copy->dst_pitch, from + row * copy->src_pitch, copy->width);
     say("cuMemcpy2DAsync_v2 %zu x %zu %s", copy->width, copy->height, stream_name(stream));
     return 0;
 }

@@ -2,15 +2,17 @@
 //! batch on the device.
 //!
 //! In the consumer. A row of a slot is its tables and then its pixels; tables are
-//! always copied, pixels are read where they lie or copied first.
+//! always copied, pixels are read where they lie or copied first. What is copied
+//! comes in two parts of a batch through a stream of its own, so that the copy engine
+//! has the second part, or the next batch, while the kernel has the first.
 
 use std::sync::Arc;
 
-use super::context::Context;
+use super::context::{Context, Event, Stream};
 use super::kernel::{Kernel, Places};
 use super::memory::{DeviceBuffer, HostBuffer, Rows};
 use super::rows::DeviceRows;
-use super::stage::{Copies, Kept, Lane};
+use super::stage::{Kept, Lane, Span, Work};
 use crate::device::DeviceTimes;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::error::{Error, Result};
@@ -23,6 +25,8 @@ use crate::ring::slots::HeldSlot;
 const MOST_ROWS: usize = 65_535;
 /// What the used width of rows is rounded up to when it is copied.
 const COPY_STEP: usize = 64;
+/// In which a batch is copied: the kernel works on one while the next is copied.
+const PARTS: usize = 2;
 /// The kernel reads pixels in vectors of this many bytes.
 const VECTOR: u64 = 16;
 
@@ -100,8 +104,12 @@ pub(crate) struct CropStage {
     lane: Lane,
     kernel: Kernel,
     shape: CropShape,
+    /// Of pixels that are copied.
+    copies: Stream,
     /// Tables alone, or whole rows.
     source: DeviceBuffer,
+    /// The kernels that read the parts of `source` last.
+    readers: [Option<Arc<Event>>; PARTS],
     descriptors: DeviceBuffer,
     /// For descriptors, one for each slot that is not under way.
     spare: Vec<HostBuffer>,
@@ -118,6 +126,8 @@ impl CropStage {
         Ok(Self {
             spare: spare.collect::<Result<_>>()?,
             kernel: Kernel::load(context)?,
+            copies: Stream::new(context)?,
+            readers: Default::default(),
             source: DeviceBuffer::new(context, shape.source_bytes, "rows on their way")?,
             descriptors: DeviceBuffer::new(context, shape.descriptor_bytes(), "descriptors")?,
             lane: Lane::new(context, ring, shape.outputs, shape.output_bytes)?,
@@ -178,12 +188,12 @@ impl CropStage {
             }
             to.copy_from_slice(bytemuck::bytes_of(&row));
         }
-        let copied = Rows {
-            width: match read {
-                Read::InPlace => places.tables,
-                Read::Copied => used.next_multiple_of(COPY_STEP).min(places.capacity),
-            },
-            count: rows.len(),
+        let (width, parts) = match read {
+            Read::InPlace => (places.tables, 1),
+            Read::Copied => (
+                used.next_multiple_of(COPY_STEP).min(places.capacity),
+                PARTS.min(rows.len()),
+            ),
         };
         let kept = Kept {
             slot,
@@ -192,46 +202,80 @@ impl CropStage {
         let Self {
             lane,
             kernel,
+            copies,
             source,
+            readers,
             descriptors,
             ..
         } = self;
+        let row_bytes = bytes / rows.len();
         lane.run(kept, output, bytes, |lane, kept, out| {
             let from = kept.slot.bytes().as_ptr();
-            let Some(written) = &kept.descriptors else {
-                return Ok(Copies::default());
-            };
-            // SAFETY: `used` saw that the rows lie inside of the slot, which is pinned
-            // (`on_device`) and, as `written`, kept by `Lane::run`, unwritten, until the
-            // event behind this; `source` and `descriptors` are used by this stream alone.
-            unsafe {
-                lane.stream
-                    .upload_rows(source, pitch, from, places.capacity, copied)?;
-                lane.stream
-                    .upload(descriptors, written.as_ptr(), descriptors_len)?;
+            let mut work = Work::default();
+            if let Some(written) = &kept.descriptors {
+                // SAFETY: `written` is kept by `Lane::run`, unwritten, until the event behind
+                // this; `descriptors` is used by this stream alone.
+                let put = || unsafe {
+                    let from = written.as_ptr();
+                    lane.stream.upload(descriptors, from, descriptors_len)
+                };
+                work.copies.push(Span::around(&lane.stream, put)?);
             }
-            let copies = Copies {
-                over: Some(lane.stream.mark()?),
-                copied_bytes: (copied.width * copied.count) as u64,
-                in_place_bytes: match read {
-                    Read::InPlace => pixel_bytes(rows),
-                    Read::Copied => 0,
-                },
+            // In place nothing is gained by a second stream.
+            let copies = match read {
+                Read::InPlace => &*lane.stream,
+                Read::Copied => &*copies,
             };
-            let at = Places {
-                tables: source.address(),
-                pixels: match read {
-                    Read::InPlace => on_device,
-                    Read::Copied => source.address(),
-                },
-                rows: descriptors.address(),
-                out: out.address(),
-            };
-            // SAFETY: as above; `used` has checked each row against its part of the slot,
-            // which lies in `source` the same way; `out` is the output that `Lane::output`
-            // gave us alone, large enough, and the stream waits for its earlier readers.
-            unsafe { kernel.launch(&lane.stream, at, rows.len() as u32, *emission)? };
-            Ok(copies)
+            for part in 0..parts {
+                let (first, end) = (part * rows.len() / parts, (part + 1) * rows.len() / parts);
+                let count = end - first;
+                // Kernels are in one stream, in order: whoever waits for the last reader
+                // of the last part has waited for all.
+                let reader = if parts == 1 { PARTS - 1 } else { part };
+                if let Some(reader) = &readers[reader] {
+                    copies.wait_for(reader)?;
+                }
+                let lines = Rows {
+                    first,
+                    width,
+                    count,
+                };
+                // SAFETY: `used` saw that the rows lie inside of the slot, which is pinned
+                // (`on_device`) and kept by `Lane::run`, unwritten, until the event behind
+                // this: the kernels' stream waits for these copies, and `drop` for both
+                // streams. This part of `source` is read by kernels that were waited for.
+                let put = || unsafe {
+                    copies.upload_rows(source, pitch, from, places.capacity, lines)
+                };
+                let copy = Span::around(copies, put)?;
+                lane.stream.wait_for(copy.ended())?;
+                work.copies.push(copy);
+                work.copied_bytes += (width * count) as u64;
+                let at = Places {
+                    tables: source.address(),
+                    pixels: match read {
+                        Read::InPlace => on_device,
+                        Read::Copied => source.address(),
+                    },
+                    rows: descriptors.address() + (first * size_of::<KernelRow>()) as u64,
+                    out: out.address() + (first * row_bytes) as u64,
+                };
+                // SAFETY: as above; `used` has checked each row against its part of the slot,
+                // which lies in `source` the same way; `out` is the output that
+                // `Lane::output` gave us alone, large enough, and the stream waits for its
+                // earlier readers.
+                let put = || unsafe { kernel.launch(&lane.stream, at, count as u32, *emission) };
+                let kernel = Span::around(&lane.stream, put)?;
+                readers[reader] = Some(kernel.ended().clone());
+                if parts == 1 {
+                    readers.fill(Some(kernel.ended().clone()));
+                }
+                work.kernels.push(kernel);
+            }
+            if read == Read::InPlace {
+                work.in_place_bytes = pixel_bytes(rows);
+            }
+            Ok(work)
         })
     }
 
@@ -299,6 +343,14 @@ impl CropStage {
 
     pub(crate) fn pinned_bytes(&self) -> usize {
         self.lane.ring.bytes()
+    }
+}
+
+impl Drop for CropStage {
+    fn drop(&mut self) {
+        // Of a batch that failed half way nobody has waited for its copies; the slots go
+        // with `lane`.
+        self.copies.drain();
     }
 }
 

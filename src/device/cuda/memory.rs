@@ -123,9 +123,11 @@ fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
     }
 }
 
-/// Rows of a rectangle of bytes: how wide each is, and how many.
+/// Rows of a rectangle of bytes: which one is the first, how wide each is, and how
+/// many.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows {
+    pub(super) first: usize,
     pub(super) width: usize,
     pub(super) count: usize,
 }
@@ -152,7 +154,7 @@ impl Stream {
     }
 
     /// As [`Stream::upload`], of rows that begin `from_pitch` bytes apart, to rows
-    /// that begin `to_pitch` bytes apart.
+    /// that begin `to_pitch` bytes apart; `from` and `to` are where row 0 would begin.
     ///
     /// # Safety
     /// As for [`Stream::upload`], of all bytes from the first row's first to the last
@@ -165,22 +167,27 @@ impl Stream {
         from_pitch: usize,
         rows: Rows,
     ) -> Result<()> {
-        let Rows { width, count } = rows;
+        let Rows {
+            first,
+            width,
+            count,
+        } = rows;
         if width == 0 || count == 0 {
             return Ok(());
         }
         inside(width, from_pitch.min(to_pitch), "a row of an upload")?;
-        inside((count - 1) * to_pitch + width, to.len(), "an upload")?;
+        let end = (first + count - 1) * to_pitch + width;
+        inside(end, to.len(), "an upload")?;
         let copy = CUDA_MEMCPY2D {
             srcXInBytes: 0,
-            srcY: 0,
+            srcY: first,
             srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
             srcHost: from.cast(),
             srcDevice: 0,
             srcArray: ptr::null_mut(),
             srcPitch: from_pitch,
             dstXInBytes: 0,
-            dstY: 0,
+            dstY: first,
             dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
             dstHost: ptr::null_mut(),
             dstDevice: to.address(),

@@ -33,19 +33,61 @@ pub(super) struct Lane {
 
 #[derive(Debug)]
 struct UnderWay {
-    began: Event,
-    read: Copies,
+    work: Work,
     over: Arc<Event>,
     kept: Kept,
 }
 
-/// What a batch's work reads of its slot.
+/// What was put into streams for a batch.
 #[derive(Debug, Default)]
-pub(super) struct Copies {
-    /// Behind the copies; none when there is nothing but copies.
-    pub(super) over: Option<Event>,
+pub(super) struct Work {
+    pub(super) copies: Vec<Span>,
+    pub(super) kernels: Vec<Span>,
+    /// Bytes of the slot.
     pub(super) copied_bytes: u64,
     pub(super) in_place_bytes: u64,
+}
+
+/// From one moment of a stream to another.
+#[derive(Debug)]
+pub(super) struct Span {
+    began: Event,
+    ended: Arc<Event>,
+}
+
+impl Span {
+    /// Around what `put` puts into a stream.
+    pub(super) fn around(stream: &Stream, put: impl FnOnce() -> Result<()>) -> Result<Self> {
+        let began = stream.mark()?;
+        put()?;
+        Ok(Self {
+            began,
+            ended: Arc::new(stream.mark()?),
+        })
+    }
+
+    pub(super) fn ended(&self) -> &Arc<Event> {
+        &self.ended
+    }
+
+    /// Once it is over.
+    fn seconds(&self) -> Result<f64> {
+        self.ended.seconds_since(&self.began)
+    }
+}
+
+impl Work {
+    /// Once it is over.
+    fn times(&self) -> Result<DeviceTimes> {
+        let sum = |spans: &[Span]| spans.iter().map(Span::seconds).sum::<Result<f64>>();
+        Ok(DeviceTimes {
+            batches: 1,
+            copy_s: sum(&self.copies)?,
+            kernel_s: sum(&self.kernels)?,
+            copied_bytes: self.copied_bytes,
+            in_place_bytes: self.in_place_bytes,
+        })
+    }
 }
 
 /// What a batch's work reads of the host.
@@ -110,17 +152,7 @@ impl Lane {
     fn forget_first(&mut self, spare: &mut Vec<HostBuffer>) -> Result<()> {
         if let Some(done) = self.under_way.pop_front() {
             spare.extend(done.kept.descriptors);
-            let copied = done.read.over.as_ref().unwrap_or(&done.over);
-            self.times += DeviceTimes {
-                batches: 1,
-                copy_s: copied.seconds_since(&done.began)?,
-                kernel_s: match &done.read.over {
-                    Some(copied) => done.over.seconds_since(copied)?,
-                    None => 0.0,
-                },
-                copied_bytes: done.read.copied_bytes,
-                in_place_bytes: done.read.in_place_bytes,
-            };
+            self.times += done.work.times()?;
         }
         Ok(())
     }
@@ -163,23 +195,20 @@ impl Lane {
         kept: Kept,
         output: Output,
         len: usize,
-        put: impl FnOnce(&Self, &Kept, &DeviceBuffer) -> Result<Copies>,
+        put: impl FnOnce(&Self, &Kept, &DeviceBuffer) -> Result<Work>,
     ) -> Result<DeviceRows> {
         let done = match output.buffer() {
-            Some(buffer) => self.stream.mark().and_then(|began| {
-                let read = put(self, &kept, buffer)?;
-                Ok((began, read, self.stream.mark()?))
-            }),
+            Some(buffer) => put(self, &kept, buffer)
+                .and_then(|work| self.stream.record().map(|over| (work, over))),
             None => Err(Error::Device {
                 what: "a batch's memory was given away twice".into(),
             }),
         };
         match done {
-            Ok((began, read, over)) => {
+            Ok((work, over)) => {
                 let over = Arc::new(over);
                 self.under_way.push_back(UnderWay {
-                    began,
-                    read,
+                    work,
                     over: over.clone(),
                     kept,
                 });
@@ -258,10 +287,13 @@ impl RowsStage {
             // (`on_device`); `Lane::run` keeps it, and nobody writes a held slot, until
             // the event behind this; `to` is the output that `Lane::output` gave us alone,
             // and the stream waits for its earlier readers.
-            unsafe { lane.stream.upload(to, from, bytes)? };
-            Ok(Copies {
+            let copy = Span::around(&lane.stream, || unsafe {
+                lane.stream.upload(to, from, bytes)
+            })?;
+            Ok(Work {
+                copies: vec![copy],
                 copied_bytes: bytes as u64,
-                ..Copies::default()
+                ..Work::default()
             })
         })
     }

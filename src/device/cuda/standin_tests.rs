@@ -141,21 +141,35 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
     );
     let Some(log) = log else { return };
     log.is_balanced();
-    let a_batch = [
+    let descriptors = ["cuEventRecord", "cuMemcpyHtoDAsync_v2", "cuEventRecord"];
+    let copy = ["cuEventRecord", "cuMemcpy2DAsync_v2", "cuEventRecord"];
+    let launch = ["cuEventRecord", "cuLaunchKernel", "cuEventRecord"];
+    let over = ["cuEventRecord", "cuMemcpyDtoHAsync_v2", "cuEventRecord"];
+    let all = [
         "cuEventRecord",
-        "cuMemcpy2DAsync_v2",
         "cuMemcpyHtoDAsync_v2",
-        "cuEventRecord",
+        "cuMemcpy2DAsync_v2",
         "cuLaunchKernel",
-        "cuEventRecord",
         "cuMemcpyDtoHAsync_v2",
-        "cuEventRecord",
     ];
-    assert_eq!(log.calls(&a_batch), [a_batch, a_batch].concat());
+    let in_place = [descriptors, copy, launch, over].concat();
+    let copied = [descriptors, copy, launch, copy, launch, over].concat();
+    assert_eq!(log.calls(&all), [in_place, copied].concat());
     // Tables alone; then 256 bytes of tables and 330 of pixels, to the next 64.
     let copies = log.lines("cuMemcpy2DAsync_v2");
-    assert!(copies[0].contains(" 256 x 3 ") && copies[1].contains(" 640 x 3 "));
-    assert!(log.lines("cuLaunchKernel")[0].contains(" crops 1 x 1 x 3 "));
+    for (copy, size) in copies.iter().zip([" 256 x 3 ", " 640 x 1 ", " 640 x 2 "]) {
+        assert!(copy.contains(size), "{copies:?}");
+    }
+    let launches = log.lines("cuLaunchKernel");
+    for (launch, size) in launches.iter().zip(["1 x 1 x 3", "1 x 1 x 1", "1 x 1 x 2"]) {
+        assert!(launch.contains(&format!(" crops {size} ")), "{launches:?}");
+    }
+    // The first part goes through the stream of the kernels, the others do not, and a
+    // part is copied when the kernel has read what lay there.
+    let stream = |line: &str| line.split(' ').find(|w| w.starts_with('s')).map(str::to_owned);
+    assert_eq!(stream(copies[0]), stream(launches[0]));
+    assert_ne!(stream(copies[1]), stream(launches[1]));
+    assert_eq!(stream(copies[1]), stream(copies[2]));
     // Nothing is under way when the memory goes.
     let drained = log.position("cuStreamSynchronize");
     assert!(drained < log.position("cuMemHostUnregister"));
