@@ -11,7 +11,7 @@ use super::kernel::{Kernel, Places};
 use super::memory::{DeviceBuffer, HostBuffer, Rows};
 use super::rows::DeviceRows;
 use super::stage::{Kept, Lane};
-use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::launch::{KernelEmission, KernelRow, MASKED, Pass};
 use crate::error::{Error, Result};
 use crate::packing::crop::{MAX_CROP_STEPS, TRANSPOSE};
 use crate::recipe::Dtype;
@@ -125,8 +125,8 @@ impl CropStage {
     }
 
     /// Puts a batch on the device: its tables, or all that is used of it, its
-    /// descriptors, and one launch. Places in `rows` are bytes behind the slot's
-    /// beginning.
+    /// descriptors, and one launch, or two where a row takes its mean. Places in `rows`
+    /// are bytes behind the slot's beginning.
     ///
     /// # Errors
     /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
@@ -176,6 +176,10 @@ impl CropStage {
             }
             to.copy_from_slice(bytemuck::bytes_of(&row));
         }
+        let passes: &[Pass] = match rows.iter().any(KernelRow::takes_mean) {
+            true => &[Pass::Sums, Pass::Rows],
+            false => &[Pass::Rows],
+        };
         let copied = Rows {
             width: match read {
                 Read::InPlace => places.tables,
@@ -217,10 +221,14 @@ impl CropStage {
                 rows: descriptors.address(),
                 out: out.address(),
             };
-            // SAFETY: as above; `used` has checked each row against its part of the slot,
-            // which lies in `source` the same way; `out` is the output that `Lane::output`
-            // gave us alone, large enough, and the stream waits for its earlier readers.
-            unsafe { kernel.launch(&lane.stream, at, rows.len() as u32, *emission) }
+            for pass in passes {
+                // SAFETY: as above; `used` has checked each row against its part of the
+                // slot, which lies in `source` the same way; `out` is the output that
+                // `Lane::output` gave us alone, large enough, and the stream waits for its
+                // earlier readers; a second pass comes behind the first in the stream.
+                unsafe { kernel.launch(&lane.stream, at, rows.len() as u32, *emission, *pass)? };
+            }
+            Ok(())
         })
     }
 
@@ -303,7 +311,7 @@ fn used_by(
         0 => (row.out_height, row.out_width),
         _ => (row.out_width, row.out_height),
     };
-    if stored != (height, width) || row.steps as usize > MAX_CROP_STEPS {
+    if stored != (height, width) || row.steps as usize > MAX_CROP_STEPS || row.grey != 0 {
         return None;
     }
     if row.width == 0 || row.height == 0 || row.across_taps == 0 || row.down_taps == 0 {
@@ -464,6 +472,7 @@ mod tests {
                 steps: MAX_CROP_STEPS as u32 + 1,
                 ..row()
             },
+            KernelRow { grey: 1, ..row() },
         ] {
             assert_eq!(used_by(&wrong, 1, &emission(), PLACES), None, "{wrong:?}");
         }

@@ -23,6 +23,8 @@ mod rows;
 mod stage;
 
 #[cfg(all(test, feature = "codecs"))]
+mod gpu_crop_tests;
+#[cfg(all(test, feature = "codecs"))]
 mod gpu_tests;
 #[cfg(test)]
 mod scene;
