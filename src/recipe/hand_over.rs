@@ -180,3 +180,76 @@ fn takes_mean(op: &Op) -> bool {
 fn changes_contrast(jitter: &ColorJitter) -> bool {
     jitter.contrast != Span(1.0, 1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::recipe::{
+        CenterCrop, ColorJitter, ColorSpace, ConvertColor, Decode, GaussianBlur, JitterStyle,
+        Normalize, Op, PcaLighting, RandomGrayscale, RandomResizedCrop, RandomRotate90, Recipe,
+        Resize, SampleProgram, Span,
+    };
+
+    fn with_crops(ops: &[Op]) -> Result<SampleProgram, String> {
+        let mut recipe = Recipe::new("r").then(Decode::default());
+        recipe.ops.push(RandomResizedCrop::new(9).into());
+        recipe.ops.extend(ops.iter().cloned());
+        SampleProgram::compile(&recipe).unwrap().with_crops()
+    }
+
+    #[test]
+    fn what_a_device_has_no_step_for_is_named() {
+        let refused = |op: Op| with_crops(&[op]).unwrap_err();
+        let blur = GaussianBlur::new(3);
+        assert!(refused(blur.into()).contains("gaussian_blur"));
+        let lighting = PcaLighting::default();
+        assert!(refused(lighting.into()).contains("pca_lighting"));
+        let pillow = ColorJitter {
+            brightness: Span(0.5, 1.5),
+            style: JitterStyle::Pillow,
+            ..ColorJitter::default()
+        };
+        assert!(refused(pillow.into()).contains("color_jitter is done by workers"));
+        assert!(refused(Resize::exact(5, 5).into()).contains("more than once"));
+        assert!(with_crops(&[RandomRotate90::default().into()]).is_ok());
+        // Three of nine steps that a jitter may draw are too many.
+        let jitter = Op::from(ColorJitter {
+            brightness: Span(0.5, 1.5),
+            ..ColorJitter::default()
+        });
+        assert!(with_crops(&vec![jitter.clone(); 2]).is_ok());
+        let many = with_crops(&vec![jitter; 3]).unwrap_err();
+        assert!(many.contains("9 steps"), "{many}");
+    }
+
+    #[test]
+    fn one_contrast_is_handed_over_and_two_are_not() {
+        let reads_twice = |ops: &[Op]| with_crops(ops).unwrap().crops.unwrap().reads_twice();
+        let plain = ColorJitter {
+            brightness: Span(0.6, 1.4),
+            saturation: Span(0.6, 1.4),
+            hue: Span(-0.1, 0.1),
+            ..ColorJitter::default()
+        };
+        let usual = Op::from(ColorJitter {
+            contrast: Span(0.6, 1.4),
+            ..plain
+        });
+        let grey = Op::from(RandomGrayscale { p: 0.1 });
+        assert!(!reads_twice(&[]));
+        assert!(!reads_twice(&[plain.into()]));
+        assert!(reads_twice(std::slice::from_ref(&usual)));
+        // SimCLR's, and what colour spaces follow.
+        assert!(reads_twice(&[
+            usual.clone(),
+            grey,
+            Normalize::imagenet().into()
+        ]));
+        let lab = ConvertColor::new(ColorSpace::Lab);
+        assert!(reads_twice(&[usual.clone(), lab.into()]));
+        let two = with_crops(&[usual.clone(), usual.clone()]).unwrap_err();
+        assert!(two.contains("2 contrast steps"), "{two}");
+        // The mean of the crop is not that of the picture.
+        let cropped = with_crops(&[usual, CenterCrop::new(5).into()]).unwrap_err();
+        assert!(cropped.contains("behind color_jitter"), "{cropped}");
+    }
+}

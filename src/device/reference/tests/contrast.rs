@@ -1,8 +1,10 @@
 //! Contrast against torchvision's law, written down once more in `f64`: on pictures
 //! that are not resized, so that only the colours count.
 
+use super::cases::png;
 use super::*;
-use crate::recipe::Rotate90;
+use crate::picture::jpeg::fixtures;
+use crate::recipe::{CenterCrop, ColorJitter, Rotate90, Span};
 
 fn jitter(brightness: f64, contrast: f64, saturation: f64) -> Op {
     ColorJitter {
