@@ -1,6 +1,10 @@
 // From the crops that workers hand over to the rows of a batch, in one launch:
 // resize, turn, colour, normalise, cast, lay out. A block makes a tile of a row.
 //
+// Contrast takes the mean of a whole row. Batches that have it are launched twice:
+// the first launch does the steps in front of it and sums the grey of each row,
+// the second makes the rows.
+//
 // What each step means is said by its CPU stage (src/device/reference.rs and
 // src/pixels); README.md beside this file has rounding rules and tolerances.
 // Self-contained: no header, so that NVRTC needs nothing but this file.
@@ -31,6 +35,7 @@ enum StepKind {
     LAB_D50 = 6,
     HSV = 7,
     YCBCR = 8,
+    CONTRAST = 9,
 };
 
 struct Step {
@@ -42,6 +47,7 @@ struct Step {
 struct Row {
     u64 pixels;        // tight rows of RGB, from the beginning of `pixels`
     u64 tables;        // from the beginning of `tables`
+    u64 grey;          // sum of what contrast takes the mean of, 1 / GREY_ONE; 0 at first
     u32 width;         // pixels that were handed over
     u32 height;
     u32 across_taps;   // table: out_width starts (u32), then taps x out_width weights (f32)
@@ -50,8 +56,11 @@ struct Row {
     u32 out_height;
     u32 flags;
     u32 steps;
-    struct Step step[MAX_STEPS];
+    struct Step step[MAX_STEPS];  // of CONTRAST one at most
 };
+
+// Grey is summed in whole parts of a level: the sum is the same in every order.
+#define GREY_ONE 65536.0f
 
 enum Dtype { DTYPE_U8 = 0, DTYPE_F16 = 1, DTYPE_F32 = 2, DTYPE_BF16 = 3 };
 
@@ -264,16 +273,32 @@ __device__ __forceinline__ Rgb ycbcr(const Rgb &p) {
     return {{y, (b - y) / 1.772f + 128.0f, (r - y) / 1.402f + 128.0f}};
 }
 
-// Called by rows that have such steps, so that the others keep their registers.
-__device__ __noinline__ Rgb coloured(Rgb p, const Row &row) {
-    for (u32 n = 0; n < row.steps; n++) {
+// Steps in front of contrast; all of them in rows without it.
+__device__ __forceinline__ u32 before_contrast(const Row &row) {
+    u32 n = 0;
+    while (n < row.steps && row.step[n].kind != CONTRAST) n++;
+    return n;
+}
+
+// The mean grey of a row, from its sum.
+__device__ __forceinline__ float mean_grey(const Row &row) {
+    const u64 pixels = (u64)row.out_width * row.out_height;
+    return __fdiv_rn(__ull2float_rn(row.grey), GREY_ONE * __ull2float_rn(pixels));
+}
+
+// The first `steps` of a row. Called by rows that have some, so that the others keep
+// their registers.
+__device__ __noinline__ Rgb coloured(Rgb p, const Row &row, u32 steps, float mean) {
+    for (u32 n = 0; n < steps; n++) {
         const float amount = row.step[n].amount;
         switch (row.step[n].kind) {
             case BRIGHTNESS:
                 for (int c = 0; c < 3; c++) p.v[c] = held(p.v[c] * amount, 0.0f, 255.0f);
                 break;
+            case CONTRAST:
             case SATURATION: {
-                const float grey = weighted(p), rest = 1.0f - amount;
+                const float grey = row.step[n].kind == CONTRAST ? mean : weighted(p);
+                const float rest = 1.0f - amount;
                 for (int c = 0; c < 3; c++)
                     p.v[c] = held(fmaf(grey, rest, p.v[c] * amount), 0.0f, 255.0f);
                 break;
@@ -333,14 +358,38 @@ __device__ __forceinline__ void emit(Rgb p, bool masked, const Emission &e, u32 
     }
 }
 
+// ---- sums -----------------------------------------------------------------
+
+#define WARP 32u
+#define ALL_LANES 0xffffffffu
+
+// Adds what each thread of the block has.
+__device__ __forceinline__ void add(u64 *to, u64 mine) {
+    __shared__ u64 block;
+    const u32 thread = threadIdx.y * THREADS_ACROSS + threadIdx.x;
+    if (thread == 0) block = 0;
+    __syncthreads();
+    for (u32 lanes = WARP / 2; lanes > 0; lanes /= 2)
+        mine += __shfl_down_sync(ALL_LANES, mine, lanes);
+    if (thread % WARP == 0) atomicAdd(&block, mine);
+    __syncthreads();
+    if (thread == 0) atomicAdd(to, block);
+}
+
+// `sums`: the launch in front of the one that makes the rows. It leaves `out` alone,
+// and rows without contrast as they are.
+//
 // Three blocks of a multiprocessor: with more, some devices have too few registers.
 extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN, 3)
-    crops(const u8 *tables, const u8 *source, const Row *rows, Emission e, Tile tile, u8 *out) {
+    crops(const u8 *tables, const u8 *source, Row *rows, Emission e, Tile tile, u8 *out,
+          u32 sums) {
     extern __shared__ uint4 kept[];
     const u32 first_x = blockIdx.x * tile.width, first_y = blockIdx.y * tile.height;
     const u32 end_x = min(first_x + tile.width, e.width);
     const u32 end_y = min(first_y + tile.height, e.height);
     const Row &row = rows[blockIdx.z];
+    const u32 plain = before_contrast(row);
+    if (sums && (plain == row.steps || row.flags & MASKED)) return;
     if (row.flags & MASKED) {
         for (u32 y = first_y + threadIdx.y; y < end_y; y += THREADS_DOWN)
             for (u32 x = first_x + threadIdx.x; x < end_x; x += THREADS_ACROSS)
@@ -380,14 +429,21 @@ extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN, 3)
         const u8 *there = pixels + ((size_t)(part.top + y) * row.width + part.left) * 3;
         return keeps ? (const u8 *)(kept + y * a_line) + ((u64)there & 15) : there;
     };
+    const u32 steps = sums ? plain : row.steps;
+    const float mean = plain < steps ? mean_grey(row) : 0.0f;
+    u64 grey = 0;
     for (u32 y = first_y + threadIdx.y; y < end_y; y += THREADS_DOWN) {
         for (u32 x = first_x + threadIdx.x; x < end_x; x += THREADS_ACROSS) {
             u32 sx = transpose ? y : x, sy = transpose ? x : y;
             if (row.flags & FLIP_X) sx = row.out_width - 1 - sx;
             if (row.flags & FLIP_Y) sy = row.out_height - 1 - sy;
             Rgb p = weighted_sum(line, part, across, sx, down, sy);
-            if (row.steps) p = coloured(p, row);
-            emit(p, false, e, x, y, out);
+            if (steps) p = coloured(p, row, steps, mean);
+            if (sums)
+                grey += __float2uint_rn(GREY_ONE * weighted(p));
+            else
+                emit(p, false, e, x, y, out);
         }
     }
+    if (sums) add(&rows[blockIdx.z].grey, grey);
 }

@@ -22,6 +22,8 @@ pub(crate) struct KernelRow {
     /// bytes behind the launch's tables. Of an axis: first source pixel of each
     /// output pixel (u32), then tap by tap the weights of all output pixels (f32).
     pub(crate) tables: u64,
+    /// 0. The first of two launches counts here what the second takes the mean of.
+    pub(crate) grey: u64,
     /// Pixels that were handed over.
     pub(crate) width: u32,
     pub(crate) height: u32,
@@ -43,6 +45,7 @@ impl KernelRow {
         Self {
             pixels: (begin + room.pixels_at()) as u64,
             tables: (begin + CROP_HEADER) as u64,
+            grey: 0,
             width: header.width,
             height: header.height,
             across_taps: header.across_taps,
@@ -53,6 +56,29 @@ impl KernelRow {
             steps: header.steps,
             step: header.step,
         }
+    }
+
+    /// Whether a step takes the mean of the row.
+    pub(crate) fn takes_mean(&self) -> bool {
+        let mut steps = self.step.iter().take(self.steps as usize);
+        steps.any(CropStep::takes_mean)
+    }
+}
+
+/// What a launch does. A batch of which any row takes its mean needs both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Counts the grey of rows that take their mean: their pixels, through the steps
+    /// in front of that one.
+    Sums,
+    /// Makes the rows.
+    Rows,
+}
+
+impl Pass {
+    /// As the kernel is told it.
+    pub(crate) fn sums(self) -> u32 {
+        u32::from(self == Self::Sums)
     }
 }
 
@@ -142,11 +168,12 @@ pub(crate) const KERNEL: &str = "crops";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipe::Step;
 
     /// The kernel has the same structs, without padding.
     #[test]
     fn sizes_are_those_of_the_kernel() {
-        assert_eq!(size_of::<KernelRow>(), 112);
+        assert_eq!(size_of::<KernelRow>(), 120);
         assert_eq!(size_of::<KernelEmission>(), 48);
         assert_eq!(size_of::<KernelTile>(), 12);
     }
@@ -169,6 +196,18 @@ mod tests {
             let said = format!(" DTYPE_{name} = {number}");
             assert!(source.contains(&(said.clone() + ",")) || source.contains(&(said + " ")));
         }
+    }
+
+    #[test]
+    fn a_mean_is_taken_by_steps_that_are_done() {
+        let mut row = KernelRow {
+            steps: 1,
+            ..KernelRow::default()
+        };
+        row.step[0] = CropStep::of(&Step::Hue(0.5)).unwrap();
+        row.step[1] = CropStep::of(&Step::Contrast(0.0)).unwrap();
+        assert!(!row.takes_mean());
+        assert!(KernelRow { steps: 2, ..row }.takes_mean());
     }
 
     #[test]

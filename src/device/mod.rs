@@ -68,8 +68,8 @@ impl FromStr for Device {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Upload {
-    /// Read over the bus while the kernel runs: each pixel once, and no memory of the
-    /// device for them.
+    /// Read over the bus while the kernel runs: each pixel once, twice where contrast is
+    /// changed, and no memory of the device for them.
     #[default]
     InPlace,
     /// Copied first: by the device's copy engine, so that the kernel takes less of its

@@ -393,13 +393,19 @@ fn described(
         }
         let begin = n * room.row_bytes();
         let row = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
-        let header = CropHeader::read(row, room, size).map_err(|why| {
+        let read = CropHeader::read(row, room, size).and_then(|header| {
+            let row = KernelRow::of(&header, begin, room);
+            if row.takes_mean() && !rule.reads_twice() {
+                return Err("it changes its contrast, and the recipe has no such step".into());
+            }
+            Ok(row)
+        });
+        rows.push(read.map_err(|why| {
             Error::protocol(format!(
                 "row {n} was destroyed in shared memory, by a decoder gone wrong: {why}; build a \
                  new loader from the last state"
             ))
-        })?;
-        rows.push(KernelRow::of(&header, begin, room));
+        })?);
     }
     Ok(())
 }

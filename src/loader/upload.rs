@@ -13,7 +13,7 @@ use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
 use crate::packing::Packing;
 use crate::picture::Limits;
 use crate::plan::{Plan, PlanOptions};
-use crate::recipe::{CropRule, RowExtent, SampleProgram};
+use crate::recipe::{RowExtent, SampleProgram};
 
 /// How a device gets at what workers hand over, and why so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,13 +44,6 @@ pub(super) struct Chosen {
     /// The most slots that fit with it.
     pub(super) depth: u32,
     pub(super) bytes: DeviceBytes,
-}
-
-/// Whether the kernel goes over the pixels of a crop more than once: where an
-/// operation needs a sum over the whole row before it can begin.
-fn reads_pixels_twice(_rule: &CropRule) -> bool {
-    // No step of the kernel does.
-    false
 }
 
 /// The ways to the pixels of crops, in the order in which they are tried. In place
@@ -129,7 +122,7 @@ impl Uploads<'_> {
             return (&[Upload::Copied], Some(format!("{only}{why}")));
         };
         let one: &'static [Upload] = match self.asked {
-            None => return (ways(reads_pixels_twice(rule), self.limit.is_some()), None),
+            None => return (ways(rule.reads_twice(), self.limit.is_some()), None),
             Some(Upload::InPlace) => &[Upload::InPlace],
             Some(Upload::Copied) => &[Upload::Copied],
         };

@@ -22,6 +22,9 @@ pub(crate) const FLIP_Y: u32 = 2;
 /// Rows become columns, before anything is mirrored.
 pub(crate) const TRANSPOSE: u32 = 4;
 
+/// The kind of the step that takes the mean grey of the row as it stands there.
+const CONTRAST: u32 = 9;
+
 /// A colour step: its kind as the kernel counts them ([`CropStep::of`]), and by how much.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
@@ -42,6 +45,7 @@ impl CropStep {
             Step::Convert(ColorSpace::Lab, WhitePoint::D50) => (6, 0.0),
             Step::Convert(ColorSpace::Hsv, _) => (7, 0.0),
             Step::Convert(ColorSpace::Ycbcr, _) => (8, 0.0),
+            Step::Contrast(factor) => (CONTRAST, factor),
             _ => return None,
         };
         Some(Self { kind, amount })
@@ -58,8 +62,15 @@ impl CropStep {
             6 => Step::Convert(ColorSpace::Lab, WhitePoint::D50),
             7 => Step::Convert(ColorSpace::Hsv, WhitePoint::D65),
             8 => Step::Convert(ColorSpace::Ycbcr, WhitePoint::D65),
+            CONTRAST => Step::Contrast(self.amount),
             _ => return None,
         })
+    }
+
+    /// Whether it takes the mean of the whole row, for which a device reads its
+    /// pixels once more.
+    pub(crate) fn takes_mean(&self) -> bool {
+        self.kind == CONTRAST
     }
 }
 
@@ -171,8 +182,12 @@ impl CropHeader {
         }
         let steps = header.step.get(..header.steps as usize);
         let known = |s: &CropStep| s.amount.is_finite() && s.step().is_some();
-        if !steps.is_some_and(|steps| steps.iter().all(known)) {
+        let Some(steps) = steps.filter(|steps| steps.iter().all(known)) else {
             return Err(format!("{} colour steps are unknown", header.steps));
+        };
+        let means = steps.iter().filter(|s| s.takes_mean()).count();
+        if means > 1 {
+            return Err(format!("{means} steps take a mean, and one may"));
         }
         Ok(header)
     }
@@ -213,7 +228,7 @@ mod tests {
     fn a_header_is_read_as_it_was_written_and_doubted() {
         assert_eq!(read(|_| ()).unwrap().step[0].step(), Some(Step::Hue(0.25)));
         type Change = fn(&mut CropHeader);
-        let wrong: [(&str, Change); 12] = [
+        let wrong: [(&str, Change); 13] = [
             ("do not lie", |h| h.width = 11),
             ("do not lie", |h| h.height = 9),
             ("do not lie", |h| h.width = 0),
@@ -224,7 +239,11 @@ mod tests {
             ("are no row", |h| h.flags |= 8),
             ("are no row", |h| h.out_width = 5),
             ("unknown", |h| h.steps = 9),
-            ("unknown", |h| h.step[0].kind = 9),
+            ("unknown", |h| h.step[0].kind = 10),
+            ("2 steps take a mean", |h| {
+                h.steps = 3;
+                h.step[1..3].fill(CropStep::of(&Step::Contrast(2.0)).unwrap());
+            }),
             ("unknown", |h| h.step[0].amount = f32::NAN),
         ];
         for (why, change) in wrong {
@@ -239,11 +258,10 @@ mod tests {
         let kinds: Vec<_> = (0..12)
             .filter_map(|kind| CropStep { kind, amount: 0.5 }.step())
             .collect();
-        assert_eq!(kinds.len(), 8);
+        assert_eq!(kinds.len(), 9);
         for (kind, step) in (1..).zip(&kinds) {
             assert_eq!(CropStep::of(step).unwrap().kind, kind);
         }
-        assert_eq!(CropStep::of(&Step::Contrast(0.5)), None);
         assert_eq!(CropStep::of(&Step::Mirror), None);
     }
 }

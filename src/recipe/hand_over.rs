@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ops::{ColorJitter, JitterStyle, Op, Span};
+use super::ops::{ColorJitter, Op, Span};
 use super::planner::{Part, Unit};
 use super::program::{RowExtent, SampleProgram};
 use super::weights::Filter;
@@ -20,6 +20,8 @@ pub(crate) struct CropRule {
     skew: f64,
     /// Half the filter's width at scale 1, pixels; none = nothing is resized.
     support: Option<f64>,
+    /// Rows may have a contrast step.
+    contrast: bool,
 }
 
 /// Bytes of the row of a crop.
@@ -62,8 +64,9 @@ impl CropRule {
         let mut rule = Self {
             skew: USUAL_SKEW,
             support: None,
+            contrast: false,
         };
-        let (mut colored, mut count) = (None, 0);
+        let (mut colored, mut count, mut means) = (None, 0, 0);
         for unit in program.order() {
             let op = recipe.ops.get(unit.op);
             let name = op.map_or("decode: {color: grey}", Op::name);
@@ -88,6 +91,7 @@ impl CropRule {
                 Part::Resize => rule.support = Some(op.map_or(0.0, support)),
                 Part::Color => {
                     count += steps(*unit, op)?;
+                    means += usize::from(op.is_some_and(takes_mean));
                     colored = Some(name);
                 }
                 _ => return Err(format!("{name} is done by workers")),
@@ -98,7 +102,20 @@ impl CropRule {
                 "its colour operations may draw {count} steps, and a device does {MAX_COLOR_STEPS}"
             ));
         }
+        if means > 1 {
+            return Err(format!(
+                "its colour operations may draw {means} contrast steps, and a device takes one \
+                 mean of a row"
+            ));
+        }
+        rule.contrast = means == 1;
         Ok(rule)
+    }
+
+    /// Whether a device reads the pixels of a row twice: once for the mean that
+    /// contrast takes, once for the row.
+    pub(crate) fn reads_twice(&self) -> bool {
+        self.contrast
     }
 
     /// The room for rows of this height and width.
@@ -145,11 +162,8 @@ fn support(op: &Op) -> f64 {
 fn steps(unit: Unit, op: Option<&Op>) -> Result<usize, String> {
     match op {
         None if unit == Unit::LUMA => Err("decode: {color: grey} is done by workers".into()),
-        Some(Op::ColorJitter(o)) if changes_contrast(o) => {
-            Err("the contrast of color_jitter takes the mean of the whole picture".into())
-        }
-        // Brightness, saturation, hue.
-        Some(Op::ColorJitter(_)) => Ok(3),
+        // Brightness, saturation, hue, and contrast where it is changed.
+        Some(Op::ColorJitter(o)) => Ok(3 + usize::from(changes_contrast(o))),
         Some(Op::Grayscale(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_)) => Ok(1),
         other => {
             let name = other.map_or("decode", Op::name);
@@ -158,6 +172,84 @@ fn steps(unit: Unit, op: Option<&Op>) -> Result<usize, String> {
     }
 }
 
+/// Whether an operation may draw a step that takes the mean of the row.
+fn takes_mean(op: &Op) -> bool {
+    matches!(op, Op::ColorJitter(o) if changes_contrast(o))
+}
+
 fn changes_contrast(jitter: &ColorJitter) -> bool {
-    jitter.style != JitterStyle::Tensor || jitter.contrast != Span(1.0, 1.0)
+    jitter.contrast != Span(1.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::recipe::{
+        CenterCrop, ColorJitter, ColorSpace, ConvertColor, Decode, GaussianBlur, JitterStyle,
+        Normalize, Op, PcaLighting, RandomGrayscale, RandomResizedCrop, RandomRotate90, Recipe,
+        Resize, SampleProgram, Span,
+    };
+
+    fn with_crops(ops: &[Op]) -> Result<SampleProgram, String> {
+        let mut recipe = Recipe::new("r").then(Decode::default());
+        recipe.ops.push(RandomResizedCrop::new(9).into());
+        recipe.ops.extend(ops.iter().cloned());
+        SampleProgram::compile(&recipe).unwrap().with_crops()
+    }
+
+    #[test]
+    fn what_a_device_has_no_step_for_is_named() {
+        let refused = |op: Op| with_crops(&[op]).unwrap_err();
+        let blur = GaussianBlur::new(3);
+        assert!(refused(blur.into()).contains("gaussian_blur"));
+        let lighting = PcaLighting::default();
+        assert!(refused(lighting.into()).contains("pca_lighting"));
+        let pillow = ColorJitter {
+            brightness: Span(0.5, 1.5),
+            style: JitterStyle::Pillow,
+            ..ColorJitter::default()
+        };
+        assert!(refused(pillow.into()).contains("color_jitter is done by workers"));
+        assert!(refused(Resize::exact(5, 5).into()).contains("more than once"));
+        assert!(with_crops(&[RandomRotate90::default().into()]).is_ok());
+        // Three of nine steps that a jitter may draw are too many.
+        let jitter = Op::from(ColorJitter {
+            brightness: Span(0.5, 1.5),
+            ..ColorJitter::default()
+        });
+        assert!(with_crops(&vec![jitter.clone(); 2]).is_ok());
+        let many = with_crops(&vec![jitter; 3]).unwrap_err();
+        assert!(many.contains("9 steps"), "{many}");
+    }
+
+    #[test]
+    fn one_contrast_is_handed_over_and_two_are_not() {
+        let reads_twice = |ops: &[Op]| with_crops(ops).unwrap().crops.unwrap().reads_twice();
+        let plain = ColorJitter {
+            brightness: Span(0.6, 1.4),
+            saturation: Span(0.6, 1.4),
+            hue: Span(-0.1, 0.1),
+            ..ColorJitter::default()
+        };
+        let usual = Op::from(ColorJitter {
+            contrast: Span(0.6, 1.4),
+            ..plain
+        });
+        let grey = Op::from(RandomGrayscale { p: 0.1 });
+        assert!(!reads_twice(&[]));
+        assert!(!reads_twice(&[plain.into()]));
+        assert!(reads_twice(std::slice::from_ref(&usual)));
+        // SimCLR's, and what colour spaces follow.
+        assert!(reads_twice(&[
+            usual.clone(),
+            grey,
+            Normalize::imagenet().into()
+        ]));
+        let lab = ConvertColor::new(ColorSpace::Lab);
+        assert!(reads_twice(&[usual.clone(), lab.into()]));
+        let two = with_crops(&[usual.clone(), usual.clone()]).unwrap_err();
+        assert!(two.contains("2 contrast steps"), "{two}");
+        // The mean of the crop is not that of the picture.
+        let cropped = with_crops(&[usual, CenterCrop::new(5).into()]).unwrap_err();
+        assert!(cropped.contains("behind color_jitter"), "{cropped}");
+    }
 }

@@ -478,26 +478,37 @@ Result cuModuleGetFunction(struct Function **function, struct Module *module, co
 
 // As in kernels/crops.cu.
 struct Row {
-    Address pixels, tables;
+    Address pixels, tables, grey;
     unsigned width, height, across_taps, down_taps, out_width, out_height, flags, steps;
-    unsigned step[16];
+    struct {
+        unsigned kind;
+        float amount;
+    } step[8];
 };
+
+static int has_contrast(const struct Row *row) {
+    for (unsigned n = 0; n < row->steps; n++)
+        if (row->step[n].kind == 9) return 1;
+    return 0;
+}
 
 struct Emission {
     float unit, mean[3], std[3];
     unsigned order, dtype, nhwc, height, width;
 };
 
-// Of each row: the first byte of its tables, then everywhere that of its pixels.
-// Rows that are masked are zeros.
+// Of each row: the first byte of its tables, then everywhere that of its pixels; in
+// rows with contrast the second byte is the sum of the launch before, which counts
+// the first byte of the pixels thrice. Rows that are masked are zeros.
 Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigned z,
                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                       void *stream, void **arguments, void **extra) {
     IN_CONTEXT("cuLaunchKernel");
     const char *tables = *(const char **)arguments[0], *pixels = *(const char **)arguments[1];
-    const struct Row *rows = *(const struct Row **)arguments[2];
+    struct Row *rows = *(struct Row **)arguments[2];
     const struct Emission *emission = arguments[3];
     char *out = *(char **)arguments[5];
+    const unsigned sums = *(const unsigned *)arguments[6];
     // u8, f16, f32, bf16.
     static const size_t elements[] = {1, 2, 4, 2};
     const size_t len = (size_t)emission->height * emission->width *
@@ -505,10 +516,18 @@ Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigne
     if (extra || block_x * block_y * block_z != 256 || shared > 48 << 10 || z > 65535)
         return INVALID_VALUE;
     for (unsigned row = 0; row < z; row++) {
-        const int masked = rows[row].flags & 8;
+        const int masked = rows[row].flags & 8, contrast = !masked && has_contrast(&rows[row]);
+        if (sums) {
+            // Left of an earlier batch.
+            if (rows[row].grey) return INVALID_VALUE;
+            if (contrast) rows[row].grey = 3 * (unsigned char)pixels[rows[row].pixels];
+            continue;
+        }
         memset(out + row * len, masked ? 0 : pixels[rows[row].pixels], len);
         if (!masked) out[row * len] = tables[rows[row].tables];
+        if (contrast) out[row * len + 1] = (char)rows[row].grey;
     }
-    say("cuLaunchKernel %s %u x %u x %u %s", function->name, x, y, z, stream_name(stream));
+    say("cuLaunchKernel %s %u x %u x %u %s %s", function->name, x, y, z, stream_name(stream),
+        sums ? "sums" : "rows");
     return 0;
 }

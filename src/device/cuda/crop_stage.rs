@@ -14,7 +14,7 @@ use super::memory::{DeviceBuffer, HostBuffer, Rows};
 use super::rows::DeviceRows;
 use super::stage::{Kept, Lane, Span, Work};
 use crate::device::DeviceTimes;
-use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::launch::{KernelEmission, KernelRow, MASKED, Pass};
 use crate::error::{Error, Result};
 use crate::packing::crop::{MAX_CROP_STEPS, TRANSPOSE};
 use crate::recipe::Dtype;
@@ -136,8 +136,8 @@ impl CropStage {
     }
 
     /// Puts a batch on the device: its tables, or all that is used of it, its
-    /// descriptors, and one launch. Places in `rows` are bytes behind the slot's
-    /// beginning.
+    /// descriptors, and one launch, or two where a row takes its mean. Places in `rows`
+    /// are bytes behind the slot's beginning.
     ///
     /// # Errors
     /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
@@ -188,6 +188,10 @@ impl CropStage {
             }
             to.copy_from_slice(bytemuck::bytes_of(&row));
         }
+        let passes: &[Pass] = match rows.iter().any(KernelRow::takes_mean) {
+            true => &[Pass::Sums, Pass::Rows],
+            false => &[Pass::Rows],
+        };
         let (width, parts) = match read {
             Read::InPlace => (places.tables, 1),
             Read::Copied => (
@@ -244,9 +248,8 @@ impl CropStage {
                 // (`on_device`) and kept by `Lane::run`, unwritten, until the event behind
                 // this: the kernels' stream waits for these copies, and `drop` for both
                 // streams. This part of `source` is read by kernels that were waited for.
-                let put = || unsafe {
-                    copies.upload_rows(source, pitch, from, places.capacity, lines)
-                };
+                let put =
+                    || unsafe { copies.upload_rows(source, pitch, from, places.capacity, lines) };
                 let copy = Span::around(copies, put)?;
                 lane.stream.wait_for(copy.ended())?;
                 work.copies.push(copy);
@@ -263,8 +266,12 @@ impl CropStage {
                 // SAFETY: as above; `used` has checked each row against its part of the slot,
                 // which lies in `source` the same way; `out` is the output that
                 // `Lane::output` gave us alone, large enough, and the stream waits for its
-                // earlier readers.
-                let put = || unsafe { kernel.launch(&lane.stream, at, count as u32, *emission) };
+                // earlier readers; a second pass comes behind the first in the stream.
+                let put = || unsafe {
+                    (passes.iter()).try_for_each(|pass| {
+                        kernel.launch(&lane.stream, at, count as u32, *emission, *pass)
+                    })
+                };
                 let kernel = Span::around(&lane.stream, put)?;
                 readers[reader] = Some(kernel.ended().clone());
                 if parts == 1 {
@@ -273,7 +280,7 @@ impl CropStage {
                 work.kernels.push(kernel);
             }
             if read == Read::InPlace {
-                work.in_place_bytes = pixel_bytes(rows);
+                work.in_place_bytes = pixel_bytes(rows) * passes.len() as u64;
             }
             Ok(work)
         })
@@ -377,7 +384,7 @@ fn used_by(
         0 => (row.out_height, row.out_width),
         _ => (row.out_width, row.out_height),
     };
-    if stored != (height, width) || row.steps as usize > MAX_CROP_STEPS {
+    if stored != (height, width) || row.steps as usize > MAX_CROP_STEPS || row.grey != 0 {
         return None;
     }
     if row.width == 0 || row.height == 0 || row.across_taps == 0 || row.down_taps == 0 {
@@ -538,6 +545,7 @@ mod tests {
                 steps: MAX_CROP_STEPS as u32 + 1,
                 ..row()
             },
+            KernelRow { grey: 1, ..row() },
         ] {
             assert_eq!(used_by(&wrong, 1, &emission(), PLACES), None, "{wrong:?}");
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::{self, CUdeviceptr, CUfunction, CUmodule};
 
 use super::context::{Context, Stream};
-use crate::device::launch::{BLOCK, KERNEL, KernelEmission, KernelTile};
+use crate::device::launch::{BLOCK, KERNEL, KernelEmission, KernelTile, Pass};
 use crate::error::{Error, Result};
 
 const PTX: &str = include_str!("../../../kernels/crops.ptx");
@@ -31,7 +31,7 @@ unsafe impl Send for Kernel {}
 pub(super) struct Places {
     pub(super) tables: CUdeviceptr,
     pub(super) pixels: CUdeviceptr,
-    /// `KernelRow`s.
+    /// `KernelRow`s. The first pass writes their sums.
     pub(super) rows: CUdeviceptr,
     pub(super) out: CUdeviceptr,
 }
@@ -66,15 +66,17 @@ impl Kernel {
     ///
     /// # Safety
     /// All places must lie in memory that stays until the launch is over, and that
-    /// nothing writes meanwhile; nothing else may use `out`. The rows must have been
-    /// checked: what they name lies inside of it.
+    /// nothing else writes meanwhile; nothing else may use `out` and `rows`. The rows
+    /// must have been checked: what they name lies inside of it.
     pub(super) unsafe fn launch(
         &self,
         stream: &Stream,
         mut places: Places,
         count: u32,
         mut emission: KernelEmission,
+        pass: Pass,
     ) -> Result<()> {
+        let mut sums = pass.sums();
         let mut tile = KernelTile::USUAL;
         let (across, down) = tile.grid(emission.size());
         let kept = tile.kept;
@@ -88,6 +90,7 @@ impl Kernel {
             at(&mut emission),
             at(&mut tile),
             at(&mut places.out),
+            at(&mut sums),
         ];
         // SAFETY: the arguments are those that the kernel declares, in order and size
         // (`device::launch` has its structs), and the driver copies them before it

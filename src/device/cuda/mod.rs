@@ -23,6 +23,10 @@ mod rows;
 mod stage;
 
 #[cfg(all(test, feature = "codecs"))]
+mod gpu_crop_tests;
+#[cfg(all(test, feature = "codecs"))]
+mod gpu_failure_tests;
+#[cfg(all(test, feature = "codecs"))]
 mod gpu_tests;
 #[cfg(test)]
 mod scene;

@@ -1,5 +1,5 @@
-//! The stages: from a slot of the ring to rows on the device, one launch or one
-//! copy a batch.
+//! The stages: from a slot of the ring to rows on the device, one copy a batch or
+//! one launch, with contrast two.
 //!
 //! In the consumer. A slot is kept until the device has read it. All work of a
 //! stage goes through one stream, so its own buffers follow each other by that

@@ -14,7 +14,8 @@ use super::{Context, CropShape, CropStage, DeviceRows, Read, RowPlaces, RowsStag
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::probe;
 use crate::error::Error;
-use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
+use crate::packing::crop::CropStep;
+use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout, Step};
 
 const ROWS: usize = 3;
 const CAPACITY: usize = 1024;
@@ -166,7 +167,11 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
     }
     // The first part goes through the stream of the kernels, the others do not, and a
     // part is copied when the kernel has read what lay there.
-    let stream = |line: &str| line.split(' ').find(|w| w.starts_with('s')).map(str::to_owned);
+    let stream = |line: &str| {
+        line.split(' ')
+            .find(|w| w.starts_with('s'))
+            .map(str::to_owned)
+    };
     assert_eq!(stream(copies[0]), stream(launches[0]));
     assert_ne!(stream(copies[1]), stream(launches[1]));
     assert_eq!(stream(copies[1]), stream(copies[2]));
@@ -174,6 +179,50 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
     let drained = log.position("cuStreamSynchronize");
     assert!(drained < log.position("cuMemHostUnregister"));
     assert!(drained < log.position("cuMemFree_v2"));
+}
+
+/// Contrast takes the mean of a row: only then is a batch read twice.
+#[test]
+fn a_batch_with_contrast_is_launched_twice() {
+    let log = with_standin(
+        &test("a_batch_with_contrast_is_launched_twice"),
+        &[],
+        || {
+            let (mut scene, mut stage) = crops(2, 2);
+            let mut with = rows();
+            with[1].steps = 2;
+            with[1].step[..2].copy_from_slice(
+                &[Step::Brightness(1.5), Step::Contrast(0.5)].map(|s| CropStep::of(&s).unwrap()),
+            );
+            // Behind the steps that are done.
+            let mut without = rows();
+            without[0].step[0] = with[1].step[1];
+            for (batch, rows) in [(1, &with), (2, &without), (3, &with)] {
+                let slot = scene.held(&slot_bytes(batch));
+                let made = stage.submit(slot, rows, PLACES, &emission(), Read::InPlace);
+                let mut wanted = expected(batch);
+                if rows[1].steps > 0 {
+                    wanted[ROW_BYTES + 1] = wanted[ROW_BYTES + 2].wrapping_mul(3);
+                }
+                assert_eq!(made.unwrap().to_host().unwrap(), wanted, "{batch}");
+            }
+        },
+    );
+    let Some(log) = log else { return };
+    log.is_balanced();
+    let launches = log.lines("cuLaunchKernel");
+    let passes: Vec<_> = launches
+        .iter()
+        .map(|l| l.rsplit(' ').next().unwrap())
+        .collect();
+    assert_eq!(passes, ["sums", "rows", "rows", "sums", "rows"]);
+    assert!(launches.iter().all(|l| l.contains(" crops 1 x 1 x 3 ")));
+    // One event a batch, behind both.
+    let order = log.calls(&["cuLaunchKernel", "cuEventRecord"]);
+    assert_eq!(
+        order[..3],
+        ["cuLaunchKernel", "cuLaunchKernel", "cuEventRecord"]
+    );
 }
 
 #[test]
@@ -438,7 +487,7 @@ refused_starts! {
     an_old_device_is_named: ("STANDIN_CAPABILITY", "61") => ["Stand-in 0", "6.1", "7.0"];
     a_driver_that_does_not_start_is_named: ("STANDIN_FAIL", "cuInit:803:1") => ["cuInit", "two versions"];
     a_context_that_is_refused_is_named: ("STANDIN_FAIL", "cuDevicePrimaryCtxRetain:2:1") => ["cuDevicePrimaryCtxRetain", "batch or depth"];
-    memory_that_is_not_there_is_named: ("STANDIN_FAIL", "cuMemAlloc_v2:2:2") => ["336 bytes for descriptors out of device memory", "7516192768 bytes are free", "batch or depth"];
+    memory_that_is_not_there_is_named: ("STANDIN_FAIL", "cuMemAlloc_v2:2:2") => ["360 bytes for descriptors out of device memory", "7516192768 bytes are free", "batch or depth"];
     the_last_batch_that_does_not_fit_is_named: ("STANDIN_FAIL", "cuMemAlloc_v2:2:4") => ["1152 bytes for batches out of device memory", "batch or depth"];
     a_ring_that_cannot_be_pinned_is_named: ("STANDIN_FAIL", "cuMemHostRegister_v2:304:1") => ["pin the ring's", "RLIMIT_MEMLOCK"];
     a_ring_that_cannot_be_mapped_is_named: ("STANDIN_FAIL", "cuMemHostGetDevicePointer_v2:801:1") => ["cuMemHostGetDevicePointer_v2"];

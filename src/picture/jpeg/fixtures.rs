@@ -101,8 +101,21 @@ fn build(
     compress(&pattern(w, h, channels), w, h, &options)
 }
 
+/// A JPEG with this EXIF orientation, 1 to 8, in front of what else it has.
+pub(crate) fn turned(mut jpeg: Vec<u8>, orientation: u8) -> Vec<u8> {
+    let tiff = [
+        b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0",
+        &[orientation, 0, 0, 0, 0, 0, 0, 0][..],
+    ]
+    .concat();
+    let length = (tiff.len() as u16 + 2).to_be_bytes();
+    let marker = [&[0xff, 0xe1], &length[..], &tiff].concat();
+    jpeg.splice(2..2, marker);
+    jpeg
+}
+
 /// Gradients, slanted edges and noise, different in every channel.
-fn pattern(w: u32, h: u32, channels: u32) -> Vec<u8> {
+pub(crate) fn pattern(w: u32, h: u32, channels: u32) -> Vec<u8> {
     let mut noise = Random::new(u64::from(w) << 32 | u64::from(h));
     let mut pixels = Vec::with_capacity((w * h * channels) as usize);
     for y in 0..h {

@@ -60,16 +60,7 @@ fn rows(recipe: &Recipe, files: &[&[u8]], position: u64) -> Vec<Made> {
 
 /// A JPEG with this EXIF orientation, 1 to 8.
 fn jpeg(width: u32, height: u32, orientation: u8) -> Vec<u8> {
-    let mut bytes = fixtures::jpeg(width, height, Sampling::S420);
-    let tiff = [
-        b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0",
-        &[orientation, 0, 0, 0, 0, 0, 0, 0][..],
-    ]
-    .concat();
-    let length = (tiff.len() as u16 + 2).to_be_bytes();
-    let marker = [&[0xff, 0xe1], &length[..], &tiff].concat();
-    bytes.splice(2..2, marker);
-    bytes
+    fixtures::turned(fixtures::jpeg(width, height, Sampling::S420), orientation)
 }
 
 /// A small picture that cannot be flipped, turned or shifted unseen.
