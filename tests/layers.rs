@@ -98,6 +98,7 @@ const UNSAFE: &[&str] = &[
     "src/device/cuda/context.rs",
     "src/device/cuda/crop_stage.rs",
     "src/device/cuda/driver.rs",
+    "src/device/cuda/gpu_failure_tests.rs",
     "src/device/cuda/gpu_tests.rs",
     "src/device/cuda/kernel.rs",
     "src/device/cuda/memory.rs",

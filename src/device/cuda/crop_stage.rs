@@ -108,8 +108,11 @@ pub(crate) struct CropStage {
     copies: Stream,
     /// Tables alone, or whole rows.
     source: DeviceBuffer,
-    /// The kernels that read the parts of `source` last.
+    /// The kernels that read the parts of `source` last; the last one is the last of all.
     readers: [Option<Arc<Event>>; PARTS],
+    /// Rows of the last batch, and how far apart they lie in `source`: a batch that has
+    /// other parts may not be cut where that one was.
+    laid: (usize, usize),
     descriptors: DeviceBuffer,
     /// For descriptors, one for each slot that is not under way.
     spare: Vec<HostBuffer>,
@@ -128,6 +131,7 @@ impl CropStage {
             kernel: Kernel::load(context)?,
             copies: Stream::new(context)?,
             readers: Default::default(),
+            laid: (0, 0),
             source: DeviceBuffer::new(context, shape.source_bytes, "rows on their way")?,
             descriptors: DeviceBuffer::new(context, shape.descriptor_bytes(), "descriptors")?,
             lane: Lane::new(context, ring, shape.outputs, shape.output_bytes)?,
@@ -209,9 +213,11 @@ impl CropStage {
             copies,
             source,
             readers,
+            laid,
             descriptors,
             ..
         } = self;
+        let same_parts = std::mem::replace(laid, (rows.len(), pitch)) == (rows.len(), pitch);
         let row_bytes = bytes / rows.len();
         lane.run(kept, output, bytes, |lane, kept, out| {
             let from = kept.slot.bytes().as_ptr();
@@ -233,10 +239,12 @@ impl CropStage {
             for part in 0..parts {
                 let (first, end) = (part * rows.len() / parts, (part + 1) * rows.len() / parts);
                 let count = end - first;
-                // Kernels are in one stream, in order: whoever waits for the last reader
-                // of the last part has waited for all.
-                let reader = if parts == 1 { PARTS - 1 } else { part };
-                if let Some(reader) = &readers[reader] {
+                // Kernels are in one stream, in order: who waits for the last has waited
+                // for all.
+                let reader = if same_parts { part } else { PARTS - 1 };
+                if read == Read::Copied
+                    && let Some(reader) = &readers[reader]
+                {
                     copies.wait_for(reader)?;
                 }
                 let lines = Rows {
@@ -251,7 +259,9 @@ impl CropStage {
                 let put =
                     || unsafe { copies.upload_rows(source, pitch, from, places.capacity, lines) };
                 let copy = Span::around(copies, put)?;
-                lane.stream.wait_for(copy.ended())?;
+                if read == Read::Copied {
+                    lane.stream.wait_for(copy.ended())?;
+                }
                 work.copies.push(copy);
                 work.copied_bytes += (width * count) as u64;
                 let at = Places {
@@ -273,11 +283,11 @@ impl CropStage {
                     })
                 };
                 let kernel = Span::around(&lane.stream, put)?;
-                readers[reader] = Some(kernel.ended().clone());
-                if parts == 1 {
-                    readers.fill(Some(kernel.ended().clone()));
-                }
                 work.kernels.push(kernel);
+            }
+            for (part, reader) in readers.iter_mut().enumerate() {
+                let kernel = work.kernels.get(part).or(work.kernels.last());
+                *reader = kernel.map(|kernel| kernel.ended().clone());
             }
             if read == Read::InPlace {
                 work.in_place_bytes = pixel_bytes(rows) * passes.len() as u64;

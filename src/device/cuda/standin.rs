@@ -83,6 +83,18 @@ impl Log {
         firsts.filter(|name| names.contains(name)).collect()
     }
 
+    /// As [`Log::calls`], whole lines.
+    pub(super) fn all(&self, names: &[&str]) -> Vec<&str> {
+        let lines = self.0.iter().map(String::as_str);
+        lines
+            .filter(|l| {
+                l.split(' ')
+                    .next()
+                    .is_some_and(|name| names.contains(&name))
+            })
+            .collect()
+    }
+
     /// The calls of one name that were done.
     pub(super) fn lines(&self, name: &str) -> Vec<&str> {
         let lines = self.0.iter().map(String::as_str);

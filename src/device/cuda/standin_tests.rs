@@ -135,8 +135,8 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
             // 10 x 10 and 11 x 10 pixels; the third row is masked.
             assert_eq!(times.in_place_bytes, 300 + 330);
             // The stand-in's clock is the number of the event.
-            for seconds in [times.copy_s, times.kernel_s] {
-                assert!((seconds - 2e-6).abs() < 1e-9, "{times:?}");
+            for (seconds, spans) in [(times.copy_s, 5.0), (times.kernel_s, 3.0)] {
+                assert!((seconds - spans * 1e-6).abs() < 1e-9, "{times:?}");
             }
         },
     );
@@ -217,12 +217,77 @@ fn a_batch_with_contrast_is_launched_twice() {
         .collect();
     assert_eq!(passes, ["sums", "rows", "rows", "sums", "rows"]);
     assert!(launches.iter().all(|l| l.contains(" crops 1 x 1 x 3 ")));
-    // One event a batch, behind both.
-    let order = log.calls(&["cuLaunchKernel", "cuEventRecord"]);
+    // The batch's event is behind both.
+    let order = log.calls(&["cuLaunchKernel", "cuEventRecord", "cuMemcpyDtoHAsync_v2"]);
+    let begin = order.iter().position(|c| *c == "cuLaunchKernel").unwrap();
     assert_eq!(
-        order[..3],
-        ["cuLaunchKernel", "cuLaunchKernel", "cuEventRecord"]
+        order[begin..begin + 5],
+        [
+            "cuLaunchKernel",
+            "cuLaunchKernel",
+            "cuEventRecord",
+            "cuEventRecord",
+            "cuMemcpyDtoHAsync_v2"
+        ]
     );
+}
+
+/// What lies where a part of a batch is copied to has been read: by the kernel of the
+/// same part, or, when the batch before had other parts, by all of its kernels.
+#[test]
+fn a_part_is_copied_behind_the_kernels_that_read_there() {
+    let log = with_standin(
+        &test("a_part_is_copied_behind_the_kernels_that_read_there"),
+        &[],
+        || {
+            let (mut scene, mut stage) = crops(4, 4);
+            for (batch, count) in [(1, 3), (2, 3), (3, 2), (4, 3)] {
+                let slot = scene.held(&slot_bytes(batch));
+                let rows = &rows()[..count];
+                drop(stage.submit(slot, rows, PLACES, &emission(), Read::Copied));
+                stage.reap().unwrap();
+            }
+        },
+    );
+    let Some(log) = log else { return };
+    log.is_balanced();
+    let order = log.all(&[
+        "cuLaunchKernel",
+        "cuEventRecord",
+        "cuMemcpy2DAsync_v2",
+        "cuStreamWaitEvent",
+    ]);
+    let word = |line: &str, begin: char| {
+        let word = line.split(' ').skip(1).find(|w| w.starts_with(begin));
+        word.unwrap().to_owned()
+    };
+    let copies = word(log.lines("cuMemcpy2DAsync_v2")[0], 's');
+    // The event behind each launch, and of each copy the event that its stream waited for.
+    let (mut behind, mut waited, mut last) = (Vec::new(), Vec::new(), None);
+    for (i, line) in order.iter().enumerate() {
+        if line.starts_with("cuLaunchKernel") {
+            behind.push(word(order[i + 1], 'e'));
+        } else if line.starts_with("cuStreamWaitEvent") && word(line, 's') == copies {
+            last = Some(word(line, 'e'));
+        } else if line.starts_with("cuMemcpy2DAsync_v2") {
+            waited.push(
+                last.take()
+                    .map(|e| behind.iter().position(|b| *b == e).unwrap()),
+            );
+        }
+    }
+    // Launches 0 and 1 are of the first batch, and so on.
+    let wanted = [
+        None,
+        None,
+        Some(0),
+        Some(1),
+        Some(3),
+        Some(3),
+        Some(5),
+        Some(5),
+    ];
+    assert_eq!(waited, wanted, "{order:?}");
 }
 
 #[test]
@@ -287,7 +352,9 @@ fn slots_under_way_come_back_when_the_stage_ends() {
         log.is_balanced();
         assert!(log.position("cuStreamSynchronize") < log.position("cuMemHostUnregister"));
         // The last batch holds the memory of all.
-        assert!(log.position("cuMemcpyDtoHAsync_v2") < log.position("cuStreamDestroy_v2"));
+        let order = log.calls(&["cuMemcpyDtoHAsync_v2", "cuStreamDestroy_v2"]);
+        let (copies, rows) = ("cuStreamDestroy_v2", "cuMemcpyDtoHAsync_v2");
+        assert_eq!(order, [copies, rows, rows, "cuStreamDestroy_v2"]);
     }
 }
 
