@@ -184,6 +184,12 @@ fn a_limit_needs_a_device_and_data() {
         let said = String::from_utf8(out.stderr).unwrap().replace('-', "_");
         assert!(said.contains("gpu_memory_limit"), "{args:?}: {said}");
     }
+    for upload in ["in-place", "copied"] {
+        let (out, _) = standin.run(&["bench", dir, "--upload", upload], &[]);
+        assert_eq!(out.status.code(), Some(2), "{upload}: {out:?}");
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(said.contains("upload says nothing of batches on cpu"), "{said}");
+    }
 }
 
 #[test]

@@ -330,14 +330,18 @@ impl LoaderBuilder {
     /// How a device may get at what workers hand over; none without a device.
     ///
     /// # Errors
-    /// A limit for a device that there is none of.
+    /// What is said of a device that there is none of.
     pub(super) fn uploads<'a>(&self, program: &'a SampleProgram) -> Result<Option<Uploads<'a>>> {
+        let on_cpu = |option: &str| {
+            Err(Error::config(format!(
+                "{option} says nothing of batches on cpu: let them end on device cuda, or leave it \
+                 out"
+            )))
+        };
         match (self.device, self.gpu_memory_limit) {
+            (Device::Cpu, Some(_)) => on_cpu("gpu_memory_limit"),
+            (Device::Cpu, None) if self.upload.is_some() => on_cpu("upload"),
             (Device::Cpu, None) => Ok(None),
-            (Device::Cpu, Some(_)) => Err(Error::config(
-                "gpu_memory_limit says nothing of batches on cpu: let them end on device cuda, or \
-                 leave the limit out",
-            )),
             (Device::Cuda(_), limit) => Ok(Some(Uploads {
                 program,
                 plan: self.plan.clone(),

@@ -27,6 +27,8 @@ const MOST_ROWS: usize = 65_535;
 const COPY_STEP: usize = 64;
 /// In which a batch is copied: the kernel works on one while the next is copied.
 const PARTS: usize = 2;
+/// Batches whose descriptors are on the device.
+const TURNS: usize = 2;
 /// The kernel reads pixels in vectors of this many bytes.
 const VECTOR: u64 = 16;
 
@@ -79,7 +81,7 @@ impl CropShape {
     /// Bytes of the device that a stage takes, the driver's own apart.
     pub(crate) fn device_bytes(&self) -> u64 {
         (self.outputs * self.output_bytes) as u64
-            + (self.source_bytes + self.descriptor_bytes()) as u64
+            + (self.source_bytes + TURNS * self.descriptor_bytes()) as u64
     }
 
     fn descriptor_bytes(&self) -> usize {
@@ -113,7 +115,9 @@ pub(crate) struct CropStage {
     /// Rows of the last batch, and how far apart they lie in `source`: a batch that has
     /// other parts may not be cut where that one was.
     laid: (usize, usize),
-    descriptors: DeviceBuffer,
+    /// In turns, so that those of a batch are copied while the kernel has the last ones.
+    descriptors: [DeviceBuffer; TURNS],
+    turn: usize,
     /// For descriptors, one for each slot that is not under way.
     spare: Vec<HostBuffer>,
 }
@@ -126,6 +130,7 @@ impl CropStage {
         shape.check()?;
         let spare = (0..ring.layout().shape().slots)
             .map(|_| HostBuffer::new(context, shape.descriptor_bytes(), "descriptors"));
+        let descriptors = || DeviceBuffer::new(context, shape.descriptor_bytes(), "descriptors");
         Ok(Self {
             spare: spare.collect::<Result<_>>()?,
             kernel: Kernel::load(context)?,
@@ -133,7 +138,8 @@ impl CropStage {
             readers: Default::default(),
             laid: (0, 0),
             source: DeviceBuffer::new(context, shape.source_bytes, "rows on their way")?,
-            descriptors: DeviceBuffer::new(context, shape.descriptor_bytes(), "descriptors")?,
+            descriptors: [descriptors()?, descriptors()?],
+            turn: 0,
             lane: Lane::new(context, ring, shape.outputs, shape.output_bytes)?,
             shape,
         })
@@ -215,22 +221,16 @@ impl CropStage {
             readers,
             laid,
             descriptors,
+            turn,
             ..
         } = self;
+        *turn = (*turn + 1) % TURNS;
+        let descriptors = &descriptors[*turn];
         let same_parts = std::mem::replace(laid, (rows.len(), pitch)) == (rows.len(), pitch);
         let row_bytes = bytes / rows.len();
         lane.run(kept, output, bytes, |lane, kept, out| {
             let from = kept.slot.bytes().as_ptr();
             let mut work = Work::default();
-            if let Some(written) = &kept.descriptors {
-                // SAFETY: `written` is kept by `Lane::run`, unwritten, until the event behind
-                // this; `descriptors` is used by this stream alone.
-                let put = || unsafe {
-                    let from = written.as_ptr();
-                    lane.stream.upload(descriptors, from, descriptors_len)
-                };
-                work.copies.push(Span::around(&lane.stream, put)?);
-            }
             // In place nothing is gained by a second stream.
             let copies = match read {
                 Read::InPlace => &*lane.stream,
@@ -246,6 +246,17 @@ impl CropStage {
                     && let Some(reader) = &readers[reader]
                 {
                     copies.wait_for(reader)?;
+                }
+                if part == 0
+                    && let Some(written) = &kept.descriptors
+                {
+                    // SAFETY: `written` is kept by `Lane::run`, unwritten, until the event
+                    // behind this; `descriptors` was read last by the kernels of the batch
+                    // before the last one, which came before those that this stream has waited
+                    // for, or has in front.
+                    let put =
+                        || unsafe { copies.upload(descriptors, written.as_ptr(), descriptors_len) };
+                    work.copies.push(Span::around(copies, put)?);
                 }
                 let lines = Rows {
                     first,
