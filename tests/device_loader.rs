@@ -347,6 +347,111 @@ fn a_batch_that_is_dropped_makes_room_for_the_next() {
     });
 }
 
+/// Before a batch is handed over, those behind it that are finished are put on the
+/// device, as long as it has memory for them.
+#[test]
+fn batches_are_put_on_the_device_ahead() {
+    with_greys(
+        "batches_are_put_on_the_device_ahead",
+        &[],
+        |dir, standin| {
+            let launches = || {
+                let log = fs::read_to_string(standin.join("log")).unwrap_or_default();
+                log.matches("\ncuLaunchKernel ").count()
+            };
+            let [(crops, _), _] = recipes();
+            for (keep, ahead) in [(false, 2), (true, 1)] {
+                let before = launches();
+                let b = usual(dir).recipe(crops.clone()).batch_size(2).depth(3);
+                let mut loader = b
+                    .upload(Upload::InPlace)
+                    .device(Device::Cuda(0))
+                    .build()
+                    .unwrap();
+                let mut epoch = loader.epoch();
+                let first = epoch.next().unwrap().unwrap();
+                // The slot of the first batch was given back, and all are full.
+                let full = || epoch.report().unwrap().times.rows >= 8;
+                assert!((0..500).any(|_| full() || {
+                    thread::sleep(Duration::from_millis(10));
+                    false
+                }));
+                let first = keep.then_some(first);
+                let second = epoch.next().unwrap().unwrap();
+                // Of three batches that have memory there, one or two are held.
+                assert_eq!(launches() - before, 2 + ahead, "kept: {keep}");
+                drop((first, second));
+            }
+        },
+    );
+}
+
+/// What is wrong with a batch that was put ahead is told when it is asked for, and the
+/// state stands before it.
+#[test]
+fn a_bad_sample_ahead_is_told_in_its_turn() {
+    with_greys("a_bad_sample_ahead_is_told_in_its_turn", &[], |dir, _| {
+        let bad = dir.join("greys").join("07.jpg");
+        let good = fs::read(&bad).unwrap();
+        for (recipe, _) in recipes() {
+            fs::write(&bad, "no picture").unwrap();
+            let make = || {
+                let b = usual(dir).recipe(recipe.clone()).batch_size(2).depth(8);
+                b.sampler(Sampler::Sequential)
+            };
+            let mut loader = make().device(Device::Cuda(0)).build().unwrap();
+            let (mut all, mut told) = (Vec::new(), 0);
+            let mut epoch = loader.epoch();
+            for _ in 0..3 {
+                all.extend(of_device(epoch.next().unwrap().unwrap()));
+                thread::sleep(Duration::from_millis(20));
+            }
+            match epoch.next() {
+                Some(Err(Error::Sample { path, .. })) if path.ends_with("07.jpg") => told += 1,
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(epoch.state().batch, 3);
+            drop(epoch);
+            fs::write(&bad, &good).unwrap();
+            all.extend(loader.epoch().flat_map(|batch| of_device(batch.unwrap())));
+            assert_eq!(told, 1);
+            let mut whole = make().device(Device::Cuda(0)).build().unwrap();
+            let want = whole.epoch().flat_map(|batch| of_device(batch.unwrap()));
+            assert_same(&all, &want.collect::<Vec<_>>(), "mended");
+        }
+    });
+}
+
+/// Slots that are put on the device again and again change nothing of the run.
+#[test]
+fn a_replay_leaves_the_run_where_it_stood() {
+    with_greys("a_replay_leaves_the_run_where_it_stood", &[], |dir, _| {
+        is_that_of_the_cpu(
+            || usual(dir).batch_size(3).depth(2),
+            |loader, see| {
+                let mut all = Vec::new();
+                let mut epoch = loader.epoch();
+                all.extend(see(epoch.next().unwrap().unwrap()));
+                drop(epoch);
+                loader.set_epoch(1);
+                match loader.device_memory().unwrap() {
+                    None => assert!(loader.replay(2).unwrap_err().is_usage()),
+                    Some(_) => {
+                        let replay = loader.replay(5).unwrap();
+                        assert_eq!((replay.slots, replay.batches, replay.rows), (2, 10, 30));
+                        assert_eq!(replay.device.batches, 10);
+                        let read = replay.device.copied_bytes + replay.device.in_place_bytes;
+                        assert!(read > 0 && replay.seconds > 0.0);
+                    }
+                }
+                assert_eq!((loader.state().epoch, loader.state().batch), (1, 0));
+                all.extend(loader.epoch().flat_map(|batch| see(batch.unwrap())));
+                all
+            },
+        );
+    });
+}
+
 #[track_caller]
 fn is_lost<T>(result: Result<T, Error>) {
     let Err(Error::Device { what }) = result.map(|_| ()) else {

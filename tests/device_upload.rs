@@ -188,7 +188,10 @@ fn a_limit_needs_a_device_and_data() {
         let (out, _) = standin.run(&["bench", dir, "--upload", upload], &[]);
         assert_eq!(out.status.code(), Some(2), "{upload}: {out:?}");
         let said = String::from_utf8(out.stderr).unwrap();
-        assert!(said.contains("upload says nothing of batches on cpu"), "{said}");
+        assert!(
+            said.contains("upload says nothing of batches on cpu"),
+            "{said}"
+        );
     }
 }
 
