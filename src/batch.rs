@@ -1,6 +1,7 @@
-//! A batch: a view of a slot of the ring, which it owns until it is dropped.
+//! A batch: a view of a slot of the ring, or of memory of a device, which it owns until
+//! it is dropped.
 //!
-//! In the consumer. Copies no pixels.
+//! In the consumer. Copies no pixels, but to give the host what lies on a device.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -425,31 +425,37 @@ fn a_bad_sample_ahead_is_told_in_its_turn() {
 /// Slots that are put on the device again and again change nothing of the run.
 #[test]
 fn a_replay_leaves_the_run_where_it_stood() {
-    with_greys("a_replay_leaves_the_run_where_it_stood", &[], |dir, _| {
-        is_that_of_the_cpu(
-            || usual(dir).batch_size(3).depth(2),
-            |loader, see| {
-                let mut all = Vec::new();
-                let mut epoch = loader.epoch();
-                all.extend(see(epoch.next().unwrap().unwrap()));
-                drop(epoch);
-                loader.set_epoch(1);
-                match loader.device_memory().unwrap() {
-                    None => assert!(loader.replay(2).unwrap_err().is_usage()),
-                    Some(_) => {
-                        let replay = loader.replay(5).unwrap();
-                        assert_eq!((replay.slots, replay.batches, replay.rows), (2, 10, 30));
-                        assert_eq!(replay.device.batches, 10);
-                        let read = replay.device.copied_bytes + replay.device.in_place_bytes;
-                        assert!(read > 0 && replay.seconds > 0.0);
+    let pending = [("STANDIN_PENDING", "1")];
+    with_greys(
+        "a_replay_leaves_the_run_where_it_stood",
+        &pending,
+        |dir, _| {
+            is_that_of_the_cpu(
+                || usual(dir).batch_size(3).depth(2),
+                |loader, see| {
+                    let mut all = Vec::new();
+                    let mut epoch = loader.epoch();
+                    all.extend(see(epoch.next().unwrap().unwrap()));
+                    drop(epoch);
+                    // At once, and behind an epoch.
+                    loader.set_epoch(1);
+                    match loader.device_memory().unwrap() {
+                        None => assert!(loader.replay(2).unwrap_err().is_usage()),
+                        Some(_) => {
+                            let replay = loader.replay(5).unwrap();
+                            assert_eq!((replay.slots, replay.batches, replay.rows), (2, 10, 30));
+                            assert_eq!(replay.device.batches, 10);
+                            let read = replay.device.copied_bytes + replay.device.in_place_bytes;
+                            assert!(read > 0 && replay.seconds > 0.0);
+                        }
                     }
-                }
-                assert_eq!((loader.state().epoch, loader.state().batch), (1, 0));
-                all.extend(loader.epoch().flat_map(|batch| see(batch.unwrap())));
-                all
-            },
-        );
-    });
+                    assert_eq!((loader.state().epoch, loader.state().batch), (1, 0));
+                    all.extend(loader.epoch().flat_map(|batch| see(batch.unwrap())));
+                    all
+                },
+            );
+        },
+    );
 }
 
 #[track_caller]

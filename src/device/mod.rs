@@ -3,6 +3,7 @@
 //! In the consumer only: a worker has no CUDA, and the coordinator neither.
 //!
 //! - `launch`: what a launch is told, as the kernel reads it;
+//! - `shape`: what a stage is made for, and takes;
 //! - `reference`: the kernel's meaning, on the CPU;
 //! - `cuda/`: the driver, the pinned ring, the kernel, buffers, stages. Without the
 //!   feature `cuda` `without_cuda` stands in its place, and refuses.
@@ -20,6 +21,7 @@ pub(crate) mod cuda;
 pub(crate) mod launch;
 #[cfg(all(test, feature = "codecs"))]
 pub(crate) mod reference;
+pub(crate) mod shape;
 #[cfg(not(feature = "cuda"))]
 pub(crate) mod without_cuda;
 #[cfg(not(feature = "cuda"))]
@@ -92,7 +94,8 @@ impl fmt::Display for Upload {
 pub struct DeviceMemory {
     /// How the device gets at what workers hand over.
     pub upload: Upload,
-    /// What was taken for batches on the device: all of it at the start.
+    /// What the run takes at most, its context apart, and all of it at the start: as
+    /// `plan` says it.
     pub planned_bytes: u64,
     /// What was used of the device right after its context was made, by whomever: the
     /// context, and whatever other processes hold.
@@ -105,7 +108,7 @@ pub struct DeviceMemory {
     pub pinned_bytes: u64,
 }
 
-/// Where the time of a device's stream went, for all batches that it has finished and
+/// Where the time of a device went, for all batches that it has finished and
 /// the run has looked at since.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -122,9 +125,9 @@ pub struct DeviceTimes {
 }
 
 impl DeviceTimes {
-    /// Seconds in which the stream had work.
+    /// Seconds of what takes longer: copies and kernels go on at the same time.
     pub fn busy_s(&self) -> f64 {
-        self.copy_s + self.kernel_s
+        self.copy_s.max(self.kernel_s)
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{DeviceInfo, DeviceReport, DeviceTimes};
+use super::shape::{CropShape, RowPlaces};
+use super::{DeviceInfo, DeviceReport, DeviceTimes, Upload};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::error::{Error, Result};
-use crate::recipe::Dtype;
 use crate::ring::Ring;
 use crate::ring::slots::HeldSlot;
 
@@ -48,45 +48,6 @@ impl Context {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Read {
-    InPlace,
-    Copied,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RowPlaces {
-    pub(crate) capacity: usize,
-    pub(crate) tables: usize,
-}
-
-impl RowPlaces {
-    pub(crate) fn copied(self, pixels_too: bool) -> usize {
-        if pixels_too {
-            self.capacity
-        } else {
-            self.tables
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CropShape {
-    pub(crate) rows: usize,
-    pub(crate) source_bytes: usize,
-    pub(crate) outputs: usize,
-    pub(crate) output_bytes: usize,
-    pub(crate) dtype: Dtype,
-    pub(crate) copies: bool,
-}
-
-impl CropShape {
-    /// There is no device to take them of.
-    pub(crate) fn device_bytes(&self) -> u64 {
-        0
-    }
-}
-
 #[derive(Debug)]
 pub(crate) enum CropStage {}
 
@@ -101,7 +62,7 @@ impl CropStage {
         _: &[KernelRow],
         _: RowPlaces,
         _: &KernelEmission,
-        _: Read,
+        _: Upload,
     ) -> Result<DeviceRows> {
         match *self {}
     }
@@ -113,11 +74,6 @@ pub(crate) enum RowsStage {}
 impl RowsStage {
     pub(crate) fn new(context: &Arc<Context>, _: Arc<Ring>, _: usize, _: usize) -> Result<Self> {
         match **context {}
-    }
-
-    /// There is no device to take them of.
-    pub(crate) fn device_bytes(_outputs: usize, _output_bytes: usize) -> u64 {
-        0
     }
 
     pub(crate) fn submit_rows(

@@ -366,7 +366,7 @@ impl LoaderBuilder {
         let workers = self.workers.unwrap_or_else(default_workers);
         let lanes = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
-        on_device::check(self.device, lanes, &self.plan)?;
+        on_device::check(self.device, lanes)?;
         let uploads = self.uploads(&program)?;
         if let Some(uploads) = &uploads {
             uploads.check(self.depth)?;

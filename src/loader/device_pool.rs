@@ -39,16 +39,31 @@ impl DevicePool {
 
     /// The batch at which the run stands.
     pub(super) fn next(&mut self, run: &mut Run) -> Result<Batch> {
+        self.pool.check_owner()?;
         let batch = match self.ahead.pop_front() {
             Some(batch) => batch?,
             None => {
                 self.make_room()?;
-                let (place, held) = self.pool.next(&|n| run.coming(n))?;
+                let (place, held) = self.take(run)?;
                 self.put(run, place, held)?
             }
         };
         self.run_ahead(run);
         Ok(batch)
+    }
+
+    /// The batch at which the run stands, as workers finish it. Slots that the device
+    /// reads come back meanwhile, for workers to go on with.
+    fn take(&mut self, run: &Run) -> Result<(Place, HeldSlot)> {
+        let coming = |n| run.coming(n);
+        loop {
+            if let Some(next) = self.pool.next_finished(&coming)? {
+                return Ok(next);
+            }
+            if !self.on.wait_one()? {
+                return self.pool.next(&coming);
+            }
+        }
     }
 
     /// Waits until the device has memory for a batch, and workers have a slot.

@@ -64,7 +64,7 @@ impl LoaderBuilder {
         let workers = self.workers.unwrap_or_else(default_workers);
         let workers = u32::try_from(workers)
             .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
-        on_device::check(self.device, workers, &self.plan)?;
+        on_device::check(self.device, workers)?;
         let uploads = self.uploads(&program)?;
         let prepared = Prepared::new(
             self.source,

@@ -8,19 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::batch::{Batch, RowsExtent, Storage};
-use crate::device::cuda::{Context, CropShape, CropStage, Read, RowPlaces, RowsStage};
+use crate::device::cuda::{Context, CropStage, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::shape::{CropShape, RowPlaces, rows_bytes};
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::packing::crop::CropHeader;
-use crate::plan::{Plan, PlanOptions, RowStatus};
+use crate::plan::{Plan, RowStatus};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 use crate::ring::Ring;
 use crate::ring::slots::HeldSlot;
 use crate::sys::clock::RunningClock;
-
-/// Rows of a launch: the third side of a grid.
-const MOST_ROWS: u32 = 65_535;
 
 /// How long to sleep while every batch on the device is held.
 const LOOK: Duration = Duration::from_millis(1);
@@ -82,9 +80,9 @@ enum Stage {
     /// Rows as workers finished them.
     Rows(RowsStage),
     Crops {
-        stage: CropStage,
+        stage: Box<CropStage>,
         rule: CropRule,
-        read: Read,
+        read: Upload,
         rows: Vec<KernelRow>,
     },
 }
@@ -106,8 +104,8 @@ pub(super) fn outputs(depth: u32) -> u32 {
 /// What runs on a device cannot have.
 ///
 /// # Errors
-/// No workers; more rows than a launch has.
-pub(super) fn check(device: Device, workers: u32, plan: &PlanOptions) -> Result<()> {
+/// No workers.
+pub(super) fn check(device: Device, workers: u32) -> Result<()> {
     if device == Device::Cpu {
         return Ok(());
     }
@@ -115,12 +113,6 @@ pub(super) fn check(device: Device, workers: u32, plan: &PlanOptions) -> Result<
         return Err(Error::config(format!(
             "{device} reads the slots that workers fill, and zero workers have none: use at least \
              1 worker"
-        )));
-    }
-    if plan.batch > MOST_ROWS {
-        return Err(Error::config(format!(
-            "a batch of {} on {device}: at most {MOST_ROWS} rows are served",
-            plan.batch
         )));
     }
     Ok(())
@@ -147,23 +139,22 @@ impl DeviceWork<'_> {
                 .map(|(size, rows)| *rows as usize * bytes(*size));
             of.max().unwrap_or(0)
         };
-        let copies = self.upload == Upload::Copied;
         CropShape {
             rows: self.plan.most_rows() as usize,
-            source_bytes: most(&|size| places(rule, size).copied(copies)),
+            source_bytes: most(&|size| places(rule, size).copied(self.upload)),
             outputs: self.outputs,
             output_bytes: most(&|size| self.program.row_bytes(size) as usize),
             dtype: self.program.emission.dtype,
-            copies,
+            copies: self.upload == Upload::Copied,
         }
     }
 
-    /// Bytes of the device that a run takes, its context apart. `slot_bytes` are those
+    /// Most bytes of the device that a run takes, its context apart. `slot_bytes` are those
     /// of a slot of the ring.
     pub(super) fn device_bytes(&self, slot_bytes: u64) -> u64 {
         match self.program.crops {
             Some(rule) => self.shape(rule).device_bytes(),
-            None => RowsStage::device_bytes(self.outputs, slot_bytes as usize),
+            None => rows_bytes(self.outputs, slot_bytes as usize),
         }
     }
 }
@@ -193,12 +184,9 @@ impl OnDevice {
                 slot_bytes as usize,
             )?),
             Some(rule) => Stage::Crops {
-                stage: CropStage::new(&context, ring, work.shape(rule))?,
+                stage: Box::new(CropStage::new(&context, ring, work.shape(rule))?),
                 rule,
-                read: match work.upload {
-                    Upload::InPlace => Read::InPlace,
-                    Upload::Copied => Read::Copied,
-                },
+                read: work.upload,
                 rows: Vec::new(),
             },
         };
@@ -247,11 +235,8 @@ impl OnDevice {
     pub(super) fn memory(&self) -> Result<DeviceMemory> {
         Ok(DeviceMemory {
             upload: match &self.stage {
-                Stage::Crops {
-                    read: Read::InPlace,
-                    ..
-                } => Upload::InPlace,
-                _ => Upload::Copied,
+                Stage::Rows(_) => Upload::Copied,
+                Stage::Crops { read, .. } => *read,
             },
             planned_bytes: self.planned,
             at_context_bytes: self.at_context,
@@ -311,7 +296,9 @@ impl OnDevice {
         }
     }
 
-    fn wait_one(&mut self) -> Result<bool> {
+    /// Sleeps until the oldest slot under way was read, and gives it back; false when
+    /// there is none.
+    pub(super) fn wait_one(&mut self) -> Result<bool> {
         match &mut self.stage {
             Stage::Rows(stage) => stage.wait_one(),
             Stage::Crops { stage, .. } => stage.wait_one(),

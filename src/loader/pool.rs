@@ -231,7 +231,7 @@ impl Pool {
         }
     }
 
-    fn check_owner(&self) -> Result<()> {
+    pub(super) fn check_owner(&self) -> Result<()> {
         if getpid() == self.owner {
             return Ok(());
         }

@@ -52,7 +52,9 @@ impl DevicePool {
     /// See [`super::Loader::replay`].
     pub(super) fn replay(&mut self, run: &mut Run, rounds: u32) -> Result<Replay> {
         // The run stands where it stood: its batches come again behind the replay.
+        self.pool.check_owner()?;
         self.cancel();
+        self.on.wait_all()?;
         let replay = self
             .fill(run)
             .and_then(|filled| self.play(run, &filled, rounds));

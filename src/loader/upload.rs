@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::on_device::{self, DeviceWork};
 use crate::device::Upload;
+use crate::device::shape::MOST_ROWS;
 use crate::error::{Error, Result};
 use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
 use crate::packing::Packing;
@@ -58,16 +59,23 @@ fn ways(twice: bool, limited: bool) -> &'static [Upload] {
 }
 
 impl Uploads<'_> {
-    /// Refuses what does not fit the limit, as far as that can be said without data:
+    /// Refuses more rows than a launch has, and what does not fit the limit, as far as that can be said without data:
     /// rows of their own sizes follow from headers.
     ///
     /// # Errors
     /// As [`Uploads::choose`].
     pub(super) fn check(&self, depth: Depth) -> Result<()> {
+        let plan = self.batches(self.plan.batch)?;
+        if self.program.crops.is_some() && plan.most_rows() > MOST_ROWS {
+            return Err(Error::config(format!(
+                "a batch of {} rows on a device: at most {MOST_ROWS} crops are served, lower batch",
+                plan.most_rows()
+            )));
+        }
         if self.limit.is_none() || self.program.extent == RowExtent::Own {
             return Ok(());
         }
-        let slot_bytes = self.slot_bytes(&self.batches(self.plan.batch)?)?;
+        let slot_bytes = self.slot_bytes(&plan)?;
         self.choose(slot_bytes, depth).map(drop)
     }
 
@@ -220,6 +228,7 @@ impl Uploads<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::shape::rows_bytes;
     use crate::recipe::{Recipe, Reorder};
 
     fn program(recipe: Recipe) -> SampleProgram {
@@ -259,7 +268,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "cuda")]
     fn to_the_byte_at_every_limit() {
         let program = program(Recipe::train224());
         let mut uploads = uploads(&program);
@@ -303,7 +311,6 @@ mod tests {
     }
 
     /// The number behind a word of a refusal.
-    #[cfg(feature = "cuda")]
     fn named(said: &str, word: &str) -> u32 {
         let (_, rest) = said.split_once("what would fit: ").unwrap_or_default();
         let (_, rest) = rest.split_once(word).unwrap_or_else(|| panic!("{said}"));
@@ -313,7 +320,6 @@ mod tests {
 
     /// What a refusal names fits, and no more does.
     #[test]
-    #[cfg(feature = "cuda")]
     fn a_refusal_says_what_would_fit() {
         let program = program(Recipe::train224());
         let of = |batch: u32, upload: Option<Upload>, limit: Option<u64>| Uploads {
@@ -348,7 +354,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "cuda")]
     fn finished_rows_have_one_way() {
         let program = program(Recipe::train224().with_reorder(Reorder::Off));
         for asked in [None, Some(Upload::InPlace), Some(Upload::Copied)] {
@@ -359,15 +364,17 @@ mod tests {
             assert_eq!(chosen.choice.upload, Upload::Copied);
             let why = &chosen.choice.why;
             assert!(why.contains("no other way") && why.contains("reorder: off"));
-            assert_eq!(chosen.bytes.with(3), 3 * slot);
-            uploads.limit = Some(3 * slot - 1);
+            // Nothing but batches, and what the driver takes: `device::shape`.
+            let three = chosen.bytes.with(3);
+            assert_eq!(three, rows_bytes(3, slot as usize));
+            uploads.limit = Some(three - 1);
             let chosen = uploads.choose(slot, Depth::AtMost(3)).unwrap();
             assert_eq!(chosen.depth, 2);
-            uploads.limit = Some(2 * slot - 1);
+            uploads.limit = Some(rows_bytes(2, slot as usize) - 1);
             let said = uploads.choose(slot, Depth::AtMost(3)).unwrap_err();
             let said = said.to_string();
             assert!(said.contains("finished rows"), "{said}");
-            assert!(said.contains("batch 63"), "{said}");
+            assert!(said.contains("batch 62"), "{said}");
             assert!(!said.contains("in-place"), "{said}");
         }
     }

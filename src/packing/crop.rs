@@ -163,7 +163,14 @@ impl CropHeader {
             out_height,
             ..
         } = header;
-        if header.width == 0 || header.height == 0 || !header.fits(room) {
+        let nothing = [
+            header.width,
+            header.height,
+            header.across_taps,
+            header.down_taps,
+        ]
+        .contains(&0);
+        if nothing || !header.fits(room) {
             return Err(format!(
                 "{} x {} pixels and {} bytes of weights do not lie in their row",
                 header.height,
@@ -228,12 +235,14 @@ mod tests {
     fn a_header_is_read_as_it_was_written_and_doubted() {
         assert_eq!(read(|_| ()).unwrap().step[0].step(), Some(Step::Hue(0.25)));
         type Change = fn(&mut CropHeader);
-        let wrong: [(&str, Change); 13] = [
+        let wrong: [(&str, Change); 15] = [
             ("do not lie", |h| h.width = 11),
             ("do not lie", |h| h.height = 9),
             ("do not lie", |h| h.width = 0),
             ("do not lie", |h| (h.width, h.height) = (u32::MAX, u32::MAX)),
             ("do not lie", |h| h.across_taps = 4),
+            ("do not lie", |h| h.across_taps = 0),
+            ("do not lie", |h| h.down_taps = 0),
             ("do not lie", |h| h.down_taps = u32::MAX),
             ("are no row", |h| h.flags = 0),
             ("are no row", |h| h.flags |= 8),

@@ -65,7 +65,6 @@ impl Slots {
     }
 
     /// For who keeps the map beyond the slots.
-    #[cfg_attr(not(test), allow(dead_code, reason = "the loader does not pin it yet"))]
     pub(crate) fn shared_ring(&self) -> Arc<Ring> {
         self.ring.clone()
     }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::gpu_tests::context;
 use super::scene::Scene;
-use super::{Context, CropShape, CropStage, Read, RowPlaces};
+use super::{Context, CropStage};
+use crate::device::Upload;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::reference::CpuStage;
 use crate::device::reference::apart::apart;
 use crate::device::reference::handed::handed;
+use crate::device::shape::{CropShape, RowPlaces};
 use crate::picture::jpeg::fixtures::{self, Sampling};
 use crate::pixels::resample::Resampler;
 use crate::pixels::rounding::elements;
@@ -111,7 +113,7 @@ impl Batch {
         (scene, stage)
     }
 
-    fn made(&self, scene: &mut Scene, stage: &mut CropStage, read: Read) -> Vec<u8> {
+    fn made(&self, scene: &mut Scene, stage: &mut CropStage, read: Upload) -> Vec<u8> {
         if !scene.has_free() {
             assert!(stage.wait_one().unwrap());
         }
@@ -211,7 +213,7 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
             for size in sizes {
                 let batch = Batch::new(&colors, layout, size);
                 let (mut scene, mut stage) = batch.stage(&context);
-                for read in [Read::InPlace, Read::Copied] {
+                for read in [Upload::InPlace, Upload::Copied] {
                     let made = floats(&batch.made(&mut scene, &mut stage, read));
                     let len = batch.wanted[0].len();
                     assert_eq!(made.len(), ROWS * len);
@@ -246,7 +248,7 @@ fn shorter_elements_are_the_floats_rounded() {
         let of = |dtype| {
             let batch = batch().with_dtype(dtype);
             let (mut scene, mut stage) = batch.stage(&context);
-            batch.made(&mut scene, &mut stage, Read::Copied)
+            batch.made(&mut scene, &mut stage, Upload::Copied)
         };
         let made = floats(&of(Dtype::F32));
         for half in [Dtype::F16, Dtype::Bf16] {
@@ -263,9 +265,9 @@ fn the_mean_of_a_row_is_the_same_in_every_launch() {
     let batch = Batch::new(&colors, MemoryLayout::Nchw, (224, 224));
     assert!(batch.rows.iter().any(KernelRow::takes_mean));
     let (mut scene, mut stage) = batch.stage(&context);
-    let first = batch.made(&mut scene, &mut stage, Read::InPlace);
+    let first = batch.made(&mut scene, &mut stage, Upload::InPlace);
     for turn in 0..20 {
-        for read in [Read::InPlace, Read::Copied] {
+        for read in [Upload::InPlace, Upload::Copied] {
             let again = batch.made(&mut scene, &mut stage, read);
             assert!(again == first, "turn {turn} {read:?}");
         }

@@ -5,9 +5,11 @@ use std::env;
 use std::sync::Arc;
 
 use super::scene::Scene;
-use super::{Context, CropShape, CropStage, Read, RowPlaces, RowsStage};
+use super::{Context, CropStage, RowsStage};
+use crate::device::Upload;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::probe;
+use crate::device::shape::{CropShape, RowPlaces};
 use crate::packing::crop::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
 use crate::pixels::rounding::{numbers, step};
 use crate::recipe::weights::{Axis, Filter, WeightTable};
@@ -338,7 +340,7 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
                     copies: true,
                 };
                 let mut stage = CropStage::new(&context, scene.ring(), shape).unwrap();
-                for read in [Read::InPlace, Read::Copied] {
+                for read in [Upload::InPlace, Upload::Copied] {
                     let held = scene.held(&slot.bytes);
                     let rows = stage
                         .submit(held, &slot.rows, slot.places(), &kernel_emission, read)
@@ -364,7 +366,7 @@ fn many_batches_through_few_slots_are_each_their_own() {
         .map(|_| (0..ROWS).map(|n| Crop::random(&mut r, n, size)).collect())
         .collect();
     let slots: Vec<Slot> = batches.iter().map(|b| Slot::of(b, &mut r)).collect();
-    for (read, (batch, slot)) in [Read::InPlace, Read::Copied]
+    for (read, (batch, slot)) in [Upload::InPlace, Upload::Copied]
         .into_iter()
         .cycle()
         .zip(batches.iter().zip(&slots))

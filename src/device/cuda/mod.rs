@@ -6,12 +6,13 @@
 //! - `pinned`: the ring, for the device to read;
 //! - `kernel`: the crops kernel and its launch;
 //! - `outputs`, `rows`: batches on the device, and their way back;
-//! - `stage`, `crop_stage`: from a slot to a batch.
+//! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on.
 //!
 //! The safe layer of the binding is not used: it forgets that a copy out of
 //! registered memory goes on behind the borrow, leaves its context current in the
 //! caller's thread, and keeps errors of drops for whoever calls next.
 
+mod bounds;
 mod context;
 mod crop_stage;
 mod driver;
@@ -37,7 +38,7 @@ mod standin_tests;
 
 pub(crate) use context::Context;
 pub use context::RawStream;
-pub(crate) use crop_stage::{CropShape, CropStage, Read, RowPlaces};
+pub(crate) use crop_stage::CropStage;
 pub(super) use driver::probe;
 pub use rows::DeviceRows;
 pub(crate) use stage::RowsStage;

@@ -4,7 +4,7 @@
 //! In the consumer. A buffer that comes back, from any thread, brings the events
 //! that must be over before it is written again.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::{Context, Event};
 use super::memory::DeviceBuffer;
@@ -28,12 +28,13 @@ struct Idle {
     after: Vec<Event>,
 }
 
-/// A buffer that somebody has. Free again when dropped.
+/// A buffer that somebody has. Free again when dropped, or gone with a stage that is.
 #[derive(Debug)]
 pub(super) struct Output {
     /// None in `drop` only.
     idle: Option<Idle>,
-    free: Arc<Free>,
+    /// Gone with the stage: then the buffer goes too.
+    free: Weak<Free>,
 }
 
 impl Outputs {
@@ -70,7 +71,7 @@ impl Outputs {
         }
         Some(Output {
             idle: Some(free.remove(0)),
-            free: self.free.clone(),
+            free: Arc::downgrade(&self.free),
         })
     }
 
@@ -103,8 +104,8 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Some(idle) = self.idle.take() {
-            self.free.lock().push(idle);
+        if let (Some(idle), Some(free)) = (self.idle.take(), self.free.upgrade()) {
+            free.lock().push(idle);
         }
     }
 }

@@ -1,9 +1,8 @@
-//! The stages: from a slot of the ring to rows on the device, one copy a batch or
-//! one launch, with contrast two.
+//! What the stages have in common: from a slot of the ring to rows on the device.
 //!
-//! In the consumer. A slot is kept until the device has read it. All work of a
-//! stage goes through one stream, so its own buffers follow each other by that
-//! order alone; what other streams read is waited for by events.
+//! In the consumer. A slot is kept until the device has read it. Whatever writes rows
+//! goes through one stream, so they follow each other by that order alone; what other
+//! streams copy or read is waited for by events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -250,11 +249,6 @@ impl RowsStage {
         Ok(Self {
             lane: Lane::new(context, ring, outputs, output_bytes)?,
         })
-    }
-
-    /// Bytes of the device that a stage takes.
-    pub(crate) fn device_bytes(outputs: usize, output_bytes: usize) -> u64 {
-        outputs as u64 * output_bytes as u64
     }
 
     /// Puts the first `bytes` of a slot on the device: one copy.

@@ -1,0 +1,234 @@
+//! Whether what the rows of a batch name lies inside of their slot: what the kernel
+//! relies on.
+//!
+//! In the consumer, before a batch is launched. The numbers came out of headers that
+//! workers wrote, and were checked once when those were read (`packing::crop`).
+
+use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::shape::RowPlaces;
+use crate::error::{Error, Result};
+use crate::packing::crop::{MAX_CROP_STEPS, TRANSPOSE};
+
+/// The kernel reads pixels in vectors of this many bytes.
+const VECTOR: u64 = 16;
+
+/// The most bytes that a row uses of its part, once all were checked.
+pub(super) fn used(
+    rows: &[KernelRow],
+    places: RowPlaces,
+    emission: &KernelEmission,
+    room: usize,
+    most_rows: usize,
+) -> Result<usize> {
+    if places.tables > places.capacity || !places.capacity.is_multiple_of(VECTOR as usize) {
+        return Err(Error::Device {
+            what: format!("rows of {places:?}"),
+        });
+    }
+    if rows.is_empty() || rows.len() > most_rows {
+        return Err(Error::Device {
+            what: format!("{} rows of a batch of {}", rows.len(), most_rows),
+        });
+    }
+    if rows.len() * places.capacity > room {
+        return Err(Error::Device {
+            what: format!(
+                "{} rows of {} bytes in a slot of {room}",
+                rows.len(),
+                places.capacity
+            ),
+        });
+    }
+    let mut most = places.tables;
+    for (i, row) in rows.iter().enumerate() {
+        let used = used_by(row, i, emission, places).ok_or_else(|| Error::Device {
+            what: format!("row {i} of a batch names what is not its own: {row:?}"),
+        })?;
+        most = most.max(used);
+    }
+    Ok(most)
+}
+
+/// Bytes of RGB that the kernel reads of rows that were checked, once more of those
+/// that take their mean.
+pub(super) fn pixel_bytes(rows: &[KernelRow]) -> u64 {
+    let held = rows.iter().filter(|row| row.flags & MASKED == 0);
+    held.map(|row| {
+        let once = 3 * u64::from(row.width) * u64::from(row.height);
+        once * (1 + u64::from(row.takes_mean()))
+    })
+    .sum()
+}
+
+/// Bytes of its part that row `i` uses; none when it names anything outside of its
+/// part, or is no row of the batch's size. What the kernel relies on.
+fn used_by(
+    row: &KernelRow,
+    i: usize,
+    emission: &KernelEmission,
+    places: RowPlaces,
+) -> Option<usize> {
+    if row.flags & MASKED != 0 {
+        return Some(0);
+    }
+    let (height, width) = emission.size();
+    let stored = match row.flags & TRANSPOSE {
+        0 => (row.out_height, row.out_width),
+        _ => (row.out_width, row.out_height),
+    };
+    if stored != (height, width) || row.steps as usize > MAX_CROP_STEPS || row.grey != 0 {
+        return None;
+    }
+    if row.width == 0 || row.height == 0 || row.across_taps == 0 || row.down_taps == 0 {
+        return None;
+    }
+    let begin = (i * places.capacity) as u64;
+    let axis = |outputs: u32, taps: u32| u64::from(outputs).checked_mul(4 * (1 + u64::from(taps)));
+    let tables = row.tables.checked_sub(begin)?;
+    let tables_end = tables
+        .checked_add(axis(row.out_width, row.across_taps)?)?
+        .checked_add(axis(row.out_height, row.down_taps)?)?;
+    if !tables.is_multiple_of(4) || tables_end > places.tables as u64 {
+        return None;
+    }
+    let pixels = row.pixels.checked_sub(begin)?;
+    let bytes = u64::from(row.width)
+        .checked_mul(u64::from(row.height))?
+        .checked_mul(3)?;
+    // Vectors begin up to 15 bytes before the pixels, and end as far behind them.
+    let end = pixels
+        .checked_add(bytes)?
+        .checked_next_multiple_of(VECTOR)?;
+    if pixels < VECTOR || end > places.capacity as u64 {
+        return None;
+    }
+    usize::try_from(end).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packing::crop::FLIP_X;
+    use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
+
+    fn emission() -> KernelEmission {
+        KernelEmission::new(
+            &Emission {
+                unit: 255.0,
+                mean: [0.0; 3],
+                std: [1.0; 3],
+                dtype: Dtype::F32,
+                layout: MemoryLayout::Nchw,
+                order: ColorOrder::Rgb,
+            },
+            (4, 8),
+        )
+    }
+
+    const PLACES: RowPlaces = RowPlaces {
+        capacity: 1024,
+        tables: 256,
+    };
+
+    /// The second row of a batch: 8 x 4 out of 16 x 16, with tables of 12 x 4 x 3 bytes.
+    fn row() -> KernelRow {
+        KernelRow {
+            pixels: 1024 + 256,
+            tables: 1024,
+            width: 16,
+            height: 16,
+            across_taps: 2,
+            down_taps: 2,
+            out_width: 8,
+            out_height: 4,
+            flags: FLIP_X,
+            ..KernelRow::default()
+        }
+    }
+
+    #[test]
+    fn a_row_inside_of_its_part_is_measured() {
+        let used = |row: &KernelRow| used_by(row, 1, &emission(), PLACES);
+        assert_eq!(used(&row()), Some(1024));
+        let turned = KernelRow {
+            flags: TRANSPOSE,
+            out_width: 4,
+            out_height: 8,
+            ..row()
+        };
+        assert_eq!(used(&turned), Some(1024));
+        let masked = KernelRow {
+            flags: MASKED,
+            pixels: u64::MAX,
+            ..row()
+        };
+        assert_eq!(used(&masked), Some(0));
+    }
+
+    #[test]
+    fn what_is_not_its_own_is_refused() {
+        for wrong in [
+            KernelRow {
+                pixels: 1023,
+                ..row()
+            },
+            KernelRow {
+                pixels: 1024 + 15,
+                ..row()
+            },
+            KernelRow {
+                pixels: 1024 + 257,
+                ..row()
+            },
+            KernelRow {
+                pixels: u64::MAX,
+                ..row()
+            },
+            KernelRow {
+                tables: 1020,
+                ..row()
+            },
+            KernelRow {
+                tables: 1025,
+                ..row()
+            },
+            KernelRow {
+                tables: 1024 + 116,
+                ..row()
+            },
+            KernelRow { width: 0, ..row() },
+            KernelRow {
+                height: 17,
+                ..row()
+            },
+            KernelRow {
+                width: u32::MAX,
+                height: u32::MAX,
+                ..row()
+            },
+            KernelRow {
+                across_taps: 0,
+                ..row()
+            },
+            KernelRow {
+                down_taps: u32::MAX,
+                ..row()
+            },
+            KernelRow {
+                out_width: 9,
+                ..row()
+            },
+            KernelRow {
+                flags: TRANSPOSE,
+                ..row()
+            },
+            KernelRow {
+                steps: MAX_CROP_STEPS as u32 + 1,
+                ..row()
+            },
+            KernelRow { grey: 1, ..row() },
+        ] {
+            assert_eq!(used_by(&wrong, 1, &emission(), PLACES), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a device stage is made for, and what that takes of the device: the same in a
+//! build without CUDA, so that a forecast is.
+//!
+//! In the consumer.
+
+use super::Upload;
+use super::launch::KernelRow;
+use crate::error::{Error, Result};
+use crate::recipe::Dtype;
+
+/// Rows of a launch: the third side of a grid.
+pub(crate) const MOST_ROWS: u32 = 65_535;
+/// Batches whose descriptors are on the device.
+pub(crate) const TURNS: usize = 2;
+/// What the driver gives memory of a device out in; it puts buffers of less than half
+/// of it together.
+const GRANULE: u64 = 2 << 20;
+/// What the kernel, streams and events take: 4 MiB on an H100 and an H200, and as much
+/// again for devices that nobody has measured.
+const DRIVER: u64 = 8 << 20;
+
+/// Where the rows of a batch lie in their slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowPlaces {
+    /// Bytes of a row, a multiple of 16: row `i` begins at `i` times this.
+    pub(crate) capacity: usize,
+    /// Bytes at a row's beginning that its tables lie in.
+    pub(crate) tables: usize,
+}
+
+impl RowPlaces {
+    /// Bytes of a row that are copied at most.
+    pub(crate) fn copied(self, upload: Upload) -> usize {
+        match upload {
+            Upload::InPlace => self.tables,
+            Upload::Copied => self.capacity,
+        }
+    }
+}
+
+/// Of crops.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CropShape {
+    /// Rows of a batch at most.
+    pub(crate) rows: usize,
+    /// Bytes that are copied of a batch at most, its descriptors apart.
+    pub(crate) source_bytes: usize,
+    /// Batches that have memory on the device at a time.
+    pub(crate) outputs: usize,
+    /// Bytes of a batch on the device, full.
+    pub(crate) output_bytes: usize,
+    pub(crate) dtype: Dtype,
+    /// Memory for copied pixels too. Without it only [`Upload::InPlace`] is served.
+    pub(crate) copies: bool,
+}
+
+impl CropShape {
+    /// Most bytes of the device that a stage takes, its context apart.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        let descriptors = TURNS as u64 * granules(self.descriptor_bytes());
+        granules(self.source_bytes) + descriptors + rows_bytes(self.outputs, self.output_bytes)
+    }
+
+    pub(crate) fn descriptor_bytes(&self) -> usize {
+        self.rows * size_of::<KernelRow>()
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.rows == 0 || self.rows > MOST_ROWS as usize {
+            return Err(Error::config(format!(
+                "a batch of {} on a device: between 1 and {MOST_ROWS}",
+                self.rows
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// As [`CropShape::device_bytes`], of rows that workers finish.
+pub(crate) fn rows_bytes(outputs: usize, output_bytes: usize) -> u64 {
+    DRIVER + outputs as u64 * granules(output_bytes)
+}
+
+fn granules(bytes: usize) -> u64 {
+    (bytes as u64).next_multiple_of(GRANULE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) fn shape() -> CropShape {
+        CropShape {
+            rows: 2,
+            source_bytes: 2048,
+            outputs: 1,
+            output_bytes: 2 * 4 * 8 * 3 * 4,
+            dtype: Dtype::F32,
+            copies: true,
+        }
+    }
+
+    #[test]
+    fn shapes_that_cannot_be_launched_are_refused() {
+        assert!(shape().check().is_ok());
+        for rows in [0, 65_536] {
+            let wrong = CropShape { rows, ..shape() };
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn every_buffer_is_counted_in_what_the_driver_gives() {
+        // The driver's own, tables, descriptors twice, a batch.
+        assert_eq!(shape().device_bytes(), (8 + 2 + 4 + 2) << 20);
+        let larger = CropShape {
+            outputs: 3,
+            output_bytes: (2 << 20) + 1,
+            ..shape()
+        };
+        assert_eq!(larger.device_bytes(), (8 + 2 + 4 + 3 * 4) << 20);
+        assert_eq!(rows_bytes(0, 9), 8 << 20);
+    }
+}
