@@ -52,7 +52,9 @@ pub struct RowFault {
 /// all at once.
 ///
 /// The pixels stay where the workers wrote them; the slot is free for the next
-/// batch when this one is dropped. Dropping it in any thread is fine. In a
+/// batch when this one is dropped. Those of a batch on a device
+/// ([`LoaderBuilder::device`](crate::LoaderBuilder::device)) are read there, by
+/// [`Batch::on_device`], or behind [`Batch::to_host`]. Dropping it in any thread is fine. In a
 /// forked copy of the process the pixels cannot be read, and dropping does nothing.
 #[derive(Debug)]
 pub struct Batch {
@@ -286,8 +288,8 @@ impl Batch {
     /// the dtype.
     ///
     /// # Errors
-    /// In a forked copy of the process that made the loader, and when rows have
-    /// sizes of their own ([`Batch::packed`] has those).
+    /// In a forked copy of the process that made the loader, on a device, and when
+    /// rows have sizes of their own ([`Batch::packed`] has those).
     pub fn bytes(&self) -> Result<&[u8]> {
         let used = self.shape()?.iter().product::<usize>() * self.dtype.size();
         Ok(&self.storage()?[..used])
@@ -298,8 +300,8 @@ impl Batch {
     /// What lies between rows means nothing.
     ///
     /// # Errors
-    /// In a forked copy of the process that made the loader, and when all rows
-    /// have one size ([`Batch::bytes`] has those).
+    /// In a forked copy of the process that made the loader, on a device, and when all
+    /// rows have one size ([`Batch::bytes`] has those).
     pub fn packed(&self) -> Result<&[u8]> {
         match &self.extent {
             RowsExtent::Own { bytes, .. } => Ok(&self.storage()?[..*bytes]),
@@ -362,8 +364,8 @@ impl Batch {
     /// the dtype, and to 64 bytes within [`Batch::packed`].
     ///
     /// # Errors
-    /// In a forked copy of the process that made the loader, and when there is
-    /// no such row.
+    /// In a forked copy of the process that made the loader, on a device, and when there
+    /// is no such row.
     pub fn row_bytes(&self, row: usize) -> Result<&[u8]> {
         self.check_row(row)?;
         let all = self.storage()?;

@@ -22,6 +22,8 @@ use featherload::{
     State, Tail, Upload,
 };
 use jpeg_encoder::{ColorType, Encoder};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork};
 use twox_hash::XxHash3_128;
 
 const GREYS: u8 = 20;
@@ -419,6 +421,39 @@ fn a_bad_sample_ahead_is_told_in_its_turn() {
             let want = whole.epoch().flat_map(|batch| of_device(batch.unwrap()));
             assert_same(&all, &want.collect::<Vec<_>>(), "mended");
         }
+    });
+}
+
+/// Also of a batch that was put on the device before the fork.
+#[test]
+fn a_forked_copy_gets_no_batch() {
+    with_greys("a_forked_copy_gets_no_batch", &[], |dir, _| {
+        let [(crops, _), _] = recipes();
+        let b = usual(dir).recipe(crops).batch_size(2).depth(3);
+        let mut loader = b.device(Device::Cuda(0)).build().unwrap();
+        let mut epoch = loader.epoch();
+        drop(epoch.next().unwrap().unwrap());
+        thread::sleep(Duration::from_millis(200));
+        drop(epoch.next().unwrap().unwrap());
+        let state = epoch.state();
+        // SAFETY: the other thread of this process, the harness, sleeps until the test is
+        // over, so the copy has all locks that it needs.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Child => {
+                let said = match epoch.next() {
+                    Some(Err(e)) => e.to_string().contains("forked copy"),
+                    _ => false,
+                };
+                let good = said && epoch.state() == state;
+                // SAFETY: no preconditions; nothing of the parent's is dropped here.
+                unsafe { libc::_exit(i32::from(!good)) }
+            }
+            ForkResult::Parent { child } => {
+                assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 0));
+            }
+        }
+        let rest = epoch.map(|batch| batch.unwrap().len()).sum::<usize>();
+        assert_eq!(rest, usize::from(GREYS) - 4);
     });
 }
 

@@ -168,6 +168,7 @@ pub(crate) const KERNEL: &str = "crops";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packing::crop::{FLIP_X, FLIP_Y, TRANSPOSE};
     use crate::recipe::Step;
 
     /// The kernel has the same structs, without padding.
@@ -195,6 +196,44 @@ mod tests {
             let name = dtype.name().to_uppercase();
             let said = format!(" DTYPE_{name} = {number}");
             assert!(source.contains(&(said.clone() + ",")) || source.contains(&(said + " ")));
+        }
+    }
+
+    /// Flags, steps and their numbers stand in the kernel as they do here.
+    #[test]
+    fn numbers_are_those_of_the_kernel() {
+        let source = include_str!("../../kernels/crops.cu");
+        let lines: Vec<Vec<&str>> = (source.lines())
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        let defined = |name: &str| {
+            let line = lines.iter().find(|l| l.starts_with(&["#define", name]));
+            let number = line.unwrap_or_else(|| panic!("no {name}"))[2];
+            number.trim_end_matches('u').parse::<u32>().unwrap()
+        };
+        for (name, number) in [
+            ("FLIP_X", FLIP_X),
+            ("FLIP_Y", FLIP_Y),
+            ("TRANSPOSE", TRANSPOSE),
+            ("MASKED", MASKED),
+            ("MAX_STEPS", MAX_CROP_STEPS as u32),
+            ("THREADS_ACROSS", BLOCK.0),
+            ("THREADS_DOWN", BLOCK.1),
+        ] {
+            assert_eq!(defined(name), number, "{name}");
+        }
+        for (name, step) in [
+            ("BRIGHTNESS", Step::Brightness(0.5)),
+            ("SATURATION", Step::Saturation(0.5)),
+            ("HUE", Step::Hue(0.5)),
+            ("CONTRAST", Step::Contrast(0.5)),
+        ] {
+            let kind = CropStep::of(&step).unwrap().kind;
+            let said = format!("{kind},");
+            assert!(
+                lines.iter().any(|l| l == &[name, "=", &said]),
+                "{name} = {kind}"
+            );
         }
     }
 

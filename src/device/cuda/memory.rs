@@ -207,9 +207,8 @@ impl Stream {
     pub(super) fn download(&self, to: &mut [u8], from: &DeviceBuffer) -> Result<()> {
         inside(to.len(), from.len(), "a download")?;
         let (at, len) = (to.as_mut_ptr(), to.len());
-        // SAFETY: inside of both by the check; both are borrowed until the wait below,
-        // behind which no copy is under way: an error of either call means that the
-        // context runs nothing any more.
+        // SAFETY: inside of both by the check; both are borrowed until the wait below, or,
+        // behind an error, until the stream is drained: then no copy is under way.
         let copied = self.context().work("cuMemcpyDtoHAsync_v2", || unsafe {
             sys::cuMemcpyDtoHAsync_v2(at.cast(), from.address(), len, self.raw())
         });
