@@ -18,9 +18,17 @@ use crate::error::{Error, Result};
 
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "most of it is for a device alone")
+)]
 pub(crate) mod launch;
 #[cfg(all(test, feature = "codecs"))]
 pub(crate) mod reference;
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "most of it is for a device alone")
+)]
 pub(crate) mod shape;
 #[cfg(not(feature = "cuda"))]
 pub(crate) mod without_cuda;

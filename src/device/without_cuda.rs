@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::shape::{CropShape, RowPlaces};
-use super::{DeviceInfo, DeviceReport, DeviceTimes, Upload};
+use super::{DeviceReport, DeviceTimes, Upload};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::error::{Error, Result};
 use crate::ring::Ring;
@@ -29,10 +29,6 @@ impl Context {
         Err(Error::Device {
             what: MISSING.into(),
         })
-    }
-
-    pub(crate) fn device(&self) -> &DeviceInfo {
-        match *self {}
     }
 
     pub(crate) fn free_bytes_at_start(&self) -> u64 {
