@@ -1,4 +1,4 @@
-// From the crops that workers hand over to the rows of a batch, in one launch:
+// From the crops that workers hand over to the rows of a batch, or of a part of one:
 // resize, turn, colour, normalise, cast, lay out. A block makes a tile of a row.
 //
 // Contrast takes the mean of a whole row. Batches that have it are launched twice:

@@ -112,7 +112,7 @@ pub struct DeviceMemory {
     pub at_start_bytes: u64,
     /// What is used of the device since its context was made, by whomever.
     pub used_bytes: u64,
-    /// Of the host's memory, what is pinned for the device to read.
+    /// Of the host's memory, the ring, which is pinned for the device to read.
     pub pinned_bytes: u64,
 }
 
