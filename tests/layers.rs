@@ -117,7 +117,7 @@ const UNSAFE: &[&str] = &[
     "src/sys/sealed.rs",
     "src/sys/shared.rs",
     "src/sys/socket.rs",
-    "src/worker/bare.rs",
+    "src/worker/bare/maps.rs",
     "src/worker/input.rs",
     "src/worker/process.rs",
     "src/pixels/resample/avx2.rs",
