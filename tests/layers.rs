@@ -14,6 +14,7 @@ use std::path::Path;
 const LAYERS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("sys", &["error"]),
+    ("shard", &["error", "sys"]),
     ("recipe", &["error"]),
     ("picture", &["error", "recipe"]),
     ("ring", &["error", "sys"]),
@@ -68,6 +69,13 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fuzz_support",
         &["error", "recipe", "picture", "plan", "worker"],
     ),
+    (
+        "cache",
+        &[
+            "error", "sys", "shard", "recipe", "picture", "index", "plan", "packing", "survey",
+            "worker", "loader",
+        ],
+    ),
     ("paddle", &["error", "recipe", "index", "plan", "loader"]),
     (
         "measure",
@@ -80,6 +88,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// The modules that a user of the library sees; the others are `pub(crate)`.
 const PUBLIC: &[&str] = &[
     "batch",
+    "cache",
     "device",
     "error",
     "forecast",
