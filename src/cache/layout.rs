@@ -5,11 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use crate::shard::manifest::CACHE_MANIFEST;
+pub(crate) use crate::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST};
 pub(crate) use crate::sys::replace::TEMPORARY;
-
-/// The sealed index of all samples.
-pub(crate) const INDEX: &str = "index.fli";
 
 /// Held by the one process that builds; empty.
 pub(crate) const LOCK: &str = ".featherload-lock";

@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+mod cache;
 mod classes;
 mod folder;
 mod lines;
@@ -86,6 +87,20 @@ impl Index {
     /// An index that [`Index::save`] wrote.
     pub fn load(file: &Path) -> Result<Self> {
         save::load(file)
+    }
+
+    /// The samples of a cache that `featherload cache build` made in `folder`.
+    /// Reads its manifest, its index and the lengths of its shards.
+    ///
+    /// # Errors
+    /// A cache that is not complete, or whose files are not those of its manifest.
+    pub fn cache(folder: &Path) -> Result<Self> {
+        cache::open(folder)
+    }
+
+    /// True when `folder` has a cache's manifest, complete or not.
+    pub fn is_cache(folder: &Path) -> bool {
+        cache::is_cache(folder)
     }
 
     /// True when the file at `path` begins as one that [`Index::save`] wrote.
