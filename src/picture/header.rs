@@ -38,6 +38,8 @@ pub(crate) enum Decoding {
         /// The most that its decoder takes, bytes.
         scratch: u64,
     },
+    /// Not at all: its pixels lie in the file as RGB8.
+    Raw,
 }
 
 impl PictureHeader {
