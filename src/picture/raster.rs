@@ -211,7 +211,11 @@ impl<'a> Raster<'a> {
             return Ok(Self {
                 size: (raw.width, raw.height),
                 orientation: Orientation::Normal,
-                form: if raw.channels == 3 { Form::Rgb8 } else { Form::L8 },
+                form: if raw.channels == 3 {
+                    Form::Rgb8
+                } else {
+                    Form::L8
+                },
                 rows: Rows::Raw(&bytes[raw.data()]),
             });
         }

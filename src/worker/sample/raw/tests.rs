@@ -13,8 +13,8 @@ use super::super::{RowRequest, SampleDecoder};
 use crate::picture::{Limits, npy};
 use crate::plan::PositionRandom;
 use crate::recipe::{
-    CenterCrop, ColorOrder, Decode, Dtype, MemoryLayout, Pad, Padding, RandomHorizontalFlip, Recipe, Resize,
-    RowExtent, SampleProgram,
+    CenterCrop, ColorOrder, Decode, Dtype, MemoryLayout, Pad, Padding, RandomHorizontalFlip,
+    Recipe, Resize, RowExtent, SampleProgram,
 };
 use crate::worker::meter::Meter;
 
@@ -88,7 +88,11 @@ fn rows_are_those_of_the_png() {
         ..ProptestConfig::with_cases(600)
     });
     let (all, good, crops) = (Cell::new(0u32), Cell::new(0u32), Cell::new(0u32));
-    let given = (recipes(), [(9u32..70, 9u32..70), (9..70, 9..70)], any::<u64>());
+    let given = (
+        recipes(),
+        [(9u32..70, 9u32..70), (9..70, 9..70)],
+        any::<u64>(),
+    );
     let tested = runner.run(&given, |(recipe, sizes, position)| {
         prop_assume!(SampleProgram::compile(&recipe).is_ok());
         for program in programs(&recipe) {
