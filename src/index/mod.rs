@@ -268,9 +268,9 @@ impl AsFd for Index {
 }
 
 /// The extensions that make a name a sample's, in any case.
-pub const IMAGE_EXTENSIONS: [&str; 23] = [
+pub const IMAGE_EXTENSIONS: [&str; 24] = [
     "jpg", "jpeg", "jpe", "jfif", "png", "apng", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm",
-    "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr", "ff",
+    "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr", "ff", "npy",
 ];
 
 /// How names begin that featherload itself gives to notes in a data set's

@@ -13,6 +13,7 @@
 //! - `jpeg`: headers, and decoding exactly the part that a crop needs;
 //! - `raster`: every other format, as rows; `png` row by row;
 //!   `webp`, `openexr`: what their decoders do not tell safely;
+//! - `npy`: raw pixels, whose headers are read and written;
 //! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
 //! - `header`: the header of any format, for surveys.
 
@@ -20,6 +21,7 @@ pub(crate) mod format;
 pub(crate) mod header;
 pub(crate) mod jpeg;
 mod limits;
+pub(crate) mod npy;
 mod openexr;
 mod orientation;
 mod png;
