@@ -20,6 +20,7 @@ pub(crate) mod format;
 pub(crate) mod header;
 pub(crate) mod jpeg;
 mod limits;
+pub(crate) mod npy;
 mod openexr;
 mod orientation;
 mod png;
