@@ -72,8 +72,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "cache",
         &[
-            "error", "sys", "shard", "recipe", "picture", "index", "plan", "packing", "survey",
-            "worker", "loader",
+            "error",
+            "sys",
+            "shard",
+            "picture",
+            "index",
+            "packing",
+            "survey",
+            "worker",
+            "coordinator",
+            "loader",
         ],
     ),
     ("paddle", &["error", "recipe", "index", "plan", "loader"]),

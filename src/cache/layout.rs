@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 
 pub(crate) use crate::shard::manifest::CACHE_MANIFEST;
-pub(crate) use crate::sys::replace::TEMPORARY;
 
 /// The sealed index of all samples.
 pub(crate) const INDEX: &str = "index.fli";
@@ -37,9 +36,13 @@ impl ShardFile {
         }
     }
 
+    pub(crate) fn name(self, shard: u64) -> String {
+        format!("{}.{}", shard_name(shard), self.extension())
+    }
+
     /// Its path in the cache `folder`.
     pub(crate) fn path(self, folder: &Path, shard: u64) -> PathBuf {
-        folder.join(format!("{}.{}", shard_name(shard), self.extension()))
+        folder.join(self.name(shard))
     }
 }
 

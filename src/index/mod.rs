@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+mod cached;
 mod classes;
 mod folder;
 mod lines;
@@ -41,6 +42,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::sys::sealed::SealedBytes;
 
+pub(crate) use cached::CachedSamples;
 pub use classes::Classes;
 pub use folder::{FolderLabels, FolderOptions};
 pub use list::{Delimiter, ListLabels, ListOptions};
