@@ -5,8 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use crate::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST};
-pub(crate) use crate::sys::replace::TEMPORARY;
+pub(crate) use crate::shard::manifest::{CACHE_INDEX as INDEX, CACHE_MANIFEST};
 
 /// Held by the one process that builds; empty.
 pub(crate) const LOCK: &str = ".featherload-lock";
@@ -34,9 +33,13 @@ impl ShardFile {
         }
     }
 
+    pub(crate) fn name(self, shard: u64) -> String {
+        format!("{}.{}", shard_name(shard), self.extension())
+    }
+
     /// Its path in the cache `folder`.
     pub(crate) fn path(self, folder: &Path, shard: u64) -> PathBuf {
-        folder.join(format!("{}.{}", shard_name(shard), self.extension()))
+        folder.join(self.name(shard))
     }
 }
 

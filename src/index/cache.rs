@@ -43,7 +43,7 @@ pub(super) fn open(folder: &Path) -> Result<Index> {
     }
     let path = folder.join(CACHE_INDEX);
     let index = Index::load(&path)?;
-    if manifest.index != Some(Hash128(index.hash())) {
+    if manifest.index != Some(Hash128::of(index.sealed.bytes())) {
         return Err(verify(format!("its {CACHE_INDEX} is of another cache")));
     }
     let root = fs::canonicalize(folder).map_err(|e| Error::io_at("look at", folder, e))?;

@@ -25,6 +25,7 @@
 //! ```
 
 mod cache;
+mod cached;
 mod classes;
 mod folder;
 mod lines;
@@ -42,6 +43,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::sys::sealed::SealedBytes;
 
+pub(crate) use cached::CachedSamples;
 pub use classes::Classes;
 pub use folder::{FolderLabels, FolderOptions};
 pub use list::{Delimiter, ListLabels, ListOptions};

@@ -63,7 +63,7 @@ const KIND_CLASS: u8 = 1;
 const KIND_VECTOR: u8 = 2;
 
 /// What a scan gathers, before it is sealed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Content {
     paths: Vec<u8>,
     ends: Vec<u64>,

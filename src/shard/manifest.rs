@@ -171,7 +171,7 @@ pub(crate) struct CacheManifest {
     pub(crate) skipped: u64,
     /// In order; the n-th is `layout::shard_name(n)`.
     pub(crate) shards: Vec<ShardEntry>,
-    /// `Index::hash` of `index.fli`.
+    /// Of the file `index.fli`.
     pub(crate) index: Option<Hash128>,
 }
 

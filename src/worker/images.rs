@@ -36,7 +36,7 @@ pub(crate) struct ImageJob {
 
 /// What a worker takes beside the scratch of a decode: its resampler, a row of
 /// the output, the decoders' working memory.
-const BESIDE_SCRATCH: u64 = 64 << 20;
+pub(super) const BESIDE_SCRATCH: u64 = 64 << 20;
 
 impl ImageJob {
     /// `sizes` are those of the samples, where rows have sizes of their own;

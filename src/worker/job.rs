@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
+use super::encode::EncodeJob;
 use super::images::ImageJob;
 use super::input::InputMode;
 use super::meter::Meter;
@@ -14,6 +15,7 @@ use super::spec::JobSpec;
 use crate::error::{Error, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
+use crate::packing::rooms::Rooms;
 use crate::plan::SamplerTable;
 use crate::recipe::RowExtent;
 use crate::ring::consumer_side::Ticket;
@@ -82,6 +84,18 @@ impl JobSpec {
                     ));
                 }
                 let job = ImageJob::new(&spec, index, sizes, table, InputMode::Map)?;
+                Ok(Box::new(job))
+            }
+            Self::Encode(spec) => {
+                let Ok([index, sizes, rooms]) = <[OwnedFd; 3]>::try_from(fds) else {
+                    return Err(Error::protocol(
+                        "a job that encodes came with other descriptors than index, sizes and rooms",
+                    ));
+                };
+                let index = Index::from_fd(index)?;
+                let sizes = Sizes::from_fd(sizes, index.len())?;
+                let rooms = Rooms::from_fd(rooms, index.len())?;
+                let job = EncodeJob::new(&spec, index, sizes, rooms, InputMode::Map)?;
                 Ok(Box::new(job))
             }
         }

@@ -12,6 +12,8 @@ pub(crate) mod attempts;
 #[cfg(feature = "codecs")]
 pub(crate) mod bare;
 #[cfg(feature = "codecs")]
+pub(crate) mod encode;
+#[cfg(feature = "codecs")]
 pub(crate) mod images;
 #[cfg(feature = "codecs")]
 pub(crate) mod input;

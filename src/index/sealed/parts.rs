@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::{Damage, Sections, Words};
 
 /// What a scan of shards gathers beside names and labels.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Parts {
     offsets: Vec<u64>,
     sizes: Vec<u64>,
