@@ -12,6 +12,7 @@
 )]
 
 pub mod batch;
+pub mod cache;
 pub(crate) mod coordinator;
 pub mod device;
 pub mod error;

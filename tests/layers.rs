@@ -14,10 +14,10 @@ use std::path::Path;
 const LAYERS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("sys", &["error"]),
+    ("shard", &["error", "sys"]),
     ("recipe", &["error"]),
     ("picture", &["error", "recipe"]),
     ("ring", &["error", "sys"]),
-    ("shard", &["error", "sys"]),
     ("index", &["error", "sys", "shard"]),
     ("plan", &["error", "sys", "recipe"]),
     ("packing", &["error", "sys", "recipe", "picture", "plan"]),
@@ -69,6 +69,13 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fuzz_support",
         &["error", "recipe", "picture", "plan", "worker"],
     ),
+    (
+        "cache",
+        &[
+            "error", "sys", "shard", "recipe", "picture", "index", "plan", "packing", "survey",
+            "worker", "loader",
+        ],
+    ),
     ("paddle", &["error", "recipe", "index", "plan", "loader"]),
     (
         "measure",
@@ -81,6 +88,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// The modules that a user of the library sees; the others are `pub(crate)`.
 const PUBLIC: &[&str] = &[
     "batch",
+    "cache",
     "device",
     "error",
     "forecast",
@@ -118,7 +126,7 @@ const UNSAFE: &[&str] = &[
     "src/sys/sealed.rs",
     "src/sys/shared.rs",
     "src/sys/socket.rs",
-    "src/worker/bare.rs",
+    "src/worker/bare/maps.rs",
     "src/worker/input.rs",
     "src/worker/process.rs",
     "src/pixels/resample/avx2.rs",

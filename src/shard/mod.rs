@@ -1,4 +1,5 @@
-//! Tar shards as bytes: what members they hold, and where.
+//! Tar shards as bytes: what members they hold, and where; members written, and
+//! what a cache says of its shards.
 //!
 //! Runs in the consumer. A shard is read by positioned reads through one small
 //! buffer, never mapped; nothing is allocated by a number that stands in a file,
@@ -8,10 +9,19 @@
 //! A member is a regular file of an uncompressed tar: ustar, GNU or pax. Its
 //! data are one run of bytes of the shard, so who knows offset and size needs
 //! nothing else of tar.
+//!
+//! - `header`, `pax`, `walk`: the members of a shard by its headers;
+//! - `name`: which sample a member belongs to, and as what;
+//! - `idx`: the index that DALI wants beside a shard;
+//! - `expand`: lists of shards, as people write them;
+//! - `append`: a shard written, member by member;
+//! - `manifest`: the checksummed manifests of a cache and of each shard.
 
+pub(crate) mod append;
 pub(crate) mod expand;
 pub(crate) mod header;
 pub(crate) mod idx;
+pub(crate) mod manifest;
 pub(crate) mod name;
 mod pax;
 pub(crate) mod walk;

@@ -4,26 +4,25 @@
 //!
 //! Runs in processes of its own, which `measure::ceiling` makes.
 
-use std::ffi::CStr;
-use std::fs::File;
+mod maps;
+
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-use memmap2::Mmap;
-
+use self::maps::Maps;
 use super::input::{Input, InputMode};
 use super::meter::Meter;
 use super::sample::{RowRequest, SampleDecoder};
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use super::shards::Pattern;
+use crate::error::{Error, Result, SampleFault};
 use crate::forecast::cut::Stored;
 use crate::index::Index;
+use crate::picture::Limits;
 use crate::picture::header::read_header;
 use crate::picture::jpeg::{self, JpegDecoder, Region, Scale, Scratch};
-use crate::picture::{Format, Limits};
 use crate::plan::{Plan, PositionRandom};
 use crate::recipe::draw::OpStep;
 use crate::recipe::{Recipe, SampleProgram};
-use crate::sys::regular::open_regular;
 
 /// How much of each picture is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +39,7 @@ pub(crate) struct BareLoop {
     plan: Plan,
     program: SampleProgram,
     part: Part,
-    maps: Vec<Mmap>,
+    maps: Maps,
     decoder: JpegDecoder,
     scratch: Scratch,
     steps: Vec<OpStep>,
@@ -61,21 +60,7 @@ impl BareLoop {
         part: Part,
         share: (u64, u64),
     ) -> Result<Self> {
-        let mut path = Vec::new();
-        let maps = (0..index.len())
-            .map(|id| {
-                index.write_path(id, &mut path);
-                let mapped = c_path(&path).and_then(map_jpeg);
-                mapped.map_err(|fault| {
-                    Error::config(format!(
-                        "the bare decoder is that of JPEG and leaves no file out, and {} (sample \
-                         {id}) {}: measure the ceiling on JPEG files that can be read",
-                        index.path(id).display(),
-                        fault.reason
-                    ))
-                })
-            })
-            .collect::<Result<_>>()?;
+        let maps = Maps::of(&index)?;
         Ok(Self {
             index,
             plan,
@@ -112,7 +97,7 @@ impl BareLoop {
             path: self.index.path(row.id),
             fault,
         };
-        let bytes: &[u8] = &self.maps[row.id as usize];
+        let bytes: &[u8] = self.maps.bytes(row.id);
         let header = jpeg::read_header(bytes).map_err(failed)?;
         let (scale, want) = match self.part {
             Part::Full => (Scale::Full, Region::whole((header.width, header.height))),
@@ -145,7 +130,6 @@ impl BareLoop {
 /// Files are read, not mapped: whoever holds these images handles no SIGBUS.
 pub(crate) struct WholeImages {
     input: Input,
-    path: Vec<u8>,
     decoder: SampleDecoder,
     meter: Meter,
 }
@@ -155,8 +139,7 @@ impl WholeImages {
         let program = SampleProgram::compile(&Recipe::full())?;
         let limits = Limits::default();
         Ok(Self {
-            input: Input::new(InputMode::Read, limits.max_scratch),
-            path: Vec::new(),
+            input: Input::new(InputMode::Read, limits.max_scratch, Pattern::InOrder),
             decoder: SampleDecoder::new(&program, &limits)?,
             meter: Meter::default(),
         })
@@ -170,9 +153,7 @@ impl WholeImages {
             path: index.path(id),
             fault,
         };
-        index.write_path(id, &mut self.path);
-        let path = c_path(&self.path).map_err(failed)?;
-        let bytes = self.input.open(path).map_err(failed)?;
+        let bytes = self.input.open(index, id).map_err(failed)?;
         let header = read_header(&mut Cursor::new(&bytes[..])).map_err(failed)?;
         let (width, height) = header.stored;
         Limits::default()
@@ -201,34 +182,6 @@ impl WholeImages {
     }
 }
 
-fn c_path(path: &[u8]) -> Result<&CStr, SampleFault> {
-    CStr::from_bytes_with_nul(path)
-        .map_err(|_| SampleFault::new(FaultKind::Unreadable, "has a path with a zero byte"))
-}
-
-fn map_jpeg(path: &CStr) -> Result<Mmap, SampleFault> {
-    let (fd, len) = open_regular(path)?;
-    if len == 0 {
-        return Err(SampleFault::new(FaultKind::Truncated, "is empty"));
-    }
-    let file = File::from(fd);
-    // SAFETY: in a process of its own, which only decodes these bytes and whose
-    // decoders take untrusted ones. A file that is cut meanwhile ends that
-    // process by SIGBUS, and with it the measurement.
-    let map = unsafe { Mmap::map(&file) }
-        .map_err(|e| SampleFault::new(FaultKind::Unreadable, format!("cannot be mapped: {e}")))?;
-    if !Format::of(&map).is_ok_and(|format| format == Format::Jpeg) {
-        return Err(SampleFault::new(FaultKind::Unsupported, "is no JPEG"));
-    }
-    // Warm: this is no test of the storage.
-    let mut sum = 0u8;
-    for page in map.chunks(4096) {
-        sum ^= page[0];
-    }
-    std::hint::black_box(sum);
-    Ok(map)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -236,6 +189,7 @@ mod tests {
     use nix::sys::stat::Mode;
 
     use super::*;
+    use crate::error::FaultKind;
     use crate::index::FolderOptions;
     use crate::picture::jpeg::fixtures::{self, Sampling};
     use crate::plan::PlanOptions;

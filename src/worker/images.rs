@@ -4,13 +4,13 @@
 //! Runs in workers, and in the consumer with zero workers. Which sample it is,
 //! and the bytes of its file; what becomes of them is `sample`.
 
-use std::ffi::CStr;
 use std::ops::Range;
 
 use super::input::{Input, InputMode};
 use super::job::Job;
 use super::meter::Meter;
 use super::sample::{self, RowRequest, SampleDecoder};
+use super::shards::Pattern;
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
@@ -28,7 +28,6 @@ pub(crate) struct ImageJob {
     packing: Packing,
     packed: PackedBatch,
     max_scratch: u64,
-    path: Vec<u8>,
 }
 
 /// What a worker takes beside the scratch of a decode: its resampler, a row of
@@ -51,12 +50,15 @@ impl ImageJob {
         Ok(Self {
             index,
             plan,
-            input: Input::new(mode, spec.limits.max_scratch),
+            input: Input::new(
+                mode,
+                spec.limits.max_scratch,
+                Pattern::of(&spec.plan.sampler),
+            ),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
             packing,
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
-            path: Vec::new(),
         })
     }
 
@@ -96,10 +98,7 @@ impl Job for ImageJob {
                 "its identity has no further sample",
             ));
         }
-        self.index.write_path(row.id, &mut self.path);
-        let path = CStr::from_bytes_with_nul(&self.path)
-            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
-        let bytes = self.input.open(path)?;
+        let bytes = self.input.open(&self.index, row.id)?;
         meter.bytes += bytes.len() as u64;
         let request = RowRequest {
             random: &self.plan.random(ticket.epoch, row.position),

@@ -22,4 +22,6 @@ pub(crate) mod process;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;
 #[cfg(feature = "codecs")]
+mod shards;
+#[cfg(feature = "codecs")]
 pub(crate) mod sigbus;
