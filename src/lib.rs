@@ -32,7 +32,6 @@ pub(crate) mod pixels;
 pub mod plan;
 pub mod recipe;
 pub(crate) mod ring;
-#[allow(dead_code, reason = "the index reads shards next")]
 pub(crate) mod shard;
 pub mod survey;
 pub(crate) mod sys;
