@@ -37,7 +37,7 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     Demo(demo::DemoArgs),
     Doctor(doctor::DoctorArgs),
-    Index(index::IndexArgs),
+    Index(Box<index::IndexArgs>),
     Plan(Box<plan::PlanArgs>),
     Rss(Box<rss::RssArgs>),
 }
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(*args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
-        Command::Index(args) => index::run(args),
+        Command::Index(args) => index::run(*args),
         Command::Plan(args) => plan::run(*args),
         Command::Rss(args) => rss::run(*args),
     };
