@@ -6,6 +6,7 @@ mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::fs;
 
 use common::builder;
 use featherload::plan::{IdentityProb, Weights};
@@ -83,7 +84,7 @@ fn a_warm_sample_allocates_nothing() {
     }
     for sampler in [
         Sampler::ShardShuffle {
-            shard: 10,
+            shard: Some(10),
             window: 30,
         },
         Sampler::Identity {
@@ -99,6 +100,28 @@ fn a_warm_sample_allocates_nothing() {
     ] {
         let recipe = Recipe::eval224();
         assert_warm(dir.path(), &recipe, sampler, &sampler.to_string());
+    }
+}
+
+/// Of raw pixels no byte is decoded, and none is held.
+#[test]
+fn a_warm_sample_of_raw_pixels_allocates_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = common::Random(3);
+    for i in 0..192 {
+        let class = dir.path().join(format!("{}", i % 4));
+        fs::create_dir_all(&class).unwrap();
+        let (height, width) = (150 + random.below(100), 150 + random.below(100));
+        // Every eighth is grey.
+        let shape = match i % 8 {
+            0 => format!("({height}, {width})"),
+            _ => format!("({height}, {width}, 3)"),
+        };
+        fs::write(class.join(format!("{i}.npy")), common::npy(&shape, i)).unwrap();
+    }
+    for recipe in [Recipe::train224(), Recipe::eval224(), Recipe::full()] {
+        let name = format!("raw, {}", recipe.name);
+        assert_warm(dir.path(), &recipe, Sampler::Shuffle, &name);
     }
 }
 

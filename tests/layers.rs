@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("recipe", &["error"]),
     ("picture", &["error", "recipe"]),
     ("ring", &["error", "sys"]),
-    ("index", &["error", "sys"]),
+    ("index", &["error", "sys", "shard"]),
     ("plan", &["error", "sys", "recipe"]),
     ("packing", &["error", "sys", "recipe", "picture", "plan"]),
     ("survey", &["error", "sys", "index", "picture", "packing"]),

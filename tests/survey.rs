@@ -49,6 +49,35 @@ fn data() -> tempfile::TempDir {
 }
 
 #[test]
+fn arrays_are_pictures_where_they_can_be() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, shape) in [
+        ("a.npy", "(20, 30, 3)"),
+        ("b.npy", "(7, 5)"),
+        ("c.npy", "(3, 20, 30)"),
+    ] {
+        fs::write(dir.path().join(name), common::npy(shape, 1)).unwrap();
+    }
+    let floats = String::from_utf8_lossy(&common::npy("(8, 2)", 1)[..128]).replace("|u1", "<f4");
+    let floats = [&b"\x93"[..], &floats.as_bytes()[3..], &[0; 64]].concat();
+    fs::write(dir.path().join("d.npy"), floats).unwrap();
+    let survey = Survey::of(&index_of(dir.path())).unwrap();
+    assert_eq!(
+        survey.formats.iter().collect::<Vec<_>>(),
+        [(&Format::Npy, &2)]
+    );
+    let faults: Vec<_> = survey.faults.iter().map(|f| (f.kind, &f.reason)).collect();
+    for ((kind, reason), words) in faults
+        .iter()
+        .zip(["'|u1', shape (3, 20, 30)", "'<f4', shape (8, 2)"])
+    {
+        assert_eq!(*kind, FaultKind::Unsupported);
+        assert!(reason.contains(words), "{reason}");
+    }
+    assert_eq!(faults.len(), 2);
+}
+
+#[test]
 fn formats_sizes_and_faults_are_found() {
     let dir = data();
     let index = index_of(dir.path());

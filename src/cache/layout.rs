@@ -5,10 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use crate::shard::manifest::CACHE_MANIFEST;
-
-/// The sealed index of all samples.
-pub(crate) const INDEX: &str = "index.fli";
+pub(crate) use crate::shard::manifest::{CACHE_INDEX as INDEX, CACHE_MANIFEST};
 
 /// Held by the one process that builds; empty.
 pub(crate) const LOCK: &str = ".featherload-lock";

@@ -114,6 +114,7 @@ fn extension_of(format: Format) -> &'static str {
         Format::Hdr => "hdr",
         Format::OpenExr => "exr",
         Format::Farbfeld => "ff",
+        Format::Npy => "npy",
     }
 }
 

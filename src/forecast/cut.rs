@@ -104,7 +104,7 @@ impl Stored {
         // Only JPEG can be had at 1/2, 1/4 and 1/8.
         let scale = match self.decoding {
             Decoding::Jpeg { .. } => Scale::of_denominator(fold.denominator(program.decode)),
-            Decoding::Rows { .. } => Scale::Full,
+            Decoding::Rows { .. } | Decoding::Raw => Scale::Full,
         };
         let reads = fold.reads(scale.denominator(), scale.of_size(self.size));
         Cut {
@@ -125,12 +125,30 @@ impl Stored {
     pub(crate) fn scratch(self, cut: &Cut, program: &SampleProgram, steps: &[OpStep]) -> Scratch {
         let rest = steps[cut.fold.steps..].iter().map(|s| &s.step);
         let (decoder, mut needs) = self.begin(cut);
+        if self.is_the_row(cut, program, steps) {
+            return Scratch {
+                decoder,
+                ..Scratch::default()
+            };
+        }
         needs.follow_all(rest, program.fuses);
         Scratch {
             decoder,
             buffers: *needs.buffers(),
             steep: needs.steep(),
         }
+    }
+
+    /// Whether the row is written of what is read, with no picture between the two.
+    /// (That of a JPEG lies in its decoder's buffer.)
+    pub(crate) fn is_the_row(self, cut: &Cut, program: &SampleProgram, steps: &[OpStep]) -> bool {
+        let as_read = cut.axes.is_none() && cut.fold.steps == steps.len();
+        as_read
+            && match self.decoding {
+                Decoding::Jpeg { .. } => false,
+                Decoding::Rows { .. } => program.emission.keeps(cut.fold.placement),
+                Decoding::Raw => true,
+            }
     }
 
     /// What decoding takes, and the buffers behind it.
@@ -156,6 +174,7 @@ impl Stored {
                 coefficients.saturating_add(pixels.saturating_mul(bytes))
             }
             Decoding::Rows { scratch } => scratch,
+            Decoding::Raw => 0,
         }
     }
 }

@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+mod cache;
 mod cached;
 mod classes;
 mod folder;
@@ -88,6 +89,20 @@ impl Index {
     /// An index that [`Index::save`] wrote.
     pub fn load(file: &Path) -> Result<Self> {
         save::load(file)
+    }
+
+    /// The samples of a cache that `featherload cache build` made in `folder`.
+    /// Reads its manifest, its index and the lengths of its shards.
+    ///
+    /// # Errors
+    /// A cache that is not complete, or whose files are not those of its manifest.
+    pub fn cache(folder: &Path) -> Result<Self> {
+        cache::open(folder)
+    }
+
+    /// True when `folder` has a cache's manifest, complete or not.
+    pub fn is_cache(folder: &Path) -> bool {
+        cache::is_cache(folder)
     }
 
     /// True when the file at `path` begins as one that [`Index::save`] wrote.
@@ -255,9 +270,9 @@ impl AsFd for Index {
 }
 
 /// The extensions that make a name a sample's, in any case.
-pub const IMAGE_EXTENSIONS: [&str; 23] = [
+pub const IMAGE_EXTENSIONS: [&str; 24] = [
     "jpg", "jpeg", "jpe", "jfif", "png", "apng", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm",
-    "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr", "ff",
+    "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr", "ff", "npy",
 ];
 
 /// How names begin that featherload itself gives to notes in a data set's

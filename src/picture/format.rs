@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::npy;
 use crate::error::{FaultKind, SampleFault};
 
 /// The formats that are decoded.
@@ -28,6 +29,8 @@ pub enum Format {
     Hdr,
     OpenExr,
     Farbfeld,
+    /// An array of `u8`.
+    Npy,
 }
 
 /// How many bytes of a file's beginning [`Format::sniff`] looks at.
@@ -56,6 +59,7 @@ impl Format {
             Self::Hdr => "Radiance HDR",
             Self::OpenExr => "OpenEXR",
             Self::Farbfeld => "farbfeld",
+            Self::Npy => "NumPy",
         }
     }
 
@@ -66,7 +70,7 @@ impl Format {
     /// When it is none of those that are decoded; the text says what it is,
     /// where that can be told.
     pub(crate) fn sniff(head: &[u8], tail: &[u8]) -> Result<Self, SampleFault> {
-        const MAGIC: [(&[u8], Format); 14] = [
+        const MAGIC: [(&[u8], Format); 15] = [
             (b"\xff\xd8", Format::Jpeg),
             (b"\x89PNG\r\n\x1a\n", Format::Png),
             (b"GIF87a", Format::Gif),
@@ -81,6 +85,7 @@ impl Format {
             (b"DDS ", Format::Dds),
             (b"\x76\x2f\x31\x01", Format::OpenExr),
             (b"farbfeld", Format::Farbfeld),
+            (npy::MAGIC, Format::Npy),
         ];
         if let Some(&(_, format)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
             return Ok(format);
@@ -119,7 +124,7 @@ impl fmt::Display for Format {
 }
 
 fn unserved(head: &[u8]) -> SampleFault {
-    const MAGIC: [(&[u8], &str); 11] = [
+    const MAGIC: [(&[u8], &str); 10] = [
         (b"\xff\x0a", "JPEG XL"),
         (b"\0\0\0\x0cJXL ", "JPEG XL"),
         (b"\0\0\0\x0cjP  ", "JPEG 2000"),
@@ -130,7 +135,6 @@ fn unserved(head: &[u8]) -> SampleFault {
         (b"8BPS", "Photoshop PSD"),
         (b"<", "HTML, SVG or other XML"),
         (b"\x89HDF", "HDF5"),
-        (b"\x93NUMPY", "NumPy"),
     ];
     if head.is_empty() {
         return SampleFault::new(FaultKind::Truncated, "the file is empty");
@@ -174,6 +178,8 @@ mod tests {
         assert_eq!(of(b"P9\n3 2\n255\n"), None);
         assert_eq!(of(b"Plain text"), None);
         assert_eq!(of(b"#?RADIANCE\n"), Some(Format::Hdr));
+        assert_eq!(of(b"\x93NUMPY\x01"), Some(Format::Npy));
+        assert_eq!(of(b"\x93NUMP"), None);
         let mut tga = vec![0, 0, 2];
         tga.extend([0; 40]);
         assert_eq!(of(&tga), None);

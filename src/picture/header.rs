@@ -38,6 +38,8 @@ pub(crate) enum Decoding {
         /// The most that its decoder takes, bytes.
         scratch: u64,
     },
+    /// Not at all: its pixels lie in the file as RGB8.
+    Raw,
 }
 
 impl PictureHeader {
@@ -221,7 +223,12 @@ mod tests {
         let jpeg = b"\xff\xd8\xff\xc0\0\x0b\x08\0\x05\0\x07\x01\x01\x11\0\
                      \xff\xda\0\x08\x01\x01\0\0\x3f\0"
             .to_vec();
-        for bytes in [farbfeld(7, 5, 35), jpeg] {
+        let npy = |pixels: usize| {
+            let mut bytes = crate::picture::npy::header((5, 7), 3).to_vec();
+            bytes.resize(bytes.len() + 3 * pixels, 0);
+            bytes
+        };
+        for bytes in [farbfeld(7, 5, 35), npy(35), jpeg] {
             let read = |max_pixels| {
                 let limits = Limits {
                     max_pixels,
@@ -234,15 +241,19 @@ mod tests {
             assert_eq!(fault.kind, FaultKind::TooLarge);
             assert!(fault.reason.contains("max_pixels = 34"), "{fault}");
         }
-        let cut = farbfeld(7, 5, 32);
-        let fault = read_header(&mut Cursor::new(&cut)).unwrap_err();
-        assert_eq!(fault.kind, FaultKind::Truncated, "{fault}");
-        assert_eq!(
-            raster::Raster::open(Format::Farbfeld, &cut, &Limits::default())
-                .err()
-                .unwrap(),
-            fault
-        );
+        for (format, cut) in [
+            (Format::Farbfeld, farbfeld(7, 5, 32)),
+            (Format::Npy, npy(34)),
+        ] {
+            let fault = read_header(&mut Cursor::new(&cut)).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Truncated, "{fault}");
+            assert_eq!(
+                raster::Raster::open(format, &cut, &Limits::default())
+                    .err()
+                    .unwrap(),
+                fault
+            );
+        }
     }
 
     #[test]

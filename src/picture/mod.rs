@@ -13,6 +13,7 @@
 //! - `jpeg`: headers, and decoding exactly the part that a crop needs;
 //! - `raster`: every other format, as rows; `png` row by row;
 //!   `webp`, `openexr`: what their decoders do not tell safely;
+//! - `npy`: raw pixels, whose headers are read and written;
 //! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
 //! - `header`: the header of any format, for surveys.
 

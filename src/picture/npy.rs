@@ -1,10 +1,108 @@
 //! Raw pixels: arrays as NumPy writes them, `.npy`.
 //!
-//! Pure; used where a cache is built.
+//! Pure; used wherever pictures are read, and where a cache is built. Reads and
+//! writes headers alone: the pixels behind them are handed out where they lie.
+//! Of all arrays only `u8` in C order of shape (H, W), (H, W, 1) or (H, W, 3) are
+//! pictures: grey, grey and RGB; whatever else a header says is a fault that
+//! names type and shape. Nothing is allocated by a number out of a file, and
+//! bytes behind the last pixel are nobody's.
+//!
+//! ```text
+//! \x93NUMPY  major minor  length (u16, or u32 from 2.0)  {'descr': '|u1', ...}  pixels
+//! ```
+
+use std::ops::Range;
+
+use crate::error::{FaultKind, SampleFault};
+
+/// How a file begins.
+pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Bytes of the dictionary that are read at most, as by NumPy itself, which
+/// writes 118 for a picture.
+const MOST_TEXT: u64 = 10_000;
+
+/// Bytes of a file's beginning that [`Header::read`] looks at, at most.
+pub(super) const HEAD: u64 = 12 + MOST_TEXT;
 
 /// Bytes of a header that [`header`] writes: a block of a tar, so that pixels
 /// begin at a multiple of it where the file does.
 pub(crate) const HEADER_BYTES: usize = 512;
+
+/// The longest side: what counts pixels is signed in places.
+const LONGEST: u64 = i32::MAX as u64;
+
+/// What a header says of its pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) height: u32,
+    pub(crate) width: u32,
+    /// 1 or 3.
+    pub(crate) channels: u32,
+    /// Where the pixels begin, bytes from the file's beginning.
+    pub(crate) data_at: u64,
+}
+
+impl Header {
+    /// Reads the header of a file of `len` bytes from its first bytes: at least
+    /// [`HEAD`] of them, or all.
+    ///
+    /// # Errors
+    /// What is no header, an array that is no picture, and a file that is too
+    /// short for its shape.
+    pub(crate) fn read(head: &[u8], len: u64) -> Result<Self, SampleFault> {
+        let cut = || fault(FaultKind::Truncated, "ends within its header");
+        let rest = head
+            .strip_prefix(MAGIC)
+            .ok_or_else(|| fault(FaultKind::Corrupt, "does not begin as a NumPy file does"))?;
+        let (length, text_at, rest) = match *rest {
+            [1, 0, a, b, ref rest @ ..] => (u64::from(u16::from_le_bytes([a, b])), 10, rest),
+            [2 | 3, 0, a, b, c, d, ref rest @ ..] => {
+                (u64::from(u32::from_le_bytes([a, b, c, d])), 12, rest)
+            }
+            [1..=3, 0, ..] | [] | [_] => return Err(cut()),
+            [major, minor, ..] => {
+                let what = format!("of version {major}.{minor}: 1.0, 2.0 and 3.0 are read");
+                return Err(fault(FaultKind::Unsupported, what));
+            }
+        };
+        if length > MOST_TEXT {
+            let what = format!("has a header of {length} bytes, over {MOST_TEXT}");
+            return Err(fault(FaultKind::Corrupt, what));
+        }
+        let text = rest.get(..length as usize).ok_or_else(cut)?;
+        let array = Text(text)
+            .array()
+            .ok_or_else(|| fault(FaultKind::Corrupt, "has a header that is none"))?;
+        let header = array.picture(text_at + length)?;
+        let end = header.data_at + header.data_bytes();
+        if len < end {
+            let what = format!(
+                "of shape {} needs {end} bytes, the file has {len}",
+                shown(array.shape)
+            );
+            return Err(fault(FaultKind::Truncated, what));
+        }
+        Ok(header)
+    }
+
+    /// Bytes of the pixels.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        // Sides of 31 bits and 3 channels: no more than 64 bits.
+        u64::from(self.height) * u64::from(self.width) * u64::from(self.channels)
+    }
+
+    /// Where the pixels of a file lie that is at hand as a whole, and was as long
+    /// when the header was read.
+    pub(super) fn data(&self) -> Range<usize> {
+        self.data_at as usize..(self.data_at + self.data_bytes()) as usize
+    }
+}
+
+/// The pixels of a file that is at hand as a whole.
+pub(crate) fn pixels(file: &[u8]) -> Result<&[u8], SampleFault> {
+    Header::read(file, file.len() as u64).map(|header| &file[header.data()])
+}
 
 /// The header of a picture of `u8` of this height, width and channels, as NumPy
 /// reads it: version 1.0, padded with blanks.
@@ -13,11 +111,393 @@ pub(crate) fn header((height, width): (u32, u32), channels: u32) -> [u8; HEADER_
         "{{'descr': '|u1', 'fortran_order': False, 'shape': ({height}, {width}, {channels}), }}"
     );
     let mut header = [b' '; HEADER_BYTES];
-    header[..6].copy_from_slice(b"\x93NUMPY");
+    header[..6].copy_from_slice(MAGIC);
     header[6..8].copy_from_slice(&[1, 0]);
     header[8..10].copy_from_slice(&(HEADER_BYTES as u16 - 10).to_le_bytes());
     // Three numbers of 32 bits at most: far from the end.
     header[10..10 + text.len()].copy_from_slice(text.as_bytes());
     header[HEADER_BYTES - 1] = b'\n';
     header
+}
+
+fn fault(kind: FaultKind, what: impl AsRef<str>) -> SampleFault {
+    SampleFault::new(kind, format!("NumPy: {}", what.as_ref()))
+}
+
+/// Text out of a file, for a message.
+fn shown(text: &[u8]) -> String {
+    let most = &text[..text.len().min(60)];
+    most.escape_ascii().to_string().replace("\\'", "'")
+}
+
+/// What the dictionary says, as it is written there.
+struct Array<'a> {
+    dtype: &'a [u8],
+    fortran_order: bool,
+    shape: &'a [u8],
+    /// As many sides as there are, the first three of them.
+    sides: usize,
+    first: [u64; 3],
+}
+
+impl Array<'_> {
+    fn picture(&self, data_at: u64) -> Result<Header, SampleFault> {
+        let is_u8 = [&b"'|u1'"[..], b"'u1'", b"'<u1'", b"'>u1'", b"'=u1'"].contains(&self.dtype);
+        let channels = match (self.sides, self.first) {
+            (2, _) => 1,
+            (3, [_, _, channels @ (1 | 3)]) => channels as u32,
+            _ => 0,
+        };
+        if !is_u8 || channels == 0 || self.fortran_order {
+            let what = format!(
+                "an array of dtype {}, shape {} and {} order is no picture: '|u1' (uint8) of \
+                 shape (H, W), (H, W, 1) or (H, W, 3) in C order is",
+                shown(self.dtype),
+                shown(self.shape),
+                if self.fortran_order { "Fortran" } else { "C" }
+            );
+            return Err(fault(FaultKind::Unsupported, what));
+        }
+        let [height, width, _] = self.first;
+        if height == 0 || width == 0 {
+            let what = format!("a picture of {height} x {width} pixels");
+            return Err(fault(FaultKind::Corrupt, what));
+        }
+        if height.max(width) > LONGEST {
+            let what = format!("{height} x {width}: no side may be over {LONGEST}");
+            return Err(fault(FaultKind::TooLarge, what));
+        }
+        Ok(Header {
+            height: height as u32,
+            width: width as u32,
+            channels,
+            data_at,
+        })
+    }
+}
+
+/// The rest of a dictionary as Python writes it.
+struct Text<'a>(&'a [u8]);
+
+impl<'a> Text<'a> {
+    /// All of it: the three keys, each once, in any order.
+    fn array(mut self) -> Option<Array<'a>> {
+        let (mut dtype, mut order, mut shape) = (None, None, None);
+        self.take(b'{').then_some(())?;
+        while !self.take(b'}') {
+            let key = self.quoted()?;
+            self.take(b':').then_some(())?;
+            let is_new = match &key[1..key.len() - 1] {
+                b"descr" => dtype.replace(self.dtype()?).is_none(),
+                b"fortran_order" => order.replace(self.truth()?).is_none(),
+                b"shape" => shape.replace(self.shape()?).is_none(),
+                _ => false,
+            };
+            if !is_new || (!self.take(b',') && self.peek() != Some(b'}')) {
+                return None;
+            }
+        }
+        let (shape, sides, first) = shape?;
+        let array = Array {
+            dtype: dtype?,
+            fortran_order: order?,
+            shape,
+            sides,
+            first,
+        };
+        self.peek().is_none().then_some(array)
+    }
+
+    /// The next byte that is no blank.
+    fn peek(&mut self) -> Option<u8> {
+        self.0 = self.0.trim_ascii_start();
+        self.0.first().copied()
+    }
+
+    /// Whether that was next, and is taken.
+    fn take(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        if is_next {
+            self.0 = &self.0[1..];
+        }
+        is_next
+    }
+
+    fn split(&mut self, at: usize) -> Option<&'a [u8]> {
+        let (text, rest) = self.0.split_at_checked(at)?;
+        self.0 = rest;
+        Some(text)
+    }
+
+    /// A text in quotes, with them. None that is written here has an escape.
+    fn quoted(&mut self) -> Option<&'a [u8]> {
+        let quote = self.peek().filter(|b| matches!(b, b'\'' | b'"'))?;
+        let length = self.0[1..].iter().position(|&b| b == quote)?;
+        let text = self.split(length + 2)?;
+        (!text.contains(&b'\\')).then_some(text)
+    }
+
+    /// A type: a text, or a list of fields with theirs.
+    fn dtype(&mut self) -> Option<&'a [u8]> {
+        match self.peek()? {
+            b'[' => {
+                let mut depth = 0usize;
+                let mut within = 0u8;
+                let end = self.0.iter().position(|&b| {
+                    match b {
+                        b'\'' | b'"' if within == 0 => within = b,
+                        _ if within == b => within = 0,
+                        b'[' if within == 0 => depth += 1,
+                        b']' if within == 0 => depth -= 1,
+                        _ => {}
+                    }
+                    depth == 0
+                })?;
+                self.split(end + 1)
+            }
+            _ => self.quoted(),
+        }
+    }
+
+    fn truth(&mut self) -> Option<bool> {
+        self.peek()?;
+        for (text, value) in [(&b"False"[..], false), (b"True", true)] {
+            if self.0.starts_with(text) {
+                self.split(text.len())?;
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// A tuple of numbers: its text, how many, and the first three.
+    fn shape(&mut self) -> Option<(&'a [u8], usize, [u64; 3])> {
+        self.peek()?;
+        let from = self.0;
+        let (mut sides, mut first) = (0, [0; 3]);
+        self.take(b'(').then_some(())?;
+        while !self.take(b')') {
+            let side = self.number()?;
+            if let Some(to) = first.get_mut(sides) {
+                *to = side;
+            }
+            sides += 1;
+            let is_last = self.peek() == Some(b')');
+            // One number in brackets is a number.
+            if !self.take(b',') && !(is_last && sides > 1) {
+                return None;
+            }
+        }
+        Some((&from[..from.len() - self.0.len()], sides, first))
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.peek()?;
+        let digits = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
+        let text = self.split(digits)?;
+        // As Python: no 007.
+        if text.len() > 1 && text.starts_with(b"0") {
+            return None;
+        }
+        std::str::from_utf8(text).ok()?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A file as NumPy would write it, with this dictionary.
+    fn file(version: u8, dictionary: &str, data: usize) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([version, 0]);
+        let front = if version == 1 { 10 } else { 12 };
+        let padded = (front + dictionary.len() + 1).next_multiple_of(64) - front;
+        match version {
+            1 => bytes.extend((padded as u16).to_le_bytes()),
+            _ => bytes.extend((padded as u32).to_le_bytes()),
+        }
+        bytes.extend(dictionary.as_bytes());
+        bytes.resize(front + padded - 1, b' ');
+        bytes.push(b'\n');
+        bytes.resize(bytes.len() + data, 7);
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<Header, SampleFault> {
+        Header::read(bytes, bytes.len() as u64)
+    }
+
+    fn dictionary(descr: &str, order: &str, shape: &str) -> String {
+        format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}")
+    }
+
+    /// Byte by byte what `numpy.save` makes of
+    /// `np.arange(18, dtype=np.uint8).reshape(2, 3, 3)`.
+    #[test]
+    fn what_numpy_writes_is_read() {
+        let golden = [
+            &b"\x93NUMPY\x01\x00\x76\x00"[..],
+            b"{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3, 3), }",
+            &[b' '; 55],
+            b"\n\x00\x01\x02\x03\x04\x05\x06\x07\x08",
+            b"\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11",
+        ]
+        .concat();
+        assert_eq!(golden.len(), 128 + 18);
+        let header = Header {
+            height: 2,
+            width: 3,
+            channels: 3,
+            data_at: 128,
+        };
+        assert_eq!(read(&golden).unwrap(), header);
+        assert_eq!(golden[header.data()][17], 17);
+        for version in 1..=3 {
+            for (shape, channels) in [("(2, 3, 3)", 3), ("(2, 3, 1)", 1), ("(2, 3)", 1)] {
+                let file = file(version, &dictionary("'|u1'", "False", shape), 18);
+                let got = read(&file).unwrap();
+                assert_eq!((got.height, got.width, got.channels), (2, 3, channels));
+                assert_eq!(got.data_at, 128);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_begins_at_a_block() {
+        for (height, width) in [(1, 1), (224, 224), (i32::MAX as u32, i32::MAX as u32)] {
+            for channels in [1, 3] {
+                let written = header((height, width), channels);
+                assert_eq!(written[..8], *b"\x93NUMPY\x01\0");
+                assert_eq!(written[HEADER_BYTES - 1], b'\n');
+                let got = Header::read(&written, u64::MAX).unwrap();
+                let want = Header {
+                    height,
+                    width,
+                    channels,
+                    data_at: 512,
+                };
+                assert_eq!(got, want);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_come_in_any_order_and_quotes() {
+        for text in [
+            r#"{"shape":(2,3),"fortran_order":False,"descr":"u1"}"#,
+            "{ 'shape' : ( 2 , 3 , ) , 'descr' : '<u1' , 'fortran_order' : False , } ",
+        ] {
+            let text = text.replace('"', "'");
+            assert_eq!(read(&file(1, &text, 6)).unwrap().width, 3, "{text}");
+        }
+    }
+
+    #[test]
+    fn arrays_that_are_no_pictures_are_named() {
+        let plain = |descr, shape| dictionary(descr, "False", shape);
+        for (text, words) in [
+            (plain("'<f4'", "(2, 3, 3)"), ["'<f4'", "(2, 3, 3)"]),
+            (plain("'|i1'", "(2, 3)"), ["'|i1'", "(2, 3)"]),
+            (plain("'|u1'", "(3, 2, 5)"), ["'|u1'", "(3, 2, 5)"]),
+            (plain("'|u1'", "(2, 3, 4)"), ["'|u1'", "(2, 3, 4)"]),
+            (plain("'|u1'", "(1, 2, 3, 3)"), ["uint8", "(1, 2, 3, 3)"]),
+            (plain("'|u1'", "(18,)"), ["'|u1'", "(18,)"]),
+            (plain("'|u1'", "()"), ["'|u1'", "()"]),
+            (
+                plain("[('r', '|u1'), ('g', '|u1', (2,))]", "(2, 3)"),
+                ["[('r', '|u1'), ('g', '|u1', (2,))]", "(2, 3)"],
+            ),
+            (dictionary("'|u1'", "True", "(2, 3)"), ["Fortran", "(2, 3)"]),
+        ] {
+            let fault = read(&file(1, &text, 99)).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Unsupported, "{text}: {fault}");
+            assert!(words.iter().all(|w| fault.reason.contains(w)), "{fault}");
+        }
+        let mut later = file(1, &plain("'|u1'", "(2, 3)"), 6);
+        later[6] = 4;
+        let fault = read(&later).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Unsupported);
+        assert!(fault.reason.contains("version 4.0"), "{fault}");
+    }
+
+    #[test]
+    fn headers_that_are_none_are_refused() {
+        let plain = |shape| dictionary("'|u1'", "False", shape);
+        for text in [
+            "{}".into(),
+            plain("(2, 3"),
+            plain("(2 3)"),
+            plain("2, 3"),
+            plain("(6)"),
+            plain("(02, 3)"),
+            plain("(-2, 3)"),
+            plain("(2.0, 3)"),
+            plain("(2, 99999999999999999999999)"),
+            plain("(0, 3)"),
+            dictionary("|u1", "False", "(2, 3)"),
+            dictionary("'\\x7cu1'", "False", "(2, 3)"),
+            dictionary("'|u1'", "0", "(2, 3)"),
+            format!("{} 1", plain("(2, 3)")),
+            plain("(2, 3)").replace("'shape'", "'descr'"),
+            plain("(2, 3)").replace(", }", ", 'more': 1}"),
+            plain("(2, 3), 'shape': (2, 3)"),
+        ] {
+            let fault = read(&file(1, &text, 99)).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Corrupt, "{text}: {fault}");
+        }
+        let fault = read(&file(1, &plain("(2147483648, 3)"), 9)).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::TooLarge, "{fault}");
+        let long = file(2, &plain(&format!("({}2, 3)", " ".repeat(10_000))), 6);
+        let fault = read(&long).unwrap_err();
+        assert!(fault.reason.contains("over 10000"), "{fault}");
+    }
+
+    #[test]
+    fn a_file_that_is_too_short_is_truncated_wherever_it_ends() {
+        for version in [1, 2] {
+            let whole = file(version, &dictionary("'|u1'", "False", "(2, 3, 3)"), 18);
+            assert!(read(&[&whole[..], b"more"].concat()).is_ok());
+            for len in MAGIC.len()..whole.len() {
+                let fault = read(&whole[..len]).unwrap_err();
+                assert_eq!(fault.kind, FaultKind::Truncated, "{len}: {fault}");
+            }
+            let fault = read(&whole[..whole.len() - 1]).unwrap_err();
+            assert!(
+                fault.reason.contains("(2, 3, 3) needs 146 bytes"),
+                "{fault}"
+            );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        /// Whatever is damaged: never a panic, and what is read lies in the file.
+        #[test]
+        fn damage_is_a_fault_or_a_smaller_picture(
+            version in 1u8..=3,
+            shape in prop::sample::select(vec!["(2, 3, 3)", "(2, 3)", "(9, 1, 1)"]),
+            damage in prop::collection::vec((0usize..146, any::<u8>()), 1..4),
+            text in prop::option::of("[{}()\\[\\]',:0-9a-z |]{0,60}"),
+            cut in 0usize..200,
+        ) {
+            let mut bytes = match text {
+                Some(text) => file(version, &text, 18),
+                None => file(version, &dictionary("'|u1'", "False", shape), 18),
+            };
+            for (at, to) in damage {
+                let len = bytes.len();
+                bytes[at % len] = to;
+            }
+            bytes.truncate(cut.max(6));
+            if let Ok(header) = read(&bytes) {
+                prop_assert!(header.data_at + header.data_bytes() <= bytes.len() as u64);
+                prop_assert!(bytes.get(header.data()).is_some());
+                prop_assert!(header.height > 0 && header.width > 0);
+            }
+        }
+    }
 }

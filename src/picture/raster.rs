@@ -1,14 +1,15 @@
 //! Every format but JPEG, as rows of 8-bit RGB, top to bottom.
 //!
-//! Pure: bytes in, rows or a fault out. PNG comes row by row (`png`); the others
-//! by the `image` crate, whose decoders give whole frames. Of an animation the
+//! Pure: bytes in, rows or a fault out. PNG comes row by row (`png`); of raw
+//! pixels (`npy`) rows are where they lie in the file; the others come by the
+//! `image` crate, whose decoders give whole frames. Of an animation the
 //! first picture counts, of an icon the largest. Nothing here knows what the
 //! rows become.
 //!
 //! Memory: a frame format holds its frame and what its decoder needs beside it;
-//! [`Raster::scratch_bytes`] says how much before a pixel is decoded.
+//! [`Raster::decoding`] says how much before a pixel is decoded.
 
-use std::io::{BufRead, Cursor, ErrorKind, Seek};
+use std::io::{BufRead, Cursor, ErrorKind, Read, Seek};
 use std::ops::Range;
 
 use image::error::ImageError;
@@ -20,7 +21,7 @@ use super::limits::Limits;
 use super::orientation::Orientation;
 use super::png::{self, PngReader};
 use super::rgb8::Form;
-use super::{Background, grow, openexr, webp};
+use super::{Background, grow, npy, openexr, webp};
 use crate::error::{FaultKind, SampleFault};
 
 /// Buffers that are kept between samples.
@@ -55,6 +56,8 @@ enum Rows<'a> {
     Frame(Format, Box<dyn ImageDecoder + 'a>),
     /// In the scratch buffer.
     Decoded,
+    /// In the file.
+    Raw(&'a [u8]),
 }
 
 /// The header of a file of this format and `len` bytes, held to the limits as
@@ -71,6 +74,18 @@ pub(super) fn read_header(
         orientation,
         decoding: Decoding::Rows { scratch },
     };
+    if format == Format::Npy {
+        let mut head = Vec::new();
+        let read = file.take(npy::HEAD).read_to_end(&mut head);
+        read.map_err(|e| fault(format, e.into()))?;
+        let raw = open_raw(&head, len, limits)?;
+        return Ok(PictureHeader {
+            format,
+            stored: (raw.width, raw.height),
+            orientation: Orientation::Normal,
+            decoding: raw_decoding(raw.channels, raw.width),
+        });
+    }
     if format == Format::Png {
         let chunks = open_png(file, limits)?;
         let scratch = chunks.scratch_bytes();
@@ -90,6 +105,24 @@ fn open_png(file: &mut (impl BufRead + Seek), limits: &Limits) -> Result<png::Ch
     limits.check_pixels(Format::Png.name(), chunks.size)?;
     chunks.check_data()?;
     Ok(chunks)
+}
+
+/// The header of raw pixels that are not too many, for the limits and for the file
+/// of `len` bytes.
+fn open_raw(head: &[u8], len: u64, limits: &Limits) -> Result<npy::Header, SampleFault> {
+    let header = npy::Header::read(head, len)?;
+    limits.check_pixels(Format::Npy.name(), (header.width, header.height))?;
+    Ok(header)
+}
+
+fn raw_decoding(channels: u32, width: u32) -> Decoding {
+    match channels {
+        3 => Decoding::Raw,
+        // The row that is handed out.
+        _ => Decoding::Rows {
+            scratch: 3 * u64::from(width),
+        },
+    }
 }
 
 /// A file of any other format, its header read.
@@ -173,6 +206,19 @@ impl<'a> Raster<'a> {
                 rows: Rows::Png(Box::new(reader)),
             });
         }
+        if format == Format::Npy {
+            let raw = open_raw(bytes, bytes.len() as u64, limits)?;
+            return Ok(Self {
+                size: (raw.width, raw.height),
+                orientation: Orientation::Normal,
+                form: if raw.channels == 3 {
+                    Form::Rgb8
+                } else {
+                    Form::L8
+                },
+                rows: Rows::Raw(&bytes[raw.data()]),
+            });
+        }
         let opened = open_frame(format, Cursor::new(bytes), bytes.len() as u64, limits)?;
         Ok(Self {
             size: opened.decoder.dimensions(),
@@ -191,8 +237,26 @@ impl<'a> Raster<'a> {
         self.orientation
     }
 
+    /// All pixels, tight, where the file holds them as RGB8: nothing is to be decoded.
+    pub(crate) fn raw(&self) -> Option<&'a [u8]> {
+        match self.rows {
+            Rows::Raw(pixels) if self.form == Form::Rgb8 => Some(pixels),
+            _ => None,
+        }
+    }
+
+    /// What decoding it takes.
+    pub(crate) fn decoding(&self) -> Decoding {
+        match self.rows {
+            Rows::Raw(_) => raw_decoding(self.form.bytes() as u32, self.size.0),
+            _ => Decoding::Rows {
+                scratch: self.scratch_bytes(),
+            },
+        }
+    }
+
     /// The most that decoding it takes, buffers included, bytes.
-    pub(crate) fn scratch_bytes(&self) -> u64 {
+    fn scratch_bytes(&self) -> u64 {
         let (width, height) = (u64::from(self.size.0), u64::from(self.size.1));
         let row = width * self.form.bytes() as u64;
         // The row that is handed out.
@@ -203,18 +267,21 @@ impl<'a> Raster<'a> {
             }
             Rows::Png(reader) => rgb + row + reader.working_bytes(),
             Rows::Frame(format, _) => frame_scratch(*format, self.form, self.size),
-            Rows::Decoded => 0,
+            Rows::Decoded | Rows::Raw(_) => 0,
         }
     }
 
     /// Decodes what cannot be had row by row. Call once, before the first row,
-    /// and after [`Raster::scratch_bytes`] was found to be allowed.
+    /// and after [`Raster::decoding`] was found to be allowed.
     pub(crate) fn begin(&mut self, scratch: &mut Scratch) -> Result<(), SampleFault> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let frame = width
             .checked_mul(height)
             .and_then(|n| n.checked_mul(self.form.bytes()))
             .unwrap_or(usize::MAX);
+        if let Rows::Raw(_) = self.rows {
+            return Ok(());
+        }
         if let Rows::Png(reader) = &mut self.rows {
             if !reader.is_interlaced() {
                 return grow(&mut scratch.native, width * self.form.bytes());
@@ -251,7 +318,10 @@ impl<'a> Raster<'a> {
         columns: &Range<usize>,
         background: Option<Background>,
         scratch: &'b mut Scratch,
-    ) -> Result<&'b [u8], SampleFault> {
+    ) -> Result<&'b [u8], SampleFault>
+    where
+        'a: 'b,
+    {
         let pixel = self.form.bytes();
         let bytes = self.size.0 as usize * pixel;
         let row = match &mut self.rows {
@@ -259,6 +329,7 @@ impl<'a> Raster<'a> {
                 reader.row(y as u32, &mut scratch.native[..bytes])?;
                 &scratch.native[..bytes]
             }
+            Rows::Raw(pixels) => &pixels[y * bytes..(y + 1) * bytes],
             _ => &scratch.frame[y * bytes..(y + 1) * bytes],
         };
         let row = &row[columns.start * pixel..columns.end * pixel];
@@ -325,7 +396,7 @@ fn decoder<'a>(
         Format::Hdr => ImageFormat::Hdr,
         Format::OpenExr => ImageFormat::OpenExr,
         Format::Farbfeld => ImageFormat::Farbfeld,
-        Format::Png | Format::Jpeg => {
+        Format::Png | Format::Jpeg | Format::Npy => {
             return Err(SampleFault::new(
                 FaultKind::Unsupported,
                 format!("{format} is decoded elsewhere"),

@@ -143,16 +143,7 @@ impl Emitter {
         let source = Source { pixels, placement };
         match tables {
             // Nothing to look up and nothing to move.
-            Tables::U8
-                if layout == MemoryLayout::Nhwc
-                    && order == ColorOrder::Rgb
-                    && placement == Placement::default() =>
-            {
-                let rows = out.chunks_exact_mut(pixels.width * CHANNELS);
-                for (out, row) in rows.zip(pixels.rows()) {
-                    out.copy_from_slice(row.as_flattened());
-                }
-            }
+            Tables::U8 if self.emission.keeps(placement) => pixels.copy_to(out),
             Tables::F32(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
             Tables::Half(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
             Tables::U8 => write(source, layout, order, out, |_, v| [v]),

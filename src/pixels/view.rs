@@ -45,6 +45,22 @@ impl<'a, T> View<'a, T> {
     }
 }
 
+impl View<'_, u8> {
+    /// The pixels as they are, tight: `to` begins with them.
+    pub(crate) fn copy_to(self, to: &mut [u8]) {
+        let line = size_of::<Pixel<u8>>() * self.width;
+        let to = &mut to[..line * self.height];
+        if self.stride == self.width {
+            let tight = &self.pixels[..self.width * self.height];
+            to.copy_from_slice(tight.as_flattened());
+            return;
+        }
+        for (to, row) in to.chunks_exact_mut(line).zip(self.rows()) {
+            to.copy_from_slice(row.as_flattened());
+        }
+    }
+}
+
 impl<T> ViewMut<'_, T> {
     /// Top to bottom.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut [Pixel<T>]> {

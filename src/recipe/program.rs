@@ -16,6 +16,7 @@ use super::fault::RecipeFault;
 use super::geometry::Uniform;
 use super::hand_over::CropRule;
 use super::ops::{Alpha, Background, ColorOrder, DecodeMode, Op, ResizeTo, Upright};
+use super::placement::Placement;
 use super::planner::{self, Move, Part, Unit};
 use super::step::Step;
 use super::tensor::{Dtype, MemoryLayout};
@@ -63,6 +64,14 @@ impl Emission {
             ColorOrder::Rgb | ColorOrder::Bgr => 3,
             ColorOrder::Grey => 1,
         }
+    }
+
+    /// Whether the bytes of a row are those of its pixels, RGB8 that lies so.
+    pub(crate) fn keeps(&self, placement: Placement) -> bool {
+        self.dtype == Dtype::U8
+            && self.layout == MemoryLayout::Nhwc
+            && self.order == ColorOrder::Rgb
+            && placement == Placement::default()
     }
 }
 

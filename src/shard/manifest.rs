@@ -20,6 +20,10 @@ use crate::sys::replace::replace_by;
 /// The name of a cache's manifest in its folder.
 pub(crate) const CACHE_MANIFEST: &str = "manifest.json";
 
+/// The name of the sealed index of all samples in a cache's folder; its root is
+/// `/`, so its bytes do not say where the cache lies.
+pub(crate) const CACHE_INDEX: &str = "index.fli";
+
 /// The version of both forms.
 pub(crate) const VERSION: u32 = 1;
 

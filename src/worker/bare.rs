@@ -4,11 +4,13 @@
 //!
 //! Runs in processes of its own, which `measure::ceiling` makes.
 
+mod copy;
 mod maps;
 
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
+use self::copy::Copies;
 use self::maps::Maps;
 use super::input::{Input, InputMode};
 use super::meter::Meter;
@@ -17,9 +19,9 @@ use super::shards::Pattern;
 use crate::error::{Error, Result, SampleFault};
 use crate::forecast::cut::Stored;
 use crate::index::Index;
-use crate::picture::Limits;
 use crate::picture::header::read_header;
 use crate::picture::jpeg::{self, JpegDecoder, Region, Scale, Scratch};
+use crate::picture::{Format, Limits};
 use crate::plan::{Plan, PositionRandom};
 use crate::recipe::draw::OpStep;
 use crate::recipe::{Recipe, SampleProgram};
@@ -31,28 +33,41 @@ pub(crate) enum Part {
     Full,
     /// What the recipe's box needs, at the recipe's scale.
     Crop,
+    /// Nothing: raw pixels are copied into memory of so many bytes.
+    Copy { room: u64 },
 }
 
 /// One process's share of the decoding.
 pub(crate) struct BareLoop {
     index: Index,
     plan: Plan,
-    program: SampleProgram,
-    part: Part,
-    maps: Maps,
-    decoder: JpegDecoder,
-    scratch: Scratch,
-    steps: Vec<OpStep>,
+    work: Work,
     /// Next row of the stream of all epochs, and how far apart ours are.
     next: u64,
     step: u64,
+}
+
+/// What is done to each picture.
+enum Work {
+    Decode(Box<Decode>),
+    Copy(Copies),
+}
+
+struct Decode {
+    maps: Maps,
+    program: SampleProgram,
+    /// At the recipe's boxes and scales, not whole.
+    crops: bool,
+    decoder: JpegDecoder,
+    scratch: Scratch,
+    steps: Vec<OpStep>,
 }
 
 impl BareLoop {
     /// Share `share.0` of `share.1`. Maps every file of the index.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no JPEG.
+    /// A file that cannot be read, or is no JPEG (for [`Part::Copy`] no raw picture).
     pub(crate) fn new(
         index: Index,
         plan: Plan,
@@ -60,16 +75,21 @@ impl BareLoop {
         part: Part,
         share: (u64, u64),
     ) -> Result<Self> {
-        let maps = Maps::of(&index)?;
+        let work = match part {
+            Part::Copy { room } => Work::Copy(Copies::new(&index, room)?),
+            Part::Full | Part::Crop => Work::Decode(Box::new(Decode {
+                maps: Maps::of(&index, Format::Jpeg)?,
+                program,
+                crops: part == Part::Crop,
+                decoder: JpegDecoder::new(&Limits::default()),
+                scratch: Scratch::default(),
+                steps: Vec::new(),
+            })),
+        };
         Ok(Self {
             index,
             plan,
-            program,
-            part,
-            maps,
-            decoder: JpegDecoder::new(&Limits::default()),
-            scratch: Scratch::default(),
-            steps: Vec::new(),
+            work,
             next: share.0,
             step: share.1,
         })
@@ -97,30 +117,38 @@ impl BareLoop {
             path: self.index.path(row.id),
             fault,
         };
-        let bytes: &[u8] = self.maps.bytes(row.id);
-        let header = jpeg::read_header(bytes).map_err(failed)?;
-        let (scale, want) = match self.part {
-            Part::Full => (Scale::Full, Region::whole((header.width, header.height))),
-            Part::Crop => {
-                let stored = Stored {
-                    size: (header.width, header.height),
-                    orientation: header.orientation.read_as(self.program.orientation),
-                    decoding: header.decoding(),
-                };
+        match &mut self.work {
+            Work::Copy(copies) => copies.copy(row.id),
+            Work::Decode(decode) => {
                 let seed = self.plan.options().seed;
-                let random = PositionRandom::new(seed, epoch, row.position);
-                let steps = &mut self.steps;
-                self.program
-                    .steps(stored.upright(), None, &random, steps)
-                    .map_err(failed)?;
-                let cut = stored.cut(&self.program, steps);
-                (cut.scale, cut.want)
+                decode.decode(row.id, &PositionRandom::new(seed, epoch, row.position))
             }
+        }
+        .map_err(failed)
+    }
+}
+
+impl Decode {
+    fn decode(&mut self, id: u64, random: &PositionRandom) -> std::result::Result<(), SampleFault> {
+        let bytes = self.maps.bytes(id);
+        let header = jpeg::read_header(bytes)?;
+        let (scale, want) = if self.crops {
+            let stored = Stored {
+                size: (header.width, header.height),
+                orientation: header.orientation.read_as(self.program.orientation),
+                decoding: header.decoding(),
+            };
+            let steps = &mut self.steps;
+            self.program.steps(stored.upright(), None, random, steps)?;
+            let cut = stored.cut(&self.program, steps);
+            (cut.scale, cut.want)
+        } else {
+            (Scale::Full, Region::whole((header.width, header.height)))
         };
         let decoded = self
             .decoder
             .decode_region(bytes, &header, scale, want, &mut self.scratch);
-        std::hint::black_box(decoded.map_err(failed)?);
+        std::hint::black_box(decoded?);
         Ok(())
     }
 }

@@ -28,6 +28,10 @@ pub(crate) struct ImageJob {
     packing: Packing,
     packed: PackedBatch,
     max_scratch: u64,
+    /// Whether neighbours in the order are neighbours in shards.
+    choosy: bool,
+    /// The shard of the sample that was worked on last.
+    home: Option<u64>,
 }
 
 /// What a worker takes beside the scratch of a decode: its resampler, a row of
@@ -47,14 +51,13 @@ impl ImageJob {
         let plan = Plan::with_table(index.len(), spec.plan.clone(), table)?;
         let limits = spec.limits;
         let packing = Packing::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
+        let pattern = Pattern::of(&spec.plan.sampler);
         Ok(Self {
+            choosy: index.shards() > 1 && pattern == Pattern::InOrder,
+            home: None,
             index,
             plan,
-            input: Input::new(
-                mode,
-                spec.limits.max_scratch,
-                Pattern::of(&spec.plan.sampler),
-            ),
+            input: Input::new(mode, spec.limits.max_scratch, pattern),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
             packing,
             packed: PackedBatch::default(),
@@ -98,6 +101,7 @@ impl Job for ImageJob {
                 "its identity has no further sample",
             ));
         }
+        self.home = self.index.part(row.id).map(|part| part.shard);
         let bytes = self.input.open(&self.index, row.id)?;
         meter.bytes += bytes.len() as u64;
         let request = RowRequest {
@@ -106,6 +110,21 @@ impl Job for ImageJob {
             admit: &|size| self.packing.check(row.id, size),
         };
         self.decoder.fill(&bytes, &request, out, meter)
+    }
+
+    fn is_choosy(&self) -> bool {
+        self.choosy
+    }
+
+    fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
+        let Some(home) = self.home else {
+            return true;
+        };
+        if ticket.batch >= self.plan.batches() || row >= ticket.rows {
+            return false;
+        }
+        let id = self.plan.attempt(ticket.epoch, ticket.batch, row, 0).id;
+        self.index.part(id).is_some_and(|part| part.shard == home)
     }
 
     fn memory_limit(&self) -> u64 {

@@ -38,6 +38,18 @@ pub(crate) trait Job {
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault>;
 
+    /// Whether [`Job::prefers`] has anything to say.
+    fn is_choosy(&self) -> bool {
+        false
+    }
+
+    /// Whether this worker has at hand what the row is made from. Asked for a few
+    /// rows in front of each, so it must be quick. A ticket's numbers may be wrong:
+    /// any answer will do then.
+    fn prefers(&self, _ticket: &Ticket, _row: u32) -> bool {
+        true
+    }
+
     /// Private memory that a worker may take at most, bytes.
     fn memory_limit(&self) -> u64;
 

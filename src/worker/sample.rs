@@ -4,9 +4,11 @@
 //! index and no ring. The steps are those of [`SampleDecoder::fill`]; on the
 //! JPEG path no heap allocation once warm.
 //!
-//! - `crop`: the row, where a device makes the batch's rows.
+//! - `crop`: the row, where a device makes the batch's rows;
+//! - `raw`: pixels that lie in the file as they are.
 
 mod crop;
+mod raw;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,7 +16,6 @@ use self::crop::CropWriter;
 use super::meter::{Meter, Stage};
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::forecast::cut::{Cut, KEPT, Stored};
-use crate::picture::header::Decoding;
 use crate::picture::jpeg::{self, JpegDecoder, Region};
 use crate::picture::raster::{self, Raster};
 use crate::picture::{Format, Limits};
@@ -22,9 +23,10 @@ use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::emit::Emitter;
 use crate::pixels::normalise::Scaling;
 use crate::pixels::resample::{Axes, Resampler, Rows, Source};
+use crate::pixels::view::View;
 use crate::recipe::draw::{OpStep, Streams};
 use crate::recipe::needs::check_steep;
-use crate::recipe::{Background, SampleProgram, Step};
+use crate::recipe::{Background, Placement, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
 
@@ -219,12 +221,14 @@ impl SampleDecoder {
         let stored = Stored {
             size: picture.size(),
             orientation: picture.orientation().read_as(self.program.orientation),
-            decoding: Decoding::Rows {
-                scratch: picture.scratch_bytes(),
-            },
+            decoding: picture.decoding(),
         };
         let cut = self.plan(stored, request)?;
         meter.lap(Stage::Open);
+        if let Some(pixels) = picture.raw() {
+            let pixels = (pixels, stored.size.0 as usize);
+            return self.fill_from_raw(pixels, &cut, request.size, out, meter);
+        }
         let seen = (cut.want.w as usize, cut.want.h as usize);
         picture.begin(&mut self.raster_scratch)?;
         let mut rows = WantedRows {
@@ -242,6 +246,12 @@ impl SampleDecoder {
             return Ok(());
         }
         let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
+        if stored.is_the_row(&cut, &self.program, &self.steps) {
+            rows.copy_all(&mut out[..PIXEL * width * height])?;
+            rows.picture.finish(rows.scratch)?;
+            meter.lap(Stage::Decode);
+            return Ok(());
+        }
         let to = self.canvas.begin(width, height, cut.fold.placement);
         match cut.axes {
             Some((x, y)) => self
@@ -299,52 +309,61 @@ impl SampleDecoder {
             meter.lap(Stage::Emit);
             return Ok(());
         }
+        let fuses = self.program.fuses;
         let mut done = cut.fold.steps;
-        while done < self.steps.len() {
-            if self.emit_last(done, out) {
-                meter.lap(Stage::Emit);
-                return Ok(());
+        loop {
+            let rest = &self.steps[done..];
+            if let (Held::Bytes(view), placement) = self.canvas.held()
+                && emit_levels(&mut self.emitter, (rest, fuses), view, placement, out)
+            {
+                break;
             }
-            let steps = self.steps[done..].iter().map(|s| &s.step);
-            let fuses = self.program.fuses;
+            if rest.is_empty() {
+                self.emit_floats(out);
+                break;
+            }
+            let steps = rest.iter().map(|s| &s.step);
             done += self.canvas.apply(steps, fuses, &mut self.resampler);
             meter.lap(Stage::Resample);
-        }
-        let (held, placement) = self.canvas.held();
-        match held {
-            Held::Bytes(view) => {
-                let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
-                self.emitter.emit_rows(view, placement, out);
-            }
-            Held::Floats(view) => {
-                let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
-                self.emitter.emit_floats(view, placement, out);
-            }
         }
         meter.lap(Stage::Emit);
         Ok(())
     }
 
-    /// Where nothing is left but to normalise levels, it is done with the emission.
-    /// (What erases with noise stands behind it, and most samples are not erased.)
-    fn emit_last(&mut self, done: usize, out: &mut [u8]) -> bool {
-        let [last] = &self.steps[done..] else {
-            return false;
-        };
-        let (Held::Bytes(view), placement) = self.canvas.held() else {
-            return false;
-        };
-        let Step::Normalize { unit, mean, std } = last.step else {
-            return false;
-        };
-        if !self.program.fuses || !self.emitter.normalises() {
-            return false;
+    fn emit_floats(&mut self, out: &mut [u8]) {
+        if let (Held::Floats(view), placement) = self.canvas.held() {
+            let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
+            self.emitter.emit_floats(view, placement, out);
         }
-        let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
-        let scaling = Scaling { unit, mean, std };
-        self.emitter.emit_normalised(view, scaling, placement, out);
-        true
     }
+}
+
+/// Writes the row of levels where nothing is left to do on them, or nothing but to
+/// normalise them: that is done with the emission. (What erases with noise stands
+/// behind it, and most samples are not erased.) Whether it has.
+fn emit_levels(
+    emitter: &mut Emitter,
+    (rest, fuses): (&[OpStep], bool),
+    view: View<'_, u8>,
+    placement: Placement,
+    out: &mut [u8],
+) -> bool {
+    let scaling = match rest {
+        [] => None,
+        [last] => match last.step {
+            Step::Normalize { unit, mean, std } if fuses && emitter.normalises() => {
+                Some(Scaling { unit, mean, std })
+            }
+            _ => return false,
+        },
+        _ => return false,
+    };
+    let out = &mut out[..emitter.row_bytes(view.width, view.height)];
+    match scaling {
+        Some(scaling) => emitter.emit_normalised(view, scaling, placement, out),
+        None => emitter.emit_rows(view, placement, out),
+    }
+    true
 }
 
 /// The part of a picture that is read, as a picture of its own.
@@ -383,6 +402,7 @@ mod moves;
 mod tests {
     use super::*;
     use crate::picture::Orientation;
+    use crate::picture::header::Decoding;
     use crate::recipe::geometry::Uniform;
     use crate::recipe::weights::WeightTable;
     use crate::recipe::{CenterCrop, OneStream, Recipe, Resize};

@@ -89,6 +89,19 @@ impl Picture {
     }
 }
 
+/// A file as `numpy.save` writes an array of `u8` of this shape: noise.
+pub fn npy(shape: &str, seed: u64) -> Vec<u8> {
+    let sides = shape.trim_matches(['(', ')']).split(',');
+    let count: usize = sides.map(|s| s.trim().parse::<usize>().unwrap()).product();
+    let text = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}");
+    let mut bytes = [b"\x93NUMPY\x01\0\x76\0", text.as_bytes()].concat();
+    bytes.resize(127, b' ');
+    bytes.push(b'\n');
+    let mut random = Random(seed);
+    bytes.extend((0..count).map(|_| random.next() as u8));
+    bytes
+}
+
 /// A picture that takes a worker a while: noise at high quality.
 pub fn slow_picture(seed: u64) -> Vec<u8> {
     noise(3200, seed)

@@ -25,8 +25,8 @@ impl Maps {
     /// the ceiling is no test of the storage.
     ///
     /// # Errors
-    /// A file that cannot be read, a picture that is no JPEG.
-    pub(super) fn of(index: &Index) -> Result<Self> {
+    /// A file that cannot be read, a picture of another format.
+    pub(super) fn of(index: &Index, format: Format) -> Result<Self> {
         let mut all = Self {
             maps: Vec::new(),
             places: Vec::new(),
@@ -34,10 +34,11 @@ impl Maps {
         let mut path = Vec::new();
         let mut shard = None;
         for id in 0..index.len() {
-            all.push(index, id, &mut path, &mut shard).map_err(|fault| {
+            let pushed = all.push(index, id, format, &mut path, &mut shard);
+            pushed.map_err(|fault| {
                 Error::config(format!(
-                    "the bare decoder is that of JPEG and leaves no file out, and {} (sample {id}) \
-                     {}: measure the ceiling on JPEG files that can be read",
+                    "this ceiling is that of {format} and leaves no file out, and {} (sample {id}) \
+                     {}: measure it on {format} files that can be read",
                     index.path(id).display(),
                     fault.reason
                 ))
@@ -56,6 +57,7 @@ impl Maps {
         &mut self,
         index: &Index,
         id: u64,
+        format: Format,
         path: &mut Vec<u8>,
         shard: &mut Option<u64>,
     ) -> Result<(), SampleFault> {
@@ -73,8 +75,11 @@ impl Maps {
         let bytes = self.maps[map].get(range.clone());
         let bytes = bytes
             .ok_or_else(|| SampleFault::new(FaultKind::Truncated, "is cut off in its shard"))?;
-        if !Format::of(bytes).is_ok_and(|format| format == Format::Jpeg) {
-            return Err(SampleFault::new(FaultKind::Unsupported, "is no JPEG"));
+        if !Format::of(bytes).is_ok_and(|found| found == format) {
+            return Err(SampleFault::new(
+                FaultKind::Unsupported,
+                format!("is no {format}"),
+            ));
         }
         self.places.push((map, range));
         Ok(())

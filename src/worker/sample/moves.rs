@@ -13,7 +13,9 @@ use proptest::test_runner::TestRunner;
 use super::*;
 use crate::forecast::cut::Scratch;
 use crate::picture::Orientation;
+use crate::picture::header::Decoding;
 use crate::picture::jpeg::fixtures::{self, Sampling};
+use crate::picture::npy;
 use crate::plan::PositionRandom;
 use crate::recipe::{
     Anchor, Aspect, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
@@ -78,6 +80,11 @@ fn png(width: u32, height: u32) -> Vec<u8> {
         .write_to(&mut bytes, ImageFormat::Png)
         .unwrap();
     bytes.into_inner()
+}
+
+fn npy(width: u32, height: u32) -> Vec<u8> {
+    let pixels = fixtures::pattern(width, height, 3);
+    [&npy::header((height, width), 3)[..], &pixels].concat()
 }
 
 /// As photos are where nothing happens.
@@ -319,7 +326,7 @@ fn sizing() -> impl Strategy<Value = Vec<Op>> {
         )
 }
 
-fn recipes() -> impl Strategy<Value = Recipe> {
+pub(super) fn recipes() -> impl Strategy<Value = Recipe> {
     let color = select(vec![
         ColorOrder::Rgb,
         ColorOrder::Rgb,
@@ -394,10 +401,11 @@ struct File {
 }
 
 fn file() -> impl Strategy<Value = File> {
-    (prop::option::of(1u8..=8), (9u32..70, 9u32..70)).prop_map(|(orientation, (w, h))| {
+    (0u8..=9, (9u32..70, 9u32..70)).prop_map(|(orientation, (w, h))| {
         let (bytes, orientation, decoding) = match orientation {
-            None => (png(w, h), 1, Decoding::Rows { scratch: 0 }),
-            Some(n) => {
+            0 => (png(w, h), 1, Decoding::Rows { scratch: 0 }),
+            9 => (npy(w, h), 1, Decoding::Raw),
+            n => {
                 let decoding = Decoding::Jpeg {
                     coefficients: 0,
                     cmyk: false,
@@ -478,7 +486,7 @@ proptest! {
         recipe in recipes(),
         reorder in select(vec![None, Some(Reorder::Off), Some(Reorder::Exact), Some(Reorder::Fast)]),
         (w, h) in (1u32..300, 1u32..300),
-        coefficients in select(vec![None, Some(0), Some(5000)]),
+        coefficients in select(vec![None, Some(None), Some(Some(0)), Some(Some(5000))]),
         orientation in select(Orientation::ALL.to_vec()),
         row in proptest::option::of((1u32..90, 1u32..90)),
         first in 0u64..1 << 40,
@@ -491,7 +499,8 @@ proptest! {
             size: (w, h),
             orientation,
             decoding: match coefficients {
-                Some(coefficients) => Decoding::Jpeg { coefficients, cmyk: first % 2 == 0 },
+                Some(Some(coefficients)) => Decoding::Jpeg { coefficients, cmyk: first % 2 == 0 },
+                Some(None) => Decoding::Raw,
                 None => Decoding::Rows { scratch: 77 },
             },
         };
