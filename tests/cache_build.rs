@@ -706,6 +706,35 @@ fn a_watched_build_may_be_ended_and_goes_on() {
 }
 
 #[test]
+fn a_cache_is_a_source_and_never_its_own() {
+    let src = data(2, 8);
+    let dst = tempfile::tempdir().unwrap();
+    let (first, second) = (dst.path().join("first"), dst.path().join("second"));
+    let shards = build(src.path(), &first, raw()).shards;
+    assert!(shards > 1);
+    let report = build(&first, &second, raw());
+    assert_eq!((report.samples, report.shards), (16, shards));
+    let members = |cache: &Path| all_members(cache).into_iter().map(|(_, m)| m);
+    for (a, b) in members(&first).zip(members(&second)) {
+        assert!(a.data == b.data, "{} {}", a.name, b.name);
+        let (id, key) = a.name.split_at(8);
+        assert_eq!(b.name, format!("{id}_{id}{key}"));
+    }
+    let whole = files(&first);
+    for force in [false, true] {
+        let e = built(&first, &first, copy())
+            .force(force)
+            .build()
+            .unwrap_err();
+        assert!(
+            e.is_usage() && e.to_string().contains("shard of the source"),
+            "{e}"
+        );
+        assert_same(&whole, &files(&first), "its own source");
+    }
+}
+
+#[test]
 fn a_cache_within_its_source_and_options_that_cannot_work_are_refused() {
     let src = data(1, 2);
     let e = built(src.path(), &src.path().join("class0/cache"), copy())
