@@ -12,6 +12,7 @@
 )]
 
 pub mod batch;
+pub mod cache;
 pub(crate) mod coordinator;
 pub mod device;
 pub mod error;
@@ -31,6 +32,7 @@ pub(crate) mod pixels;
 pub mod plan;
 pub mod recipe;
 pub(crate) mod ring;
+pub(crate) mod shard;
 pub mod survey;
 pub(crate) mod sys;
 pub(crate) mod worker;

@@ -84,7 +84,7 @@ fn a_warm_sample_allocates_nothing() {
     }
     for sampler in [
         Sampler::ShardShuffle {
-            shard: 10,
+            shard: Some(10),
             window: 30,
         },
         Sampler::Identity {

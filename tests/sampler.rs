@@ -33,7 +33,7 @@ fn samplers() -> Vec<Sampler> {
         Sampler::Sequential,
         Sampler::Shuffle,
         Sampler::ShardShuffle {
-            shard: 5,
+            shard: Some(5),
             window: 12,
         },
         PK,

@@ -5,13 +5,13 @@
 //! samples.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::index::lines::{BOM, Lines};
-use crate::index::{save, shown};
+use crate::index::shown;
+use crate::sys::replace::replace_by;
 
 /// Distinct names in a fixed order; a name's number is its position, from 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Classes {
             text.extend_from_slice(bytes);
             text.push(b'\n');
         }
-        save::replace(file, |f| f.write_all(&text))
+        replace_by(file, &text)
     }
 
     pub fn len(&self) -> usize {

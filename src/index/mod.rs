@@ -24,6 +24,8 @@
 //! # }
 //! ```
 
+mod cache;
+mod cached;
 mod classes;
 mod folder;
 mod lines;
@@ -33,6 +35,7 @@ mod save;
 mod sealed;
 
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -40,11 +43,13 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::sys::sealed::SealedBytes;
 
+pub(crate) use cached::CachedSamples;
 pub use classes::Classes;
 pub use folder::{FolderLabels, FolderOptions};
 pub use list::{Delimiter, ListLabels, ListOptions};
 pub use report::{ScanReport, SkipReason, Skipped};
 pub use sealed::LabelVector;
+pub(crate) use sealed::Part;
 
 use sealed::{Content, Damage, Layout};
 
@@ -84,6 +89,20 @@ impl Index {
     /// An index that [`Index::save`] wrote.
     pub fn load(file: &Path) -> Result<Self> {
         save::load(file)
+    }
+
+    /// The samples of a cache that `featherload cache build` made in `folder`.
+    /// Reads its manifest, its index and the lengths of its shards.
+    ///
+    /// # Errors
+    /// A cache that is not complete, or whose files are not those of its manifest.
+    pub fn cache(folder: &Path) -> Result<Self> {
+        cache::open(folder)
+    }
+
+    /// True when `folder` has a cache's manifest, complete or not.
+    pub fn is_cache(folder: &Path) -> bool {
+        cache::is_cache(folder)
     }
 
     /// True when the file at `path` begins as one that [`Index::save`] wrote.
@@ -134,21 +153,56 @@ impl Index {
     }
 
     /// A sample's path under the root; absolute only for a list file's sample
-    /// outside the root. Empty for an id that is not less than [`Index::len`].
+    /// outside the root. The name of its member, where it is a part of a shard.
+    /// Empty for an id that is not less than [`Index::len`].
     pub fn relative_path(&self, id: u64) -> &Path {
         Path::new(OsStr::from_bytes(self.layout.path(self.sealed.bytes(), id)))
     }
 
-    /// A sample's full path.
+    /// A sample's full path; that of its shard with the name of its member behind
+    /// it, where it is a part of one: no file has that path.
     pub fn path(&self, id: u64) -> PathBuf {
-        self.root().join(self.relative_path(id))
+        match self.part(id) {
+            Some(part) => self.shard_path(part.shard).join(self.relative_path(id)),
+            None => self.root().join(self.relative_path(id)),
+        }
     }
 
-    /// Replaces `buf` by the full path and a NUL byte, as `open` wants it.
-    /// Allocates nothing once `buf` has grown to the longest path.
-    pub(crate) fn write_path(&self, id: u64, buf: &mut Vec<u8>) {
+    /// The number of shards that samples are parts of; 0 where they are files.
+    pub fn shards(&self) -> u64 {
+        self.layout.shards()
+    }
+
+    /// The full path of a shard.
+    pub fn shard_path(&self, number: u64) -> PathBuf {
+        let path = self.layout.shard_path(self.sealed.bytes(), number);
+        self.root().join(OsStr::from_bytes(path))
+    }
+
+    /// The full path of the file that has a sample's bytes: its own, or its shard's.
+    pub fn file(&self, id: u64) -> PathBuf {
+        match self.part(id) {
+            Some(part) => self.shard_path(part.shard),
+            None => self.path(id),
+        }
+    }
+
+    /// Which bytes of which shard are a sample's; none where it is a file, or an
+    /// id that is not less than [`Index::len`].
+    pub(crate) fn part(&self, id: u64) -> Option<Part> {
+        self.layout.part(self.sealed.bytes(), id)
+    }
+
+    /// Replaces `buf` by the full path, and a NUL byte as `open` wants it, of the
+    /// file that has a sample's bytes, and says which bytes of it they are: none =
+    /// all. Allocates nothing once `buf` has grown to the longest path.
+    pub(crate) fn locate(&self, id: u64, buf: &mut Vec<u8>) -> Option<Range<u64>> {
         let bytes = self.sealed.bytes();
-        let path = self.layout.path(bytes, id);
+        let part = self.part(id);
+        let path = match part {
+            Some(part) => self.layout.shard_path(bytes, part.shard),
+            None => self.layout.path(bytes, id),
+        };
         buf.clear();
         if !path.starts_with(b"/") {
             let root = self.layout.root(bytes);
@@ -159,6 +213,27 @@ impl Index {
         }
         buf.extend_from_slice(path);
         buf.push(0);
+        part.map(Part::range)
+    }
+
+    /// Shards under `root` with unlabelled parts: where they begin and how long
+    /// they are.
+    #[cfg(test)]
+    pub(crate) fn of_parts(root: &Path, shards: &[(&str, Vec<(u64, u64)>)]) -> Self {
+        let mut content = Content::default();
+        for (path, parts) in shards {
+            content.begin_shard(path.as_bytes());
+            for (at, bytes) in parts {
+                content.push_part(b"member", *at, *bytes);
+            }
+        }
+        Self::seal(root, content).unwrap()
+    }
+
+    /// The same samples under another root, which must be absolute.
+    pub(crate) fn rebased(&self, root: &Path) -> Result<Self> {
+        Self::open(self.layout.rebased(self.sealed.bytes(), root)?)
+            .map_err(|damage| Error::protocol(format!("the index under another root: {damage}")))
     }
 
     /// A sample's label; `None` for an id that is not less than [`Index::len`].
@@ -273,19 +348,41 @@ mod tests {
     }
 
     #[test]
-    fn write_path_equals_path_and_keeps_its_buffer() {
+    fn a_file_is_located_at_its_path_in_a_buffer_that_is_kept() {
         for root in ["/data", "/", "/data/x/"] {
             let index = small(root);
             let mut buf = Vec::with_capacity(64);
             let at = buf.as_ptr();
             for id in [2, 0, 1] {
-                index.write_path(id, &mut buf);
+                assert_eq!(index.locate(id, &mut buf), None);
                 let (nul, path) = buf.split_last().unwrap();
                 assert_eq!(*nul, 0);
                 assert_eq!(path, index.path(id).as_os_str().as_bytes());
             }
             assert_eq!(buf.as_ptr(), at);
         }
+    }
+
+    #[test]
+    fn a_part_is_located_in_its_shard() {
+        let mut content = Content::default();
+        content.begin_shard(b"a.tar");
+        content.push_part(b"x/1.jpg", 512, 100);
+        content.begin_shard(b"/else/b.tar");
+        content.push_part(b"2.jpg", 1024, 7);
+        let index = Index::seal(Path::new("/data"), content).unwrap();
+        let mut buf = Vec::new();
+        assert_eq!(index.shards(), 2);
+        assert_eq!(index.locate(0, &mut buf), Some(512..612));
+        assert_eq!(buf, b"/data/a.tar\0");
+        assert_eq!(index.locate(1, &mut buf), Some(1024..1031));
+        assert_eq!(buf, b"/else/b.tar\0");
+        assert_eq!(index.path(0), Path::new("/data/a.tar/x/1.jpg"));
+        assert_eq!(index.file(0), Path::new("/data/a.tar"));
+        assert_eq!(index.path(1), Path::new("/else/b.tar/2.jpg"));
+        let moved = index.rebased(Path::new("/moved")).unwrap();
+        assert_eq!(moved.path(0), Path::new("/moved/a.tar/x/1.jpg"));
+        assert_eq!(moved.hash(), index.hash());
     }
 
     #[test]

@@ -3,43 +3,18 @@
 //! Used in the consumer. The file is the sealed form, byte for byte; what the
 //! bytes mean is checked where the form is kept.
 
-use std::fs::{File, Permissions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::sealed::{self, Damage};
+use crate::sys::replace::replace_by;
 use crate::sys::sealed::SealedBytes;
 
-/// Writes a sibling temporary file and renames it over `path`, so that a reader
-/// sees the old file or the new one, and a crash leaves one of them.
-pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".featherload-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        .map_err(|e| Error::io_at("make a temporary file in", folder, e))?;
-    write(temporary.as_file_mut()).map_err(|e| Error::io_at("write", path, e))?;
-    temporary
-        .as_file()
-        .sync_all()
-        .map_err(|e| Error::io_at("sync", path, e))?;
-    temporary
-        .persist(path)
-        .map_err(|e| Error::io_at("rename a temporary file to", path, e.error))?;
-    File::open(folder)
-        .and_then(|f| f.sync_all())
-        .map_err(|e| Error::io_at("sync", folder, e))
-}
-
 pub(super) fn save(bytes: &[u8], path: &Path) -> Result<()> {
-    replace(path, |file| file.write_all(bytes))
+    replace_by(path, bytes)
 }
 
 pub(super) fn is_saved(path: &Path) -> Result<bool> {
@@ -124,17 +99,6 @@ mod tests {
             assert_eq!(again.label(id), index.label(id));
         }
         assert_eq!(fs::metadata(&path).unwrap().len(), index.bytes());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("f");
-        fs::write(&path, "old").unwrap();
-        let e = replace(&path, |_| Err(io::Error::other("no"))).unwrap_err();
-        assert!(e.to_string().starts_with("write "), "{e}");
-        assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 

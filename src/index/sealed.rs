@@ -13,18 +13,25 @@
 //!  32  hash of the root, 16 bytes
 //!  48  where the root begins u64, its length u64
 //!  64  samples u64               | content: the counts, from which
-//!  72  kind u8, bytes per path end u8, bytes per label word u8, 0 x 5
+//!  72  kind u8, bytes per path end u8, bytes per label word u8,
+//!      bytes per size of a part u8, 0 x 4
 //!  80  label width u64           | every section's place follows
-//!  88  path bytes u64, classes u64, class name bytes u64, 0 u64
-//! 120  path ends: samples x (4 or 8); a path begins where the one before ends
+//!  88  path bytes u64, classes u64, class name bytes u64
+//! 112  shards u64, shard path bytes u64
+//! 128  path ends: samples x (4 or 8); a path begins where the one before ends
 //!      labels: samples x width x (4 or 8 signed, or 4 float)
+//!      with shards: offsets: samples x 8; sizes: samples x (4 or 8);
+//!                   first samples: shards x 8; shard path ends: shards x 8
 //!      class name ends: classes x 8
-//!      class names, then paths
+//!      class names, shard paths, then paths
 //!      root: the last bytes; changing it leaves the content alone
 //! ```
 //!
-//! Ends and class labels take 4 bytes when all of them fit, so a sample costs 8
-//! bytes and its path.
+//! Ends, class labels and sizes take 4 bytes when all of them fit, so a sample
+//! costs 8 bytes and its path, and 12 more where it is a part of a shard (its
+//! path is then its member's name).
+
+mod parts;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -38,25 +45,29 @@ use crate::error::Result;
 use crate::index::{Classes, Label};
 use crate::sys::sealed::SealedBytes;
 
+pub(crate) use parts::Part;
+use parts::{Counts, Parts, PartsAt};
+
 /// The memfd's name.
 pub(super) const NAME: &str = "featherload-index";
 
 pub(super) const MAGIC: &[u8; 8] = b"\x89FLIDX\r\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before the content.
 pub(super) const HEAD: usize = 64;
 /// Bytes before the first section.
-const COUNTS_END: usize = 120;
+const COUNTS_END: usize = 128;
 
 const KIND_NONE: u8 = 0;
 const KIND_CLASS: u8 = 1;
 const KIND_VECTOR: u8 = 2;
 
 /// What a scan gathers, before it is sealed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Content {
     paths: Vec<u8>,
     ends: Vec<u64>,
+    parts: Option<Parts>,
     pub(super) labels: Labels,
     pub(super) classes: Classes,
 }
@@ -78,6 +89,19 @@ impl Content {
     pub(super) fn push_path(&mut self, path: &[u8]) {
         self.paths.extend_from_slice(path);
         self.ends.push(self.paths.len() as u64);
+    }
+
+    /// The samples that are pushed from here on are parts of the shard at `path`.
+    pub(super) fn begin_shard(&mut self, path: &[u8]) {
+        let first = self.ends.len() as u64;
+        self.parts.get_or_insert_default().begin_shard(path, first);
+    }
+
+    /// A sample that is `bytes` bytes at `at` of the shard that was begun last,
+    /// under the name of its member.
+    pub(super) fn push_part(&mut self, name: &[u8], at: u64, bytes: u64) {
+        self.push_path(name);
+        self.parts.get_or_insert_default().push(at, bytes);
     }
 
     pub(super) fn samples(&self) -> usize {
@@ -118,21 +142,29 @@ impl Content {
             class_ends.extend_from_slice(&(class_names.len() as u64).to_le_bytes());
         }
 
+        let parts = self.parts.map(Parts::encode).unwrap_or_default();
+
         let mut counts = Vec::with_capacity(COUNTS_END - HEAD);
         counts.extend_from_slice(&samples.to_le_bytes());
-        counts.extend_from_slice(&[kind, end_bytes, word_bytes, 0, 0, 0, 0, 0]);
+        counts.extend_from_slice(&[kind, end_bytes, word_bytes, parts.size_bytes, 0, 0, 0, 0]);
         counts.extend_from_slice(&width.to_le_bytes());
         counts.extend_from_slice(&(self.paths.len() as u64).to_le_bytes());
         counts.extend_from_slice(&(self.classes.len() as u64).to_le_bytes());
         counts.extend_from_slice(&(class_names.len() as u64).to_le_bytes());
-        counts.extend_from_slice(&0u64.to_le_bytes());
+        counts.extend_from_slice(&parts.shards.to_le_bytes());
+        counts.extend_from_slice(&parts.shard_path_bytes.to_le_bytes());
 
-        let sections: [&[u8]; 6] = [
+        let sections: [&[u8]; 11] = [
             &counts,
             &ends,
             &labels,
+            &parts.offsets,
+            &parts.sizes,
+            &parts.firsts,
+            &parts.shard_ends,
             &class_ends,
             &class_names,
+            &parts.shard_paths,
             &self.paths,
         ];
         let mut hasher = twox_hash::xxhash3_128::Hasher::new();
@@ -142,19 +174,25 @@ impl Content {
             root_at += section.len() as u64;
         }
         let root = root.as_os_str().as_bytes();
-
-        let mut head = Vec::with_capacity(HEAD);
-        head.extend_from_slice(MAGIC);
-        head.extend_from_slice(&VERSION.to_le_bytes());
-        head.extend_from_slice(&0u32.to_le_bytes());
-        head.extend_from_slice(&hasher.finish_128().to_le_bytes());
-        head.extend_from_slice(&XxHash3_128::oneshot(root).to_le_bytes());
-        head.extend_from_slice(&root_at.to_le_bytes());
-        head.extend_from_slice(&(root.len() as u64).to_le_bytes());
-
-        let [a, b, c, d, e, f] = sections;
-        SealedBytes::new(NAME, &[&head, a, b, c, d, e, f, root])
+        let head = encode_head(hasher.finish_128(), root_at, root);
+        let whole: Vec<&[u8]> = std::iter::once(&head[..])
+            .chain(sections)
+            .chain([root])
+            .collect();
+        SealedBytes::new(NAME, &whole)
     }
+}
+
+fn encode_head(content_hash: u128, root_at: u64, root: &[u8]) -> Vec<u8> {
+    let mut head = Vec::with_capacity(HEAD);
+    head.extend_from_slice(MAGIC);
+    head.extend_from_slice(&VERSION.to_le_bytes());
+    head.extend_from_slice(&0u32.to_le_bytes());
+    head.extend_from_slice(&content_hash.to_le_bytes());
+    head.extend_from_slice(&XxHash3_128::oneshot(root).to_le_bytes());
+    head.extend_from_slice(&root_at.to_le_bytes());
+    head.extend_from_slice(&(root.len() as u64).to_le_bytes());
+    head
 }
 
 /// Why bytes are no index, or no longer one.
@@ -167,6 +205,7 @@ pub(super) enum Damage {
     Counts { of: &'static str },
     Sample { id: u64, what: &'static str },
     Class { number: u64, what: &'static str },
+    Shard { number: u64, what: &'static str },
 }
 
 impl fmt::Display for Damage {
@@ -186,6 +225,7 @@ impl fmt::Display for Damage {
             Self::Counts { of } => write!(f, "damaged: its number of {of} cannot be"),
             Self::Sample { id, what } => write!(f, "damaged: the {what} of sample {id}"),
             Self::Class { number, what } => write!(f, "damaged: the {what} of class {number}"),
+            Self::Shard { number, what } => write!(f, "damaged: the {what} of shard {number}"),
         }
     }
 }
@@ -199,6 +239,7 @@ pub(super) struct Layout {
     samples: usize,
     ends: Words,
     labels: LabelsAt,
+    parts: Option<PartsAt>,
     paths: Range<usize>,
     root: Range<usize>,
     hash: u128,
@@ -321,12 +362,18 @@ impl Layout {
 
         let mut fields = Fields(content);
         let samples = fields.u64();
-        let [kind, end_bytes, word_bytes, zeros @ ..] = fields.take::<8>();
+        let [kind, end_bytes, word_bytes, size_bytes, zeros @ ..] = fields.take::<8>();
         let width = fields.u64();
         let path_bytes = fields.u64();
         let classes = fields.u64();
         let class_bytes = fields.u64();
-        if zeros != [0; 5] || fields.u64() != 0 {
+        let of_parts = Counts {
+            samples,
+            size_bytes,
+            shards: fields.u64(),
+            shard_path_bytes: fields.u64(),
+        };
+        if zeros != [0; 4] {
             return Err(Damage::Counts { of: "fields" });
         }
         if end_bytes != 4 && end_bytes != 8 {
@@ -352,8 +399,15 @@ impl Layout {
         };
         let ends_at = sections.next([samples, u64::from(end_bytes), 1], "samples")?;
         let labels_at = sections.next([samples, width, u64::from(word_bytes)], "labels")?;
+        let mut parts = match of_parts.is_of_shards()? {
+            true => Some(PartsAt::take(&mut sections, of_parts)?),
+            false => None,
+        };
         let class_ends_at = sections.next([classes, 8, 1], "classes")?;
         let class_names = sections.next([class_bytes, 1, 1], "class name bytes")?;
+        if let Some(parts) = &mut parts {
+            parts.take_paths(&mut sections, of_parts)?;
+        }
         let paths = sections.next([path_bytes, 1, 1], "path bytes")?;
         if sections.at != root_at {
             return Err(Damage::Counts { of: "path bytes" });
@@ -377,12 +431,16 @@ impl Layout {
                 },
                 _ => LabelsAt::None,
             },
+            parts,
             paths,
             root: root_at..bytes.len(),
             hash: head.content_hash,
         };
         let classes = decode_classes(bytes, class_ends_at.start, class_names, counted(classes)?)?;
         layout.check_samples(bytes, classes.len())?;
+        if let Some(parts) = &layout.parts {
+            parts.check(bytes, layout.samples)?;
+        }
         Ok((layout, classes))
     }
 
@@ -425,6 +483,32 @@ impl Layout {
 
     pub(super) fn samples(&self) -> u64 {
         self.samples as u64
+    }
+
+    /// The same content under another root.
+    pub(super) fn rebased(&self, bytes: &[u8], root: &Path) -> Result<SealedBytes> {
+        let root = root.as_os_str().as_bytes();
+        let content = bytes.get(HEAD..self.root.start).unwrap_or_default();
+        let head = encode_head(self.hash, self.root.start as u64, root);
+        SealedBytes::new(NAME, &[&head, content, root])
+    }
+
+    /// 0 where samples are files.
+    pub(super) fn shards(&self) -> u64 {
+        self.parts.as_ref().map_or(0, PartsAt::shards)
+    }
+
+    /// Empty for a number that is not less than that of shards.
+    pub(super) fn shard_path<'a>(&self, bytes: &'a [u8], number: u64) -> &'a [u8] {
+        let parts = self.parts.as_ref();
+        parts
+            .and_then(|p| p.shard_path(bytes, number))
+            .unwrap_or_default()
+    }
+
+    /// None where samples are files, and for an id that is none.
+    pub(super) fn part(&self, bytes: &[u8], id: u64) -> Option<Part> {
+        self.parts.as_ref()?.part(bytes, self.known(id)?)
     }
 
     pub(super) fn hash(&self) -> u128 {
@@ -591,7 +675,23 @@ mod tests {
         content
     }
 
-    fn samples() -> [Vec<u8>; 4] {
+    /// Three samples in the second and the fourth of four shards.
+    fn of_shards(wide: bool) -> Content {
+        let mut content = Content::default();
+        content.begin_shard(b"none.tar");
+        content.begin_shard(b"a-0.tar");
+        content.push_part(b"a/1.jpg", 512, 7);
+        content.push_part(b"a/\xff.npy", 4096, 0);
+        content.begin_shard(b"a-1.tar");
+        content.begin_shard(b"/else/b.tar");
+        let bytes = if wide { 1 << 40 } else { 9 };
+        content.push_part(b"3.png", 1 << 33, bytes);
+        content.begin_shard(b"last.tar");
+        content.labels = Labels::Class(vec![0, 1, 2]);
+        content
+    }
+
+    fn samples() -> [Vec<u8>; 6] {
         let paths: [&[u8]; 3] = [b"a/1.jpg", b"b/\xff.png", b"b/3.jpg"];
         let vector = Labels::Vector {
             width: 2,
@@ -602,6 +702,8 @@ mod tests {
             content(&paths, Labels::Class(vec![0, 1, 1]), &["a", "b"]),
             content(&paths, Labels::Class(vec![-1, 5, 1 << 33]), &[]),
             content(&paths, vector, &[]),
+            of_shards(false),
+            of_shards(true),
         ]
         .map(|c| c.encode(Path::new("/data")).unwrap().bytes().to_vec())
     }
@@ -623,9 +725,19 @@ mod tests {
         let Ok((layout, classes)) = Layout::decode(bytes) else {
             return false;
         };
+        for number in 0..layout.shards() {
+            let path = layout.shard_path(bytes, number);
+            assert!(!path.is_empty() && !path.contains(&0));
+        }
         for id in 0..layout.samples() {
             let path = layout.path(bytes, id);
             assert!(!path.is_empty() && !path.contains(&0));
+            match layout.part(bytes, id) {
+                Some(part) => {
+                    assert!(part.shard < layout.shards() && part.range().end >= part.at);
+                }
+                None => assert_eq!(layout.shards(), 0),
+            }
             match layout.label(bytes, id) {
                 Label::None => assert_eq!(layout.label_width(), 0),
                 Label::Class(class) => {
@@ -639,6 +751,21 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_shard_costs_twenty_bytes_and_its_name() {
+        let mut content = Content::default();
+        content.begin_shard(b"s.tar");
+        content.labels = Labels::Class((0..100).collect());
+        for i in 0..100u64 {
+            content.push_part(format!("{i:04}.jpg").as_bytes(), i << 20, 1 << 20);
+        }
+        let sealed = content.encode(Path::new("/d")).unwrap();
+        assert_eq!(
+            sealed.bytes().len(),
+            COUNTS_END + 100 * (20 + 8) + 16 + 5 + 2
+        );
+    }
+
+    #[test]
     fn a_sample_costs_eight_bytes_and_its_path() {
         let paths: [&[u8]; 2] = [b"a/1.jpg", b"b/22.png"];
         let sealed = content(&paths, Labels::Class(vec![0, 1]), &[])
@@ -649,7 +776,7 @@ mod tests {
 
     #[test]
     fn all_kinds_of_labels_come_back() {
-        let [none, class, wide, vector] = samples();
+        let [none, class, wide, vector, ..] = samples();
         for bytes in [&none, &class, &wide, &vector] {
             assert!(use_all(bytes));
             let (layout, _) = Layout::decode(bytes).unwrap();
@@ -670,6 +797,40 @@ mod tests {
             label(&vector, 2),
             [f64::from(f32::MAX), f64::from(1e-40f32)]
         );
+    }
+
+    #[test]
+    fn parts_come_back_from_their_shards() {
+        for wide in [false, true] {
+            let bytes = of_shards(wide).encode(Path::new("/data")).unwrap();
+            let bytes = bytes.bytes();
+            let (layout, _) = Layout::decode(bytes).unwrap();
+            assert_eq!(layout.shards(), 5);
+            assert_eq!(layout.shard_path(bytes, 1), b"a-0.tar");
+            assert_eq!(layout.shard_path(bytes, 3), b"/else/b.tar");
+            assert_eq!(layout.shard_path(bytes, 5), b"");
+            let part = |id| layout.part(bytes, id).unwrap();
+            let is = |shard, at, bytes| Part { shard, at, bytes };
+            assert_eq!(part(0), is(1, 512, 7));
+            assert_eq!(part(1), is(1, 4096, 0));
+            assert_eq!(part(2), is(3, 1 << 33, if wide { 1 << 40 } else { 9 }));
+            assert_eq!(layout.part(bytes, 3), None);
+            assert_eq!(layout.path(bytes, 1), b"a/\xff.npy");
+            assert_eq!(layout.label(bytes, 2), Label::Class(2));
+        }
+    }
+
+    #[test]
+    fn another_root_changes_nothing_else() {
+        for bytes in samples() {
+            let (layout, _) = Layout::decode(&bytes).unwrap();
+            let moved = layout.rebased(&bytes, Path::new("/moved/to")).unwrap();
+            let (again, _) = Layout::decode(moved.bytes()).unwrap();
+            assert_eq!(again.root(moved.bytes()), b"/moved/to");
+            assert_eq!(again.hash(), layout.hash());
+            let back = again.rebased(moved.bytes(), Path::new("/data")).unwrap();
+            assert!(back.bytes() == bytes);
+        }
     }
 
     #[test]
@@ -729,7 +890,7 @@ mod tests {
             Layout::decode(&bad).unwrap_err().to_string()
         };
         assert_eq!(told(0, b"x"), "not an index file");
-        let form = "an index of form 9, where form 1 is understood";
+        let form = "an index of form 9, where form 2 is understood";
         assert_eq!(told(8, &[9]), form);
         let sum = "damaged: the checksum of its content is wrong";
         assert_eq!(told(16, &[0; 4]), sum);
@@ -740,11 +901,11 @@ mod tests {
             "damaged: its number of bytes per path end cannot be"
         );
         assert_eq!(
-            told(120, &[9, 0, 0, 0, 3]),
+            told(128, &[9, 0, 0, 0, 3]),
             "damaged: the path's place of sample 1"
         );
-        assert_eq!(told(120 + 12 + 4, &[2]), "damaged: the class of sample 1");
-        let names = 120 + 12 + 12 + 16;
+        assert_eq!(told(128 + 12 + 4, &[2]), "damaged: the class of sample 1");
+        let names = 128 + 12 + 12 + 16;
         assert_eq!(
             told(names, b"b"),
             "damaged: the name, which stands twice, of class 1"
@@ -797,7 +958,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_refused_or_harmless(
-            which in 0usize..4,
+            which in 0usize..6,
             changes in vec((HEAD..200usize, any::<u8>()), 1..12),
         ) {
             let mut bytes = samples()[which].clone();

@@ -406,7 +406,7 @@ impl LoaderBuilder {
             version: State::VERSION,
             epoch: self.start.0,
             batch: self.start.1,
-            plan: self.plan,
+            plan: plan.options().clone(),
             sampler_hash: plan.table().map(SamplerTable::hash),
             index_hash: format!("{:032x}", index.hash()),
             recipe_hash: format!("{:016x}", self.recipe.hash()),

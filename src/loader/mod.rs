@@ -11,6 +11,7 @@
 //! - `engine`: which of the following makes the batches;
 //! - `pool`: batches by workers, through the ring;
 //! - `in_process`: batches by a plain loop, with zero workers;
+//! - `encode_run`: payloads of a cache, by the same pool;
 //! - `mixed`: batches whose rows are mixed;
 //! - `device_pool`: batches by workers and a device, ahead of who takes them;
 //! - `on_device`: from a slot to a device;
@@ -22,6 +23,7 @@
 
 mod builder;
 mod device_pool;
+pub(crate) mod encode_run;
 mod engine;
 mod epoch;
 mod forecast;

@@ -39,6 +39,7 @@ pub(super) fn prepare(
 /// # Errors
 /// As a loader's.
 pub(crate) fn plan(index: &Index, options: &PlanOptions) -> Result<Plan> {
+    let options = &options.settled(index.len(), index.shards());
     options.check(index.len())?;
     // Areas alone: a turn changes none.
     let upright = Upright::default();

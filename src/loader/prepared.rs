@@ -69,14 +69,15 @@ impl Prepared {
     pub(super) fn new(source: Source, wanted: &Wanted<'_>) -> Result<Self> {
         let (index, scan) = source.open()?;
         let (program, limits) = (wanted.program, wanted.limits);
-        wanted.plan.check(index.len())?;
+        let options = &wanted.plan.settled(index.len(), index.shards());
+        options.check(index.len())?;
         match (&program.recipe().mixing, program.labelled_by()) {
             // Labels that an operation draws fit: the recipe was checked.
             (Some(mixing), None) => mixed::check_labels(mixing, &index)?,
-            (_, Some(op)) => order::check_labelled_by(op, &wanted.plan.sampler)?,
+            (_, Some(op)) => order::check_labelled_by(op, &options.sampler)?,
             (None, None) => {}
         }
-        if wanted.plan.multi_scale.is_some() && !program.takes_sizes() {
+        if options.multi_scale.is_some() && !program.takes_sizes() {
             return Err(Error::config(
                 "multi_scale sets the size of rows, and the last operation of this recipe that \
                  sets a size is no random_resized_crop, no bounded_resized_crop and no resize to \
@@ -85,16 +86,15 @@ impl Prepared {
         }
         let (table, mut sizes) = order::prepare(
             &index,
-            &wanted.plan.sampler,
+            &options.sampler,
             wanted.sample_weights,
             &limits,
             program.orientation,
         )?;
-        let plan = Plan::with_table(index.len(), wanted.plan.clone(), table)?;
+        let plan = Plan::with_table(index.len(), options.clone(), table)?;
         let mut worst = None;
         if wanted.forecasts {
-            let rows = wanted
-                .plan
+            let rows = options
                 .multi_scale
                 .as_ref()
                 .map_or(Vec::new(), |m| m.sizes.clone());

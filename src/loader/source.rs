@@ -15,12 +15,15 @@ pub enum Source {
     List(PathBuf, ListOptions),
     /// A file that [`Index::save`] wrote.
     Saved(PathBuf),
+    /// The folder of a cache that was built by [`crate::cache`].
+    Cache(PathBuf),
     /// An index that is in memory already.
     Index(Box<Index>),
 }
 
 impl Source {
-    /// A folder is a folder; a file is a saved index when it begins like one,
+    /// A folder is a cache when it has a cache's manifest, and a folder of images
+    /// otherwise; a file is a saved index when it begins like one,
     /// and a list file otherwise. All with default options.
     ///
     /// # Errors
@@ -33,7 +36,9 @@ impl Source {
                 format!("cannot be read: {e} (a folder, a list file or a saved index is needed)"),
             )
         })?;
-        if meta.is_dir() {
+        if meta.is_dir() && Index::is_cache(&path) {
+            Ok(Self::Cache(path))
+        } else if meta.is_dir() {
             Ok(Self::Folder(path, FolderOptions::default()))
         } else if Index::is_saved(&path)? {
             Ok(Self::Saved(path))
@@ -53,6 +58,7 @@ impl Source {
             }
             Self::List(path, options) => Index::list(&path, &options).map(|(i, r)| (i, Some(r))),
             Self::Saved(path) => Ok((Index::load(&path)?, None)),
+            Self::Cache(path) => Ok((Index::cache(&path)?, None)),
             Self::Index(index) => Ok((*index, None)),
         }
     }

@@ -21,6 +21,9 @@ pub enum CeilingPart {
     Full,
     /// What the recipe's boxes need, at the scales that the recipe allows.
     Crop,
+    /// None of it: raw pictures, copied from populated maps into memory of `room`
+    /// bytes, in a circle.
+    Copy { room: u64 },
 }
 
 /// One measuring process's share of the work.
@@ -57,6 +60,7 @@ pub fn serve(
     let part = match share.part {
         CeilingPart::Full => Part::Full,
         CeilingPart::Crop => Part::Crop,
+        CeilingPart::Copy { room } => Part::Copy { room },
     };
     let mut bare = BareLoop::new(index, plan, program, part, share.share)?;
     let mut answer = |text: String| {

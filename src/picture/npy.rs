@@ -99,6 +99,11 @@ impl Header {
     }
 }
 
+/// The pixels of a file that is at hand as a whole.
+pub(crate) fn pixels(file: &[u8]) -> Result<&[u8], SampleFault> {
+    Header::read(file, file.len() as u64).map(|header| &file[header.data()])
+}
+
 /// The header of a picture of `u8` of this height, width and channels, as NumPy
 /// reads it: version 1.0, padded with blanks.
 pub(crate) fn header((height, width): (u32, u32), channels: u32) -> [u8; HEADER_BYTES] {

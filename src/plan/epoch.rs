@@ -381,8 +381,10 @@ mod tests {
         prop_oneof![
             Just(Sampler::Sequential),
             Just(Sampler::Shuffle),
-            (1u64..50, 1u64..50)
-                .prop_map(|(shard, window)| Sampler::ShardShuffle { shard, window }),
+            (1u64..50, 1u64..50).prop_map(|(shard, window)| Sampler::ShardShuffle {
+                shard: Some(shard),
+                window,
+            }),
         ]
     }
 

@@ -23,6 +23,7 @@ mod table;
 
 pub use epoch::{Plan, RowPlan, RowStatus};
 pub use options::{PlanOptions, Tail};
+pub(crate) use permutation::Permutation;
 pub(crate) use random::PositionRandom;
 pub use sampler::{IdentityProb, MultiScale, Sampler, Weights};
 pub(crate) use sampler::{by_identity, by_size, by_weight, inverse_class_frequency};

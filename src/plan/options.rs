@@ -50,6 +50,15 @@ impl Default for PlanOptions {
 }
 
 impl PlanOptions {
+    /// The same with the numbers that follow from an index of so many samples and
+    /// shards (0 = samples are files).
+    pub(crate) fn settled(&self, samples: u64, shards: u64) -> Self {
+        Self {
+            sampler: self.sampler.settled(samples, shards),
+            ..self.clone()
+        }
+    }
+
     /// Checks everything that needs no data but its size, before any is read.
     ///
     /// # Errors

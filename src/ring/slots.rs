@@ -245,7 +245,7 @@ mod tests {
 
     fn fill_one(s: &Slots, byte: u8, outcome: Outcome) {
         let (w, l) = (s.ring().words(), s.ring().layout());
-        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO) else {
+        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
             panic!("nothing to fill");
         };
         let place = c.row as usize * 16..(c.row as usize + 1) * 16;
@@ -278,7 +278,7 @@ mod tests {
         let s = slots();
         let _posted = s.post(s.take_free().unwrap(), ticket(1, 1));
         let (w, l) = (s.ring().words(), s.ring().layout());
-        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO) else {
+        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
             panic!("nothing to fill");
         };
         for (place, fits) in [
@@ -330,13 +330,16 @@ mod tests {
         let s = slots();
         let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
         let (w, l) = (s.ring().words(), s.ring().layout());
-        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO) else {
+        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
             panic!("nothing to fill");
         };
         let mut draining = vec![posted];
         assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Again);
         assert_eq!(draining.len(), 1);
-        assert_eq!(worker_side::next(&w, l, 1, Duration::ZERO), Next::Again);
+        assert_eq!(
+            worker_side::next(&w, l, 1, Duration::ZERO, None),
+            Next::Again
+        );
         worker_side::commit(&w, l, 1, c, Outcome::Done).unwrap();
         assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Ready);
         assert!(draining.is_empty());

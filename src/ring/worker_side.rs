@@ -39,21 +39,35 @@ pub(crate) enum Next {
     Stop,
 }
 
+/// Whether a worker would rather have this row than another of the same ticket:
+/// it has at hand what the row is made from. None = all rows are alike.
+pub(crate) type Prefers<'a> = Option<&'a mut dyn FnMut(&Ticket, u32) -> bool>;
+
+/// Open rows of a ticket that are asked for a preference before any is taken.
+const ASKED: usize = 8;
+
 /// The next thing to do, sleeping at most `limit` when there is nothing.
-pub(crate) fn next<W: Words>(w: &W, l: &Layout, serial: u32, limit: Duration) -> Next {
+pub(crate) fn next<W: Words>(
+    w: &W,
+    l: &Layout,
+    serial: u32,
+    limit: Duration,
+    prefers: Prefers<'_>,
+) -> Next {
     let work = w.load(l.work(), Acquire);
     if w.load(l.stop(), Acquire) != 0 {
         return Next::Stop;
     }
-    if let Some(claim) = claim(w, l, serial) {
+    if let Some(claim) = claim(w, l, serial, prefers) {
         return Next::Fill(claim);
     }
     w.wait(l.work(), work, limit);
     Next::Again
 }
 
-/// Claims an open row of the open ticket with the lowest sequence.
-fn claim<W: Words>(w: &W, l: &Layout, serial: u32) -> Option<Claim> {
+/// Claims an open row of the open ticket with the lowest sequence: a preference
+/// never leaves an older ticket waiting.
+fn claim<W: Words>(w: &W, l: &Layout, serial: u32, mut prefers: Prefers<'_>) -> Option<Claim> {
     let mut tried = 0;
     loop {
         // The lowest sequence above those that had no open row. Slots are few
@@ -65,21 +79,16 @@ fn claim<W: Words>(w: &W, l: &Layout, serial: u32) -> Option<Claim> {
                 (s > tried).then_some((slot, s))
             })
             .min_by_key(|&(_, s)| s)?;
-        if let Some(row) = claim_in(w, l, slot, sequence, serial) {
+        let preferred = prefers
+            .as_mut()
+            .and_then(|prefers| claim_preferred(w, l, slot, sequence, serial, prefers));
+        if let Some(row) = preferred.or_else(|| claim_in(w, l, slot, sequence, serial)) {
             // The claim holds the slot: the consumer cannot post into it now,
-            // so these words are those of our ticket. The count is bounded all
-            // the same: another worker's decoder may have scribbled on it.
-            let rows = w.load(l.ticket(slot, ticket_word::ROWS), Relaxed);
-            let rows = rows.min(u64::from(l.shape().rows)) as u32;
+            // so these words are those of our ticket.
             return Some(Claim {
                 slot,
                 row,
-                ticket: Ticket {
-                    sequence,
-                    epoch: w.load(l.ticket(slot, ticket_word::EPOCH), Relaxed),
-                    batch: w.load(l.ticket(slot, ticket_word::BATCH), Relaxed),
-                    rows,
-                },
+                ticket: ticket(w, l, slot, sequence),
                 attempt: attempt::load(w, l, slot, row, sequence),
             });
         }
@@ -87,27 +96,69 @@ fn claim<W: Words>(w: &W, l: &Layout, serial: u32) -> Option<Claim> {
     }
 }
 
-/// Claims the first open row of a slot, searching in a circle from the hint: a
-/// stale hint costs time, never a row.
-fn claim_in<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32, serial: u32) -> Option<u32> {
-    let rows = l.shape().rows;
-    let hint = l.ticket(slot, ticket_word::HINT);
-    let start = (w.load(hint, Relaxed) % u64::from(rows)) as u32;
-    let open = RowWord::open(sequence).pack();
-    for i in 0..rows {
-        let row = (start + i) % rows;
-        let at = l.row(slot, row);
-        // A look before the compare-and-swap keeps the line shared while
-        // searching; the swap alone decides.
-        if w.load(at, Relaxed) == open
-            && w.compare_exchange(at, open, RowWord::claimed(serial, sequence).pack())
-                .is_ok()
-        {
-            w.store(hint, u64::from(row) + 1, Relaxed);
-            return Some(row);
-        }
+/// The words of a slot's ticket. Only a claim keeps them from being another
+/// one's; the count is bounded all the same: another worker's decoder may have
+/// scribbled on it.
+fn ticket<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32) -> Ticket {
+    let rows = w.load(l.ticket(slot, ticket_word::ROWS), Relaxed);
+    Ticket {
+        sequence,
+        epoch: w.load(l.ticket(slot, ticket_word::EPOCH), Relaxed),
+        batch: w.load(l.ticket(slot, ticket_word::BATCH), Relaxed),
+        rows: rows.min(u64::from(l.shape().rows)) as u32,
     }
-    None
+}
+
+/// The rows of a slot, in a circle from the hint: a stale hint costs time, never
+/// a row.
+fn rows<W: Words>(w: &W, l: &Layout, slot: u32) -> impl Iterator<Item = u32> {
+    let rows = l.shape().rows;
+    let start = (w.load(l.ticket(slot, ticket_word::HINT), Relaxed) % u64::from(rows)) as u32;
+    (0..rows).map(move |i| (start + i) % rows)
+}
+
+/// Claims a row if it is open.
+fn claim_row<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, sequence: u32, serial: u32) -> bool {
+    let open = RowWord::open(sequence).pack();
+    let claimed = RowWord::claimed(serial, sequence).pack();
+    let won = w.compare_exchange(l.row(slot, row), open, claimed).is_ok();
+    if won {
+        w.store(
+            l.ticket(slot, ticket_word::HINT),
+            u64::from(row) + 1,
+            Relaxed,
+        );
+    }
+    won
+}
+
+/// Claims a row that is preferred, if one of the first open ones is. The ticket
+/// that the preference goes by may be another one's by now; then no row of
+/// `sequence` is open any more, and no claim succeeds.
+fn claim_preferred<W: Words>(
+    w: &W,
+    l: &Layout,
+    slot: u32,
+    sequence: u32,
+    serial: u32,
+    prefers: &mut dyn FnMut(&Ticket, u32) -> bool,
+) -> Option<u32> {
+    let open = RowWord::open(sequence).pack();
+    let ticket = ticket(w, l, slot, sequence);
+    rows(w, l, slot)
+        .filter(|&row| w.load(l.row(slot, row), Relaxed) == open)
+        .take(ASKED)
+        .find(|&row| prefers(&ticket, row) && claim_row(w, l, slot, row, sequence, serial))
+}
+
+/// Claims the first open row of a slot.
+fn claim_in<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32, serial: u32) -> Option<u32> {
+    let open = RowWord::open(sequence).pack();
+    // A look before the compare-and-swap keeps the line shared while searching;
+    // the swap alone decides.
+    rows(w, l, slot).find(|&row| {
+        w.load(l.row(slot, row), Relaxed) == open && claim_row(w, l, slot, row, sequence, serial)
+    })
 }
 
 /// Records that a claimed row goes on with `attempt`, before it is begun: if

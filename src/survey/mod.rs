@@ -28,9 +28,10 @@
 //! # }
 //! ```
 //!
-//! - `scan`: headers by threads;
+//! - `scan`: headers by threads; `part`: those of samples in shards;
 //! - `statistics`: from the sizes of all samples to a few numbers.
 
+mod part;
 mod scan;
 mod statistics;
 

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek};
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -16,6 +17,8 @@ use crate::packing::Sizes;
 use crate::picture::header::{PictureHeader, read_header_within};
 use crate::picture::{Format, Limits, Orientation, Upright};
 use crate::sys::regular::open_regular;
+
+use super::part::Part;
 
 /// Samples that a thread takes at a time: enough that taking costs nothing, few
 /// enough that no thread is left behind with many.
@@ -134,7 +137,7 @@ struct Reader<'a> {
     limits: &'a Limits,
     upright: Upright,
     max_faults: usize,
-    path: Vec<u8>,
+    files: Files,
     findings: Findings,
 }
 
@@ -145,17 +148,14 @@ impl<'a> Reader<'a> {
             limits,
             upright,
             max_faults,
-            path: Vec::new(),
+            files: Files::default(),
             findings: Findings::default(),
         }
     }
 
     /// Height and width of a sample, or 0 x 0.
     fn read(&mut self, id: u64, seen: &(dyn Fn(Seen<'_>) + Sync)) -> [u32; 2] {
-        self.index.write_path(id, &mut self.path);
-        let found = CStr::from_bytes_with_nul(&self.path)
-            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))
-            .and_then(|path| read_file(path, self.limits));
+        let found = self.files.read(self.index, id, self.limits);
         let f = &mut self.findings;
         match found {
             Ok((header, bytes)) => {
@@ -188,20 +188,49 @@ pub(super) fn header_of(
     id: u64,
     limits: &Limits,
 ) -> Result<PictureHeader, SampleFault> {
-    let mut path = Vec::new();
-    index.write_path(id, &mut path);
-    CStr::from_bytes_with_nul(&path)
-        .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))
-        .and_then(|path| read_file(path, limits))
+    Files::default()
+        .read(index, id, limits)
         .map(|(header, _)| header)
 }
 
-/// The header of a file, and the file's length.
-fn read_file(path: &CStr, limits: &Limits) -> Result<(PictureHeader, u64), SampleFault> {
-    let (fd, len) = open_regular(path)?;
-    let mut file = BufReader::with_capacity(PIECE, File::from(fd));
-    let header = read_header_within(&mut file, limits)?;
-    Ok((header, len as u64))
+/// Where headers are read: a file for each sample, or the shard that was read
+/// last.
+#[derive(Default)]
+struct Files {
+    path: Vec<u8>,
+    shard: Option<(u64, Rc<File>)>,
+}
+
+impl Files {
+    /// The header of a sample, and the bytes that it has.
+    fn read(
+        &mut self,
+        index: &Index,
+        id: u64,
+        limits: &Limits,
+    ) -> Result<(PictureHeader, u64), SampleFault> {
+        let located = index.locate(id, &mut self.path);
+        let path = CStr::from_bytes_with_nul(&self.path)
+            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
+        let Some((range, part)) = located.zip(index.part(id)) else {
+            let (fd, len) = open_regular(path)?;
+            return Ok((header(File::from(fd), limits)?, len as u64));
+        };
+        let known = self
+            .shard
+            .take()
+            .filter(|(number, _)| *number == part.shard);
+        let file = match known {
+            Some((_, file)) => file,
+            None => Rc::new(File::from(open_regular(path)?.0)),
+        };
+        self.shard = Some((part.shard, file.clone()));
+        Ok((header(Part::new(file, range), limits)?, part.bytes))
+    }
+}
+
+fn header(file: impl Read + Seek, limits: &Limits) -> Result<PictureHeader, SampleFault> {
+    read_header_within(&mut BufReader::with_capacity(PIECE, file), limits)
 }
 
 #[cfg(all(test, feature = "codecs"))]

@@ -11,6 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod probe;
 pub(crate) mod process;
 pub(crate) mod regular;
+pub(crate) mod replace;
 pub(crate) mod sealed;
 pub(crate) mod shared;
 pub(crate) mod socket;

@@ -4,17 +4,19 @@
 //!
 //! Runs in processes of its own, which `measure::ceiling` makes.
 
-use std::ffi::CStr;
-use std::fs::File;
+mod copy;
+mod maps;
+
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-use memmap2::Mmap;
-
+use self::copy::Copies;
+use self::maps::Maps;
 use super::input::{Input, InputMode};
 use super::meter::Meter;
 use super::sample::{RowRequest, SampleDecoder};
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use super::shards::Pattern;
+use crate::error::{Error, Result, SampleFault};
 use crate::forecast::cut::Stored;
 use crate::index::Index;
 use crate::picture::header::read_header;
@@ -23,7 +25,6 @@ use crate::picture::{Format, Limits};
 use crate::plan::{Plan, PositionRandom};
 use crate::recipe::draw::OpStep;
 use crate::recipe::{Recipe, SampleProgram};
-use crate::sys::regular::open_regular;
 
 /// How much of each picture is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,28 +33,41 @@ pub(crate) enum Part {
     Full,
     /// What the recipe's box needs, at the recipe's scale.
     Crop,
+    /// Nothing: raw pixels are copied into memory of so many bytes.
+    Copy { room: u64 },
 }
 
 /// One process's share of the decoding.
 pub(crate) struct BareLoop {
     index: Index,
     plan: Plan,
-    program: SampleProgram,
-    part: Part,
-    maps: Vec<Mmap>,
-    decoder: JpegDecoder,
-    scratch: Scratch,
-    steps: Vec<OpStep>,
+    work: Work,
     /// Next row of the stream of all epochs, and how far apart ours are.
     next: u64,
     step: u64,
+}
+
+/// What is done to each picture.
+enum Work {
+    Decode(Box<Decode>),
+    Copy(Copies),
+}
+
+struct Decode {
+    maps: Maps,
+    program: SampleProgram,
+    /// At the recipe's boxes and scales, not whole.
+    crops: bool,
+    decoder: JpegDecoder,
+    scratch: Scratch,
+    steps: Vec<OpStep>,
 }
 
 impl BareLoop {
     /// Share `share.0` of `share.1`. Maps every file of the index.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no JPEG.
+    /// A file that cannot be read, or is no JPEG (for [`Part::Copy`] no raw picture).
     pub(crate) fn new(
         index: Index,
         plan: Plan,
@@ -61,30 +75,21 @@ impl BareLoop {
         part: Part,
         share: (u64, u64),
     ) -> Result<Self> {
-        let mut path = Vec::new();
-        let maps = (0..index.len())
-            .map(|id| {
-                index.write_path(id, &mut path);
-                let mapped = c_path(&path).and_then(map_jpeg);
-                mapped.map_err(|fault| {
-                    Error::config(format!(
-                        "the bare decoder is that of JPEG and leaves no file out, and {} (sample \
-                         {id}) {}: measure the ceiling on JPEG files that can be read",
-                        index.path(id).display(),
-                        fault.reason
-                    ))
-                })
-            })
-            .collect::<Result<_>>()?;
+        let work = match part {
+            Part::Copy { room } => Work::Copy(Copies::new(&index, room)?),
+            Part::Full | Part::Crop => Work::Decode(Box::new(Decode {
+                maps: Maps::of(&index, Format::Jpeg)?,
+                program,
+                crops: part == Part::Crop,
+                decoder: JpegDecoder::new(&Limits::default()),
+                scratch: Scratch::default(),
+                steps: Vec::new(),
+            })),
+        };
         Ok(Self {
             index,
             plan,
-            program,
-            part,
-            maps,
-            decoder: JpegDecoder::new(&Limits::default()),
-            scratch: Scratch::default(),
-            steps: Vec::new(),
+            work,
             next: share.0,
             step: share.1,
         })
@@ -112,30 +117,38 @@ impl BareLoop {
             path: self.index.path(row.id),
             fault,
         };
-        let bytes: &[u8] = &self.maps[row.id as usize];
-        let header = jpeg::read_header(bytes).map_err(failed)?;
-        let (scale, want) = match self.part {
-            Part::Full => (Scale::Full, Region::whole((header.width, header.height))),
-            Part::Crop => {
-                let stored = Stored {
-                    size: (header.width, header.height),
-                    orientation: header.orientation.read_as(self.program.orientation),
-                    decoding: header.decoding(),
-                };
+        match &mut self.work {
+            Work::Copy(copies) => copies.copy(row.id),
+            Work::Decode(decode) => {
                 let seed = self.plan.options().seed;
-                let random = PositionRandom::new(seed, epoch, row.position);
-                let steps = &mut self.steps;
-                self.program
-                    .steps(stored.upright(), None, &random, steps)
-                    .map_err(failed)?;
-                let cut = stored.cut(&self.program, steps);
-                (cut.scale, cut.want)
+                decode.decode(row.id, &PositionRandom::new(seed, epoch, row.position))
             }
+        }
+        .map_err(failed)
+    }
+}
+
+impl Decode {
+    fn decode(&mut self, id: u64, random: &PositionRandom) -> std::result::Result<(), SampleFault> {
+        let bytes = self.maps.bytes(id);
+        let header = jpeg::read_header(bytes)?;
+        let (scale, want) = if self.crops {
+            let stored = Stored {
+                size: (header.width, header.height),
+                orientation: header.orientation.read_as(self.program.orientation),
+                decoding: header.decoding(),
+            };
+            let steps = &mut self.steps;
+            self.program.steps(stored.upright(), None, random, steps)?;
+            let cut = stored.cut(&self.program, steps);
+            (cut.scale, cut.want)
+        } else {
+            (Scale::Full, Region::whole((header.width, header.height)))
         };
         let decoded = self
             .decoder
             .decode_region(bytes, &header, scale, want, &mut self.scratch);
-        std::hint::black_box(decoded.map_err(failed)?);
+        std::hint::black_box(decoded?);
         Ok(())
     }
 }
@@ -145,7 +158,6 @@ impl BareLoop {
 /// Files are read, not mapped: whoever holds these images handles no SIGBUS.
 pub(crate) struct WholeImages {
     input: Input,
-    path: Vec<u8>,
     decoder: SampleDecoder,
     meter: Meter,
 }
@@ -155,8 +167,7 @@ impl WholeImages {
         let program = SampleProgram::compile(&Recipe::full())?;
         let limits = Limits::default();
         Ok(Self {
-            input: Input::new(InputMode::Read, limits.max_scratch),
-            path: Vec::new(),
+            input: Input::new(InputMode::Read, limits.max_scratch, Pattern::InOrder),
             decoder: SampleDecoder::new(&program, &limits)?,
             meter: Meter::default(),
         })
@@ -170,9 +181,7 @@ impl WholeImages {
             path: index.path(id),
             fault,
         };
-        index.write_path(id, &mut self.path);
-        let path = c_path(&self.path).map_err(failed)?;
-        let bytes = self.input.open(path).map_err(failed)?;
+        let bytes = self.input.open(index, id).map_err(failed)?;
         let header = read_header(&mut Cursor::new(&bytes[..])).map_err(failed)?;
         let (width, height) = header.stored;
         Limits::default()
@@ -201,34 +210,6 @@ impl WholeImages {
     }
 }
 
-fn c_path(path: &[u8]) -> Result<&CStr, SampleFault> {
-    CStr::from_bytes_with_nul(path)
-        .map_err(|_| SampleFault::new(FaultKind::Unreadable, "has a path with a zero byte"))
-}
-
-fn map_jpeg(path: &CStr) -> Result<Mmap, SampleFault> {
-    let (fd, len) = open_regular(path)?;
-    if len == 0 {
-        return Err(SampleFault::new(FaultKind::Truncated, "is empty"));
-    }
-    let file = File::from(fd);
-    // SAFETY: in a process of its own, which only decodes these bytes and whose
-    // decoders take untrusted ones. A file that is cut meanwhile ends that
-    // process by SIGBUS, and with it the measurement.
-    let map = unsafe { Mmap::map(&file) }
-        .map_err(|e| SampleFault::new(FaultKind::Unreadable, format!("cannot be mapped: {e}")))?;
-    if !Format::of(&map).is_ok_and(|format| format == Format::Jpeg) {
-        return Err(SampleFault::new(FaultKind::Unsupported, "is no JPEG"));
-    }
-    // Warm: this is no test of the storage.
-    let mut sum = 0u8;
-    for page in map.chunks(4096) {
-        sum ^= page[0];
-    }
-    std::hint::black_box(sum);
-    Ok(map)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -236,6 +217,7 @@ mod tests {
     use nix::sys::stat::Mode;
 
     use super::*;
+    use crate::error::FaultKind;
     use crate::index::FolderOptions;
     use crate::picture::jpeg::fixtures::{self, Sampling};
     use crate::plan::PlanOptions;

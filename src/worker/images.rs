@@ -4,13 +4,13 @@
 //! Runs in workers, and in the consumer with zero workers. Which sample it is,
 //! and the bytes of its file; what becomes of them is `sample`.
 
-use std::ffi::CStr;
 use std::ops::Range;
 
 use super::input::{Input, InputMode};
 use super::job::Job;
 use super::meter::Meter;
 use super::sample::{self, RowRequest, SampleDecoder};
+use super::shards::Pattern;
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
@@ -28,12 +28,15 @@ pub(crate) struct ImageJob {
     packing: Packing,
     packed: PackedBatch,
     max_scratch: u64,
-    path: Vec<u8>,
+    /// Whether neighbours in the order are neighbours in shards.
+    choosy: bool,
+    /// The shard of the sample that was worked on last.
+    home: Option<u64>,
 }
 
 /// What a worker takes beside the scratch of a decode: its resampler, a row of
 /// the output, the decoders' working memory.
-const BESIDE_SCRATCH: u64 = 64 << 20;
+pub(super) const BESIDE_SCRATCH: u64 = 64 << 20;
 
 impl ImageJob {
     /// `sizes` are those of the samples, where rows have sizes of their own;
@@ -48,15 +51,17 @@ impl ImageJob {
         let plan = Plan::with_table(index.len(), spec.plan.clone(), table)?;
         let limits = spec.limits;
         let packing = Packing::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
+        let pattern = Pattern::of(&spec.plan.sampler);
         Ok(Self {
+            choosy: index.shards() > 1 && pattern == Pattern::InOrder,
+            home: None,
             index,
             plan,
-            input: Input::new(mode, spec.limits.max_scratch),
+            input: Input::new(mode, spec.limits.max_scratch, pattern),
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
             packing,
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
-            path: Vec::new(),
         })
     }
 
@@ -96,10 +101,8 @@ impl Job for ImageJob {
                 "its identity has no further sample",
             ));
         }
-        self.index.write_path(row.id, &mut self.path);
-        let path = CStr::from_bytes_with_nul(&self.path)
-            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
-        let bytes = self.input.open(path)?;
+        self.home = self.index.part(row.id).map(|part| part.shard);
+        let bytes = self.input.open(&self.index, row.id)?;
         meter.bytes += bytes.len() as u64;
         let request = RowRequest {
             random: &self.plan.random(ticket.epoch, row.position),
@@ -107,6 +110,21 @@ impl Job for ImageJob {
             admit: &|size| self.packing.check(row.id, size),
         };
         self.decoder.fill(&bytes, &request, out, meter)
+    }
+
+    fn is_choosy(&self) -> bool {
+        self.choosy
+    }
+
+    fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
+        let Some(home) = self.home else {
+            return true;
+        };
+        if ticket.batch >= self.plan.batches() || row >= ticket.rows {
+            return false;
+        }
+        let id = self.plan.attempt(ticket.epoch, ticket.batch, row, 0).id;
+        self.index.part(id).is_some_and(|part| part.shard == home)
     }
 
     fn memory_limit(&self) -> u64 {

@@ -1,19 +1,24 @@
-//! The bytes of one file, for as long as one sample needs them.
+//! The bytes of one sample, for as long as it needs them: a file, or a part of
+//! a shard.
 //!
-//! Runs in workers (mapped, at most one live map) and in the consumer with zero
-//! workers (read into a reused buffer: the library installs no SIGBUS handler
-//! there). Opened without blocking and only when it is a regular file, so a
-//! FIFO or a device in a data set cannot hang a worker.
+//! Runs in workers (mapped: of files at most one, of shards the last few) and in
+//! the consumer with zero workers (read into a reused buffer: the library
+//! installs no SIGBUS handler there). Opened without blocking and only when it
+//! is a regular file, so a FIFO or a device in a data set cannot hang a worker.
 
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 
 use memmap2::{Mmap, MmapOptions};
 
 use super::sample::KEEP;
+use super::shards::{Pattern, Shards};
 use super::sigbus;
 use crate::error::{FaultKind, SampleFault};
+use crate::index::Index;
 use crate::sys::regular::open_regular;
 
 /// How files are brought into memory.
@@ -23,25 +28,40 @@ pub(crate) enum InputMode {
     Read,
 }
 
-/// Opens files one after the other.
+/// Opens samples one after the other.
 #[derive(Debug)]
 pub(crate) struct Input {
     mode: InputMode,
-    /// Largest file that is taken, bytes.
+    /// Most bytes of a sample that is taken.
     max_bytes: u64,
     buffer: Vec<u8>,
+    path: Vec<u8>,
+    mapped: Shards<Mmap>,
+    read: Shards<File>,
 }
 
-/// The bytes of the file that is open now; unmapped when dropped.
+/// The bytes of the sample that is open now.
 pub(crate) enum Bytes<'a> {
-    Mapped(LiveMap),
+    /// Of a file, which is unmapped when this is dropped.
+    File(LiveFile),
+    /// Of a shard, which stays mapped.
+    Part(LivePart<'a>),
     Read(&'a [u8]),
 }
 
 /// A live input map, announced to the SIGBUS handler.
-pub(crate) struct LiveMap(Mmap);
+pub(crate) struct LiveFile(Mmap);
 
-impl Drop for LiveMap {
+impl Drop for LiveFile {
+    fn drop(&mut self) {
+        sigbus::clear_live_map();
+    }
+}
+
+/// The same of a part of a map.
+pub(crate) struct LivePart<'a>(&'a [u8]);
+
+impl Drop for LivePart<'_> {
     fn drop(&mut self) {
         sigbus::clear_live_map();
     }
@@ -52,99 +72,233 @@ impl std::ops::Deref for Bytes<'_> {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Mapped(map) => &map.0,
+            Self::File(map) => &map.0,
+            Self::Part(part) => part.0,
             Self::Read(bytes) => bytes,
         }
     }
 }
 
 impl Input {
-    pub(crate) fn new(mode: InputMode, max_bytes: u64) -> Self {
+    /// `pattern` says in which order parts of shards will be asked for.
+    pub(crate) fn new(mode: InputMode, max_bytes: u64, pattern: Pattern) -> Self {
         Self {
             mode,
             max_bytes,
             buffer: Vec::new(),
+            path: Vec::new(),
+            mapped: Shards::new(pattern),
+            read: Shards::new(pattern),
         }
     }
 
-    /// Opens the file at `path`.
-    pub(crate) fn open(&mut self, path: &CStr) -> Result<Bytes<'_>, SampleFault> {
-        let (fd, len) = open_regular(path)?;
-        if len == 0 {
-            return Err(SampleFault::new(FaultKind::Truncated, "the file is empty"));
-        }
-        if len as u64 > self.max_bytes {
-            return Err(SampleFault::new(
-                FaultKind::TooLarge,
-                format!(
-                    "the file has {len} bytes, over max_scratch of {}",
-                    self.max_bytes
-                ),
-            ));
-        }
-        let file = File::from(fd);
-        let unreadable = |e: std::io::Error| {
-            SampleFault::new(FaultKind::Unreadable, format!("cannot be read: {e}"))
+    /// Opens sample `id`.
+    pub(crate) fn open(&mut self, index: &Index, id: u64) -> Result<Bytes<'_>, SampleFault> {
+        let part = index.locate(id, &mut self.path);
+        let path = CStr::from_bytes_with_nul(&self.path)
+            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
+        let Some(range) = part else {
+            return self.open_file();
         };
+        check_length("the member", range.end - range.start, self.max_bytes)?;
+        let shard = index.part(id).map_or(0, |part| part.shard);
         match self.mode {
             InputMode::Map => {
-                // SAFETY: the file may be changed by others while it is mapped.
-                // Changed bytes reach only the decoders, which take untrusted
-                // bytes; a shrunken file raises SIGBUS, which `sigbus` turns
-                // into a failed sample. No reference outlives the sample.
-                let map = unsafe { MmapOptions::new().len(len).map(&file) }.map_err(unreadable)?;
-                sigbus::set_live_map(&map);
-                Ok(Bytes::Mapped(LiveMap(map)))
+                let pattern = self.mapped.pattern();
+                let map = self.mapped.get(shard, || {
+                    let (file, len) = open_shard(path)?;
+                    let map = map(&file, len)?;
+                    pattern.advise(&map);
+                    Ok(map)
+                })?;
+                let bytes = usize::try_from(range.start)
+                    .ok()
+                    .zip(usize::try_from(range.end).ok())
+                    .and_then(|(start, end)| map.get(start..end))
+                    .ok_or_else(|| cut_off(&range, map.len() as u64))?;
+                pattern.will_need(map, &range);
+                sigbus::set_live_map(map);
+                Ok(Bytes::Part(LivePart(bytes)))
             }
             InputMode::Read => {
-                if self.buffer.capacity() > KEEP {
-                    self.buffer = Vec::new();
-                }
-                self.buffer.clear();
+                let file = self.read.get(shard, || Ok(open_shard(path)?.0))?;
+                let buffer = emptied(&mut self.buffer);
+                buffer.resize((range.end - range.start) as usize, 0);
+                file.read_exact_at(buffer, range.start).map_err(|e| {
+                    match (e.kind(), file.metadata()) {
+                        (std::io::ErrorKind::UnexpectedEof, Ok(now)) => cut_off(&range, now.len()),
+                        _ => unreadable(e),
+                    }
+                })?;
+                Ok(Bytes::Read(buffer))
+            }
+        }
+    }
+
+    /// Opens the file at the path that was written last.
+    fn open_file(&mut self) -> Result<Bytes<'_>, SampleFault> {
+        let path = CStr::from_bytes_with_nul(&self.path)
+            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
+        let (fd, len) = open_regular(path)?;
+        check_length("the file", len as u64, self.max_bytes)?;
+        let file = File::from(fd);
+        match self.mode {
+            InputMode::Map => {
+                let map = map(&file, len)?;
+                sigbus::set_live_map(&map);
+                Ok(Bytes::File(LiveFile(map)))
+            }
+            InputMode::Read => {
+                let buffer = emptied(&mut self.buffer);
                 // As long as it was when it was opened: it may be growing.
                 file.take(len as u64)
-                    .read_to_end(&mut self.buffer)
+                    .read_to_end(buffer)
                     .map_err(unreadable)?;
-                Ok(Bytes::Read(&self.buffer))
+                Ok(Bytes::Read(buffer))
             }
         }
     }
 }
 
+/// A buffer of nothing, which is given back when it is large.
+fn emptied(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
+    if buffer.capacity() > KEEP {
+        *buffer = Vec::new();
+    }
+    buffer.clear();
+    buffer
+}
+
+fn open_shard(path: &CStr) -> Result<(File, usize), SampleFault> {
+    let (fd, len) = open_regular(path).map_err(|fault| SampleFault {
+        reason: format!("its shard {}", fault.reason),
+        ..fault
+    })?;
+    Ok((File::from(fd), len))
+}
+
+fn map(file: &File, len: usize) -> Result<Mmap, SampleFault> {
+    // SAFETY: the file may be changed by others while it is mapped. Changed
+    // bytes reach only the decoders, which take untrusted bytes; a shrunken file
+    // raises SIGBUS, which `sigbus` turns into a failed sample: `Input::open`
+    // announces each map before it hands out bytes of it. No reference outlives
+    // the sample.
+    unsafe { MmapOptions::new().len(len).map(file) }.map_err(unreadable)
+}
+
+fn check_length(what: &str, len: u64, most: u64) -> Result<(), SampleFault> {
+    if len == 0 {
+        return Err(SampleFault::new(
+            FaultKind::Truncated,
+            format!("{what} is empty"),
+        ));
+    }
+    if len > most {
+        return Err(SampleFault::new(
+            FaultKind::TooLarge,
+            format!("{what} has {len} bytes, over max_scratch of {most}"),
+        ));
+    }
+    Ok(())
+}
+
+fn cut_off(range: &Range<u64>, len: u64) -> SampleFault {
+    SampleFault::new(
+        FaultKind::Truncated,
+        format!(
+            "its shard has {len} bytes, and the member ends at {}",
+            range.end
+        ),
+    )
+}
+
+fn unreadable(e: std::io::Error) -> SampleFault {
+    SampleFault::new(FaultKind::Unreadable, format!("cannot be read: {e}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::{Index, ListLabels, ListOptions};
     use nix::sys::stat::Mode;
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
-
-    fn c(path: &std::path::Path) -> CString {
-        CString::new(path.as_os_str().as_bytes()).unwrap()
-    }
 
     #[test]
     fn both_modes_give_the_same_bytes_and_the_same_faults() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("a");
-        std::fs::write(&file, b"hello").unwrap();
-        let empty = dir.path().join("empty");
-        std::fs::write(&empty, b"").unwrap();
-        let large = dir.path().join("large");
-        std::fs::write(&large, b"6 byte").unwrap();
-        let fifo = dir.path().join("fifo");
-        nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("a"), b"hello").unwrap();
+        std::fs::write(at("empty"), b"").unwrap();
+        std::fs::write(at("large"), b"6 byte").unwrap();
+        nix::unistd::mkfifo(&at("fifo"), Mode::S_IRWXU).unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        let list = at("list");
+        std::fs::write(&list, "a\nempty\nlarge\nfifo\nfolder\nabsent\n").unwrap();
+        let options = ListOptions {
+            labels: ListLabels::None,
+            ..ListOptions::default()
+        };
+        let (index, _) = Index::list(&list, &options).unwrap();
         for mode in [InputMode::Map, InputMode::Read] {
-            let mut input = Input::new(mode, 5);
-            assert_eq!(&*input.open(&c(&file)).unwrap(), b"hello");
-            for (path, kind) in [
-                (&empty, FaultKind::Truncated),
-                (&large, FaultKind::TooLarge),
-                (&fifo, FaultKind::NotRegular),
-                (&dir.path().to_owned(), FaultKind::NotRegular),
-                (&dir.path().join("absent"), FaultKind::Unreadable),
+            let mut input = Input::new(mode, 5, Pattern::Shuffled);
+            assert_eq!(&*input.open(&index, 0).unwrap(), b"hello");
+            for (id, kind) in [
+                (1, FaultKind::Truncated),
+                (2, FaultKind::TooLarge),
+                (3, FaultKind::NotRegular),
+                (4, FaultKind::NotRegular),
+                (5, FaultKind::Unreadable),
             ] {
-                let fault = input.open(&c(path)).err().unwrap();
+                let fault = input.open(&index, id).err().unwrap();
                 assert_eq!(fault.kind, kind, "{mode:?} {}", fault.reason);
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_shards_are_the_same_in_both_modes_and_both_orders() {
+        let dir = tempfile::tempdir().unwrap();
+        let names: Vec<String> = (0..9).map(|n| format!("{n}.tar")).collect();
+        let shards: Vec<_> = names
+            .iter()
+            .map(|name| {
+                let bytes: Vec<u8> = (0..20_000u32).map(|i| (i % 251) as u8).collect();
+                std::fs::write(dir.path().join(name), &bytes).unwrap();
+                // Within a page, over pages, the last byte, one behind it, nothing.
+                let parts = [(3, 5), (4000, 9000), (19_999, 1), (19_999, 2), (7, 0)];
+                (name.as_str(), parts.to_vec())
+            })
+            .chain([("absent.tar", vec![(0, 1)])])
+            .collect();
+        let index = Index::of_parts(dir.path(), &shards);
+        for mode in [InputMode::Map, InputMode::Read] {
+            for pattern in [Pattern::Shuffled, Pattern::InOrder] {
+                let mut input = Input::new(mode, 9000, pattern);
+                // More shards than stay open, twice.
+                for id in (0..45).chain(0..45) {
+                    let opened = input.open(&index, id);
+                    match id % 5 {
+                        0 => assert_eq!(&*opened.unwrap(), [3, 4, 5, 6, 7]),
+                        1 => {
+                            let bytes = opened.unwrap();
+                            assert_eq!(bytes.len(), 9000);
+                            assert_eq!(bytes[8999], (12_999 % 251) as u8);
+                        }
+                        2 => assert_eq!(&*opened.unwrap(), [(19_999 % 251) as u8]),
+                        3 => {
+                            let fault = opened.err().unwrap();
+                            assert_eq!(fault.kind, FaultKind::Truncated);
+                            assert!(fault.reason.contains("has 20000 bytes"), "{fault}");
+                            assert!(fault.reason.contains("ends at 20001"), "{fault}");
+                        }
+                        _ => {
+                            let fault = opened.err().unwrap();
+                            assert_eq!(fault.kind, FaultKind::Truncated);
+                        }
+                    }
+                }
+                let fault = input.open(&index, 45).err().unwrap();
+                assert_eq!(fault.kind, FaultKind::Unreadable);
+                assert!(fault.reason.starts_with("its shard cannot be opened"));
             }
         }
     }

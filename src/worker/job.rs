@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
+use super::encode::EncodeJob;
 use super::images::ImageJob;
 use super::input::InputMode;
 use super::meter::Meter;
@@ -14,6 +15,7 @@ use super::spec::JobSpec;
 use crate::error::{Error, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
+use crate::packing::rooms::Rooms;
 use crate::plan::SamplerTable;
 use crate::recipe::RowExtent;
 use crate::ring::consumer_side::Ticket;
@@ -35,6 +37,18 @@ pub(crate) trait Job {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault>;
+
+    /// Whether [`Job::prefers`] has anything to say.
+    fn is_choosy(&self) -> bool {
+        false
+    }
+
+    /// Whether this worker has at hand what the row is made from. Asked for a few
+    /// rows in front of each, so it must be quick. A ticket's numbers may be wrong:
+    /// any answer will do then.
+    fn prefers(&self, _ticket: &Ticket, _row: u32) -> bool {
+        true
+    }
 
     /// Private memory that a worker may take at most, bytes.
     fn memory_limit(&self) -> u64;
@@ -70,6 +84,18 @@ impl JobSpec {
                     ));
                 }
                 let job = ImageJob::new(&spec, index, sizes, table, InputMode::Map)?;
+                Ok(Box::new(job))
+            }
+            Self::Encode(spec) => {
+                let Ok([index, sizes, rooms]) = <[OwnedFd; 3]>::try_from(fds) else {
+                    return Err(Error::protocol(
+                        "a job that encodes came with other descriptors than index, sizes and rooms",
+                    ));
+                };
+                let index = Index::from_fd(index)?;
+                let sizes = Sizes::from_fd(sizes, index.len())?;
+                let rooms = Rooms::from_fd(rooms, index.len())?;
+                let job = EncodeJob::new(&spec, index, sizes, rooms, InputMode::Map)?;
                 Ok(Box::new(job))
             }
         }

@@ -12,6 +12,8 @@ pub(crate) mod attempts;
 #[cfg(feature = "codecs")]
 pub(crate) mod bare;
 #[cfg(feature = "codecs")]
+pub(crate) mod encode;
+#[cfg(feature = "codecs")]
 pub(crate) mod images;
 #[cfg(feature = "codecs")]
 pub(crate) mod input;
@@ -21,5 +23,7 @@ pub(crate) mod job;
 pub(crate) mod process;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;
+#[cfg(feature = "codecs")]
+mod shards;
 #[cfg(feature = "codecs")]
 pub(crate) mod sigbus;

@@ -14,9 +14,10 @@ use super::job::Job;
 use super::meter::{Meter, Stage};
 use super::sigbus;
 use crate::error::Result;
+use crate::ring::consumer_side::Ticket;
 use crate::ring::layout::worker_word;
 use crate::ring::words::Words;
-use crate::ring::worker_side::{self, Claim, Next, Outcome};
+use crate::ring::worker_side::{self, Claim, Next, Outcome, Prefers};
 use crate::ring::{Ring, Shape};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::{memory, process};
@@ -77,11 +78,17 @@ fn settle_in(
 
 fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32, tries: u32) -> Result<()> {
     let (w, l) = (ring.words(), ring.layout());
+    let choosy = job.is_choosy();
     let mut meter = Meter::default();
     let mut populated = Populated::new(l.shape());
     meter.start();
     loop {
-        match worker_side::next(&w, l, serial, SLEEP) {
+        let mut prefers = |ticket: &Ticket, row| job.prefers(ticket, row);
+        let prefers: Prefers<'_> = match choosy {
+            true => Some(&mut prefers),
+            false => None,
+        };
+        match worker_side::next(&w, l, serial, SLEEP, prefers) {
             Next::Stop => return Ok(()),
             Next::Again => meter.lap(Stage::Idle),
             Next::Fill(claim) => {

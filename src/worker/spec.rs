@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::index::Index;
 use crate::packing::Sizes;
+use crate::packing::payload::{CacheResize, Encoding};
+use crate::packing::rooms::Rooms;
 use crate::picture::Limits;
 use crate::plan::{PlanOptions, SamplerTable};
 use crate::recipe::SampleProgram;
@@ -23,18 +25,30 @@ pub(crate) struct ImageSpec {
     pub(crate) tries: u32,
 }
 
+/// One row = one sample's payload in a cache.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct EncodeSpec {
+    pub(crate) encode: Encoding,
+    pub(crate) resize: Option<CacheResize>,
+    /// The seed of the order; none = the index's.
+    pub(crate) shuffle: Option<u64>,
+    pub(crate) limits: Limits,
+}
+
 /// What the coordinator needs to build a job, beside its descriptors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum JobSpec {
     Images(ImageSpec),
+    Encode(EncodeSpec),
 }
 
 impl JobSpec {
     /// Samples that are tried in the place of one that gives no pixels: 0 under
-    /// stop and skip.
+    /// stop and skip, and in a cache, where nothing stands in for anything.
     pub(crate) fn tries(&self) -> u32 {
         match self {
             Self::Images(spec) => spec.tries,
+            Self::Encode(_) => 0,
         }
     }
 }
@@ -50,12 +64,14 @@ pub(crate) enum JobInput<'a> {
         Option<&'a Sizes>,
         Option<&'a SamplerTable>,
     ),
+    Encode(EncodeSpec, &'a Index, &'a Sizes, &'a Rooms),
 }
 
 impl JobInput<'_> {
     pub(crate) fn spec(&self) -> JobSpec {
         match self {
             Self::Images(spec, ..) => JobSpec::Images(spec.clone()),
+            Self::Encode(spec, ..) => JobSpec::Encode(*spec),
         }
     }
 
@@ -67,6 +83,9 @@ impl JobInput<'_> {
                 let table = table.iter().map(|table| table.as_fd());
                 let index = std::iter::once(index.as_fd());
                 index.chain(sizes).chain(table).collect()
+            }
+            Self::Encode(_, index, sizes, rooms) => {
+                vec![index.as_fd(), sizes.as_fd(), rooms.as_fd()]
             }
         }
     }

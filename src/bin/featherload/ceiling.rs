@@ -57,8 +57,9 @@ impl Ceiling {
             index.as_fd().as_raw_fd()
         );
         let part = match part {
-            CeilingPart::Full => "full",
-            CeilingPart::Crop => "crop",
+            CeilingPart::Full => "full".to_owned(),
+            CeilingPart::Crop => "crop".to_owned(),
+            CeilingPart::Copy { room } => room.to_string(),
         };
         let mut this = Self {
             children: Vec::new(),
@@ -67,7 +68,7 @@ impl Ceiling {
             let mut command = Command::new(&me);
             command
                 .arg(CHILD_COMMAND)
-                .args([part, &i.to_string(), &n.to_string(), &recipe, &plan])
+                .args([&part, &i.to_string(), &n.to_string(), &recipe, &plan])
                 .arg(&saved_index);
             this.children.push(Decoder::start(command)?);
         }
@@ -197,7 +198,10 @@ fn serve_share(args: impl Iterator<Item = String>) -> Result<()> {
     let share = CeilingShare {
         part: match part.as_str() {
             "full" => CeilingPart::Full,
-            _ => CeilingPart::Crop,
+            "crop" => CeilingPart::Crop,
+            room => CeilingPart::Copy {
+                room: room.parse().map_err(|e| bad(&e))?,
+            },
         },
         recipe: serde_json::from_str(recipe).map_err(|e| bad(&e))?,
         plan: serde_json::from_str(plan).map_err(|e| bad(&e))?,

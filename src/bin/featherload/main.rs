@@ -4,6 +4,7 @@
 //! sub-command it becomes a coordinator, before any argument is parsed.
 
 mod bench;
+mod cache;
 mod ceiling;
 mod consumer;
 mod demo;
@@ -35,6 +36,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Bench(Box<bench::BenchArgs>),
+    Cache(cache::CacheArgs),
     Demo(demo::DemoArgs),
     Doctor(doctor::DoctorArgs),
     Index(index::IndexArgs),
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
     }
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(*args),
+        Command::Cache(args) => cache::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Index(args) => index::run(args),

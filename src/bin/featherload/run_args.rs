@@ -347,7 +347,7 @@ fn dtypes() -> impl TypedValueParser<Value = Dtype> {
 }
 
 /// Bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.
-fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
+pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
     let shift = match unit.trim().to_ascii_lowercase().as_str() {

@@ -15,7 +15,8 @@ pub struct SamplerArgs {
     #[arg(long, conflicts_with = "sampler")]
     no_shuffle: bool,
 
-    /// shard-shuffle: neighbours in the index that stay together [1024].
+    /// shard-shuffle: neighbours in the index that stay together [as many as are in
+    /// a shard on average; 1024 where samples are files].
     #[arg(long, value_name = "N")]
     shard: Option<u64>,
 
@@ -163,7 +164,7 @@ impl SamplerArgs {
             Order::Sequential => Sampler::Sequential,
             Order::Shuffle => Sampler::Shuffle,
             Order::ShardShuffle => Sampler::ShardShuffle {
-                shard: self.shard.unwrap_or(1024),
+                shard: self.shard,
                 window: self.shuffle_window.unwrap_or(16_384),
             },
             Order::Identity => Sampler::Identity {

@@ -131,7 +131,11 @@ impl SourceArgs {
                 Source::List(path, self.list_options(config)?)
             }
             other => {
-                let saved = (path, "a saved index");
+                let kind = match other {
+                    Source::Cache(_) => "a cache",
+                    _ => "a saved index",
+                };
+                let saved = (path, kind);
                 self.refuse(
                     self.classes.is_some(),
                     "--classes",

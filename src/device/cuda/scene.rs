@@ -58,7 +58,7 @@ impl Scene {
         let posted = self.slots.post(free, ticket);
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
         for _ in 0..self.rows {
-            let Next::Fill(claim) = worker_side::next(&w, l, 1, Duration::ZERO) else {
+            let Next::Fill(claim) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
                 panic!("nothing to fill");
             };
             worker_side::commit(&w, l, 1, claim, Outcome::Done).unwrap();

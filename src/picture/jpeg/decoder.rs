@@ -2,7 +2,7 @@
 //! scales, as RGB.
 //!
 //! Runs in workers, and in the consumer when there are none; one decoder each,
-//! never shared. The only file of this folder with `unsafe`. Never opens files,
+//! never shared. Never opens files,
 //! never keeps the bytes it was given, and never lets anything of one sample
 //! reach the next: each decode has a handle of its own. A handle keeps the
 //! quantization and Huffman tables of the file before, and decodes a file that

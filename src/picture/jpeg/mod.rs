@@ -1,4 +1,5 @@
-//! JPEG: reading headers and decoding exactly the part that a crop needs.
+//! JPEG: reading headers, decoding exactly the part that a crop needs, and writing
+//! whole pictures for a cache.
 //!
 //! Runs in workers, and in the consumer when there are none; the header also
 //! where a data set is surveyed. Knows files only
@@ -8,11 +9,13 @@
 //! - `header`: the marker scan; pure.
 //! - `bytes`: what it scans, in memory or in a file.
 //! - `region`: which part of a picture to decode for a wanted part; pure.
-//! - `decoder`: libjpeg-turbo; the only `unsafe` of this folder.
+//! - `decoder`, `encoder`: libjpeg-turbo; the only `unsafe` of this folder.
 
 mod bytes;
 #[cfg(feature = "codecs")]
 mod decoder;
+#[cfg(feature = "codecs")]
+mod encoder;
 mod header;
 mod region;
 
@@ -24,5 +27,7 @@ mod tests;
 pub(crate) use bytes::InFile;
 #[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};
+#[cfg(feature = "codecs")]
+pub(crate) use encoder::encode;
 pub(crate) use header::{read_header, walk};
 pub(crate) use region::{Region, Scale};

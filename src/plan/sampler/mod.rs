@@ -55,8 +55,10 @@ pub enum Sampler {
     /// Runs of `shard` neighbours in the index in a random order, and samples
     /// in a random order within each `window` positions of that. Reads stay
     /// close together: a window opens `window / shard + 2` runs at most. The
-    /// last run may be shorter.
-    ShardShuffle { shard: u64, window: u64 },
+    /// last run may be shorter. Without `shard` a run is as long as the shards of
+    /// the index are on average, or [`Sampler::RUN`] where samples are files; a
+    /// loader's state has the number.
+    ShardShuffle { shard: Option<u64>, window: u64 },
     /// Batches of `per_id` samples of each of batch / `per_id` identities, which
     /// are the classes of the index: PaddleClas's PKSampler.
     ///
@@ -153,6 +155,28 @@ impl Sampler {
         }
     }
 
+    /// Neighbours that stay together where nobody said how many: 150 MB of photos of
+    /// ImageNet.
+    pub const RUN: u64 = 1024;
+
+    /// The same with the numbers that follow from an index of so many samples and
+    /// shards (0 = samples are files).
+    pub(crate) fn settled(self, samples: u64, shards: u64) -> Self {
+        match self {
+            Self::ShardShuffle {
+                shard: None,
+                window,
+            } => Self::ShardShuffle {
+                shard: Some(match shards {
+                    0 => Self::RUN,
+                    _ => samples.div_ceil(shards).max(1),
+                }),
+                window,
+            },
+            other => other,
+        }
+    }
+
     /// Checks the numbers that need no data.
     pub(super) fn check(&self, samples: u64, batch: u32) -> Result<()> {
         let at_least_one = |name: &str, n: u64| match n {
@@ -164,7 +188,7 @@ impl Sampler {
         match *self {
             Self::Sequential | Self::Shuffle => {}
             Self::ShardShuffle { shard, window } => {
-                at_least_one("shard", shard)?;
+                at_least_one("shard", shard.unwrap_or(1))?;
                 at_least_one("window", window)?;
             }
             Self::Identity { per_id, .. } => {
@@ -204,7 +228,11 @@ impl fmt::Display for Sampler {
             Self::Sequential => f.write_str("sequential"),
             Self::Shuffle => f.write_str("shuffle"),
             Self::ShardShuffle { shard, window } => {
-                write!(f, "shard-shuffle (shard {shard}, window {window})")
+                f.write_str("shard-shuffle (")?;
+                if let Some(shard) = shard {
+                    write!(f, "shard {shard}, ")?;
+                }
+                write!(f, "window {window})")
             }
             Self::Identity { per_id, prob } => {
                 let prob = match prob {
@@ -267,7 +295,7 @@ impl Order {
                     Sampler::Sequential => Self::Sequential,
                     Sampler::ShardShuffle { shard, window } => Self::Shards(Shards {
                         samples,
-                        shard,
+                        shard: shard.unwrap_or(Sampler::RUN),
                         window,
                     }),
                     Sampler::RepeatedAugmentation { repeats } => Self::Repeated {

@@ -45,7 +45,10 @@ fn any_sampler() -> impl Strategy<Value = Sampler> {
     prop_oneof![
         Just(Sampler::Sequential),
         Just(Sampler::Shuffle),
-        (1u64..50, 1u64..50).prop_map(|(shard, window)| Sampler::ShardShuffle { shard, window }),
+        (1u64..50, 1u64..50).prop_map(|(shard, window)| Sampler::ShardShuffle {
+            shard: Some(shard),
+            window,
+        }),
         (1u32..5, prob).prop_map(|(per_id, prob)| Sampler::Identity { per_id, prob }),
         prop::option::of(1u64..300).prop_map(|num_samples| Sampler::Weighted {
             weights: Weights::InverseClassFrequency,
@@ -106,6 +109,16 @@ fn rows(plans: &[Plan], epoch: u64) -> Vec<RowPlan> {
         }
     }
     all
+}
+
+#[test]
+fn runs_are_as_long_as_shards_where_nobody_says_how_long() {
+    let asked = |shard| Sampler::ShardShuffle { shard, window: 7 };
+    assert_eq!(asked(None).settled(1000, 0), asked(Some(Sampler::RUN)));
+    assert_eq!(asked(None).settled(1000, 3), asked(Some(334)));
+    assert_eq!(asked(None).settled(2, 3), asked(Some(1)));
+    assert_eq!(asked(Some(9)).settled(1000, 3), asked(Some(9)));
+    assert_eq!(Sampler::Shuffle.settled(1000, 3), Sampler::Shuffle);
 }
 
 proptest! {
@@ -413,14 +426,14 @@ fn bad_numbers_are_named() {
     for (sampler, text) in [
         (
             Sampler::ShardShuffle {
-                shard: 0,
+                shard: Some(0),
                 window: 1,
             },
             "shard is 0",
         ),
         (
             Sampler::ShardShuffle {
-                shard: 1,
+                shard: Some(1),
                 window: 0,
             },
             "window is 0",

@@ -26,6 +26,7 @@ fn config(epochs: &[(&[u32], Option<usize>)]) -> Config {
         tries: 0,
         bad: 0,
         give_up_at: None,
+        prefers: false,
         fault: Fault::None,
         row_rules: true,
         merge: true,
@@ -75,6 +76,16 @@ fn two_deaths_in_one_slot() {
         ..c
     };
     holds("one slot, two deaths", c, 2_000_000);
+}
+
+#[test]
+fn workers_that_prefer_rows_take_the_others_too() {
+    let c = Config {
+        prefers: true,
+        worker_deaths: 1,
+        ..one_slot(&[(&[2], None), (&[1], None)])
+    };
+    holds("preferred rows, one slot, a death", c, 500_000);
 }
 
 #[test]

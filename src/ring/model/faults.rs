@@ -102,7 +102,7 @@ impl<W: Words> Words for Tampered<'_, W> {
 pub(super) fn next_unchecked<W: Words>(w: &W, l: &Layout, serial: u32) -> Next {
     // The production function, left when it is about to sleep.
     let looked = NoSleep(w);
-    match worker_side::next(&looked, l, serial, LIMIT) {
+    match worker_side::next(&looked, l, serial, LIMIT, None) {
         Next::Again => {
             let work = w.load(l.work(), Acquire);
             w.wait(l.work(), work, LIMIT);
@@ -114,7 +114,7 @@ pub(super) fn next_unchecked<W: Words>(w: &W, l: &Layout, serial: u32) -> Next {
 
 /// `worker_side::next` whose claim is: mark the row as taken, write the owner.
 pub(super) fn next_in_two_steps<W: Words>(w: &W, l: &Layout, serial: u32) -> Next {
-    match worker_side::next(w, l, 0, LIMIT) {
+    match worker_side::next(w, l, 0, LIMIT, None) {
         Next::Fill(claim) => {
             let word = RowWord::claimed(serial, claim.ticket.sequence).pack();
             w.store(l.row(claim.slot, claim.row), word, Release);

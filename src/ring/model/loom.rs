@@ -126,7 +126,7 @@ fn model(weak: Weak, scene: fn(Arc<LoomWords>, Layout)) {
 fn work(w: &LoomWords, l: &Layout, serial: u32, rows: usize) {
     let mut filled = 0;
     while filled < rows {
-        match worker_side::next(w, l, serial, Duration::MAX) {
+        match worker_side::next(w, l, serial, Duration::MAX, None) {
             Next::Fill(claim) => {
                 assert_eq!(claim.ticket, TICKET);
                 w.store(payload(l, claim.slot, claim.row), bytes(claim.row), Relaxed);

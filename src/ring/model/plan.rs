@@ -36,6 +36,8 @@ pub(super) struct Config {
     pub(super) bad: u32,
     /// The coordinator gives the pool up at this death.
     pub(super) give_up_at: Option<u32>,
+    /// Workers would rather have some rows than others.
+    pub(super) prefers: bool,
     pub(super) fault: Fault,
     /// Check every change of a row word or payload by `properties::row_rules`.
     pub(super) row_rules: bool,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::faults::{self, Fault, Tampered};
 use super::memory::{Replay, payload};
 use super::plan::Config;
-use crate::ring::consumer_side::{self, Wait};
+use crate::ring::consumer_side::{self, Ticket, Wait};
 use crate::ring::coordinator_side::{self, Held, Verdict};
 use crate::ring::layout::Layout;
 use crate::ring::row_word::RowState;
@@ -146,7 +146,12 @@ fn worker_step<W: Words>(c: &Config, l: &Layout, w: &W, serial: u32) -> Result<F
     let next = match c.fault {
         Fault::WaitUnchecked => faults::next_unchecked(w, l, serial),
         Fault::ClaimInTwoSteps => faults::next_in_two_steps(w, l, serial),
-        _ => worker_side::next(w, l, serial, LIMIT),
+        _ if c.prefers => {
+            // Half of the workers each half of the rows.
+            let mut prefers = |_: &Ticket, row: u32| row % 2 == serial % 2;
+            worker_side::next(w, l, serial, LIMIT, Some(&mut prefers))
+        }
+        _ => worker_side::next(w, l, serial, LIMIT, None),
     };
     match next {
         Next::Stop => return Ok(Flow::End(End::Stopped)),

@@ -74,6 +74,9 @@ fn measure(
         match part {
             Part::Full => CeilingPart::Full,
             Part::Crop => CeilingPart::Crop,
+            Part::Copy => CeilingPart::Copy {
+                room: loader.report()?.ring_bytes,
+            },
         },
         loader.index(),
         recipe,
@@ -164,6 +167,7 @@ fn print(r: &CeilingReport, part: Part) -> Result<()> {
     let what = match part {
         Part::Full => "decoding whole pictures",
         Part::Crop => "decoding the recipe's boxes",
+        Part::Copy => "copying raw pictures",
     };
     for p in &r.pairs {
         output::line(&format!(

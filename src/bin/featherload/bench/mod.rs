@@ -42,7 +42,8 @@ pub struct BenchArgs {
     digest: bool,
 
     /// Measure the decoder alone too, in turns with the loader: `full` decodes
-    /// whole pictures, `crop` what the recipe's boxes need; neither resizes.
+    /// whole pictures, `crop` what the recipe's boxes need; neither resizes. For raw
+    /// pictures `copy`: memcpy from populated maps into memory as large as the ring.
     #[arg(long, value_enum, conflicts_with_all = ["digest", "limit", "save_state"])]
     ceiling: Option<Part>,
 
@@ -83,6 +84,7 @@ pub struct BenchArgs {
 enum Part {
     Full,
     Crop,
+    Copy,
 }
 
 pub fn run(args: BenchArgs) -> Result<Outcome> {

@@ -34,7 +34,7 @@ impl Samples {
         let (index, _) = source.open()?;
         let of = index.len();
         let count = TRIED.min(of);
-        let tried = (0..count).map(|i| index.path(i * (of - 1) / (count - 1).max(1)));
+        let tried = (0..count).map(|i| index.file(i * (of - 1) / (count - 1).max(1)));
         Ok(Self {
             of,
             tried: tried.collect(),

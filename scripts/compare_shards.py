@@ -1,0 +1,130 @@
+"""What other readers of WebDataset shards see of ours, and we of theirs.
+
+    compare_shards.py FEATHERLOAD [--dali]
+
+Prints a line for each comparison; the first difference ends with exit code 1.
+"""
+
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy
+import webdataset
+from PIL import Image
+
+SAMPLES = 37
+
+
+def main():
+    featherload, dali = sys.argv[1], "--dali" in sys.argv[2:]
+
+    def run(*args):
+        done = subprocess.run([featherload, *map(str, args)], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"featherload {' '.join(map(str, args))}: {done.stderr}")
+        return done.stdout
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        source = folder / "source"
+        run("demo", source, "--images", SAMPLES, "--classes", 3)
+        for encode in ("copy", "jpeg:90", "raw"):
+            cache = folder / encode.replace(":", "-")
+            run("cache", "build", source, cache, "--encode", encode, "--shard-size", "1MiB")
+            ours_read_by_others(source, cache, encode, dali)
+        theirs_read_here(source, folder / "theirs", run)
+
+
+def ours_read_by_others(source, cache, encode, dali):
+    shards = sorted(map(str, cache.glob("*.tar")))
+    assert len(shards) > 1, f"{encode}: one shard shows nothing of their order"
+    pictures = sorted(path for path in source.glob("*/*") if path.suffix == ".jpg")
+    classes = sorted(path.name for path in source.iterdir() if path.is_dir())
+    extension = {"raw": "npy"}.get(encode, "jpg")
+    read = list(webdataset.WebDataset(shards, shardshuffle=False, empty_check=False))
+    assert len(read) == len(pictures) == SAMPLES, (len(read), len(pictures))
+    for number, (sample, path) in enumerate(zip(read, pictures)):
+        key, payload = sample["__key__"], sample[extension]
+        assert key == f"{number:08}_{path.stem}", key
+        label = int(sample["cls"])
+        assert label == classes.index(path.parent.name), (key, label)
+        whole = numpy.asarray(Image.open(path).convert("RGB"))
+        match encode:
+            case "copy":
+                assert payload == path.read_bytes(), key
+            case "raw":
+                assert (numpy.load(io.BytesIO(payload)) == whole).all(), key
+            case _:
+                again = numpy.asarray(Image.open(io.BytesIO(payload)).convert("RGB"))
+                apart = numpy.abs(again.astype(int) - whole).mean()
+                assert again.shape == whole.shape and apart < 6, (key, apart)
+    print(f"webdataset {webdataset.__version__}: {len(read)} samples of {encode} are the source's")
+    if dali:
+        read_by_dali(shards, extension, encode, read)
+
+
+def read_by_dali(shards, extension, encode, expected):
+    import nvidia.dali as dali
+
+    @dali.pipeline_def(batch_size=1, num_threads=1, device_id=None)
+    def pipeline():
+        return dali.fn.readers.webdataset(
+            paths=shards,
+            index_paths=[shard.removesuffix("tar") + "idx" for shard in shards],
+            ext=[extension, "cls"],
+            missing_component_behavior="error",
+        )
+
+    built = pipeline()
+    built.build()
+    for sample in expected:
+        payload, label = (out.at(0).tobytes() for out in built.run())
+        assert payload == sample[extension], sample["__key__"]
+        assert label == sample["cls"], sample["__key__"]
+    print(f"DALI {dali.__version__}: {len(expected)} samples of {encode} are webdataset's")
+    # The script beside the interpreter that DALI's wheel brings.
+    for shard in shards:
+        theirs = Path(shard).with_suffix(".theirs")
+        wds2idx = Path(sys.executable).with_name("wds2idx")
+        subprocess.run([wds2idx, shard, theirs], check=True, capture_output=True)
+        ours = Path(shard).with_suffix(".idx")
+        assert ours.read_text() == theirs.read_text(), f"{ours} is not what wds2idx writes"
+        theirs.unlink()
+    print(f"DALI {dali.__version__}: {len(shards)} indexes of {encode} are what wds2idx writes")
+
+
+def theirs_read_here(source, folder, run):
+    """The digest of a run says ids, labels and pixels: that over shards must be
+    that over a list of the same files."""
+    folder.mkdir()
+    pictures = sorted(source.glob("*/*.jpg"))
+    lines = []
+    with webdataset.ShardWriter(str(folder / "it-%06d.tar"), maxcount=10, verbose=0) as shards:
+        for number, path in enumerate(pictures):
+            # Longer than a tar header has room for: GNU's and pax' long names.
+            key = f"{path.parent.name}/{number:05}" + "-long" * (30 * (number % 3))
+            sample = {"__key__": key, "txt": "a picture", "cls": number % 7}
+            sample["json"] = {"objects": [{"label": number % 5}]}
+            sample["jpg" if number % 2 else "jpeg"] = path.read_bytes()
+            shards.write(sample)
+            lines.append((path, number % 7, number % 5))
+    run_options = ["--batch", 8, "--epochs", 1, "--no-shuffle", "--digest", "--json"]
+    run_options += ["--recipe", "eval224", "--dtype", "u8"]
+    last = (len(pictures) - 1) // 10
+    for field, labels in ((1, ()), (2, ("--label-json", "json:/objects/0/label"))):
+        listed = folder / "list.txt"
+        listed.write_text("".join(f"{line[0]} {line[field]}\n" for line in lines))
+        want = json.loads(run("bench", listed, "--allow-outside", *run_options))["digest"]
+        for pattern in (f"it-{{000000..{last:06}}}.tar", "it-*.tar"):
+            for workers in (0, 1, 2):
+                found = run("bench", folder / pattern, "--workers", workers, *labels, *run_options)
+                assert json.loads(found)["digest"] == want, (pattern, workers, labels)
+        what = "JSON labels" if labels else "cls labels"
+        print(f"featherload: {len(pictures)} samples that webdataset wrote, {what}: the files' digest")
+
+
+main()

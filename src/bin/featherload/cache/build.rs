@@ -1,0 +1,239 @@
+//! `featherload cache build`: a data set as shards.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use featherload::cache::{
+    BuildOptions, BuildProgress, BuildReport, Builder, CacheResize, Encoding, OnBadSample,
+};
+use featherload::{Launch, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::interrupt;
+use crate::output;
+use crate::run_args::parse_bytes;
+use crate::source_args::SourceArgs;
+
+/// Write a data set as shards: WebDataset tars with DALI's index, checksums, and
+/// an index that later runs open at once.
+///
+/// The same source and options give the same bytes, whatever the number of
+/// workers. A build that was broken off (Ctrl-C, a kill, a full disk) leaves
+/// complete shards alone, and the same command goes on behind them.
+#[derive(Args)]
+#[command(mut_arg("path", |path| path.required(true)))]
+pub struct BuildArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+
+    /// The cache's folder; made when it is missing. Files in it that are no
+    /// cache's are not touched.
+    #[arg(value_name = "DST")]
+    dst: PathBuf,
+
+    /// What pictures are written as: `copy` (the files' bytes), `jpeg` or
+    /// `jpeg:QUALITY` (1 to 100; 90 where none is given; 4:2:0), or `raw` (decoded
+    /// RGB, u8, as NumPy arrays).
+    #[arg(long, value_name = "HOW", default_value = "copy")]
+    encode: Encoding,
+
+    /// The size of pictures, by antialiased bilinear filtering: `shorter:N` or
+    /// `longer:N` (pixels of that side; smaller pictures stay as they are), or
+    /// `exact:HEIGHTxWIDTH`.
+    #[arg(long, value_name = "SIZE")]
+    resize: Option<CacheResize>,
+
+    /// Most bytes of a shard, such as 256M; one sample is in it at least.
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_bytes)]
+    shard_size: u64,
+
+    /// Write samples in a random order, of this seed (default: the source's order).
+    #[arg(long, value_name = "SEED")]
+    shuffle: Option<u64>,
+
+    /// What a sample that gives no picture does: ends the build, or is left out
+    /// and listed in its shard's manifest.
+    #[arg(long, value_enum, default_value_t = Policy::Stop)]
+    on_error: Policy,
+
+    /// Replace a cache in DST of other options, or of a source that has changed.
+    #[arg(long)]
+    force: bool,
+
+    /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+
+    /// Most pixels that an image may have (default: 178956970).
+    #[arg(long, value_name = "N")]
+    max_pixels: Option<u64>,
+
+    /// Most memory that decoding one image may take (default: 512).
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
+    max_scratch: Option<u64>,
+
+    /// Most time that one sample may take.
+    #[arg(long, value_name = "MS", default_value_t = 60_000)]
+    row_limit: u64,
+
+    /// Kill a worker that often, as a test of the recovery.
+    #[arg(long, value_name = "MS")]
+    kill_workers_every: Option<u64>,
+
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Policy {
+    Stop,
+    Skip,
+}
+
+impl BuildArgs {
+    fn options(&self) -> BuildOptions {
+        let default = BuildOptions::default();
+        BuildOptions {
+            encode: self.encode,
+            resize: self.resize,
+            shard_size: self.shard_size,
+            shuffle: self.shuffle,
+            on_error: match self.on_error {
+                Policy::Stop => OnBadSample::Stop,
+                Policy::Skip => OnBadSample::Skip,
+            },
+            max_pixels: self.max_pixels.unwrap_or(default.max_pixels),
+            max_scratch: self.max_scratch.map_or(default.max_scratch, |m| m << 20),
+        }
+    }
+
+    fn builder(&self) -> Result<Builder> {
+        let source = self.source.source(None)?;
+        let mut builder = Builder::new(source, &self.dst, self.options())
+            .force(self.force)
+            .launch(Launch::Exec)
+            .row_limit(Duration::from_millis(self.row_limit));
+        if let Some(workers) = self.workers {
+            builder = builder.workers(workers);
+        }
+        if let Some(every) = self.kill_workers_every {
+            builder = builder.kill_workers_every(Duration::from_millis(every));
+        }
+        Ok(builder)
+    }
+}
+
+/// Samples left out that are named to people; `--json` has more.
+const NAMED: usize = 20;
+
+pub fn run(args: BuildArgs) -> Result<Outcome> {
+    interrupt::end_the_process()?;
+    let builder = args.builder()?;
+    let mut bar = None;
+    let mut failed = None;
+    let built = builder.build_watched(&mut |progress| {
+        let bar = match &bar {
+            Some(bar) => bar,
+            None => {
+                // The workers are there: a thread may be.
+                failed = interrupt::end_the_run().err();
+                bar.insert(progress_bar(progress, !args.json))
+            }
+        };
+        show(bar, progress);
+        match failed.is_some() || interrupt::caught().is_some() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    if let Some(e) = failed {
+        return Err(e);
+    }
+    let report = match built {
+        Ok(report) => report,
+        Err(e) if e.is_usage() || e.is_sample() => return Err(e),
+        // A signal to the whole group ends the workers first.
+        Err(e) => match interrupt::caught_behind_failure() {
+            Some(signal) => return Ok(Outcome::Interrupted(signal)),
+            None => return Err(e),
+        },
+    };
+    let folder = &args.dst;
+    if args.json {
+        output::json(&json!({ "folder": folder.to_string_lossy(), "report": report }))?;
+    } else {
+        print(folder, &report)?;
+    }
+    match (report.complete, interrupt::caught()) {
+        (false, Some(signal)) => Ok(Outcome::Interrupted(signal)),
+        _ => Ok(Outcome::Done),
+    }
+}
+
+fn progress_bar(progress: &BuildProgress, shown: bool) -> ProgressBar {
+    let bar = output::progress(progress.samples, shown);
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:30} {pos}/{len} samples, {per_sec}, {eta} left, {msg}")
+    {
+        bar.set_style(style);
+    }
+    // Those of earlier calls are no part of the rate.
+    bar.set_position(progress.done);
+    bar.reset_eta();
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: &BuildProgress) {
+    bar.set_position(progress.done);
+    bar.set_message(format!(
+        "{:.1} MiB in {} shards",
+        output::mib(progress.bytes),
+        progress.shards
+    ));
+}
+
+fn print(folder: &Path, report: &BuildReport) -> Result<()> {
+    let state = match (report.complete, report.kept_samples) {
+        (false, _) => "ended early: the same command goes on behind these",
+        (true, kept) if kept == report.samples && kept > 0 => "all of them were there",
+        (true, _) => "complete",
+    };
+    output::line(&format!(
+        "{}: {} samples in {} shards, {:.1} MiB; {state}",
+        folder.display(),
+        report.samples,
+        report.shards,
+        output::mib(report.bytes),
+    ))?;
+    let made = report.samples - report.kept_samples;
+    output::line(&format!(
+        "made       {made} samples in {:.1} s, {:.0} a second; {} were there",
+        report.seconds,
+        made as f64 / report.seconds.max(1e-9),
+        report.kept_samples
+    ))?;
+    if report.worker_deaths > 0 {
+        output::line(&format!(
+            "workers    {} died and were replaced",
+            report.worker_deaths
+        ))?;
+    }
+    if report.skipped > 0 {
+        output::line(&format!(
+            "left out   {} samples that give no picture",
+            report.skipped
+        ))?;
+        for s in report.skipped_examples.iter().take(NAMED) {
+            output::line(&format!("           {}: {}", s.path.display(), s.reason))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! `featherload cache`: data sets turned into shards. One file a sub-command.
+
+mod build;
+
+use clap::{Args, Subcommand};
+use featherload::Result;
+
+use crate::Outcome;
+
+/// Turn a data set into shards (tars with DALI's index and checksums) that later
+/// runs map and read at the speed of the link.
+#[derive(Args)]
+pub struct CacheArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Build(Box<build::BuildArgs>),
+}
+
+pub fn run(args: CacheArgs) -> Result<Outcome> {
+    match args.command {
+        Command::Build(args) => build::run(*args),
+    }
+}

@@ -1,0 +1,174 @@
+//! What is known of a shard while it grows: its members, where they lie, and
+//! the files that say so beside it.
+//!
+//! In the consumer. Arithmetic and text: written shards and the forecast of
+//! their size are counted by the same lines.
+
+use std::fmt::Write;
+
+use crate::shard::append::{END, encode_header, member_bytes};
+use crate::shard::manifest::{
+    Hash64, Hash128, Manifest, MemberEntry, SampleEntry, ShardManifest, SkippedEntry, VERSION,
+};
+
+/// A shard so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Book {
+    first_id: u64,
+    /// Length so far.
+    at: u64,
+    samples: Vec<SampleEntry>,
+    skipped: Vec<SkippedEntry>,
+}
+
+/// A member that is to be written, or was.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry<'a> {
+    pub(super) name: &'a str,
+    pub(super) size: u64,
+    /// XXH3-64 of the data.
+    pub(super) hash: u64,
+}
+
+impl Book {
+    /// An empty shard, whose first sample will have this id.
+    pub(super) fn new(first_id: u64) -> Self {
+        Self {
+            first_id,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn samples(&self) -> u64 {
+        self.samples.len() as u64
+    }
+
+    /// Length of the shard's file, were it ended here.
+    pub(super) fn bytes(&self) -> u64 {
+        self.at + END
+    }
+
+    /// Whether the sample of these members goes into a shard of at most `most`
+    /// bytes: the first one always does.
+    pub(super) fn takes<'a>(&self, members: impl Iterator<Item = Entry<'a>>, most: u64) -> bool {
+        let more = members.map(|m| member_bytes(m.name, m.size));
+        let bytes = more.fold(self.bytes(), u64::saturating_add);
+        self.samples.is_empty() || bytes <= most
+    }
+
+    /// Enters a sample of the source with its members, in their order.
+    pub(super) fn add<'a>(&mut self, source: u64, members: impl Iterator<Item = Entry<'a>>) {
+        let mut entries = Vec::new();
+        for member in members {
+            let data_at = self.at + encode_header(member.name, member.size).len() as u64;
+            entries.push(MemberEntry {
+                name: member.name.to_owned(),
+                header_at: self.at,
+                data_at,
+                size: member.size,
+                hash: Hash64(member.hash),
+            });
+            self.at += member_bytes(member.name, member.size);
+        }
+        self.samples.push(SampleEntry {
+            source,
+            members: entries,
+        });
+    }
+
+    /// Enters a sample that gave nothing.
+    pub(super) fn skip(&mut self, skipped: SkippedEntry) {
+        self.skipped.push(skipped);
+    }
+
+    /// The manifest of the shard as it stands, whose file has this hash.
+    pub(super) fn manifest(self, hash: u128) -> ShardManifest {
+        ShardManifest {
+            format: ShardManifest::FORMAT.into(),
+            version: VERSION,
+            checksum: Hash128(0),
+            first_id: self.first_id,
+            bytes: self.bytes(),
+            hash: Hash128(hash),
+            samples: self.samples,
+            skipped: self.skipped,
+        }
+    }
+}
+
+/// The text of a shard's `.idx`, as DALI's `wds2idx` writes it.
+pub(super) fn idx_text(manifest: &ShardManifest) -> Vec<u8> {
+    let mut text = format!("v1.2 {}\n", manifest.samples.len());
+    for sample in &manifest.samples {
+        for (i, member) in sample.members.iter().enumerate() {
+            let blank = if i == 0 { "" } else { " " };
+            // Keys have no dot.
+            let extension = member.name.split_once('.').map_or("", |(_, e)| e);
+            let (at, size, name) = (member.data_at, member.size, &member.name);
+            // Writing to a `String` cannot fail.
+            let _ = write!(text, "{blank}{extension} {at} {size} {name}");
+        }
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::append::ShardWriter;
+
+    fn entry(name: &str, size: u64) -> Entry<'_> {
+        Entry {
+            name,
+            size,
+            hash: 1,
+        }
+    }
+
+    #[test]
+    fn the_book_says_what_the_writer_does() {
+        let mut writer = ShardWriter::new(Vec::new());
+        let mut book = Book::new(3);
+        let long = "n".repeat(120);
+        for (i, size) in [0usize, 1, 511, 512, 513, 5000].into_iter().enumerate() {
+            let members = [entry("a.jpg", size as u64), entry(&long, 3)];
+            book.add(i as u64, members.into_iter());
+            let first = writer.append("a.jpg", &vec![1; size]).unwrap();
+            let second = writer.append(&long, b"abc").unwrap();
+            let said = &book.samples[i].members;
+            for (said, placed) in said.iter().zip([first, second]) {
+                assert_eq!(said.header_at, placed.header_at);
+                assert_eq!(said.data_at, placed.data_at);
+                assert_eq!(said.size, placed.size);
+            }
+        }
+        let bytes = book.bytes();
+        assert_eq!(writer.finish().unwrap().bytes, bytes);
+        assert_eq!(book.manifest(9).bytes, bytes);
+    }
+
+    #[test]
+    fn a_shard_takes_one_sample_at_least_and_no_more_than_fit() {
+        let mut book = Book::new(0);
+        let members = || [entry("a.jpg", 10_000)].into_iter();
+        assert!(book.takes(members(), 4096));
+        book.add(0, members());
+        // 512 + 10240 each, 1024 at the end.
+        assert!(book.takes(members(), 2 * 10_752 + 1024));
+        assert!(!book.takes(members(), 2 * 10_752 + 1023));
+    }
+
+    #[test]
+    fn the_idx_is_dalis() {
+        let mut book = Book::new(0);
+        let members = [entry("0_a.jpg", 5), entry("0_a.cls", 1)];
+        book.add(0, members.into_iter());
+        book.add(1, [entry("1_b.jpg", 600)].into_iter());
+        let text = idx_text(&book.manifest(0));
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "v1.2 2\njpg 512 5 0_a.jpg cls 1536 1 0_a.cls\njpg 2560 600 1_b.jpg\n"
+        );
+    }
+}

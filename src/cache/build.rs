@@ -1,0 +1,432 @@
+//! A cache is built: from a source to shards, by a pool of workers.
+//!
+//! In the consumer, which alone writes: members come in order out of the pool
+//! and go one behind the other into one shard, so that no byte of a cache depends
+//! on who made which payload. Never in here: printing, pictures.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::cache::folder::Folder;
+use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile};
+use crate::cache::members::Members;
+use crate::cache::need::{Need, Outlook, Start};
+use crate::cache::report::{BuildProgress, BuildReport, SkippedSample};
+use crate::cache::shard_file::{Member, ShardFileWriter};
+use crate::cache::storage::{Left, is_full};
+use crate::cache::surveyed::{Surveyed, source_entry};
+use crate::cache::{BuildOptions, OnBadSample, changes};
+use crate::error::{Error, Result, SampleFault};
+use crate::index::{CachedSamples, Index};
+use crate::loader::encode_run::{EncodeRun, Ready};
+use crate::packing::payload::Order;
+use crate::picture::Limits;
+use crate::shard::manifest::{
+    CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry, VERSION,
+};
+use crate::worker::spec::EncodeSpec;
+
+/// Skipped samples that a report names.
+const NAMED: usize = 100;
+
+/// Who is told how far the build is, and may end it.
+pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress) -> ControlFlow<()>;
+
+/// Everything that stays the same while a cache is built.
+pub(super) struct Build<'a> {
+    pub(super) index: &'a Index,
+    pub(super) options: &'a BuildOptions,
+    pub(super) force: bool,
+    pub(super) began: Instant,
+}
+
+impl Build<'_> {
+    /// Builds what is missing in `folder`.
+    pub(super) fn run(&self, folder: Folder, crew: Ready, watch: Watch<'_>) -> Result<BuildReport> {
+        let mut wanted = self.manifest();
+        let there = self.there(&folder, &wanted)?;
+        let mut state = State::new(self.index);
+        let mut first = Start::default();
+        if there.is_some() {
+            folder.each_complete(|entry, manifest| {
+                first.position += (manifest.samples.len() + manifest.skipped.len()) as u64;
+                state.keep(self.index, entry, &manifest);
+            })?;
+            first.id = state.report.samples;
+            first.shard = state.report.shards;
+            state.report.kept_samples = state.report.samples;
+            state.report.kept_shards = state.report.shards;
+        }
+        let order = Order::new(self.index.len(), self.options.shuffle);
+        let done = first.position >= order.samples();
+        if done && there.is_some_and(|m| self.is_finished(&folder, &m, &state)) {
+            folder.release()?;
+            return Ok(state.into_report(self.began, true));
+        }
+        folder.remove_from(first.shard)?;
+        folder.write_manifest(&wanted)?;
+        if !done
+            && self
+                .go_on(&folder, crew, watch, first, &order, &mut state)?
+                .is_break()
+        {
+            return Ok(state.into_report(self.began, false));
+        }
+        if state.report.samples == 0 {
+            return Err(Error::dataset(
+                self.index.root(),
+                format!(
+                    "none of {} samples gives a picture, the first because of: {}",
+                    self.index.len(),
+                    state
+                        .report
+                        .skipped_examples
+                        .first()
+                        .map_or("", |s| &s.reason)
+                ),
+            ));
+        }
+        if source_entry(self.index) != wanted.source {
+            return Err(Error::dataset(
+                self.index.root(),
+                "its files were changed while the cache was built: run the command again with \
+                 --force",
+            ));
+        }
+        let left = Left::nothing(&folder);
+        let index = state.samples.clone().seal()?;
+        let path = folder.path().join(INDEX);
+        index.save(&path).map_err(|e| left.explain(e))?;
+        wanted.complete = true;
+        wanted.samples = state.report.samples;
+        wanted.skipped = state.report.skipped;
+        wanted.shards.clone_from(&state.shards);
+        wanted.index = Some(file_hash(&path)?);
+        folder
+            .write_manifest(&wanted)
+            .map_err(|e| left.explain(e))?;
+        folder.release()?;
+        Ok(state.into_report(self.began, true))
+    }
+
+    /// Encodes and writes all places from `first` on.
+    fn go_on(
+        &self,
+        folder: &Folder,
+        crew: Ready,
+        watch: Watch<'_>,
+        first: Start,
+        order: &Order,
+        state: &mut State,
+    ) -> Result<ControlFlow<()>> {
+        let BuildOptions { encode, resize, .. } = *self.options;
+        let limits = Limits {
+            max_pixels: self.options.max_pixels,
+            max_scratch: self.options.max_scratch,
+        };
+        let surveyed = Surveyed::of(self.index, &limits)?;
+        let members = Members::new(self.index, encode, &surveyed.formats);
+        let (available, fragment) = folder.available()?;
+        let need = Outlook {
+            index: self.index,
+            options: self.options,
+            order,
+            surveyed: &surveyed,
+            members: &members,
+            samples: state.samples.clone(),
+            fragment,
+        }
+        .need(first)?;
+        Left::check(folder, need, available)?;
+        state.report.needed_bytes = need.bytes;
+        let spec = EncodeSpec {
+            encode,
+            resize,
+            shuffle: self.options.shuffle,
+            limits,
+        };
+        let rooms = surveyed.rooms(order, encode, resize)?;
+        let run = crew.start(spec, self.index, &surveyed.sizes, &rooms, first.position)?;
+        let mut writing = Writing {
+            build: self,
+            folder,
+            members: &members,
+            order,
+            state,
+            open: None,
+            waiting: Vec::new(),
+            position: first.position,
+            written: 0,
+            need,
+        };
+        let result = writing.all(run, watch);
+        // The half shard's bytes are free again before anybody is told of free bytes.
+        let (written, encoded) = (writing.written, writing.position - first.position);
+        writing.open = None;
+        match result {
+            Err(e) if is_full(&e) => {
+                let left = Left {
+                    folder,
+                    done: state.report.samples + state.report.skipped,
+                    samples: order.samples(),
+                    written,
+                    encoded,
+                    need,
+                };
+                Err(left.explain(e))
+            }
+            other => other,
+        }
+    }
+
+    /// The manifest that is there and is to be gone on with; none: nothing is, and
+    /// the folder is empty of shards.
+    ///
+    /// # Errors
+    /// A cache of other options or another source, unless it is to be replaced.
+    fn there(&self, folder: &Folder, wanted: &CacheManifest) -> Result<Option<CacheManifest>> {
+        let there = match folder.manifest() {
+            Err(e) if self.force && folder.path().join(CACHE_MANIFEST).exists() => {
+                tracing::warn!("{e}; it is built anew");
+                folder.remove_from(0)?;
+                return Ok(None);
+            }
+            there => there?,
+        };
+        let Some(there) = there else {
+            return Ok(None);
+        };
+        let changed = changes::between(&there, wanted);
+        if changed.is_empty() {
+            return Ok(Some(there));
+        }
+        if self.force {
+            folder.remove_from(0)?;
+            return Ok(None);
+        }
+        Err(Error::dataset(
+            folder.path(),
+            format!(
+                "holds a cache that was built otherwise: {}; name another folder, or give --force \
+                 to build this one anew",
+                changed.join("; ")
+            ),
+        ))
+    }
+
+    /// Whether nothing is missing behind the last shard.
+    fn is_finished(&self, folder: &Folder, there: &CacheManifest, state: &State) -> bool {
+        there.complete
+            && there.shards == state.shards
+            && there.index.is_some()
+            && file_hash(&folder.path().join(INDEX)).ok() == there.index
+    }
+
+    /// The manifest of a cache that is begun.
+    fn manifest(&self) -> CacheManifest {
+        let names = self.index.classes().iter();
+        CacheManifest {
+            format: CacheManifest::FORMAT.into(),
+            version: VERSION,
+            checksum: Hash128(0),
+            featherload: env!("CARGO_PKG_VERSION").into(),
+            complete: false,
+            options: self.options.entry(),
+            source: source_entry(self.index),
+            classes: names.map(|n| n.to_string_lossy().into_owned()).collect(),
+            label_width: self.index.label_width() as u64,
+            samples: 0,
+            skipped: 0,
+            shards: Vec::new(),
+            index: None,
+        }
+    }
+}
+
+fn file_hash(path: &Path) -> Result<Hash128> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io_at("read", path, e))?;
+    Ok(Hash128::of(&bytes))
+}
+
+/// What is complete so far.
+struct State {
+    report: BuildReport,
+    shards: Vec<ShardEntry>,
+    samples: CachedSamples,
+}
+
+impl State {
+    fn new(index: &Index) -> Self {
+        Self {
+            report: BuildReport::default(),
+            shards: Vec::new(),
+            samples: CachedSamples::new(index),
+        }
+    }
+
+    /// A shard is complete.
+    fn keep(&mut self, index: &Index, entry: ShardEntry, manifest: &ShardManifest) {
+        self.samples
+            .begin_shard(&ShardFile::Tar.name(self.report.shards));
+        for sample in &manifest.samples {
+            if let Some(m) = sample.members.first() {
+                self.samples
+                    .push(index, sample.source, &m.name, m.data_at, m.size);
+            }
+        }
+        let report = &mut self.report;
+        report.samples += entry.samples;
+        report.shards += 1;
+        report.bytes += entry.bytes;
+        report.skipped += manifest.skipped.len() as u64;
+        let room = NAMED.saturating_sub(report.skipped_examples.len());
+        let more = manifest.skipped.iter().take(room).map(|s| SkippedSample {
+            id: s.source,
+            path: index.path(s.source),
+            reason: s.reason.clone(),
+        });
+        report.skipped_examples.extend(more);
+        self.shards.push(entry);
+    }
+
+    fn into_report(mut self, began: Instant, complete: bool) -> BuildReport {
+        self.report.complete = complete;
+        self.report.seconds = began.elapsed().as_secs_f64();
+        self.report
+    }
+}
+
+/// The run from payloads to complete shards.
+struct Writing<'a> {
+    build: &'a Build<'a>,
+    folder: &'a Folder,
+    members: &'a Members<'a>,
+    order: &'a Order,
+    state: &'a mut State,
+    open: Option<ShardFileWriter>,
+    /// Samples that gave nothing before the first shard was begun.
+    waiting: Vec<SkippedEntry>,
+    /// The next place.
+    position: u64,
+    /// Bytes of members so far, in this call.
+    written: u64,
+    need: Need,
+}
+
+impl Writing<'_> {
+    fn all(&mut self, mut run: EncodeRun, watch: Watch<'_>) -> Result<ControlFlow<()>> {
+        if watch(&self.progress()).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        while let Some(payloads) = run.next()? {
+            for row in 0..payloads.rows() {
+                match payloads.row(row) {
+                    Ok((_, payload)) => self.sample(payload)?,
+                    Err(fault) => self.fault(fault)?,
+                }
+                self.position += 1;
+            }
+            drop(payloads);
+            if watch(&self.progress()).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        self.end_shard()?;
+        let pool = run.report()?;
+        self.state.report.worker_deaths = pool.worker_deaths;
+        self.state.report.source_bytes = pool.times.input_bytes;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn progress(&self) -> BuildProgress {
+        let open = self.open.as_ref();
+        BuildProgress {
+            samples: self.order.samples(),
+            done: self.position,
+            shards: self.state.report.shards,
+            bytes: self.state.report.bytes + open.map_or(0, ShardFileWriter::bytes),
+            needed_bytes: self.need.bytes,
+        }
+    }
+
+    /// The id in the source of what stands at the place.
+    fn source(&self) -> Result<u64> {
+        let source = self.order.sample(self.position);
+        source.ok_or_else(|| Error::protocol("more payloads than samples came"))
+    }
+
+    fn sample(&mut self, payload: &[u8]) -> Result<()> {
+        let source = self.source()?;
+        let id = self.state.report.samples + self.open.as_ref().map_or(0, |s| s.samples());
+        let names = self.members.of(id, source)?;
+        let picture = Member {
+            name: &names.picture,
+            data: payload,
+        };
+        let label = names
+            .label
+            .as_ref()
+            .map(|(name, data)| Member { name, data });
+        let members: Vec<_> = std::iter::once(picture).chain(label).collect();
+        let most = self.build.options.shard_size;
+        if self.open.as_ref().is_some_and(|s| !s.takes(&members, most)) {
+            self.end_shard()?;
+        }
+        let shard = match &mut self.open {
+            Some(shard) => shard,
+            None => {
+                let number = self.state.report.shards;
+                let mut shard = ShardFileWriter::begin(self.folder, number, id)?;
+                self.waiting.drain(..).for_each(|s| shard.skip(s));
+                self.open.insert(shard)
+            }
+        };
+        let before = shard.bytes();
+        let pushed = shard.push(self.folder, source, &members);
+        self.written += shard.bytes() - before;
+        pushed
+    }
+
+    fn fault(&mut self, fault: SampleFault) -> Result<()> {
+        let id = self.source()?;
+        if self.build.options.on_error == OnBadSample::Stop {
+            return Err(Error::Sample {
+                id,
+                path: self.build.index.path(id),
+                fault,
+            });
+        }
+        let path = self.build.index.relative_path(id);
+        let entry = SkippedEntry {
+            source: id,
+            path: path.to_string_lossy().into_owned(),
+            reason: fault.reason,
+        };
+        match &mut self.open {
+            Some(shard) => shard.skip(entry),
+            None => self.waiting.push(entry),
+        }
+        Ok(())
+    }
+
+    fn end_shard(&mut self) -> Result<()> {
+        let Some(shard) = self.open.take() else {
+            return self.none_at_all();
+        };
+        let (entry, manifest) = shard.finish(self.folder)?;
+        self.state.keep(self.build.index, entry, &manifest);
+        Ok(())
+    }
+
+    /// No sample gave a picture: those that were left out are told all the same.
+    fn none_at_all(&mut self) -> Result<()> {
+        let told = self.waiting.drain(..).take(NAMED).map(|s| SkippedSample {
+            id: s.source,
+            path: PathBuf::from(s.path),
+            reason: s.reason,
+        });
+        self.state.report.skipped_examples.extend(told);
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! What the user asks for, and the order of the start: first the coordinator,
+//! then the names of the samples, then the folder.
+//!
+//! In the consumer.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::cache::build::Build;
+use crate::cache::folder::Folder;
+use crate::cache::{BuildOptions, BuildProgress, BuildReport};
+use crate::coordinator::launch::Launch;
+use crate::error::{Error, Result};
+use crate::loader::encode_run::Crew;
+use crate::loader::{Source, default_workers};
+use crate::sys::cpu::CpuLevel;
+
+/// Builds a cache: a folder of shards.
+///
+/// The same source and options give the same bytes, whatever the number of
+/// workers, and however often the build was broken off: what is complete stays,
+/// and the same call goes on behind it.
+///
+/// ```
+/// # fn main() -> featherload::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (src, dst) = (dir.path().join("src"), dir.path().join("dst"));
+/// # std::fs::create_dir(&src).unwrap();
+/// # std::fs::write(src.join("1.ppm"), b"P6 2 1 255\n\x01\x02\x03\x04\x05\x06").unwrap();
+/// use featherload::Source;
+/// use featherload::cache::{BuildOptions, Builder, Encoding};
+///
+/// let options = BuildOptions {
+///     encode: Encoding::Raw,
+///     ..BuildOptions::default()
+/// };
+/// // With `.workers(0)` by this process alone.
+/// let report = Builder::new(Source::detect(&src)?, &dst, options)
+///     .workers(0)
+///     .build()?;
+/// assert!(report.complete && report.samples == 1);
+/// assert!(dst.join("shard-000000.tar").is_file());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Builder {
+    source: Source,
+    folder: PathBuf,
+    options: BuildOptions,
+    force: bool,
+    workers: Option<usize>,
+    launch: Launch,
+    helper: Option<PathBuf>,
+    row_limit: Duration,
+    kill_every: Option<Duration>,
+}
+
+impl Builder {
+    /// A cache of `source` in `folder`, which is made when it is missing. Files
+    /// in it that are no cache's are not touched.
+    pub fn new(source: Source, folder: impl AsRef<Path>, options: BuildOptions) -> Self {
+        Self {
+            source,
+            folder: folder.as_ref().to_owned(),
+            options,
+            force: false,
+            workers: None,
+            launch: Launch::default(),
+            helper: None,
+            row_limit: Duration::from_secs(60),
+            kill_every: None,
+        }
+    }
+
+    /// Replaces a cache of other options, or of a source that has changed, where
+    /// it would be refused.
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    /// Worker processes; 0 decodes in this process. Default: the CPUs that this
+    /// process may use, by affinity and cgroup quota.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// How the coordinator is made. Default [`Launch::Exec`].
+    pub fn launch(mut self, launch: Launch) -> Self {
+        self.launch = launch;
+        self
+    }
+
+    /// The executable for [`Launch::Exec`]; searched for when not given.
+    pub fn helper(mut self, path: impl Into<PathBuf>) -> Self {
+        self.helper = Some(path.into());
+        self
+    }
+
+    /// Most time that one sample may take before its worker is killed and the
+    /// sample fails. Default 60 s.
+    pub fn row_limit(mut self, limit: Duration) -> Self {
+        self.row_limit = limit;
+        self
+    }
+
+    /// Kills a worker that often: a test of the recovery. The bytes stay the same.
+    pub fn kill_workers_every(mut self, every: Duration) -> Self {
+        self.kill_every = Some(every);
+        self
+    }
+
+    /// Builds the cache, or what is missing of it.
+    ///
+    /// # Errors
+    /// Options that cannot work, a source that cannot be read, a folder that holds
+    /// another cache or is being written by another process, a disk with too little
+    /// room, and, under [`OnBadSample::Stop`](super::OnBadSample::Stop), the first
+    /// bad sample.
+    pub fn build(self) -> Result<BuildReport> {
+        self.build_watched(&mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Builder::build`]; tells `watch` how far it is: first when the workers
+    /// begin, then after every few samples. `Break` ends the build: the report
+    /// then says that it is not complete.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn build_watched(
+        self,
+        watch: &mut dyn FnMut(&BuildProgress) -> ControlFlow<()>,
+    ) -> Result<BuildReport> {
+        let began = Instant::now();
+        self.options.check()?;
+        // Asked again by the workers; here for an error that the caller sees.
+        CpuLevel::detect()?;
+        self.check_apart()?;
+        let workers = self.workers.unwrap_or_else(default_workers);
+        let workers = u32::try_from(workers)
+            .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
+        let crew = Crew {
+            workers,
+            launch: self.launch,
+            helper: self.helper,
+            row_limit: self.row_limit,
+            kill_every: self.kill_every,
+        };
+        let crew = crew.launch()?;
+        let (index, _) = self.source.open()?;
+        let folder = Folder::claim(&self.folder)?;
+        let build = Build {
+            index: &index,
+            options: &self.options,
+            force: self.force,
+            began,
+        };
+        build.run(folder, crew, watch)
+    }
+
+    /// # Errors
+    /// When the cache would lie in the folder that it is made of: its own files
+    /// would change the source.
+    fn check_apart(&self) -> Result<()> {
+        let Source::Folder(source, _) = &self.source else {
+            return Ok(());
+        };
+        // The cache's folder may not be there yet: the nearest that is decides.
+        let nearest = self.folder.ancestors().find(|p| {
+            let named = !p.as_os_str().is_empty();
+            named && p.exists()
+        });
+        let nearest = nearest.unwrap_or_else(|| Path::new("."));
+        match (nearest.canonicalize(), source.canonicalize()) {
+            (Ok(folder), Ok(source)) if folder.starts_with(&source) => Err(Error::config(format!(
+                "{} lies within the source {}, which it would change: name a folder elsewhere",
+                self.folder.display(),
+                source.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! How a cache that is there differs from the one that is wanted.
+//!
+//! Pure.
+
+use crate::shard::manifest::CacheManifest;
+
+/// Each difference that makes other bytes, in words; none: the build that was
+/// begun may go on.
+pub(super) fn between(there: &CacheManifest, wanted: &CacheManifest) -> Vec<String> {
+    let mut changed = Vec::new();
+    let mut compare = |what: &str, there: String, wanted: String| {
+        if there != wanted {
+            changed.push(format!("{what} was {there} and is now {wanted}"));
+        }
+    };
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
+    let (a, b) = (&there.options, &wanted.options);
+    compare("encode", a.encode.clone(), b.encode.clone());
+    compare(
+        "resize",
+        or_none(a.resize.clone()),
+        or_none(b.resize.clone()),
+    );
+    compare(
+        "shard_size",
+        a.shard_size.to_string(),
+        b.shard_size.to_string(),
+    );
+    let seed = |shuffle: Option<u64>| or_none(shuffle.map(|seed| seed.to_string()));
+    compare("shuffle", seed(a.shuffle), seed(b.shuffle));
+    compare("on_error", a.on_error.clone(), b.on_error.clone());
+    compare(
+        "max_pixels",
+        a.max_pixels.to_string(),
+        b.max_pixels.to_string(),
+    );
+    compare(
+        "max_scratch",
+        a.max_scratch.to_string(),
+        b.max_scratch.to_string(),
+    );
+    let (a, b) = (&there.source, &wanted.source);
+    compare(
+        "the number of samples",
+        a.samples.to_string(),
+        b.samples.to_string(),
+    );
+    if a.samples == b.samples && a.index != b.index {
+        changed.push("names, labels or classes of the source have changed".into());
+    } else if a.files != b.files && a.index == b.index {
+        changed.push("files of the source have changed (length or time)".into());
+    }
+    if there.featherload != wanted.featherload {
+        changed.push(format!(
+            "featherload was {} and is now {}",
+            there.featherload, wanted.featherload
+        ));
+    }
+    changed
+}

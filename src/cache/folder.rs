@@ -1,0 +1,303 @@
+//! The folder of a cache while it is built: whose it is, what is complete in it,
+//! and what is left of a build that was broken off.
+//!
+//! In the consumer. Removes and replaces files of a cache alone, by their names
+//! and under the lock; what else lies there is not touched.
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::statvfs::statvfs;
+
+use crate::cache::book::idx_text;
+use crate::cache::layout::{CACHE_MANIFEST, INDEX, LOCK, ShardFile, shard_file, shard_name};
+use crate::error::{Error, Result};
+use crate::shard::manifest::{CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest};
+use crate::sys::replace::{is_temporary, replace_by, sync_folder};
+
+/// A cache's folder, held against other builders.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    lock: File,
+}
+
+impl Folder {
+    /// Makes the folder, if there is none, and holds it. What a killed builder was
+    /// writing is removed.
+    ///
+    /// # Errors
+    /// When another process builds there, or the system refuses.
+    pub(super) fn claim(path: &Path) -> Result<Self> {
+        fs::create_dir_all(path).map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::dataset(
+                path,
+                "is in the way: a cache is a folder; name another place",
+            ),
+            _ => Error::io_at("create folder", path, e),
+        })?;
+        let folder = Self {
+            lock: hold(path)?,
+            path: path.to_owned(),
+        };
+        for name in folder.names()? {
+            if is_temporary(&name) {
+                folder.remove(&folder.path.join(&name))?;
+            }
+        }
+        Ok(folder)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The manifest that is there; none where there is none.
+    ///
+    /// # Errors
+    /// One that is damaged, or shards without any: they are not ours.
+    pub(super) fn manifest(&self) -> Result<Option<CacheManifest>> {
+        let path = self.path.join(CACHE_MANIFEST);
+        if path.symlink_metadata().is_ok() {
+            return Ok(Some(CacheManifest::read(&path)?.0));
+        }
+        let others = self.names()?;
+        match others.iter().find(|name| is_cache_file(name)) {
+            None => Ok(None),
+            Some(name) => Err(Error::dataset(
+                &self.path,
+                format!(
+                    "holds {name} and no {CACHE_MANIFEST}, so it is not known whose it is: name \
+                     another folder"
+                ),
+            )),
+        }
+    }
+
+    pub(super) fn write_manifest(&self, manifest: &CacheManifest) -> Result<Hash128> {
+        manifest.write(&self.path.join(CACHE_MANIFEST))
+    }
+
+    /// Goes through the complete shards from the first on, until one is missing,
+    /// and puts right their `.idx`.
+    pub(super) fn each_complete(
+        &self,
+        mut with: impl FnMut(ShardEntry, ShardManifest),
+    ) -> Result<()> {
+        let mut next_id = 0;
+        for number in 0.. {
+            let Some((manifest, hash)) = self.complete(number, next_id) else {
+                break;
+            };
+            next_id += manifest.samples.len() as u64;
+            let text = idx_text(&manifest);
+            let idx = ShardFile::Idx.path(&self.path, number);
+            if fs::read(&idx).ok().as_ref() != Some(&text) {
+                replace_by(&idx, &text)?;
+            }
+            let entry = ShardEntry {
+                name: shard_name(number),
+                bytes: manifest.bytes,
+                samples: manifest.samples.len() as u64,
+                manifest: hash,
+                idx: Hash128::of(&text),
+            };
+            with(entry, manifest);
+        }
+        Ok(())
+    }
+
+    /// The manifest of a shard that is there as a whole, as far as lengths tell.
+    fn complete(&self, number: u64, first_id: u64) -> Option<(ShardManifest, Hash128)> {
+        let read = ShardManifest::read(&ShardFile::Manifest.path(&self.path, number));
+        let (manifest, hash) = read.ok()?;
+        let tar = ShardFile::Tar.path(&self.path, number);
+        let tar = tar.symlink_metadata().ok()?;
+        let whole = tar.is_file() && tar.len() == manifest.bytes;
+        (whole && manifest.first_id == first_id).then_some((manifest, hash))
+    }
+
+    /// Removes the shards from `number` on, and the index, which has them.
+    pub(super) fn remove_from(&self, number: u64) -> Result<()> {
+        let index = self.path.join(INDEX);
+        if index.symlink_metadata().is_ok() {
+            self.remove(&index)?;
+        }
+        let mut late: Vec<_> = self
+            .names()?
+            .iter()
+            .filter_map(|name| shard_file(name))
+            .filter(|(n, _)| *n >= number)
+            .collect();
+        // What says that a shard is complete goes first.
+        late.sort_by_key(|(n, file)| (*file != ShardFile::Manifest, *n));
+        for (n, file) in &late {
+            self.remove(&file.path(&self.path, *n))?;
+        }
+        match late.is_empty() {
+            true => Ok(()),
+            false => sync_folder(&self.path),
+        }
+    }
+
+    /// Bytes that may still be written to the folder's file system, and what each
+    /// file is rounded up to.
+    pub(super) fn available(&self) -> Result<(u64, u64)> {
+        let stat = statvfs(&self.path)
+            .map_err(|e| Error::io_at("ask for the free space of", &self.path, e))?;
+        let fragment = (stat.fragment_size() as u64).max(1);
+        Ok((
+            (stat.blocks_available() as u64).saturating_mul(fragment),
+            fragment,
+        ))
+    }
+
+    /// Lets go of a folder in which nothing is to be done any more.
+    pub(super) fn release(self) -> Result<()> {
+        let path = self.path.join(LOCK);
+        // Held until it is gone: who opens it in between finds it so.
+        fs::remove_file(&path).map_err(|e| Error::io_at("remove", &path, e))?;
+        drop(self.lock);
+        Ok(())
+    }
+
+    /// Names that are text: no other name is of a cache.
+    fn names(&self) -> Result<Vec<String>> {
+        let failed = |e| Error::io_at("read folder", &self.path, e);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            names.extend(entry.map_err(failed)?.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        match fs::remove_file(path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io_at("remove", path, e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_cache_file(name: &str) -> bool {
+    name == INDEX || shard_file(name).is_some()
+}
+
+/// The lock file, locked.
+fn hold(folder: &Path) -> Result<File> {
+    let path = folder.join(LOCK);
+    loop {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|e| Error::io_at("open", &path, e))?;
+        file.try_lock().map_err(|e| match e {
+            TryLockError::WouldBlock => Error::dataset(
+                folder,
+                "another process is building this cache: wait for it, or name another folder",
+            ),
+            TryLockError::Error(e) => Error::io_at("lock", &path, e),
+        })?;
+        // Who held it may have removed it between our two calls.
+        let held = file
+            .metadata()
+            .map_err(|e| Error::io_at("look at", &path, e))?;
+        let there = path.symlink_metadata();
+        if there.is_ok_and(|t| (t.dev(), t.ino()) == (held.dev(), held.ino())) {
+            return Ok(file);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_one_builders_and_what_it_left_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/cache");
+        fs::create_dir_all(&path).unwrap();
+        for name in [
+            ".featherload-abcDE1",
+            "foreign.txt",
+            ".featherload-demo.json",
+        ] {
+            fs::write(path.join(name), "x").unwrap();
+        }
+        let folder = Folder::claim(&path).unwrap();
+        assert_eq!(
+            folder.names().unwrap(),
+            [".featherload-demo.json", LOCK, "foreign.txt"]
+        );
+        let e = Folder::claim(&path).unwrap_err();
+        assert!(
+            e.is_usage() && e.to_string().contains("another process"),
+            "{e}"
+        );
+        folder.release().unwrap();
+        assert!(!path.join(LOCK).exists());
+        drop(Folder::claim(&path).unwrap());
+        // Killed: the file stays, the lock does not.
+        assert!(path.join(LOCK).exists());
+        Folder::claim(&path).unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "x").unwrap();
+        assert!(Folder::claim(&file).unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn shards_of_others_are_not_taken_for_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::claim(dir.path()).unwrap();
+        assert!(folder.manifest().unwrap().is_none());
+        fs::write(dir.path().join("shard-000007.tar"), "x").unwrap();
+        let e = folder.manifest().unwrap_err();
+        assert!(
+            e.is_usage() && e.to_string().contains("shard-000007.tar"),
+            "{e}"
+        );
+        fs::write(dir.path().join(CACHE_MANIFEST), "{}").unwrap();
+        let e = folder.manifest().unwrap_err();
+        assert!(
+            e.is_usage() && e.to_string().contains(CACHE_MANIFEST),
+            "{e}"
+        );
+    }
+
+    #[test]
+    fn late_shards_are_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::claim(dir.path()).unwrap();
+        for name in [
+            "shard-000001.tar",
+            "shard-000002.idx",
+            "shard-000002.json",
+            "shard-000002.tar",
+            "shard-000002.tar.gz",
+            "shard-9.tar",
+            INDEX,
+        ] {
+            fs::write(dir.path().join(name), "x").unwrap();
+        }
+        folder.remove_from(2).unwrap();
+        let left = folder.names().unwrap();
+        assert_eq!(
+            left,
+            [
+                LOCK,
+                "shard-000001.tar",
+                "shard-000002.tar.gz",
+                "shard-9.tar"
+            ]
+        );
+        let (available, fragment) = folder.available().unwrap();
+        assert!(available > 0 && fragment >= 1);
+    }
+}

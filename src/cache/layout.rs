@@ -1,0 +1,112 @@
+//! The names of the files of a cache, and of what is in a shard.
+//!
+//! Runs in the consumer. Everything that a cache's folder holds is named here
+//! and nowhere else.
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use crate::shard::manifest::{CACHE_INDEX as INDEX, CACHE_MANIFEST};
+
+/// Held by the one process that builds; empty.
+pub(crate) const LOCK: &str = ".featherload-lock";
+
+/// What the stem of a source's file may take of a sample's key, bytes.
+const STEM: usize = 60;
+
+/// The three files of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShardFile {
+    Tar,
+    Idx,
+    /// The shard is complete when it is there.
+    Manifest,
+}
+
+impl ShardFile {
+    pub(crate) const ALL: [Self; 3] = [Self::Tar, Self::Idx, Self::Manifest];
+
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            Self::Tar => "tar",
+            Self::Idx => "idx",
+            Self::Manifest => "json",
+        }
+    }
+
+    pub(crate) fn name(self, shard: u64) -> String {
+        format!("{}.{}", shard_name(shard), self.extension())
+    }
+
+    /// Its path in the cache `folder`.
+    pub(crate) fn path(self, folder: &Path, shard: u64) -> PathBuf {
+        folder.join(self.name(shard))
+    }
+}
+
+/// The n-th shard, without extension.
+pub(crate) fn shard_name(shard: u64) -> String {
+    format!("shard-{shard:06}")
+}
+
+/// Which file of which shard a name is; none for any other name.
+pub(crate) fn shard_file(name: &str) -> Option<(u64, ShardFile)> {
+    let (stem, extension) = name.split_once('.')?;
+    let file = ShardFile::ALL
+        .into_iter()
+        .find(|f| f.extension() == extension)?;
+    let number = stem.strip_prefix("shard-")?.parse().ok()?;
+    // `shard-+00001` and `shard-0000001` are not ours.
+    (shard_name(number) == stem).then_some((number, file))
+}
+
+/// The key of a sample: its id in the cache, and the stem of its file in the
+/// source, in letters that every file system and every reader of tar takes.
+pub(crate) fn sample_key(id: u64, source: &Path) -> String {
+    let stem = source.file_stem().map(|s| s.as_encoded_bytes());
+    let kept = stem.unwrap_or_default().iter().take(STEM);
+    let stem: String = kept
+        .map(|&b| match b {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' => char::from(b),
+            _ => '_',
+        })
+        .collect();
+    format!("{id:08}_{stem}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_shards_are_told_from_others() {
+        for shard in [0, 7, 999_999, 1_000_000, u64::MAX] {
+            for file in ShardFile::ALL {
+                let path = file.path(Path::new("/c"), shard);
+                let name = path.file_name().unwrap().to_str().unwrap();
+                assert_eq!(shard_file(name), Some((shard, file)), "{name}");
+            }
+        }
+        for other in [
+            "shard-0.tar",
+            "shard-0000001.tar",
+            "shard-+00001.tar",
+            "shard-000001",
+            "shard-000001.tar.gz",
+            "shard-000001.TAR",
+            "xshard-000001.tar",
+            "manifest.json",
+            "",
+        ] {
+            assert_eq!(shard_file(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn keys_have_no_dots_and_are_not_long() {
+        assert_eq!(sample_key(3, Path::new("a/b.c d.jpg")), "00000003_b_c_d");
+        assert_eq!(sample_key(0, Path::new("é.png")), "00000000___");
+        assert_eq!(sample_key(0, Path::new("")), "00000000_");
+        let long = "x".repeat(300);
+        assert_eq!(sample_key(123_456_789, Path::new(&long)).len(), 10 + STEM);
+    }
+}

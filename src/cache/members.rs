@@ -1,0 +1,170 @@
+//! What the members of a sample are called, and what is in that of its label.
+//!
+//! In the consumer.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::cache::layout::sample_key;
+use crate::error::{Error, Result};
+use crate::index::{IMAGE_EXTENSIONS, Index, Label};
+use crate::packing::payload::Encoding;
+use crate::picture::Format;
+
+/// The members of all samples of a source.
+#[derive(Debug)]
+pub(super) struct Members<'a> {
+    index: &'a Index,
+    encode: Encoding,
+    /// Of files whose names do not say it, by id.
+    formats: &'a BTreeMap<u64, Format>,
+    /// Whether any sample has a class.
+    classed: bool,
+}
+
+/// The members of one sample.
+#[derive(Debug)]
+pub(super) struct Names {
+    pub(super) picture: String,
+    /// The label's member, and what is in it.
+    pub(super) label: Option<(String, Vec<u8>)>,
+}
+
+/// A class as text, a byte a digit, or numbers as JSON.
+#[derive(serde::Serialize)]
+struct Vector {
+    label: Vec<f32>,
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn new(
+        index: &'a Index,
+        encode: Encoding,
+        formats: &'a BTreeMap<u64, Format>,
+    ) -> Self {
+        // In a flat folder all are -1, which says that there is none.
+        let has_class = |id| matches!(index.label(id), Label::Class(class) if class != -1);
+        Self {
+            index,
+            encode,
+            formats,
+            classed: (0..index.len()).any(has_class),
+        }
+    }
+
+    /// The members of sample `source`, which has this id in the cache.
+    ///
+    /// # Errors
+    /// None for the numbers that an index holds.
+    pub(super) fn of(&self, id: u64, source: u64) -> Result<Names> {
+        let path = self.index.relative_path(source);
+        let key = sample_key(id, path);
+        let picture = match self.encode {
+            Encoding::Copy => format!("{key}.{}", self.extension(source, path)),
+            Encoding::Jpeg { .. } => format!("{key}.jpg"),
+            Encoding::Raw => format!("{key}.npy"),
+        };
+        let label = match self.index.label(source) {
+            Label::Class(class) if self.classed => {
+                Some((format!("{key}.cls"), class.to_string().into_bytes()))
+            }
+            Label::Class(_) | Label::None => None,
+            Label::Vector(v) => {
+                let label = v.iter().collect();
+                let text = serde_json::to_vec(&Vector { label })
+                    .map_err(|e| Error::protocol(format!("a label as JSON: {e}")))?;
+                Some((format!("{key}.json"), text))
+            }
+        };
+        Ok(Names { picture, label })
+    }
+
+    /// What its name says, where readers of shards know that; else what it is.
+    fn extension(&self, source: u64, path: &Path) -> String {
+        match (known_extension(path), self.formats.get(&source)) {
+            (Some(known), _) => known,
+            (None, Some(format)) => extension_of(*format).to_owned(),
+            // Its header cannot be read, so that it has no member.
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// The extension of a path in lower case, if it is an image's.
+pub(super) fn known_extension(path: &Path) -> Option<String> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    IMAGE_EXTENSIONS
+        .contains(&extension.as_str())
+        .then_some(extension)
+}
+
+fn extension_of(format: Format) -> &'static str {
+    match format {
+        Format::Jpeg => "jpg",
+        Format::Png => "png",
+        Format::WebP => "webp",
+        Format::Gif => "gif",
+        Format::Bmp => "bmp",
+        Format::Tiff => "tif",
+        Format::Pnm => "pnm",
+        Format::Tga => "tga",
+        Format::Ico => "ico",
+        Format::Qoi => "qoi",
+        Format::Dds => "dds",
+        Format::Hdr => "hdr",
+        Format::OpenExr => "exr",
+        Format::Farbfeld => "ff",
+        Format::Npy => "npy",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{ListLabels, ListOptions};
+
+    fn members(list: &str, labels: ListLabels, encode: Encoding) -> Vec<(String, Option<String>)> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("list");
+        std::fs::write(&path, list).unwrap();
+        let options = ListOptions {
+            labels,
+            ..ListOptions::default()
+        };
+        let (index, _) = Index::list(&path, &options).unwrap();
+        let formats = BTreeMap::from([(1, Format::Png)]);
+        let members = Members::new(&index, encode, &formats);
+        let all = (0..index.len()).map(|n| {
+            let names = members.of(n + 10, n).unwrap();
+            let label = names.label.map(|(name, text)| {
+                let text = String::from_utf8(text).unwrap();
+                format!("{name}={text}")
+            });
+            (names.picture, label)
+        });
+        all.collect()
+    }
+
+    #[test]
+    fn names_and_labels_follow_the_sample() {
+        let got = members("d/a.JPG 0\nb.odd 7\n", ListLabels::Scalar, Encoding::Copy);
+        assert_eq!(got[0].0, "00000010_a.jpg");
+        assert_eq!(got[0].1.as_deref(), Some("00000010_a.cls=0"));
+        assert_eq!(got[1].0, "00000011_b.png");
+        assert_eq!(got[1].1.as_deref(), Some("00000011_b.cls=7"));
+
+        let got = members("a.png 0.5 -2\n", ListLabels::Vector, Encoding::Raw);
+        assert_eq!(got[0].0, "00000010_a.npy");
+        let json = "00000010_a.json={\"label\":[0.5,-2.0]}";
+        assert_eq!(got[0].1.as_deref(), Some(json));
+
+        let jpeg = Encoding::Jpeg { quality: 9 };
+        let got = members("a.png\n", ListLabels::None, jpeg);
+        assert_eq!(got[0], ("00000010_a.jpg".into(), None));
+        // As in a flat folder; but one class among others may be -1.
+        let got = members("a.png -1\n", ListLabels::Scalar, jpeg);
+        assert_eq!(got[0].1, None);
+        let got = members("a.png -1\nb.png 1\n", ListLabels::Scalar, jpeg);
+        assert_eq!(got[0].1.as_deref(), Some("00000010_a.cls=-1"));
+    }
+}

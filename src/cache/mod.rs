@@ -1,0 +1,39 @@
+//! Caches: a data set turned into shards that later runs map and read at the
+//! speed of the link.
+//!
+//! A cache is a folder of uncompressed WebDataset tars, each with DALI's index
+//! and a checksummed manifest beside it; no format of our own. Runs in the
+//! consumer. Never in here: printing, `unsafe`.
+//!
+//! ```text
+//! shard-000000.tar .idx .json   the samples; DALI's index; offsets and hashes
+//! manifest.json                 options, source, classes, the shards
+//! index.fli                     the sealed index of all samples
+//! ```
+//!
+//! - `builder`: what is asked for; `options`: by what a cache is built;
+//! - `build`: from payloads to complete shards; `report`: what is told of it;
+//! - `surveyed`, `need`, `storage`: what the source is, what it will take, and
+//!   what is done when there is no room;
+//! - `folder`: what is there already; `changes`: what differs;
+//! - `members`, `book`, `shard_file`: one sample, one shard, one shard on its way
+//!   to storage;
+//! - `layout`: the names of all files.
+
+mod book;
+mod build;
+mod builder;
+mod changes;
+mod folder;
+pub(crate) mod layout;
+mod members;
+mod need;
+mod options;
+mod report;
+mod shard_file;
+mod storage;
+mod surveyed;
+
+pub use builder::Builder;
+pub use options::{BuildOptions, CacheResize, Encoding, OnBadSample};
+pub use report::{BuildProgress, BuildReport, SkippedSample};

@@ -1,0 +1,68 @@
+//! What a build tells while it goes on, and at its end.
+//!
+//! Plain data.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// How far a build is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuildProgress {
+    /// Samples of the source.
+    pub samples: u64,
+    /// Of these, those that are written or left out; those of earlier calls count.
+    pub done: u64,
+    /// Complete shards.
+    pub shards: u64,
+    /// Bytes of tars, the open one's too.
+    pub bytes: u64,
+    /// What this call was expected to write, bytes.
+    pub needed_bytes: u64,
+}
+
+/// What stands in a cache's folder after a build.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct BuildReport {
+    /// False when the build was ended early: complete shards stay, and the same
+    /// call goes on behind them.
+    pub complete: bool,
+    /// Samples in complete shards.
+    pub samples: u64,
+    /// Samples of the source that were left out.
+    pub skipped: u64,
+    /// Complete shards.
+    pub shards: u64,
+    /// Bytes of their tars.
+    pub bytes: u64,
+    /// Samples, and shards, that earlier calls had written.
+    pub kept_samples: u64,
+    pub kept_shards: u64,
+    /// What this call was expected to write, bytes; 0 when nothing was missing.
+    pub needed_bytes: u64,
+    /// Bytes of the source that this call read.
+    pub source_bytes: u64,
+    /// Workers that ended without being told to.
+    pub worker_deaths: u64,
+    pub seconds: f64,
+    /// The first of the samples that were left out, at most 100.
+    pub skipped_examples: Vec<SkippedSample>,
+}
+
+/// A sample of the source that is not in the cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SkippedSample {
+    /// In the source.
+    pub id: u64,
+    /// As JSON with a replacement for bytes that are no UTF-8.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    pub reason: String,
+}
+
+fn lossy<S: serde::Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&path.to_string_lossy())
+}

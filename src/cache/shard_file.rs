@@ -1,0 +1,123 @@
+//! One shard on its way to storage: a temporary file until it is whole.
+//!
+//! In the consumer. The tar is put in its place first, then its `.idx`, then its
+//! manifest: a shard is complete when that is there.
+
+use std::io::BufWriter;
+
+use tempfile::NamedTempFile;
+
+use crate::cache::book::{Book, Entry, idx_text};
+use crate::cache::folder::Folder;
+use crate::cache::layout::{ShardFile, shard_name};
+use crate::error::{Error, Result};
+use crate::shard::append::{Finished, ShardWriter};
+use crate::shard::manifest::{Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry};
+use crate::sys::replace::{beside, put, replace_by};
+
+/// Bytes that are handed to the system at a time.
+const BUFFER: usize = 1 << 20;
+
+/// A shard that grows.
+pub(super) struct ShardFileWriter {
+    number: u64,
+    book: Book,
+    writer: ShardWriter<BufWriter<NamedTempFile>>,
+}
+
+/// A member and what is in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member<'a> {
+    pub(super) name: &'a str,
+    pub(super) data: &'a [u8],
+}
+
+impl<'a> Member<'a> {
+    fn entry(self, hash: u64) -> Entry<'a> {
+        Entry {
+            name: self.name,
+            size: self.data.len() as u64,
+            hash,
+        }
+    }
+}
+
+impl ShardFileWriter {
+    /// An empty shard of `folder`, whose first sample will have id `first_id`.
+    pub(super) fn begin(folder: &Folder, number: u64, first_id: u64) -> Result<Self> {
+        let temporary = beside(&ShardFile::Tar.path(folder.path(), number))?;
+        Ok(Self {
+            number,
+            book: Book::new(first_id),
+            writer: ShardWriter::new(BufWriter::with_capacity(BUFFER, temporary)),
+        })
+    }
+
+    /// Whether a sample of these members goes into a shard of at most `most` bytes.
+    pub(super) fn takes(&self, members: &[Member<'_>], most: u64) -> bool {
+        self.book.takes(members.iter().map(|m| m.entry(0)), most)
+    }
+
+    pub(super) fn samples(&self) -> u64 {
+        self.book.samples()
+    }
+
+    /// Bytes of the tar so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.writer.bytes()
+    }
+
+    /// Puts a sample behind the others.
+    pub(super) fn push(
+        &mut self,
+        folder: &Folder,
+        source: u64,
+        members: &[Member<'_>],
+    ) -> Result<()> {
+        let mut entries = Vec::with_capacity(members.len());
+        for member in members {
+            let placed = self.writer.append(member.name, member.data);
+            let placed = placed.map_err(|e| self.failed(folder, e))?;
+            entries.push(member.entry(placed.hash));
+        }
+        self.book.add(source, entries.into_iter());
+        Ok(())
+    }
+
+    pub(super) fn skip(&mut self, skipped: SkippedEntry) {
+        self.book.skip(skipped);
+    }
+
+    /// Puts the shard's three files in their places.
+    pub(super) fn finish(self, folder: &Folder) -> Result<(ShardEntry, ShardManifest)> {
+        let path = |file: ShardFile| file.path(folder.path(), self.number);
+        let tar = path(ShardFile::Tar);
+        let failed = |e| Error::io_at("write", &tar, e);
+        let Finished { out, bytes, hash } = self.writer.finish().map_err(failed)?;
+        if bytes != self.book.bytes() {
+            return Err(Error::protocol(format!(
+                "{} has {bytes} bytes, and was counted to {}",
+                tar.display(),
+                self.book.bytes()
+            )));
+        }
+        let temporary = out.into_inner().map_err(|e| failed(e.into_error()))?;
+        put(temporary, &tar)?;
+        let manifest = self.book.manifest(hash);
+        let text = idx_text(&manifest);
+        replace_by(&path(ShardFile::Idx), &text)?;
+        let hash = manifest.write(&path(ShardFile::Manifest))?;
+        let entry = ShardEntry {
+            name: shard_name(self.number),
+            bytes: manifest.bytes,
+            samples: manifest.samples.len() as u64,
+            manifest: hash,
+            idx: Hash128::of(&text),
+        };
+        Ok((entry, manifest))
+    }
+
+    fn failed(&self, folder: &Folder, e: std::io::Error) -> Error {
+        Error::io_at("write", ShardFile::Tar.path(folder.path(), self.number), e)
+    }
+}

@@ -1,0 +1,104 @@
+//! A full disk: noticed before a build begins, and explained when it comes all
+//! the same.
+//!
+//! In the consumer.
+
+use std::io;
+
+use crate::cache::folder::Folder;
+use crate::cache::need::Need;
+use crate::error::{Error, Result};
+
+/// Whether the system had no room, or the user no more of it.
+pub(super) fn is_full(e: &Error) -> bool {
+    let Error::Io { source, .. } = e else {
+        return false;
+    };
+    matches!(
+        source.raw_os_error(),
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
+    )
+}
+
+/// What there still was to do.
+pub(super) struct Left<'a> {
+    pub(super) folder: &'a Folder,
+    /// Samples in complete shards, or left out.
+    pub(super) done: u64,
+    /// Samples of the source.
+    pub(super) samples: u64,
+    /// Bytes that this call wrote, and of how many samples.
+    pub(super) written: u64,
+    pub(super) encoded: u64,
+    pub(super) need: Need,
+}
+
+impl<'a> Left<'a> {
+    /// Nothing but index and manifest.
+    pub(super) fn nothing(folder: &'a Folder) -> Self {
+        Self {
+            folder,
+            done: 0,
+            samples: 0,
+            written: 0,
+            encoded: 0,
+            need: Need {
+                bytes: 0,
+                exact: true,
+            },
+        }
+    }
+
+    /// # Errors
+    /// When less is available than needed.
+    pub(super) fn check(folder: &Folder, need: Need, available: u64) -> Result<()> {
+        if need.bytes <= available {
+            return Ok(());
+        }
+        let about = if need.exact { "" } else { "about " };
+        Err(full(
+            folder,
+            format!(
+                "{about}{} bytes are needed and {available} are available: free some, name a \
+                 folder elsewhere, or give a resize, jpeg or a lower quality",
+                need.bytes
+            ),
+        ))
+    }
+
+    /// An error of a full disk with what is needed beyond it; any other as it is.
+    pub(super) fn explain(&self, e: Error) -> Error {
+        if !is_full(&e) {
+            return e;
+        }
+        let left = self.samples.saturating_sub(self.done);
+        let rest = match (self.written, self.encoded) {
+            (0, _) | (_, 0) => self.need.bytes,
+            (bytes, samples) => {
+                let rest = u128::from(bytes) * u128::from(left) / u128::from(samples);
+                u64::try_from(rest).unwrap_or(u64::MAX)
+            }
+        };
+        let available = match self.folder.available() {
+            Ok((bytes, _)) => bytes.to_string(),
+            Err(_) => "an unknown number".into(),
+        };
+        full(
+            self.folder,
+            format!(
+                "no space is left ({e}): the other {left} of {} samples need about {rest} bytes, by \
+                 the rate so far, and {available} are available; complete shards stay, and the same \
+                 command goes on behind them",
+                self.samples
+            ),
+        )
+    }
+}
+
+fn full(folder: &Folder, what: String) -> Error {
+    Error::io_at(
+        "write to",
+        folder.path(),
+        io::Error::new(io::ErrorKind::StorageFull, what),
+    )
+}

@@ -1,0 +1,106 @@
+//! What is known of a source before it is encoded: what its files are, and by
+//! what a changed one is noticed.
+//!
+//! In the consumer. Opens every file and reads its header, never a pixel.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use twox_hash::xxhash3_128::Hasher;
+
+use crate::cache::members::known_extension;
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::packing::Sizes;
+use crate::packing::payload::{CacheResize, Encoding, Order};
+use crate::packing::rooms::Rooms;
+use crate::picture::{Format, Limits, Upright};
+use crate::shard::manifest::{Hash128, SourceEntry};
+use crate::survey;
+
+/// The headers of all samples.
+#[derive(Debug)]
+pub(super) struct Surveyed {
+    pub(super) sizes: Sizes,
+    /// Of each sample's bytes in the source, by id; 0 where no header could be read.
+    file_bytes: Vec<u64>,
+    /// Of files whose names do not say it.
+    pub(super) formats: BTreeMap<u64, Format>,
+}
+
+impl Surveyed {
+    pub(super) fn of(index: &Index, limits: &Limits) -> Result<Self> {
+        let too_many = || Error::config(format!("{} samples are too many", index.len()));
+        let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
+        let mut file_bytes = Vec::new();
+        file_bytes
+            .try_reserve_exact(samples)
+            .map_err(|_| too_many())?;
+        file_bytes.resize_with(samples, AtomicU64::default);
+        let formats = Mutex::new(BTreeMap::new());
+        let sizes = survey::each_header(index, limits, Upright::Exif, &|id, header, bytes| {
+            if let Some(place) = usize::try_from(id).ok().and_then(|at| file_bytes.get(at)) {
+                place.store(bytes, Ordering::Relaxed);
+            }
+            if known_extension(index.relative_path(id)).is_none() {
+                let mut formats = formats.lock().unwrap_or_else(PoisonError::into_inner);
+                formats.insert(id, header.format);
+            }
+        })?;
+        Ok(Self {
+            sizes,
+            file_bytes: file_bytes.into_iter().map(AtomicU64::into_inner).collect(),
+            formats: formats.into_inner().unwrap_or_else(PoisonError::into_inner),
+        })
+    }
+
+    /// Height and width that a sample's picture will have, and the bytes of its
+    /// file; none when its header could not be read.
+    pub(super) fn output(&self, id: u64, resize: Option<CacheResize>) -> Option<((u32, u32), u64)> {
+        let size = self.sizes.get(id)?;
+        let bytes = *self.file_bytes.get(usize::try_from(id).ok()?)?;
+        Some((resize.map_or(size, |r| r.output(size)), bytes))
+    }
+
+    /// The rooms of all places of an order.
+    pub(super) fn rooms(
+        &self,
+        order: &Order,
+        encode: Encoding,
+        resize: Option<CacheResize>,
+    ) -> Result<Rooms> {
+        Rooms::seal((0..order.samples()).map(|position| {
+            order
+                .sample(position)
+                .and_then(|id| self.output(id, resize))
+                .map_or(0, |(size, file)| encode.most_bytes(size, file))
+        }))
+    }
+}
+
+/// By what a changed source is noticed. Looks at every file of the source, and
+/// opens none.
+pub(super) fn source_entry(index: &Index) -> SourceEntry {
+    let mut hasher = Hasher::new();
+    let mut note = |path: &Path| {
+        // One that is missing is found when it is read.
+        let (bytes, s, ns) = path
+            .metadata()
+            .map_or((0, 0, 0), |m| (m.len(), m.mtime(), m.mtime_nsec()));
+        hasher.write(&bytes.to_le_bytes());
+        hasher.write(&s.to_le_bytes());
+        hasher.write(&ns.to_le_bytes());
+    };
+    match index.shards() {
+        0 => (0..index.len()).for_each(|id| note(&index.file(id))),
+        shards => (0..shards).for_each(|number| note(&index.shard_path(number))),
+    }
+    SourceEntry {
+        samples: index.len(),
+        index: Hash128(index.hash()),
+        files: Hash128(hasher.finish_128()),
+    }
+}

@@ -1,0 +1,77 @@
+//! Opening a cache: its index, and whether its shards are those of its manifest.
+//!
+//! Used in the consumer. Reads the manifest, the index and the length of each
+//! shard; no sample. What is in the shards is compared with checksums by
+//! `cache::verify`, not at each start.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use super::Index;
+use crate::error::{Error, Result};
+use crate::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+
+/// How a manifest begins: whatever comes behind, the folder is a cache's.
+const BEGINNING: &[u8] = b"{\n  \"format\": \"featherload-cache\"";
+
+pub(super) fn is_cache(folder: &Path) -> bool {
+    let mut head = Vec::new();
+    let path = folder.join(CACHE_MANIFEST);
+    // Asked before the open, which would wait for ever on a FIFO.
+    if !path.is_file() {
+        return false;
+    }
+    let read =
+        File::open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut head));
+    read.is_ok() && head == BEGINNING
+}
+
+pub(super) fn open(folder: &Path) -> Result<Index> {
+    let verify = |what: String| {
+        Error::dataset(
+            folder,
+            format!("{what}; see `featherload cache verify`, or build the cache again"),
+        )
+    };
+    let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;
+    if !manifest.complete {
+        return Err(Error::dataset(
+            folder,
+            "a cache that is not complete: run the `featherload cache build` again that began it",
+        ));
+    }
+    let path = folder.join(CACHE_INDEX);
+    let index = Index::load(&path)?;
+    if manifest.index != Some(Hash128::of(index.sealed.bytes())) {
+        return Err(verify(format!("its {CACHE_INDEX} is of another cache")));
+    }
+    let root = fs::canonicalize(folder).map_err(|e| Error::io_at("look at", folder, e))?;
+    let index = index.rebased(&root)?;
+    if index.len() != manifest.samples || index.shards() != manifest.shards.len() as u64 {
+        return Err(verify(format!(
+            "its {CACHE_INDEX} has {} samples in {} shards, its manifest says {} in {}",
+            index.len(),
+            index.shards(),
+            manifest.samples,
+            manifest.shards.len()
+        )));
+    }
+    for (number, said) in (0..).zip(&manifest.shards) {
+        let path = index.shard_path(number);
+        let found = match fs::metadata(&path) {
+            Ok(found) => found.len(),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Err(verify(format!("its shard {} is missing", said.name)));
+            }
+            Err(e) => return Err(Error::io_at("look at", &path, e)),
+        };
+        if found != said.bytes {
+            return Err(verify(format!(
+                "its shard {} has {found} bytes, its manifest says {}",
+                said.name, said.bytes
+            )));
+        }
+    }
+    Ok(index)
+}

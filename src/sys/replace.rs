@@ -1,0 +1,107 @@
+//! Files that are replaced whole: a reader sees the old one or the new one.
+//!
+//! Runs in the consumer.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+
+/// How the names of temporary files begin.
+const TEMPORARY: &str = ".featherload-";
+
+/// Letters and digits behind it.
+const RANDOM: usize = 6;
+
+/// A new temporary file beside `path`, which is removed when it is dropped.
+pub(crate) fn beside(path: &Path) -> Result<NamedTempFile> {
+    let folder = folder_of(path);
+    tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        .rand_bytes(RANDOM)
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(|e| Error::io_at("make a temporary file in", folder, e))
+}
+
+/// Puts what was written to `temporary`, which is beside it, in the place of
+/// `path`: on storage, when this returns.
+pub(crate) fn put(temporary: NamedTempFile, path: &Path) -> Result<()> {
+    temporary
+        .as_file()
+        .sync_all()
+        .map_err(|e| Error::io_at("sync", path, e))?;
+    temporary
+        .persist(path)
+        .map_err(|e| Error::io_at("rename a temporary file to", path, e.error))?;
+    sync_folder(folder_of(path))
+}
+
+/// What was renamed or removed in a folder is so after a crash too.
+pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
+    File::open(folder)
+        .and_then(|f| f.sync_all())
+        .map_err(|e| Error::io_at("sync", folder, e))
+}
+
+/// Whether a name is one that [`beside`] gives.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.strip_prefix(TEMPORARY)
+        .is_some_and(|rest| rest.len() == RANDOM && rest.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Writes a sibling temporary file and renames it over `path`, so that a reader
+/// sees the old file or the new one, and a crash leaves one of them.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+    let mut temporary = beside(path)?;
+    write(temporary.as_file_mut()).map_err(|e| Error::io_at("write", path, e))?;
+    put(temporary, path)
+}
+
+/// As [`replace`], by bytes.
+pub(crate) fn replace_by(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace(path, |file| file.write_all(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn temporary_names_are_known_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = beside(&dir.path().join("f")).unwrap();
+        let name = file.path().file_name().unwrap().to_str().unwrap();
+        assert!(is_temporary(name), "{name}");
+        for other in [".featherload-lock", ".featherload-demo.json", "abc", ""] {
+            assert!(!is_temporary(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        let e = replace(&path, |_| Err(io::Error::other("no"))).unwrap_err();
+        assert!(e.to_string().starts_with("write "), "{e}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        replace_by(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
