@@ -155,9 +155,23 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
             what.push_str(&format!(", such as {example:?}"));
         }
     }
+    if let Some(tar) = tar_in(root) {
+        what.push_str(&format!("; it holds tar shards, such as {tar:?}: "));
+        what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
+    }
     what.push_str("; samples are files whose names end in ");
     what.push_str(&super::IMAGE_EXTENSIONS.join(", "));
     Error::dataset(root, what)
+}
+
+/// The first tar of a folder by its bytes, for a message.
+fn tar_in(root: &Path) -> Option<OsString> {
+    let names = fs::read_dir(root)
+        .ok()?
+        .filter_map(|e| Some(e.ok()?.file_name()));
+    names
+        .filter(|name| name.as_bytes().ends_with(b".tar"))
+        .min()
 }
 
 /// Identities of folders, outermost first: what a link must not lead back to.

@@ -2,8 +2,9 @@
 //!
 //! Built in the consumer, before any other process exists, and sealed into a
 //! memfd that coordinator and workers map: its bytes are paid for once. Only
-//! names are read here: no file of the data set is opened, so a sample that is
-//! broken, dangling or no regular file is found when it is loaded. A sample's
+//! names are read here, and of tar shards headers and labels: no picture is
+//! opened, so a sample that is broken, dangling or no regular file is found when
+//! it is loaded. A sample's
 //! id is its position, from 0. Nothing here is random, prints, or decides
 //! which samples a batch takes: that is the plan's.
 //!
@@ -28,11 +29,13 @@ mod cache;
 mod cached;
 mod classes;
 mod folder;
+mod kept;
 mod lines;
 mod list;
 mod report;
 mod save;
 mod sealed;
+mod shards;
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -47,9 +50,10 @@ pub(crate) use cached::CachedSamples;
 pub use classes::Classes;
 pub use folder::{FolderLabels, FolderOptions};
 pub use list::{Delimiter, ListLabels, ListOptions};
-pub use report::{ScanReport, SkipReason, Skipped};
+pub use report::{DamagedShard, ScanReport, SkipReason, Skipped};
 pub use sealed::LabelVector;
 pub(crate) use sealed::Part;
+pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
 
 use sealed::{Content, Damage, Layout};
 
@@ -84,6 +88,51 @@ impl Index {
     pub fn list(file: &Path, options: &ListOptions) -> Result<(Self, ScanReport)> {
         let (root, content, report) = list::read(file, options)?;
         Ok((Self::seal(&root, content)?, report))
+    }
+
+    /// The samples of uncompressed tar shards, as WebDataset writes them, in the
+    /// order of `shards` and of their members. Reads headers and labels, never a
+    /// picture; DALI's index beside a shard, when it is newer, takes the place of
+    /// its headers.
+    ///
+    /// # Errors
+    /// A shard that cannot be read or is no tar; labels that are of several kinds,
+    /// or that some samples have and some have not; no samples at all. Damage
+    /// costs what is damaged, and stands in the report.
+    pub fn from_shards(shards: &[PathBuf], options: &ShardOptions) -> Result<(Self, ScanReport)> {
+        shards::open(shards, options)
+    }
+
+    /// The paths that `patterns` name, in their order: paths, braces such as
+    /// `train-{000..123}.tar`, globs such as `train-*.tar`. Globs are sorted by
+    /// bytes.
+    ///
+    /// # Errors
+    /// A glob that finds nothing, and a path that is named twice.
+    pub fn expand_shards(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
+        shards::expand_all(patterns)
+    }
+
+    /// Whether `text` names tar shards: by its end `.tar`, or by the signs of a
+    /// pattern where nothing of this name is there.
+    pub fn names_shards(text: impl AsRef<OsStr>) -> bool {
+        let text = text.as_ref();
+        let path = Path::new(text);
+        let is_tar = || {
+            path.extension()
+                .is_some_and(|e| e.eq_ignore_ascii_case("tar"))
+        };
+        !path.is_dir() && (is_tar() || (shards::is_pattern(text) && !path.exists()))
+    }
+
+    /// Writes DALI's index, `SHARD.idx`, beside each shard, each whole or not at
+    /// all, as its `wds2idx` does; where they are.
+    ///
+    /// # Errors
+    /// The first shard that is damaged, or has a member whose name cannot stand in
+    /// an index. Those in front of it have theirs by then.
+    pub fn write_dali_indexes(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
+        shards::write_dali_indexes(shards)
     }
 
     /// An index that [`Index::save`] wrote.

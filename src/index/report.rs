@@ -10,6 +10,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// The counts of one scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -19,6 +21,54 @@ pub struct ScanReport {
     pub skipped: BTreeMap<SkipReason, Skipped>,
     /// Class folders without one image. They count as classes all the same.
     pub empty_classes: Vec<OsString>,
+    /// Shards of which something is lost, in the order of the shards.
+    pub damaged: Vec<DamagedShard>,
+}
+
+/// A shard that is not whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DamagedShard {
+    pub path: PathBuf,
+    /// Where the first damage begins, bytes from the shard's beginning.
+    pub at: u64,
+    /// What is damaged there, in words.
+    pub what: String,
+    /// In how many places the shard is damaged.
+    pub places: u64,
+    /// Bytes that were passed over, in all places.
+    pub bytes_lost: u64,
+    /// Samples that are left out because a member of theirs is lost.
+    pub samples_incomplete: u64,
+    /// Samples of which nothing is left, by what the index beside the shard says
+    /// that there were; none without such an index.
+    pub samples_missing: Option<u64>,
+}
+
+impl fmt::Display for DamagedShard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.what)?;
+        if self.places > 1 {
+            write!(
+                f,
+                "; damaged in {} places, {} bytes are lost in all",
+                self.places, self.bytes_lost
+            )?;
+        }
+        let incomplete = self.samples_incomplete;
+        match self.samples_missing {
+            Some(missing) => write!(
+                f,
+                "; {} samples are lost (as its index counts them)",
+                missing + incomplete
+            ),
+            None => write!(
+                f,
+                "; {incomplete} samples are known to be lost (an index beside it, as \
+                 `--write-idx` makes it, would tell of others)"
+            ),
+        }
+    }
 }
 
 /// How many entries were left out for one reason, and the first few of them.
@@ -31,7 +81,7 @@ pub struct Skipped {
 }
 
 /// Why an entry is no sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum SkipReason {
     /// A name without a known image extension.
@@ -44,6 +94,10 @@ pub enum SkipReason {
     DanglingLink,
     /// A link back to a folder above it: it is not entered.
     LinkLoop,
+    /// A sample of a shard that has no picture.
+    NoPicture,
+    /// A member of a shard whose name has no extension, or nothing in front of it.
+    NoSampleName,
 }
 
 impl SkipReason {
@@ -55,6 +109,8 @@ impl SkipReason {
             Self::HiddenFolder => "hidden folder",
             Self::DanglingLink => "dangling link",
             Self::LinkLoop => "link loop",
+            Self::NoPicture => "sample without a picture",
+            Self::NoSampleName => "member that is of no sample",
         }
     }
 }
@@ -80,10 +136,12 @@ impl ScanReport {
         skipped.keep(path);
     }
 
-    /// Adds another scan's counts; the order of the merges does not matter.
+    /// Adds another scan's counts. Only the order of what is listed, and not
+    /// counted, depends on that of the merges.
     pub(super) fn merge(&mut self, other: Self) {
         self.samples += other.samples;
         self.empty_classes.extend(other.empty_classes);
+        self.damaged.extend(other.damaged);
         for (reason, theirs) in other.skipped {
             let ours = self.skipped.entry(reason).or_default();
             ours.count += theirs.count;

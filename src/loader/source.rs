@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::index::{FolderOptions, Index, ListOptions, ScanReport};
+use crate::index::{FolderOptions, Index, ListOptions, ScanReport, ShardOptions};
 
 /// A data set, not read yet.
 #[derive(Debug)]
@@ -17,6 +17,9 @@ pub enum Source {
     Saved(PathBuf),
     /// The folder of a cache that was built by [`crate::cache`].
     Cache(PathBuf),
+    /// Uncompressed tar shards, as WebDataset writes them;
+    /// [`Index::expand_shards`] makes paths of patterns.
+    Shards(Vec<PathBuf>, ShardOptions),
     /// An index that is in memory already.
     Index(Box<Index>),
 }
@@ -24,16 +27,25 @@ pub enum Source {
 impl Source {
     /// A folder is a cache when it has a cache's manifest, and a folder of images
     /// otherwise; a file is a saved index when it begins like one,
-    /// and a list file otherwise. All with default options.
+    /// and a list file otherwise. A path that ends in `.tar`, or that is not there
+    /// and has the signs of a brace or a glob, is of tar shards. All with default
+    /// options.
     ///
     /// # Errors
     /// When nothing is at `path`.
     pub fn detect(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
+        if Index::names_shards(&path) {
+            let shards = Index::expand_shards(&[&path])?;
+            return Ok(Self::Shards(shards, ShardOptions::default()));
+        }
         let meta = std::fs::metadata(&path).map_err(|e| {
             Error::dataset(
                 &path,
-                format!("cannot be read: {e} (a folder, a list file or a saved index is needed)"),
+                format!(
+                    "cannot be read: {e} (a folder, tar shards, a list file or a \
+                     saved index is needed)"
+                ),
             )
         })?;
         if meta.is_dir() && Index::is_cache(&path) {
@@ -59,6 +71,9 @@ impl Source {
             Self::List(path, options) => Index::list(&path, &options).map(|(i, r)| (i, Some(r))),
             Self::Saved(path) => Ok((Index::load(&path)?, None)),
             Self::Cache(path) => Ok((Index::cache(&path)?, None)),
+            Self::Shards(shards, options) => {
+                Index::from_shards(&shards, &options).map(|(i, r)| (i, Some(r)))
+            }
             Self::Index(index) => Ok((*index, None)),
         }
     }

@@ -1,9 +1,65 @@
-//! Tar shards as bytes: members written, and what a cache says of its shards.
+//! Tar shards as bytes: what members they hold, and where; members written, and
+//! what a cache says of its shards.
 //!
-//! Runs in the consumer. Never in here: pictures, indexes, recipes, threads.
+//! Runs in the consumer. A shard is read by positioned reads through one small
+//! buffer, never mapped; nothing is allocated by a number that stands in a file,
+//! and what is damaged is said with its offset. Knows no pictures, labels or
+//! indexes, and starts no threads.
 //!
+//! A member is a regular file of an uncompressed tar: ustar, GNU or pax. Its
+//! data are one run of bytes of the shard, so who knows offset and size needs
+//! nothing else of tar.
+//!
+//! - `header`, `pax`, `walk`: the members of a shard by its headers;
+//! - `name`: which sample a member belongs to, and as what;
+//! - `idx`: the index that DALI wants beside a shard;
+//! - `expand`: lists of shards, as people write them;
 //! - `append`: a shard written, member by member;
 //! - `manifest`: the checksummed manifests of a cache and of each shard.
 
 pub(crate) mod append;
+pub(crate) mod expand;
+pub(crate) mod header;
+pub(crate) mod idx;
 pub(crate) mod manifest;
+pub(crate) mod name;
+mod pax;
+pub(crate) mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::sys::regular::open_regular;
+
+/// Opens the shard at `path`, and says how many bytes it has. What is no regular
+/// file is refused, and a FIFO is not waited for.
+pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
+    let name = CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::dataset(path, "a path cannot hold a NUL byte"))?;
+    let (fd, len) = open_regular(&name).map_err(|fault| {
+        Error::dataset(path, format!("this shard {fault}; check path and rights"))
+    })?;
+    Ok((File::from(fd), len as u64))
+}
+
+/// Fills `buffer` from offset `at` as far as the file goes; how many bytes it got.
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, at.saturating_add(filled as u64)) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}

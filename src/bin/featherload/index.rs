@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::Result;
-use featherload::index::{Index, Label, ScanReport};
+use featherload::index::{DamagedShard, Index, Label, ScanReport};
 use featherload::survey::{PictureSize, SizeStatistics, Survey, SurveyOptions};
+use featherload::{Error, Result, Source};
 use serde::Serialize;
 use serde_json::json;
 
@@ -41,6 +41,10 @@ pub struct IndexArgs {
     #[arg(long, value_name = "FILE")]
     save_classes: Option<PathBuf>,
 
+    /// Write DALI's index, SHARD.idx, beside each tar shard.
+    #[arg(long)]
+    write_idx: bool,
+
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -50,7 +54,13 @@ pub struct IndexArgs {
 const NAMED: usize = 20;
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
-    let (index, scan) = args.source.source(None)?.open()?;
+    let source = args.source.source(None)?;
+    let shards = args.write_idx.then(|| shards_of(&source)).transpose()?;
+    let (index, scan) = source.open()?;
+    // First: a run that goes on is over shards that have theirs.
+    let written = shards
+        .map(|shards| Index::write_dali_indexes(&shards))
+        .transpose()?;
     // Kept first: reading headers may take long, and takes nothing from it.
     if let Some(file) = &args.save {
         index.save(file)?;
@@ -81,10 +91,16 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
             "label_width": index.label_width(),
             "shared_bytes": index.bytes(),
             "hash": format!("{:032x}", index.hash()),
+            "shards": index.shards(),
+            "dali_indexes": written.as_ref().map(Vec::len),
             "skipped": scan.as_ref().map_or(0, ScanReport::skipped_total),
+            "damaged": scan.as_ref().map_or_else(Vec::new, damaged),
             "headers": survey,
         }))?;
         return Ok(Outcome::Done);
+    }
+    if let Some(written) = &written {
+        output::line(&format!("written    {} indexes for DALI", written.len()))?;
     }
     output::line(&format!(
         "{} samples, {} classes under {}; {:.1} MiB shared",
@@ -105,6 +121,32 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
     }
     print_skipped(scan.as_ref());
     Ok(Outcome::Done)
+}
+
+/// The shards that get an index.
+fn shards_of(source: &Source) -> Result<Vec<PathBuf>> {
+    match source {
+        Source::Shards(shards, _) => Ok(shards.clone()),
+        _ => Err(Error::config(
+            "--write-idx is for tar shards, and SRC is none: leave the option out",
+        )),
+    }
+}
+
+/// Damaged shards, as `--json` has them.
+fn damaged(scan: &ScanReport) -> Vec<serde_json::Value> {
+    let shard = |d: &DamagedShard| {
+        json!({
+            "path": d.path.to_string_lossy(),
+            "at": d.at,
+            "what": d.what,
+            "places": d.places,
+            "bytes_lost": d.bytes_lost,
+            "samples_incomplete": d.samples_incomplete,
+            "samples_missing": d.samples_missing,
+        })
+    };
+    scan.damaged.iter().map(shard).collect()
 }
 
 /// A class and how many samples it has.
@@ -247,6 +289,9 @@ fn print_unreadable(survey: &Survey) -> Result<()> {
 /// Says what the scan left out, on stderr: never silent.
 pub fn print_skipped(scan: Option<&ScanReport>) {
     let Some(scan) = scan else { return };
+    for damaged in &scan.damaged {
+        output::complain(&format!("warning: {damaged}"));
+    }
     for (reason, skipped) in &scan.skipped {
         output::complain(&format!(
             "left out: {} x {reason} (such as {})",

@@ -3,14 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use featherload::index::{Classes, Delimiter, FolderLabels, FolderOptions, ListOptions};
+use featherload::index::{
+    Classes, Delimiter, FolderLabels, FolderOptions, JSON_EXTENSION, KeepIndex, ListOptions,
+    ShardLabels, ShardOptions,
+};
 use featherload::paddle::Training;
 use featherload::{Error, Result, Source};
 
 #[derive(Args)]
 pub struct SourceArgs {
-    /// A folder (class sub-folders or flat), a list file (`path label` lines)
-    /// or an index kept by `featherload index --save`.
+    /// A folder (class sub-folders or flat), a list file (`path label` lines),
+    /// tar shards ('train-{000..123}.tar', 'DIR/*.tar'; in quotes), a cache or an
+    /// index kept by `featherload index --save`.
     /// Not needed with a PaddleClas config, whose own data set it takes the place of.
     #[arg(value_name = "SRC")]
     path: Option<PathBuf>,
@@ -19,7 +23,8 @@ pub struct SourceArgs {
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
 
-    /// Where labels come from. `none` takes every image under SRC, recursively.
+    /// Where labels come from. `none` takes every image under SRC, recursively. Of
+    /// tar shards `auto` is the field `cls`, when samples have it.
     #[arg(long, value_enum, default_value_t = LabelSource::Auto)]
     labels: LabelSource,
 
@@ -39,6 +44,21 @@ pub struct SourceArgs {
     /// Let a list file's paths leave the root.
     #[arg(long)]
     allow_outside: bool,
+
+    /// Labels of tar shards: the field of this extension (a class number, numbers
+    /// or a class name).
+    #[arg(long, value_name = "EXT", conflicts_with = "labels")]
+    label_field: Option<String>,
+
+    /// Labels of tar shards: what stands at this JSON pointer (/a/b) of the field
+    /// `json`, or EXT: a class number, a class name or an array of numbers.
+    #[arg(long, value_name = "[EXT:]POINTER", conflicts_with_all = ["labels", "label_field"])]
+    label_json: Option<String>,
+
+    /// Where the index of tar shards is kept, so that their headers are read once
+    /// (default: ~/.cache/featherload); `none` keeps none.
+    #[arg(long, value_name = "DIR|none")]
+    index_dir: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -60,6 +80,9 @@ impl SourceArgs {
             || self.root.is_some()
             || self.delimiter.is_some()
             || self.allow_outside
+            || self.label_field.is_some()
+            || self.label_json.is_some()
+            || self.index_dir.is_some()
     }
 
     /// What people call the data set: the end of its path; of a config's list where
@@ -86,7 +109,7 @@ impl SourceArgs {
                 None => config.source(),
             },
             (None, None, None) => Err(Error::config(
-                "SRC is missing: a folder, a list file or a saved index",
+                "SRC is missing: a folder, tar shards, a list file or a saved index",
             )),
         }
     }
@@ -109,6 +132,7 @@ impl SourceArgs {
                 "SRC and --root both say where the paths of --list start: give one of them",
             ));
         }
+        self.refuse_shard_options(list, "a list file")?;
         let mut options = self.list_options(config)?;
         let of_config = config.and_then(|config| config.list_options.root.clone());
         options.root = root.map(Path::to_owned).or(options.root).or(of_config);
@@ -119,6 +143,7 @@ impl SourceArgs {
         Ok(match Source::detect(path)? {
             Source::Folder(path, _) => {
                 self.refuse_list_options(&path, "a folder")?;
+                self.refuse_shard_options(&path, "a folder")?;
                 Source::Folder(path, self.folder_options()?)
             }
             Source::List(path, _) => {
@@ -128,7 +153,18 @@ impl SourceArgs {
                     (&path, "a list file"),
                     "labels stand in the list itself: leave the option out",
                 )?;
+                self.refuse_shard_options(&path, "a list file")?;
                 Source::List(path, self.list_options(config)?)
+            }
+            Source::Shards(shards, _) => {
+                self.refuse_list_options(path, "of tar shards")?;
+                self.refuse(
+                    self.classes.is_some(),
+                    "--classes",
+                    (path, "of tar shards"),
+                    "labels stand in the shards: leave the option out",
+                )?;
+                Source::Shards(shards, self.shard_options())
             }
             other => {
                 let kind = match other {
@@ -149,6 +185,7 @@ impl SourceArgs {
                     "its labels are fixed: make the index again with this option",
                 )?;
                 self.refuse_list_options(path, saved.1)?;
+                self.refuse_shard_options(path, saved.1)?;
                 other
             }
         })
@@ -161,6 +198,18 @@ impl SourceArgs {
             (self.allow_outside, "--allow-outside"),
         ] {
             let what_to_do = "leave the option out, or give a list file";
+            self.refuse(given, option, (path, kind), what_to_do)?;
+        }
+        Ok(())
+    }
+
+    fn refuse_shard_options(&self, path: &Path, kind: &str) -> Result<()> {
+        for (given, option) in [
+            (self.label_field.is_some(), "--label-field"),
+            (self.label_json.is_some(), "--label-json"),
+            (self.index_dir.is_some(), "--index-dir"),
+        ] {
+            let what_to_do = "leave the option out, or give tar shards";
             self.refuse(given, option, (path, kind), what_to_do)?;
         }
         Ok(())
@@ -190,6 +239,33 @@ impl SourceArgs {
         }
         options.classes = self.classes.as_deref().map(Classes::read).transpose()?;
         Ok(options)
+    }
+
+    fn shard_options(&self) -> ShardOptions {
+        let mut options = ShardOptions::default();
+        if self.labels == LabelSource::None {
+            options.labels = ShardLabels::None;
+        }
+        if let Some(field) = &self.label_field {
+            options.labels = ShardLabels::Field(field.clone());
+        }
+        if let Some(text) = &self.label_json {
+            // A pointer begins with a slash, or is empty: the whole document.
+            let (field, pointer) = match text.split_once(':') {
+                Some((field, pointer)) if !text.starts_with('/') => (field, pointer),
+                _ => (JSON_EXTENSION, text.as_str()),
+            };
+            options.labels = ShardLabels::Json {
+                field: field.to_owned(),
+                pointer: pointer.to_owned(),
+            };
+        }
+        match &self.index_dir {
+            Some(folder) if folder == Path::new("none") => options.keep = KeepIndex::Nowhere,
+            Some(folder) => options.keep = KeepIndex::In(folder.clone()),
+            None => {}
+        }
+        options
     }
 
     /// But for the root, these are the config's where no flag says otherwise.

@@ -1,0 +1,254 @@
+//! The index of shards that are no cache, kept so that later runs need not read
+//! their headers: the sealed form, behind what the shards were like.
+//!
+//! Used in the consumer. A kept index is used when every shard has the length
+//! and the time of change (in ns) that it had, and thrown away otherwise, or when
+//! a byte of it is damaged; the shards are then read again. One of damaged shards
+//! is never kept, so that each run says what is lost. What a scan left out is
+//! kept with it, and said again.
+//!
+//! ```text
+//!  0  magic 8 bytes
+//!  8  bytes of the note u64
+//! 16  xxh3-128 of the note
+//! 32  note: JSON; then the index, in the form of `sealed`
+//! ```
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_128;
+
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::index::report::{ScanReport, SkipReason, Skipped};
+use crate::index::sealed;
+use crate::index::shards::{KeepIndex, ShardLabels};
+use crate::sys::replace::replace;
+use crate::sys::sealed::SealedBytes;
+
+const MAGIC: &[u8; 8] = b"\x89FLKEPT\n";
+const HEAD: usize = 32;
+/// Changed with what samples are made of shards.
+const FORM: u32 = 1;
+
+/// Where an index is kept, and what its shards are like now.
+pub(super) struct Kept {
+    file: PathBuf,
+    /// Whether the user named the folder: then not writing there is an error.
+    is_named: bool,
+    paths: Vec<PathBuf>,
+    shards: Vec<Stamp>,
+}
+
+/// What of a shard changes when it is changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    bytes: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+/// What stands in front of the index.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    shards: Vec<Stamp>,
+    skipped: Vec<Left>,
+}
+
+/// What was left out for one reason.
+#[derive(Serialize, Deserialize)]
+struct Left {
+    reason: SkipReason,
+    count: u64,
+    /// Paths as bytes.
+    examples: Vec<Vec<u8>>,
+}
+
+impl Kept {
+    /// Where the index of these shards is, or would be; none where none is kept.
+    pub(super) fn find(
+        keep: &KeepIndex,
+        paths: &[PathBuf],
+        labels: &ShardLabels,
+    ) -> Result<Option<Self>> {
+        let (folder, is_named) = match keep {
+            KeepIndex::Nowhere => return Ok(None),
+            KeepIndex::In(folder) => (folder.clone(), true),
+            KeepIndex::UserCache => match user_cache() {
+                Some(folder) => (folder, false),
+                None => return Ok(None),
+            },
+        };
+        let file = folder.join(name(paths, labels));
+        let shards = paths
+            .iter()
+            .map(|path| stamp(path))
+            .collect::<Result<_>>()?;
+        Ok(Some(Self {
+            file,
+            is_named,
+            paths: paths.to_vec(),
+            shards,
+        }))
+    }
+
+    /// The index that is kept, when it is of these shards as they are.
+    pub(super) fn open(&self) -> Result<Option<(Index, ScanReport)>> {
+        let mut bytes = Vec::new();
+        // Asked before the open, which would wait for ever on a FIFO.
+        if !self.file.is_file() {
+            return Ok(None);
+        }
+        let read = File::open(&self.file).and_then(|mut file| file.read_to_end(&mut bytes));
+        if let Err(e) = read {
+            return self.unusable(&format!("cannot be read: {e}"));
+        }
+        let Some((note, index)) = parts(&bytes) else {
+            return self.unusable("is damaged");
+        };
+        let Ok(note) = serde_json::from_slice::<Note>(note) else {
+            return self.unusable("is of another version");
+        };
+        if note.shards != self.shards {
+            tracing::debug!("{}: shards have changed", self.file.display());
+            return Ok(None);
+        }
+        let index = match Index::open(SealedBytes::new(sealed::NAME, &[index])?) {
+            Ok(index) => index,
+            Err(damage) => return self.unusable(&damage.to_string()),
+        };
+        let mut report = ScanReport {
+            samples: index.len(),
+            ..ScanReport::default()
+        };
+        for left in note.skipped {
+            let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
+            let skipped = Skipped {
+                count: left.count,
+                examples: left.examples.into_iter().map(path).collect(),
+            };
+            report.skipped.insert(left.reason, skipped);
+        }
+        Ok(Some((index, report)))
+    }
+
+    /// The shards are read again, which costs time and nothing else.
+    fn unusable(&self, what: &str) -> Result<Option<(Index, ScanReport)>> {
+        tracing::warn!(
+            "the kept index {} {what}; the shards are read again",
+            self.file.display()
+        );
+        Ok(None)
+    }
+
+    /// Keeps `index`, unless a shard has changed while it was read.
+    pub(super) fn write(self, index: &Index, report: &ScanReport) -> Result<()> {
+        for (path, before) in self.paths.iter().zip(&self.shards) {
+            if stamp(path)? != *before {
+                tracing::debug!("{}: changed while it was read", path.display());
+                return Ok(());
+            }
+        }
+        match self.try_write(index, report) {
+            Err(e) if !self.is_named => {
+                // Nobody asked for it.
+                tracing::warn!("the index of the shards is not kept: {e}");
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn try_write(&self, index: &Index, report: &ScanReport) -> Result<()> {
+        let left = |(reason, skipped): (&SkipReason, &Skipped)| Left {
+            reason: *reason,
+            count: skipped.count,
+            examples: skipped
+                .examples
+                .iter()
+                .map(|path| path.as_os_str().as_bytes().to_vec())
+                .collect(),
+        };
+        let note = Note {
+            shards: self.shards.clone(),
+            skipped: report.skipped.iter().map(left).collect(),
+        };
+        let failed =
+            |e: serde_json::Error| Error::io_at("write", &self.file, std::io::Error::other(e));
+        let note = serde_json::to_vec(&note).map_err(failed)?;
+        if let Some(folder) = self.file.parent() {
+            fs::create_dir_all(folder).map_err(|e| Error::io_at("make the folder", folder, e))?;
+        }
+        replace(&self.file, |file| {
+            file.write_all(MAGIC)?;
+            file.write_all(&(note.len() as u64).to_le_bytes())?;
+            file.write_all(&XxHash3_128::oneshot(&note).to_le_bytes())?;
+            file.write_all(&note)?;
+            file.write_all(index.sealed.bytes())
+        })
+    }
+}
+
+/// Note and index of a kept file.
+fn parts(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+    let (magic, head) = head.split_first_chunk::<8>()?;
+    let (len, hash) = head.split_first_chunk::<8>()?;
+    let hash = hash.first_chunk::<16>()?;
+    let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
+    let (note, index) = rest.split_at_checked(len)?;
+    let is_right = magic == MAGIC && XxHash3_128::oneshot(note) == u128::from_le_bytes(*hash);
+    is_right.then_some((note, index))
+}
+
+fn stamp(path: &Path) -> Result<Stamp> {
+    let meta = fs::metadata(path).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::dataset(path, "no such shard; check the path"),
+        _ => Error::io_at("look at", path, e),
+    })?;
+    Ok(Stamp {
+        bytes: meta.len(),
+        seconds: meta.mtime(),
+        nanoseconds: meta.mtime_nsec(),
+    })
+}
+
+/// One file for each list of shards and kind of labels.
+fn name(paths: &[PathBuf], labels: &ShardLabels) -> String {
+    let mut hasher = twox_hash::xxhash3_128::Hasher::new();
+    let mut add = |bytes: &[u8]| {
+        hasher.write(&(bytes.len() as u64).to_le_bytes());
+        hasher.write(bytes);
+    };
+    add(&FORM.to_le_bytes());
+    add(env!("CARGO_PKG_VERSION").as_bytes());
+    let words = match labels {
+        ShardLabels::Auto => ["auto", "", ""],
+        ShardLabels::None => ["none", "", ""],
+        ShardLabels::Field(field) => ["field", field, ""],
+        ShardLabels::Json { field, pointer } => ["json", field, pointer],
+    };
+    for word in words {
+        add(word.as_bytes());
+    }
+    for path in paths {
+        add(path.as_os_str().as_bytes());
+    }
+    format!("shards-{:032x}.fli", hasher.finish_128())
+}
+
+fn user_cache() -> Option<PathBuf> {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("featherload"))
+}

@@ -1,0 +1,392 @@
+//! Reads tar shards as WebDataset writes them: which members are samples, and
+//! what their labels are.
+//!
+//! Runs in the consumer, before there are other processes; its threads are
+//! joined before it returns. What it finds does not depend on their number. It
+//! reads headers and labels, never a picture.
+//!
+//! - A sample is what consecutive members of one key are: the name up to the
+//!   first dot behind the last slash. The rest of the name, in lower case, says
+//!   which field the member is.
+//! - The picture is the field whose extension stands first in
+//!   [`IMAGE_EXTENSIONS`](crate::index::IMAGE_EXTENSIONS), or else `npy`. A sample
+//!   without one is left out, and counted.
+//! - Samples have the order of the shards as they were named, and of the members
+//!   in them.
+//! - A damaged shard costs the samples that are damaged. Who lost a member beside
+//!   such a place is left out, and counted.
+
+mod group;
+mod label;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::error::{Error, Result};
+use crate::index::kept::Kept;
+use crate::index::report::ScanReport;
+use crate::index::sealed::{Content, Labels};
+use crate::index::{Classes, Index};
+use crate::shard::expand;
+use crate::shard::idx::{self, IdxText};
+use crate::shard::walk::Walk;
+use crate::sys::replace::replace_by;
+
+use group::{Found, Raw, relative};
+
+/// How [`Index::from_shards`] reads shards.
+#[derive(Debug, Clone, Default)]
+pub struct ShardOptions {
+    pub labels: ShardLabels,
+    pub keep: KeepIndex,
+}
+
+/// Where labels come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ShardLabels {
+    /// The field `cls` when samples have it, and no labels otherwise.
+    #[default]
+    Auto,
+    None,
+    /// The field of this extension: a whole number, numbers, or the name of a
+    /// class. Of `json` the document itself.
+    Field(String),
+    /// What stands at `pointer` (RFC 6901, such as `/label`) of the JSON document
+    /// in the field of this extension.
+    Json {
+        field: String,
+        pointer: String,
+    },
+}
+
+/// Where the index of shards is kept, so that later runs need not read their
+/// headers again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum KeepIndex {
+    /// In `$XDG_CACHE_HOME/featherload`, or `~/.cache/featherload`; nowhere when
+    /// neither can be written.
+    #[default]
+    UserCache,
+    /// In this folder, which is made when it is not there.
+    In(PathBuf),
+    Nowhere,
+}
+
+/// The field that JSON labels are in, when none is named.
+pub const JSON_EXTENSION: &str = "json";
+
+/// A scan of a network file system waits more than it computes, so this does
+/// not follow the number of cores.
+const MAX_THREADS: usize = 8;
+
+/// The shards that `patterns` name, in their order: paths, braces such as
+/// `train-{000..123}.tar`, globs such as `train-*.tar`.
+pub(super) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
+    expand::expand_all(patterns)
+}
+
+pub(super) fn is_pattern(text: &OsStr) -> bool {
+    expand::is_pattern(text)
+}
+
+pub(super) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index, ScanReport)> {
+    check(&options.labels)?;
+    let paths = absolute(shards)?;
+    let mut kept = Kept::find(&options.keep, &paths, &options.labels)?;
+    if let Some(kept) = &mut kept
+        && let Some(whole) = kept.open()?
+    {
+        return Ok(whole);
+    }
+    let root = common_folder(&paths);
+    let found = read_all(&paths, &root, &options.labels)?;
+    let (content, report) = join(&root, &paths, found, &options.labels)?;
+    let index = Index::seal(&root, content)?;
+    if let Some(kept) = kept
+        && report.damaged.is_empty()
+    {
+        kept.write(&index, &report)?;
+    }
+    Ok((index, report))
+}
+
+fn check(labels: &ShardLabels) -> Result<()> {
+    match labels {
+        ShardLabels::Field(field) | ShardLabels::Json { field, .. }
+            if field.is_empty() || field.contains('/') =>
+        {
+            Err(Error::config(format!(
+                "'{field}' is no extension of a field; give one such as 'cls' or 'json'"
+            )))
+        }
+        ShardLabels::Json { pointer, .. } if !pointer.is_empty() && !pointer.starts_with('/') => {
+            Err(Error::config(format!(
+                "'{pointer}' is no JSON pointer: it begins with a slash, such as '/label'"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn absolute(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    if shards.is_empty() {
+        return Err(Error::config("no shard is named: give a path or a pattern"));
+    }
+    let absolute = |path: &PathBuf| {
+        std::path::absolute(path).map_err(|_| Error::config("a shard has an empty name"))
+    };
+    shards.iter().map(absolute).collect()
+}
+
+/// The deepest folder that all of them are in.
+fn common_folder(paths: &[PathBuf]) -> PathBuf {
+    let folder = |path: &PathBuf| path.parent().map_or_else(|| "/".into(), Path::to_owned);
+    let mut common: PathBuf = paths.first().map_or_else(|| "/".into(), folder);
+    for path in paths {
+        while !path.starts_with(&common) && common.pop() {}
+    }
+    common
+}
+
+/// Every shard, by threads that take them one by one.
+fn read_all(paths: &[PathBuf], root: &Path, labels: &ShardLabels) -> Result<Vec<Found>> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(BTreeMap::new());
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = paths.get(number) else {
+                return;
+            };
+            let shown = path.strip_prefix(root).unwrap_or(path);
+            let found = group::read(path, shown, labels);
+            if found.is_err() {
+                // Those in front of it are at work; none behind it is begun.
+                next.store(paths.len(), Ordering::Relaxed);
+            }
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.insert(number, found);
+        }
+    };
+    if paths.len() == 1 {
+        work();
+    } else {
+        thread::scope(|scope| {
+            for _ in 0..MAX_THREADS.min(paths.len()) {
+                scope.spawn(work);
+            }
+        });
+    }
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // Of several errors the first shard's.
+    done.into_values().collect()
+}
+
+/// What all shards have, with labels of one kind.
+fn join(
+    root: &Path,
+    paths: &[PathBuf],
+    found: Vec<Found>,
+    labels: &ShardLabels,
+) -> Result<(Content, ScanReport)> {
+    let mut report = ScanReport::default();
+    let mut content = Content::default();
+    let mut joined = Joined::new(&found)?;
+    for (path, mut found) in paths.iter().zip(found) {
+        let mut of_shard = std::mem::take(&mut found.report);
+        let relative = path.strip_prefix(root).unwrap_or(path);
+        content.begin_shard(relative.as_os_str().as_bytes());
+        let mut incomplete = 0;
+        let mut vectors = found.vectors.as_slice();
+        for i in 0..found.samples() {
+            let raw = found.labels[i];
+            let vector = match raw {
+                Raw::Vector(width) => vectors.split_off(..width as usize).unwrap_or_default(),
+                _ => &[],
+            };
+            if raw == Raw::Absent && joined.is_labelled() && found.is_suspect(i) {
+                incomplete += 1;
+                continue;
+            }
+            joined
+                .add(raw, vector, &found.class_names)
+                .map_err(|what| Error::dataset(path.join(self::relative(found.name(i))), what))?;
+            let (at, bytes) = found.part(i);
+            content.push_part(found.name(i), at, bytes);
+        }
+        if let Some(damaged) = of_shard.damaged.last_mut() {
+            damaged.samples_incomplete += incomplete;
+        }
+        report.merge(of_shard);
+    }
+    report.samples = content.samples() as u64;
+    if report.samples == 0 {
+        return Err(nothing_found(root, paths, &report));
+    }
+    if !joined.is_labelled()
+        && let ShardLabels::Field(field) | ShardLabels::Json { field, .. } = labels
+    {
+        return Err(Error::dataset(
+            &paths[0],
+            format!(
+                "no sample has a label in a field '{field}'; name another field, or pass \
+                 `--labels none`"
+            ),
+        ));
+    }
+    content.classes = joined.classes;
+    content.labels = joined.labels;
+    Ok((content, report))
+}
+
+fn nothing_found(root: &Path, paths: &[PathBuf], report: &ScanReport) -> Error {
+    let mut what = match paths {
+        [path] => format!("no samples in {}", path.display()),
+        paths => format!("no samples in {} shards", paths.len()),
+    };
+    for (reason, skipped) in &report.skipped {
+        what.push_str(&format!("; {reason}: {}", skipped.count));
+        if let Some(example) = skipped.examples.first() {
+            what.push_str(&format!(", such as {example:?}"));
+        }
+    }
+    for damaged in &report.damaged {
+        what.push_str(&format!("; {damaged}"));
+    }
+    what.push_str("; samples are members whose names end in ");
+    what.push_str(&super::IMAGE_EXTENSIONS.join(", "));
+    Error::dataset(root, what)
+}
+
+/// Labels of one kind, as they are gathered.
+struct Joined {
+    labels: Labels,
+    classes: Classes,
+    /// A class name's number.
+    numbers: BTreeMap<Vec<u8>, i64>,
+}
+
+impl Joined {
+    /// The first label that a sample has says what kind all of them are of.
+    fn new(found: &[Found]) -> Result<Self> {
+        let first = found
+            .iter()
+            .flat_map(|f| &f.labels)
+            .find(|raw| **raw != Raw::Absent);
+        let labels = match first {
+            None | Some(Raw::Absent) => Labels::None,
+            Some(Raw::Number(_) | Raw::Name(_)) => Labels::Class(Vec::new()),
+            Some(Raw::Vector(width)) => Labels::Vector {
+                width: *width as usize,
+                values: Vec::new(),
+            },
+        };
+        let mut numbers = BTreeMap::new();
+        if let Some(Raw::Name(_)) = first {
+            let names = found.iter().flat_map(|f| &f.class_names);
+            numbers.extend(names.map(|name| (name.clone(), 0)));
+            for (number, (_, of_name)) in (0..).zip(&mut numbers) {
+                *of_name = number;
+            }
+        }
+        let names = numbers.keys().cloned().map(OsString::from_vec);
+        Ok(Self {
+            labels,
+            classes: Classes::new(names)?,
+            numbers,
+        })
+    }
+
+    fn is_labelled(&self) -> bool {
+        self.labels != Labels::None
+    }
+
+    /// Adds a sample's label; or says why it cannot stand beside the others.
+    fn add(&mut self, raw: Raw, vector: &[f32], names: &[Vec<u8>]) -> Result<(), String> {
+        let by_name = !self.numbers.is_empty();
+        match (&mut self.labels, raw) {
+            (Labels::None, Raw::Absent) => Ok(()),
+            (Labels::Class(all), Raw::Number(number)) if !by_name => {
+                all.push(number);
+                Ok(())
+            }
+            (Labels::Class(all), Raw::Name(number)) if by_name => {
+                let name = names.get(number as usize);
+                let number = name.and_then(|name| self.numbers.get(name));
+                all.push(*number.ok_or("its class has no name")?);
+                Ok(())
+            }
+            (Labels::Vector { width, values }, Raw::Vector(_)) if vector.len() == *width => {
+                values.extend_from_slice(vector);
+                Ok(())
+            }
+            (Labels::Vector { width, .. }, Raw::Vector(other)) => Err(format!(
+                "this sample's label has {other} numbers, where those before it have {width}"
+            )),
+            (_, Raw::Absent) => Err(
+                "this sample has no label, and others do; add it, or pass `--labels none` to take \
+                 every sample without a label"
+                    .into(),
+            ),
+            (_, raw) => {
+                let kind = |raw| match raw {
+                    Raw::Absent => "none",
+                    Raw::Number(_) => "a class number",
+                    Raw::Name(_) => "a class name",
+                    Raw::Vector(_) => "a vector",
+                };
+                let before = match &self.labels {
+                    Labels::None => Raw::Absent,
+                    Labels::Class(_) if by_name => Raw::Name(0),
+                    Labels::Class(_) => Raw::Number(0),
+                    Labels::Vector { .. } => Raw::Vector(0),
+                };
+                Err(format!(
+                    "this sample's label is {}, where those before it are {}: use one kind",
+                    kind(raw),
+                    kind(before)
+                ))
+            }
+        }
+    }
+}
+
+/// Writes DALI's index beside each shard, whole or not at all; where they are.
+pub(super) fn write_dali_indexes(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut written = Vec::with_capacity(shards.len());
+    for path in shards {
+        let (file, len) = crate::shard::open(path)?;
+        let mut walk = Walk::new(&file, len);
+        let mut text = IdxText::default();
+        while let Some(member) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
+            text.push(&member.name, member.data_at, member.size)
+                .map_err(|e| Error::dataset(path, e.to_string()))?;
+        }
+        let walked = walk.finish();
+        // Beside an index that is newer nobody would look at the headers again.
+        if let Some(damage) = walked.damage.first() {
+            return Err(Error::dataset(
+                path,
+                format!("{damage}: no index is written for a damaged shard; make the shard again"),
+            ));
+        }
+        if text.samples() == 0 {
+            return Err(Error::dataset(
+                path,
+                "no samples: an index of none cannot be read",
+            ));
+        }
+        let index = idx::path_of(path);
+        replace_by(&index, &text.finish())?;
+        written.push(index);
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests;

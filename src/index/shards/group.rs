@@ -1,0 +1,386 @@
+//! One shard, from its members to samples: consecutive members with one key.
+//!
+//! Runs in the consumer, a shard a thread. Reads headers, or DALI's index in
+//! their place, and the members that labels come from; no picture.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::index::IMAGE_EXTENSIONS;
+use crate::index::report::{DamagedShard, ScanReport, SkipReason};
+use crate::index::shards::label::{self, Value};
+use crate::index::shards::{JSON_EXTENSION, ShardLabels};
+use crate::shard::idx::{self, Idx};
+use crate::shard::walk::{Damage, Ending, Member, Walk, Walked, What};
+use crate::shard::{self, name};
+
+/// The longest label; a longer member is something else.
+const MAX_LABEL: u64 = 1 << 20;
+
+/// What one shard has.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    names: Vec<u8>,
+    ends: Vec<usize>,
+    /// Offset and size of each picture.
+    parts: Vec<(u64, u64)>,
+    pub(super) labels: Vec<Raw>,
+    /// The class names of this shard, in the order of their numbers in `labels`.
+    pub(super) class_names: Vec<Vec<u8>>,
+    /// The vectors of this shard, one behind the other.
+    pub(super) vectors: Vec<f32>,
+    /// Samples beside a damaged place, which may have lost a member.
+    suspects: Vec<usize>,
+    pub(super) report: ScanReport,
+}
+
+/// The label of one sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Raw {
+    Absent,
+    Number(i64),
+    /// A number of `class_names`.
+    Name(u32),
+    /// So many of `vectors`.
+    Vector(u32),
+}
+
+impl Found {
+    pub(super) fn samples(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The name of a sample's picture.
+    pub(super) fn name(&self, i: usize) -> &[u8] {
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.names[start..self.ends[i]]
+    }
+
+    pub(super) fn part(&self, i: usize) -> (u64, u64) {
+        self.parts[i]
+    }
+
+    pub(super) fn is_suspect(&self, i: usize) -> bool {
+        self.suspects.binary_search(&i).is_ok()
+    }
+}
+
+/// Reads the shard at `path`, absolute, which reports call `shown`.
+pub(super) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Found> {
+    let (file, len) = shard::open(path)?;
+    let failed = |e| Error::io_at("read", path, e);
+    let mut grouper = Grouper {
+        file: &file,
+        path,
+        shown,
+        labels,
+        class_numbers: BTreeMap::new(),
+        found: Found::default(),
+        key: Vec::new(),
+        fields: Vec::new(),
+        is_suspect: false,
+        next_is_suspect: false,
+        groups: 0,
+        incomplete: 0,
+    };
+    let index = idx::path_of(path);
+    if let Some(idx) = newer_index(&index, path, &file, len)? {
+        for member in idx.members() {
+            grouper.push(member)?;
+        }
+        grouper.close()?;
+        return Ok(grouper.found);
+    }
+    let mut walk = Walk::new(&file, len);
+    while let Some(member) = walk.next().map_err(failed)? {
+        grouper.push(member)?;
+    }
+    let walked = walk.finish();
+    refuse_what_is_no_tar(path, &file, len, &walked)?;
+    grouper.end(&walked, len, &index)?;
+    Ok(grouper.found)
+}
+
+/// DALI's index, when there is one that is newer than its shard and right.
+fn newer_index(index: &Path, path: &Path, shard: &File, len: u64) -> Result<Option<Idx>> {
+    let Ok(meta) = index.metadata() else {
+        return Ok(None);
+    };
+    let of_shard = shard
+        .metadata()
+        .map_err(|e| Error::io_at("look at", path, e))?;
+    if !idx::is_newer(&meta, &of_shard) {
+        return Ok(None);
+    }
+    match Idx::read(index, shard, len) {
+        Ok(idx) => Ok(Some(idx)),
+        Err(unusable) => {
+            // The walk finds the same, and more.
+            tracing::warn!(
+                "{}: {unusable}; the shard's headers are read",
+                index.display()
+            );
+            Ok(None)
+        }
+    }
+}
+
+/// A file that does not even begin as a shard was named by mistake.
+fn refuse_what_is_no_tar(path: &Path, file: &File, len: u64, walked: &Walked) -> Result<()> {
+    let is_nothing = |d: &Damage| d.at == 0 && d.lost == len && !matches!(d.what, What::Cut { .. });
+    if len > 0 && !walked.damage.first().is_some_and(is_nothing) {
+        return Ok(());
+    }
+    let mut head = [0; 6];
+    let read = file.read_at(&mut head, 0).unwrap_or(0);
+    let compressed = [
+        (&b"\x1f\x8b"[..], "gzip"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"BZh", "bzip2"),
+        (b"\x04\x22\x4d\x18", "lz4"),
+        (b"PK\x03\x04", "zip"),
+    ];
+    let by = compressed
+        .iter()
+        .find(|(magic, _)| head[..read].starts_with(magic));
+    Err(Error::dataset(
+        path,
+        match by {
+            _ if len == 0 => {
+                "an empty file, and no tar archive; remove it, or make it again".into()
+            }
+            Some((_, by)) => format!(
+                "compressed by {by}: members of a compressed archive have no place of their own; \
+                 unpack it to a plain tar"
+            ),
+            None => "no tar archive: it does not begin with a header".into(),
+        },
+    ))
+}
+
+/// One member of the sample at hand.
+struct Field {
+    /// In lower case.
+    extension: Vec<u8>,
+    name: Vec<u8>,
+    at: u64,
+    size: u64,
+}
+
+struct Grouper<'a> {
+    file: &'a File,
+    path: &'a Path,
+    shown: &'a Path,
+    labels: &'a ShardLabels,
+    class_numbers: BTreeMap<Vec<u8>, u32>,
+    found: Found,
+    /// The sample at hand; without fields there is none.
+    key: Vec<u8>,
+    fields: Vec<Field>,
+    is_suspect: bool,
+    next_is_suspect: bool,
+    /// Samples so far, with those that were left out.
+    groups: u64,
+    /// Of them, those that lost a member.
+    incomplete: u64,
+}
+
+impl Grouper<'_> {
+    fn push(&mut self, member: Member) -> Result<()> {
+        if member.behind_damage {
+            self.is_suspect = true;
+            self.next_is_suspect = true;
+        }
+        let Some((key, extension)) = name::split(&member.name) else {
+            self.skip(SkipReason::NoSampleName, &member.name);
+            return Ok(());
+        };
+        if self.fields.is_empty() || self.key != key {
+            self.close()?;
+            self.key.extend_from_slice(key);
+            self.groups += 1;
+            self.is_suspect = self.next_is_suspect;
+        }
+        self.next_is_suspect = false;
+        let extension = extension.to_ascii_lowercase();
+        if self.fields.iter().any(|field| field.extension == extension) {
+            return Err(self.error(
+                &member.name,
+                "this extension stands twice in its sample; give each sample a key of its own",
+            ));
+        }
+        self.fields.push(Field {
+            extension,
+            name: member.name,
+            at: member.data_at,
+            size: member.size,
+        });
+        Ok(())
+    }
+
+    /// The end of a sample: its picture and its label.
+    fn close(&mut self) -> Result<()> {
+        let fields = std::mem::take(&mut self.fields);
+        if !fields.is_empty() {
+            self.sample(&fields)?;
+        }
+        // The room is kept for the next one.
+        self.fields = fields;
+        self.fields.clear();
+        self.key.clear();
+        Ok(())
+    }
+
+    fn sample(&mut self, fields: &[Field]) -> Result<()> {
+        let ranked = fields.iter().filter_map(|f| Some((rank(&f.extension)?, f)));
+        let Some((_, picture)) = ranked.min_by_key(|(rank, _)| *rank) else {
+            if self.is_suspect {
+                self.incomplete += 1;
+            } else {
+                let key = std::mem::take(&mut self.key);
+                self.skip(SkipReason::NoPicture, &key);
+            }
+            return Ok(());
+        };
+        let label = self.label(fields)?;
+        let found = &mut self.found;
+        if self.is_suspect {
+            found.suspects.push(found.ends.len());
+        }
+        // A name that begins with a slash would not lie under its shard.
+        let slashes = picture.name.iter().take_while(|&&b| b == b'/').count();
+        found.names.extend_from_slice(&picture.name[slashes..]);
+        found.ends.push(found.names.len());
+        found.parts.push((picture.at, picture.size));
+        found.labels.push(label);
+        Ok(())
+    }
+
+    fn label(&mut self, fields: &[Field]) -> Result<Raw> {
+        let (wanted, pointer) = match self.labels {
+            ShardLabels::None => return Ok(Raw::Absent),
+            ShardLabels::Auto => ("cls", None),
+            ShardLabels::Field(field) if field.eq_ignore_ascii_case(JSON_EXTENSION) => {
+                (field.as_str(), Some(""))
+            }
+            ShardLabels::Field(field) => (field.as_str(), None),
+            ShardLabels::Json { field, pointer } => (field.as_str(), Some(pointer.as_str())),
+        };
+        let named = |f: &&Field| f.extension.eq_ignore_ascii_case(wanted.as_bytes());
+        let Some(field) = fields.iter().find(named) else {
+            return Ok(Raw::Absent);
+        };
+        let bytes = self.data(field)?;
+        let value = match pointer {
+            Some(pointer) => label::of_json(&bytes, pointer),
+            None => label::of_text(&bytes).map(Some),
+        };
+        let value = value.map_err(|what| {
+            let what = format!("this label {what}; mend it, or pass `--labels none`");
+            self.error(&field.name, &what)
+        })?;
+        Ok(match value {
+            None => Raw::Absent,
+            Some(Value::Number(number)) => Raw::Number(number),
+            Some(Value::Name(name)) => {
+                let next = self.found.class_names.len() as u32;
+                let number = *self.class_numbers.entry(name.clone()).or_insert(next);
+                if number == next {
+                    self.found.class_names.push(name);
+                }
+                Raw::Name(number)
+            }
+            Some(Value::Vector(vector)) => {
+                self.found.vectors.extend_from_slice(&vector);
+                Raw::Vector(vector.len() as u32)
+            }
+        })
+    }
+
+    fn data(&self, field: &Field) -> Result<Vec<u8>> {
+        if field.size > MAX_LABEL {
+            let what = format!(
+                "a label of {} bytes, where 1 MiB is the most; name another field",
+                field.size
+            );
+            return Err(self.error(&field.name, &what));
+        }
+        let mut bytes = vec![0; field.size as usize];
+        self.file
+            .read_exact_at(&mut bytes, field.at)
+            .map_err(|e| Error::io_at("read", self.path, e))?;
+        Ok(bytes)
+    }
+
+    /// The end of a shard that was walked.
+    fn end(&mut self, walked: &Walked, len: u64, index: &Path) -> Result<()> {
+        if walked.ending == Ending::Cut {
+            self.is_suspect = true;
+        }
+        // A cut member of a sample that nothing else is left of.
+        if let Some(What::Cut { name, .. }) = walked.damage.last().map(|d| &d.what)
+            && name::split(name).is_some_and(|(key, _)| key != self.key)
+        {
+            self.groups += 1;
+            self.incomplete += 1;
+        }
+        self.close()?;
+        let stated = Idx::samples_at(index);
+        // Of the samples that the index counts, these were not there at all.
+        let missing = stated.map(|stated| stated.saturating_sub(self.groups));
+        let may_lack = walked.ending == Ending::NoBlocks && missing != Some(0);
+        let fewer = missing.is_some_and(|missing| missing > 0);
+        if walked.places == 0 && !fewer && !may_lack {
+            return Ok(());
+        }
+        let what = match walked.damage.first() {
+            Some(damage) => damage.to_string(),
+            None if may_lack => format!(
+                "ends at byte {len} without the two blocks of zeros that end an archive: what \
+                 followed may be lost"
+            ),
+            None => "has fewer samples than its index says".to_owned(),
+        };
+        self.found.report.damaged.push(DamagedShard {
+            path: self.path.to_owned(),
+            at: walked.damage.first().map_or(len, |d| d.at),
+            what,
+            places: walked.places,
+            bytes_lost: walked.lost,
+            samples_incomplete: self.incomplete,
+            samples_missing: missing,
+        });
+        Ok(())
+    }
+
+    fn skip(&mut self, reason: SkipReason, name: &[u8]) {
+        let path = self.shown.join(relative(name));
+        self.found.report.skip(reason, path);
+    }
+
+    fn error(&self, name: &[u8], what: &str) -> Error {
+        Error::dataset(self.path.join(relative(name)), what)
+    }
+}
+
+/// A member's name as a path under its shard.
+pub(super) fn relative(name: &[u8]) -> &Path {
+    let slashes = name.iter().take_while(|&&b| b == b'/').count();
+    Path::new(OsStr::from_bytes(&name[slashes..]))
+}
+
+/// Which of several pictures is a sample's: the lowest.
+fn rank(extension: &[u8]) -> Option<usize> {
+    let known = |e: &&str| e.as_bytes() == extension;
+    let arrays = || (extension == b"npy").then_some(IMAGE_EXTENSIONS.len());
+    IMAGE_EXTENSIONS
+        .iter()
+        .position(|e| known(&e))
+        .or_else(arrays)
+}

@@ -1,0 +1,336 @@
+//! Lists of shards as people write them: braces and globs, to paths.
+//!
+//! Runs in the consumer. Braces are a shell's: `{a,b}`, `{000..123}`,
+//! `{0..9..3}`, nested, with leading zeros where either end has them; they keep
+//! the order in which they are written. Globs (`*`, `?`, `[a-z]`, `**`) ask the
+//! file system, and are sorted by the bytes of the path.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// More shards than this are a mistake in a range.
+const MAX: usize = 1 << 20;
+
+/// Whether the text may name several files.
+pub(crate) fn is_pattern(text: &OsStr) -> bool {
+    has_glob(text.as_bytes()) || text.as_bytes().contains(&b'{')
+}
+
+/// The paths that `pattern` names, none of them twice. A path that is there is
+/// taken as it stands, whatever signs it has; one without a glob need not be
+/// there.
+///
+/// # Errors
+/// A glob that finds nothing, and a path that is found twice.
+pub(crate) fn expand(pattern: &OsStr) -> Result<Vec<PathBuf>> {
+    if Path::new(pattern).exists() || !is_pattern(pattern) {
+        return Ok(vec![PathBuf::from(pattern)]);
+    }
+    let mut texts = Vec::new();
+    braces(pattern.as_bytes(), Vec::new(), 0, &mut texts).map_err(|TooMany| too_many(pattern))?;
+    let mut paths = Vec::with_capacity(texts.len());
+    for text in texts {
+        let path = PathBuf::from(OsString::from_vec(text));
+        if has_glob(path.as_os_str().as_bytes()) && !path.exists() {
+            globbed(&path, &mut paths)?;
+        } else {
+            paths.push(path);
+        }
+        if paths.len() > MAX {
+            return Err(too_many(pattern));
+        }
+    }
+    Ok(paths)
+}
+
+/// The paths of several patterns, in their order.
+///
+/// # Errors
+/// As [`expand`]; and no pattern at all.
+pub(crate) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for pattern in patterns {
+        paths.append(&mut expand(pattern.as_ref())?);
+    }
+    if paths.is_empty() {
+        return Err(Error::config("no shard is named: give a path or a pattern"));
+    }
+    let mut sorted: Vec<&PathBuf> = paths.iter().collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Error::dataset(
+            pair[0],
+            "this shard is named twice; its samples would be loaded twice: name it once",
+        )),
+        None => Ok(paths),
+    }
+}
+
+fn too_many(pattern: &OsStr) -> Error {
+    Error::dataset(
+        pattern,
+        format!("this pattern names more than {MAX} shards; check its ranges"),
+    )
+}
+
+fn has_glob(text: &[u8]) -> bool {
+    text.iter().any(|b| b"*?[".contains(b))
+}
+
+fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    let text = pattern
+        .to_str()
+        .ok_or_else(|| Error::dataset(pattern, "a pattern must be UTF-8"))?;
+    let bad = |e: glob::PatternError| Error::dataset(pattern, format!("no pattern: {}", e.msg));
+    let before = paths.len();
+    for found in glob::glob(text).map_err(bad)? {
+        let found = found.map_err(|e| {
+            let at = e.path().to_owned();
+            Error::io_at("list", at, io::Error::from(e))
+        })?;
+        paths.push(found);
+        if paths.len() > MAX {
+            return Err(too_many(pattern.as_os_str()));
+        }
+    }
+    if paths.len() == before {
+        return Err(Error::dataset(
+            pattern,
+            "no file has a name of this pattern; check the folder and the pattern",
+        ));
+    }
+    paths[before..].sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
+    Ok(())
+}
+
+/// More than [`MAX`] texts.
+struct TooMany;
+
+/// Nested deeper, braces are taken as they stand.
+const MAX_DEPTH: usize = 16;
+
+/// Adds to `out` every text that `text` means, each behind `front`.
+fn braces(
+    text: &[u8],
+    front: Vec<u8>,
+    depth: usize,
+    out: &mut Vec<Vec<u8>>,
+) -> Result<(), TooMany> {
+    // The first group that is one; braces that are none stand for themselves.
+    let mut from = 0;
+    while let Some(open) = text[from..].iter().position(|&b| b == b'{') {
+        let open = from + open;
+        if depth < MAX_DEPTH
+            && let Some(close) = closing(&text[open..])
+            && let Some(choices) = choices(&text[open + 1..open + close], depth)?
+        {
+            for choice in choices {
+                let mut front = front.clone();
+                front.extend_from_slice(&text[..open]);
+                front.extend_from_slice(&choice);
+                // Behind the group, not within it: the depth stays.
+                braces(&text[open + close + 1..], front, depth, out)?;
+            }
+            return Ok(());
+        }
+        from = open + 1;
+    }
+    let mut whole = front;
+    whole.extend_from_slice(text);
+    out.push(whole);
+    if out.len() > MAX {
+        Err(TooMany)
+    } else {
+        Ok(())
+    }
+}
+
+/// Where the brace that `text` begins with is closed.
+fn closing(text: &[u8]) -> Option<usize> {
+    let mut open = 0usize;
+    text.iter().position(|b| {
+        match b {
+            b'{' => open += 1,
+            b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        open == 0
+    })
+}
+
+/// What stands between two braces, one by one; `None` when it is neither a list
+/// nor a range.
+fn choices(inner: &[u8], depth: usize) -> Result<Option<Vec<Vec<u8>>>, TooMany> {
+    let mut parts = Vec::new();
+    let (mut start, mut open) = (0, 0usize);
+    for (at, byte) in inner.iter().enumerate() {
+        match byte {
+            b'{' => open += 1,
+            b'}' => open = open.saturating_sub(1),
+            b',' if open == 0 => {
+                parts.push(&inner[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if parts.is_empty() {
+        return range(inner);
+    }
+    parts.push(&inner[start..]);
+    let mut all = Vec::new();
+    for part in parts {
+        braces(part, Vec::new(), depth + 1, &mut all)?;
+    }
+    Ok(Some(all))
+}
+
+/// `first..last` or `first..last..step`, of whole numbers or of single letters.
+fn range(inner: &[u8]) -> Result<Option<Vec<Vec<u8>>>, TooMany> {
+    let Ok(text) = std::str::from_utf8(inner) else {
+        return Ok(None);
+    };
+    let parts: Vec<&str> = text.split("..").collect();
+    let (first, last, step) = match parts[..] {
+        [first, last] => (first, last, 1),
+        [first, last, step] => match step.parse::<i64>() {
+            Ok(step) => (first, last, step.unsigned_abs().max(1)),
+            Err(_) => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let Ok(step) = usize::try_from(step) else {
+        return Ok(None);
+    };
+    if let ([a], [b]) = (first.as_bytes(), last.as_bytes())
+        && a.is_ascii_alphabetic()
+        && b.is_ascii_alphabetic()
+    {
+        let steps = steps(i64::from(*a), i64::from(*b), step)?;
+        return Ok(Some(steps.map(|n| vec![n as u8]).collect()));
+    }
+    let (Ok(a), Ok(b)) = (first.parse::<i64>(), last.parse::<i64>()) else {
+        return Ok(None);
+    };
+    // As wide as the wider end, when either is written with leading zeros.
+    let padded = |text: &str| {
+        let digits = text.trim_start_matches(['-', '+']);
+        digits.len() > 1 && digits.starts_with('0')
+    };
+    let width = if padded(first) || padded(last) {
+        first.len().max(last.len())
+    } else {
+        0
+    };
+    let steps = steps(a, b, step)?;
+    Ok(Some(
+        steps.map(|n| format!("{n:0width$}").into_bytes()).collect(),
+    ))
+}
+
+/// The numbers from `a` to `b`, up or down, both of them included.
+fn steps(a: i64, b: i64, step: usize) -> Result<Box<dyn Iterator<Item = i64>>, TooMany> {
+    if a.abs_diff(b) / step as u64 >= MAX as u64 {
+        return Err(TooMany);
+    }
+    Ok(if a <= b {
+        Box::new((a..=b).step_by(step))
+    } else {
+        Box::new((b..=a).rev().step_by(step))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn texts(pattern: &str) -> Vec<String> {
+        let paths = expand(OsStr::new(pattern)).unwrap();
+        paths.iter().map(|p| p.display().to_string()).collect()
+    }
+
+    #[test]
+    fn braces_mean_what_a_shell_makes_of_them() {
+        // Every line is bash's own answer to `echo`.
+        for (pattern, want) in [
+            (
+                "a-{000..003}.tar",
+                "a-000.tar a-001.tar a-002.tar a-003.tar",
+            ),
+            ("{8..11}", "8 9 10 11"),
+            ("{08..11}", "08 09 10 11"),
+            ("{3..1}x", "3x 2x 1x"),
+            ("{-1..1}", "-1 0 1"),
+            ("{-01..1}", "-01 000 001"),
+            ("{0..9..4}", "0 4 8"),
+            ("{9..0..4}", "9 5 1"),
+            ("{a..e..2}", "a c e"),
+            ("{b,a}{1,2}", "b1 b2 a1 a2"),
+            ("x{a,{b,c}d,}y", "xay xbdy xcdy xy"),
+            ("{a,b{1..2}}", "a b1 b2"),
+            ("{a}", "{a}"),
+            ("{}", "{}"),
+            ("{a", "{a"),
+            ("a}", "a}"),
+            ("{a,b}}", "a} b}"),
+            ("{{a,b}", "{a {b"),
+            ("{1..x}", "{1..x}"),
+            ("{1..2..x}", "{1..2..x}"),
+            ("{{1..2}}", "{1} {2}"),
+            ("plain.tar", "plain.tar"),
+        ] {
+            assert_eq!(texts(pattern).join(" "), want, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_range_that_is_too_long_is_refused_before_it_is_made() {
+        for pattern in [
+            "{0..99999999999}",
+            "{0..9999999}",
+            "{-9223372036854775808..9223372036854775807}",
+            "{0..999}{0..999}{0..999}",
+        ] {
+            let e = expand(OsStr::new(pattern)).unwrap_err().to_string();
+            assert!(e.contains(pattern) && e.contains("check its ranges"), "{e}");
+        }
+        let deep = "{".repeat(5000) + "a,b" + &"}".repeat(5000);
+        assert!(expand(OsStr::new(&deep)).is_ok());
+    }
+
+    #[test]
+    fn globs_find_files_in_the_order_of_their_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b-2.tar", "b-10.tar", "A.tar", "c.txt", "odd[1].tar"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let within = |pattern: &str| {
+            let pattern = dir.path().join(pattern);
+            expand_all(&[&pattern]).map(|paths| {
+                let name = |p: &PathBuf| p.file_name().unwrap().to_str().unwrap().to_owned();
+                paths.iter().map(name).collect::<Vec<_>>()
+            })
+        };
+        let all = ["A.tar", "b-10.tar", "b-2.tar", "odd[1].tar"];
+        assert_eq!(within("*.tar").unwrap(), all);
+        assert_eq!(within("{b-2,?}.tar").unwrap(), ["b-2.tar", "A.tar"]);
+        assert_eq!(within("b-[0-9].tar").unwrap(), ["b-2.tar"]);
+        assert_eq!(within("odd[1].tar").unwrap(), ["odd[1].tar"]);
+        assert_eq!(within("gone-{1,2}").unwrap(), ["gone-1", "gone-2"]);
+
+        let e = within("x-*.tar").unwrap_err();
+        assert!(e.is_usage() && e.to_string().contains("x-*.tar"), "{e}");
+        let e = within("{A,b-*,?}.tar").unwrap_err().to_string();
+        assert!(e.contains("A.tar: this shard is named twice"), "{e}");
+        let e = within("a[.tar").unwrap_err().to_string();
+        assert!(e.contains("a[.tar: no pattern"), "{e}");
+        let none: [&str; 0] = [];
+        assert!(expand_all(&none).unwrap_err().is_usage());
+    }
+}
