@@ -104,6 +104,9 @@ fn figures_of_processes_and_of_all_belong_together() {
         }
         let total = number(row, "pss_total_bytes");
         let rest = number(row, "pss_without_ring_bytes");
+        let input = number(row, "pss_input_bytes");
+        assert_eq!(input, number(&row["total"], "pss_input_bytes"));
+        assert_eq!(number(row, "pss_own_bytes"), rest - input);
         let ring = number(row, "ring_bytes");
         assert_eq!(total, number(&row["total"], "pss_bytes"));
         assert_eq!(ring > 0.0, workers > 0);
@@ -148,7 +151,7 @@ fn check_slope(r: &Value) {
     let points: Vec<(f64, f64)> = list(r, "rows")
         .iter()
         .map(|row| {
-            let mib = number(row, "pss_without_ring_bytes") / MIB;
+            let mib = number(row, "pss_own_bytes") / MIB;
             (number(row, "workers"), mib)
         })
         .filter(|(workers, _)| *workers > 0.0)
@@ -167,6 +170,30 @@ fn check_slope(r: &Value) {
         n >= 2.0 && (trend / spread).abs() < 1e-6,
         "{slope}: {points:?}"
     );
+}
+
+/// By the library's own figures, of this process.
+#[test]
+fn a_file_that_is_mapped_to_be_read_is_input() {
+    let input = || {
+        let memory = featherload::measure::Memory::read(std::process::id() as i32).unwrap();
+        (memory.pss_input_bytes, memory.pss_bytes)
+    };
+    // The executable and the libraries are mapped.
+    let before = input();
+    assert!(before.0 < 1 << 20 && before.1 > before.0, "{before:?}");
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, &vec![7; 32 << 20]).unwrap();
+    // SAFETY: nobody else knows the file.
+    let map = unsafe { memmap2::Mmap::map(file.as_file()) }.unwrap();
+    assert!(input().0 < 1 << 20, "nothing of it is in memory");
+    let sum: u64 = map.iter().step_by(4096).map(|b| u64::from(*b)).sum();
+    assert_eq!(sum, 7 * (32 << 20) / 4096);
+    let read = input();
+    assert_eq!(read.0 - before.0, 32 << 20);
+    assert!(read.1 - before.1 >= 32 << 20, "{before:?} {read:?}");
+    drop(map);
+    assert_eq!(input().0, before.0);
 }
 
 #[test]
@@ -248,10 +275,7 @@ fn epochs_have_medians_and_growth_has_a_bound() {
         assert!(number(epoch, "samples") >= 3.0);
         assert!(number(epoch, "pss_without_ring_bytes") > 0.0);
     }
-    let medians: Vec<f64> = epochs
-        .iter()
-        .map(|e| number(e, "pss_without_ring_bytes"))
-        .collect();
+    let medians: Vec<f64> = epochs.iter().map(|e| number(e, "pss_own_bytes")).collect();
     let middle = |five: &[f64]| {
         let mut five = five.to_vec();
         five.sort_by(f64::total_cmp);

@@ -18,6 +18,7 @@
 //! - `folder`: what is there already; `changes`: what differs;
 //! - `members`, `book`, `shard_file`: one sample, one shard, one shard on its way
 //!   to storage;
+//! - `verify`: whether all bytes are what they were; `info`: what is in a cache;
 //! - `layout`: the names of all files.
 
 mod book;
@@ -25,6 +26,7 @@ mod build;
 mod builder;
 mod changes;
 mod folder;
+mod info;
 pub(crate) mod layout;
 mod members;
 mod need;
@@ -33,7 +35,12 @@ mod report;
 mod shard_file;
 mod storage;
 mod surveyed;
+mod verify;
 
 pub use builder::Builder;
+pub use info::{CacheInfo, ClassCount, Reading, SampleBytes, info};
 pub use options::{BuildOptions, CacheResize, Encoding, OnBadSample};
 pub use report::{BuildProgress, BuildReport, SkippedSample};
+pub use verify::{
+    Finding, FindingKind, HurtSample, VerifyOptions, VerifyProgress, VerifyReport, verify,
+};

@@ -5,6 +5,7 @@
 //! those who map it, so the sum over a tree counts the ring once; a sum of RSS
 //! counts it for every process.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::iter::Sum;
 use std::ops::AddAssign;
@@ -42,6 +43,10 @@ pub struct Memory {
     /// The part of `pss_shmem_bytes` that is the ring. Pages of it that are
     /// allocated and mapped by nobody are in no process's figures.
     pub pss_ring_bytes: u64,
+    /// The part of PSS that is page cache of mapped input: of regular files that
+    /// are mapped to be read, and are neither executable nor library. It stays in
+    /// memory whether it is mapped or not, and goes when something else needs it.
+    pub pss_input_bytes: u64,
 }
 
 impl Memory {
@@ -57,7 +62,9 @@ impl Memory {
         let rollup = read("smaps_rollup")?;
         let mut memory = Self::parse(&rollup, &read("status")?);
         // The rollup knows kinds of memory, not names; and the other way round.
-        memory.pss_ring_bytes = ring_pss(&read("smaps")?);
+        let mapped = Mapped::of(&read("smaps")?);
+        memory.pss_ring_bytes = mapped.ring;
+        memory.pss_input_bytes = mapped.input;
         Ok(memory)
     }
 
@@ -116,30 +123,95 @@ impl Memory {
             &mut self.pss_file_bytes,
             &mut self.pss_shmem_bytes,
             &mut self.pss_ring_bytes,
+            &mut self.pss_input_bytes,
         ]
     }
 }
 
-const FIGURES: usize = 10;
+const FIGURES: usize = 11;
 
-/// PSS of the ring's mappings, by their name in smaps.
-fn ring_pss(smaps: &str) -> u64 {
-    let mut is_ring = false;
-    let mut kib = 0;
-    for line in smaps.lines() {
-        let mut words = line.split_whitespace();
-        let Some(first) = words.next() else { continue };
-        if first == "Pss:" && is_ring {
-            kib += words.next().and_then(|n| n.parse().ok()).unwrap_or(0u64);
-        } else if !first.ends_with(':') {
-            // The head of a mapping: range, rights, offset, device, inode, name.
-            is_ring = words
-                .nth(4)
-                .and_then(|name| name.strip_prefix("/memfd:"))
-                .is_some_and(|name| name == MEMFD_NAME);
+/// PSS of mappings that are told apart by what smaps says of them, bytes.
+#[derive(Debug, Default, PartialEq)]
+struct Mapped {
+    ring: u64,
+    input: u64,
+}
+
+/// What is mapped of one file that may be input.
+#[derive(Default)]
+struct File {
+    read: u64,
+    /// Somewhere in it there is code.
+    runs: bool,
+}
+
+impl Mapped {
+    fn of(smaps: &str) -> Self {
+        let mut ring = 0;
+        // By device and inode: a library is mapped in parts, of which one runs.
+        let mut files: BTreeMap<(&str, &str), File> = BTreeMap::new();
+        let mut at = None;
+        for line in smaps.lines() {
+            let mut words = line.split_whitespace();
+            let Some(first) = words.next() else { continue };
+            if first == "Pss:" {
+                let kib = words.next().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+                match &at {
+                    Some(Mapping { name, .. })
+                        if name.strip_prefix("/memfd:") == Some(MEMFD_NAME) =>
+                    {
+                        ring += kib * 1024
+                    }
+                    Some(mapping) if mapping.is_read() => {
+                        files.entry(mapping.file).or_default().read += kib * 1024;
+                    }
+                    _ => {}
+                }
+            } else if !first.ends_with(':') {
+                at = Mapping::of(line);
+                if let Some(mapping) = at.as_ref().filter(|m| m.rights.contains('x')) {
+                    files.entry(mapping.file).or_default().runs = true;
+                }
+            }
+        }
+        let input = files.values().filter(|file| !file.runs);
+        Self {
+            ring,
+            input: input.map(|file| file.read).sum(),
         }
     }
-    kib * 1024
+}
+
+/// The head of a mapping that has a path, in smaps: range, rights, offset, device,
+/// inode, path.
+struct Mapping<'a> {
+    rights: &'a str,
+    /// Device and inode.
+    file: (&'a str, &'a str),
+    name: &'a str,
+}
+
+impl<'a> Mapping<'a> {
+    fn of(head: &'a str) -> Option<Self> {
+        let (fields, name) = head.split_at(head.find('/')?);
+        let mut fields = fields.split_whitespace();
+        let mapping = Self {
+            rights: fields.nth(1)?,
+            file: (fields.nth(1)?, fields.next()?),
+            name: name.strip_suffix(" (deleted)").unwrap_or(name),
+        };
+        // What has a path only within its name is no file.
+        fields.next().is_none().then_some(mapping)
+    }
+
+    /// Whether it reads a regular file that is no library by its name.
+    fn is_read(&self) -> bool {
+        let base = self.name.rsplit('/').next().unwrap_or_default();
+        let is_library = base.ends_with(".so") || base.contains(".so.");
+        let is_device = self.name.starts_with("/dev/") && !self.name.starts_with("/dev/shm/");
+        let is_memory = self.name.starts_with("/memfd:") || self.name.starts_with("/SYSV");
+        !self.rights.contains('w') && !is_library && !is_device && !is_memory
+    }
 }
 
 impl AddAssign for Memory {
@@ -246,11 +318,12 @@ mod tests {
         let status = "Name:\tRss: 77 kB\nVmLck:\t       5 kB\nVmPin:\t       6 kB\n";
         let m = Memory::parse(rollup, status);
         let kib = m.figures().map(|bytes| bytes / 1024);
-        assert_eq!(kib, [90, 50, 40, 50, 11, 3, 20, 18, 12, 0]);
+        assert_eq!(kib, [90, 50, 40, 50, 11, 3, 20, 18, 12, 0, 0]);
     }
 
     #[test]
     fn of_the_shared_memory_the_ring_is_told_by_its_name() {
+        let ring_pss = |smaps: &str| Mapped::of(smaps).ring;
         let mapping = |name: &str, pss: u32| {
             format!(
                 "7f00-7f01 rw-s 00000000 00:01 77    {name}\nSize:   900 kB\nRss:  800 kB\n\
@@ -269,6 +342,41 @@ mod tests {
         .concat();
         assert_eq!(ring_pss(&smaps), 50_020 * 1024);
         assert_eq!(ring_pss(""), 0);
+    }
+
+    /// A shard, read; of a library and the executable no part, though most of each
+    /// is mapped without the right to run; nothing that is written, nor a device.
+    #[test]
+    fn input_is_what_is_read_of_files_that_do_not_run() {
+        let mapping = |rights: &str, inode: u32, name: &str, pss: u32| {
+            format!(
+                "7f00-7f01 {rights} 00001000 08:01 {inode}                    {name}\n\
+                 Size:   900 kB\nPss:   {pss} kB\nPss_Dirty:  5 kB\nVmFlags: rd\n"
+            )
+        };
+        let smaps: String = [
+            mapping("r--p", 1, "/usr/bin/featherload", 1),
+            mapping("r-xp", 1, "/usr/bin/featherload", 20),
+            mapping("r--p", 1, "/usr/bin/featherload", 300),
+            mapping("r--p", 2, "/usr/lib/libc.so.6", 4000),
+            mapping("r--p", 3, "/usr/lib/plugin.so (deleted)", 4000),
+            mapping("r--s", 4, "/data/a b/shard-000000.tar", 50_000),
+            mapping("r--s", 4, "/data/a b/shard-000000.tar", 1),
+            mapping("r--s", 5, "/data/x.sofa/1.jpg (deleted)", 600_000),
+            mapping("rw-s", 6, "/data/state", 7_000_000),
+            mapping("rw-s", 7, "/dev/nvidia0", 7_000_000),
+            mapping("r--s", 8, "/dev/nvidiactl", 7_000_000),
+            mapping("r--s", 9, "/memfd:featherload-index (deleted)", 7_000_000),
+            mapping("rw-s", 10, "/memfd:featherload-ring (deleted)", 9),
+            mapping("rw-p", 0, "[heap]", 7_000_000),
+            mapping("r--p", 0, "", 7_000_000),
+            mapping("r--p", 0, "[anon: a/b.tar]", 7_000_000),
+            mapping("r--s", 11, "/dev/shm/shard.tar", 2),
+        ]
+        .concat();
+        let found = Mapped::of(&smaps);
+        let kib = |n: u64| n * 1024;
+        assert_eq!((found.ring, found.input), (kib(9), kib(650_003)));
     }
 
     #[test]

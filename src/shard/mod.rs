@@ -50,7 +50,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
 }
 
 /// Fills `buffer` from offset `at` as far as the file goes; how many bytes it got.
-fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     use std::os::unix::fs::FileExt;
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {

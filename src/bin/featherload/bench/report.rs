@@ -99,6 +99,10 @@ impl BenchReport {
             "{:>10.1} MiB PSS of all processes{ring}",
             self.pss_total_mib
         ))?;
+        output::line(&format!(
+            "{:>10.1} MiB of that page cache of input files that the processes map",
+            output::mib(self.memory.memory.pss_input_bytes)
+        ))?;
         if let Some(device) = &self.device {
             device.print()?;
         }

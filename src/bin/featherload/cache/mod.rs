@@ -1,6 +1,8 @@
 //! `featherload cache`: data sets turned into shards. One file a sub-command.
 
 mod build;
+mod info;
+mod verify;
 
 use clap::{Args, Subcommand};
 use featherload::Result;
@@ -18,10 +20,14 @@ pub struct CacheArgs {
 #[derive(Subcommand)]
 enum Command {
     Build(Box<build::BuildArgs>),
+    Verify(verify::VerifyArgs),
+    Info(info::InfoArgs),
 }
 
 pub fn run(args: CacheArgs) -> Result<Outcome> {
     match args.command {
         Command::Build(args) => build::run(*args),
+        Command::Verify(args) => verify::run(args),
+        Command::Info(args) => info::run(args),
     }
 }

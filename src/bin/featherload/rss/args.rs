@@ -19,7 +19,10 @@ use crate::source_args::SourceArgs;
 /// PSS divides each page among all processes that map it, so the sum over the
 /// tree counts the ring once, as far as it is mapped. What is allocated of it
 /// and mapped by nobody takes memory too, and is shown beside. Page cache belongs to no process: what they map of
-/// it is in their PSS and shown as `file`; all of it is told apart.
+/// it is in their PSS and shown as `file`; all of it is told apart. The page
+/// cache of input files, such as shards, that is mapped (any regular file that is
+/// mapped to be read, but executables and libraries) is a figure of its own,
+/// `input`: slope, growth and `the rest` are PSS without it and without the ring.
 #[derive(Parser)]
 pub struct RssArgs {
     #[command(flatten)]
@@ -49,7 +52,7 @@ pub struct RssArgs {
     )]
     pub epochs: Option<u64>,
 
-    /// Exit with 1 when PSS without the ring grows by more MiB for each worker
+    /// Exit with 1 when PSS without the ring and mapped input grows by more MiB for each worker
     /// (least squares over the numbers of workers).
     #[arg(long, value_name = "X", value_parser = parse_bound, allow_negative_numbers = true)]
     pub max_slope_mib: Option<f64>,

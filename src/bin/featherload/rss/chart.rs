@@ -13,7 +13,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::report::{Row, RssReport, copied_parents_bytes, without_ring};
+use super::report::{Row, RssReport, copied_parents_bytes, own};
 use crate::output::mib;
 
 const HEIGHT: u32 = 600;
@@ -44,7 +44,7 @@ struct Band {
     bytes: fn(&Row) -> u64,
 }
 
-const BANDS: [Band; 4] = [
+const BANDS: [Band; 5] = [
     Band {
         name: "ring, shared by all",
         color: PALE,
@@ -53,17 +53,22 @@ const BANDS: [Band; 4] = [
     Band {
         name: "consumer",
         color: BLUE,
-        bytes: |row| without_ring(&row.steady.consumer),
+        bytes: |row| own(&row.steady.consumer),
     },
     Band {
         name: "coordinator",
         color: ORANGE,
-        bytes: |row| without_ring(&row.steady.coordinator),
+        bytes: |row| own(&row.steady.coordinator),
     },
     Band {
         name: "workers",
         color: GREEN,
-        bytes: |row| without_ring(&row.steady.all_workers),
+        bytes: |row| own(&row.steady.all_workers),
+    },
+    Band {
+        name: "page cache of input",
+        color: GRID,
+        bytes: |row| row.pss_input_bytes,
     },
 ];
 
@@ -116,7 +121,7 @@ fn subtitle(report: &RssReport) -> String {
     )];
     if let Some(slope) = report.slope_mib_per_worker {
         parts.push(format!(
-            "{slope:.2} MiB for each worker more, ring not counted"
+            "{slope:.2} MiB for each worker more, ring and mapped input not counted"
         ));
     }
     if let Some(row) = report.rows.iter().find(|r| r.ring_bytes > 0)
@@ -224,7 +229,7 @@ fn draw_stack(area: &Area<'_>, rows: &[Row]) -> Drawn {
         let whole = format!("{:.1} MiB", mib(row.pss_total_bytes));
         text(area, &whole, (x, y - 37), 15, INK, HPos::Center)?;
         if row.ring_bytes > 0 {
-            let rest = format!("{:.1} + ring", mib(row.pss_without_ring_bytes));
+            let rest = format!("{:.1} + ring + input", mib(row.pss_own_bytes));
             text(area, &rest, (x, y - 18), 12, SOFT, HPos::Center)?;
         }
         x_label(area, &chart, middle, &row.workers.to_string())?;
@@ -240,11 +245,10 @@ fn lines(report: &RssReport) -> Vec<Line> {
         dashed: false,
         points,
     };
-    let ours = report
-        .rows
-        .iter()
-        .filter(|r| r.workers > 0)
-        .map(|r| (r.workers as f64, mib(r.pss_total_bytes)));
+    let ours = report.rows.iter().filter(|r| r.workers > 0).map(|r| {
+        let memory = r.pss_total_bytes.saturating_sub(r.pss_input_bytes);
+        (r.workers as f64, mib(memory))
+    });
     let mut lines = vec![measured("featherload", GREEN, in_order(ours))];
     if let Some(fork) = report
         .fork_after_load

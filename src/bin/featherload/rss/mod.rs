@@ -33,7 +33,7 @@ pub use self::args::RssArgs;
 pub use self::child::{CHILD_COMMAND, child};
 use self::report::{
     EpochMedian, ForkAfterLoad, ForkRow, LeftOut, Row, RssReport, copied_parents_bytes, growth_mib,
-    without_ring,
+    own, without_ring,
 };
 use self::watch::{Stop, Watched};
 use crate::setup::Setup;
@@ -167,6 +167,7 @@ fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, u64), Stop> {
             samples: e.memory.samples,
             pss_total_bytes: e.memory.total.pss_bytes,
             pss_without_ring_bytes: without_ring(&e.memory.total),
+            pss_own_bytes: own(&e.memory.total),
         })
         .collect();
     let pss_total_bytes = steady.memory.total.pss_bytes;
@@ -176,6 +177,8 @@ fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, u64), Stop> {
         ring_unmapped_bytes: ring_bytes.saturating_sub(steady.memory.total.pss_ring_bytes),
         pss_total_bytes,
         pss_without_ring_bytes: without_ring(&steady.memory.total),
+        pss_input_bytes: steady.memory.total.pss_input_bytes,
+        pss_own_bytes: own(&steady.memory.total),
         peak_pss_bytes: peak.pss_bytes,
         peak_pss_without_ring_bytes: peak.pss_without_ring_bytes,
         peak_at_s: peak.at.as_secs_f64(),

@@ -24,7 +24,7 @@ pub struct RssReport {
     pub rows: Vec<Row>,
     /// True when all rings have the same size (0 workers have none).
     pub ring_bytes_equal: bool,
-    /// Of PSS without the ring, least squares; none with fewer than two
+    /// Of `pss_own_bytes`, least squares; none with fewer than two
     /// numbers of workers above 0.
     pub slope_mib_per_worker: Option<f64>,
     /// All images as RGB8, where somebody has counted them.
@@ -48,6 +48,10 @@ pub struct Row {
     pub pss_total_bytes: u64,
     /// The same without what is mapped of the ring.
     pub pss_without_ring_bytes: u64,
+    /// Page cache of input files that is mapped: `total.pss_input_bytes`.
+    pub pss_input_bytes: u64,
+    /// What is said to be memory: PSS without the ring and without mapped input.
+    pub pss_own_bytes: u64,
     /// The largest PSS of all processes in any sample.
     pub peak_pss_bytes: u64,
     pub peak_pss_without_ring_bytes: u64,
@@ -76,6 +80,8 @@ pub struct EpochMedian {
     pub samples: usize,
     pub pss_total_bytes: u64,
     pub pss_without_ring_bytes: u64,
+    /// Without mapped input, too.
+    pub pss_own_bytes: u64,
 }
 
 /// The same pools, forked from a process that holds all images.
@@ -113,18 +119,22 @@ pub fn without_ring(memory: &Memory) -> u64 {
     memory.pss_bytes.saturating_sub(memory.pss_ring_bytes)
 }
 
+/// PSS but for what is mapped of the ring and of input files, whose pages are the
+/// system's page cache: who maps them takes no memory by it.
+pub fn own(memory: &Memory) -> u64 {
+    without_ring(memory).saturating_sub(memory.pss_input_bytes)
+}
+
 /// PSS of images that a parent and each of its workers hold a copy of.
 pub fn copied_parents_bytes(decoded_bytes: u64, workers: usize) -> u64 {
     decoded_bytes.saturating_mul(workers as u64 + 1)
 }
 
 /// Growth over the epochs in MiB, the ring not counted: a slot that is used for
-/// the first time was allocated before.
+/// the first time was allocated before. Nor is mapped input, of which more and
+/// more is read.
 pub fn growth_mib(epochs: &[EpochMedian]) -> Option<f64> {
-    let medians: Vec<f64> = epochs
-        .iter()
-        .map(|e| mib(e.pss_without_ring_bytes))
-        .collect();
+    let medians: Vec<f64> = epochs.iter().map(|e| mib(e.pss_own_bytes)).collect();
     growth(&medians, GROWTH_EPOCHS)
 }
 
@@ -145,8 +155,7 @@ impl RssReport {
         let first = rings.next().map(|r| r.ring_bytes);
         self.ring_bytes_equal = rings.all(|r| Some(r.ring_bytes) == first);
         let points = self.rows.iter();
-        self.slope_mib_per_worker =
-            slope_mib(points.map(|r| (r.workers, r.pss_without_ring_bytes)));
+        self.slope_mib_per_worker = slope_mib(points.map(|r| (r.workers, r.pss_own_bytes)));
         if let (Some(most), Some(slope)) = (max_slope_mib, self.slope_mib_per_worker)
             && slope > most
         {

@@ -51,7 +51,7 @@ fn print_totals(report: &RssReport) -> Result<()> {
     line("PSS of all processes: each page is divided among those who map it")?;
     line(&format!(
         "workers{}{:>13}{:>9}  samples  deaths",
-        heads(&["total", "ring", "the rest", "peak", "unmapped"]),
+        heads(&["total", "ring", "input", "the rest", "peak", "unmapped"]),
         "page cache",
         "mapped"
     ))?;
@@ -68,7 +68,8 @@ fn print_totals(report: &RssReport) -> Result<()> {
                 mib(row
                     .pss_total_bytes
                     .saturating_sub(row.pss_without_ring_bytes)),
-                mib(row.pss_without_ring_bytes),
+                mib(row.pss_input_bytes),
+                mib(row.pss_own_bytes),
                 mib(row.peak_pss_bytes),
                 mib(row.ring_unmapped_bytes),
             ]),
@@ -81,6 +82,10 @@ fn print_totals(report: &RssReport) -> Result<()> {
         "        ring: what is mapped of it; unmapped: what is allocated of the ring and mapped by",
     )?;
     line("        nobody, so in no total and no peak, though it takes memory")?;
+    line(
+        "        input: page cache of input files that the processes map; it is the system's, goes when",
+    )?;
+    line("        memory is short, and is no part of the rest")?;
     let Some(cache) = report.rows.iter().find_map(|r| r.page_cache.as_ref()) else {
         return Ok(());
     };
@@ -92,13 +97,13 @@ fn print_totals(report: &RssReport) -> Result<()> {
 
 fn print_processes(report: &RssReport) -> Result<()> {
     line(
-        "by process; anon, file and shmem are parts of PSS: own memory, mapped files, shared memory (ring, index)",
+        "by process; anon, file and shmem are parts of PSS: own memory, mapped files, shared memory (ring, index); input is what is page cache of input files",
     )?;
     line(&format!(
         "workers  {:<18}{}",
         "process",
         heads(&[
-            "RSS", "PSS", "anon", "file", "shmem", "USS", "shared", "pinned", "swap"
+            "RSS", "PSS", "anon", "file", "shmem", "input", "USS", "shared", "pinned", "swap"
         ])
     ))?;
     for row in &report.rows {
@@ -137,6 +142,7 @@ fn print_memory(row: &Row, name: &str, m: &Memory) -> Result<()> {
             mib(m.pss_anon_bytes),
             mib(m.pss_file_bytes),
             mib(m.pss_shmem_bytes),
+            mib(m.pss_input_bytes),
             mib(m.uss_bytes),
             mib(m.shared_bytes),
             mib(m.pinned_bytes),
@@ -146,12 +152,12 @@ fn print_memory(row: &Row, name: &str, m: &Memory) -> Result<()> {
 }
 
 fn print_epochs(report: &RssReport) -> Result<()> {
-    line("PSS of all processes without the ring, the median of each epoch")?;
+    line("PSS of all processes without the ring and mapped input, the median of each epoch")?;
     for row in &report.rows {
         let medians: Vec<f64> = row
             .epoch_medians
             .iter()
-            .map(|e| mib(e.pss_without_ring_bytes))
+            .map(|e| mib(e.pss_own_bytes))
             .collect();
         for (i, some) in medians.chunks(10).enumerate() {
             let workers = match i {
@@ -220,7 +226,7 @@ fn print_fork(fork: &ForkAfterLoad, decoded_bytes: Option<u64>) -> Result<()> {
 fn print_conclusions(report: &RssReport) -> Result<()> {
     if let Some(slope) = report.slope_mib_per_worker {
         line(&format!(
-            "{slope:>10.2} MiB a worker, ring not counted, by least squares"
+            "{slope:>10.2} MiB a worker, ring and mapped input not counted, by least squares"
         ))?;
     }
     if let Some(row) = report.rows.iter().find(|r| r.ring_bytes > 0) {

@@ -1,0 +1,106 @@
+//! `featherload cache info`: what is in a cache.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use featherload::Result;
+use featherload::cache::{self, CacheInfo, ClassCount};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::interrupt;
+use crate::output::{self, line, mib};
+
+/// Say what a cache holds and by what it was built, and read samples for a second
+/// at most to say how fast that is.
+#[derive(Args)]
+pub struct InfoArgs {
+    /// The cache's folder.
+    #[arg(value_name = "DST")]
+    dst: PathBuf,
+
+    /// One JSON object on stdout, with all classes.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: InfoArgs) -> Result<Outcome> {
+    interrupt::end_the_process()?;
+    let info = cache::info(&args.dst)?;
+    if args.json {
+        output::json(&json!({ "folder": args.dst.to_string_lossy(), "info": info }))?;
+        return Ok(Outcome::Done);
+    }
+    let state = match info.complete {
+        true => String::new(),
+        false => format!("; NOT COMPLETE: its source has {}", info.source_samples),
+    };
+    line(&format!(
+        "{}: {} samples in {} shards, {:.1} MiB, {:.1} with index and manifests{state}",
+        args.dst.display(),
+        info.samples,
+        info.shards,
+        mib(info.tar_bytes),
+        mib(info.bytes)
+    ))?;
+    print_options(&info)?;
+    if info.skipped > 0 {
+        line(&format!(
+            "left out   {} samples of the source",
+            info.skipped
+        ))?;
+    }
+    if let Some(s) = &info.sample_bytes {
+        line(&format!(
+            "sample     {:.0} bytes as a mean; {} to {}; quarters {}, {}, {}; 99 in 100 up to {}",
+            s.mean, s.least, s.most, s.quarter, s.median, s.three_quarters, s.p99
+        ))?;
+    }
+    if let (Some(few), Some(many)) = (&info.smallest_class, &info.largest_class) {
+        line(&format!(
+            "classes    {}: smallest {}, largest {}",
+            info.classes.len(),
+            class(few),
+            class(many)
+        ))?;
+    }
+    if let Some(r) = &info.reading {
+        line(&format!(
+            "reading    {:.0} samples/s, {:.1} MiB/s: {} samples, {:.1} MiB in {:.2} s",
+            r.samples_per_s,
+            r.bytes_per_s / mib_bytes(),
+            r.samples,
+            mib(r.bytes),
+            r.seconds
+        ))?;
+        line(&format!("           {}", r.what))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn mib_bytes() -> f64 {
+    f64::from(1 << 20)
+}
+
+fn print_options(info: &CacheInfo) -> Result<()> {
+    let resize = info.resize.as_deref().unwrap_or("none");
+    let order = match info.shuffle {
+        Some(seed) => format!("shuffled by seed {seed}"),
+        None => "the source's".into(),
+    };
+    line(&format!(
+        "built      encode {}, resize {resize}, shards of {:.1} MiB, order {order}, on error {}, by \
+         featherload {}",
+        info.encode,
+        mib(info.shard_size),
+        info.on_error,
+        info.featherload
+    ))
+}
+
+fn class(c: &ClassCount) -> String {
+    match &c.name {
+        Some(name) => format!("{name} ({})", c.samples),
+        None => format!("{} ({})", c.number, c.samples),
+    }
+}

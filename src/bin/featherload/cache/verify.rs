@@ -1,0 +1,119 @@
+//! `featherload cache verify`: whether all bytes are what they were.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use featherload::Result;
+use featherload::cache::{self, Finding, VerifyOptions, VerifyReport};
+use indicatif::ProgressStyle;
+use serde_json::json;
+
+use crate::Outcome;
+use crate::interrupt;
+use crate::output;
+
+/// Compare every byte of a cache with its checksums, and name what is damaged.
+///
+/// Exits with 0 when all is good, with 1 when something is damaged or missing, and
+/// with 2 when DST is no cache. Of tars that are no cache's, headers and bounds are
+/// checked: they have no checksums.
+#[derive(Args)]
+pub struct VerifyArgs {
+    /// The cache's folder; or a folder of tars, or a tar.
+    #[arg(value_name = "DST")]
+    dst: PathBuf,
+
+    /// Threads that read. Default: the usable CPUs.
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Findings that are printed to people; `--json` has more.
+const NAMED: usize = 100;
+
+pub fn run(args: VerifyArgs) -> Result<Outcome> {
+    interrupt::end_the_process()?;
+    let mut options = VerifyOptions::default();
+    options.workers = args.workers;
+    let bar = output::progress(0, !args.json);
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left")
+    {
+        bar.set_style(style);
+    }
+    let verified = cache::verify(&args.dst, &options, &|progress| {
+        bar.set_length(progress.of);
+        bar.set_position(progress.bytes);
+    });
+    bar.finish_and_clear();
+    let report = verified?;
+    if args.json {
+        let folder = args.dst.to_string_lossy();
+        output::json(&json!({ "folder": folder, "good": report.is_good(), "report": report }))?;
+    } else {
+        print(&args, &report)?;
+    }
+    Ok(match report.is_good() {
+        true => Outcome::Done,
+        false => Outcome::CheckFailed,
+    })
+}
+
+fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<()> {
+    for finding in report.findings.iter().take(NAMED) {
+        output::line(&text(finding))?;
+    }
+    let printed = report.findings.len().min(NAMED) as u64;
+    if report.found > printed {
+        output::line(&format!("and {} more findings", report.found - printed))?;
+    }
+    let verdict = match report.found {
+        0 => "good".to_owned(),
+        1 => "DAMAGED: 1 finding".to_owned(),
+        n => format!("DAMAGED: {n} findings"),
+    };
+    output::line(&format!(
+        "{}: {verdict}; {} samples in {} shards, {:.1} MiB read in {:.1} s",
+        args.dst.display(),
+        report.samples,
+        report.shards,
+        output::mib(report.bytes),
+        report.seconds
+    ))?;
+    if !report.checksums {
+        output::line(
+            "no cache: headers and bounds were checked; there are no checksums to compare contents \
+             with",
+        )?;
+    }
+    if !report.complete {
+        output::line(
+            "not complete: the shards that are were checked; `featherload cache build` goes on \
+             behind them",
+        )?;
+    }
+    Ok(())
+}
+
+fn text(finding: &Finding) -> String {
+    let at = finding
+        .offset
+        .map_or(String::new(), |at| format!(" at byte {at}"));
+    let sample = match &finding.sample {
+        Some(sample) => match sample.id {
+            Some(id) => format!(" (sample {id}, {})", sample.key),
+            None => format!(" (sample {})", sample.key),
+        },
+        None => String::new(),
+    };
+    format!(
+        "{}{at}: {}: {}{sample}",
+        finding.file.display(),
+        finding.kind.name(),
+        finding.message
+    )
+}

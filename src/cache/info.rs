@@ -1,0 +1,310 @@
+//! What is in a cache, and how fast it is read as it is stored.
+//!
+//! In the consumer. Reads manifests and the sealed index; of samples only what
+//! the measurement takes, by positioned reads of one thread.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_name};
+use crate::error::{Error, Result};
+use crate::index::{Index, Label};
+use crate::shard::manifest::{CacheManifest, Manifest, ShardManifest};
+use crate::shard::read_at;
+
+/// What a cache holds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CacheInfo {
+    /// False when the build has not ended; counts are those of complete shards.
+    pub complete: bool,
+    /// The version of featherload that built it.
+    pub featherload: String,
+    /// As the command line spells them: `copy`, `jpeg:90` or `raw`.
+    pub encode: String,
+    /// `shorter:256` and the like; none = pictures are as large as they were.
+    pub resize: Option<String>,
+    /// Bytes that a shard of more than one sample does not exceed.
+    pub shard_size: u64,
+    /// The seed of the order; none = the source's order.
+    pub shuffle: Option<u64>,
+    /// What samples without a picture did: `stop` or `skip`.
+    pub on_error: String,
+    /// Samples of the source.
+    pub source_samples: u64,
+    pub samples: u64,
+    /// Samples of the source that were left out.
+    pub skipped: u64,
+    /// Complete shards.
+    pub shards: u64,
+    /// Bytes of their tars.
+    pub tar_bytes: u64,
+    /// Bytes of all files of the cache.
+    pub bytes: u64,
+    /// Of the members of each sample, label included; none without samples.
+    pub sample_bytes: Option<SampleBytes>,
+    /// Numbers per label: 0 without labels, 1 for classes, n for vectors.
+    pub label_width: u64,
+    /// Samples of each class, by number; empty where samples have no classes, or
+    /// the cache is not complete.
+    pub classes: Vec<ClassCount>,
+    /// Named and without any sample, or with the fewest; the first of several.
+    pub smallest_class: Option<ClassCount>,
+    pub largest_class: Option<ClassCount>,
+    /// Reading samples, measured now; none without samples.
+    pub reading: Option<Reading>,
+}
+
+/// Sizes of samples, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SampleBytes {
+    pub mean: f64,
+    pub least: u64,
+    /// A quarter of the samples has this many, or fewer.
+    pub quarter: u64,
+    pub median: u64,
+    pub three_quarters: u64,
+    /// 99 in 100.
+    pub p99: u64,
+    pub most: u64,
+}
+
+/// A class and its samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ClassCount {
+    pub number: i64,
+    pub name: Option<String>,
+    pub samples: u64,
+}
+
+/// How fast members are read from their tars, as they are stored: not decoded.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Reading {
+    /// What was measured.
+    pub what: &'static str,
+    /// The first so many samples were read.
+    pub samples: u64,
+    pub bytes: u64,
+    pub seconds: f64,
+    pub samples_per_s: f64,
+    pub bytes_per_s: f64,
+}
+
+/// How long reading is measured at most.
+const LONGEST: Duration = Duration::from_secs(1);
+
+const MEASURED: &str = "positioned reads of all members of the first samples, in order, by one \
+                        thread, nothing decoded; whether they were in the page cache is not known";
+
+/// What the cache in the folder `path` holds; reads some of it for a second, to
+/// say how fast that is.
+///
+/// ```
+/// # fn main() -> featherload::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (src, dst) = (dir.path().join("src"), dir.path().join("dst"));
+/// # std::fs::create_dir(&src).unwrap();
+/// # std::fs::write(src.join("1.ppm"), b"P6 2 1 255\n\x01\x02\x03\x04\x05\x06").unwrap();
+/// use featherload::Source;
+/// use featherload::cache::{self, BuildOptions, Builder};
+///
+/// let source = Source::detect(&src)?;
+/// Builder::new(source, &dst, BuildOptions::default()).workers(0).build()?;
+/// let info = cache::info(&dst)?;
+/// assert!(info.complete && info.samples == 1 && info.encode == "copy");
+/// assert_eq!(info.sample_bytes.unwrap().most, 17);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// A folder that holds no cache, a manifest or index that is damaged (then see
+/// [`verify`](super::verify())), or what the system says.
+pub fn info(path: &Path) -> Result<CacheInfo> {
+    let at = path.join(CACHE_MANIFEST);
+    if at.symlink_metadata().is_err() {
+        let what = format!("no cache: it has no {CACHE_MANIFEST}");
+        return Err(Error::dataset(path, what));
+    }
+    let manifest = CacheManifest::read(&at)?.0;
+    let options = manifest.options;
+    let mut info = CacheInfo {
+        complete: manifest.complete,
+        featherload: manifest.featherload,
+        encode: options.encode,
+        resize: options.resize,
+        shard_size: options.shard_size,
+        shuffle: options.shuffle,
+        on_error: options.on_error,
+        source_samples: manifest.source.samples,
+        label_width: manifest.label_width,
+        bytes: length(&at) + length(&path.join(INDEX)),
+        ..CacheInfo::default()
+    };
+    let due = manifest.complete.then_some(manifest.shards.len() as u64);
+    let mut sizes = Vec::new();
+    let mut reader = Reader::default();
+    for number in 0..due.unwrap_or(u64::MAX) {
+        let of_shard = ShardFile::Manifest.path(path, number);
+        // A build that has not ended has shards up to the first without a manifest.
+        if due.is_none() && of_shard.symlink_metadata().is_err() {
+            break;
+        }
+        let shard = ShardManifest::read(&of_shard)?.0;
+        info.shards += 1;
+        info.skipped += shard.skipped.len() as u64;
+        info.tar_bytes += shard.bytes;
+        let files = ShardFile::ALL.iter();
+        info.bytes += files.map(|f| length(&f.path(path, number))).sum::<u64>();
+        for sample in &shard.samples {
+            sizes.push(sample.members.iter().map(|m| m.size).sum());
+        }
+        reader.read(path, number, &shard)?;
+    }
+    info.samples = sizes.len() as u64;
+    info.sample_bytes = SampleBytes::of(sizes);
+    info.reading = reader.ended();
+    if manifest.complete {
+        if info.samples != manifest.samples {
+            let what = format!(
+                "its shards have {} samples, its manifest says {}; see `featherload cache verify`",
+                info.samples, manifest.samples
+            );
+            return Err(Error::dataset(path, what));
+        }
+        info.skipped = manifest.skipped;
+        info.classes = classes(&Index::load(&path.join(INDEX))?);
+        let few = info.classes.iter().min_by_key(|c| (c.samples, c.number));
+        info.smallest_class = few.cloned();
+        let many = info.classes.iter().rev().max_by_key(|c| c.samples);
+        info.largest_class = many.cloned();
+    }
+    Ok(info)
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |m| m.len())
+}
+
+fn classes(index: &Index) -> Vec<ClassCount> {
+    let names = index.classes();
+    let mut counts: BTreeMap<i64, u64> = (0..).take(names.len()).map(|n| (n, 0)).collect();
+    for id in 0..index.len() {
+        if let Label::Class(number @ 0..) = index.label(id) {
+            *counts.entry(number).or_default() += 1;
+        }
+    }
+    let class = |(number, samples)| ClassCount {
+        number,
+        name: names.name(number).map(|n| n.to_string_lossy().into_owned()),
+        samples,
+    };
+    counts.into_iter().map(class).collect()
+}
+
+impl SampleBytes {
+    fn of(mut sizes: Vec<u64>) -> Option<Self> {
+        sizes.sort_unstable();
+        let (least, most) = (*sizes.first()?, *sizes.last()?);
+        // The smallest that so many in 100 do not exceed.
+        let at = |percent: usize| {
+            let rank = (sizes.len() * percent).div_ceil(100);
+            sizes.get(rank.max(1) - 1).copied().unwrap_or(most)
+        };
+        let sum: u64 = sizes.iter().sum();
+        Some(Self {
+            mean: sum as f64 / sizes.len() as f64,
+            least,
+            quarter: at(25),
+            median: at(50),
+            three_quarters: at(75),
+            p99: at(99),
+            most,
+        })
+    }
+}
+
+/// Reads samples until its time is over; the time for manifests does not count.
+#[derive(Default)]
+struct Reader {
+    buffer: Vec<u8>,
+    samples: u64,
+    bytes: u64,
+    took: Duration,
+}
+
+impl Reader {
+    fn read(&mut self, folder: &Path, number: u64, shard: &ShardManifest) -> Result<()> {
+        if self.took >= LONGEST {
+            return Ok(());
+        }
+        let path = ShardFile::Tar.path(folder, number);
+        let began = Instant::now();
+        let before = self.took;
+        let (file, _) = crate::shard::open(&path)?;
+        for sample in &shard.samples {
+            for member in &sample.members {
+                let mut at = member.data_at;
+                let end = member.data_at.saturating_add(member.size);
+                // In pieces, so that no number of a file is allocated.
+                while at < end {
+                    let piece = (end - at).min(1 << 20) as usize;
+                    self.buffer.resize(piece.max(self.buffer.len()), 0);
+                    let read = read_at(&file, &mut self.buffer[..piece], at)
+                        .map_err(|e| Error::io_at("read", &path, e))?;
+                    if read < piece {
+                        let what = format!(
+                            "{} ends within '{}'; see `featherload cache verify`",
+                            shard_name(number),
+                            member.name
+                        );
+                        return Err(Error::dataset(&path, what));
+                    }
+                    at += read as u64;
+                    self.bytes += read as u64;
+                }
+            }
+            self.samples += 1;
+            self.took = before + began.elapsed();
+            if self.took >= LONGEST {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(self) -> Option<Reading> {
+        let seconds = self.took.as_secs_f64();
+        (self.samples > 0 && seconds > 0.0).then(|| Reading {
+            what: MEASURED,
+            samples: self.samples,
+            bytes: self.bytes,
+            seconds,
+            samples_per_s: self.samples as f64 / seconds,
+            bytes_per_s: self.bytes as f64 / seconds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_sizes_that_so_many_do_not_exceed() {
+        let of = SampleBytes::of((1..=200).rev().collect()).unwrap();
+        assert_eq!((of.least, of.quarter, of.median), (1, 50, 100));
+        assert_eq!((of.three_quarters, of.p99, of.most), (150, 198, 200));
+        assert!((of.mean - 100.5).abs() < 1e-9);
+        let one = SampleBytes::of(vec![7]).unwrap();
+        assert_eq!((one.least, one.quarter, one.p99, one.most), (7, 7, 7, 7));
+        assert_eq!(SampleBytes::of(Vec::new()), None);
+    }
+}

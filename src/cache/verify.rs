@@ -1,0 +1,328 @@
+//! A cache compared, byte by byte, with what its manifests say of it.
+//!
+//! In the consumer, by threads that are joined before the end. Every file is read
+//! once, by positioned reads of 1 MiB, never mapped: a page that the storage
+//! damaged is read as what it is. Shards may be few and large, so each is checked
+//! in pieces of some samples, by whoever is free. Changes nothing.
+//!
+//! - `findings`: what is told; `queue`: who does what;
+//! - `bytes`: reads; `shard`: one shard by its manifest; `walked`: one without, by
+//!   its headers alone.
+
+mod bytes;
+mod findings;
+mod queue;
+mod shard;
+mod walked;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
+
+use self::findings::Found;
+pub use self::findings::{Finding, FindingKind, HurtSample, VerifyProgress, VerifyReport};
+use self::queue::Queue;
+use self::shard::{Piece, read_whole};
+use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_file, shard_name};
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::loader::default_workers;
+use crate::shard::manifest::{CacheManifest, Damage, Hash128, Manifest, ShardEntry};
+
+/// How a cache is verified.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerifyOptions {
+    /// Threads that read, 1 at least; none = the usable CPUs.
+    pub workers: Option<usize>,
+}
+
+/// Compares all bytes of the cache in the folder `path` with its checksums: its
+/// manifest, each shard's manifest, index and tar (headers, data, padding, end),
+/// and the sealed index; and tells files that are missing, and shards that are
+/// none of its. Where a shard's manifest is damaged, its tar is gone through by its
+/// headers. Of a cache whose build has not ended the complete shards are checked.
+///
+/// A folder of tars that are no cache's, or one tar, has no checksums: headers
+/// and bounds are checked, and [`VerifyReport::checksums`] is false.
+///
+/// `watch` is called with the bytes done, from any of the threads.
+///
+/// ```
+/// # fn main() -> featherload::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (src, dst) = (dir.path().join("src"), dir.path().join("dst"));
+/// # std::fs::create_dir(&src).unwrap();
+/// # std::fs::write(src.join("1.ppm"), b"P6 2 1 255\n\x01\x02\x03\x04\x05\x06").unwrap();
+/// use featherload::Source;
+/// use featherload::cache::{self, BuildOptions, Builder, FindingKind, VerifyOptions};
+///
+/// let source = Source::detect(&src)?;
+/// Builder::new(source, &dst, BuildOptions::default()).workers(0).build()?;
+/// let verify = || cache::verify(&dst, &VerifyOptions::default(), &|_| {});
+/// assert!(verify()?.is_good());
+///
+/// let tar = dst.join("shard-000000.tar");
+/// let mut bytes = std::fs::read(&tar).unwrap();
+/// bytes[512] ^= 1;
+/// std::fs::write(&tar, bytes).unwrap();
+/// let report = verify()?;
+/// let finding = &report.findings[0];
+/// assert_eq!(finding.kind, FindingKind::Data);
+/// assert_eq!(finding.sample.as_ref().map(|s| s.key.as_str()), Some("00000000_1"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// When there is neither cache nor tar, or the folder cannot be listed. Damage is
+/// no error, and neither is a file that cannot be read: they are findings.
+pub fn verify(
+    path: &Path,
+    options: &VerifyOptions,
+    watch: &(dyn Fn(VerifyProgress) + Sync),
+) -> Result<VerifyReport> {
+    let began = Instant::now();
+    if options.workers == Some(0) {
+        return Err(Error::config("0 threads cannot read: give 1 at least"));
+    }
+    let plan = Plan::of(path)?;
+    let found = Found::new(watch, plan.bytes);
+    let queue = Queue::new(plan.tasks(&found));
+    let workers = options.workers.unwrap_or_else(default_workers);
+    let work = || {
+        while let Some(task) = queue.take() {
+            task.run(|task| plan.run(task, &found));
+        }
+    };
+    thread::scope(|scope| {
+        // A thread that cannot be started is done without.
+        let helpers: Vec<_> = (1..workers)
+            .filter_map(|_| {
+                thread::Builder::new()
+                    .name("featherload-verify".into())
+                    .spawn_scoped(scope, work)
+                    .ok()
+            })
+            .collect();
+        work();
+        helpers.into_iter().try_for_each(|helper| {
+            let joined = helper.join();
+            joined.map_err(|_| Error::worker("a thread that verifies a cache panicked"))
+        })
+    })?;
+    Ok(found.report(plan.complete, plan.checksums, began.elapsed()))
+}
+
+/// What is to be checked.
+struct Plan {
+    folder: PathBuf,
+    /// Its manifest, as far as that is good.
+    manifest: Option<CacheManifest>,
+    /// What is wrong with it.
+    damaged: Option<String>,
+    /// The files of shards that are there, by their number.
+    there: BTreeMap<u64, Vec<ShardFile>>,
+    /// Tars that are no cache's.
+    foreign: Vec<PathBuf>,
+    index_is_there: bool,
+    complete: bool,
+    checksums: bool,
+    /// Of all files that are looked at.
+    bytes: u64,
+}
+
+/// A part of the work. Each gives more of it, or none.
+enum Task {
+    Index,
+    Shard(u64),
+    Piece(Piece),
+    Foreign(PathBuf),
+}
+
+impl Plan {
+    fn of(path: &Path) -> Result<Self> {
+        let mut plan = Self {
+            folder: path.to_owned(),
+            manifest: None,
+            damaged: None,
+            there: BTreeMap::new(),
+            foreign: Vec::new(),
+            index_is_there: false,
+            complete: true,
+            checksums: true,
+            bytes: 0,
+        };
+        let metadata = fs::metadata(path).map_err(|e| Error::io_at("look at", path, e))?;
+        if !metadata.is_dir() {
+            plan.folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            plan.foreign.push(path.to_owned());
+            plan.bytes = metadata.len();
+            plan.checksums = false;
+            return Ok(plan);
+        }
+        let tars = plan.list()?;
+        plan.read_manifest()?;
+        let ours = plan.index_is_there || plan.there.values().flatten().any(is_beside);
+        if plan.manifest.is_some() || ours {
+            plan.complete = plan.manifest.as_ref().is_none_or(|m| m.complete);
+            return Ok(plan);
+        }
+        if tars.is_empty() {
+            let what = match plan.damaged {
+                Some(what) => format!("its {CACHE_MANIFEST} is {what}, and there are no shards"),
+                None => format!("no cache: it has no {CACHE_MANIFEST}, and no tar"),
+            };
+            return Err(Error::dataset(path, what));
+        }
+        // What its manifest.json is, is not known.
+        plan.there.clear();
+        plan.damaged = None;
+        plan.foreign = tars;
+        plan.checksums = false;
+        Ok(plan)
+    }
+
+    /// Looks at all names. Returns the tars.
+    fn list(&mut self) -> Result<Vec<PathBuf>> {
+        let failed = |e| Error::io_at("list", &self.folder, e);
+        let mut tars = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let len = || fs::metadata(entry.path()).map_or(0, |m| m.len());
+            let Some(name) = name.to_str() else { continue };
+            let is_tar = Path::new(name).extension().is_some_and(|e| e == "tar");
+            if is_tar {
+                tars.push(entry.path());
+            }
+            let ours = shard_file(name);
+            if let Some((number, file)) = ours {
+                self.there.entry(number).or_default().push(file);
+            }
+            self.index_is_there |= name == INDEX;
+            if is_tar || ours.is_some() || name == INDEX {
+                self.bytes += len();
+            }
+        }
+        tars.sort();
+        Ok(tars)
+    }
+
+    fn read_manifest(&mut self) -> Result<()> {
+        let path = self.folder.join(CACHE_MANIFEST);
+        if path.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        match read_whole(&path).map(|bytes| CacheManifest::from_bytes(&bytes)) {
+            Ok(Ok(manifest)) => self.manifest = Some(manifest),
+            // Of another version: not understood, and not damaged.
+            Ok(Err(damage @ Damage::Version { .. })) => {
+                return Err(Error::dataset(path, damage.to_string()));
+            }
+            Ok(Err(damage)) => self.damaged = Some(damage.to_string()),
+            Err(e) => self.damaged = Some(e),
+        }
+        Ok(())
+    }
+
+    /// What each shard should be, by the manifest of a complete cache.
+    fn entries(&self) -> Option<&[ShardEntry]> {
+        let manifest = self.manifest.as_ref().filter(|m| m.complete);
+        manifest.map(|m| m.shards.as_slice())
+    }
+
+    /// The first tasks; tells what is wrong with the files as they lie there.
+    fn tasks(&self, found: &Found<'_>) -> Vec<Task> {
+        let mut tasks: Vec<Task> = self.foreign.iter().cloned().map(Task::Foreign).collect();
+        if !self.checksums {
+            return tasks;
+        }
+        match (&self.manifest, &self.damaged) {
+            (Some(_), _) => {}
+            (None, Some(what)) => {
+                found.file(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what.clone());
+            }
+            (None, None) => found.missing(CACHE_MANIFEST),
+        }
+        let due = match self.entries() {
+            Some(entries) => entries.len() as u64,
+            // By the numbers of those that are there.
+            None => self.there.keys().next_back().map_or(0, |last| last + 1),
+        };
+        for (number, files) in self.there.range(due..) {
+            for file in files {
+                let what = format!("no shard of this cache, which has {due}");
+                found.file(&file.name(*number), FindingKind::Extra, None, what);
+            }
+        }
+        for number in 0..due {
+            let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
+            // The manifest makes a shard complete: a build that goes on has more.
+            if !self.complete && !there.contains(&ShardFile::Manifest) {
+                continue;
+            }
+            for file in ShardFile::ALL.iter().filter(|f| !there.contains(f)) {
+                found.missing(&file.name(number));
+            }
+            tasks.push(Task::Shard(number));
+        }
+        match self.index_is_there {
+            true => tasks.push(Task::Index),
+            false if self.complete => found.missing(INDEX),
+            false => {}
+        }
+        tasks
+    }
+
+    fn run(&self, task: Task, found: &Found<'_>) -> Vec<Task> {
+        match task {
+            Task::Index => self.check_index(found),
+            Task::Foreign(path) => {
+                let name = path.file_name().unwrap_or(path.as_os_str());
+                walked::check(&path, &name.to_string_lossy(), None, found);
+            }
+            Task::Shard(number) => {
+                let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
+                let entry = self.entries().and_then(|e| e.get(number as usize));
+                let name = shard_name(number);
+                if entry.is_some_and(|entry| entry.name != name) {
+                    let what = format!("its shard {number} is not called {name}");
+                    found.file(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what);
+                }
+                return shard::begin(&self.folder, number, there, entry, found);
+            }
+            Task::Piece(piece) => piece.check(found),
+        }
+        Vec::new()
+    }
+
+    /// The sealed index, by the manifest's hash of it; else by its own checksum.
+    fn check_index(&self, found: &Found<'_>) {
+        let path = self.folder.join(INDEX);
+        let tell = |what: String| found.file(INDEX, FindingKind::IndexFile, Some(0), what);
+        let bytes = match read_whole(&path) {
+            Ok(bytes) => bytes,
+            Err(what) => return found.file(INDEX, FindingKind::Unreadable, None, what),
+        };
+        found.read(bytes.len() as u64);
+        match self.manifest.as_ref().filter(|m| m.complete) {
+            Some(manifest) if manifest.index != Some(Hash128::of(&bytes)) => {
+                tell("damaged, or of another cache: its hash is not the manifest's".into());
+            }
+            Some(_) => {}
+            None => {
+                if let Err(e) = Index::load(&path) {
+                    tell(e.to_string());
+                }
+            }
+        }
+    }
+}
+
+/// What no foreign folder of tars has beside a tar of such a name.
+fn is_beside(file: &ShardFile) -> bool {
+    *file == ShardFile::Manifest
+}

@@ -1,0 +1,212 @@
+//! What verifying tells: each place that is hurt, and how much was looked at.
+//!
+//! Plain data, and the one place where threads put it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+/// Findings that are kept one by one; all are counted.
+const KEPT: usize = 100_000;
+
+/// What is hurt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// The header in front of a member.
+    Header,
+    /// The data of a member.
+    Data,
+    /// The zeros behind a member's data, up to the next block of 512 bytes.
+    Padding,
+    /// The two blocks of zeros that end a tar.
+    EndBlocks,
+    /// A tar is shorter or longer than it was.
+    Length,
+    /// DALI's index beside a shard.
+    Index,
+    /// The sealed index of all samples.
+    IndexFile,
+    /// The manifest of the cache or of a shard.
+    Manifest,
+    /// A file of the cache is not there.
+    Missing,
+    /// A shard that is none of the cache's.
+    Extra,
+    /// A file, or a part of it, cannot be read.
+    Unreadable,
+}
+
+impl FindingKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Data => "data",
+            Self::Padding => "padding",
+            Self::EndBlocks => "end blocks",
+            Self::Length => "length",
+            Self::Index => "index",
+            Self::IndexFile => "sealed index",
+            Self::Manifest => "manifest",
+            Self::Missing => "missing",
+            Self::Extra => "extra",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// The sample that a finding lies in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub struct HurtSample {
+    /// In the cache; none where no manifest tells it.
+    pub id: Option<u64>,
+    /// Its members' names up to the first dot.
+    pub key: String,
+}
+
+/// One place that is hurt.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub struct Finding {
+    /// Its name in the cache's folder.
+    #[serde(serialize_with = "lossy")]
+    pub file: PathBuf,
+    /// Bytes from the file's beginning: of the first byte that differs, or, where
+    /// that cannot be known (data and manifests have one checksum), of the
+    /// beginning of what the checksum is of. None for a file as a whole.
+    pub offset: Option<u64>,
+    pub kind: FindingKind,
+    pub sample: Option<HurtSample>,
+    pub message: String,
+}
+
+fn lossy<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&path.to_string_lossy())
+}
+
+/// How far verifying is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerifyProgress {
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Of so many, as files were long at the start.
+    pub of: u64,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// False when the cache's build has not ended: its complete shards were checked.
+    pub complete: bool,
+    /// Whether there were checksums to compare contents with. False for tars that
+    /// are no cache's: of these, headers and bounds were checked.
+    pub checksums: bool,
+    /// Shards that were gone through.
+    pub shards: u64,
+    /// Samples that were gone through, damaged ones included.
+    pub samples: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    pub seconds: f64,
+    /// All findings.
+    pub found: u64,
+    /// The first 100,000 of them, by file and offset.
+    pub findings: Vec<Finding>,
+}
+
+impl VerifyReport {
+    /// Whether nothing was found.
+    pub fn is_good(&self) -> bool {
+        self.found == 0
+    }
+}
+
+/// Who wants to know how far it is.
+pub(super) type Watch<'a> = &'a (dyn Fn(VerifyProgress) + Sync);
+
+/// What all threads have found so far.
+pub(super) struct Found<'a> {
+    watch: Watch<'a>,
+    of: u64,
+    bytes: AtomicU64,
+    shards: AtomicU64,
+    samples: AtomicU64,
+    all: Mutex<(u64, Vec<Finding>)>,
+}
+
+impl<'a> Found<'a> {
+    pub(super) fn new(watch: Watch<'a>, of: u64) -> Self {
+        Self {
+            watch,
+            of,
+            bytes: AtomicU64::new(0),
+            shards: AtomicU64::new(0),
+            samples: AtomicU64::new(0),
+            all: Mutex::default(),
+        }
+    }
+
+    /// So many bytes more were read.
+    pub(super) fn read(&self, bytes: u64) {
+        // SYNC: a count that nobody takes anything else from.
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        (self.watch)(VerifyProgress {
+            bytes: before + bytes,
+            of: self.of,
+        });
+    }
+
+    /// So many samples of a shard, or more of them, are to be gone through.
+    pub(super) fn shard(&self, samples: u64) {
+        self.shards.fetch_add(1, Ordering::Relaxed);
+        self.samples.fetch_add(samples, Ordering::Relaxed);
+    }
+
+    pub(super) fn tell(&self, finding: Finding) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.0 += 1;
+        if all.1.len() < KEPT {
+            all.1.push(finding);
+        }
+    }
+
+    /// Of a file, not of a sample.
+    pub(super) fn file(&self, name: &str, kind: FindingKind, offset: Option<u64>, message: String) {
+        self.tell(Finding {
+            file: name.into(),
+            offset,
+            kind,
+            sample: None,
+            message,
+        });
+    }
+
+    pub(super) fn missing(&self, name: &str) {
+        self.file(name, FindingKind::Missing, None, "is not there".into());
+    }
+
+    pub(super) fn report(self, complete: bool, checksums: bool, took: Duration) -> VerifyReport {
+        let (found, mut findings) = self
+            .all
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        findings.sort();
+        VerifyReport {
+            complete,
+            checksums,
+            shards: self.shards.into_inner(),
+            samples: self.samples.into_inner(),
+            bytes: self.bytes.into_inner(),
+            seconds: took.as_secs_f64(),
+            found,
+            findings,
+        }
+    }
+}

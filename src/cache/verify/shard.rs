@@ -1,0 +1,286 @@
+//! One shard by its manifest: what is in it, and what is beside it.
+//!
+//! The manifest says of every byte of the tar what it is: headers are made again
+//! and compared, data have a hash each, the rest is zeros.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) use super::bytes::read_whole;
+use super::bytes::{Bytes, first_difference};
+use super::findings::{Finding, FindingKind, Found, HurtSample};
+use super::{Task, walked};
+use crate::cache::book::idx_text;
+use crate::cache::layout::ShardFile;
+use crate::shard::append::{END, encode_header, member_bytes};
+use crate::shard::manifest::{Hash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
+use crate::shard::name;
+
+/// Bytes of a tar that are checked by one thread in one go; a sample at least.
+const PIECE: u64 = 32 << 20;
+
+/// A shard whose manifest is good.
+struct Shard {
+    /// The tar's name.
+    name: String,
+    file: File,
+    len: u64,
+    manifest: ShardManifest,
+}
+
+/// Some samples of a shard.
+pub(super) struct Piece {
+    shard: Arc<Shard>,
+    samples: Range<usize>,
+}
+
+/// Checks what is beside the tar, of the files that are there, and what the
+/// cache's manifest says of them; gives the tar's pieces.
+pub(super) fn begin(
+    folder: &Path,
+    number: u64,
+    there: &[ShardFile],
+    entry: Option<&ShardEntry>,
+    found: &Found<'_>,
+) -> Vec<Task> {
+    let manifest = match there.contains(&ShardFile::Manifest) {
+        true => read_manifest(folder, number, entry, found),
+        false => None,
+    };
+    if there.contains(&ShardFile::Idx) {
+        check_idx(folder, number, manifest.as_ref(), entry, found);
+    }
+    if !there.contains(&ShardFile::Tar) {
+        return Vec::new();
+    }
+    let (path, name) = (
+        ShardFile::Tar.path(folder, number),
+        ShardFile::Tar.name(number),
+    );
+    let Some(manifest) = manifest else {
+        walked::check(&path, &name, Some(entry.map(|e| e.bytes)), found);
+        return Vec::new();
+    };
+    let (file, len) = match crate::shard::open(&path) {
+        Ok(opened) => opened,
+        Err(e) => {
+            found.file(&name, FindingKind::Unreadable, None, e.to_string());
+            return Vec::new();
+        }
+    };
+    found.shard(manifest.samples.len() as u64);
+    if len != manifest.bytes {
+        let message = format!("has {len} bytes, its manifest says {}", manifest.bytes);
+        let at = len.min(manifest.bytes);
+        found.file(&name, FindingKind::Length, Some(at), message);
+    }
+    let shard = Arc::new(Shard {
+        name,
+        file,
+        len,
+        manifest,
+    });
+    let pieces = shard.pieces().into_iter();
+    pieces
+        .map(|samples| {
+            let shard = Arc::clone(&shard);
+            Task::Piece(Piece { shard, samples })
+        })
+        .collect()
+}
+
+/// A shard's manifest; none when it is not to be trusted.
+fn read_manifest(
+    folder: &Path,
+    number: u64,
+    entry: Option<&ShardEntry>,
+    found: &Found<'_>,
+) -> Option<ShardManifest> {
+    let name = ShardFile::Manifest.name(number);
+    let tell = |kind, what: String| found.file(&name, kind, Some(0), what);
+    let bytes = match read_whole(&ShardFile::Manifest.path(folder, number)) {
+        Ok(bytes) => bytes,
+        Err(what) => {
+            tell(FindingKind::Unreadable, what);
+            return None;
+        }
+    };
+    found.read(bytes.len() as u64);
+    let manifest = match ShardManifest::from_bytes(&bytes) {
+        Ok(manifest) => manifest,
+        Err(damage) => {
+            tell(FindingKind::Manifest, damage.to_string());
+            return None;
+        }
+    };
+    if let Err(what) = lies(&manifest) {
+        tell(FindingKind::Manifest, what);
+        return None;
+    }
+    if entry.is_some_and(|entry| entry.manifest != Hash128::of(&bytes)) {
+        let what = "of another shard or another cache: its hash is not the cache's manifest's";
+        tell(FindingKind::Manifest, what.into());
+    }
+    Some(manifest)
+}
+
+/// Whether the members of a manifest follow one another, as a writer puts them.
+fn lies(manifest: &ShardManifest) -> Result<(), String> {
+    let mut at = 0u64;
+    for member in manifest.samples.iter().flat_map(|s| &s.members) {
+        let header = encode_header(&member.name, member.size).len() as u64;
+        if member.header_at != at || member.data_at != at + header {
+            return Err(format!("says that '{}' lies where it cannot", member.name));
+        }
+        // The end of a file is below 2^63.
+        at = at
+            .checked_add(member_bytes(&member.name, member.size))
+            .filter(|end| *end < 1 << 62)
+            .ok_or_else(|| format!("says that '{}' is larger than any file", member.name))?;
+    }
+    match manifest.bytes == at + END {
+        true => Ok(()),
+        false => Err(format!(
+            "says that its shard has {} bytes, and members of {at}",
+            manifest.bytes
+        )),
+    }
+}
+
+/// DALI's index, by the manifest of the shard, of which it follows; else by the
+/// hash that the cache's has.
+fn check_idx(
+    folder: &Path,
+    number: u64,
+    manifest: Option<&ShardManifest>,
+    entry: Option<&ShardEntry>,
+    found: &Found<'_>,
+) {
+    let name = ShardFile::Idx.name(number);
+    let bytes = match read_whole(&ShardFile::Idx.path(folder, number)) {
+        Ok(bytes) => bytes,
+        Err(what) => return found.file(&name, FindingKind::Unreadable, None, what),
+    };
+    found.read(bytes.len() as u64);
+    let hurt = match (manifest, entry) {
+        (Some(manifest), _) => first_difference(&bytes, &idx_text(manifest)).map(|n| n as u64),
+        (None, Some(entry)) => (entry.idx != Hash128::of(&bytes)).then_some(0),
+        (None, None) => None,
+    };
+    if let Some(at) = hurt {
+        let what = "is not the index of this shard: a build writes it again";
+        found.file(&name, FindingKind::Index, Some(at), what.into());
+    }
+}
+
+impl Shard {
+    /// Runs of samples of about so many bytes; the last has the shard's end. One at
+    /// least.
+    fn pieces(&self) -> Vec<Range<usize>> {
+        let mut pieces = Vec::new();
+        let (mut first, mut from) = (0, 0);
+        for (i, sample) in self.manifest.samples.iter().enumerate() {
+            let Some(member) = sample.members.first() else {
+                continue;
+            };
+            if member.header_at - from > PIECE {
+                pieces.push(first..i);
+                (first, from) = (i, member.header_at);
+            }
+        }
+        pieces.push(first..self.manifest.samples.len());
+        pieces
+    }
+}
+
+impl Piece {
+    /// Reads all bytes of these samples.
+    pub(super) fn check(self, found: &Found<'_>) {
+        let Shard {
+            file,
+            len,
+            manifest,
+            ..
+        } = &*self.shard;
+        // Each byte once: what the next piece begins with is the next one's.
+        let next = manifest.samples[self.samples.end..].iter();
+        let next = next.flat_map(|s| s.members.first()).next();
+        let end = next.map_or(manifest.bytes, |member| member.header_at);
+        let mut bytes = Bytes::new(file, end.min(*len), found);
+        for i in self.samples.clone() {
+            self.check_sample(i, &mut bytes, found);
+        }
+        if self.samples.end == manifest.samples.len() && manifest.bytes <= *len {
+            let from = manifest.bytes - END;
+            let at = bytes.not_zero(from, manifest.bytes);
+            let what = "the end of the archive is not zero";
+            self.tell(found, FindingKind::EndBlocks, None, from, at, what);
+        }
+    }
+
+    fn check_sample(&self, i: usize, bytes: &mut Bytes<'_>, found: &Found<'_>) {
+        let (len, sample) = (self.shard.len, &self.shard.manifest.samples[i]);
+        for member in &sample.members {
+            let data_end = member.data_at + member.size;
+            let end = member.header_at + member_bytes(&member.name, member.size);
+            let tell = |kind, from, at, what: &str| {
+                self.tell(found, kind, Some((i, member)), from, at, what);
+            };
+            if end > len {
+                let at = member.header_at.max(len.min(data_end));
+                let what = format!("'{}' is cut off or missing", member.name);
+                return tell(FindingKind::Length, at, Ok(Some(at)), &what);
+            }
+            let header = encode_header(&member.name, member.size);
+            let at = bytes.differ_from(member.header_at, &header);
+            let what = format!("the header of '{}' is damaged", member.name);
+            tell(FindingKind::Header, member.header_at, at, &what);
+            let hash = bytes.hash(member.data_at, data_end);
+            let at = hash.map(|hash| (hash != member.hash.0).then_some(member.data_at));
+            let what = format!("the data of '{}' are damaged", member.name);
+            tell(FindingKind::Data, member.data_at, at, &what);
+            let at = bytes.not_zero(data_end, end);
+            let what = format!("the padding behind '{}' is not zero", member.name);
+            tell(FindingKind::Padding, data_end, at, &what);
+        }
+    }
+
+    /// Tells what a check of the bytes from `from` on has found.
+    fn tell(
+        &self,
+        found: &Found<'_>,
+        kind: FindingKind,
+        of: Option<(usize, &MemberEntry)>,
+        from: u64,
+        at: io::Result<Option<u64>>,
+        what: &str,
+    ) {
+        let (kind, at, message) = match at {
+            Ok(None) => return,
+            Ok(Some(at)) => (kind, at, what.to_owned()),
+            Err(e) => (
+                FindingKind::Unreadable,
+                from,
+                format!("cannot be read: {e}"),
+            ),
+        };
+        let sample = of.map(|(i, member)| {
+            let key = name::split(member.name.as_bytes());
+            let key = key.map_or(member.name.as_bytes(), |(key, _)| key);
+            HurtSample {
+                id: Some(self.shard.manifest.first_id.saturating_add(i as u64)),
+                key: String::from_utf8_lossy(key).into_owned(),
+            }
+        });
+        found.tell(Finding {
+            file: self.shard.name.as_str().into(),
+            offset: Some(at),
+            kind,
+            sample,
+            message,
+        });
+    }
+}

@@ -1,0 +1,134 @@
+//! A tar without a manifest that can be trusted: its headers, one by one.
+//!
+//! There is nothing to compare data with. Of a cache's own tar headers are made
+//! again from what they say, and padding is zero; of another's, headers have their
+//! sums.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use super::bytes::Bytes;
+use super::findings::{Finding, FindingKind, Found, HurtSample};
+use crate::shard::append::{END, encode_header, padding};
+use crate::shard::name;
+use crate::shard::walk::{Damage, Ending, Member, Walk, What};
+
+/// Goes through the tar at `path`. `ours`: it is a cache's, and has so many bytes
+/// where that is known.
+pub(super) fn check(path: &Path, name: &str, ours: Option<Option<u64>>, found: &Found<'_>) {
+    let (file, len) = match crate::shard::open(path) {
+        Ok(opened) => opened,
+        Err(e) => return found.file(name, FindingKind::Unreadable, None, e.to_string()),
+    };
+    let tar = Tar {
+        name,
+        file: &file,
+        len,
+        ours: ours.is_some(),
+        found,
+    };
+    if let Some(due) = ours.flatten().filter(|due| *due != len) {
+        let message = format!("has {len} bytes, the cache's manifest says {due}");
+        found.file(name, FindingKind::Length, Some(len.min(due)), message);
+    }
+    if let Err((at, e)) = tar.walk() {
+        let message = format!("cannot be read: {e}");
+        found.file(name, FindingKind::Unreadable, Some(at), message);
+    }
+}
+
+struct Tar<'a> {
+    name: &'a str,
+    file: &'a File,
+    len: u64,
+    ours: bool,
+    found: &'a Found<'a>,
+}
+
+impl Tar<'_> {
+    fn walk(&self) -> Result<(), (u64, io::Error)> {
+        let mut walk = Walk::new(self.file, self.len);
+        let (mut samples, mut end) = (0, 0);
+        let mut key: Vec<u8> = Vec::new();
+        let mut bytes = Bytes::new(self.file, self.len, self.found);
+        while let Some(member) = walk.next().map_err(|e| (end, e))? {
+            let next = name::split(&member.name).map(|(key, _)| key);
+            if let Some(next) = next.filter(|next| *next != key) {
+                key = next.to_vec();
+                samples += 1;
+            }
+            if self.ours {
+                self.check_member(&member, &mut bytes)
+                    .map_err(|e| (member.header_at, e))?;
+            }
+            let data_end = member.data_at + member.size;
+            end = data_end + padding(member.size);
+        }
+        self.found.shard(samples);
+        let walked = walk.finish();
+        if !self.ours {
+            // Data were not looked at; what was is done.
+            self.found.read(self.len);
+        }
+        for damage in &walked.damage {
+            self.tell_damage(damage);
+        }
+        let told = walked.damage.len() as u64;
+        if walked.places > told {
+            let message = format!("{} more places are damaged", walked.places - told);
+            self.tell(FindingKind::Header, end, None, message);
+        }
+        let is_short = walked.ending == Ending::NoBlocks || self.len < end.saturating_add(END);
+        if self.ours && walked.damage.is_empty() && is_short {
+            let message = "ends without two blocks of zeros".into();
+            self.tell(FindingKind::EndBlocks, end.min(self.len), None, message);
+        }
+        Ok(())
+    }
+
+    /// Header and padding, which a writer of ours makes in one way alone.
+    fn check_member(&self, member: &Member, bytes: &mut Bytes<'_>) -> io::Result<()> {
+        let data_end = member.data_at + member.size;
+        let end = (data_end + padding(member.size)).min(self.len);
+        let shown = String::from_utf8_lossy(&member.name);
+        let header = encode_header(&shown, member.size);
+        let is_whole = header.len() as u64 == member.data_at - member.header_at;
+        let differs = match is_whole {
+            true => bytes.differ_from(member.header_at, &header)?,
+            false => Some(member.header_at),
+        };
+        if let Some(at) = differs {
+            let message = format!("the header of '{shown}' is damaged");
+            self.tell(FindingKind::Header, at, Some(member), message);
+        }
+        if let Some(at) = bytes.not_zero(data_end, end)? {
+            let message = format!("the padding behind '{shown}' is not zero");
+            self.tell(FindingKind::Padding, at, Some(member), message);
+        }
+        Ok(())
+    }
+
+    fn tell_damage(&self, damage: &Damage) {
+        let kind = match damage.what {
+            What::Header(_) => FindingKind::Header,
+            What::Cut { .. } | What::CutHeader => FindingKind::Length,
+            What::BehindTheEnd => FindingKind::EndBlocks,
+        };
+        self.tell(kind, damage.at, None, damage.to_string());
+    }
+
+    fn tell(&self, kind: FindingKind, at: u64, member: Option<&Member>, message: String) {
+        let key = member.and_then(|member| name::split(&member.name));
+        self.found.tell(Finding {
+            file: self.name.into(),
+            offset: Some(at),
+            kind,
+            sample: key.map(|(key, _)| HurtSample {
+                id: None,
+                key: String::from_utf8_lossy(key).into_owned(),
+            }),
+            message,
+        });
+    }
+}
