@@ -50,7 +50,8 @@ pub struct IndexArgs {
     json: bool,
 }
 
-/// Unreadable files that are named to people; `--json` has more.
+/// Unreadable files, or damaged shards, that are named to people; `--json` has
+/// more.
 const NAMED: usize = 20;
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
@@ -289,8 +290,13 @@ fn print_unreadable(survey: &Survey) -> Result<()> {
 /// Says what the scan left out, on stderr: never silent.
 pub fn print_skipped(scan: Option<&ScanReport>) {
     let Some(scan) = scan else { return };
-    for damaged in &scan.damaged {
+    for damaged in scan.damaged.iter().take(NAMED) {
         output::complain(&format!("warning: {damaged}"));
+    }
+    if let Some(more @ 1..) = scan.damaged.len().checked_sub(NAMED) {
+        output::complain(&format!(
+            "warning: and {more} more shards are damaged (`featherload index --json` lists them)"
+        ));
     }
     for (reason, skipped) in &scan.skipped {
         output::complain(&format!(
