@@ -94,7 +94,8 @@ impl Build<'_> {
             ));
         }
         let left = Left::nothing(&folder);
-        let index = state.samples.clone().seal()?;
+        let none = CachedSamples::new(self.index);
+        let index = std::mem::replace(&mut state.samples, none).seal()?;
         let path = folder.path().join(INDEX);
         index.save(&path).map_err(|e| left.explain(e))?;
         wanted.complete = true;

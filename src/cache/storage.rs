@@ -84,13 +84,18 @@ impl<'a> Left<'a> {
             Ok((bytes, _)) => bytes.to_string(),
             Err(_) => "an unknown number".into(),
         };
+        let missing = match left {
+            0 => "index and manifest are still to be written".to_owned(),
+            left => format!(
+                "the other {left} of {} samples need about {rest} bytes, by the rate so far",
+                self.samples
+            ),
+        };
         full(
             self.folder,
             format!(
-                "no space is left ({e}): the other {left} of {} samples need about {rest} bytes, by \
-                 the rate so far, and {available} are available; complete shards stay, and the same \
-                 command goes on behind them",
-                self.samples
+                "no space is left ({e}): {missing}, and {available} are available; complete shards \
+                 stay, and the same command goes on behind them"
             ),
         )
     }

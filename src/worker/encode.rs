@@ -318,8 +318,8 @@ mod tests {
                 Encoding::Raw => assert_eq!(payload.len() as u64, raw_bytes((40, 50))),
                 Encoding::Jpeg { .. } => assert!(payload.starts_with(b"\xff\xd8")),
             }
-            // Another size then; no header then.
-            for then in [[40, 51], [0, 0]] {
+            // A smaller one then; no header then.
+            for then in [[39, 50], [0, 0]] {
                 let mut job = job(dir.path(), encode, [then; 2], room);
                 let fault = fill(&mut job, 0, 0).unwrap_err();
                 assert_eq!(fault.kind, FaultKind::Changed, "{encode} {fault}");
