@@ -5,12 +5,15 @@
 //! Nothing is decided here: each function hands on to the one that workers run.
 
 use std::io::Cursor;
+use std::path::Path;
 
-use crate::error::{FaultKind, Result, SampleFault};
+use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::raster::Raster;
 use crate::picture::{Format, Limits, header, jpeg};
 use crate::plan::PositionRandom;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
+use crate::shard;
+use crate::shard::walk::Walk;
 use crate::worker::meter::Meter;
 use crate::worker::sample::{RowRequest, SampleDecoder};
 
@@ -56,6 +59,20 @@ pub fn opened(bytes: &[u8], max_pixels: u64, max_scratch: u64) -> Result<Sizes, 
         stored,
         upright: orientation.apply_to_size(stored),
     })
+}
+
+/// A member of a shard: its name, where its data begin, and how many they are.
+pub type Member = (Vec<u8>, u64, u64);
+
+/// The members of the shard at `path`, in its order, and the bytes that are lost.
+pub fn members(path: &Path) -> Result<(Vec<Member>, u64)> {
+    let (file, len) = shard::open(path)?;
+    let mut walk = Walk::new(&file, len);
+    let mut members = Vec::new();
+    while let Some(m) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
+        members.push((m.name, m.data_at, m.size));
+    }
+    Ok((members, walk.finish().lost))
 }
 
 /// What a worker keeps from sample to sample.

@@ -67,7 +67,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // For `fuzz/` alone: hands on to what workers run.
     (
         "fuzz_support",
-        &["error", "recipe", "picture", "plan", "worker"],
+        &["error", "shard", "recipe", "picture", "plan", "worker"],
     ),
     (
         "cache",

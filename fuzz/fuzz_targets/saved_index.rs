@@ -31,7 +31,7 @@ fn file(data: &[u8]) -> Option<Vec<u8>> {
     let (content, root) = rest.split_at(rest.len().checked_sub(usize::from(length))?);
     let mut file = Vec::with_capacity(HEAD + rest.len());
     file.extend(b"\x89FLIDX\r\n");
-    file.extend(1u32.to_le_bytes());
+    file.extend(2u32.to_le_bytes());
     file.extend(0u32.to_le_bytes());
     file.extend(XxHash3_128::oneshot(content).to_le_bytes());
     file.extend(XxHash3_128::oneshot(root).to_le_bytes());

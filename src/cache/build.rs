@@ -61,7 +61,6 @@ impl Build<'_> {
         let order = Order::new(self.index.len(), self.options.shuffle);
         let done = first.position >= order.samples();
         if done && there.is_some_and(|m| self.is_finished(&folder, &m, &state)) {
-            folder.release()?;
             return Ok(state.into_report(self.began, true));
         }
         folder.remove_from(first.shard)?;
@@ -106,7 +105,6 @@ impl Build<'_> {
         folder
             .write_manifest(&wanted)
             .map_err(|e| left.explain(e))?;
-        folder.release()?;
         Ok(state.into_report(self.began, true))
     }
 
@@ -201,7 +199,8 @@ impl Build<'_> {
         if changed.is_empty() {
             return Ok(Some(there));
         }
-        if self.force {
+        // Where no shard is complete, nothing is lost.
+        if self.force || (!there.complete && folder.is_bare()) {
             folder.remove_from(0)?;
             return Ok(None);
         }

@@ -12,6 +12,7 @@ use crate::cache::folder::Folder;
 use crate::cache::{BuildOptions, BuildProgress, BuildReport};
 use crate::coordinator::launch::Launch;
 use crate::error::{Error, Result};
+use crate::index::Index;
 use crate::loader::encode_run::Crew;
 use crate::loader::{Source, default_workers};
 use crate::sys::cpu::CpuLevel;
@@ -151,6 +152,7 @@ impl Builder {
         };
         let crew = crew.launch()?;
         let (index, _) = self.source.open()?;
+        check_no_shard_of(&index, &self.folder)?;
         let folder = Folder::claim(&self.folder)?;
         let build = Build {
             index: &index,
@@ -183,4 +185,25 @@ impl Builder {
             _ => Ok(()),
         }
     }
+}
+
+/// # Errors
+/// When a shard of the source lies in the folder, where one of the cache would
+/// take its place.
+fn check_no_shard_of(index: &Index, folder: &Path) -> Result<()> {
+    let Ok(folder) = folder.canonicalize() else {
+        return Ok(());
+    };
+    for number in 0..index.shards() {
+        let shard = index.shard_path(number);
+        let at = shard.parent().and_then(|p| p.canonicalize().ok());
+        if at.is_some_and(|at| at == folder) {
+            return Err(Error::config(format!(
+                "{} is a shard of the source, and the cache would be written beside it: name \
+                 another folder",
+                shard.display()
+            )));
+        }
+    }
+    Ok(())
 }

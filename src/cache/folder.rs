@@ -21,7 +21,15 @@ use crate::sys::replace::{is_temporary, replace_by, sync_folder};
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    lock: File,
+    _lock: File,
+}
+
+impl Drop for Folder {
+    /// Removed while it is held: who opened it in between sees that it is gone.
+    /// One that cannot be removed is in nobody's way.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.path.join(LOCK));
+    }
 }
 
 impl Folder {
@@ -39,7 +47,7 @@ impl Folder {
             _ => Error::io_at("create folder", path, e),
         })?;
         let folder = Self {
-            lock: hold(path)?,
+            _lock: hold(path)?,
             path: path.to_owned(),
         };
         for name in folder.names()? {
@@ -109,6 +117,11 @@ impl Folder {
         Ok(())
     }
 
+    /// Whether not one shard is complete.
+    pub(super) fn is_bare(&self) -> bool {
+        self.complete(0, 0).is_none()
+    }
+
     /// The manifest of a shard that is there as a whole, as far as lengths tell.
     fn complete(&self, number: u64, first_id: u64) -> Option<(ShardManifest, Hash128)> {
         let read = ShardManifest::read(&ShardFile::Manifest.path(&self.path, number));
@@ -152,15 +165,6 @@ impl Folder {
             (stat.blocks_available() as u64).saturating_mul(fragment),
             fragment,
         ))
-    }
-
-    /// Lets go of a folder in which nothing is to be done any more.
-    pub(super) fn release(self) -> Result<()> {
-        let path = self.path.join(LOCK);
-        // Held until it is gone: who opens it in between finds it so.
-        fs::remove_file(&path).map_err(|e| Error::io_at("remove", &path, e))?;
-        drop(self.lock);
-        Ok(())
     }
 
     /// Names that are text: no other name is of a cache.
@@ -241,11 +245,10 @@ mod tests {
             e.is_usage() && e.to_string().contains("another process"),
             "{e}"
         );
-        folder.release().unwrap();
+        drop(folder);
         assert!(!path.join(LOCK).exists());
-        drop(Folder::claim(&path).unwrap());
-        // Killed: the file stays, the lock does not.
-        assert!(path.join(LOCK).exists());
+        // Of a killed builder the file stays, the lock does not.
+        fs::write(path.join(LOCK), "").unwrap();
         Folder::claim(&path).unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "x").unwrap();

@@ -14,9 +14,10 @@ pub(super) fn is_full(e: &Error) -> bool {
     let Error::Io { source, .. } = e else {
         return false;
     };
+    // Kinds, not numbers: what goes through a temporary file has no number.
     matches!(
-        source.raw_os_error(),
-        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
+        source.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
     )
 }
 

@@ -76,7 +76,11 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, i: usize, made: &Made) {
             ];
             builder.append_pax_extensions(records).unwrap();
             header.set_path(format!("short-{i}")).unwrap();
-            header.set_size(if i % 2 == 0 { 0 } else { made.size as u64 });
+            header.set_size(if i.is_multiple_of(2) {
+                0
+            } else {
+                made.size as u64
+            });
             header.set_cksum();
             // `append` copies all data, whatever the header's size says.
             builder.append(&header, &data[..]).unwrap();

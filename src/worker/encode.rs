@@ -39,6 +39,10 @@ pub(crate) struct EncodeJob {
     decoder: SampleDecoder,
     /// Of the picture that a JPEG is made of.
     pixels: Vec<u8>,
+    /// Whether neighbours in the order are neighbours in shards.
+    choosy: bool,
+    /// The shard of the sample that was worked on last.
+    home: Option<u64>,
 }
 
 impl EncodeJob {
@@ -54,6 +58,8 @@ impl EncodeJob {
             None => Pattern::InOrder,
         };
         Ok(Self {
+            choosy: index.shards() > 1 && spec.shuffle.is_none(),
+            home: None,
             spec: *spec,
             order: Order::new(index.len(), spec.shuffle),
             index,
@@ -109,6 +115,9 @@ impl Job for EncodeJob {
                 "its ticket names a row that holds no sample",
             ));
         };
+        if self.choosy {
+            self.home = self.index.part(id).map(|part| part.shard);
+        }
         let file = self.input.open(&self.index, id)?;
         meter.bytes += file.len() as u64;
         let Some(size) = self.sizes.get(id) else {
@@ -167,6 +176,18 @@ impl Job for EncodeJob {
         }
         .write(head);
         Ok(())
+    }
+
+    fn is_choosy(&self) -> bool {
+        self.choosy
+    }
+
+    fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
+        let Some(home) = self.home else {
+            return true;
+        };
+        let part = self.sample(ticket, row).and_then(|id| self.index.part(id));
+        part.is_some_and(|part| part.shard == home)
     }
 
     fn memory_limit(&self) -> u64 {
@@ -233,4 +254,95 @@ fn changed(what: &str) -> SampleFault {
 #[cold]
 fn too_small() -> SampleFault {
     SampleFault::new(FaultKind::Corrupt, "its row is smaller than the picture")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::FolderOptions;
+    use crate::packing::payload::raw_bytes;
+    use crate::picture::jpeg::fixtures::{self, Sampling};
+
+    fn ticket(batch: u64) -> Ticket {
+        Ticket {
+            sequence: 1,
+            epoch: 0,
+            batch,
+            rows: 2,
+        }
+    }
+
+    /// A job over two pictures, whose headers are said to have told `sizes`, with
+    /// rooms for payloads of `room` bytes.
+    fn job(
+        folder: &std::path::Path,
+        encode: Encoding,
+        sizes: [[u32; 2]; 2],
+        room: u64,
+    ) -> EncodeJob {
+        let (index, _) = Index::folder(folder, &FolderOptions::default()).unwrap();
+        let spec = EncodeSpec {
+            encode,
+            resize: None,
+            shuffle: None,
+            limits: Limits::default(),
+        };
+        let sizes = Sizes::seal(&sizes).unwrap();
+        let rooms = Rooms::seal([room, room].into_iter()).unwrap();
+        EncodeJob::new(&spec, index, sizes, rooms, InputMode::Read).unwrap()
+    }
+
+    fn fill(job: &mut EncodeJob, batch: u64, row: u32) -> Result<Vec<u8>, SampleFault> {
+        let place = job.place(&ticket(batch), row);
+        let mut out = vec![0; place.len()];
+        job.fill(&ticket(batch), row, 0, &mut out, &mut Meter::default())?;
+        let (head, payload) = PayloadHead::split(&out).unwrap();
+        assert_eq!((head.height, head.width), (40, 50));
+        Ok(payload.to_vec())
+    }
+
+    #[test]
+    fn what_changed_since_the_headers_were_read_is_a_fault_and_fits_its_row() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = fixtures::jpeg(50, 40, Sampling::S420);
+        for name in ["a.jpg", "b.jpg"] {
+            std::fs::write(dir.path().join(name), &good).unwrap();
+        }
+        let bytes = good.len() as u64;
+        let jpeg = Encoding::Jpeg { quality: 90 };
+        for encode in [Encoding::Copy, Encoding::Raw, jpeg] {
+            let room = encode.most_bytes((40, 50), bytes);
+            let payload = fill(&mut job(dir.path(), encode, [[40, 50]; 2], room), 0, 1).unwrap();
+            match encode {
+                Encoding::Copy => assert!(payload == good),
+                Encoding::Raw => assert_eq!(payload.len() as u64, raw_bytes((40, 50))),
+                Encoding::Jpeg { .. } => assert!(payload.starts_with(b"\xff\xd8")),
+            }
+            // Another size then; no header then.
+            for then in [[40, 51], [0, 0]] {
+                let mut job = job(dir.path(), encode, [then; 2], room);
+                let fault = fill(&mut job, 0, 0).unwrap_err();
+                assert_eq!(fault.kind, FaultKind::Changed, "{encode} {fault}");
+            }
+            // Longer than then.
+            let mut job = job(dir.path(), encode, [[40, 50]; 2], 64);
+            assert!(fill(&mut job, 0, 0).is_err());
+        }
+    }
+
+    #[test]
+    fn a_scribbled_ticket_is_a_fault() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = fixtures::jpeg(50, 40, Sampling::S420);
+        for name in ["a.jpg", "b.jpg"] {
+            std::fs::write(dir.path().join(name), &good).unwrap();
+        }
+        let mut job = job(dir.path(), Encoding::Copy, [[40, 50]; 2], 1 << 16);
+        for (batch, row) in [(0, 2), (2, 0), (u64::MAX, 1), (1, u32::MAX)] {
+            let fault = fill(&mut job, batch, row).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Corrupt, "{batch} {row}");
+            assert!(job.describe(&ticket(batch), row, 0).contains("no sample"));
+        }
+        assert!(job.describe(&ticket(0), 1, 0).contains("b.jpg"));
+    }
 }

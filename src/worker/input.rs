@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use memmap2::{Mmap, MmapOptions};
 
 use super::sample::KEEP;
-use super::shards::{Pattern, Shards};
+use super::shards::{MappedShard, Pattern, Shards};
 use super::sigbus;
 use crate::error::{FaultKind, SampleFault};
 use crate::index::Index;
@@ -36,7 +36,8 @@ pub(crate) struct Input {
     max_bytes: u64,
     buffer: Vec<u8>,
     path: Vec<u8>,
-    mapped: Shards<Mmap>,
+    pattern: Pattern,
+    mapped: Shards<MappedShard>,
     read: Shards<File>,
 }
 
@@ -87,8 +88,9 @@ impl Input {
             max_bytes,
             buffer: Vec::new(),
             path: Vec::new(),
-            mapped: Shards::new(pattern),
-            read: Shards::new(pattern),
+            pattern,
+            mapped: Shards::new(),
+            read: Shards::new(),
         }
     }
 
@@ -104,19 +106,21 @@ impl Input {
         let shard = index.part(id).map_or(0, |part| part.shard);
         match self.mode {
             InputMode::Map => {
-                let pattern = self.mapped.pattern();
-                let map = self.mapped.get(shard, || {
+                let pattern = self.pattern;
+                let shard = self.mapped.get(shard, || {
                     let (file, len) = open_shard(path)?;
-                    let map = map(&file, len)?;
-                    pattern.advise(&map);
-                    Ok(map)
+                    Ok(MappedShard::new(map(&file, len)?, pattern))
                 })?;
-                let bytes = usize::try_from(range.start)
+                let len = shard.map().len() as u64;
+                let part = usize::try_from(range.start)
                     .ok()
                     .zip(usize::try_from(range.end).ok())
-                    .and_then(|(start, end)| map.get(start..end))
-                    .ok_or_else(|| cut_off(&range, map.len() as u64))?;
-                pattern.will_need(map, &range);
+                    .map(|(start, end)| start..end)
+                    .filter(|_| range.end <= len)
+                    .ok_or_else(|| cut_off(&range, len))?;
+                shard.will_need(&part);
+                let map = shard.map();
+                let bytes = &map[part];
                 sigbus::set_live_map(map);
                 Ok(Bytes::Part(LivePart(bytes)))
             }

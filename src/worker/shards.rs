@@ -1,10 +1,11 @@
-//! The shards that a worker has open: the last few, each opened once.
+//! The shards that a worker has open: the last ones, each opened once.
 //!
 //! Runs in workers, and in the consumer with zero workers. A mapped shard takes
-//! addresses, and of the machine's memory what its page tables take (1/512 of
-//! what was read of it); its pages are page cache, which belongs to nobody. So
-//! few stay open, and the sampler that goes by shards needs no more.
+//! addresses, and of the machine's memory its page tables (1/512 of what was read
+//! of it); its pages are page cache, which belongs to nobody. So what stays
+//! mapped is bounded; a sampler that goes by shards needs no more.
 
+use std::fs::File;
 use std::ops::Range;
 
 use memmap2::{Advice, Mmap};
@@ -12,27 +13,29 @@ use memmap2::{Advice, Mmap};
 use crate::error::SampleFault;
 use crate::plan::Sampler;
 
-/// Shards that stay open: one that is read, the next, and two for windows that
-/// reach over them.
-const OPEN: usize = 4;
+/// Most bytes of shards that stay mapped: 4 MiB of page tables.
+const MAPPED: u64 = 2 << 30;
 
-/// The last shards, the one that was used last at the end.
+/// Most shards that stay open: a descriptor or a map each.
+const OPEN: usize = 64;
+
+/// What is open of a shard.
+pub(super) trait Open {
+    /// Bytes that are mapped.
+    fn mapped(&self) -> u64;
+}
+
+/// The shards that were used last, the last one at the end.
 #[derive(Debug)]
 pub(super) struct Shards<T> {
     open: Vec<(u64, T)>,
-    pattern: Pattern,
 }
 
-impl<T> Shards<T> {
-    pub(super) fn new(pattern: Pattern) -> Self {
+impl<T: Open> Shards<T> {
+    pub(super) fn new() -> Self {
         Self {
             open: Vec::with_capacity(OPEN),
-            pattern,
         }
-    }
-
-    pub(super) fn pattern(&self) -> Pattern {
-        self.pattern
     }
 
     /// Shard `number`, opened by `open` unless it is. Who fails to open is asked
@@ -41,12 +44,16 @@ impl<T> Shards<T> {
         &mut self,
         number: u64,
         open: impl FnOnce() -> Result<T, SampleFault>,
-    ) -> Result<&T, SampleFault> {
+    ) -> Result<&mut T, SampleFault> {
         match self.open.iter().rposition(|(known, _)| *known == number) {
             Some(at) => self.open[at..].rotate_left(1),
             None => {
                 let opened = open()?;
-                if self.open.len() == OPEN {
+                while self.open.len() == OPEN || self.mapped() + opened.mapped() > MAPPED {
+                    // One that is larger than that is mapped alone.
+                    if self.open.is_empty() {
+                        break;
+                    }
                     self.open.remove(0);
                 }
                 self.open.push((number, opened));
@@ -54,7 +61,82 @@ impl<T> Shards<T> {
         }
         // One was pushed, or found.
         let last = self.open.len() - 1;
-        Ok(&self.open[last].1)
+        Ok(&mut self.open[last].1)
+    }
+
+    fn mapped(&self) -> u64 {
+        self.open.iter().map(|(_, shard)| shard.mapped()).sum()
+    }
+}
+
+impl Open for File {
+    fn mapped(&self) -> u64 {
+        0
+    }
+}
+
+/// A mapped shard.
+#[derive(Debug)]
+pub(super) struct MappedShard {
+    map: Mmap,
+    pattern: Pattern,
+    /// Where storage was told already what is needed: a bit for [`PIECE`] bytes.
+    told: Vec<u64>,
+}
+
+/// Bytes of a bit of [`MappedShard::told`].
+const PIECE: usize = 64 << 10;
+
+impl Open for MappedShard {
+    fn mapped(&self) -> u64 {
+        self.map.len() as u64
+    }
+}
+
+impl MappedShard {
+    /// Tells storage in which order it will be read. Advice that is not taken
+    /// changes nothing but speed on a cold cache.
+    pub(super) fn new(map: Mmap, pattern: Pattern) -> Self {
+        let _ = match pattern {
+            // Twice the read-ahead.
+            Pattern::InOrder => map.advise(Advice::Sequential),
+            // None: it would be of other samples.
+            Pattern::Shuffled => map.advise(Advice::Random),
+        };
+        let pieces = match pattern {
+            Pattern::InOrder => 0,
+            Pattern::Shuffled => map.len().div_ceil(PIECE),
+        };
+        Self {
+            told: vec![0; pieces.div_ceil(64)],
+            map,
+            pattern,
+        }
+    }
+
+    pub(super) fn map(&self) -> &Mmap {
+        &self.map
+    }
+
+    /// These bytes, which are some of the map's, will be read now. Without
+    /// read-ahead all of them are asked for at once; the first time alone, for it
+    /// costs a microsecond or two where they are in memory.
+    pub(super) fn will_need(&mut self, range: &Range<usize>) {
+        if self.pattern == Pattern::InOrder {
+            return;
+        }
+        let mut is_new = false;
+        for piece in range.start / PIECE..range.end.div_ceil(PIECE) {
+            let Some(word) = self.told.get_mut(piece / 64) else {
+                return;
+            };
+            is_new |= *word & (1 << (piece % 64)) == 0;
+            *word |= 1 << (piece % 64);
+        }
+        if is_new {
+            let len = range.end - range.start;
+            let _ = self.map.advise_range(Advice::WillNeed, range.start, len);
+        }
     }
 }
 
@@ -75,25 +157,6 @@ impl Pattern {
             _ => Self::Shuffled,
         }
     }
-
-    /// Says it of a map that was just made. Advice that is not taken changes
-    /// nothing but speed on a cold cache.
-    pub(super) fn advise(self, map: &Mmap) {
-        let _ = match self {
-            // Twice the read-ahead.
-            Self::InOrder => map.advise(Advice::Sequential),
-            // None: it would be of other samples.
-            Self::Shuffled => map.advise(Advice::Random),
-        };
-    }
-
-    /// Without read-ahead all pages of a sample are asked for at once.
-    pub(super) fn will_need(self, map: &Mmap, range: &Range<u64>) {
-        if self == Self::Shuffled {
-            let len = (range.end - range.start) as usize;
-            let _ = map.advise_range(Advice::WillNeed, range.start as usize, len);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -101,35 +164,62 @@ mod tests {
     use super::*;
     use crate::error::FaultKind;
 
-    #[test]
-    fn the_last_shards_stay_open_and_no_more() {
-        let mut shards = Shards::new(Pattern::InOrder);
-        let mut opened = Vec::new();
-        let mut get = |number: u64| {
-            let mut fresh = false;
-            let value = shards.get(number, || {
-                fresh = true;
-                Ok(number * 10)
-            });
-            assert_eq!(*value.unwrap(), number * 10);
-            opened.push(fresh);
-        };
-        for number in [1, 2, 3, 4, 1, 5, 2, 1, 4, 3] {
-            get(number);
+    /// A shard of so many bytes.
+    struct Fake(u64);
+
+    impl Open for Fake {
+        fn mapped(&self) -> u64 {
+            self.0
         }
-        // 5 took the place of 2, which was used longest ago; 2 that of 3; 3 that of 5.
-        let fresh = [
-            true, true, true, true, false, true, true, false, false, true,
-        ];
-        assert_eq!(opened, fresh);
+    }
+
+    /// Which of the shards that are asked for had to be opened.
+    fn opened(numbers: &[u64], bytes: impl Fn(u64) -> u64) -> Vec<bool> {
+        let mut shards = Shards::new();
+        let mut all = Vec::new();
+        for &number in numbers {
+            let mut fresh = false;
+            let shard = shards.get(number, || {
+                fresh = true;
+                Ok(Fake(bytes(number)))
+            });
+            assert_eq!(shard.unwrap().0, bytes(number));
+            assert!(shards.open.len() <= OPEN);
+            all.push(fresh);
+        }
+        all
+    }
+
+    #[test]
+    fn the_last_shards_stay_mapped_and_no_more() {
+        // Room for four. 5 takes the place of 2, which was used longest ago; 2 that
+        // of 3; 3 that of 5.
+        let numbers = [1, 2, 3, 4, 1, 5, 2, 1, 4, 3];
+        let (yes, no) = (true, false);
+        let fresh = [yes, yes, yes, yes, no, yes, yes, no, no, yes];
+        assert_eq!(opened(&numbers, |_| MAPPED / 4), fresh);
+        // One is too large by itself.
+        let huge = |number| if number == 2 { 3 * MAPPED } else { 1 };
+        assert_eq!(
+            opened(&[1, 3, 2, 2, 1, 3], huge),
+            [yes, yes, yes, no, yes, yes]
+        );
+    }
+
+    #[test]
+    fn not_too_many_are_open() {
+        let twice: Vec<u64> = (0..OPEN as u64 + 1).chain([1, 0]).collect();
+        let fresh = opened(&twice, |_| 0);
+        assert!(fresh[..=OPEN].iter().all(|&f| f));
+        assert_eq!(fresh[OPEN + 1..], [false, true]);
     }
 
     #[test]
     fn who_cannot_be_opened_is_tried_again() {
-        let mut shards = Shards::<u8>::new(Pattern::Shuffled);
+        let mut shards = Shards::<Fake>::new();
         let fault = || Err(SampleFault::new(FaultKind::Unreadable, "gone"));
         assert!(shards.get(3, fault).is_err());
-        assert_eq!(*shards.get(3, || Ok(7)).unwrap(), 7);
-        assert_eq!(*shards.get(3, fault).unwrap(), 7);
+        assert_eq!(shards.get(3, || Ok(Fake(7))).unwrap().0, 7);
+        assert_eq!(shards.get(3, fault).unwrap().0, 7);
     }
 }

@@ -39,7 +39,7 @@ enum Command {
     Cache(cache::CacheArgs),
     Demo(demo::DemoArgs),
     Doctor(doctor::DoctorArgs),
-    Index(index::IndexArgs),
+    Index(Box<index::IndexArgs>),
     Plan(Box<plan::PlanArgs>),
     Rss(Box<rss::RssArgs>),
 }
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         Command::Cache(args) => cache::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
-        Command::Index(args) => index::run(args),
+        Command::Index(args) => index::run(*args),
         Command::Plan(args) => plan::run(*args),
         Command::Rss(args) => rss::run(*args),
     };

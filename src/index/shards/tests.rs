@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -319,7 +320,7 @@ fn ten(path: &Path) {
 fn a_damaged_tail_ends_the_shard_and_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
-    let read = || Index::from_shards(&[path.clone()], &nowhere(ShardLabels::Auto)).unwrap();
+    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
     ten(&path);
     let whole = fs::read(&path).unwrap();
     // Within the label of the eighth: its picture is there, and no label.
@@ -345,7 +346,7 @@ fn a_damaged_tail_ends_the_shard_and_is_counted() {
 
     // With an index of what was there.
     fs::write(&path, &whole).unwrap();
-    Index::write_dali_indexes(&[path.clone()]).unwrap();
+    Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
     fs::write(&path, &whole[..7 * 2048 + 512]).unwrap();
     let (index, report) = read();
     assert_eq!(index.len(), 7);
@@ -376,7 +377,7 @@ fn a_damaged_header_costs_its_sample_alone() {
     bytes[3 * 2048] ^= 1;
     bytes[5 * 2048 + 1024] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    let read = |labels| Index::from_shards(&[path.clone()], &nowhere(labels)).unwrap();
+    let read = |labels| Index::from_shards(slice::from_ref(&path), &nowhere(labels)).unwrap();
     let (index, report) = read(ShardLabels::Auto);
     let left: Vec<_> = [0, 1, 2, 4, 6, 7, 8, 9].map(|i| format!("{i}.jpg")).into();
     assert_eq!(names(&index), left);
@@ -401,9 +402,9 @@ fn dalis_index_takes_the_place_of_the_headers_while_it_is_newer_and_right() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
     ten(&path);
-    let read = || Index::from_shards(&[path.clone()], &nowhere(ShardLabels::Auto)).unwrap();
+    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
     let walked = read().0.hash();
-    let written = Index::write_dali_indexes(&[path.clone()]).unwrap();
+    let written = Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
     assert_eq!(written, [dir.path().join("a.idx")]);
     assert_eq!(read().0.hash(), walked);
     // It names two of the ten: then these are all.
@@ -527,7 +528,7 @@ fn a_kept_index_is_used_until_a_shard_changes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
     let (folder, options) = kept_in(dir.path());
-    let read = || Index::from_shards(&[path.clone()], &options).unwrap();
+    let read = || Index::from_shards(slice::from_ref(&path), &options).unwrap();
     ten(&path);
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     let (index, report) = read();
@@ -561,16 +562,16 @@ fn a_kept_index_says_again_what_was_left_out() {
     let path = dir.path().join("a.tar");
     let (folder, options) = kept_in(dir.path());
     write(&path, &[("README", ""), ("a.txt", ""), ("b.jpg", "")]);
-    let (_, first) = Index::from_shards(&[path.clone()], &options).unwrap();
+    let (_, first) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
     assert_eq!((files(&folder).len(), first.skipped_total()), (1, 2));
-    let (_, again) = Index::from_shards(&[path.clone()], &options).unwrap();
+    let (_, again) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
     assert_eq!(again, first);
     // Another kind of labels, and other shards, have files of their own.
     let labels = ShardOptions {
         labels: ShardLabels::None,
         ..options.clone()
     };
-    Index::from_shards(&[path.clone()], &labels).unwrap();
+    Index::from_shards(slice::from_ref(&path), &labels).unwrap();
     let other = dir.path().join("b.tar");
     ten(&other);
     Index::from_shards(&[path.clone(), other.clone()], &labels).unwrap();
@@ -584,12 +585,12 @@ fn a_damaged_kept_index_is_made_again() {
     let path = dir.path().join("a.tar");
     let (folder, options) = kept_in(dir.path());
     write(&path, &[("a.jpg", "1"), ("README", "")]);
-    let (index, report) = Index::from_shards(&[path.clone()], &options).unwrap();
+    let (index, report) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
     let kept = files(&folder).remove(0);
     let good = fs::read(&kept).unwrap();
     let read = |bytes: &[u8]| {
         fs::write(&kept, bytes).unwrap();
-        let (again, of_kept) = Index::from_shards(&[path.clone()], &options).unwrap();
+        let (again, of_kept) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
         assert_eq!((again.hash(), &of_kept), (index.hash(), &report));
         // Made again.
         assert_eq!(fs::read(&kept).unwrap(), good);
@@ -614,7 +615,7 @@ fn where_nothing_can_be_kept_is_an_error_only_when_it_was_named() {
         // A file is there.
         keep: KeepIndex::In(path.join("folder")),
     };
-    let e = Index::from_shards(&[path.clone()], &options).unwrap_err();
+    let e = Index::from_shards(slice::from_ref(&path), &options).unwrap_err();
     assert!(e.to_string().contains("make the folder"), "{e}");
 }
 
@@ -629,7 +630,7 @@ fn a_sample_costs_twenty_bytes_and_the_name_of_its_picture() {
     }
     tar.finish().unwrap();
     let (_, options) = kept_in(dir.path());
-    let (index, _) = Index::from_shards(&[path.clone()], &options).unwrap();
+    let (index, _) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
     let a_sample = index.bytes() as f64 / 20_000.0;
     // 4 + 4 for name and label, 12 for the place.
     assert!((38.0..38.1).contains(&a_sample), "{a_sample}");

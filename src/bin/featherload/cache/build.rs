@@ -25,14 +25,14 @@ use crate::source_args::SourceArgs;
 /// workers. A build that was broken off (Ctrl-C, a kill, a full disk) leaves
 /// complete shards alone, and the same command goes on behind them.
 #[derive(Args)]
-#[command(mut_arg("path", |path| path.required(true)))]
+#[command(mut_arg("path", |path| path.required(true).index(1)))]
 pub struct BuildArgs {
     #[command(flatten)]
     source: SourceArgs,
 
     /// The cache's folder; made when it is missing. Files in it that are no
     /// cache's are not touched.
-    #[arg(value_name = "DST")]
+    #[arg(value_name = "DST", index = 2)]
     dst: PathBuf,
 
     /// What pictures are written as: `copy` (the files' bytes), `jpeg` or

@@ -1,0 +1,268 @@
+//! Tar shards made by the `tar` crate, loaded: the same stream as of the same
+//! files in a folder, damage, labels, kept indexes, and the command line.
+
+mod common;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use common::rows::{Row, assert_same, stream};
+use common::{FEATHERLOAD, Picture, builder, data};
+use featherload::index::{KeepIndex, ShardLabels, ShardOptions};
+use featherload::{Index, Labels, Launch, Loader, LoaderBuilder, OnError, RowStatus, Source};
+use serde_json::Value;
+
+fn append(tar: &mut tar::Builder<File>, name: &str, bytes: &[u8]) {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(bytes.len() as u64);
+    header.set_mode(0o644);
+    tar.append_data(&mut header, name, bytes).unwrap();
+}
+
+/// The pictures of `folder` in the order of its index, `each` in a shard, with
+/// their class numbers as `cls` and more of them as `json`.
+fn shards_of(folder: &Path, into: &Path, each: u64) -> Vec<PathBuf> {
+    let (index, _) = Index::folder(folder, &Default::default()).unwrap();
+    let mut shards = Vec::new();
+    let mut tar = None;
+    for id in 0..index.len() {
+        if id % each == 0 {
+            let path = into.join(format!("part-{:03}.tar", id / each));
+            tar = Some(tar::Builder::new(File::create(&path).unwrap()));
+            shards.push(path);
+        }
+        let tar = tar.as_mut().unwrap();
+        let name = index.relative_path(id).to_str().unwrap().to_owned();
+        let key = name.strip_suffix(".jpg").unwrap();
+        let featherload::index::Label::Class(class) = index.label(id) else {
+            panic!("a class is due");
+        };
+        append(tar, &name, &fs::read(index.path(id)).unwrap());
+        append(tar, &format!("{key}.cls"), class.to_string().as_bytes());
+        let json = format!("{{\"of\":{{\"name\":\"class{class}\",\"v\":[{class},0.5]}}}}");
+        append(tar, &format!("{key}.json"), json.as_bytes());
+        if id % each == each - 1 || id == index.len() - 1 {
+            tar.finish().unwrap();
+        }
+    }
+    shards
+}
+
+fn options() -> ShardOptions {
+    ShardOptions {
+        keep: KeepIndex::Nowhere,
+        ..ShardOptions::default()
+    }
+}
+
+fn over(source: Source) -> LoaderBuilder {
+    Loader::builder(source)
+        .helper(FEATHERLOAD)
+        .launch(Launch::Exec)
+        .batch_size(8)
+        .seed(11)
+}
+
+fn rows(shards: &[PathBuf], workers: usize) -> Vec<Row> {
+    let source = Source::Shards(shards.to_vec(), options());
+    stream(&mut over(source).workers(workers).build().unwrap(), 2)
+}
+
+#[test]
+fn shards_stream_as_the_folder_of_the_same_files() {
+    let folder = data(3, 7);
+    let tars = tempfile::tempdir().unwrap();
+    let want = stream(&mut builder(folder.path()).workers(0).build().unwrap(), 2);
+    for each in [21, 8] {
+        let dir = tars.path().join(each.to_string());
+        fs::create_dir(&dir).unwrap();
+        let shards = shards_of(folder.path(), &dir, each);
+        for workers in [0, 1, 2] {
+            let what = format!("{} shards, {workers} workers", shards.len());
+            assert_same(&rows(&shards, workers), &want, &what);
+        }
+    }
+}
+
+#[test]
+fn labels_come_from_json_as_classes_and_as_vectors() {
+    let folder = data(3, 2);
+    let tars = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 4);
+    let batch = |pointer: &str| {
+        let labels = ShardLabels::Json {
+            field: "json".into(),
+            pointer: pointer.into(),
+        };
+        let options = ShardOptions {
+            labels,
+            ..options()
+        };
+        let mut loader = over(Source::Shards(shards.clone(), options))
+            .workers(1)
+            .build()
+            .unwrap();
+        loader.epoch().next().unwrap().unwrap()
+    };
+    let by_name = batch("/of/name");
+    let ids: Vec<i64> = by_name.ids().iter().map(|id| *id as i64 / 2).collect();
+    assert_eq!(by_name.labels(), &Labels::Classes(ids));
+    let by_number = batch("/of/v");
+    let Labels::Vectors { width, values } = by_number.labels() else {
+        panic!("vectors are due");
+    };
+    let want = by_number
+        .ids()
+        .iter()
+        .flat_map(|id| [(*id / 2) as f32, 0.5]);
+    assert_eq!((*width, values), (2, &want.collect::<Vec<_>>()));
+}
+
+#[test]
+fn a_picture_that_is_garbage_is_a_failed_sample_named_by_shard_and_member() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let mut tar = tar::Builder::new(File::create(&path).unwrap());
+    append(&mut tar, "d/0.jpg", &Picture::rgb(64, 64, 1).encode());
+    append(&mut tar, "d/1.jpg", b"no picture at all, of some length");
+    append(&mut tar, "d/2.jpg", &Picture::rgb(64, 64, 2).encode());
+    tar.finish().unwrap();
+    for workers in [0, 2] {
+        let source = || Source::Shards(vec![path.clone()], options());
+        let mut loader = over(source())
+            .workers(workers)
+            .on_error(OnError::Stop)
+            .build()
+            .unwrap();
+        let e = loader.epoch().find_map(Result::err).unwrap().to_string();
+        assert!(e.contains(&format!("{}/d/1.jpg", path.display())), "{e}");
+        let mut loader = over(source())
+            .workers(workers)
+            .on_error(OnError::Skip)
+            .build()
+            .unwrap();
+        let batch = loader.epoch().next().unwrap().unwrap();
+        for (id, status) in batch.ids().iter().zip(batch.status()) {
+            assert_eq!(*status == RowStatus::Ok, *id != 1, "{id}: {status:?}");
+        }
+    }
+}
+
+/// The command line, with a cache directory of its own.
+fn featherload(cache: &Path, args: &[&str]) -> Output {
+    Command::new(FEATHERLOAD)
+        .args(args)
+        .env("XDG_CACHE_HOME", cache)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(out: &Output) -> Value {
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+#[test]
+fn the_command_line_digests_shards_as_the_folder() {
+    let folder = data(2, 6);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    shards_of(folder.path(), tars.path(), 5);
+    let digest = |source: &Path, more: &[&str]| {
+        let mut args = vec!["bench", source.to_str().unwrap()];
+        args.extend(["--json", "--batch", "4", "--workers", "2", "--digest"]);
+        args.extend(more);
+        json(&featherload(cache.path(), &args))["digest"].clone()
+    };
+    let want = digest(folder.path(), &[]);
+    assert!(want.is_string());
+    assert_eq!(digest(&tars.path().join("part-{000..002}.tar"), &[]), want);
+    // The second time the index is kept, in the user's cache.
+    let kept = || fs::read_dir(cache.path().join("featherload")).map_or(0, Iterator::count);
+    assert_eq!(kept(), 1);
+    assert_eq!(digest(&tars.path().join("part-{000..002}.tar"), &[]), want);
+    let globbed = tars.path().join("part-*.tar");
+    assert_eq!(digest(&globbed, &["--index-dir", "none"]), want);
+    assert_eq!(kept(), 1);
+    let own = tars.path().join("own");
+    let own_text = own.to_str().unwrap();
+    assert_eq!(digest(&globbed, &["--index-dir", own_text]), want);
+    assert_eq!(fs::read_dir(&own).unwrap().count(), 1);
+    assert_ne!(digest(&globbed, &["--labels", "none"]), want);
+    assert_eq!(digest(&globbed, &["--label-field", "cls"]), want);
+    assert_eq!(digest(&globbed, &["--label-json", "/of/name"]), want);
+}
+
+#[test]
+fn a_damaged_tail_warns_with_counts_and_ends_with_0() {
+    let folder = data(2, 6);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 6);
+    let pattern = tars.path().join("*.tar");
+    let pattern = pattern.to_str().unwrap();
+    let out = featherload(cache.path(), &["index", pattern, "--write-idx"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(
+        text(&out.stdout).contains("2 indexes for DALI"),
+        "{}",
+        text(&out.stdout)
+    );
+    let idx = fs::read_to_string(shards[1].with_extension("idx")).unwrap();
+    assert!(idx.starts_with("v1.2 6\njpg 512 "), "{idx}");
+
+    let len = fs::metadata(&shards[1]).unwrap().len();
+    let file = File::options().write(true).open(&shards[1]).unwrap();
+    file.set_len(len / 2).unwrap();
+    drop(file);
+    let args = ["bench", pattern, "--json", "--batch", "4", "--workers", "1"];
+    // Each time: such an index is not kept.
+    for _ in 0..2 {
+        let out = featherload(cache.path(), &args);
+        json(&out);
+        let told = text(&out.stderr);
+        let line = told
+            .lines()
+            .find(|line| line.starts_with("warning: "))
+            .unwrap_or(&told);
+        assert!(line.contains("part-001.tar: cut off"), "{told}");
+        assert!(line.contains("samples are lost"), "{told}");
+    }
+    let found = json(&featherload(cache.path(), &["index", pattern, "--json"]));
+    let damaged = &found["damaged"][0];
+    let lost = damaged["samples_incomplete"].as_u64().unwrap()
+        + damaged["samples_missing"].as_u64().unwrap();
+    assert_eq!(found["samples"].as_u64().unwrap() + lost, 12);
+    assert!(lost > 0 && found["damaged"].as_array().unwrap().len() == 1);
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_exit_code_2() {
+    let folder = data(1, 2);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 2);
+    let refused = |source: &Path, more: &[&str]| {
+        let mut args = vec!["index", source.to_str().unwrap()];
+        args.extend(more);
+        let out = featherload(cache.path(), &args);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+        text(&out.stderr)
+    };
+    let two = tars.path().join("part-{000,007}.tar");
+    assert!(refused(&two, &[]).contains("part-007.tar: no such shard"));
+    assert!(refused(&tars.path().join("x-*.tar"), &[]).contains("x-*.tar: no file"));
+    assert!(refused(tars.path(), &[]).contains("/*.tar'"));
+    assert!(refused(&shards[0], &["--root", "/"]).contains("--root means nothing"));
+    assert!(refused(folder.path(), &["--index-dir", "none"]).contains("--index-dir means nothing"));
+    assert!(refused(folder.path(), &["--label-json", "/a"]).contains("--label-json means nothing"));
+    assert!(refused(folder.path(), &["--write-idx"]).contains("--write-idx is for tar shards"));
+    assert!(refused(&shards[0], &["--label-field", "txt"]).contains("a field 'txt'"));
+    assert!(refused(&shards[0], &["--label-json", "json:a"]).contains("'a' is no JSON pointer"));
+}
