@@ -29,7 +29,7 @@ use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_file, shard_n
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::loader::default_workers;
-use crate::shard::manifest::{CacheManifest, Damage, Hash128, Manifest, ShardEntry};
+use crate::shard::manifest::{CacheManifest, Damage, Hash128, Manifest, ShardEntry, VERSION};
 
 /// How a cache is verified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -123,6 +123,7 @@ struct Plan {
     manifest: Option<CacheManifest>,
     /// What is wrong with it.
     damaged: Option<String>,
+    manifest_bytes: u64,
     /// The files of shards that are there, by their number.
     there: BTreeMap<u64, Vec<ShardFile>>,
     /// Tars that are no cache's.
@@ -148,6 +149,7 @@ impl Plan {
             folder: path.to_owned(),
             manifest: None,
             damaged: None,
+            manifest_bytes: 0,
             there: BTreeMap::new(),
             foreign: Vec::new(),
             index_is_there: false,
@@ -216,14 +218,22 @@ impl Plan {
         if path.symlink_metadata().is_err() {
             return Ok(());
         }
-        match read_whole(&path).map(|bytes| CacheManifest::from_bytes(&bytes)) {
-            Ok(Ok(manifest)) => self.manifest = Some(manifest),
-            // Of another version: not understood, and not damaged.
-            Ok(Err(damage @ Damage::Version { .. })) => {
+        let bytes = match read_whole(&path) {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                self.damaged = Some(e);
+                return Ok(());
+            }
+        };
+        self.manifest_bytes = bytes.len() as u64;
+        self.bytes += self.manifest_bytes;
+        match CacheManifest::from_bytes(&bytes) {
+            Ok(manifest) => self.manifest = Some(manifest),
+            // Another version is not understood, and not damaged.
+            Err(damage @ Damage::Version { found }) if !was_version(&bytes, found) => {
                 return Err(Error::dataset(path, damage.to_string()));
             }
-            Ok(Err(damage)) => self.damaged = Some(damage.to_string()),
-            Err(e) => self.damaged = Some(e),
+            Err(damage) => self.damaged = Some(damage.to_string()),
         }
         Ok(())
     }
@@ -240,6 +250,7 @@ impl Plan {
         if !self.checksums {
             return tasks;
         }
+        found.read(self.manifest_bytes);
         match (&self.manifest, &self.damaged) {
             (Some(_), _) => {}
             (None, Some(what)) => {
@@ -320,6 +331,17 @@ impl Plan {
             }
         }
     }
+}
+
+/// Whether a manifest is one of the version that is understood, but for the number
+/// `found` that stands in the place of its version.
+fn was_version(bytes: &[u8], found: u32) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    let field = |version: u32| format!("\"version\": {version}");
+    let mended = text.replacen(&field(found), &field(VERSION), 1);
+    CacheManifest::from_bytes(mended.as_bytes()).is_ok()
 }
 
 /// What no foreign folder of tars has beside a tar of such a name.

@@ -79,9 +79,10 @@ impl Tar<'_> {
             let message = format!("{} more places are damaged", walked.places - told);
             self.tell(FindingKind::Header, end, None, message);
         }
-        let is_short = walked.ending == Ending::NoBlocks || self.len < end.saturating_add(END);
-        if self.ours && walked.damage.is_empty() && is_short {
-            let message = "ends without two blocks of zeros".into();
+        // A lone block ends those of others, too.
+        let is_short = self.ours && self.len < end.saturating_add(END);
+        if walked.damage.is_empty() && (is_short || walked.ending == Ending::NoBlocks) {
+            let message = "ends without two blocks of zeros: what was behind may be missing".into();
             self.tell(FindingKind::EndBlocks, end.min(self.len), None, message);
         }
         Ok(())
