@@ -334,7 +334,8 @@ fn resizes_keep_shapes_and_never_enlarge_unless_they_are_exact() {
     let src = data(1, 30);
     let dst = tempfile::tempdir().unwrap();
     let full = pixels_of(src.path(), Recipe::full());
-    let sets: [(CacheResize, fn(usize, usize) -> (usize, usize)); 2] = [
+    type Due = fn(usize, usize) -> (usize, usize);
+    let sets: [(CacheResize, Due); 2] = [
         (CacheResize::Shorter(150), |h, w| match h.min(w) {
             short if short <= 150 => (h, w),
             short => (h * 150 / short, w * 150 / short),

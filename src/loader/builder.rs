@@ -453,7 +453,7 @@ impl LoaderBuilder {
                 if let Some(what) = what_is_uneven(shape, &packing, &index) {
                     tracing::warn!("{what}");
                 }
-                let job = JobInput::Images(spec, &index, sizes.as_ref(), plan.table());
+                let job = JobInput::Images(Box::new(spec), &index, sizes.as_ref(), plan.table());
                 let request = StartRequest {
                     shape,
                     job: job.spec(),

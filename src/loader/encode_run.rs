@@ -227,8 +227,10 @@ impl EncodeRun {
 impl Drop for EncodeRun {
     /// Nothing that is under way will be asked for.
     fn drop(&mut self) {
-        if let Engine::Pool(pool) = &mut self.engine {
-            pool.cancel();
+        match &mut self.engine {
+            Engine::Pool(pool) => pool.cancel(),
+            #[cfg(feature = "codecs")]
+            Engine::InProcess(_) => {}
         }
     }
 }

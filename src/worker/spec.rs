@@ -38,7 +38,7 @@ pub(crate) struct EncodeSpec {
 /// What the coordinator needs to build a job, beside its descriptors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum JobSpec {
-    Images(ImageSpec),
+    Images(Box<ImageSpec>),
     Encode(EncodeSpec),
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum JobInput<'a> {
     /// The sizes are there when rows have sizes of their own, the table when the
     /// sampler needs one.
     Images(
-        ImageSpec,
+        Box<ImageSpec>,
         &'a Index,
         Option<&'a Sizes>,
         Option<&'a SamplerTable>,
