@@ -196,6 +196,46 @@ fn a_file_that_is_mapped_to_be_read_is_input() {
     assert_eq!(input().0, before.0);
 }
 
+/// Shards stay mapped: most of them stand in the total, and in nothing else.
+#[test]
+fn shards_that_workers_map_are_input_and_no_part_of_the_rest() {
+    use featherload::cache::{BuildOptions, Builder, Encoding};
+    let source = tempfile::tempdir().unwrap();
+    for i in 0..16 {
+        let picture = Picture::rgb(700, 500, i).encode();
+        fs::write(source.path().join(format!("{i:02}.jpg")), picture).unwrap();
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        encode: Encoding::Raw,
+        ..BuildOptions::default()
+    };
+    let built = Builder::new(
+        featherload::Source::detect(source.path()).unwrap(),
+        cache.path(),
+        options,
+    )
+    .workers(0)
+    .build()
+    .unwrap();
+    let args = ["--workers", "2", "--seconds", "0.5"];
+    let r = report(cache.path(), &args, 0);
+    let row = &list(&r, "rows")[0];
+    let (input, shards) = (number(row, "pss_input_bytes"), built.bytes as f64);
+    assert!(
+        input > 0.5 * shards && input < 1.1 * shards,
+        "{shards}: {row}"
+    );
+    // By the same pool over the files.
+    let files = report(source.path(), &args, 0);
+    let files = &list(&files, "rows")[0];
+    assert!(number(files, "pss_input_bytes") < 0.1 * shards, "{files}");
+    let own = |row| number(row, "pss_own_bytes");
+    assert!(own(row) < own(files) + 0.3 * shards, "{row} {files}");
+    let pss = number(row, "pss_total_bytes") - number(row, "pss_without_ring_bytes");
+    assert!((own(row) + input + pss - number(row, "pss_total_bytes")).abs() < 1.0);
+}
+
 #[test]
 fn only_the_ring_is_taken_off_and_what_nobody_maps_of_it_is_told() {
     // One picture an epoch uses one row of the eight in each slot.

@@ -284,7 +284,7 @@ impl<'a> Text<'a> {
             sides += 1;
             let is_last = self.peek() == Some(b')');
             // One number in brackets is a number.
-            if !self.take(b',') && !(is_last && sides > 1) {
+            if !(self.take(b',') || is_last && sides > 1) {
                 return None;
             }
         }
