@@ -4,9 +4,9 @@
 //! In the consumer. Arithmetic and text: written shards and the forecast of
 //! their size are counted by the same lines.
 
-use std::fmt::Write;
-
+use crate::error::{Error, Result};
 use crate::shard::append::{END, encode_header, member_bytes};
+use crate::shard::idx::IdxText;
 use crate::shard::manifest::{
     Hash64, Hash128, Manifest, MemberEntry, SampleEntry, ShardManifest, SkippedEntry, VERSION,
 };
@@ -96,21 +96,17 @@ impl Book {
     }
 }
 
-/// The text of a shard's `.idx`, as DALI's `wds2idx` writes it.
-pub(super) fn idx_text(manifest: &ShardManifest) -> Vec<u8> {
-    let mut text = format!("v1.2 {}\n", manifest.samples.len());
-    for sample in &manifest.samples {
-        for (i, member) in sample.members.iter().enumerate() {
-            let blank = if i == 0 { "" } else { " " };
-            // Keys have no dot.
-            let extension = member.name.split_once('.').map_or("", |(_, e)| e);
-            let (at, size, name) = (member.data_at, member.size, &member.name);
-            // Writing to a `String` cannot fail.
-            let _ = write!(text, "{blank}{extension} {at} {size} {name}");
-        }
-        text.push('\n');
+/// The text of a shard's `.idx`.
+///
+/// # Errors
+/// A name that cannot stand in one: no cache has such.
+pub(super) fn idx_text(manifest: &ShardManifest) -> Result<Vec<u8>> {
+    let mut text = IdxText::default();
+    for member in manifest.samples.iter().flat_map(|s| &s.members) {
+        text.push(member.name.as_bytes(), member.data_at, member.size)
+            .map_err(|e| Error::protocol(e.to_string()))?;
     }
-    text.into_bytes()
+    Ok(text.finish())
 }
 
 #[cfg(test)]
@@ -165,7 +161,7 @@ mod tests {
         let members = [entry("0_a.jpg", 5), entry("0_a.cls", 1)];
         book.add(0, members.into_iter());
         book.add(1, [entry("1_b.jpg", 600)].into_iter());
-        let text = idx_text(&book.manifest(0));
+        let text = idx_text(&book.manifest(0)).unwrap();
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "v1.2 2\njpg 512 5 0_a.jpg cls 1536 1 0_a.cls\njpg 2560 600 1_b.jpg\n"

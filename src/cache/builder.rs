@@ -151,7 +151,7 @@ impl Builder {
             kill_every: self.kill_every,
         };
         let crew = crew.launch()?;
-        let (index, _) = self.source.open()?;
+        let (index, scan) = self.source.open()?;
         check_no_shard_of(&index, &self.folder)?;
         let folder = Folder::claim(&self.folder)?;
         let build = Build {
@@ -160,7 +160,8 @@ impl Builder {
             force: self.force,
             began,
         };
-        build.run(folder, crew, watch)
+        let report = build.run(folder, crew, watch)?;
+        Ok(BuildReport { scan, ..report })
     }
 
     /// # Errors

@@ -100,7 +100,7 @@ impl Folder {
                 break;
             };
             next_id += manifest.samples.len() as u64;
-            let text = idx_text(&manifest);
+            let text = idx_text(&manifest)?;
             let idx = ShardFile::Idx.path(&self.path, number);
             if fs::read(&idx).ok().as_ref() != Some(&text) {
                 replace_by(&idx, &text)?;

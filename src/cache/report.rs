@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::index::ScanReport;
+
 /// How far a build is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,6 +49,9 @@ pub struct BuildReport {
     /// Workers that ended without being told to.
     pub worker_deaths: u64,
     pub seconds: f64,
+    /// What reading the source's names left out; no part of JSON.
+    #[serde(skip)]
+    pub scan: Option<ScanReport>,
     /// The first of the samples that were left out, at most 100.
     pub skipped_examples: Vec<SkippedSample>,
 }

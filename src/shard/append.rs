@@ -9,8 +9,7 @@ use std::io::{self, Write};
 use twox_hash::XxHash3_64;
 use twox_hash::xxhash3_128::Hasher;
 
-/// What a tar archive is made of.
-pub(crate) const BLOCK: u64 = 512;
+use crate::shard::header::BLOCK;
 
 /// The two blocks of zeros that end an archive, bytes.
 pub(crate) const END: u64 = 2 * BLOCK;

@@ -377,9 +377,7 @@ pub(super) fn relative(name: &[u8]) -> &Path {
 
 /// Which of several pictures is a sample's: the lowest.
 fn rank(extension: &[u8]) -> Option<usize> {
-    let arrays = || (extension == b"npy").then_some(IMAGE_EXTENSIONS.len());
     IMAGE_EXTENSIONS
         .iter()
         .position(|known| known.as_bytes() == extension)
-        .or_else(arrays)
 }

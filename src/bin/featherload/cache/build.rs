@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::Outcome;
+use crate::index::print_skipped;
 use crate::interrupt;
 use crate::output;
 use crate::run_args::parse_bytes;
@@ -166,6 +167,7 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
             None => return Err(e),
         },
     };
+    print_skipped(report.scan.as_ref());
     let folder = &args.dst;
     if args.json {
         output::json(&json!({ "folder": folder.to_string_lossy(), "report": report }))?;
