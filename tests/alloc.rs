@@ -117,7 +117,7 @@ fn a_warm_sample_of_raw_pixels_allocates_nothing() {
             0 => format!("({height}, {width})"),
             _ => format!("({height}, {width}, 3)"),
         };
-        fs::write(class.join(format!("{i}.npy")), common::npy(&shape, i)).unwrap();
+        fs::write(class.join(format!("{i}.png")), common::npy(&shape, i)).unwrap();
     }
     for recipe in [Recipe::train224(), Recipe::eval224(), Recipe::full()] {
         let name = format!("raw, {}", recipe.name);

@@ -61,7 +61,11 @@ fn arrays_are_pictures_where_they_can_be() {
     let floats = String::from_utf8_lossy(&common::npy("(8, 2)", 1)[..128]).replace("|u1", "<f4");
     let floats = [&b"\x93"[..], &floats.as_bytes()[3..], &[0; 64]].concat();
     fs::write(dir.path().join("d.npy"), floats).unwrap();
-    let survey = Survey::of(&index_of(dir.path())).unwrap();
+    // Beside pictures of a folder arrays may be anything: they are no samples.
+    assert!(Source::detect(dir.path()).unwrap().open().is_err());
+    let list = dir.path().join("list");
+    fs::write(&list, "a.npy\nb.npy\nc.npy\nd.npy\n").unwrap();
+    let survey = Survey::of(&index_of(&list)).unwrap();
     assert_eq!(
         survey.formats.iter().collect::<Vec<_>>(),
         [(&Format::Npy, &2)]

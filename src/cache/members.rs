@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::cache::layout::sample_key;
 use crate::error::{Error, Result};
-use crate::index::{IMAGE_EXTENSIONS, Index, Label};
+use crate::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, Index, Label};
 use crate::packing::payload::Encoding;
 use crate::picture::Format;
 
@@ -93,9 +93,8 @@ impl<'a> Members<'a> {
 /// The extension of a path in lower case, if it is an image's.
 pub(super) fn known_extension(path: &Path) -> Option<String> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-    IMAGE_EXTENSIONS
-        .contains(&extension.as_str())
-        .then_some(extension)
+    let known = IMAGE_EXTENSIONS.contains(&extension.as_str()) || extension == ARRAY_EXTENSION;
+    known.then_some(extension)
 }
 
 fn extension_of(format: Format) -> &'static str {

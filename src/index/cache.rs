@@ -11,6 +11,7 @@ use std::path::Path;
 use super::Index;
 use crate::error::{Error, Result};
 use crate::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::sys::regular::Stamp;
 
 /// How a manifest begins: whatever comes behind, the folder is a cache's.
 const BEGINNING: &[u8] = b"{\n  \"format\": \"featherload-cache\"";
@@ -47,7 +48,6 @@ pub(super) fn open(folder: &Path) -> Result<Index> {
         return Err(verify(format!("its {CACHE_INDEX} is of another cache")));
     }
     let root = fs::canonicalize(folder).map_err(|e| Error::io_at("look at", folder, e))?;
-    let index = index.rebased(&root)?;
     if index.len() != manifest.samples || index.shards() != manifest.shards.len() as u64 {
         return Err(verify(format!(
             "its {CACHE_INDEX} has {} samples in {} shards, its manifest says {} in {}",
@@ -57,21 +57,25 @@ pub(super) fn open(folder: &Path) -> Result<Index> {
             manifest.shards.len()
         )));
     }
+    let mut stamps = Vec::with_capacity(manifest.shards.len());
     for (number, said) in (0..).zip(&manifest.shards) {
+        // Its root is `/`.
         let path = index.shard_path(number);
-        let found = match fs::metadata(&path) {
-            Ok(found) => found.len(),
+        let path = root.join(path.strip_prefix("/").unwrap_or(&path));
+        let found = match Stamp::of(&path) {
+            Ok(found) => found,
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 return Err(verify(format!("its shard {} is missing", said.name)));
             }
             Err(e) => return Err(Error::io_at("look at", &path, e)),
         };
-        if found != said.bytes {
+        if found.bytes != said.bytes {
             return Err(verify(format!(
-                "its shard {} has {found} bytes, its manifest says {}",
-                said.name, said.bytes
+                "its shard {} has {} bytes, its manifest says {}",
+                said.name, found.bytes, said.bytes
             )));
         }
+        stamps.push(found);
     }
-    Ok(index)
+    index.rebased(&root, &stamps)
 }

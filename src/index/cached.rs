@@ -63,6 +63,7 @@ impl CachedSamples {
 mod tests {
     use super::*;
     use crate::index::{ListLabels, ListOptions};
+    use crate::sys::regular::Stamp;
 
     #[test]
     fn labels_follow_their_samples_into_the_shards() {
@@ -78,7 +79,7 @@ mod tests {
         let index = samples
             .seal()
             .unwrap()
-            .rebased(Path::new("/cache"))
+            .rebased(Path::new("/cache"), &[Stamp::default(); 2])
             .unwrap();
         assert_eq!(index.len(), 2);
         assert_eq!(index.label(0), Label::Class(3));

@@ -37,13 +37,16 @@ mod save;
 mod sealed;
 mod shards;
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::sys::regular::{Stamp, open_stamped};
 use crate::sys::sealed::SealedBytes;
 
 pub(crate) use cached::CachedSamples;
@@ -100,7 +103,15 @@ impl Index {
     /// or that some samples have and some have not; no samples at all. Damage
     /// costs what is damaged, and stands in the report.
     pub fn from_shards(shards: &[PathBuf], options: &ShardOptions) -> Result<(Self, ScanReport)> {
-        shards::open(shards, options)
+        // In front of reading, so that a change meanwhile is noticed.
+        let stamps: Vec<_> = shards.iter().map(|path| Stamp::of(path)).collect();
+        let (index, report) = shards::open(shards, options)?;
+        let stamps = stamps
+            .into_iter()
+            .zip(shards)
+            .map(|(stamp, path)| stamp.map_err(|e| Error::io_at("look at", path, e)));
+        let stamps = stamps.collect::<Result<Vec<_>>>()?;
+        Ok((index.rebased(index.root(), &stamps)?, report))
     }
 
     /// The paths that `patterns` name, in their order: paths, braces such as
@@ -279,10 +290,67 @@ impl Index {
         Self::seal(root, content).unwrap()
     }
 
-    /// The same samples under another root, which must be absolute.
-    pub(crate) fn rebased(&self, root: &Path) -> Result<Self> {
-        Self::open(self.layout.rebased(self.sealed.bytes(), root)?)
+    /// The same samples under another root, which must be absolute, with a stamp
+    /// for each shard.
+    fn rebased(&self, root: &Path, stamps: &[Stamp]) -> Result<Self> {
+        Self::open(self.layout.rebased(self.sealed.bytes(), root, stamps)?)
             .map_err(|damage| Error::protocol(format!("the index under another root: {damage}")))
+    }
+
+    /// Opens a shard, whose path is `path`, as [`Index::locate`] writes it. Bytes of
+    /// a file that took its place would be other samples under these ids.
+    pub(crate) fn open_shard(
+        &self,
+        number: u64,
+        path: &CStr,
+    ) -> std::result::Result<(File, usize), SampleFault> {
+        let (fd, found) = open_stamped(path).map_err(|fault| SampleFault {
+            reason: format!("its shard {}", fault.reason),
+            ..fault
+        })?;
+        if let Some(known) = self.layout.stamp(self.sealed.bytes(), number)
+            && known != found
+        {
+            return Err(SampleFault::new(
+                FaultKind::Unreadable,
+                format!(
+                    "its shard was replaced or changed since its index was made ({} bytes then, \
+                     {} now): start the run again",
+                    known.bytes, found.bytes
+                ),
+            ));
+        }
+        let len = usize::try_from(found.bytes).unwrap_or(usize::MAX);
+        Ok((File::from(fd), len))
+    }
+
+    /// What each shard is like now.
+    fn stamps(&self) -> Result<Vec<Stamp>> {
+        (0..self.shards())
+            .map(|number| {
+                let path = self.shard_path(number);
+                Stamp::of(&path).map_err(|e| match e.kind() {
+                    ErrorKind::NotFound => Error::dataset(&path, "no such shard"),
+                    _ => Error::io_at("look at", &path, e),
+                })
+            })
+            .collect()
+    }
+
+    /// An index out of a file: whether its shards are those that it was made of.
+    ///
+    /// # Errors
+    /// When one is not there, or has changed.
+    pub(crate) fn check_shards(&self) -> Result<()> {
+        for (number, now) in (0..).zip(self.stamps()?) {
+            if self.layout.stamp(self.sealed.bytes(), number) != Some(now) {
+                return Err(Error::dataset(
+                    self.shard_path(number),
+                    "this shard was changed since the index was saved: make the index again",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// A sample's label; `None` for an id that is not less than [`Index::len`].
@@ -319,10 +387,14 @@ impl AsFd for Index {
 }
 
 /// The extensions that make a name a sample's, in any case.
-pub const IMAGE_EXTENSIONS: [&str; 24] = [
+pub const IMAGE_EXTENSIONS: [&str; 23] = [
     "jpg", "jpeg", "jpe", "jfif", "png", "apng", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm",
-    "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr", "ff", "npy",
+    "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr", "ff",
 ];
+
+/// That of raw pixels, which are a picture in shards and lists. In folders arrays
+/// lie beside pictures as masks, depths and features, so there it makes no sample.
+pub const ARRAY_EXTENSION: &str = "npy";
 
 /// How names begin that featherload itself gives to notes in a data set's
 /// folders, such as the manifest of the demo set. They are no part of the data,
@@ -429,7 +501,8 @@ mod tests {
         assert_eq!(index.path(0), Path::new("/data/a.tar/x/1.jpg"));
         assert_eq!(index.file(0), Path::new("/data/a.tar"));
         assert_eq!(index.path(1), Path::new("/else/b.tar/2.jpg"));
-        let moved = index.rebased(Path::new("/moved")).unwrap();
+        let unknown = [Stamp::default(); 2];
+        let moved = index.rebased(Path::new("/moved"), &unknown).unwrap();
         assert_eq!(moved.path(0), Path::new("/moved/a.tar/x/1.jpg"));
         assert_eq!(moved.hash(), index.hash());
     }

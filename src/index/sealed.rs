@@ -11,7 +11,7 @@
 //!   8  version u32, 0 u32        |
 //!  16  hash of the content, 16 bytes (xxh3-128 of 64..root)
 //!  32  hash of the root, 16 bytes
-//!  48  where the root begins u64, its length u64
+//!  48  where the root begins u64, its length with what is behind it u64
 //!  64  samples u64               | content: the counts, from which
 //!  72  kind u8, bytes per path end u8, bytes per label word u8,
 //!      bytes per size of a part u8, 0 x 4
@@ -24,7 +24,9 @@
 //!                   first samples: shards x 8; shard path ends: shards x 8
 //!      class name ends: classes x 8
 //!      class names, shard paths, then paths
-//!      root: the last bytes; changing it leaves the content alone
+//!      root; then for each shard what it was like: length u64, time of change
+//!      i64 (ns), inode u64, zeros where nobody looked. Changing either leaves
+//!      the content alone
 //! ```
 //!
 //! Ends, class labels and sizes take 4 bytes when all of them fit, so a sample
@@ -43,6 +45,7 @@ use twox_hash::XxHash3_128;
 
 use crate::error::Result;
 use crate::index::{Classes, Label};
+use crate::sys::regular::Stamp;
 use crate::sys::sealed::SealedBytes;
 
 pub(crate) use parts::Part;
@@ -173,14 +176,28 @@ impl Content {
             hasher.write(section);
             root_at += section.len() as u64;
         }
-        let root = root.as_os_str().as_bytes();
-        let head = encode_head(hasher.finish_128(), root_at, root);
+        let place = place(root, &vec![Stamp::default(); parts.shards as usize]);
+        let head = encode_head(hasher.finish_128(), root_at, &place);
         let whole: Vec<&[u8]> = std::iter::once(&head[..])
             .chain(sections)
-            .chain([root])
+            .chain([&place[..]])
             .collect();
         SealedBytes::new(NAME, &whole)
     }
+}
+
+/// Bytes of a shard's stamp.
+const STAMP: usize = 24;
+
+/// The last section: where the data set is, and what its shards are like there.
+fn place(root: &Path, stamps: &[Stamp]) -> Vec<u8> {
+    let mut place = root.as_os_str().as_bytes().to_vec();
+    for stamp in stamps {
+        place.extend_from_slice(&stamp.bytes.to_le_bytes());
+        place.extend_from_slice(&stamp.changed.to_le_bytes());
+        place.extend_from_slice(&stamp.inode.to_le_bytes());
+    }
+    place
 }
 
 fn encode_head(content_hash: u128, root_at: u64, root: &[u8]) -> Vec<u8> {
@@ -347,14 +364,11 @@ impl Layout {
         }
         let head = head(bytes)?;
         let root_at = usize::try_from(head.root_at).unwrap_or(usize::MAX);
-        let (Some(content), Some(root)) = (bytes.get(HEAD..root_at), bytes.get(root_at..)) else {
+        let (Some(content), Some(place)) = (bytes.get(HEAD..root_at), bytes.get(root_at..)) else {
             return Err(Damage::Length { said, found });
         };
-        if XxHash3_128::oneshot(root) != head.root_hash {
+        if XxHash3_128::oneshot(place) != head.root_hash {
             return Err(Damage::Checksum { of: "root" });
-        }
-        if !root.starts_with(b"/") || root.contains(&0) {
-            return Err(Damage::Counts { of: "root bytes" });
         }
         if XxHash3_128::oneshot(content) != head.content_hash {
             return Err(Damage::Checksum { of: "content" });
@@ -390,6 +404,13 @@ impl Layout {
         if !well_formed {
             return Err(Damage::Counts { of: "label bytes" });
         }
+        let root = usize::try_from(of_parts.shards)
+            .ok()
+            .and_then(|shards| shards.checked_mul(STAMP))
+            .and_then(|stamps| place.len().checked_sub(stamps))
+            .and_then(|root| place.get(..root))
+            .filter(|root| root.starts_with(b"/") && !root.contains(&0))
+            .ok_or(Damage::Counts { of: "root bytes" })?;
 
         // Each section begins where the one before it ends; the last one ends
         // where the root begins, so none reaches past the bytes.
@@ -433,7 +454,7 @@ impl Layout {
             },
             parts,
             paths,
-            root: root_at..bytes.len(),
+            root: root_at..root_at + root.len(),
             hash: head.content_hash,
         };
         let classes = decode_classes(bytes, class_ends_at.start, class_names, counted(classes)?)?;
@@ -485,12 +506,31 @@ impl Layout {
         self.samples as u64
     }
 
-    /// The same content under another root.
-    pub(super) fn rebased(&self, bytes: &[u8], root: &Path) -> Result<SealedBytes> {
-        let root = root.as_os_str().as_bytes();
+    /// The same content under another root, where its shards are like this: a
+    /// stamp for each.
+    pub(super) fn rebased(
+        &self,
+        bytes: &[u8],
+        root: &Path,
+        stamps: &[Stamp],
+    ) -> Result<SealedBytes> {
+        let place = place(root, stamps);
         let content = bytes.get(HEAD..self.root.start).unwrap_or_default();
-        let head = encode_head(self.hash, self.root.start as u64, root);
-        SealedBytes::new(NAME, &[&head, content, root])
+        let head = encode_head(self.hash, self.root.start as u64, &place);
+        SealedBytes::new(NAME, &[&head, content, &place])
+    }
+
+    /// What a shard was like when somebody looked; none when nobody did.
+    pub(super) fn stamp(&self, bytes: &[u8], number: u64) -> Option<Stamp> {
+        let number = usize::try_from(number).ok()?;
+        let at = number.checked_mul(STAMP)?.checked_add(self.root.end)?;
+        let mut fields = Fields(bytes.get(at..)?.get(..STAMP)?);
+        let stamp = Stamp {
+            bytes: fields.u64(),
+            changed: i64::from_le_bytes(fields.take()),
+            inode: fields.u64(),
+        };
+        (stamp != Stamp::default()).then_some(stamp)
     }
 
     /// 0 where samples are files.
@@ -821,15 +861,28 @@ mod tests {
     }
 
     #[test]
-    fn another_root_changes_nothing_else() {
+    fn another_root_and_other_stamps_change_nothing_else() {
         for bytes in samples() {
             let (layout, _) = Layout::decode(&bytes).unwrap();
-            let moved = layout.rebased(&bytes, Path::new("/moved/to")).unwrap();
+            let stamp = |n: u64| Stamp {
+                bytes: n + 1,
+                changed: -7 - n as i64,
+                inode: u64::MAX - n,
+            };
+            let stamps: Vec<_> = (0..layout.shards()).map(stamp).collect();
+            let to = Path::new("/moved/to");
+            let moved = layout.rebased(&bytes, to, &stamps).unwrap();
             let (again, _) = Layout::decode(moved.bytes()).unwrap();
             assert_eq!(again.root(moved.bytes()), b"/moved/to");
             assert_eq!(again.hash(), layout.hash());
-            let back = again.rebased(moved.bytes(), Path::new("/data")).unwrap();
-            assert!(back.bytes() == bytes);
+            for n in 0..layout.shards() {
+                assert_eq!(layout.stamp(&bytes, n), None);
+                assert_eq!(again.stamp(moved.bytes(), n), Some(stamp(n)));
+            }
+            assert_eq!(again.stamp(moved.bytes(), layout.shards()), None);
+            let none = vec![Stamp::default(); stamps.len()];
+            let back = again.rebased(moved.bytes(), Path::new("/data"), &none);
+            assert!(back.unwrap().bytes() == bytes);
         }
     }
 

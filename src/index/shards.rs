@@ -9,8 +9,8 @@
 //!   first dot behind the last slash. The rest of the name, in lower case, says
 //!   which field the member is.
 //! - The picture is the field whose extension stands first in
-//!   [`IMAGE_EXTENSIONS`](crate::index::IMAGE_EXTENSIONS). A sample without one is
-//!   left out, and counted.
+//!   [`IMAGE_EXTENSIONS`](crate::index::IMAGE_EXTENSIONS), or else `npy`. A sample
+//!   without one is left out, and counted.
 //! - Samples have the order of the shards as they were named, and of the members
 //!   in them.
 //! - A damaged shard costs the samples that are damaged. Who lost a member beside

@@ -69,7 +69,11 @@ impl Source {
                 Index::folder(&path, &options).map(|(i, r)| (i, Some(r)))
             }
             Self::List(path, options) => Index::list(&path, &options).map(|(i, r)| (i, Some(r))),
-            Self::Saved(path) => Ok((Index::load(&path)?, None)),
+            Self::Saved(path) => {
+                let index = Index::load(&path)?;
+                index.check_shards()?;
+                Ok((index, None))
+            }
             Self::Cache(path) => Ok((Index::cache(&path)?, None)),
             Self::Shards(shards, options) => {
                 Index::from_shards(&shards, &options).map(|(i, r)| (i, Some(r)))

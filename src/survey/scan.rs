@@ -222,7 +222,7 @@ impl Files {
             .filter(|(number, _)| *number == part.shard);
         let file = match known {
             Some((_, file)) => file,
-            None => Rc::new(File::from(open_regular(path)?.0)),
+            None => Rc::new(index.open_shard(part.shard, path)?.0),
         };
         self.shard = Some((part.shard, file.clone()));
         Ok((header(Part::new(file, range), limits)?, part.bytes))

@@ -6,17 +6,53 @@
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::{fs, io};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
 
 use crate::error::{FaultKind, SampleFault};
 
+/// By what one file is told from another that took its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Stamp {
+    pub(crate) bytes: u64,
+    /// Of the last change of its content, ns since 1970.
+    pub(crate) changed: i64,
+    pub(crate) inode: u64,
+}
+
+impl Stamp {
+    /// Of the file at `path`, links followed.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        Ok(Self {
+            bytes: found.len(),
+            changed: nanoseconds(found.mtime(), found.mtime_nsec()),
+            inode: found.ino(),
+        })
+    }
+}
+
+fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(nanoseconds)
+}
+
 /// Opens the regular file at `path` to be read, and says how many bytes it has.
 ///
 /// # Errors
 /// When there is none, or something else: a folder, a FIFO, a device.
 pub(crate) fn open_regular(path: &CStr) -> Result<(OwnedFd, usize), SampleFault> {
+    let (fd, stamp) = open_stamped(path)?;
+    Ok((fd, usize::try_from(stamp.bytes).unwrap_or(usize::MAX)))
+}
+
+/// As [`open_regular`], and says what the file is like.
+pub(crate) fn open_stamped(path: &CStr) -> Result<(OwnedFd, Stamp), SampleFault> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
     let fd = open(path, flags, Mode::empty()).map_err(|e| {
         SampleFault::new(
@@ -44,5 +80,10 @@ pub(crate) fn open_regular(path: &CStr) -> Result<(OwnedFd, usize), SampleFault>
             format!("is {what}, not a regular file"),
         ));
     }
-    Ok((fd, usize::try_from(stat.st_size).unwrap_or(usize::MAX)))
+    let stamp = Stamp {
+        bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        changed: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+        inode: stat.st_ino,
+    };
+    Ok((fd, stamp))
 }

@@ -103,12 +103,12 @@ impl Input {
             return self.open_file();
         };
         check_length("the member", range.end - range.start, self.max_bytes)?;
-        let shard = index.part(id).map_or(0, |part| part.shard);
+        let number = index.part(id).map_or(0, |part| part.shard);
         match self.mode {
             InputMode::Map => {
                 let pattern = self.pattern;
-                let shard = self.mapped.get(shard, || {
-                    let (file, len) = open_shard(path)?;
+                let shard = self.mapped.get(number, || {
+                    let (file, len) = index.open_shard(number, path)?;
                     Ok(MappedShard::new(map(&file, len)?, pattern))
                 })?;
                 let len = shard.map().len() as u64;
@@ -125,7 +125,9 @@ impl Input {
                 Ok(Bytes::Part(LivePart(bytes)))
             }
             InputMode::Read => {
-                let file = self.read.get(shard, || Ok(open_shard(path)?.0))?;
+                let file = self
+                    .read
+                    .get(number, || Ok(index.open_shard(number, path)?.0))?;
                 let buffer = emptied(&mut self.buffer);
                 buffer.resize((range.end - range.start) as usize, 0);
                 file.read_exact_at(buffer, range.start).map_err(|e| {
@@ -171,14 +173,6 @@ fn emptied(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
     }
     buffer.clear();
     buffer
-}
-
-fn open_shard(path: &CStr) -> Result<(File, usize), SampleFault> {
-    let (fd, len) = open_regular(path).map_err(|fault| SampleFault {
-        reason: format!("its shard {}", fault.reason),
-        ..fault
-    })?;
-    Ok((File::from(fd), len))
 }
 
 fn map(file: &File, len: usize) -> Result<Mmap, SampleFault> {

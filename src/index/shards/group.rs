@@ -11,10 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::index::IMAGE_EXTENSIONS;
 use crate::index::report::{DamagedShard, ScanReport, SkipReason};
 use crate::index::shards::label::{self, Value};
 use crate::index::shards::{JSON_EXTENSION, ShardLabels};
+use crate::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
 use crate::shard::idx::{self, Idx};
 use crate::shard::walk::{Damage, Ending, Member, Walk, Walked, What};
 use crate::shard::{self, name};
@@ -379,5 +379,6 @@ pub(super) fn relative(name: &[u8]) -> &Path {
 fn rank(extension: &[u8]) -> Option<usize> {
     IMAGE_EXTENSIONS
         .iter()
+        .chain([&ARRAY_EXTENSION])
         .position(|known| known.as_bytes() == extension)
 }

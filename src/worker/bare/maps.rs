@@ -64,7 +64,7 @@ impl Maps {
         let located = index.locate(id, path);
         let of = index.part(id).map(|part| part.shard);
         if of.is_none() || *shard != of {
-            self.maps.push(map_warm(path)?);
+            self.maps.push(map_warm(index, of, path)?);
             *shard = of;
         }
         let map = self.maps.len() - 1;
@@ -86,14 +86,16 @@ impl Maps {
     }
 }
 
-fn map_warm(path: &[u8]) -> Result<Mmap, SampleFault> {
+fn map_warm(index: &Index, shard: Option<u64>, path: &[u8]) -> Result<Mmap, SampleFault> {
     let path = CStr::from_bytes_with_nul(path)
         .map_err(|_| SampleFault::new(FaultKind::Unreadable, "has a path with a zero byte"))?;
-    let (fd, len) = open_regular(path)?;
+    let (file, len) = match shard {
+        Some(number) => index.open_shard(number, path)?,
+        None => open_regular(path).map(|(fd, len)| (File::from(fd), len))?,
+    };
     if len == 0 {
         return Err(SampleFault::new(FaultKind::Truncated, "is empty"));
     }
-    let file = File::from(fd);
     // SAFETY: in a process of its own, which only decodes these bytes and whose
     // decoders take untrusted ones. A file that is cut meanwhile ends that
     // process by SIGBUS, and with it the measurement.
