@@ -64,7 +64,7 @@ fn arrays_are_pictures_where_they_can_be() {
     // Beside pictures of a folder arrays may be anything: they are no samples.
     assert!(Source::detect(dir.path()).unwrap().open().is_err());
     let list = dir.path().join("list");
-    fs::write(&list, "a.npy\nb.npy\nc.npy\nd.npy\n").unwrap();
+    fs::write(&list, "a.npy 0\nb.npy 1\nc.npy 2\nd.npy 3\n").unwrap();
     let survey = Survey::of(&index_of(&list)).unwrap();
     assert_eq!(
         survey.formats.iter().collect::<Vec<_>>(),
