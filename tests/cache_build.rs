@@ -605,6 +605,38 @@ fn force_takes_the_place_of_a_damaged_manifest_and_of_no_foreign_shards() {
     }
 }
 
+#[test]
+fn shards_beside_a_manifest_that_is_not_ours_stay_whatever_force_says() {
+    let src = data(1, 4);
+    let beginning = "{\n  \"format\": \"featherload-cache";
+    let manifests = [
+        "{\"my\":\"notes\"}",
+        "",
+        "{\n  \"format\": \"featherload-shard\"",
+        beginning,
+    ];
+    for text in manifests {
+        let dst = tempfile::tempdir().unwrap();
+        let names = ["shard-000000.tar", "shard-000001.tar", "shard-000002.tar"];
+        for name in names.iter().chain(&["index.fli", "shard-000001.json"]) {
+            fs::write(dst.path().join(name), "theirs").unwrap();
+        }
+        fs::write(dst.path().join("manifest.json"), text).unwrap();
+        let theirs = files(dst.path());
+        for force in [false, true] {
+            let e = built(src.path(), dst.path(), copy())
+                .force(force)
+                .build()
+                .unwrap_err();
+            assert!(
+                e.is_usage() && e.to_string().contains("name another folder"),
+                "{text}: {e}"
+            );
+            assert_same(&theirs, &files(dst.path()), text);
+        }
+    }
+}
+
 /// A folder of good pictures with bad ones among them, and their names.
 fn with_bad_pictures() -> (tempfile::TempDir, [&'static str; 3]) {
     let src = data(2, 8);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::cache::folder::Folder;
-use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile};
+use crate::cache::layout::{INDEX, ShardFile};
 use crate::cache::members::Members;
 use crate::cache::need::{Need, Outlook, Start};
 use crate::cache::report::{BuildProgress, BuildReport, SkippedSample};
@@ -186,7 +186,8 @@ impl Build<'_> {
     /// A cache of other options or another source, unless it is to be replaced.
     fn there(&self, folder: &Folder, wanted: &CacheManifest) -> Result<Option<CacheManifest>> {
         let there = match folder.manifest() {
-            Err(e) if self.force && folder.path().join(CACHE_MANIFEST).exists() => {
+            // What begins as ours was ours; any other file of this name never is.
+            Err(e) if self.force && e.is_usage() && Index::is_cache(folder.path()) => {
                 tracing::warn!("{e}; it is built anew");
                 folder.remove_from(0)?;
                 return Ok(None);

@@ -14,6 +14,7 @@ use nix::sys::statvfs::statvfs;
 use crate::cache::book::idx_text;
 use crate::cache::layout::{CACHE_MANIFEST, INDEX, LOCK, ShardFile, shard_file, shard_name};
 use crate::error::{Error, Result};
+use crate::index::Index;
 use crate::shard::manifest::{CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest};
 use crate::sys::replace::{is_temporary, replace_by, sync_folder};
 
@@ -69,7 +70,20 @@ impl Folder {
     pub(super) fn manifest(&self) -> Result<Option<CacheManifest>> {
         let path = self.path.join(CACHE_MANIFEST);
         if path.symlink_metadata().is_ok() {
-            return Ok(Some(CacheManifest::read(&path)?.0));
+            let read = CacheManifest::read(&path).map_err(|e| match e {
+                Error::Dataset { path, line, what } if !Index::is_cache(&self.path) => {
+                    Error::Dataset {
+                        path,
+                        line,
+                        what: format!(
+                            "{what}; it is no cache's, so nothing beside it is replaced, with \
+                             --force neither: name another folder"
+                        ),
+                    }
+                }
+                e => e,
+            });
+            return Ok(Some(read?.0));
         }
         let others = self.names()?;
         match others.iter().find(|name| is_cache_file(name)) {
@@ -132,7 +146,9 @@ impl Folder {
         (whole && manifest.first_id == first_id).then_some((manifest, hash))
     }
 
-    /// Removes the shards from `number` on, and the index, which has them.
+    /// Removes the shards from `number` on, and the index, which has them. Only
+    /// where the folder's manifest is a cache's: shards have the names that others
+    /// give theirs, too, and in a cache's folder alone they are ours.
     pub(super) fn remove_from(&self, number: u64) -> Result<()> {
         let index = self.path.join(INDEX);
         if index.symlink_metadata().is_ok() {
