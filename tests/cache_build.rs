@@ -509,6 +509,41 @@ fn a_complete_cache_is_left_alone_and_a_damaged_one_is_completed() {
 }
 
 #[test]
+fn a_shard_that_cannot_be_read_ends_the_build_and_nothing_is_removed() {
+    use std::os::unix::fs::symlink;
+    let src = data(2, 10);
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        shard_size: 40_000,
+        ..copy()
+    };
+    let to = dst.path().join("cache");
+    let shards = build(src.path(), &to, options).shards;
+    assert!(shards >= 3);
+    let whole = files(&to);
+    // A link to itself: an error of the system that is not "no such file", for
+    // root too.
+    for name in ["shard-000001.json", "shard-000001.tar"] {
+        let path = to.join(name);
+        fs::remove_file(&path).unwrap();
+        symlink(name, &path).unwrap();
+        let e = built(src.path(), &to, options).build().unwrap_err();
+        assert!(matches!(e, Error::Io { .. }), "{e:?}");
+        assert!(e.to_string().contains(name), "{e}");
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &whole[name]).unwrap();
+        assert_same(&whole, &files(&to), name);
+    }
+    // A shard on another disk is a shard.
+    let (tar, elsewhere) = (to.join("shard-000001.tar"), dst.path().join("elsewhere"));
+    fs::rename(&tar, &elsewhere).unwrap();
+    symlink(&elsewhere, &tar).unwrap();
+    assert_eq!(build(src.path(), &to, options).kept_shards, shards);
+    assert!(tar.symlink_metadata().unwrap().is_symlink());
+    assert_same(&whole, &files(&to), "a link");
+}
+
+#[test]
 fn changed_sources_and_options_are_refused_by_name_and_force_builds_anew() {
     let src = data(2, 6);
     let dst = tempfile::tempdir().unwrap();

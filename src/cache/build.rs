@@ -202,7 +202,7 @@ impl Build<'_> {
             return Ok(Some(there));
         }
         // Where no shard is complete, nothing is lost.
-        if self.force || (!there.complete && folder.is_bare()) {
+        if self.force || (!there.complete && folder.is_bare()?) {
             folder.remove_from(0)?;
             return Ok(None);
         }

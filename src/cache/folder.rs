@@ -104,13 +104,17 @@ impl Folder {
 
     /// Goes through the complete shards from the first on, until one is missing,
     /// and puts right their `.idx`.
+    ///
+    /// # Errors
+    /// What the system says of a file that is there and cannot be read: it is no
+    /// reason to make its shard again, nor those behind it.
     pub(super) fn each_complete(
         &self,
         mut with: impl FnMut(ShardEntry, ShardManifest),
     ) -> Result<()> {
         let mut next_id = 0;
         for number in 0.. {
-            let Some((manifest, hash)) = self.complete(number, next_id) else {
+            let Some((manifest, hash)) = self.complete(number, next_id)? else {
                 break;
             };
             next_id += manifest.samples.len() as u64;
@@ -132,18 +136,31 @@ impl Folder {
     }
 
     /// Whether not one shard is complete.
-    pub(super) fn is_bare(&self) -> bool {
-        self.complete(0, 0).is_none()
+    pub(super) fn is_bare(&self) -> Result<bool> {
+        Ok(self.complete(0, 0)?.is_none())
     }
 
-    /// The manifest of a shard that is there as a whole, as far as lengths tell.
-    fn complete(&self, number: u64, first_id: u64) -> Option<(ShardManifest, Hash128)> {
+    /// The manifest of a shard that is there as a whole, as far as lengths tell;
+    /// none where a file is missing, damaged or of another length.
+    fn complete(&self, number: u64, first_id: u64) -> Result<Option<(ShardManifest, Hash128)>> {
         let read = ShardManifest::read(&ShardFile::Manifest.path(&self.path, number));
-        let (manifest, hash) = read.ok()?;
-        let tar = ShardFile::Tar.path(&self.path, number);
-        let tar = tar.symlink_metadata().ok()?;
+        let (manifest, hash) = match read {
+            Ok(read) => read,
+            Err(Error::Dataset { .. }) => return Ok(None),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        let path = ShardFile::Tar.path(&self.path, number);
+        // Links are followed: a shard may have been moved to another disk.
+        let tar = match path.metadata() {
+            Ok(tar) => tar,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::io_at("look at", &path, e)),
+        };
         let whole = tar.is_file() && tar.len() == manifest.bytes;
-        (whole && manifest.first_id == first_id).then_some((manifest, hash))
+        Ok((whole && manifest.first_id == first_id).then_some((manifest, hash)))
     }
 
     /// Removes the shards from `number` on, and the index, which has them. Only
