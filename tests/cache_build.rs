@@ -641,6 +641,33 @@ fn force_takes_the_place_of_a_damaged_manifest_and_of_no_foreign_shards() {
 }
 
 #[test]
+fn a_forced_build_that_is_refused_leaves_the_cache_that_was_there() {
+    let src = data(2, 8);
+    let dst = tempfile::tempdir().unwrap();
+    build(src.path(), dst.path(), copy());
+    let whole = files(dst.path());
+    // The last of all: the survey finds it before anything is removed.
+    let other = data(2, 9);
+    fs::write(other.path().join("class1/008.jpg"), "no picture").unwrap();
+    for workers in [0, 2] {
+        let e = built(other.path(), dst.path(), copy())
+            .workers(workers)
+            .force(true)
+            .build()
+            .unwrap_err();
+        assert!(matches!(e, Error::Sample { id: 17, .. }), "{e:?}");
+        assert_same(&whole, &files(dst.path()), "a bad picture");
+    }
+    let mut text = whole["manifest.json"].clone();
+    text[40] ^= 2;
+    fs::write(dst.path().join("manifest.json"), text).unwrap();
+    let damaged = files(dst.path());
+    let e = built(other.path(), dst.path(), copy()).force(true).build();
+    assert!(e.unwrap_err().is_sample());
+    assert_same(&damaged, &files(dst.path()), "of a damaged manifest");
+}
+
+#[test]
 fn shards_beside_a_manifest_that_is_not_ours_stay_whatever_force_says() {
     let src = data(1, 4);
     let beginning = "{\n  \"format\": \"featherload-cache";
@@ -1070,6 +1097,20 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
     assert!(build(src.path(), disk.path(), raw()).complete);
     let fresh = files(&dst.path().join("fresh"));
     assert_same(&fresh, &files(disk.path()), "on a larger disk");
+
+    // What is replaced counts as free, and stays where that is not enough.
+    disk.resize(report.needed_bytes + report.needed_bytes / 4);
+    let larger = data(2, 40);
+    let e = built(larger.path(), disk.path(), raw()).force(true).build();
+    let e = e.unwrap_err().to_string();
+    assert!(e.contains("bytes are needed and"), "{e}");
+    assert_same(&fresh, &files(disk.path()), "forced on a disk too small");
+    let other = BuildOptions {
+        shuffle: Some(1),
+        ..raw()
+    };
+    let forced = built(src.path(), disk.path(), other).force(true).build();
+    assert_eq!(forced.unwrap().kept_shards, 0);
 }
 
 #[test]

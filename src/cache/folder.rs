@@ -163,29 +163,60 @@ impl Folder {
         Ok((whole && manifest.first_id == first_id).then_some((manifest, hash)))
     }
 
+    /// Makes room for the shards from `number` on, and says by what they are built.
+    pub(super) fn begin_at(&self, number: u64, manifest: &CacheManifest) -> Result<()> {
+        self.remove_from(number)?;
+        self.write_manifest(manifest)?;
+        Ok(())
+    }
+
     /// Removes the shards from `number` on, and the index, which has them. Only
     /// where the folder's manifest is a cache's: shards have the names that others
     /// give theirs, too, and in a cache's folder alone they are ours.
-    pub(super) fn remove_from(&self, number: u64) -> Result<()> {
-        let index = self.path.join(INDEX);
-        if index.symlink_metadata().is_ok() {
-            self.remove(&index)?;
-        }
-        let mut late: Vec<_> = self
-            .names()?
-            .iter()
-            .filter_map(|name| shard_file(name))
-            .filter(|(n, _)| *n >= number)
-            .collect();
+    fn remove_from(&self, number: u64) -> Result<()> {
+        let mut late = self.late(number)?;
         // What says that a shard is complete goes first.
-        late.sort_by_key(|(n, file)| (*file != ShardFile::Manifest, *n));
-        for (n, file) in &late {
-            self.remove(&file.path(&self.path, *n))?;
+        late.sort_by_key(|(file, _)| match file {
+            None => (0, 0),
+            Some((n, ShardFile::Manifest)) => (1, *n),
+            Some((n, _)) => (2, *n),
+        });
+        for (_, path) in &late {
+            self.remove(path)?;
         }
         match late.is_empty() {
             true => Ok(()),
             false => sync_folder(&self.path),
         }
+    }
+
+    /// Bytes of storage that are free again when the shards from `number` on, and
+    /// the index, are removed.
+    pub(super) fn bytes_from(&self, number: u64) -> Result<u64> {
+        let mut bytes = 0u64;
+        for (_, path) in self.late(number)? {
+            let file = path
+                .symlink_metadata()
+                .map_err(|e| Error::io_at("look at", &path, e))?;
+            // A file of two names stays under the other one.
+            if file.is_file() && file.nlink() == 1 {
+                bytes = bytes.saturating_add(file.blocks().saturating_mul(512));
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The index, and the files of the shards from `number` on, with their paths.
+    fn late(&self, number: u64) -> Result<Vec<(Option<(u64, ShardFile)>, PathBuf)>> {
+        let names = self.names()?.into_iter().filter_map(|name| {
+            let file = shard_file(&name);
+            let late = match file {
+                Some((n, _)) => n >= number,
+                None => name == INDEX,
+            };
+            late.then(|| (file, self.path.join(name)))
+        });
+        Ok(names.collect())
     }
 
     /// Bytes that may still be written to the folder's file system, and what each
