@@ -641,6 +641,34 @@ fn force_takes_the_place_of_a_damaged_manifest_and_of_no_foreign_shards() {
 }
 
 #[test]
+fn force_mends_a_cache_whose_bytes_were_flipped() {
+    let src = data(2, 20);
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        shard_size: 40_000,
+        ..copy()
+    };
+    let shards = build(src.path(), dst.path(), options).shards;
+    assert!(shards >= 4);
+    let whole = files(dst.path());
+    let forced = || {
+        let forced = built(src.path(), dst.path(), options).force(true).build();
+        forced.unwrap().kept_shards
+    };
+    assert_eq!(forced(), shards, "nothing is hurt");
+    for (number, at) in [(2u64, 700), (0, 0), (shards - 1, usize::MAX)] {
+        let name = format!("shard-{number:06}.tar");
+        let mut bytes = whole[&name].clone();
+        let at = at.min(bytes.len() - 1);
+        bytes[at] ^= 1;
+        fs::write(dst.path().join(&name), bytes).unwrap();
+        assert_eq!(build(src.path(), dst.path(), options).kept_shards, shards);
+        assert_eq!(forced(), number);
+        assert_same(&whole, &files(dst.path()), &name);
+    }
+}
+
+#[test]
 fn a_forced_build_that_is_refused_leaves_the_cache_that_was_there() {
     let src = data(2, 8);
     let dst = tempfile::tempdir().unwrap();

@@ -49,7 +49,7 @@ impl Build<'_> {
         let mut first = Start::default();
         let there = self.there(&folder, &wanted)?;
         if there.is_some() {
-            folder.each_complete(|entry, manifest| {
+            folder.each_complete(self.force, |entry, manifest| {
                 first.position += (manifest.samples.len() + manifest.skipped.len()) as u64;
                 state.keep(self.index, entry, &manifest);
             })?;

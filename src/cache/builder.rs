@@ -76,7 +76,10 @@ impl Builder {
     }
 
     /// Replaces a cache of other options, or of a source that has changed, where
-    /// it would be refused.
+    /// it would be refused. One of the same is read and mended: the first shard
+    /// whose bytes are not those of its manifest, and all behind it, are made
+    /// again. Without it lengths tell what is complete; contents are for
+    /// [`verify`](super::verify).
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self

@@ -5,11 +5,12 @@
 //! and under the lock; what else lies there is not touched.
 
 use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
+use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::book::idx_text;
 use crate::cache::layout::{CACHE_MANIFEST, INDEX, LOCK, ShardFile, shard_file, shard_name};
@@ -17,6 +18,9 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::shard::manifest::{CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest};
 use crate::sys::replace::{is_temporary, replace_by, sync_folder};
+
+/// Bytes of a tar that are read at a time.
+const PIECE: usize = 1 << 20;
 
 /// A cache's folder, held against other builders.
 #[derive(Debug)]
@@ -103,13 +107,15 @@ impl Folder {
     }
 
     /// Goes through the complete shards from the first on, until one is missing,
-    /// and puts right their `.idx`.
+    /// and puts right their `.idx`. With `contents` every tar is read, and one that
+    /// is not what its manifest says by its hash counts as missing.
     ///
     /// # Errors
     /// What the system says of a file that is there and cannot be read: it is no
     /// reason to make its shard again, nor those behind it.
     pub(super) fn each_complete(
         &self,
+        contents: bool,
         mut with: impl FnMut(ShardEntry, ShardManifest),
     ) -> Result<()> {
         let mut next_id = 0;
@@ -117,6 +123,16 @@ impl Folder {
             let Some((manifest, hash)) = self.complete(number, next_id)? else {
                 break;
             };
+            if contents {
+                let tar = ShardFile::Tar.path(&self.path, number);
+                if hash_of(&tar)? != manifest.hash {
+                    tracing::warn!(
+                        "{}: damaged; it and the shards behind it are made again",
+                        tar.display()
+                    );
+                    break;
+                }
+            }
             next_id += manifest.samples.len() as u64;
             let text = idx_text(&manifest)?;
             let idx = ShardFile::Idx.path(&self.path, number);
@@ -252,6 +268,22 @@ impl Folder {
 
 fn is_cache_file(name: &str) -> bool {
     name == INDEX || shard_file(name).is_some()
+}
+
+/// The hash of a whole file, read piece by piece.
+fn hash_of(path: &Path) -> Result<Hash128> {
+    let failed = |e| Error::io_at("read", path, e);
+    let mut file = File::open(path).map_err(failed)?;
+    let mut hasher = Hasher::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(Hash128(hasher.finish_128())),
+            Ok(n) => hasher.write(&piece[..n]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
 }
 
 /// The lock file, locked.

@@ -62,6 +62,9 @@ pub struct BuildArgs {
     on_error: Policy,
 
     /// Replace a cache in DST of other options, or of a source that has changed.
+    /// One of the same options and source is read, and made again from the first
+    /// shard on whose bytes are damaged; without --force lengths alone tell what
+    /// is complete, and contents are the business of `cache verify`.
     #[arg(long)]
     force: bool,
 
