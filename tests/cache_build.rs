@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use common::{FEATHERLOAD, Picture, Random, builder, data};
 use featherload::cache::{BuildOptions, BuildReport, Builder, CacheResize, Encoding, OnBadSample};
-use featherload::index::{Index, Label};
+use featherload::index::{Index, KeepIndex, Label, ShardOptions};
 use featherload::recipe::{Decode, Resize};
 use featherload::{DecodeMode, Dtype, Error, MemoryLayout, Recipe, Source};
 use nix::sys::signal::{Signal, kill};
@@ -875,6 +875,75 @@ fn a_cache_within_its_source_and_options_that_cannot_work_are_refused() {
     let e = built(src.path(), dst.path(), options).build().unwrap_err();
     assert!(e.is_usage() && e.to_string().contains("copy keeps"), "{e}");
     assert!(files(dst.path()).is_empty());
+}
+
+/// A tar as others write it: two samples with classes, and fields that are
+/// neither picture nor label.
+fn foreign_shard(path: &Path) {
+    let mut tar = tar::Builder::new(fs::File::create(path).unwrap());
+    for n in 0..6u64 {
+        let picture = Picture::rgb(60, 40, n).encode();
+        let fields: [(&str, &[u8]); 4] = [
+            ("jpg", &picture),
+            ("cls", b"1"),
+            ("txt", b"a caption"),
+            ("seg.png", b"a mask"),
+        ];
+        for (extension, bytes) in fields {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o644);
+            let name = format!("{n:04}.{extension}");
+            tar.append_data(&mut header, name, bytes).unwrap();
+        }
+    }
+    tar.finish().unwrap();
+}
+
+/// A source of one tar, whose index is kept nowhere.
+fn of_tar(path: &Path) -> Source {
+    let options = ShardOptions {
+        keep: KeepIndex::Nowhere,
+        ..ShardOptions::default()
+    };
+    Source::Shards(vec![path.to_owned()], options)
+}
+
+#[test]
+fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    foreign_shard(&tar);
+    let mut bytes = fs::read(&tar).unwrap();
+    // The header of the fourth sample's picture.
+    let header = members(&tar)[12].at as usize - 512;
+    bytes[header..header + 512].fill(0xee);
+    fs::write(&tar, bytes).unwrap();
+    let to = dir.path().join("cache");
+    let make = |options| {
+        Builder::new(of_tar(&tar), &to, options)
+            .helper(FEATHERLOAD)
+            .workers(2)
+            .build()
+    };
+    let e = make(copy()).unwrap_err();
+    assert!(e.is_usage(), "{e:?}");
+    for part in ["train-000.tar: ", "--on-error skip"] {
+        assert_eq!(e.to_string().matches(part).count(), 1, "{e}");
+    }
+    assert!(!to.exists());
+    let skip = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..copy()
+    };
+    let report = make(skip).unwrap();
+    assert_eq!((report.samples, report.damaged_shards), (5, 1));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["damaged_shards"], 1);
+    // What is left of the sample has no picture.
+    let left_out: u64 = report.left_out.values().sum();
+    assert!(report.damaged_samples + left_out >= 1, "{json}");
+    assert_eq!(json["damaged_samples"], report.damaged_samples);
 }
 
 // ---- the command ----

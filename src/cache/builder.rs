@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::cache::build::Build;
 use crate::cache::folder::Folder;
-use crate::cache::{BuildOptions, BuildProgress, BuildReport};
+use crate::cache::{BuildOptions, BuildProgress, BuildReport, OnBadSample};
 use crate::coordinator::launch::Launch;
 use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::index::{Index, ScanReport};
 use crate::loader::encode_run::Crew;
 use crate::loader::{Source, default_workers};
 use crate::sys::cpu::CpuLevel;
@@ -122,8 +122,8 @@ impl Builder {
     /// # Errors
     /// Options that cannot work, a source that cannot be read, a folder that holds
     /// another cache or is being written by another process, a disk with too little
-    /// room, and, under [`OnBadSample::Stop`](super::OnBadSample::Stop), the first
-    /// bad sample.
+    /// room, and, under [`OnBadSample::Stop`], the first bad sample, or the first
+    /// damaged shard of the source.
     pub fn build(self) -> Result<BuildReport> {
         self.build_watched(&mut |_| ControlFlow::Continue(()))
     }
@@ -155,6 +155,9 @@ impl Builder {
         };
         let crew = crew.launch()?;
         let (index, scan) = self.source.open()?;
+        if self.options.on_error == OnBadSample::Stop {
+            check_whole(scan.as_ref())?;
+        }
         check_no_shard_of(&index, &self.folder)?;
         let folder = Folder::claim(&self.folder)?;
         let build = Build {
@@ -164,7 +167,7 @@ impl Builder {
             began,
         };
         let report = build.run(folder, crew, watch)?;
-        Ok(BuildReport { scan, ..report })
+        Ok(report.with_scan(scan))
     }
 
     /// # Errors
@@ -189,6 +192,23 @@ impl Builder {
             _ => Ok(()),
         }
     }
+}
+
+/// # Errors
+/// The first shard of the source of which something is lost: what has no name in
+/// the index cannot fail as a sample.
+fn check_whole(scan: Option<&ScanReport>) -> Result<()> {
+    let Some(damaged) = scan.and_then(|scan| scan.damaged.first()) else {
+        return Ok(());
+    };
+    let said = damaged.to_string();
+    // The error names it, too.
+    let named = format!("{}: ", damaged.path.display());
+    let what = said.strip_prefix(&named).unwrap_or(&said);
+    Err(Error::dataset(
+        &damaged.path,
+        format!("{what}; to build of what is left, give --on-error skip"),
+    ))
 }
 
 /// # Errors

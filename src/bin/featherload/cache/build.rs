@@ -57,7 +57,8 @@ pub struct BuildArgs {
     shuffle: Option<u64>,
 
     /// What a sample that gives no picture does: ends the build, or is left out
-    /// and listed in its shard's manifest.
+    /// and listed in its shard's manifest. So does a damaged tar of SRC: it ends
+    /// the build, or what it has lost is counted.
     #[arg(long, value_enum, default_value_t = Policy::Stop)]
     on_error: Policy,
 
@@ -229,6 +230,12 @@ fn print(folder: &Path, report: &BuildReport) -> Result<()> {
         output::line(&format!(
             "workers    {} died and were replaced",
             report.worker_deaths
+        ))?;
+    }
+    if report.damaged_shards > 0 {
+        output::line(&format!(
+            "lost       {} samples or more in {} damaged shards of the source",
+            report.damaged_samples, report.damaged_shards
         ))?;
     }
     if report.skipped > 0 {
