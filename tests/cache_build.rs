@@ -790,6 +790,51 @@ fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
 }
 
 #[test]
+fn what_may_pass_is_not_left_out_for_good() {
+    let src = tempfile::tempdir().unwrap();
+    fs::write(src.path().join("a.jpg"), Picture::rgb(40, 30, 1).encode()).unwrap();
+    fs::write(src.path().join("b.jpg"), common::slow_picture(2)).unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let mut slow = command(src.path(), dst.path());
+    let output = slow
+        .args(["--on-error", "skip", "--row-limit", "30"])
+        .output()
+        .unwrap();
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    for part in ["took longer than 30 ms", "run the command again"] {
+        assert!(said.contains(part), "{said}");
+    }
+    // The same command, with time enough, has both.
+    let output = command(src.path(), dst.path())
+        .args(["--on-error", "skip"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(all_members(dst.path()).len(), 2);
+}
+
+#[test]
+fn a_missing_file_is_left_out_and_listed() {
+    let src = data(1, 3);
+    let list = src.path().join("list.txt");
+    fs::write(
+        &list,
+        "class0/000.jpg 0\nclass0/none.jpg 1\nclass0/002.jpg 0\n",
+    )
+    .unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..copy()
+    };
+    let report = build(&list, &dst.path().join("cache"), options);
+    assert_eq!((report.samples, report.skipped), (2, 1));
+    let told = &report.skipped_examples[0].path;
+    assert!(told.ends_with("none.jpg"), "{report:?}");
+}
+
+#[test]
 fn a_source_without_a_picture_is_an_error_that_says_why() {
     let src = tempfile::tempdir().unwrap();
     fs::write(src.path().join("a.jpg"), "no").unwrap();

@@ -16,7 +16,7 @@ use crate::cache::report::{BuildProgress, BuildReport, SkippedSample};
 use crate::cache::shard_file::{Member, ShardFileWriter};
 use crate::cache::storage::{Left, is_full};
 use crate::cache::surveyed::{Surveyed, source_entry};
-use crate::cache::{BuildOptions, OnBadSample, changes};
+use crate::cache::{BuildOptions, OnBadSample, changes, faults};
 use crate::error::{Error, Result, SampleFault};
 use crate::index::{CachedSamples, Index};
 use crate::loader::encode_run::{EncodeRun, Ready};
@@ -394,12 +394,18 @@ impl Writing<'_> {
 
     fn fault(&mut self, fault: SampleFault) -> Result<()> {
         let id = self.source()?;
-        if self.build.options.on_error == OnBadSample::Stop {
-            return Err(Error::Sample {
+        let stop = |fault| {
+            Err(Error::Sample {
                 id,
                 path: self.build.index.path(id),
                 fault,
-            });
+            })
+        };
+        if self.build.options.on_error == OnBadSample::Stop {
+            return stop(fault);
+        }
+        if !faults::is_lasting(&fault, &self.build.index.file(id)) {
+            return stop(faults::passing(fault));
         }
         let path = self.build.index.relative_path(id);
         let entry = SkippedEntry {

@@ -16,7 +16,9 @@ pub enum OnBadSample {
     #[default]
     Stop,
     /// The sample is left out, and listed with the reason in the manifest of
-    /// its shard. What damaged shards of the source have lost is counted in the
+    /// its shard, where the fault follows from the file's bytes or its absence.
+    /// What may pass (time that ran out, killed workers, failing storage) stops the
+    /// build all the same. What damaged shards of the source have lost is counted in the
     /// report.
     Skip,
 }
