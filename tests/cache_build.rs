@@ -1103,6 +1103,29 @@ fn two_builders_of_one_folder_do_not_meet() {
 }
 
 #[test]
+fn the_command_says_that_other_fields_are_not_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    foreign_shard(&tar);
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    // (source, cache, whether it has fields to lose)
+    for (src, dst, due) in [(&tar, &first, true), (&first, &second, false)] {
+        let mut build = command(src, dst);
+        build.arg("--json");
+        if due {
+            build.args(["--index-dir", "none"]);
+        }
+        let output = build.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.contains("other fields of samples"), due, "{said}");
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(json["report"]["fields_left_out"], due);
+        assert_eq!(all_members(dst).len(), 12);
+    }
+}
+
+#[test]
 fn the_command_says_what_changed_and_exits_with_2() {
     let src = data(1, 4);
     let dst = tempfile::tempdir().unwrap();

@@ -23,6 +23,9 @@ use crate::sys::cpu::CpuLevel;
 /// workers, and however often the build was broken off: what is complete stays,
 /// and the same call goes on behind it.
 ///
+/// A sample of a cache is a picture and its label: other fields that samples of
+/// WebDataset's shards have are not copied.
+///
 /// ```
 /// # fn main() -> featherload::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
@@ -167,7 +170,10 @@ impl Builder {
             began,
         };
         let report = build.run(folder, crew, watch)?;
-        Ok(report.with_scan(scan))
+        Ok(BuildReport {
+            fields_left_out: has_foreign_shards(&index),
+            ..report.with_scan(scan)
+        })
     }
 
     /// # Errors
@@ -192,6 +198,22 @@ impl Builder {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a shard of the source lies in a folder that is no cache: its samples
+/// may have more fields than a cache has.
+fn has_foreign_shards(index: &Index) -> bool {
+    let mut cache: Option<PathBuf> = None;
+    (0..index.shards()).any(|number| {
+        let shard = index.shard_path(number);
+        let folder = shard.parent().unwrap_or(Path::new("/"));
+        if cache.as_deref() == Some(folder) {
+            return false;
+        }
+        let ours = Index::is_cache(folder);
+        cache = ours.then(|| folder.to_owned());
+        !ours
+    })
 }
 
 /// # Errors

@@ -62,6 +62,9 @@ pub struct BuildReport {
     pub damaged_samples: u64,
     /// Entries of the source that are no samples, by the name of the reason.
     pub left_out: BTreeMap<&'static str, u64>,
+    /// True when the source is of shards that are no cache's: of their samples
+    /// picture and label alone are copied, and other fields are not.
+    pub fields_left_out: bool,
     /// The first of the samples that were left out, at most 100.
     pub skipped_examples: Vec<SkippedSample>,
 }

@@ -25,6 +25,9 @@ use crate::source_args::SourceArgs;
 /// The same source and options give the same bytes, whatever the number of
 /// workers. A build that was broken off (Ctrl-C, a kill, a full disk) leaves
 /// complete shards alone, and the same command goes on behind them.
+///
+/// Of samples of tar shards picture and label are written alone; other fields
+/// (txt, json, seg.png) are not copied.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required(true).index(1)))]
 pub struct BuildArgs {
@@ -173,6 +176,12 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
         },
     };
     print_skipped(report.scan.as_ref());
+    if report.fields_left_out {
+        output::complain(
+            "left out: other fields of samples (such as txt, json, seg.png) are not copied: a \
+             cache has picture and label",
+        );
+    }
     let folder = &args.dst;
     if args.json {
         output::json(&json!({ "folder": folder.to_string_lossy(), "report": report }))?;
