@@ -1131,6 +1131,13 @@ fn the_command_says_what_changed_and_exits_with_2() {
     let dst = tempfile::tempdir().unwrap();
     let output = command(src.path(), dst.path()).output().unwrap();
     assert!(output.status.success() && text(&output).contains("4 samples in"));
+    // Before it starts, on no terminal too.
+    let whole: u64 = files(dst.path()).values().map(|b| b.len() as u64).sum();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line = said.lines().find(|l| l.contains("bytes will be written"));
+    let told = numbers(line.unwrap().rsplit(": ").next().unwrap())[0];
+    assert!(told >= whole && told < whole + 20 * 4096, "{said} {whole}");
+    assert!(line.unwrap().contains("for 4 of 4 samples"), "{said}");
     let output = command(src.path(), dst.path())
         .args(["--shuffle", "7"])
         .output()

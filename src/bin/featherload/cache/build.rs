@@ -151,6 +151,7 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
             None => {
                 // The workers are there: a thread may be.
                 failed = interrupt::end_the_run().err();
+                announce(&args, progress);
                 bar.insert(progress_bar(progress, !args.json))
             }
         };
@@ -192,6 +193,23 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
         (false, Some(signal)) => Ok(Outcome::Interrupted(signal)),
         _ => Ok(Outcome::Done),
     }
+}
+
+/// What the build will take, before anything of it is written: on stderr, to
+/// whoever reads that.
+fn announce(args: &BuildArgs, progress: &BuildProgress) {
+    let about = match args.encode {
+        Encoding::Jpeg { .. } => "about ",
+        _ => "",
+    };
+    output::complain(&format!(
+        "{}: {about}{} bytes will be written ({:.1} MiB), for {} of {} samples",
+        args.dst.display(),
+        progress.needed_bytes,
+        output::mib(progress.needed_bytes),
+        progress.samples - progress.done,
+        progress.samples
+    ));
 }
 
 fn progress_bar(progress: &BuildProgress, shown: bool) -> ProgressBar {
