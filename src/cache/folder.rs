@@ -22,6 +22,9 @@ use crate::sys::replace::{is_temporary, replace_by, sync_folder};
 /// Bytes of a tar that are read at a time.
 const PIECE: usize = 1 << 20;
 
+/// Which file of which shard, none = the index; and its path.
+type Late = (Option<(u64, ShardFile)>, PathBuf);
+
 /// A cache's folder, held against other builders.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -223,7 +226,7 @@ impl Folder {
     }
 
     /// The index, and the files of the shards from `number` on, with their paths.
-    fn late(&self, number: u64) -> Result<Vec<(Option<(u64, ShardFile)>, PathBuf)>> {
+    fn late(&self, number: u64) -> Result<Vec<Late>> {
         let names = self.names()?.into_iter().filter_map(|name| {
             let file = shard_file(&name);
             let late = match file {
