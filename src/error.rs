@@ -211,7 +211,8 @@ pub enum FaultKind {
     Changed = 10,
     /// Smaller than a crop of the recipe.
     TooSmall = 11,
-    /// A fault number that this version does not know.
+    /// A fault number that this version does not know, or no fault of the sample's:
+    /// shared memory that was destroyed.
     Unknown = 255,
 }
 

@@ -1,7 +1,9 @@
 //! Caches are built: the same bytes by any number of workers, by any number of
 //! attempts; shards that others read; nothing half done, whatever ends a build.
 //!
-//! `FEATHERLOAD_KILLS` says how often a builder is killed (default 6).
+//! `FEATHERLOAD_KILLS` says how often a builder is killed (default 6). Where no
+//! tmpfs can be mounted the tests of full disks say `SKIP` and pass; with
+//! `FEATHERLOAD_REQUIRE_MOUNT=1` they fail.
 
 mod common;
 
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use common::{FEATHERLOAD, Picture, Random, builder, data};
 use featherload::cache::{BuildOptions, BuildReport, Builder, CacheResize, Encoding, OnBadSample};
-use featherload::index::{Index, Label};
+use featherload::index::{Index, KeepIndex, Label, ShardOptions};
 use featherload::recipe::{Decode, Resize};
 use featherload::{DecodeMode, Dtype, Error, MemoryLayout, Recipe, Source};
 use nix::sys::signal::{Signal, kill};
@@ -509,6 +511,41 @@ fn a_complete_cache_is_left_alone_and_a_damaged_one_is_completed() {
 }
 
 #[test]
+fn a_shard_that_cannot_be_read_ends_the_build_and_nothing_is_removed() {
+    use std::os::unix::fs::symlink;
+    let src = data(2, 10);
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        shard_size: 40_000,
+        ..copy()
+    };
+    let to = dst.path().join("cache");
+    let shards = build(src.path(), &to, options).shards;
+    assert!(shards >= 3);
+    let whole = files(&to);
+    // A link to itself: an error of the system that is not "no such file", for
+    // root too.
+    for name in ["shard-000001.json", "shard-000001.tar"] {
+        let path = to.join(name);
+        fs::remove_file(&path).unwrap();
+        symlink(name, &path).unwrap();
+        let e = built(src.path(), &to, options).build().unwrap_err();
+        assert!(matches!(e, Error::Io { .. }), "{e:?}");
+        assert!(e.to_string().contains(name), "{e}");
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &whole[name]).unwrap();
+        assert_same(&whole, &files(&to), name);
+    }
+    // A shard on another disk is a shard.
+    let (tar, elsewhere) = (to.join("shard-000001.tar"), dst.path().join("elsewhere"));
+    fs::rename(&tar, &elsewhere).unwrap();
+    symlink(&elsewhere, &tar).unwrap();
+    assert_eq!(build(src.path(), &to, options).kept_shards, shards);
+    assert!(tar.symlink_metadata().unwrap().is_symlink());
+    assert_same(&whole, &files(&to), "a link");
+}
+
+#[test]
 fn changed_sources_and_options_are_refused_by_name_and_force_builds_anew() {
     let src = data(2, 6);
     let dst = tempfile::tempdir().unwrap();
@@ -605,6 +642,93 @@ fn force_takes_the_place_of_a_damaged_manifest_and_of_no_foreign_shards() {
     }
 }
 
+#[test]
+fn force_mends_a_cache_whose_bytes_were_flipped() {
+    let src = data(2, 20);
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        shard_size: 40_000,
+        ..copy()
+    };
+    let shards = build(src.path(), dst.path(), options).shards;
+    assert!(shards >= 4);
+    let whole = files(dst.path());
+    let forced = || {
+        let forced = built(src.path(), dst.path(), options).force(true).build();
+        forced.unwrap().kept_shards
+    };
+    assert_eq!(forced(), shards, "nothing is hurt");
+    for (number, at) in [(2u64, 700), (0, 0), (shards - 1, usize::MAX)] {
+        let name = format!("shard-{number:06}.tar");
+        let mut bytes = whole[&name].clone();
+        let at = at.min(bytes.len() - 1);
+        bytes[at] ^= 1;
+        fs::write(dst.path().join(&name), bytes).unwrap();
+        assert_eq!(build(src.path(), dst.path(), options).kept_shards, shards);
+        assert_eq!(forced(), number);
+        assert_same(&whole, &files(dst.path()), &name);
+    }
+}
+
+#[test]
+fn a_forced_build_that_is_refused_leaves_the_cache_that_was_there() {
+    let src = data(2, 8);
+    let dst = tempfile::tempdir().unwrap();
+    build(src.path(), dst.path(), copy());
+    let whole = files(dst.path());
+    // The last of all: the survey finds it before anything is removed.
+    let other = data(2, 9);
+    fs::write(other.path().join("class1/008.jpg"), "no picture").unwrap();
+    for workers in [0, 2] {
+        let e = built(other.path(), dst.path(), copy())
+            .workers(workers)
+            .force(true)
+            .build()
+            .unwrap_err();
+        assert!(matches!(e, Error::Sample { id: 17, .. }), "{e:?}");
+        assert_same(&whole, &files(dst.path()), "a bad picture");
+    }
+    let mut text = whole["manifest.json"].clone();
+    text[40] ^= 2;
+    fs::write(dst.path().join("manifest.json"), text).unwrap();
+    let damaged = files(dst.path());
+    let e = built(other.path(), dst.path(), copy()).force(true).build();
+    assert!(e.unwrap_err().is_sample());
+    assert_same(&damaged, &files(dst.path()), "of a damaged manifest");
+}
+
+#[test]
+fn shards_beside_a_manifest_that_is_not_ours_stay_whatever_force_says() {
+    let src = data(1, 4);
+    let beginning = "{\n  \"format\": \"featherload-cache";
+    let manifests = [
+        "{\"my\":\"notes\"}",
+        "",
+        "{\n  \"format\": \"featherload-shard\"",
+        beginning,
+    ];
+    for text in manifests {
+        let dst = tempfile::tempdir().unwrap();
+        let names = ["shard-000000.tar", "shard-000001.tar", "shard-000002.tar"];
+        for name in names.iter().chain(&["index.fli", "shard-000001.json"]) {
+            fs::write(dst.path().join(name), "theirs").unwrap();
+        }
+        fs::write(dst.path().join("manifest.json"), text).unwrap();
+        let theirs = files(dst.path());
+        for force in [false, true] {
+            let e = built(src.path(), dst.path(), copy())
+                .force(force)
+                .build()
+                .unwrap_err();
+            assert!(
+                e.is_usage() && e.to_string().contains("name another folder"),
+                "{text}: {e}"
+            );
+            assert_same(&theirs, &files(dst.path()), text);
+        }
+    }
+}
+
 /// A folder of good pictures with bad ones among them, and their names.
 fn with_bad_pictures() -> (tempfile::TempDir, [&'static str; 3]) {
     let src = data(2, 8);
@@ -665,6 +789,51 @@ fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
             assert_same(&whole, &files(&to), name);
         }
     }
+}
+
+#[test]
+fn what_may_pass_is_not_left_out_for_good() {
+    let src = tempfile::tempdir().unwrap();
+    fs::write(src.path().join("a.jpg"), Picture::rgb(40, 30, 1).encode()).unwrap();
+    fs::write(src.path().join("b.jpg"), common::slow_picture(2)).unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let mut slow = command(src.path(), dst.path());
+    let output = slow
+        .args(["--on-error", "skip", "--row-limit", "30"])
+        .output()
+        .unwrap();
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    for part in ["took longer than 30 ms", "run the command again"] {
+        assert!(said.contains(part), "{said}");
+    }
+    // The same command, with time enough, has both.
+    let output = command(src.path(), dst.path())
+        .args(["--on-error", "skip"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(all_members(dst.path()).len(), 2);
+}
+
+#[test]
+fn a_missing_file_is_left_out_and_listed() {
+    let src = data(1, 3);
+    let list = src.path().join("list.txt");
+    fs::write(
+        &list,
+        "class0/000.jpg 0\nclass0/none.jpg 1\nclass0/002.jpg 0\n",
+    )
+    .unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..copy()
+    };
+    let report = build(&list, &dst.path().join("cache"), options);
+    assert_eq!((report.samples, report.skipped), (2, 1));
+    let told = &report.skipped_examples[0].path;
+    assert!(told.ends_with("none.jpg"), "{report:?}");
 }
 
 #[test]
@@ -755,6 +924,75 @@ fn a_cache_within_its_source_and_options_that_cannot_work_are_refused() {
     assert!(files(dst.path()).is_empty());
 }
 
+/// A tar as others write it: two samples with classes, and fields that are
+/// neither picture nor label.
+fn foreign_shard(path: &Path) {
+    let mut tar = tar::Builder::new(fs::File::create(path).unwrap());
+    for n in 0..6u64 {
+        let picture = Picture::rgb(60, 40, n).encode();
+        let fields: [(&str, &[u8]); 4] = [
+            ("jpg", &picture),
+            ("cls", b"1"),
+            ("txt", b"a caption"),
+            ("seg.png", b"a mask"),
+        ];
+        for (extension, bytes) in fields {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o644);
+            let name = format!("{n:04}.{extension}");
+            tar.append_data(&mut header, name, bytes).unwrap();
+        }
+    }
+    tar.finish().unwrap();
+}
+
+/// A source of one tar, whose index is kept nowhere.
+fn of_tar(path: &Path) -> Source {
+    let options = ShardOptions {
+        keep: KeepIndex::Nowhere,
+        ..ShardOptions::default()
+    };
+    Source::Shards(vec![path.to_owned()], options)
+}
+
+#[test]
+fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    foreign_shard(&tar);
+    let mut bytes = fs::read(&tar).unwrap();
+    // The header of the fourth sample's picture.
+    let header = members(&tar)[12].at as usize - 512;
+    bytes[header..header + 512].fill(0xee);
+    fs::write(&tar, bytes).unwrap();
+    let to = dir.path().join("cache");
+    let make = |options| {
+        Builder::new(of_tar(&tar), &to, options)
+            .helper(FEATHERLOAD)
+            .workers(2)
+            .build()
+    };
+    let e = make(copy()).unwrap_err();
+    assert!(e.is_usage(), "{e:?}");
+    for part in ["train-000.tar: ", "--on-error skip"] {
+        assert_eq!(e.to_string().matches(part).count(), 1, "{e}");
+    }
+    assert!(!to.exists());
+    let skip = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..copy()
+    };
+    let report = make(skip).unwrap();
+    assert_eq!((report.samples, report.damaged_shards), (5, 1));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["damaged_shards"], 1);
+    // What is left of the sample has no picture.
+    let left_out: u64 = report.left_out.values().sum();
+    assert!(report.damaged_samples + left_out >= 1, "{json}");
+    assert_eq!(json["damaged_samples"], report.damaged_samples);
+}
+
 // ---- the command ----
 
 fn command(src: &Path, dst: &Path) -> Command {
@@ -805,31 +1043,53 @@ fn a_killed_builder_goes_on_to_the_same_bytes() {
     assert!(output.status.success(), "{}", text(&output));
     let whole_build = began.elapsed();
     let expected = files(&fresh);
+    let shards = check_whole_shards(&fresh);
+    assert!(shards > 4, "{shards}");
     let mut random = Random(17);
-    let (mut left, mut kept) = (0, 0);
+    let (mut left, mut kept, mut middle) = (0, 0, 0);
     let to = dst.path().join("killed");
-    for n in 0..kills {
+    let mut rounds = 0;
+    // More rounds where a busy machine let none of the kills fall into the middle.
+    while rounds < kills || (middle == 0 && rounds < kills + 20) {
         // Each begins anew when the one before was complete.
         if to.join("index.fli").exists() {
             fs::remove_dir_all(&to).unwrap();
         }
+        let complete = check_whole_shards(&to);
         let mut child = command(src.path(), &to).spawn().unwrap();
-        let micros = whole_build.as_micros() as u64;
-        std::thread::sleep(Duration::from_micros(random.below(micros)));
+        // At any moment, and every second time behind a shard of this call's.
+        if rounds % 2 == 0 {
+            let behind = complete + random.below((shards - complete).div_ceil(2).max(1));
+            wait_for_shard(&mut child, &to, behind);
+            std::thread::sleep(Duration::from_micros(random.below(2000)));
+        } else {
+            let micros = whole_build.as_micros() as u64;
+            std::thread::sleep(Duration::from_micros(random.below(micros)));
+        }
         kill(Pid::from_raw(child.id() as i32), Signal::SIGKILL).unwrap();
         child.wait().unwrap();
+        rounds += 1;
         if to.exists() {
-            kept += check_whole_shards(&to);
+            let complete = check_whole_shards(&to);
+            kept += complete;
+            middle += u64::from(complete > 0 && complete < shards);
             let temporary = |n: &String| n.starts_with(".featherload-") && !n.ends_with("-lock");
             left += files(&to).keys().filter(|n| temporary(n)).count();
         }
-        if n % 2 == 1 || n + 1 == kills {
+        if rounds % 2 == 0 || rounds >= kills {
             let output = command(src.path(), &to).output().unwrap();
             assert!(output.status.success(), "{}", text(&output));
-            assert_same(&expected, &files(&to), &format!("after {} kills", n + 1));
+            assert_same(&expected, &files(&to), &format!("after {rounds} kills"));
         }
     }
-    println!("{kills} kills: {kept} shards kept, {left} temporary files left");
+    assert!(
+        kept > 0 && middle > 0,
+        "{rounds} kills, and none of them hit the middle of a build"
+    );
+    println!(
+        "{rounds} kills, {middle} of them in the middle: {kept} shards kept, {left} temporary \
+         files left"
+    );
 }
 
 #[test]
@@ -867,11 +1127,41 @@ fn two_builders_of_one_folder_do_not_meet() {
 }
 
 #[test]
+fn the_command_says_that_other_fields_are_not_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    foreign_shard(&tar);
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    // (source, cache, whether it has fields to lose)
+    for (src, dst, due) in [(&tar, &first, true), (&first, &second, false)] {
+        let mut build = command(src, dst);
+        build.arg("--json");
+        if due {
+            build.args(["--index-dir", "none"]);
+        }
+        let output = build.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.contains("other fields of samples"), due, "{said}");
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(json["report"]["fields_left_out"], due);
+        assert_eq!(all_members(dst).len(), 12);
+    }
+}
+
+#[test]
 fn the_command_says_what_changed_and_exits_with_2() {
     let src = data(1, 4);
     let dst = tempfile::tempdir().unwrap();
     let output = command(src.path(), dst.path()).output().unwrap();
     assert!(output.status.success() && text(&output).contains("4 samples in"));
+    // Before it starts, on no terminal too.
+    let whole: u64 = files(dst.path()).values().map(|b| b.len() as u64).sum();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line = said.lines().find(|l| l.contains("bytes will be written"));
+    let told = numbers(line.unwrap().rsplit(": ").next().unwrap())[0];
+    assert!(told >= whole && told < whole + 20 * 4096, "{said} {whole}");
+    assert!(line.unwrap().contains("for 4 of 4 samples"), "{said}");
     let output = command(src.path(), dst.path())
         .args(["--shuffle", "7"])
         .output()
@@ -922,6 +1212,10 @@ impl Tmpfs {
         if mounted.is_ok_and(|o| o.status.success()) {
             return Some(Self(dir));
         }
+        assert!(
+            std::env::var_os("FEATHERLOAD_REQUIRE_MOUNT").is_none_or(|v| v != "1"),
+            "FEATHERLOAD_REQUIRE_MOUNT=1, and a tmpfs cannot be mounted here (needs root)"
+        );
         // Not by `eprintln`, which the harness catches.
         use std::io::Write;
         let mut err = std::io::stderr();
@@ -984,6 +1278,11 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
     let told = numbers(&text);
     assert!(told.contains(&report.needed_bytes), "{text}");
     assert!(files(disk.path()).keys().all(|n| !n.starts_with("shard-")));
+    let output = command(src.path(), disk.path()).output().unwrap();
+    let said = self::text(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("bytes are needed and"), "{said}");
+    assert!(files(disk.path()).keys().all(|n| !n.starts_with("shard-")));
     // Nothing is lost by other options then.
     let e = built(
         src.path(),
@@ -1003,6 +1302,20 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
     assert!(build(src.path(), disk.path(), raw()).complete);
     let fresh = files(&dst.path().join("fresh"));
     assert_same(&fresh, &files(disk.path()), "on a larger disk");
+
+    // What is replaced counts as free, and stays where that is not enough.
+    disk.resize(report.needed_bytes + report.needed_bytes / 4);
+    let larger = data(2, 40);
+    let e = built(larger.path(), disk.path(), raw()).force(true).build();
+    let e = e.unwrap_err().to_string();
+    assert!(e.contains("bytes are needed and"), "{e}");
+    assert_same(&fresh, &files(disk.path()), "forced on a disk too small");
+    let other = BuildOptions {
+        shuffle: Some(1),
+        ..raw()
+    };
+    let forced = built(src.path(), disk.path(), other).force(true).build();
+    assert_eq!(forced.unwrap().kept_shards, 0);
 }
 
 #[test]

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::cache::folder::Folder;
-use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile};
+use crate::cache::layout::{INDEX, ShardFile};
 use crate::cache::members::Members;
 use crate::cache::need::{Need, Outlook, Start};
 use crate::cache::report::{BuildProgress, BuildReport, SkippedSample};
 use crate::cache::shard_file::{Member, ShardFileWriter};
 use crate::cache::storage::{Left, is_full};
 use crate::cache::surveyed::{Surveyed, source_entry};
-use crate::cache::{BuildOptions, OnBadSample, changes};
+use crate::cache::{BuildOptions, OnBadSample, changes, faults};
 use crate::error::{Error, Result, SampleFault};
 use crate::index::{CachedSamples, Index};
 use crate::loader::encode_run::{EncodeRun, Ready};
@@ -45,11 +45,11 @@ impl Build<'_> {
     /// Builds what is missing in `folder`.
     pub(super) fn run(&self, folder: Folder, crew: Ready, watch: Watch<'_>) -> Result<BuildReport> {
         let mut wanted = self.manifest();
-        let there = self.there(&folder, &wanted)?;
         let mut state = State::new(self.index);
         let mut first = Start::default();
+        let there = self.there(&folder, &wanted)?;
         if there.is_some() {
-            folder.each_complete(|entry, manifest| {
+            folder.each_complete(self.force, |entry, manifest| {
                 first.position += (manifest.samples.len() + manifest.skipped.len()) as u64;
                 state.keep(self.index, entry, &manifest);
             })?;
@@ -58,19 +58,17 @@ impl Build<'_> {
             state.report.kept_samples = state.report.samples;
             state.report.kept_shards = state.report.shards;
         }
-        let order = Order::new(self.index.len(), self.options.shuffle);
-        let done = first.position >= order.samples();
+        let done = first.position >= self.index.len();
         if done && there.is_some_and(|m| self.is_finished(&folder, &m, &state)) {
             return Ok(state.into_report(self.began, true));
         }
-        folder.remove_from(first.shard)?;
-        folder.write_manifest(&wanted)?;
-        if !done
-            && self
-                .go_on(&folder, crew, watch, first, &order, &mut state)?
-                .is_break()
-        {
-            return Ok(state.into_report(self.began, false));
+        if done {
+            folder.begin_at(first.shard, &wanted)?;
+        } else {
+            let went = self.go_on(&folder, crew, watch, first, &wanted, &mut state)?;
+            if went.is_break() {
+                return Ok(state.into_report(self.began, false));
+            }
         }
         if state.report.samples == 0 {
             return Err(Error::dataset(
@@ -109,22 +107,27 @@ impl Build<'_> {
         Ok(state.into_report(self.began, true))
     }
 
-    /// Encodes and writes all places from `first` on.
+    /// Encodes and writes all places from `first` on. What stands there is removed
+    /// once nothing that can be told before speaks against the build.
     fn go_on(
         &self,
         folder: &Folder,
         crew: Ready,
         watch: Watch<'_>,
         first: Start,
-        order: &Order,
+        wanted: &CacheManifest,
         state: &mut State,
     ) -> Result<ControlFlow<()>> {
+        let order = &Order::new(self.index.len(), self.options.shuffle);
         let BuildOptions { encode, resize, .. } = *self.options;
         let limits = Limits {
             max_pixels: self.options.max_pixels,
             max_scratch: self.options.max_scratch,
         };
         let surveyed = Surveyed::of(self.index, &limits)?;
+        if self.options.on_error == OnBadSample::Stop {
+            surveyed.check(self.index, &limits, order, first.position)?;
+        }
         let members = Members::new(self.index, encode, &surveyed.formats);
         let (available, fragment) = folder.available()?;
         let need = Outlook {
@@ -137,7 +140,8 @@ impl Build<'_> {
             fragment,
         }
         .need(first)?;
-        Left::check(folder, need, available)?;
+        let freed = folder.bytes_from(first.shard)?;
+        Left::check(folder, need, available.saturating_add(freed))?;
         state.report.needed_bytes = need.bytes;
         let spec = EncodeSpec {
             encode,
@@ -147,6 +151,7 @@ impl Build<'_> {
         };
         let rooms = surveyed.rooms(order, encode, resize)?;
         let run = crew.start(spec, self.index, &surveyed.sizes, &rooms, first.position)?;
+        folder.begin_at(first.shard, wanted)?;
         let mut writing = Writing {
             build: self,
             folder,
@@ -179,16 +184,16 @@ impl Build<'_> {
         }
     }
 
-    /// The manifest that is there and is to be gone on with; none: nothing is, and
-    /// the folder is empty of shards.
+    /// The manifest that is there and is to be gone on with; none: nothing is
+    /// there, or nothing that is to stay. Removes nothing.
     ///
     /// # Errors
     /// A cache of other options or another source, unless it is to be replaced.
     fn there(&self, folder: &Folder, wanted: &CacheManifest) -> Result<Option<CacheManifest>> {
         let there = match folder.manifest() {
-            Err(e) if self.force && folder.path().join(CACHE_MANIFEST).exists() => {
+            // What begins as ours was ours; any other file of this name never is.
+            Err(e) if self.force && e.is_usage() && Index::is_cache(folder.path()) => {
                 tracing::warn!("{e}; it is built anew");
-                folder.remove_from(0)?;
                 return Ok(None);
             }
             there => there?,
@@ -201,8 +206,7 @@ impl Build<'_> {
             return Ok(Some(there));
         }
         // Where no shard is complete, nothing is lost.
-        if self.force || (!there.complete && folder.is_bare()) {
-            folder.remove_from(0)?;
+        if self.force || (!there.complete && folder.is_bare()?) {
             return Ok(None);
         }
         Err(Error::dataset(
@@ -390,12 +394,18 @@ impl Writing<'_> {
 
     fn fault(&mut self, fault: SampleFault) -> Result<()> {
         let id = self.source()?;
-        if self.build.options.on_error == OnBadSample::Stop {
-            return Err(Error::Sample {
+        let stop = |fault| {
+            Err(Error::Sample {
                 id,
                 path: self.build.index.path(id),
                 fault,
-            });
+            })
+        };
+        if self.build.options.on_error == OnBadSample::Stop {
+            return stop(fault);
+        }
+        if !faults::is_lasting(&fault, &self.build.index.file(id)) {
+            return stop(faults::passing(fault));
         }
         let path = self.build.index.relative_path(id);
         let entry = SkippedEntry {

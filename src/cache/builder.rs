@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::cache::build::Build;
 use crate::cache::folder::Folder;
-use crate::cache::{BuildOptions, BuildProgress, BuildReport};
+use crate::cache::{BuildOptions, BuildProgress, BuildReport, OnBadSample};
 use crate::coordinator::launch::Launch;
 use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::index::{Index, ScanReport};
 use crate::loader::encode_run::Crew;
 use crate::loader::{Source, default_workers};
 use crate::sys::cpu::CpuLevel;
@@ -22,6 +22,9 @@ use crate::sys::cpu::CpuLevel;
 /// The same source and options give the same bytes, whatever the number of
 /// workers, and however often the build was broken off: what is complete stays,
 /// and the same call goes on behind it.
+///
+/// A sample of a cache is a picture and its label: other fields that samples of
+/// WebDataset's shards have are not copied.
 ///
 /// ```
 /// # fn main() -> featherload::Result<()> {
@@ -76,7 +79,10 @@ impl Builder {
     }
 
     /// Replaces a cache of other options, or of a source that has changed, where
-    /// it would be refused.
+    /// it would be refused. One of the same is read and mended: the first shard
+    /// whose bytes are not those of its manifest, and all behind it, are made
+    /// again. Without it lengths tell what is complete; contents are for
+    /// [`verify`](super::verify).
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
@@ -119,8 +125,8 @@ impl Builder {
     /// # Errors
     /// Options that cannot work, a source that cannot be read, a folder that holds
     /// another cache or is being written by another process, a disk with too little
-    /// room, and, under [`OnBadSample::Stop`](super::OnBadSample::Stop), the first
-    /// bad sample.
+    /// room, and, under [`OnBadSample::Stop`], the first bad sample, or the first
+    /// damaged shard of the source.
     pub fn build(self) -> Result<BuildReport> {
         self.build_watched(&mut |_| ControlFlow::Continue(()))
     }
@@ -152,6 +158,9 @@ impl Builder {
         };
         let crew = crew.launch()?;
         let (index, scan) = self.source.open()?;
+        if self.options.on_error == OnBadSample::Stop {
+            check_whole(scan.as_ref())?;
+        }
         check_no_shard_of(&index, &self.folder)?;
         let folder = Folder::claim(&self.folder)?;
         let build = Build {
@@ -161,7 +170,10 @@ impl Builder {
             began,
         };
         let report = build.run(folder, crew, watch)?;
-        Ok(BuildReport { scan, ..report })
+        Ok(BuildReport {
+            fields_left_out: has_foreign_shards(&index),
+            ..report.with_scan(scan)
+        })
     }
 
     /// # Errors
@@ -186,6 +198,39 @@ impl Builder {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a shard of the source lies in a folder that is no cache: its samples
+/// may have more fields than a cache has.
+fn has_foreign_shards(index: &Index) -> bool {
+    let mut cache: Option<PathBuf> = None;
+    (0..index.shards()).any(|number| {
+        let shard = index.shard_path(number);
+        let folder = shard.parent().unwrap_or(Path::new("/"));
+        if cache.as_deref() == Some(folder) {
+            return false;
+        }
+        let ours = Index::is_cache(folder);
+        cache = ours.then(|| folder.to_owned());
+        !ours
+    })
+}
+
+/// # Errors
+/// The first shard of the source of which something is lost: what has no name in
+/// the index cannot fail as a sample.
+fn check_whole(scan: Option<&ScanReport>) -> Result<()> {
+    let Some(damaged) = scan.and_then(|scan| scan.damaged.first()) else {
+        return Ok(());
+    };
+    let said = damaged.to_string();
+    // The error names it, too.
+    let named = format!("{}: ", damaged.path.display());
+    let what = said.strip_prefix(&named).unwrap_or(&said);
+    Err(Error::dataset(
+        &damaged.path,
+        format!("{what}; to build of what is left, give --on-error skip"),
+    ))
 }
 
 /// # Errors

@@ -5,17 +5,25 @@
 //! and under the lock; what else lies there is not touched.
 
 use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
+use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::book::idx_text;
 use crate::cache::layout::{CACHE_MANIFEST, INDEX, LOCK, ShardFile, shard_file, shard_name};
 use crate::error::{Error, Result};
+use crate::index::Index;
 use crate::shard::manifest::{CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest};
 use crate::sys::replace::{is_temporary, replace_by, sync_folder};
+
+/// Bytes of a tar that are read at a time.
+const PIECE: usize = 1 << 20;
+
+/// Which file of which shard, none = the index; and its path.
+type Late = (Option<(u64, ShardFile)>, PathBuf);
 
 /// A cache's folder, held against other builders.
 #[derive(Debug)]
@@ -69,7 +77,20 @@ impl Folder {
     pub(super) fn manifest(&self) -> Result<Option<CacheManifest>> {
         let path = self.path.join(CACHE_MANIFEST);
         if path.symlink_metadata().is_ok() {
-            return Ok(Some(CacheManifest::read(&path)?.0));
+            let read = CacheManifest::read(&path).map_err(|e| match e {
+                Error::Dataset { path, line, what } if !Index::is_cache(&self.path) => {
+                    Error::Dataset {
+                        path,
+                        line,
+                        what: format!(
+                            "{what}; it is no cache's, so nothing beside it is replaced, with \
+                             --force neither: name another folder"
+                        ),
+                    }
+                }
+                e => e,
+            });
+            return Ok(Some(read?.0));
         }
         let others = self.names()?;
         match others.iter().find(|name| is_cache_file(name)) {
@@ -89,16 +110,32 @@ impl Folder {
     }
 
     /// Goes through the complete shards from the first on, until one is missing,
-    /// and puts right their `.idx`.
+    /// and puts right their `.idx`. With `contents` every tar is read, and one that
+    /// is not what its manifest says by its hash counts as missing.
+    ///
+    /// # Errors
+    /// What the system says of a file that is there and cannot be read: it is no
+    /// reason to make its shard again, nor those behind it.
     pub(super) fn each_complete(
         &self,
+        contents: bool,
         mut with: impl FnMut(ShardEntry, ShardManifest),
     ) -> Result<()> {
         let mut next_id = 0;
         for number in 0.. {
-            let Some((manifest, hash)) = self.complete(number, next_id) else {
+            let Some((manifest, hash)) = self.complete(number, next_id)? else {
                 break;
             };
+            if contents {
+                let tar = ShardFile::Tar.path(&self.path, number);
+                if hash_of(&tar)? != manifest.hash {
+                    tracing::warn!(
+                        "{}: damaged; it and the shards behind it are made again",
+                        tar.display()
+                    );
+                    break;
+                }
+            }
             next_id += manifest.samples.len() as u64;
             let text = idx_text(&manifest)?;
             let idx = ShardFile::Idx.path(&self.path, number);
@@ -118,41 +155,87 @@ impl Folder {
     }
 
     /// Whether not one shard is complete.
-    pub(super) fn is_bare(&self) -> bool {
-        self.complete(0, 0).is_none()
+    pub(super) fn is_bare(&self) -> Result<bool> {
+        Ok(self.complete(0, 0)?.is_none())
     }
 
-    /// The manifest of a shard that is there as a whole, as far as lengths tell.
-    fn complete(&self, number: u64, first_id: u64) -> Option<(ShardManifest, Hash128)> {
+    /// The manifest of a shard that is there as a whole, as far as lengths tell;
+    /// none where a file is missing, damaged or of another length.
+    fn complete(&self, number: u64, first_id: u64) -> Result<Option<(ShardManifest, Hash128)>> {
         let read = ShardManifest::read(&ShardFile::Manifest.path(&self.path, number));
-        let (manifest, hash) = read.ok()?;
-        let tar = ShardFile::Tar.path(&self.path, number);
-        let tar = tar.symlink_metadata().ok()?;
+        let (manifest, hash) = match read {
+            Ok(read) => read,
+            Err(Error::Dataset { .. }) => return Ok(None),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        let path = ShardFile::Tar.path(&self.path, number);
+        // Links are followed: a shard may have been moved to another disk.
+        let tar = match path.metadata() {
+            Ok(tar) => tar,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::io_at("look at", &path, e)),
+        };
         let whole = tar.is_file() && tar.len() == manifest.bytes;
-        (whole && manifest.first_id == first_id).then_some((manifest, hash))
+        Ok((whole && manifest.first_id == first_id).then_some((manifest, hash)))
     }
 
-    /// Removes the shards from `number` on, and the index, which has them.
-    pub(super) fn remove_from(&self, number: u64) -> Result<()> {
-        let index = self.path.join(INDEX);
-        if index.symlink_metadata().is_ok() {
-            self.remove(&index)?;
-        }
-        let mut late: Vec<_> = self
-            .names()?
-            .iter()
-            .filter_map(|name| shard_file(name))
-            .filter(|(n, _)| *n >= number)
-            .collect();
+    /// Makes room for the shards from `number` on, and says by what they are built.
+    pub(super) fn begin_at(&self, number: u64, manifest: &CacheManifest) -> Result<()> {
+        self.remove_from(number)?;
+        self.write_manifest(manifest)?;
+        Ok(())
+    }
+
+    /// Removes the shards from `number` on, and the index, which has them. Only
+    /// where the folder's manifest is a cache's: shards have the names that others
+    /// give theirs, too, and in a cache's folder alone they are ours.
+    fn remove_from(&self, number: u64) -> Result<()> {
+        let mut late = self.late(number)?;
         // What says that a shard is complete goes first.
-        late.sort_by_key(|(n, file)| (*file != ShardFile::Manifest, *n));
-        for (n, file) in &late {
-            self.remove(&file.path(&self.path, *n))?;
+        late.sort_by_key(|(file, _)| match file {
+            None => (0, 0),
+            Some((n, ShardFile::Manifest)) => (1, *n),
+            Some((n, _)) => (2, *n),
+        });
+        for (_, path) in &late {
+            self.remove(path)?;
         }
         match late.is_empty() {
             true => Ok(()),
             false => sync_folder(&self.path),
         }
+    }
+
+    /// Bytes of storage that are free again when the shards from `number` on, and
+    /// the index, are removed.
+    pub(super) fn bytes_from(&self, number: u64) -> Result<u64> {
+        let mut bytes = 0u64;
+        for (_, path) in self.late(number)? {
+            let file = path
+                .symlink_metadata()
+                .map_err(|e| Error::io_at("look at", &path, e))?;
+            // A file of two names stays under the other one.
+            if file.is_file() && file.nlink() == 1 {
+                bytes = bytes.saturating_add(file.blocks().saturating_mul(512));
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The index, and the files of the shards from `number` on, with their paths.
+    fn late(&self, number: u64) -> Result<Vec<Late>> {
+        let names = self.names()?.into_iter().filter_map(|name| {
+            let file = shard_file(&name);
+            let late = match file {
+                Some((n, _)) => n >= number,
+                None => name == INDEX,
+            };
+            late.then(|| (file, self.path.join(name)))
+        });
+        Ok(names.collect())
     }
 
     /// Bytes that may still be written to the folder's file system, and what each
@@ -188,6 +271,22 @@ impl Folder {
 
 fn is_cache_file(name: &str) -> bool {
     name == INDEX || shard_file(name).is_some()
+}
+
+/// The hash of a whole file, read piece by piece.
+fn hash_of(path: &Path) -> Result<Hash128> {
+    let failed = |e| Error::io_at("read", path, e);
+    let mut file = File::open(path).map_err(failed)?;
+    let mut hasher = Hasher::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(Hash128(hasher.finish_128())),
+            Ok(n) => hasher.write(&piece[..n]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
 }
 
 /// The lock file, locked.

@@ -13,6 +13,7 @@
 //!
 //! - `builder`: what is asked for; `options`: by what a cache is built;
 //! - `build`: from payloads to complete shards; `report`: what is told of it;
+//!   `faults`: which bad samples may be left out;
 //! - `surveyed`, `need`, `storage`: what the source is, what it will take, and
 //!   what is done when there is no room;
 //! - `folder`: what is there already; `changes`: what differs;
@@ -25,6 +26,7 @@ mod book;
 mod build;
 mod builder;
 mod changes;
+mod faults;
 mod folder;
 mod info;
 pub(crate) mod layout;

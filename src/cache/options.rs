@@ -12,11 +12,14 @@ use crate::shard::manifest::OptionsEntry;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnBadSample {
     /// The build stops and names the first in the cache's order. Shards that
-    /// are complete stay.
+    /// are complete stay. A source of damaged shards is refused.
     #[default]
     Stop,
     /// The sample is left out, and listed with the reason in the manifest of
-    /// its shard.
+    /// its shard, where the fault follows from the file's bytes or its absence.
+    /// What may pass (time that ran out, killed workers, failing storage) stops the
+    /// build all the same. What damaged shards of the source have lost is counted in the
+    /// report.
     Skip,
 }
 

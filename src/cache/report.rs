@@ -2,11 +2,12 @@
 //!
 //! Plain data.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::index::ScanReport;
+use crate::index::{DamagedShard, ScanReport};
 
 /// How far a build is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,11 +50,38 @@ pub struct BuildReport {
     /// Workers that ended without being told to.
     pub worker_deaths: u64,
     pub seconds: f64,
-    /// What reading the source's names left out; no part of JSON.
+    /// What reading the source's names left out; no part of JSON, which has the
+    /// counts.
     #[serde(skip)]
     pub scan: Option<ScanReport>,
+    /// Shards of the source of which something is lost; 0 but under
+    /// [`OnBadSample::Skip`](super::OnBadSample::Skip).
+    pub damaged_shards: u64,
+    /// Samples that are known to be lost with them. No part of `skipped`: they are
+    /// no samples of the source's index.
+    pub damaged_samples: u64,
+    /// Entries of the source that are no samples, by the name of the reason.
+    pub left_out: BTreeMap<&'static str, u64>,
+    /// True when the source is of shards that are no cache's: of their samples
+    /// picture and label alone are copied, and other fields are not.
+    pub fields_left_out: bool,
     /// The first of the samples that were left out, at most 100.
     pub skipped_examples: Vec<SkippedSample>,
+}
+
+impl BuildReport {
+    /// With what reading the source's names left out.
+    pub(super) fn with_scan(mut self, scan: Option<ScanReport>) -> Self {
+        if let Some(scan) = &scan {
+            self.damaged_shards = scan.damaged.len() as u64;
+            let lost = |d: &DamagedShard| d.samples_incomplete + d.samples_missing.unwrap_or(0);
+            self.damaged_samples = scan.damaged.iter().map(lost).sum();
+            let left_out = scan.skipped.iter().map(|(why, s)| (why.name(), s.count));
+            self.left_out = left_out.collect();
+        }
+        self.scan = scan;
+        self
+    }
 }
 
 /// A sample of the source that is not in the cache.

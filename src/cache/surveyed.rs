@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::members::known_extension;
-use crate::error::{Error, Result};
+use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
 use crate::packing::payload::{CacheResize, Encoding, Order};
@@ -55,6 +55,36 @@ impl Surveyed {
             file_bytes: file_bytes.into_iter().map(AtomicU64::into_inner).collect(),
             formats: formats.into_inner().unwrap_or_else(PoisonError::into_inner),
         })
+    }
+
+    /// # Errors
+    /// The first sample from place `first` on whose header could not be read.
+    pub(super) fn check(
+        &self,
+        index: &Index,
+        limits: &Limits,
+        order: &Order,
+        first: u64,
+    ) -> Result<()> {
+        let samples = (first..order.samples()).filter_map(|place| order.sample(place));
+        for id in samples {
+            if self.sizes.get(id).is_some() {
+                continue;
+            }
+            let fault = match survey::header_of(index, id, limits, Upright::Exif) {
+                Err(fault) => fault,
+                Ok(_) => SampleFault::new(
+                    FaultKind::Changed,
+                    "its header could not be read, and then it could: run the command again",
+                ),
+            };
+            return Err(Error::Sample {
+                id,
+                path: index.path(id),
+                fault,
+            });
+        }
+        Ok(())
     }
 
     /// Height and width that a sample's picture will have, and the bytes of its

@@ -288,9 +288,8 @@ impl Payloads {
             .and_then(PayloadHead::split)
             .ok_or_else(|| {
                 SampleFault::new(
-                    FaultKind::Corrupt,
-                    "what it became was destroyed in shared memory, by a decoder gone wrong: run \
-                     the command again",
+                    FaultKind::Unknown,
+                    "what it became was destroyed in shared memory, by a decoder gone wrong",
                 )
             })
     }

@@ -111,7 +111,7 @@ impl Job for EncodeJob {
             out.split_at_mut_checked(PayloadHead::BYTES),
         ) else {
             return Err(SampleFault::new(
-                FaultKind::Corrupt,
+                FaultKind::Unknown,
                 "its ticket names a row that holds no sample",
             ));
         };
@@ -253,7 +253,7 @@ fn changed(what: &str) -> SampleFault {
 
 #[cold]
 fn too_small() -> SampleFault {
-    SampleFault::new(FaultKind::Corrupt, "its row is smaller than the picture")
+    SampleFault::new(FaultKind::Unknown, "its row is smaller than the picture")
 }
 
 #[cfg(test)]
@@ -340,7 +340,7 @@ mod tests {
         let mut job = job(dir.path(), Encoding::Copy, [[40, 50]; 2], 1 << 16);
         for (batch, row) in [(0, 2), (2, 0), (u64::MAX, 1), (1, u32::MAX)] {
             let fault = fill(&mut job, batch, row).unwrap_err();
-            assert_eq!(fault.kind, FaultKind::Corrupt, "{batch} {row}");
+            assert_eq!(fault.kind, FaultKind::Unknown, "{batch} {row}");
             assert!(job.describe(&ticket(batch), row, 0).contains("no sample"));
         }
         assert!(job.describe(&ticket(0), 1, 0).contains("b.jpg"));

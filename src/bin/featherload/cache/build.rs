@@ -25,6 +25,9 @@ use crate::source_args::SourceArgs;
 /// The same source and options give the same bytes, whatever the number of
 /// workers. A build that was broken off (Ctrl-C, a kill, a full disk) leaves
 /// complete shards alone, and the same command goes on behind them.
+///
+/// Of samples of tar shards picture and label are written alone; other fields
+/// (txt, json, seg.png) are not copied.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required(true).index(1)))]
 pub struct BuildArgs {
@@ -57,11 +60,16 @@ pub struct BuildArgs {
     shuffle: Option<u64>,
 
     /// What a sample that gives no picture does: ends the build, or is left out
-    /// and listed in its shard's manifest.
+    /// and listed in its shard's manifest. So does a damaged tar of SRC: it ends
+    /// the build, or what it has lost is counted. What may pass (time that ran
+    /// out, killed workers, failing storage) ends the build in any case.
     #[arg(long, value_enum, default_value_t = Policy::Stop)]
     on_error: Policy,
 
     /// Replace a cache in DST of other options, or of a source that has changed.
+    /// One of the same options and source is read, and made again from the first
+    /// shard on whose bytes are damaged; without --force lengths alone tell what
+    /// is complete, and contents are the business of `cache verify`.
     #[arg(long)]
     force: bool,
 
@@ -143,6 +151,7 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
             None => {
                 // The workers are there: a thread may be.
                 failed = interrupt::end_the_run().err();
+                announce(&args, progress);
                 bar.insert(progress_bar(progress, !args.json))
             }
         };
@@ -168,6 +177,12 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
         },
     };
     print_skipped(report.scan.as_ref());
+    if report.fields_left_out {
+        output::complain(
+            "left out: other fields of samples (such as txt, json, seg.png) are not copied: a \
+             cache has picture and label",
+        );
+    }
     let folder = &args.dst;
     if args.json {
         output::json(&json!({ "folder": folder.to_string_lossy(), "report": report }))?;
@@ -178,6 +193,23 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
         (false, Some(signal)) => Ok(Outcome::Interrupted(signal)),
         _ => Ok(Outcome::Done),
     }
+}
+
+/// What the build will take, before anything of it is written: on stderr, to
+/// whoever reads that.
+fn announce(args: &BuildArgs, progress: &BuildProgress) {
+    let about = match args.encode {
+        Encoding::Jpeg { .. } => "about ",
+        _ => "",
+    };
+    output::complain(&format!(
+        "{}: {about}{} bytes will be written ({:.1} MiB), for {} of {} samples",
+        args.dst.display(),
+        progress.needed_bytes,
+        output::mib(progress.needed_bytes),
+        progress.samples - progress.done,
+        progress.samples
+    ));
 }
 
 fn progress_bar(progress: &BuildProgress, shown: bool) -> ProgressBar {
@@ -226,6 +258,12 @@ fn print(folder: &Path, report: &BuildReport) -> Result<()> {
         output::line(&format!(
             "workers    {} died and were replaced",
             report.worker_deaths
+        ))?;
+    }
+    if report.damaged_shards > 0 {
+        output::line(&format!(
+            "lost       {} samples or more in {} damaged shards of the source",
+            report.damaged_samples, report.damaged_shards
         ))?;
     }
     if report.skipped > 0 {
