@@ -6,6 +6,7 @@ mod common;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::slice;
 
 use common::rows::{Row, assert_same, stream};
 use common::{FEATHERLOAD, Picture, builder, data};
@@ -265,4 +266,39 @@ fn what_cannot_be_read_is_named_with_exit_code_2() {
     assert!(refused(folder.path(), &["--write-idx"]).contains("--write-idx is for tar shards"));
     assert!(refused(&shards[0], &["--label-field", "txt"]).contains("a field 'txt'"));
     assert!(refused(&shards[0], &["--label-json", "json:a"]).contains("'a' is no JSON pointer"));
+}
+
+/// A sample for each label, in the field of this extension.
+fn labelled(path: &Path, field: &str, labels: &[&str]) {
+    let mut tar = tar::Builder::new(File::create(path).unwrap());
+    for (i, label) in labels.iter().enumerate() {
+        append(&mut tar, &format!("{i:02}.jpg"), b"");
+        append(&mut tar, &format!("{i:02}.{field}"), label.as_bytes());
+    }
+    tar.finish().unwrap();
+}
+
+#[test]
+fn an_index_of_dali_that_lacks_samples_drops_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    labelled(&path, "cls", &["3"; 40]);
+    let paths = slice::from_ref(&path);
+    let idx = Index::write_dali_indexes(paths).unwrap().remove(0);
+    let text = fs::read_to_string(&idx).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    let options = options();
+    let samples = || Index::from_shards(paths, &options).unwrap().0.len();
+    assert_eq!(samples(), 40);
+    // The first ten, all but the first, and a hole: each is newer than the tar.
+    for (from, to) in [(1, 11), (2, 41), (12, 30)] {
+        let some = lines[from..to].join("\n");
+        fs::write(&idx, format!("v1.2 {}\n{some}\n", to - from)).unwrap();
+        assert_eq!(samples(), 40, "{from}..{to}");
+    }
+    let with_a_hole = [&lines[1..7], &lines[9..]].concat().join("\n");
+    fs::write(&idx, format!("v1.2 38\n{with_a_hole}\n")).unwrap();
+    assert_eq!(samples(), 40);
+    fs::remove_file(&idx).unwrap();
+    assert_eq!(samples(), 40);
 }

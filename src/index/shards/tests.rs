@@ -407,19 +407,30 @@ fn dalis_index_takes_the_place_of_the_headers_while_it_is_newer_and_right() {
     let written = Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
     assert_eq!(written, [dir.path().join("a.idx")]);
     assert_eq!(read().0.hash(), walked);
-    // It names two of the ten: then these are all.
+    // A header in the midst that is gone is not missed.
+    let good = fs::read(&path).unwrap();
     let text = fs::read_to_string(&written[0]).unwrap();
-    let lines: Vec<_> = text.lines().collect();
-    let two = format!("v1.2 2\n{}\n{}\n", lines[3], lines[5]);
-    fs::write(&written[0], &two).unwrap();
-    assert_eq!(names(&read().0), ["2.jpg", "4.jpg"]);
-    // Of other bytes than it names.
-    fs::write(&written[0], two.replace(" 1 ", " 2 ")).unwrap();
+    let mut bytes = good.clone();
+    bytes[5 * 2048..][..512].fill(7);
+    fs::write(&path, bytes).unwrap();
+    fs::write(&written[0], &text).unwrap();
     assert_eq!(read().0.hash(), walked);
-    fs::write(&written[0], &two).unwrap();
+    // Unless it is of other bytes, or older.
+    fs::write(&written[0], text.replace(" 1 9.jpg", " 2 9.jpg")).unwrap();
+    assert_eq!(read().0.len(), 9);
+    fs::write(&written[0], &text).unwrap();
+    assert_eq!(read().0.len(), 10);
     let shard_time = fs::metadata(&path).unwrap().modified().unwrap();
     set_time(&written[0], shard_time - Duration::from_secs(1));
-    assert_eq!(read().0.hash(), walked);
+    assert_eq!(read().0.len(), 9);
+    // It names fewer than there are.
+    fs::write(&path, &good).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    for (from, to) in [(1, 10), (2, 11), (4, 6)] {
+        let some = lines[from..to].join("\n");
+        fs::write(&written[0], format!("v1.2 {}\n{some}\n", to - from)).unwrap();
+        assert_eq!(read().0.hash(), walked, "{from}..{to}");
+    }
 }
 
 #[test]
