@@ -97,7 +97,7 @@ pub(super) fn is_pattern(text: &OsStr) -> bool {
 pub(super) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index, ScanReport)> {
     check(&options.labels)?;
     let paths = absolute(shards)?;
-    let mut kept = Kept::find(&options.keep, &paths, &options.labels)?;
+    let mut kept = Kept::find(&paths, options)?;
     if let Some(kept) = &mut kept
         && let Some(whole) = kept.open()?
     {
