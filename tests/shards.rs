@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::rows::{Row, assert_same, stream};
 use common::{FEATHERLOAD, Picture, builder, data};
-use featherload::index::{KeepIndex, Label, ShardLabels, ShardOptions};
+use featherload::index::{Classes, KeepIndex, Label, ShardLabels, ShardOptions};
 use featherload::{Index, Labels, Launch, Loader, LoaderBuilder, OnError, RowStatus, Source};
 use serde_json::Value;
 
@@ -271,6 +271,15 @@ fn what_cannot_be_read_is_named_with_exit_code_2() {
     assert!(refused(&shards[0], &["--label-json", "json:a"]).contains("'a' is no JSON pointer"));
 }
 
+/// A shard of these members, whose pictures nobody decodes.
+fn shard(path: &Path, members: &[(&str, &str)]) {
+    let mut tar = tar::Builder::new(File::create(path).unwrap());
+    for (name, bytes) in members {
+        append(&mut tar, name, bytes.as_bytes());
+    }
+    tar.finish().unwrap();
+}
+
 /// A sample for each label, in the field of this extension.
 fn labelled(path: &Path, field: &str, labels: &[&str]) {
     let mut tar = tar::Builder::new(File::create(path).unwrap());
@@ -366,4 +375,73 @@ fn another_tar_of_the_same_length_and_time_is_read_anew() {
     as_old(&other);
     fs::rename(&other, &path).unwrap();
     assert_eq!(read(), [5, 6]);
+}
+
+#[test]
+fn a_class_table_numbers_the_names_of_all_shards_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let val = dir.path().join("val.tar");
+    shard(
+        &val,
+        &[
+            ("1.jpg", ""),
+            ("1.cls", "cat"),
+            ("1.json", "{\"of\":\"dog\"}"),
+            ("1.txt", "7"),
+        ],
+    );
+    let table = Classes::new(["zebra", "cat", "ant", "dog"]).unwrap();
+    let json = ShardLabels::Json {
+        field: "json".into(),
+        pointer: "/of".into(),
+    };
+    // One folder: what is kept without the table is not taken for it.
+    let keep = KeepIndex::In(dir.path().join("kept"));
+    let read = |labels: &ShardLabels, classes: Option<Classes>| {
+        let options = ShardOptions {
+            labels: labels.clone(),
+            classes,
+            keep: keep.clone(),
+        };
+        Index::from_shards(slice::from_ref(&val), &options).map(|(index, _)| index)
+    };
+    for (labels, with_table) in [(ShardLabels::Auto, 1), (json, 3)] {
+        for _ in 0..2 {
+            assert_eq!(classes(&read(&labels, None).unwrap()), [0]);
+            let index = read(&labels, Some(table.clone())).unwrap();
+            assert_eq!(classes(&index), [with_table]);
+            assert_eq!(index.classes(), &table);
+        }
+    }
+    let lacking = Classes::new(["zebra", "dog"]).unwrap();
+    let e = read(&ShardLabels::Auto, Some(lacking)).unwrap_err();
+    assert!(e.is_usage());
+    let e = e.to_string();
+    assert!(
+        e.contains("val.tar/1.jpg: its class 'cat' is not in the class table"),
+        "{e}"
+    );
+    let e = read(&ShardLabels::Field("txt".into()), Some(table.clone())).unwrap_err();
+    assert!(
+        e.to_string().contains("the labels here are a class number"),
+        "{e}"
+    );
+    let e = read(&ShardLabels::None, Some(table)).unwrap_err();
+    assert!(e.to_string().contains("of no use without labels"), "{e}");
+
+    let file = dir.path().join("classes.txt");
+    fs::write(&file, "zebra\ncat\n").unwrap();
+    let mut args = vec!["index", val.to_str().unwrap(), "--no-headers", "--json"];
+    args.extend(["--classes", file.to_str().unwrap()]);
+    let found = json_of(dir.path(), &args);
+    assert_eq!(found["classes"], 2);
+    assert_eq!(found["largest_class"]["number"], 1, "{found}");
+    fs::write(&file, "zebra\n").unwrap();
+    let out = featherload(dir.path(), &args);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("'cat' is not in the class table"));
+}
+
+fn json_of(cache: &Path, args: &[&str]) -> Value {
+    json(&featherload(cache, args))
 }

@@ -27,10 +27,10 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 
 use crate::error::{Error, Result};
-use crate::index::Index;
 use crate::index::report::{ScanReport, SkipReason, Skipped};
 use crate::index::sealed;
 use crate::index::shards::{KeepIndex, ShardLabels, ShardOptions};
+use crate::index::{Classes, Index};
 use crate::shard::idx;
 use crate::sys::replace::replace;
 use crate::sys::sealed::SealedBytes;
@@ -95,7 +95,7 @@ impl Kept {
                 None => return Ok(None),
             },
         };
-        let file = folder.join(name(paths, &options.labels));
+        let file = folder.join(name(paths, &options.labels, options.classes.as_ref()));
         let shards = paths
             .iter()
             .map(|path| stamps(path))
@@ -238,8 +238,8 @@ fn stamp(meta: &Metadata) -> Stamp {
     }
 }
 
-/// One file for each list of shards, kind of labels.
-fn name(paths: &[PathBuf], labels: &ShardLabels) -> String {
+/// One file for each list of shards, kind of labels and table of classes.
+fn name(paths: &[PathBuf], labels: &ShardLabels, classes: Option<&Classes>) -> String {
     let mut hasher = twox_hash::xxhash3_128::Hasher::new();
     let mut add = |bytes: &[u8]| {
         hasher.write(&(bytes.len() as u64).to_le_bytes());
@@ -255,6 +255,12 @@ fn name(paths: &[PathBuf], labels: &ShardLabels) -> String {
     };
     for word in words {
         add(word.as_bytes());
+    }
+    // Their number keeps names apart from the paths that follow; a table has one.
+    let names = classes.map_or(0, Classes::len);
+    add(&(names as u64).to_le_bytes());
+    for name in classes.into_iter().flat_map(Classes::iter) {
+        add(name.as_bytes());
     }
     for path in paths {
         add(path.as_os_str().as_bytes());

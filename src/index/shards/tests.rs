@@ -35,6 +35,7 @@ fn nowhere(labels: ShardLabels) -> ShardOptions {
     ShardOptions {
         labels,
         keep: KeepIndex::Nowhere,
+        ..ShardOptions::default()
     }
 }
 
@@ -298,8 +299,8 @@ fn what_is_no_tar_is_refused_by_name() {
     assert!(told("folder.tar").contains("is a folder"));
     // As it is said when an index could be kept.
     let options = ShardOptions {
-        labels: ShardLabels::Auto,
         keep: KeepIndex::In(dir.path().to_owned()),
+        ..ShardOptions::default()
     };
     let e = Index::from_shards(&[dir.path().join("gone.tar")], &options).unwrap_err();
     assert!(
@@ -521,8 +522,8 @@ fn a_folder_of_tars_says_how_to_read_them() {
 fn kept_in(dir: &Path) -> (PathBuf, ShardOptions) {
     let folder = dir.join("kept");
     let options = ShardOptions {
-        labels: ShardLabels::Auto,
         keep: KeepIndex::In(folder.clone()),
+        ..ShardOptions::default()
     };
     (folder, options)
 }
@@ -629,9 +630,9 @@ fn where_nothing_can_be_kept_is_an_error_only_when_it_was_named() {
     let path = dir.path().join("a.tar");
     ten(&path);
     let options = ShardOptions {
-        labels: ShardLabels::Auto,
         // A file is there.
         keep: KeepIndex::In(path.join("folder")),
+        ..ShardOptions::default()
     };
     let e = Index::from_shards(slice::from_ref(&path), &options).unwrap_err();
     assert!(e.to_string().contains("make the folder"), "{e}");
