@@ -445,3 +445,45 @@ fn a_class_table_numbers_the_names_of_all_shards_alike() {
 fn json_of(cache: &Path, args: &[&str]) -> Value {
     json(&featherload(cache, args))
 }
+
+#[test]
+fn whole_numbers_among_fractions_are_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a.tar"), dir.path().join("b.tar"));
+    let in_json = ShardLabels::Json {
+        field: "json".into(),
+        pointer: String::new(),
+    };
+    for (field, labels) in [("cls", ShardLabels::Auto), ("json", in_json)] {
+        labelled(&a, field, &["1", "2"]);
+        let options = ShardOptions {
+            labels,
+            ..options()
+        };
+        let read = || Index::from_shards(&[a.clone(), b.clone()], &options);
+        // All whole they are classes, and a fraction in another shard makes all
+        // of them numbers.
+        labelled(&b, field, &["3", "-4"]);
+        assert_eq!(classes(&read().unwrap().0), [1, 2, 3, -4]);
+        for (of_b, want) in [
+            (["0.5", "-4"], [1.0, 2.0, 0.5, -4.0]),
+            (["3.0", "4"], [1.0, 2.0, 3.0, 4.0]),
+        ] {
+            labelled(&b, field, &of_b);
+            let (index, _) = read().unwrap();
+            assert_eq!(index.label_width(), 1);
+            let number = |id| match index.label(id) {
+                Label::Vector(v) => v.iter().next().unwrap(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((0..4).map(number).collect::<Vec<_>>(), want);
+        }
+    }
+    labelled(&a, "cls", &["1", "0.5"]);
+    labelled(&b, "cls", &["cat"]);
+    let e = Index::from_shards(&[a, b], &options()).unwrap_err();
+    assert!(
+        e.to_string().contains("label is a class name, where those"),
+        "{e}"
+    );
+}

@@ -288,12 +288,17 @@ struct Joined {
 }
 
 impl Joined {
-    /// The first label that a sample has says what kind all of them are of.
+    /// The first label that a sample has says what kind all of them are of; but
+    /// whole numbers among which is a fraction are numbers, not classes.
     fn new(found: &[Found], table: Option<&Classes>) -> Result<Self> {
         let mut all = found.iter().flat_map(|f| &f.labels);
-        let first = all.find(|raw| **raw != Raw::Absent);
+        let first = all.clone().find(|raw| **raw != Raw::Absent);
         let labels = match first {
             None | Some(Raw::Absent) => Labels::None,
+            Some(Raw::Number(_)) if all.any(|raw| *raw == Raw::Vector(1)) => Labels::Vector {
+                width: 1,
+                values: Vec::new(),
+            },
             Some(Raw::Number(_) | Raw::Name(_)) => Labels::Class(Vec::new()),
             Some(Raw::Vector(width)) => Labels::Vector {
                 width: *width as usize,
@@ -352,6 +357,10 @@ impl Joined {
                 let name = name.ok_or("its class has no name")?;
                 let number = self.numbers.get(name).ok_or_else(|| unknown(name))?;
                 all.push(*number);
+                Ok(())
+            }
+            (Labels::Vector { width: 1, values }, Raw::Number(number)) => {
+                values.push(number as f32);
                 Ok(())
             }
             (Labels::Vector { width, values }, Raw::Vector(_)) if vector.len() == *width => {
