@@ -487,3 +487,29 @@ fn whole_numbers_among_fractions_are_numbers() {
         "{e}"
     );
 }
+
+#[test]
+fn a_compressed_shard_is_refused_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |name: &str, bytes: &[u8], want: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let out = featherload(dir.path(), &["index", path.to_str().unwrap()]);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+        let told = std::str::from_utf8(&out.stderr).unwrap();
+        assert!(told.contains(want), "{told}");
+        assert!(told.trim_end().chars().all(|c| !c.is_control()), "{told:?}");
+    };
+    let gzip = b"\x1f\x8b\x08\x00\x1b[31m \xff\x07\n";
+    let want = "compressed by gzip: members of a compressed archive have no place of their own; \
+                unpack it to a plain tar";
+    refused("x.tar.gz", gzip, want);
+    refused("x.tgz", gzip, want);
+    refused(
+        "x.tar.zst",
+        b"\x28\xb5\x2f\xfd\xff\x1b[31m \x07",
+        "compressed by zstd",
+    );
+    // What has another name is a list, of which no byte reaches the terminal.
+    refused("x.bin", gzip, ":1: label '\\xff\\u{7}' is no whole number");
+}

@@ -98,6 +98,18 @@ pub(super) fn is_pattern(text: &OsStr) -> bool {
     expand::is_pattern(text)
 }
 
+/// Whether a name ends as that of a tar does, compressed or not.
+pub(super) fn has_tar_extension(path: &Path) -> bool {
+    let ends = |path: &Path, known: &[&str]| {
+        let extension = path.extension().and_then(OsStr::to_str);
+        extension.is_some_and(|e| known.iter().any(|known| e.eq_ignore_ascii_case(known)))
+    };
+    let stem = path.file_stem().map(Path::new);
+    ends(path, &["tar", "tgz", "tzst", "txz", "tbz2", "tlz4"])
+        || (ends(path, &["gz", "zst", "xz", "bz2", "lz4"])
+            && stem.is_some_and(|stem| ends(stem, &["tar"])))
+}
+
 pub(super) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index, ScanReport)> {
     check(options)?;
     let paths = absolute(shards)?;

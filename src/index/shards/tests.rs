@@ -506,7 +506,9 @@ fn names_of_shards_are_told_from_others() {
     fs::create_dir(dir.path().join("folder.tar")).unwrap();
     let named = |name: &str| Index::names_shards(dir.path().join(name));
     assert!(named("a.tar") && named("a.TAR") && named("a-{0..3}") && named("a-*"));
-    assert!(!named("a") && !named("a.tar.gz") && !named("odd{1,2}") && !named("folder.tar"));
+    // Of which reading says what to do.
+    assert!(named("a.tar.gz") && named("a.TGZ") && named("a.b.tar.zst"));
+    assert!(!named("a") && !named("a.gz") && !named("odd{1,2}") && !named("folder.tar"));
 }
 
 #[test]
