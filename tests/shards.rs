@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::rows::{Row, assert_same, stream};
 use common::{FEATHERLOAD, Picture, builder, data};
-use featherload::index::{Classes, KeepIndex, Label, ShardLabels, ShardOptions};
+use featherload::index::{Classes, KeepIndex, Label, ShardLabels, ShardOptions, SkipReason};
 use featherload::{Index, Labels, Launch, Loader, LoaderBuilder, OnError, RowStatus, Source};
 use serde_json::Value;
 
@@ -512,4 +512,37 @@ fn a_compressed_shard_is_refused_with_what_to_do() {
     );
     // What has another name is a list, of which no byte reaches the terminal.
     refused("x.bin", gzip, ":1: label '\\xff\\u{7}' is no whole number");
+}
+
+#[test]
+fn empty_shards_are_named_and_hidden_ones_not_found() {
+    let dir = tempfile::tempdir().unwrap();
+    labelled(&dir.path().join("a.tar"), "cls", &["1"]);
+    shard(&dir.path().join("b.tar"), &[]);
+    shard(&dir.path().join("c.tar"), &[]);
+    fs::copy(dir.path().join("a.tar"), dir.path().join(".a.tar")).unwrap();
+    let pattern = dir.path().join("*.tar");
+    let paths = Index::expand_shards(&[&pattern]).unwrap();
+    assert_eq!(paths.len(), 3);
+    let (index, report) = Index::from_shards(&paths, &options()).unwrap();
+    assert_eq!((index.len(), index.shards()), (1, 3));
+    let empty = &report.skipped[&SkipReason::EmptyShard];
+    assert_eq!((empty.count, report.skipped_total()), (2, 2));
+    assert_eq!(empty.examples, [Path::new("b.tar"), Path::new("c.tar")]);
+    // Each time, also of the index that is kept.
+    for _ in 0..2 {
+        let args = ["index", pattern.to_str().unwrap(), "--no-headers"];
+        let out = featherload(dir.path(), &args);
+        assert_eq!(out.status.code(), Some(0));
+        let told = text(&out.stderr);
+        assert!(
+            told.contains("left out: 2 x empty shard (such as b.tar)"),
+            "{told}"
+        );
+    }
+    let e = Index::from_shards(&paths[1..], &options()).unwrap_err();
+    assert!(
+        e.is_usage() && e.to_string().contains("empty shard: 2"),
+        "{e}"
+    );
 }

@@ -29,7 +29,7 @@ use std::thread;
 
 use crate::error::{Error, Result};
 use crate::index::kept::Kept;
-use crate::index::report::ScanReport;
+use crate::index::report::{ScanReport, SkipReason};
 use crate::index::sealed::{Content, Labels};
 use crate::index::{Classes, Index};
 use crate::shard::expand;
@@ -240,6 +240,8 @@ fn join(
         }
         if let Some(damaged) = of_shard.damaged.last_mut() {
             damaged.samples_incomplete += incomplete;
+        } else if found.samples() == 0 && of_shard.skipped.is_empty() {
+            of_shard.skip(SkipReason::EmptyShard, relative.to_owned());
         }
         report.merge(of_shard);
     }
