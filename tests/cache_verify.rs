@@ -505,6 +505,45 @@ fn the_command_says_what_is_hurt_and_exits_by_it() {
 }
 
 #[test]
+fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
+    let source = source();
+    let cache = built(source.path(), small());
+    let tar = cache.path().join("shard-000001.tar");
+    let out = run(&["verify"], &tar);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    assert!(text(&out).contains(": good;"), "{}", text(&out));
+    let report = verified(&tar, 2);
+    assert!(report.is_good() && report.checksums && report.shards == 1);
+    let files = ["tar", "idx", "json"].map(|e| tar.with_extension(e));
+    let bytes = files.iter().map(|f| fs::metadata(f).unwrap().len());
+    assert_eq!(report.bytes, bytes.sum::<u64>());
+    // In the first picture, and in nothing that a header has.
+    flip(&tar, 600, 1);
+    let out = run(&["verify"], &tar);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    let found = &verified(&tar, 1).findings;
+    assert_eq!((found.len(), found[0].kind), (1, FindingKind::Data));
+    flip(&tar, 600, 1);
+    fs::remove_file(&files[1]).unwrap();
+    let found = &verified(&tar, 1).findings;
+    assert_eq!((found.len(), found[0].kind), (1, FindingKind::Missing));
+    // Without the manifest nothing is known of the contents.
+    fs::remove_file(&files[2]).unwrap();
+    let out = run(&["verify"], &tar);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    let told = text(&out);
+    assert!(
+        told.contains("headers are good; there are no checksums"),
+        "{told}"
+    );
+    assert!(!told.contains(": good"), "{told}");
+    assert_eq!(
+        object(&run(&["verify", "--json"], &tar))["good"],
+        Value::Null
+    );
+}
+
+#[test]
 fn tars_of_others_are_gone_through_and_the_lack_of_checksums_is_said() {
     let source = source();
     let cache = built(source.path(), small());

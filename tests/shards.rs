@@ -4,12 +4,16 @@
 mod common;
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::slice;
+use std::thread;
+use std::time::Duration;
 
 use common::rows::{Row, assert_same, stream};
 use common::{FEATHERLOAD, Picture, builder, data};
-use featherload::index::{KeepIndex, ShardLabels, ShardOptions};
+use featherload::index::{Classes, KeepIndex, Label, ShardLabels, ShardOptions, SkipReason};
 use featherload::{Index, Labels, Launch, Loader, LoaderBuilder, OnError, RowStatus, Source};
 use serde_json::Value;
 
@@ -265,4 +269,280 @@ fn what_cannot_be_read_is_named_with_exit_code_2() {
     assert!(refused(folder.path(), &["--write-idx"]).contains("--write-idx is for tar shards"));
     assert!(refused(&shards[0], &["--label-field", "txt"]).contains("a field 'txt'"));
     assert!(refused(&shards[0], &["--label-json", "json:a"]).contains("'a' is no JSON pointer"));
+}
+
+/// A shard of these members, whose pictures nobody decodes.
+fn shard(path: &Path, members: &[(&str, &str)]) {
+    let mut tar = tar::Builder::new(File::create(path).unwrap());
+    for (name, bytes) in members {
+        append(&mut tar, name, bytes.as_bytes());
+    }
+    tar.finish().unwrap();
+}
+
+/// A sample for each label, in the field of this extension.
+fn labelled(path: &Path, field: &str, labels: &[&str]) {
+    let mut tar = tar::Builder::new(File::create(path).unwrap());
+    for (i, label) in labels.iter().enumerate() {
+        append(&mut tar, &format!("{i:02}.jpg"), b"");
+        append(&mut tar, &format!("{i:02}.{field}"), label.as_bytes());
+    }
+    tar.finish().unwrap();
+}
+
+fn classes(index: &Index) -> Vec<i64> {
+    let class = |id| match index.label(id) {
+        Label::Class(class) => class,
+        other => panic!("{other:?}"),
+    };
+    (0..index.len()).map(class).collect()
+}
+
+/// The one index that is kept in this folder.
+fn kept_inode(folder: &Path) -> u64 {
+    let kept: Vec<_> = fs::read_dir(folder).unwrap().collect();
+    assert_eq!(kept.len(), 1);
+    kept[0].as_ref().unwrap().metadata().unwrap().ino()
+}
+
+#[test]
+fn an_index_of_dali_that_lacks_samples_drops_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let folder = dir.path().join("kept");
+    labelled(&path, "cls", &["3"; 40]);
+    let paths = slice::from_ref(&path);
+    let idx = Index::write_dali_indexes(paths).unwrap().remove(0);
+    let text = fs::read_to_string(&idx).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    let options = ShardOptions {
+        keep: KeepIndex::In(folder.clone()),
+        ..ShardOptions::default()
+    };
+    let samples = || Index::from_shards(paths, &options).unwrap().0.len();
+    assert_eq!(samples(), 40);
+    let mut before = kept_inode(&folder);
+    assert_eq!((samples(), kept_inode(&folder)), (40, before));
+    // The first ten, all but the first, and a hole: each is newer than the tar.
+    for (from, to) in [(1, 11), (2, 41), (12, 30)] {
+        let some = lines[from..to].join("\n");
+        fs::write(&idx, format!("v1.2 {}\n{some}\n", to - from)).unwrap();
+        assert_eq!(samples(), 40, "{from}..{to}");
+        // The index beside it has changed, and so it was read again.
+        assert_ne!(kept_inode(&folder), before);
+        before = kept_inode(&folder);
+    }
+    let with_a_hole = [&lines[1..7], &lines[9..]].concat().join("\n");
+    fs::write(&idx, format!("v1.2 38\n{with_a_hole}\n")).unwrap();
+    assert_eq!(samples(), 40);
+    before = kept_inode(&folder);
+    fs::remove_file(&idx).unwrap();
+    assert_eq!(samples(), 40);
+    assert_ne!(kept_inode(&folder), before);
+}
+
+#[test]
+fn another_tar_of_the_same_length_and_time_is_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let folder = dir.path().join("kept");
+    let options = ShardOptions {
+        keep: KeepIndex::In(folder),
+        ..ShardOptions::default()
+    };
+    let read = || {
+        classes(
+            &Index::from_shards(slice::from_ref(&path), &options)
+                .unwrap()
+                .0,
+        )
+    };
+    labelled(&path, "cls", &["1", "2"]);
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    let as_old = |path: &Path| {
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    assert_eq!(read(), [1, 2]);
+    // In its place, as `cp -p` does; the clock of the file system has moved on.
+    thread::sleep(Duration::from_millis(30));
+    labelled(&path, "cls", &["3", "4"]);
+    as_old(&path);
+    assert_eq!(read(), [3, 4]);
+    // And by a rename, as rsync does.
+    let other = dir.path().join("other");
+    labelled(&other, "cls", &["5", "6"]);
+    as_old(&other);
+    fs::rename(&other, &path).unwrap();
+    assert_eq!(read(), [5, 6]);
+}
+
+#[test]
+fn a_class_table_numbers_the_names_of_all_shards_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let val = dir.path().join("val.tar");
+    shard(
+        &val,
+        &[
+            ("1.jpg", ""),
+            ("1.cls", "cat"),
+            ("1.json", "{\"of\":\"dog\"}"),
+            ("1.txt", "7"),
+        ],
+    );
+    let table = Classes::new(["zebra", "cat", "ant", "dog"]).unwrap();
+    let json = ShardLabels::Json {
+        field: "json".into(),
+        pointer: "/of".into(),
+    };
+    // One folder: what is kept without the table is not taken for it.
+    let keep = KeepIndex::In(dir.path().join("kept"));
+    let read = |labels: &ShardLabels, classes: Option<Classes>| {
+        let options = ShardOptions {
+            labels: labels.clone(),
+            classes,
+            keep: keep.clone(),
+        };
+        Index::from_shards(slice::from_ref(&val), &options).map(|(index, _)| index)
+    };
+    for (labels, with_table) in [(ShardLabels::Auto, 1), (json, 3)] {
+        for _ in 0..2 {
+            assert_eq!(classes(&read(&labels, None).unwrap()), [0]);
+            let index = read(&labels, Some(table.clone())).unwrap();
+            assert_eq!(classes(&index), [with_table]);
+            assert_eq!(index.classes(), &table);
+        }
+    }
+    let lacking = Classes::new(["zebra", "dog"]).unwrap();
+    let e = read(&ShardLabels::Auto, Some(lacking)).unwrap_err();
+    assert!(e.is_usage());
+    let e = e.to_string();
+    assert!(
+        e.contains("val.tar/1.jpg: its class 'cat' is not in the class table"),
+        "{e}"
+    );
+    let e = read(&ShardLabels::Field("txt".into()), Some(table.clone())).unwrap_err();
+    assert!(
+        e.to_string().contains("the labels here are a class number"),
+        "{e}"
+    );
+    let e = read(&ShardLabels::None, Some(table)).unwrap_err();
+    assert!(e.to_string().contains("of no use without labels"), "{e}");
+
+    let file = dir.path().join("classes.txt");
+    fs::write(&file, "zebra\ncat\n").unwrap();
+    let mut args = vec!["index", val.to_str().unwrap(), "--no-headers", "--json"];
+    args.extend(["--classes", file.to_str().unwrap()]);
+    let found = json_of(dir.path(), &args);
+    assert_eq!(found["classes"], 2);
+    assert_eq!(found["largest_class"]["number"], 1, "{found}");
+    fs::write(&file, "zebra\n").unwrap();
+    let out = featherload(dir.path(), &args);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("'cat' is not in the class table"));
+}
+
+fn json_of(cache: &Path, args: &[&str]) -> Value {
+    json(&featherload(cache, args))
+}
+
+#[test]
+fn whole_numbers_among_fractions_are_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a.tar"), dir.path().join("b.tar"));
+    let in_json = ShardLabels::Json {
+        field: "json".into(),
+        pointer: String::new(),
+    };
+    for (field, labels) in [("cls", ShardLabels::Auto), ("json", in_json)] {
+        labelled(&a, field, &["1", "2"]);
+        let options = ShardOptions {
+            labels,
+            ..options()
+        };
+        let read = || Index::from_shards(&[a.clone(), b.clone()], &options);
+        // All whole they are classes, and a fraction in another shard makes all
+        // of them numbers.
+        labelled(&b, field, &["3", "-4"]);
+        assert_eq!(classes(&read().unwrap().0), [1, 2, 3, -4]);
+        for (of_b, want) in [
+            (["0.5", "-4"], [1.0, 2.0, 0.5, -4.0]),
+            (["3.0", "4"], [1.0, 2.0, 3.0, 4.0]),
+        ] {
+            labelled(&b, field, &of_b);
+            let (index, _) = read().unwrap();
+            assert_eq!(index.label_width(), 1);
+            let number = |id| match index.label(id) {
+                Label::Vector(v) => v.iter().next().unwrap(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((0..4).map(number).collect::<Vec<_>>(), want);
+        }
+    }
+    labelled(&a, "cls", &["1", "0.5"]);
+    labelled(&b, "cls", &["cat"]);
+    let e = Index::from_shards(&[a, b], &options()).unwrap_err();
+    assert!(
+        e.to_string().contains("label is a class name, where those"),
+        "{e}"
+    );
+}
+
+#[test]
+fn a_compressed_shard_is_refused_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |name: &str, bytes: &[u8], want: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let out = featherload(dir.path(), &["index", path.to_str().unwrap()]);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+        let told = std::str::from_utf8(&out.stderr).unwrap();
+        assert!(told.contains(want), "{told}");
+        assert!(told.trim_end().chars().all(|c| !c.is_control()), "{told:?}");
+    };
+    let gzip = b"\x1f\x8b\x08\x00\x1b[31m \xff\x07\n";
+    let want = "compressed by gzip: members of a compressed archive have no place of their own; \
+                unpack it to a plain tar";
+    refused("x.tar.gz", gzip, want);
+    refused("x.tgz", gzip, want);
+    refused(
+        "x.tar.zst",
+        b"\x28\xb5\x2f\xfd\xff\x1b[31m \x07",
+        "compressed by zstd",
+    );
+    // What has another name is a list, of which no byte reaches the terminal.
+    refused("x.bin", gzip, ":1: label '\\xff\\u{7}' is no whole number");
+}
+
+#[test]
+fn empty_shards_are_named_and_hidden_ones_not_found() {
+    let dir = tempfile::tempdir().unwrap();
+    labelled(&dir.path().join("a.tar"), "cls", &["1"]);
+    shard(&dir.path().join("b.tar"), &[]);
+    shard(&dir.path().join("c.tar"), &[]);
+    fs::copy(dir.path().join("a.tar"), dir.path().join(".a.tar")).unwrap();
+    let pattern = dir.path().join("*.tar");
+    let paths = Index::expand_shards(&[&pattern]).unwrap();
+    assert_eq!(paths.len(), 3);
+    let (index, report) = Index::from_shards(&paths, &options()).unwrap();
+    assert_eq!((index.len(), index.shards()), (1, 3));
+    let empty = &report.skipped[&SkipReason::EmptyShard];
+    assert_eq!((empty.count, report.skipped_total()), (2, 2));
+    assert_eq!(empty.examples, [Path::new("b.tar"), Path::new("c.tar")]);
+    // Each time, also of the index that is kept.
+    for _ in 0..2 {
+        let args = ["index", pattern.to_str().unwrap(), "--no-headers"];
+        let out = featherload(dir.path(), &args);
+        assert_eq!(out.status.code(), Some(0));
+        let told = text(&out.stderr);
+        assert!(
+            told.contains("left out: 2 x empty shard (such as b.tar)"),
+            "{told}"
+        );
+    }
+    let e = Index::from_shards(&paths[1..], &options()).unwrap_err();
+    assert!(
+        e.is_usage() && e.to_string().contains("empty shard: 2"),
+        "{e}"
+    );
 }

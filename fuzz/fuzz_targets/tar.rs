@@ -77,6 +77,7 @@ fuzz_target!(|data: &[u8]| {
     let options = ShardOptions {
         labels: labels(choice),
         keep: KeepIndex::Nowhere,
+        ..ShardOptions::default()
     };
     let Ok((index, report)) = Index::from_shards(&[path], &options) else {
         return;

@@ -45,7 +45,8 @@ pub struct VerifyOptions {
 /// none of its. Where a shard's manifest is damaged, its tar is gone through by its
 /// headers. Of a cache whose build has not ended the complete shards are checked.
 ///
-/// A folder of tars that are no cache's, or one tar, has no checksums: headers
+/// One shard of a cache, `shard-000001.tar`, is checked by the manifest beside it.
+/// A folder of tars that are no cache's, or one such tar, has no checksums: headers
 /// and bounds are checked, and [`VerifyReport::checksums`] is false.
 ///
 /// `watch` is called with the bytes done, from any of the threads.
@@ -126,6 +127,8 @@ struct Plan {
     manifest_bytes: u64,
     /// The files of shards that are there, by their number.
     there: BTreeMap<u64, Vec<ShardFile>>,
+    /// The one shard that is wanted; else all.
+    only: Option<u64>,
     /// Tars that are no cache's.
     foreign: Vec<PathBuf>,
     index_is_there: bool,
@@ -151,6 +154,7 @@ impl Plan {
             damaged: None,
             manifest_bytes: 0,
             there: BTreeMap::new(),
+            only: None,
             foreign: Vec::new(),
             index_is_there: false,
             complete: true,
@@ -160,6 +164,9 @@ impl Plan {
         let metadata = fs::metadata(path).map_err(|e| Error::io_at("look at", path, e))?;
         if !metadata.is_dir() {
             plan.folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            if plan.is_one_shard(path) {
+                return Ok(plan);
+            }
             plan.foreign.push(path.to_owned());
             plan.bytes = metadata.len();
             plan.checksums = false;
@@ -185,6 +192,29 @@ impl Plan {
         plan.foreign = tars;
         plan.checksums = false;
         Ok(plan)
+    }
+
+    /// Whether `path` is the tar of a shard with its manifest beside it; takes its
+    /// files.
+    fn is_one_shard(&mut self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some((number, ShardFile::Tar)) = name.and_then(shard_file) else {
+            return false;
+        };
+        let mut there = Vec::new();
+        for file in ShardFile::ALL {
+            if let Ok(meta) = fs::metadata(file.path(&self.folder, number)) {
+                there.push(file);
+                self.bytes += meta.len();
+            }
+        }
+        if !there.iter().any(is_beside) {
+            self.bytes = 0;
+            return false;
+        }
+        self.there.insert(number, there);
+        self.only = Some(number);
+        true
     }
 
     /// Looks at all names. Returns the tars.
@@ -249,6 +279,13 @@ impl Plan {
         let mut tasks: Vec<Task> = self.foreign.iter().cloned().map(Task::Foreign).collect();
         if !self.checksums {
             return tasks;
+        }
+        if let Some(number) = self.only {
+            let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
+            for file in ShardFile::ALL.iter().filter(|f| !there.contains(f)) {
+                found.missing(&file.name(number));
+            }
+            return vec![Task::Shard(number)];
         }
         found.read(self.manifest_bytes);
         match (&self.manifest, &self.damaged) {

@@ -1,9 +1,11 @@
 //! The index of shards that are no cache, kept so that later runs need not read
 //! their headers: the sealed form, behind what the shards were like.
 //!
-//! Used in the consumer. A kept index is used when every shard has the length
-//! and the time of change (in ns) that it had, and thrown away otherwise, or when
-//! a byte of it is damaged; the shards are then read again. One of damaged shards
+//! Used in the consumer. A kept index is used when every shard, and DALI's index
+//! beside it, is the file that it was: by inode, length and the times (in ns) of
+//! its data and of the file itself, which no copy can be given. It is thrown away
+//! otherwise, or when a byte of it is damaged; the shards are then read again. One
+//! of damaged shards
 //! is never kept, so that each run says what is lost. What a scan left out is
 //! kept with it, and said again.
 //!
@@ -15,7 +17,7 @@
 //! ```
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -25,17 +27,18 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 
 use crate::error::{Error, Result};
-use crate::index::Index;
 use crate::index::report::{ScanReport, SkipReason, Skipped};
 use crate::index::sealed;
-use crate::index::shards::{KeepIndex, ShardLabels};
+use crate::index::shards::{KeepIndex, ShardLabels, ShardOptions};
+use crate::index::{Classes, Index};
+use crate::shard::idx;
 use crate::sys::replace::replace;
 use crate::sys::sealed::SealedBytes;
 
 const MAGIC: &[u8; 8] = b"\x89FLKEPT\n";
 const HEAD: usize = 32;
 /// Changed with what samples are made of shards.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// Where an index is kept, and what its shards are like now.
 pub(super) struct Kept {
@@ -43,21 +46,32 @@ pub(super) struct Kept {
     /// Whether the user named the folder: then not writing there is an error.
     is_named: bool,
     paths: Vec<PathBuf>,
-    shards: Vec<Stamp>,
+    shards: Vec<Stamps>,
 }
 
-/// What of a shard changes when it is changed.
+/// A shard, and the index of DALI's that may take the place of its headers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamps {
+    shard: Stamp,
+    /// None where there is none.
+    idx: Option<Stamp>,
+}
+
+/// What of a file changes when it is changed, or another takes its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
+    inode: u64,
     bytes: u64,
-    seconds: i64,
-    nanoseconds: i64,
+    /// Seconds and nanoseconds, which `touch` and `cp -p` set at will.
+    modified: (i64, i64),
+    /// And those that they cannot set.
+    changed: (i64, i64),
 }
 
 /// What stands in front of the index.
 #[derive(Serialize, Deserialize)]
 struct Note {
-    shards: Vec<Stamp>,
+    shards: Vec<Stamps>,
     skipped: Vec<Left>,
 }
 
@@ -72,12 +86,8 @@ struct Left {
 
 impl Kept {
     /// Where the index of these shards is, or would be; none where none is kept.
-    pub(super) fn find(
-        keep: &KeepIndex,
-        paths: &[PathBuf],
-        labels: &ShardLabels,
-    ) -> Result<Option<Self>> {
-        let (folder, is_named) = match keep {
+    pub(super) fn find(paths: &[PathBuf], options: &ShardOptions) -> Result<Option<Self>> {
+        let (folder, is_named) = match &options.keep {
             KeepIndex::Nowhere => return Ok(None),
             KeepIndex::In(folder) => (folder.clone(), true),
             KeepIndex::UserCache => match user_cache() {
@@ -85,10 +95,10 @@ impl Kept {
                 None => return Ok(None),
             },
         };
-        let file = folder.join(name(paths, labels));
+        let file = folder.join(name(paths, &options.labels, options.classes.as_ref()));
         let shards = paths
             .iter()
-            .map(|path| stamp(path))
+            .map(|path| stamps(path))
             .collect::<Result<_>>()?;
         Ok(Some(Self {
             file,
@@ -150,7 +160,7 @@ impl Kept {
     /// Keeps `index`, unless a shard has changed while it was read.
     pub(super) fn write(self, index: &Index, report: &ScanReport) -> Result<()> {
         for (path, before) in self.paths.iter().zip(&self.shards) {
-            if stamp(path)? != *before {
+            if stamps(path)? != *before {
                 tracing::debug!("{}: changed while it was read", path.display());
                 return Ok(());
             }
@@ -207,20 +217,29 @@ fn parts(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     is_right.then_some((note, index))
 }
 
-fn stamp(path: &Path) -> Result<Stamp> {
-    let meta = fs::metadata(path).map_err(|e| match e.kind() {
+fn stamps(path: &Path) -> Result<Stamps> {
+    let shard = fs::metadata(path).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::dataset(path, "no such shard; check the path"),
         _ => Error::io_at("look at", path, e),
     })?;
-    Ok(Stamp {
-        bytes: meta.len(),
-        seconds: meta.mtime(),
-        nanoseconds: meta.mtime_nsec(),
+    Ok(Stamps {
+        shard: stamp(&shard),
+        // One that cannot be looked at is not read, either.
+        idx: fs::metadata(idx::path_of(path)).ok().as_ref().map(stamp),
     })
 }
 
-/// One file for each list of shards and kind of labels.
-fn name(paths: &[PathBuf], labels: &ShardLabels) -> String {
+fn stamp(meta: &Metadata) -> Stamp {
+    Stamp {
+        inode: meta.ino(),
+        bytes: meta.len(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
+        changed: (meta.ctime(), meta.ctime_nsec()),
+    }
+}
+
+/// One file for each list of shards, kind of labels and table of classes.
+fn name(paths: &[PathBuf], labels: &ShardLabels, classes: Option<&Classes>) -> String {
     let mut hasher = twox_hash::xxhash3_128::Hasher::new();
     let mut add = |bytes: &[u8]| {
         hasher.write(&(bytes.len() as u64).to_le_bytes());
@@ -236,6 +255,12 @@ fn name(paths: &[PathBuf], labels: &ShardLabels) -> String {
     };
     for word in words {
         add(word.as_bytes());
+    }
+    // Their number keeps names apart from the paths that follow; a table has one.
+    let names = classes.map_or(0, Classes::len);
+    add(&(names as u64).to_le_bytes());
+    for name in classes.into_iter().flat_map(Classes::iter) {
+        add(name.as_bytes());
     }
     for path in paths {
         add(path.as_os_str().as_bytes());

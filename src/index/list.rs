@@ -738,6 +738,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_text_is_escaped_and_shortened() {
+        let labels = kind(ListLabels::Auto);
+        let e = error(b"a.jpg \x1b[31m\xff\xc3\xa9\x07\n", &labels);
+        let want = "label '\\u{1b}[31m\\xff\u{e9}\\u{7}' is no";
+        assert!(e.contains(want), "{e}");
+        let long = "x".repeat(61);
+        let e = error(format!("a.jpg {long}").as_bytes(), &labels);
+        assert!(e.contains(&format!("'{}...'", &long[1..])), "{e}");
+        let e = error(format!("a.jpg {}", &long[1..]).as_bytes(), &labels);
+        assert!(e.contains(&format!("'{}'", &long[1..])), "{e}");
+    }
+
+    #[test]
     fn order_comments_ends_and_marks() {
         let text = b"\xef\xbb\xbf# list\r\nz.jpg 1\r\n\r\n  # more\n a\xff.jpg 0\nz.jpg 2";
         let index = list(text, &ListOptions::default()).unwrap();

@@ -124,16 +124,14 @@ impl Index {
         shards::expand_all(patterns)
     }
 
-    /// Whether `text` names tar shards: by its end `.tar`, or by the signs of a
-    /// pattern where nothing of this name is there.
+    /// Whether `text` names tar shards: by its end `.tar`, or that of a compressed
+    /// one (`.tar.gz`, `.tgz`), which reading refuses with what to do; or by the
+    /// signs of a pattern where nothing of this name is there.
     pub fn names_shards(text: impl AsRef<OsStr>) -> bool {
         let text = text.as_ref();
         let path = Path::new(text);
-        let is_tar = || {
-            path.extension()
-                .is_some_and(|e| e.eq_ignore_ascii_case("tar"))
-        };
-        !path.is_dir() && (is_tar() || (shards::is_pattern(text) && !path.exists()))
+        !path.is_dir()
+            && (shards::has_tar_extension(path) || (shards::is_pattern(text) && !path.exists()))
     }
 
     /// Writes DALI's index, `SHARD.idx`, beside each shard, each whole or not at
@@ -416,9 +414,27 @@ fn has_image_extension(name: &[u8]) -> bool {
     }
 }
 
-/// Bytes of a path or a text, for a message.
+/// Bytes of a path or a text, for a message: what is no text, and what a terminal
+/// would obey, is escaped; 60 characters at most, and then `...`.
 fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    const MOST: usize = 60;
+    let mut text = String::new();
+    let mut left = MOST;
+    for chunk in bytes.utf8_chunks() {
+        let of_text = chunk.valid().chars().map(|c| match c.is_control() {
+            true => c.escape_default().to_string(),
+            false => c.to_string(),
+        });
+        let others = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
+        for shown in of_text.chain(others) {
+            let Some(less) = left.checked_sub(shown.chars().count()) else {
+                return text + "...";
+            };
+            text.push_str(&shown);
+            left = less;
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -98,6 +98,8 @@ pub enum SkipReason {
     NoPicture,
     /// A member of a shard whose name has no extension, or nothing in front of it.
     NoSampleName,
+    /// A shard that is whole, and has no members.
+    EmptyShard,
 }
 
 impl SkipReason {
@@ -111,6 +113,7 @@ impl SkipReason {
             Self::LinkLoop => "link loop",
             Self::NoPicture => "sample without a picture",
             Self::NoSampleName => "member that is of no sample",
+            Self::EmptyShard => "empty shard",
         }
     }
 }

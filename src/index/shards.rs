@@ -19,9 +19,9 @@
 mod group;
 mod label;
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -29,7 +29,7 @@ use std::thread;
 
 use crate::error::{Error, Result};
 use crate::index::kept::Kept;
-use crate::index::report::ScanReport;
+use crate::index::report::{ScanReport, SkipReason};
 use crate::index::sealed::{Content, Labels};
 use crate::index::{Classes, Index};
 use crate::shard::expand;
@@ -43,6 +43,10 @@ use group::{Found, Raw, relative};
 #[derive(Debug, Clone, Default)]
 pub struct ShardOptions {
     pub labels: ShardLabels,
+    /// Numbers class names by this table instead of by the names that the shards
+    /// have: validation shards may lack a class. A name that the table lacks, and
+    /// labels that are no names, are errors.
+    pub classes: Option<Classes>,
     pub keep: KeepIndex,
 }
 
@@ -94,10 +98,22 @@ pub(super) fn is_pattern(text: &OsStr) -> bool {
     expand::is_pattern(text)
 }
 
+/// Whether a name ends as that of a tar does, compressed or not.
+pub(super) fn has_tar_extension(path: &Path) -> bool {
+    let ends = |path: &Path, known: &[&str]| {
+        let extension = path.extension().and_then(OsStr::to_str);
+        extension.is_some_and(|e| known.iter().any(|known| e.eq_ignore_ascii_case(known)))
+    };
+    let stem = path.file_stem().map(Path::new);
+    ends(path, &["tar", "tgz", "tzst", "txz", "tbz2", "tlz4"])
+        || (ends(path, &["gz", "zst", "xz", "bz2", "lz4"])
+            && stem.is_some_and(|stem| ends(stem, &["tar"])))
+}
+
 pub(super) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index, ScanReport)> {
-    check(&options.labels)?;
+    check(options)?;
     let paths = absolute(shards)?;
-    let mut kept = Kept::find(&options.keep, &paths, &options.labels)?;
+    let mut kept = Kept::find(&paths, options)?;
     if let Some(kept) = &mut kept
         && let Some(whole) = kept.open()?
     {
@@ -105,7 +121,7 @@ pub(super) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index,
     }
     let root = common_folder(&paths);
     let found = read_all(&paths, &root, &options.labels)?;
-    let (content, report) = join(&root, &paths, found, &options.labels)?;
+    let (content, report) = join(&root, &paths, found, options)?;
     let index = Index::seal(&root, content)?;
     if let Some(kept) = kept
         && report.damaged.is_empty()
@@ -115,8 +131,11 @@ pub(super) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index,
     Ok((index, report))
 }
 
-fn check(labels: &ShardLabels) -> Result<()> {
-    match labels {
+fn check(options: &ShardOptions) -> Result<()> {
+    match &options.labels {
+        ShardLabels::None if options.classes.is_some() => Err(Error::config(
+            "a class table is of no use without labels; leave out `--classes` or `--labels none`",
+        )),
         ShardLabels::Field(field) | ShardLabels::Json { field, .. }
             if field.is_empty() || field.contains('/') =>
         {
@@ -192,11 +211,11 @@ fn join(
     root: &Path,
     paths: &[PathBuf],
     found: Vec<Found>,
-    labels: &ShardLabels,
+    options: &ShardOptions,
 ) -> Result<(Content, ScanReport)> {
     let mut report = ScanReport::default();
     let mut content = Content::default();
-    let mut joined = Joined::new(&found)?;
+    let mut joined = Joined::new(&found, options.classes.as_ref())?;
     for (path, mut found) in paths.iter().zip(found) {
         let mut of_shard = std::mem::take(&mut found.report);
         let relative = path.strip_prefix(root).unwrap_or(path);
@@ -221,6 +240,8 @@ fn join(
         }
         if let Some(damaged) = of_shard.damaged.last_mut() {
             damaged.samples_incomplete += incomplete;
+        } else if found.samples() == 0 && of_shard.skipped.is_empty() {
+            of_shard.skip(SkipReason::EmptyShard, relative.to_owned());
         }
         report.merge(of_shard);
     }
@@ -228,8 +249,17 @@ fn join(
     if report.samples == 0 {
         return Err(nothing_found(root, paths, &report));
     }
+    if options.classes.is_some() && !joined.is_by_name() {
+        return Err(Error::dataset(
+            &paths[0],
+            format!(
+                "`--classes` numbers class names, and the labels here are {}: leave it out",
+                joined.kind()
+            ),
+        ));
+    }
     if !joined.is_labelled()
-        && let ShardLabels::Field(field) | ShardLabels::Json { field, .. } = labels
+        && let ShardLabels::Field(field) | ShardLabels::Json { field, .. } = &options.labels
     {
         return Err(Error::dataset(
             &paths[0],
@@ -267,19 +297,22 @@ fn nothing_found(root: &Path, paths: &[PathBuf], report: &ScanReport) -> Error {
 struct Joined {
     labels: Labels,
     classes: Classes,
-    /// A class name's number.
+    /// A class name's number; none unless labels are names.
     numbers: BTreeMap<Vec<u8>, i64>,
 }
 
 impl Joined {
-    /// The first label that a sample has says what kind all of them are of.
-    fn new(found: &[Found]) -> Result<Self> {
-        let first = found
-            .iter()
-            .flat_map(|f| &f.labels)
-            .find(|raw| **raw != Raw::Absent);
+    /// The first label that a sample has says what kind all of them are of; but
+    /// whole numbers among which is a fraction are numbers, not classes.
+    fn new(found: &[Found], table: Option<&Classes>) -> Result<Self> {
+        let mut all = found.iter().flat_map(|f| &f.labels);
+        let first = all.clone().find(|raw| **raw != Raw::Absent);
         let labels = match first {
             None | Some(Raw::Absent) => Labels::None,
+            Some(Raw::Number(_)) if all.any(|raw| *raw == Raw::Vector(1)) => Labels::Vector {
+                width: 1,
+                values: Vec::new(),
+            },
             Some(Raw::Number(_) | Raw::Name(_)) => Labels::Class(Vec::new()),
             Some(Raw::Vector(width)) => Labels::Vector {
                 width: *width as usize,
@@ -287,17 +320,20 @@ impl Joined {
             },
         };
         let mut numbers = BTreeMap::new();
+        let mut classes = Classes::default();
         if let Some(Raw::Name(_)) = first {
             let names = found.iter().flat_map(|f| &f.class_names);
-            numbers.extend(names.map(|name| (name.clone(), 0)));
-            for (number, (_, of_name)) in (0..).zip(&mut numbers) {
-                *of_name = number;
-            }
+            let names: BTreeSet<&[u8]> = names.map(Vec::as_slice).collect();
+            classes = match table {
+                Some(table) => table.clone(),
+                None => Classes::new(names.iter().map(|name| OsStr::from_bytes(name)))?,
+            };
+            let named = classes.iter().map(|name| name.as_bytes().to_vec());
+            numbers.extend(named.zip(0..));
         }
-        let names = numbers.keys().cloned().map(OsString::from_vec);
         Ok(Self {
             labels,
-            classes: Classes::new(names)?,
+            classes,
             numbers,
         })
     }
@@ -306,9 +342,24 @@ impl Joined {
         self.labels != Labels::None
     }
 
+    fn is_by_name(&self) -> bool {
+        !self.numbers.is_empty()
+    }
+
+    /// What its labels are, in words.
+    fn kind(&self) -> &'static str {
+        let raw = match &self.labels {
+            Labels::None => Raw::Absent,
+            Labels::Class(_) if self.is_by_name() => Raw::Name(0),
+            Labels::Class(_) => Raw::Number(0),
+            Labels::Vector { .. } => Raw::Vector(0),
+        };
+        kind(raw)
+    }
+
     /// Adds a sample's label; or says why it cannot stand beside the others.
     fn add(&mut self, raw: Raw, vector: &[f32], names: &[Vec<u8>]) -> Result<(), String> {
-        let by_name = !self.numbers.is_empty();
+        let by_name = self.is_by_name();
         match (&mut self.labels, raw) {
             (Labels::None, Raw::Absent) => Ok(()),
             (Labels::Class(all), Raw::Number(number)) if !by_name => {
@@ -317,8 +368,13 @@ impl Joined {
             }
             (Labels::Class(all), Raw::Name(number)) if by_name => {
                 let name = names.get(number as usize);
-                let number = name.and_then(|name| self.numbers.get(name));
-                all.push(*number.ok_or("its class has no name")?);
+                let name = name.ok_or("its class has no name")?;
+                let number = self.numbers.get(name).ok_or_else(|| unknown(name))?;
+                all.push(*number);
+                Ok(())
+            }
+            (Labels::Vector { width: 1, values }, Raw::Number(number)) => {
+                values.push(number as f32);
                 Ok(())
             }
             (Labels::Vector { width, values }, Raw::Vector(_)) if vector.len() == *width => {
@@ -333,27 +389,30 @@ impl Joined {
                  every sample without a label"
                     .into(),
             ),
-            (_, raw) => {
-                let kind = |raw| match raw {
-                    Raw::Absent => "none",
-                    Raw::Number(_) => "a class number",
-                    Raw::Name(_) => "a class name",
-                    Raw::Vector(_) => "a vector",
-                };
-                let before = match &self.labels {
-                    Labels::None => Raw::Absent,
-                    Labels::Class(_) if by_name => Raw::Name(0),
-                    Labels::Class(_) => Raw::Number(0),
-                    Labels::Vector { .. } => Raw::Vector(0),
-                };
-                Err(format!(
-                    "this sample's label is {}, where those before it are {}: use one kind",
-                    kind(raw),
-                    kind(before)
-                ))
-            }
+            (_, raw) => Err(format!(
+                "this sample's label is {}, where those before it are {}: use one kind",
+                kind(raw),
+                self.kind()
+            )),
         }
     }
+}
+
+fn kind(raw: Raw) -> &'static str {
+    match raw {
+        Raw::Absent => "none",
+        Raw::Number(_) => "a class number",
+        Raw::Name(_) => "a class name",
+        Raw::Vector(_) => "a vector",
+    }
+}
+
+/// Only where the table of classes is the user's: else all names are in it.
+fn unknown(name: &[u8]) -> String {
+    format!(
+        "its class '{}' is not in the class table; add the name, or leave out `--classes`",
+        super::shown(name)
+    )
 }
 
 /// Writes DALI's index beside each shard, whole or not at all; where they are.

@@ -3,7 +3,8 @@
 //! Runs in the consumer. Braces are a shell's: `{a,b}`, `{000..123}`,
 //! `{0..9..3}`, nested, with leading zeros where either end has them; they keep
 //! the order in which they are written. Globs (`*`, `?`, `[a-z]`, `**`) ask the
-//! file system, and are sorted by the bytes of the path.
+//! file system, and are sorted by the bytes of the path; they find no name that
+//! begins with a dot which they do not spell out.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -87,7 +88,12 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         .ok_or_else(|| Error::dataset(pattern, "a pattern must be UTF-8"))?;
     let bad = |e: glob::PatternError| Error::dataset(pattern, format!("no pattern: {}", e.msg));
     let before = paths.len();
-    for found in glob::glob(text).map_err(bad)? {
+    // As a shell does: editors and copies that are under way leave such files.
+    let options = glob::MatchOptions {
+        require_literal_leading_dot: true,
+        ..glob::MatchOptions::new()
+    };
+    for found in glob::glob_with(text, options).map_err(bad)? {
         let found = found.map_err(|e| {
             let at = e.path().to_owned();
             Error::io_at("list", at, io::Error::from(e))
@@ -307,7 +313,14 @@ mod tests {
     #[test]
     fn globs_find_files_in_the_order_of_their_bytes() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["b-2.tar", "b-10.tar", "A.tar", "c.txt", "odd[1].tar"] {
+        for name in [
+            "b-2.tar",
+            "b-10.tar",
+            "A.tar",
+            "c.txt",
+            "odd[1].tar",
+            ".b-3.tar",
+        ] {
             fs::write(dir.path().join(name), "").unwrap();
         }
         let within = |pattern: &str| {
@@ -321,6 +334,8 @@ mod tests {
         assert_eq!(within("*.tar").unwrap(), all);
         assert_eq!(within("{b-2,?}.tar").unwrap(), ["b-2.tar", "A.tar"]);
         assert_eq!(within("b-[0-9].tar").unwrap(), ["b-2.tar"]);
+        assert_eq!(within("**/*.tar").unwrap(), all);
+        assert_eq!(within(".b-*.tar").unwrap(), [".b-3.tar"]);
         assert_eq!(within("odd[1].tar").unwrap(), ["odd[1].tar"]);
         assert_eq!(within("gone-{1,2}").unwrap(), ["gone-1", "gone-2"]);
 

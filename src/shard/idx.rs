@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::shard::header::{BLOCK, Block, Header, Kind};
-use crate::shard::walk::Member;
+use crate::shard::walk::{Member, Walk, past};
 use crate::shard::{name, read_at};
 
 const VERSION: &str = "v1.2";
@@ -55,6 +55,9 @@ pub(crate) enum Unusable {
     },
     /// In this line stands a member that the shard does not have there.
     OtherShard(u64),
+    /// The shard has a member of a sample, or damage, at or behind this byte, and
+    /// the index nothing.
+    Lacks(u64),
 }
 
 impl fmt::Display for Unusable {
@@ -72,6 +75,7 @@ impl fmt::Display for Unusable {
                     "line {line} names a member that the shard does not have there"
                 )
             }
+            Self::Lacks(at) => write!(f, "does not name all that the shard has from byte {at} on"),
         }
     }
 }
@@ -79,7 +83,8 @@ impl fmt::Display for Unusable {
 impl Idx {
     /// Reads the index at `path`, and compares it with the `len` bytes of
     /// `shard`: the form of all lines, all offsets in order and within the shard,
-    /// and the headers in front of the first and the last member.
+    /// the headers in front of the first and the last member, and that no sample
+    /// lies between the members that it names, nor behind them.
     pub(crate) fn read(path: &Path, shard: &File, len: u64) -> Result<Self, Unusable> {
         let mut text = Vec::new();
         // A FIFO would be waited for.
@@ -133,8 +138,9 @@ impl Idx {
         if !self.text.ends_with(b"\n") {
             return Err(Unusable::Line(found + 1));
         }
-        let mut end = 0u64;
+        let (mut end, mut next_at) = (0u64, 0u64);
         let mut last = None;
+        let mut walk = Walk::new(shard, len);
         for (line, member) in self.entries() {
             let member = member.ok_or(Unusable::Line(line))?;
             let other = Unusable::OtherShard(line);
@@ -146,11 +152,29 @@ impl Idx {
             if last.is_none() && !has_header(shard, &member) {
                 return Err(other);
             }
+            // Headers of a long name, or members of no sample, may lie there.
+            if member.header_at > next_at {
+                let found = sample_at(&mut walk, next_at)?;
+                // One without a dot, which wds2idx names, is of no sample.
+                let is_next = match name::split(&member.name) {
+                    Some(_) => found == Some(member.data_at),
+                    None => found.is_none_or(|at| at > member.data_at),
+                };
+                if !is_next {
+                    return Err(Unusable::Lacks(next_at));
+                }
+            }
+            next_at = past(member.data_at, member.size);
             last = Some((line, member));
         }
-        match last {
-            Some((line, member)) if !has_header(shard, &member) => Err(Unusable::OtherShard(line)),
-            _ => Ok(()),
+        if let Some((line, member)) = last
+            && !has_header(shard, &member)
+        {
+            return Err(Unusable::OtherShard(line));
+        }
+        match sample_at(&mut walk, next_at)? {
+            Some(_) => Err(Unusable::Lacks(next_at)),
+            None => Ok(()),
         }
     }
 }
@@ -190,6 +214,22 @@ fn decimal(digits: &[u8]) -> Option<u64> {
         return None;
     }
     std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Where the data begin of the first member of a sample at `at` or behind it; none
+/// when the shard ends without one.
+fn sample_at(walk: &mut Walk<'_>, at: u64) -> Result<Option<u64>, Unusable> {
+    walk.go_on_at(at);
+    let found = loop {
+        match walk.next().map_err(Unusable::Read)? {
+            Some(member) if name::split(&member.name).is_none() => {}
+            found => break found,
+        }
+    };
+    match walk.has_damage() {
+        true => Err(Unusable::Lacks(at)),
+        false => Ok(found.map(|member| member.data_at)),
+    }
 }
 
 /// Whether the block in front of the member's data is a header of a file of this
@@ -397,7 +437,11 @@ mod tests {
             ("cls 2048 1", "cls 2048 9223372036854775807", form(2)),
             ("cls 2048 1", "cls 2048 -1", form(2)),
             ("6656 600", "6656 500", other(3)),
-            ("6656 600", "7168 600", other(3)),
+            (
+                "6656 600",
+                "7168 600",
+                "does not name all that the shard has from byte 5120 on".into(),
+            ),
         ] {
             assert!(good.contains(from), "{from}");
             assert_eq!(told(&good.replacen(from, to, 1)), want, "{from} {to}");

@@ -199,6 +199,18 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
+    /// Goes on with the header at `at`, whatever was in front of it.
+    pub(crate) fn go_on_at(&mut self, at: u64) {
+        self.at = at;
+        self.ended = false;
+        self.forget();
+    }
+
+    /// Whether anything was damaged so far.
+    pub(crate) fn has_damage(&self) -> bool {
+        self.out.places > 0
+    }
+
     /// How the shard ended, as far as it was walked.
     pub(crate) fn finish(self) -> Walked {
         self.out
@@ -468,7 +480,7 @@ impl<'a> Walk<'a> {
 
 /// Where the block begins behind `size` bytes of data at `at`: past every file
 /// where the sum is no number.
-fn past(at: u64, size: u64) -> u64 {
+pub(crate) fn past(at: u64, size: u64) -> u64 {
     size.checked_next_multiple_of(BLOCK)
         .and_then(|bytes| at.checked_add(bytes))
         .unwrap_or(u64::MAX)

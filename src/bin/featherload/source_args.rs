@@ -28,8 +28,8 @@ pub struct SourceArgs {
     #[arg(long, value_enum, default_value_t = LabelSource::Auto)]
     labels: LabelSource,
 
-    /// Class names, one a line: the line's number is the label. For a
-    /// validation folder that lacks a class.
+    /// Class names, one a line: the line's number, from 0, is the label. For a
+    /// validation folder, or tar shards whose labels are names, that lack a class.
     #[arg(long, value_name = "FILE")]
     classes: Option<PathBuf>,
 
@@ -158,13 +158,7 @@ impl SourceArgs {
             }
             Source::Shards(shards, _) => {
                 self.refuse_list_options(path, "of tar shards")?;
-                self.refuse(
-                    self.classes.is_some(),
-                    "--classes",
-                    (path, "of tar shards"),
-                    "labels stand in the shards: leave the option out",
-                )?;
-                Source::Shards(shards, self.shard_options())
+                Source::Shards(shards, self.shard_options()?)
             }
             other => {
                 let kind = match other {
@@ -241,7 +235,7 @@ impl SourceArgs {
         Ok(options)
     }
 
-    fn shard_options(&self) -> ShardOptions {
+    fn shard_options(&self) -> Result<ShardOptions> {
         let mut options = ShardOptions::default();
         if self.labels == LabelSource::None {
             options.labels = ShardLabels::None;
@@ -265,7 +259,8 @@ impl SourceArgs {
             Some(folder) => options.keep = KeepIndex::In(folder.clone()),
             None => {}
         }
-        options
+        options.classes = self.classes.as_deref().map(Classes::read).transpose()?;
+        Ok(options)
     }
 
     /// But for the root, these are the config's where no flag says otherwise.

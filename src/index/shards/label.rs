@@ -13,8 +13,8 @@ pub(super) enum Value {
     Vector(Vec<f32>),
 }
 
-/// A text: a whole number; numbers separated by blanks or commas, which are a
-/// vector; anything else is the name of a class.
+/// A text: a whole number; a fraction, or numbers separated by blanks or commas,
+/// which are a vector; anything else is the name of a class.
 pub(super) fn of_text(text: &[u8]) -> Result<Value, String> {
     let text = text.trim_ascii();
     if text.is_empty() {
@@ -24,7 +24,11 @@ pub(super) fn of_text(text: &[u8]) -> Result<Value, String> {
         let whole = text.parse().ok().map(Value::Number);
         whole.or_else(|| numbers(text).map(Value::Vector))
     });
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
     match number {
+        Some(Value::Vector(_)) if digits.iter().all(u8::is_ascii_digit) => {
+            Err("is a whole number of more than 64 bits".into())
+        }
         Some(value) => Ok(value),
         None if text.contains(&b'\n') => Err("has several lines".into()),
         None => Ok(Value::Name(text.to_vec())),
@@ -39,8 +43,8 @@ fn numbers(text: &str) -> Option<Vec<f32>> {
 }
 
 /// What stands at `pointer` (RFC 6901) of a JSON document: a whole number, a
-/// string, which names a class, or an array of numbers. `None` for nothing or
-/// `null`.
+/// string, which names a class, a fraction, which is a vector of one number, or an
+/// array of numbers. `None` for nothing or `null`.
 pub(super) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, String> {
     let json: Json = serde_json::from_slice(text).map_err(|e| format!("is no JSON: {e}"))?;
     let place = || match pointer {
@@ -53,13 +57,17 @@ pub(super) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, Strin
             Err(format!("has an empty string at {}", place()))
         }
         Some(Json::String(name)) => Ok(Some(Value::Name(name.as_bytes().to_vec()))),
-        Some(Json::Number(number)) => match number.as_i64() {
-            Some(number) => Ok(Some(Value::Number(number))),
-            None => Err(format!(
-                "has {number} at {}, which is no class number; an array of it is a vector",
-                place()
-            )),
-        },
+        Some(Json::Number(number)) => {
+            let fraction = || {
+                let number = number.as_f64().filter(|_| number.is_f64());
+                number.map(|n| n as f32).filter(|n| n.is_finite())
+            };
+            match (number.as_i64(), fraction()) {
+                (Some(number), _) => Ok(Some(Value::Number(number))),
+                (None, Some(fraction)) => Ok(Some(Value::Vector(vec![fraction]))),
+                (None, None) => Err(format!("has {number} at {}, which is too large", place())),
+            }
+        }
         Some(Json::Array(all)) if !all.is_empty() => {
             let number = |n: &Json| n.as_f64().map(|n| n as f32).filter(|n| n.is_finite());
             match all.iter().map(number).collect() {
@@ -84,6 +92,7 @@ mod tests {
             ("7\n", Value::Number(7)),
             (" -1 ", Value::Number(-1)),
             ("0.5", Value::Vector(vec![0.5])),
+            ("2.0", Value::Vector(vec![2.0])),
             ("1, 0,1\n", Value::Vector(vec![1.0, 0.0, 1.0])),
             ("1 2", Value::Vector(vec![1.0, 2.0])),
             ("tabby cat", Value::Name(b"tabby cat".to_vec())),
@@ -94,20 +103,26 @@ mod tests {
         }
         assert_eq!(of_text(b"\xff"), Ok(Value::Name(vec![0xff])));
         assert_eq!(of_text(b" \n"), Err("is empty".into()));
+        for text in ["99999999999999999999", "-99999999999999999999"] {
+            let e = of_text(text.as_bytes()).unwrap_err();
+            assert!(e.contains("more than 64 bits"), "{e}");
+        }
         assert_eq!(of_text(b"a\nb"), Err("has several lines".into()));
     }
 
     #[test]
     fn json() {
-        let text = br#"{"a":{"b/c":[1,0.5],"s":"cat"},"n":3,"f":0.5,"z":null,"t":true,"e":"","m":[1,"x"]}"#;
+        let text = br#"{"a":{"b/c":[1,0.5],"s":"cat"},"n":3,"f":0.5,"h":18446744073709551615,"i":1e300,"z":null,"t":true,"e":"","m":[1,"x"]}"#;
         let at = |pointer| of_json(text, pointer);
         assert_eq!(at("/n"), Ok(Some(Value::Number(3))));
+        assert_eq!(at("/f"), Ok(Some(Value::Vector(vec![0.5]))));
         assert_eq!(at("/a/s"), Ok(Some(Value::Name(b"cat".to_vec()))));
         assert_eq!(at("/a/b~1c"), Ok(Some(Value::Vector(vec![1.0, 0.5]))));
         assert_eq!(at("/a/b~1c/0"), Ok(Some(Value::Number(1))));
         assert_eq!((at("/z"), at("/gone")), (Ok(None), Ok(None)));
         for (pointer, want) in [
-            ("/f", "has 0.5 at '/f'"),
+            ("/h", "has 18446744073709551615 at '/h', which is too large"),
+            ("/i", "has 1e+300 at '/i', which is too large"),
             ("/t", "has no number, string or array"),
             ("/e", "has an empty string at '/e'"),
             ("/m", "has an array of other than numbers at '/m'"),

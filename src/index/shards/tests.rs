@@ -1,6 +1,7 @@
 //! Shards by the `tar` crate, read to indexes.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::time::{Duration, SystemTime};
@@ -34,6 +35,7 @@ fn nowhere(labels: ShardLabels) -> ShardOptions {
     ShardOptions {
         labels,
         keep: KeepIndex::Nowhere,
+        ..ShardOptions::default()
     }
 }
 
@@ -297,8 +299,8 @@ fn what_is_no_tar_is_refused_by_name() {
     assert!(told("folder.tar").contains("is a folder"));
     // As it is said when an index could be kept.
     let options = ShardOptions {
-        labels: ShardLabels::Auto,
         keep: KeepIndex::In(dir.path().to_owned()),
+        ..ShardOptions::default()
     };
     let e = Index::from_shards(&[dir.path().join("gone.tar")], &options).unwrap_err();
     assert!(
@@ -407,19 +409,30 @@ fn dalis_index_takes_the_place_of_the_headers_while_it_is_newer_and_right() {
     let written = Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
     assert_eq!(written, [dir.path().join("a.idx")]);
     assert_eq!(read().0.hash(), walked);
-    // It names two of the ten: then these are all.
+    // A header in the midst that is gone is not missed.
+    let good = fs::read(&path).unwrap();
     let text = fs::read_to_string(&written[0]).unwrap();
-    let lines: Vec<_> = text.lines().collect();
-    let two = format!("v1.2 2\n{}\n{}\n", lines[3], lines[5]);
-    fs::write(&written[0], &two).unwrap();
-    assert_eq!(names(&read().0), ["2.jpg", "4.jpg"]);
-    // Of other bytes than it names.
-    fs::write(&written[0], two.replace(" 1 ", " 2 ")).unwrap();
+    let mut bytes = good.clone();
+    bytes[5 * 2048..][..512].fill(7);
+    fs::write(&path, bytes).unwrap();
+    fs::write(&written[0], &text).unwrap();
     assert_eq!(read().0.hash(), walked);
-    fs::write(&written[0], &two).unwrap();
+    // Unless it is of other bytes, or older.
+    fs::write(&written[0], text.replace(" 1 9.jpg", " 2 9.jpg")).unwrap();
+    assert_eq!(read().0.len(), 9);
+    fs::write(&written[0], &text).unwrap();
+    assert_eq!(read().0.len(), 10);
     let shard_time = fs::metadata(&path).unwrap().modified().unwrap();
     set_time(&written[0], shard_time - Duration::from_secs(1));
-    assert_eq!(read().0.hash(), walked);
+    assert_eq!(read().0.len(), 9);
+    // It names fewer than there are.
+    fs::write(&path, &good).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    for (from, to) in [(1, 10), (2, 11), (4, 6)] {
+        let some = lines[from..to].join("\n");
+        fs::write(&written[0], format!("v1.2 {}\n{some}\n", to - from)).unwrap();
+        assert_eq!(read().0.hash(), walked, "{from}..{to}");
+    }
 }
 
 #[test]
@@ -493,7 +506,9 @@ fn names_of_shards_are_told_from_others() {
     fs::create_dir(dir.path().join("folder.tar")).unwrap();
     let named = |name: &str| Index::names_shards(dir.path().join(name));
     assert!(named("a.tar") && named("a.TAR") && named("a-{0..3}") && named("a-*"));
-    assert!(!named("a") && !named("a.tar.gz") && !named("odd{1,2}") && !named("folder.tar"));
+    // Of which reading says what to do.
+    assert!(named("a.tar.gz") && named("a.TGZ") && named("a.b.tar.zst"));
+    assert!(!named("a") && !named("a.gz") && !named("odd{1,2}") && !named("folder.tar"));
 }
 
 #[test]
@@ -509,8 +524,8 @@ fn a_folder_of_tars_says_how_to_read_them() {
 fn kept_in(dir: &Path) -> (PathBuf, ShardOptions) {
     let folder = dir.join("kept");
     let options = ShardOptions {
-        labels: ShardLabels::Auto,
         keep: KeepIndex::In(folder.clone()),
+        ..ShardOptions::default()
     };
     (folder, options)
 }
@@ -532,28 +547,34 @@ fn a_kept_index_is_used_until_a_shard_changes() {
     ten(&path);
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     let (index, report) = read();
-    assert_eq!(files(&folder).len(), 1);
-    // Headers that are gone are not missed: nobody reads them.
+    let kept = files(&folder);
+    assert_eq!(kept.len(), 1);
+    // Written again it would be another file.
+    let written = || fs::metadata(&kept[0]).unwrap().ino();
+    let first = written();
+    let (again, of_kept) = read();
+    assert_eq!((again.hash(), &of_kept), (index.hash(), &report));
+    assert_eq!(again.path(3), index.path(3));
+    assert_eq!(written(), first);
+    // A nanosecond makes them read again, and so does a length.
+    set_time(&path, time + Duration::from_nanos(1));
+    assert_eq!(read().0.hash(), index.hash());
+    let second = written();
+    assert_ne!(second, first);
     let mut bytes = fs::read(&path).unwrap();
+    bytes.extend([0; 512]);
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(read().0.hash(), index.hash());
+    let third = written();
+    assert_ne!(third, second);
+    // What is damaged is not kept.
     for i in 0..5 {
         bytes[i * 2048..][..512].fill(7);
     }
     fs::write(&path, &bytes).unwrap();
-    set_time(&path, time);
-    let (again, of_kept) = read();
-    assert_eq!((again.hash(), &of_kept), (index.hash(), &report));
-    assert_eq!(again.path(3), index.path(3));
-    // A nanosecond makes them read again; what is damaged is not kept.
-    set_time(&path, time + Duration::from_nanos(1));
     let (changed, report) = read();
     assert_eq!((changed.len(), report.damaged.len()), (5, 1));
-    set_time(&path, time);
-    assert_eq!(read().0.len(), 10);
-    // As does another length.
-    bytes.extend([0; 512]);
-    fs::write(&path, &bytes).unwrap();
-    set_time(&path, time);
-    assert_eq!(read().0.len(), 5);
+    assert_eq!(written(), third);
 }
 
 #[test]
@@ -611,9 +632,9 @@ fn where_nothing_can_be_kept_is_an_error_only_when_it_was_named() {
     let path = dir.path().join("a.tar");
     ten(&path);
     let options = ShardOptions {
-        labels: ShardLabels::Auto,
         // A file is there.
         keep: KeepIndex::In(path.join("folder")),
+        ..ShardOptions::default()
     };
     let e = Index::from_shards(slice::from_ref(&path), &options).unwrap_err();
     assert!(e.to_string().contains("make the folder"), "{e}");

@@ -16,10 +16,11 @@ use crate::output;
 ///
 /// Exits with 0 when all is good, with 1 when something is damaged or missing, and
 /// with 2 when DST is no cache. Of tars that are no cache's, headers and bounds are
-/// checked: they have no checksums.
+/// checked: they have no checksums, and `good` of --json is null when those are
+/// right.
 #[derive(Args)]
 pub struct VerifyArgs {
-    /// The cache's folder; or a folder of tars, or a tar.
+    /// The cache's folder, or a shard in it; or a folder of tars, or a tar.
     #[arg(value_name = "DST")]
     dst: PathBuf,
 
@@ -53,7 +54,9 @@ pub fn run(args: VerifyArgs) -> Result<Outcome> {
     let report = verified?;
     if args.json {
         let folder = args.dst.to_string_lossy();
-        output::json(&json!({ "folder": folder, "good": report.is_good(), "report": report }))?;
+        // Unknown, of contents that nothing says anything of.
+        let good = (report.checksums || !report.is_good()).then_some(report.is_good());
+        output::json(&json!({ "folder": folder, "good": good, "report": report }))?;
     } else {
         print(&args, &report)?;
     }
@@ -72,7 +75,8 @@ fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<()> {
         output::line(&format!("and {} more findings", report.found - printed))?;
     }
     let verdict = match report.found {
-        0 => "good".to_owned(),
+        0 if report.checksums => "good".to_owned(),
+        0 => "headers are good; there are no checksums to compare contents with".to_owned(),
         1 => "DAMAGED: 1 finding".to_owned(),
         n => format!("DAMAGED: {n} findings"),
     };
@@ -84,7 +88,7 @@ fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<()> {
         output::mib(report.bytes),
         report.seconds
     ))?;
-    if !report.checksums {
+    if !report.checksums && !report.is_good() {
         output::line(
             "no cache: headers and bounds were checked; there are no checksums to compare contents \
              with",
