@@ -524,6 +524,10 @@ fn empty_shards_are_named_and_hidden_ones_not_found() {
     let pattern = dir.path().join("*.tar");
     let paths = Index::expand_shards(&[&pattern]).unwrap();
     assert_eq!(paths.len(), 3);
+    let spelled_out = Index::expand_shards(&[dir.path().join(".a*")]).unwrap();
+    assert_eq!(spelled_out, [dir.path().join(".a.tar")]);
+    let deep = Index::expand_shards(&[dir.path().join("**/*.tar")]).unwrap();
+    assert_eq!(deep, paths);
     let (index, report) = Index::from_shards(&paths, &options()).unwrap();
     assert_eq!((index.len(), index.shards()), (1, 3));
     let empty = &report.skipped[&SkipReason::EmptyShard];

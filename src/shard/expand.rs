@@ -9,7 +9,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -88,16 +88,17 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         .ok_or_else(|| Error::dataset(pattern, "a pattern must be UTF-8"))?;
     let bad = |e: glob::PatternError| Error::dataset(pattern, format!("no pattern: {}", e.msg));
     let before = paths.len();
-    // As a shell does: editors and copies that are under way leave such files.
-    let options = glob::MatchOptions {
-        require_literal_leading_dot: true,
-        ..glob::MatchOptions::new()
-    };
-    for found in glob::glob_with(text, options).map_err(bad)? {
+    let spelled_out = hidden(pattern);
+    for found in glob::glob(text).map_err(bad)? {
         let found = found.map_err(|e| {
             let at = e.path().to_owned();
             Error::io_at("list", at, io::Error::from(e))
         })?;
+        // As a shell does: copies that are under way leave such files. The crate's
+        // own option finds none even when the dot is spelled out.
+        if hidden(&found) > spelled_out {
+            continue;
+        }
         paths.push(found);
         if paths.len() > MAX {
             return Err(too_many(pattern.as_os_str()));
@@ -111,6 +112,12 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     }
     paths[before..].sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
     Ok(())
+}
+
+/// How many names of the path begin with a dot.
+fn hidden(path: &Path) -> usize {
+    let begins = |part: &Component| matches!(part, Component::Normal(name) if name.as_bytes().starts_with(b"."));
+    path.components().filter(begins).count()
 }
 
 /// More than [`MAX`] texts.

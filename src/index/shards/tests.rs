@@ -418,7 +418,7 @@ fn dalis_index_takes_the_place_of_the_headers_while_it_is_newer_and_right() {
     fs::write(&written[0], &text).unwrap();
     assert_eq!(read().0.hash(), walked);
     // Unless it is of other bytes, or older.
-    fs::write(&written[0], text.replace(" 1 9.jpg", " 2 9.jpg")).unwrap();
+    fs::write(&written[0], text.replace(" 1 9.cls", " 2 9.cls")).unwrap();
     assert_eq!(read().0.len(), 9);
     fs::write(&written[0], &text).unwrap();
     assert_eq!(read().0.len(), 10);
