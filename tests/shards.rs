@@ -550,3 +550,28 @@ fn empty_shards_are_named_and_hidden_ones_not_found() {
         "{e}"
     );
 }
+
+#[test]
+fn a_forecast_has_mapped_shards_apart() {
+    let folder = data(2, 6);
+    let tars = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 4);
+    let all = shards.iter().map(|path| fs::metadata(path).unwrap().len());
+    let all = all.sum::<u64>();
+    let forecast = |source: Source, workers| {
+        let builder = over(source).workers(workers);
+        builder.forecast(0).unwrap().memory
+    };
+    let of_shards = |workers| forecast(Source::Shards(shards.clone(), options()), workers);
+    let files = forecast(Source::detect(folder.path()).unwrap(), 2);
+    let mapped = of_shards(2);
+    assert_eq!((mapped.page_cache_bytes, mapped.input_bytes), (all, 0));
+    assert_eq!(files.page_cache_bytes, 0);
+    assert_eq!(mapped.worker_bytes, files.worker_bytes - files.input_bytes);
+    // Without workers parts are read, not mapped.
+    let read = of_shards(0);
+    assert_eq!(
+        (read.page_cache_bytes, read.input_bytes),
+        (0, files.input_bytes)
+    );
+}

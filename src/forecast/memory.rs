@@ -154,8 +154,12 @@ pub struct MemoryForecast {
     pub ring_bytes: u64,
     /// The most that samples take in a worker, one after the other.
     pub scratch_bytes: u64,
-    /// The longest file, mapped while it is decoded.
+    /// The longest file, mapped while it is decoded; with workers 0 for samples of
+    /// shards.
     pub input_bytes: u64,
+    /// Most bytes of shards that workers have mapped: page cache, which stands in
+    /// their PSS and not in `total_bytes`; the kernel takes it back for others.
+    pub page_cache_bytes: u64,
     /// Each worker: scratch, input, and the process.
     pub worker_bytes: u64,
     /// Consumer, coordinator, names of the samples and their tables, labels that
@@ -203,6 +207,7 @@ impl MemoryForecast {
                 false => largest,
             },
             input_bytes: 0,
+            page_cache_bytes: 0,
             table_bytes: 0,
             mixing: MixingBytes::of(&program, std::iter::empty()),
             device: None,
@@ -221,6 +226,10 @@ impl MemoryForecast {
     }
 }
 
+/// Most bytes of shards that stay mapped in a worker: 4 MiB of page tables. One
+/// that is larger is mapped alone.
+pub(crate) const MAPPED_SHARDS: u64 = 2 << 30;
+
 /// Slots of the ring, where nobody says another number.
 pub(crate) const DEFAULT_DEPTH: u32 = 3;
 
@@ -235,6 +244,7 @@ pub(crate) struct Ingredients {
     pub(crate) row_bytes: Option<u64>,
     pub(crate) scratch_bytes: u64,
     pub(crate) input_bytes: u64,
+    pub(crate) page_cache_bytes: u64,
     /// The index, sizes, a sampler's table.
     pub(crate) table_bytes: u64,
     pub(crate) mixing: MixingBytes,
@@ -338,6 +348,7 @@ impl Ingredients {
             ring_bytes,
             scratch_bytes: self.scratch_bytes,
             input_bytes: self.input_bytes,
+            page_cache_bytes: self.page_cache_bytes,
             worker_bytes,
             fixed_bytes,
             device_bytes: self.device.map_or(0, |d| d.with(depth)),

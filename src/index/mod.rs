@@ -322,6 +322,15 @@ impl Index {
         Ok((File::from(fd), len))
     }
 
+    /// Bytes of all shards, and of the largest, as far as somebody looked; none
+    /// where samples are files.
+    pub(crate) fn shard_bytes(&self) -> Option<(u64, u64)> {
+        let stamp = |number| self.layout.stamp(self.sealed.bytes(), number);
+        let bytes = (0..self.shards()).map(|number| stamp(number).map_or(0, |s| s.bytes));
+        let largest = bytes.clone().max()?;
+        Some((bytes.fold(0, u64::saturating_add), largest))
+    }
+
     /// What each shard is like now.
     fn stamps(&self) -> Result<Vec<Stamp>> {
         (0..self.shards())

@@ -8,7 +8,7 @@ use super::source::Source;
 use super::upload::{UploadChoice, Uploads};
 use super::{mixed, order};
 use crate::error::{Error, Result};
-use crate::forecast::memory::{Depth, Ingredients, MixingBytes, Worst};
+use crate::forecast::memory::{Depth, Ingredients, MAPPED_SHARDS, MixingBytes, Worst};
 use crate::forecast::{MemoryForecast, MemoryLimit};
 use crate::index::{Index, ScanReport};
 use crate::packing::{Packing, Sizes};
@@ -164,13 +164,22 @@ impl Prepared {
         let sizes = self.sizes.as_ref().map_or(0, |s| s.len() * 8);
         let table = self.plan.table().map_or(0, SamplerTable::bytes);
         let worst = self.worst.as_ref();
+        let shards = self.index.shard_bytes();
+        let of_shards = workers > 0 && shards.is_some();
         Ingredients {
             workers,
             batch: self.plan.most_rows(),
             slot_bytes: self.packing.slot_bytes(),
             row_bytes: self.packing.row_bytes(),
             scratch_bytes: worst.map_or(0, Worst::scratch_bytes),
-            input_bytes: worst.map_or(0, |w| w.input_bytes),
+            input_bytes: worst.filter(|_| !of_shards).map_or(0, |w| w.input_bytes),
+            page_cache_bytes: shards.filter(|_| of_shards).map_or(0, |(all, largest)| {
+                all.min(
+                    MAPPED_SHARDS
+                        .max(largest)
+                        .saturating_mul(u64::from(workers)),
+                )
+            }),
             table_bytes: self.index.bytes() + sizes + table,
             mixing: self.mixing,
             device: None,

@@ -11,10 +11,8 @@ use std::ops::Range;
 use memmap2::{Advice, Mmap};
 
 use crate::error::SampleFault;
+use crate::forecast::memory::MAPPED_SHARDS as MAPPED;
 use crate::plan::Sampler;
-
-/// Most bytes of shards that stay mapped: 4 MiB of page tables.
-const MAPPED: u64 = 2 << 30;
 
 /// Most shards that stay open: a descriptor or a map each.
 const OPEN: usize = 64;

@@ -255,8 +255,15 @@ fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()>
         ))?;
     }
     output::line(&format!(
-        "{:>10.1} MiB in all: PSS of all processes at most",
-        mib(m.total_bytes)
+        "{:>10.1} MiB in all: PSS of all processes at most{}",
+        mib(m.total_bytes),
+        match m.page_cache_bytes {
+            0 => String::new(),
+            bytes => format!(
+                ", but for page cache of shards that workers map ({:.1} MiB at most)",
+                mib(bytes)
+            ),
+        }
     ))
 }
 
