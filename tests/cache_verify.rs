@@ -31,11 +31,9 @@ fn source() -> tempfile::TempDir {
         let picture = Picture::rgb(w, h, i as u64).encode();
         fs::write(class.join(format!("p{i:02}.jpg")), picture).unwrap();
     }
-    fs::write(
-        dir.path().join("c1/large.npy"),
-        common::npy("(700, 900, 3)", 1),
-    )
-    .unwrap();
+    let mut large = b"P6 900 700 255\n".to_vec();
+    large.extend((0..900 * 700 * 3).map(|i: u32| (i / 7) as u8));
+    fs::write(dir.path().join("c1/large.ppm"), large).unwrap();
     dir
 }
 

@@ -801,7 +801,7 @@ mod tests {
         let sealed = content.encode(Path::new("/d")).unwrap();
         assert_eq!(
             sealed.bytes().len(),
-            COUNTS_END + 100 * (20 + 8) + 16 + 5 + 2
+            COUNTS_END + 100 * (20 + 8) + 16 + 5 + STAMP + 2
         );
     }
 
