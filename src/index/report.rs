@@ -23,6 +23,10 @@ pub struct ScanReport {
     pub empty_classes: Vec<OsString>,
     /// Shards of which something is lost, in the order of the shards.
     pub damaged: Vec<DamagedShard>,
+    /// Fields of samples of shards that are neither picture nor label, by
+    /// extension: how many samples have them. A loader does not read them, and a
+    /// cache does not copy them.
+    pub other_fields: BTreeMap<String, u64>,
 }
 
 /// A shard that is not whole.

@@ -1,14 +1,13 @@
 //! A shard that is replaced has other samples at the same places: none of them
 //! may come under the ids and labels of those that were there.
 
-mod common;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use common::{FEATHERLOAD, data};
 use featherload::index::{KeepIndex, ShardOptions};
 use featherload::{Index, Launch, Loader, OnError, RowStatus, Source};
+
+use crate::common::{FEATHERLOAD, data};
 
 /// A shard of these files, each as long as the longest.
 fn shard(path: &Path, files: &[PathBuf]) {

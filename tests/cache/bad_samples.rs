@@ -1,0 +1,180 @@
+//! Samples that cannot be read stop a build by name, or are left out and listed.
+
+use std::fs;
+use std::path::Path;
+
+use featherload::cache::{BuildOptions, Builder, OnBadSample};
+use featherload::index::{Index, KeepIndex, ShardOptions};
+use featherload::{Error, Source};
+
+use crate::common::{FEATHERLOAD, Picture, data, slow_picture};
+use crate::scene::{
+    all_members, assert_same, build, built, command, copy, files, foreign_shard, jpeg, members,
+    text,
+};
+
+/// A folder of good pictures with bad ones among them, and their names.
+fn with_bad_pictures() -> (tempfile::TempDir, [&'static str; 3]) {
+    let src = data(2, 8);
+    let at = |name: &str| src.path().join(name);
+    // No header; a header without an end; a fine header and a cut picture.
+    fs::write(at("class0/000.jpg"), "no picture").unwrap();
+    fs::write(at("class0/005.jpg"), b"\xff\xd8\xff").unwrap();
+    let whole = fs::read(at("class1/003.jpg")).unwrap();
+    fs::write(at("class1/003.jpg"), &whole[..whole.len() / 2]).unwrap();
+    (src, ["class0/000.jpg", "class0/005.jpg", "class1/003.jpg"])
+}
+
+#[test]
+fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
+    let (src, bad) = with_bad_pictures();
+    let dst = tempfile::tempdir().unwrap();
+    for workers in [0, 2] {
+        let to = dst.path().join(format!("stop-{workers}"));
+        let e = built(src.path(), &to, jpeg(90))
+            .workers(workers)
+            .build()
+            .unwrap_err();
+        let Error::Sample { id: 0, path, .. } = &e else {
+            panic!("{e:?}");
+        };
+        assert!(path.ends_with(bad[0]), "{e}");
+    }
+    let skip = |options| BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..options
+    };
+    for (name, options, left_out) in [("jpeg", skip(jpeg(90)), 3), ("copy", skip(copy()), 2)] {
+        let to = dst.path().join(name);
+        let report = build(src.path(), &to, options);
+        assert_eq!((report.skipped, report.samples), (left_out, 16 - left_out));
+        let told: Vec<_> = report.skipped_examples.iter().map(|s| &s.path).collect();
+        for (told, bad) in told.iter().zip(bad) {
+            assert!(told.ends_with(bad), "{told:?}");
+        }
+        assert_eq!(told.len() as u64, left_out);
+        let manifests: Vec<String> = files(&to)
+            .into_iter()
+            .filter(|(n, _)| n.starts_with("shard-") && n.ends_with(".json"))
+            .map(|(_, b)| String::from_utf8(b).unwrap())
+            .collect();
+        for bad in &bad[..left_out as usize] {
+            let named = manifests.iter().filter(|m| m.contains(bad)).count();
+            assert_eq!(named, 1, "{bad}");
+        }
+        let index = Index::load(&to.join("index.fli")).unwrap();
+        assert_eq!(index.len(), report.samples);
+        all_members(&to);
+        // Gone on with behind a shard whose places were not all samples.
+        let whole = files(&to);
+        for number in (0..report.shards).rev() {
+            fs::remove_file(to.join(format!("shard-{number:06}.json"))).unwrap();
+            assert_eq!(build(src.path(), &to, options).kept_shards, number);
+            assert_same(&whole, &files(&to), name);
+        }
+    }
+}
+
+#[test]
+fn what_may_pass_is_not_left_out_for_good() {
+    let src = tempfile::tempdir().unwrap();
+    fs::write(src.path().join("a.jpg"), Picture::rgb(40, 30, 1).encode()).unwrap();
+    fs::write(src.path().join("b.jpg"), slow_picture(2)).unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let mut slow = command(src.path(), dst.path());
+    let output = slow
+        .args(["--on-error", "skip", "--row-limit", "30"])
+        .output()
+        .unwrap();
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    for part in ["took longer than 30 ms", "run the command again"] {
+        assert!(said.contains(part), "{said}");
+    }
+    // The same command, with time enough, has both.
+    let output = command(src.path(), dst.path())
+        .args(["--on-error", "skip"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(all_members(dst.path()).len(), 2);
+}
+
+#[test]
+fn a_missing_file_is_left_out_and_listed() {
+    let src = data(1, 3);
+    let list = src.path().join("list.txt");
+    fs::write(
+        &list,
+        "class0/000.jpg 0\nclass0/none.jpg 1\nclass0/002.jpg 0\n",
+    )
+    .unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..copy()
+    };
+    let report = build(&list, &dst.path().join("cache"), options);
+    assert_eq!((report.samples, report.skipped), (2, 1));
+    let told = &report.skipped_examples[0].path;
+    assert!(told.ends_with("none.jpg"), "{report:?}");
+}
+
+#[test]
+fn a_source_without_a_picture_is_an_error_that_says_why() {
+    let src = tempfile::tempdir().unwrap();
+    fs::write(src.path().join("a.jpg"), "no").unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..copy()
+    };
+    let e = built(src.path(), dst.path(), options).build().unwrap_err();
+    assert!(e.to_string().contains("none of 1 samples"), "{e}");
+}
+
+/// A source of one tar, whose index is kept nowhere.
+fn of_tar(path: &Path) -> Source {
+    let options = ShardOptions {
+        keep: KeepIndex::Nowhere,
+        ..ShardOptions::default()
+    };
+    Source::Shards(vec![path.to_owned()], options)
+}
+
+#[test]
+fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    foreign_shard(&tar);
+    let mut bytes = fs::read(&tar).unwrap();
+    // The header of the fourth sample's picture.
+    let header = members(&tar)[12].at as usize - 512;
+    bytes[header..header + 512].fill(0xee);
+    fs::write(&tar, bytes).unwrap();
+    let to = dir.path().join("cache");
+    let make = |options| {
+        Builder::new(of_tar(&tar), &to, options)
+            .helper(FEATHERLOAD)
+            .workers(2)
+            .build()
+    };
+    let e = make(copy()).unwrap_err();
+    assert!(e.is_usage(), "{e:?}");
+    for part in ["train-000.tar: ", "--on-error skip"] {
+        assert_eq!(e.to_string().matches(part).count(), 1, "{e}");
+    }
+    assert!(!to.exists());
+    let skip = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..copy()
+    };
+    let report = make(skip).unwrap();
+    assert_eq!((report.samples, report.damaged_shards), (5, 1));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["damaged_shards"], 1);
+    // What is left of the sample has no picture.
+    let left_out: u64 = report.left_out.values().sum();
+    assert!(report.damaged_samples + left_out >= 1, "{json}");
+    assert_eq!(json["damaged_samples"], report.damaged_samples);
+}

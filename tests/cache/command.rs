@@ -1,0 +1,71 @@
+//! `cache build`: what the command says, and by what it exits.
+
+use std::process::Command;
+
+use crate::common::{FEATHERLOAD, data};
+use crate::scene::{all_members, command, files, foreign_shard, numbers, text};
+
+#[test]
+fn the_command_says_that_other_fields_are_not_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    foreign_shard(&tar);
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    // (source, cache, whether it has fields to lose)
+    for (src, dst, due) in [(&tar, &first, true), (&first, &second, false)] {
+        let mut build = command(src, dst);
+        build.arg("--json");
+        if due {
+            build.args(["--index-dir", "none"]);
+        }
+        let output = build.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.contains("other fields of samples"), due, "{said}");
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(json["report"]["fields_left_out"], due);
+        assert_eq!(all_members(dst).len(), 12);
+    }
+}
+
+#[test]
+fn the_command_says_what_changed_and_exits_with_2() {
+    let src = data(1, 4);
+    let dst = tempfile::tempdir().unwrap();
+    let output = command(src.path(), dst.path()).output().unwrap();
+    assert!(output.status.success() && text(&output).contains("4 samples in"));
+    // Before it starts, on no terminal too.
+    let whole: u64 = files(dst.path()).values().map(|b| b.len() as u64).sum();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line = said.lines().find(|l| l.contains("bytes will be written"));
+    let told = numbers(line.unwrap().rsplit(": ").next().unwrap())[0];
+    assert!(told >= whole && told < whole + 20 * 4096, "{said} {whole}");
+    assert!(line.unwrap().contains("for 4 of 4 samples"), "{said}");
+    let output = command(src.path(), dst.path())
+        .args(["--shuffle", "7"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output).contains("shuffle was none and is now 7"),
+        "{}",
+        text(&output)
+    );
+    for wrong in [
+        ["--encode", "jpg"],
+        ["--resize", "256"],
+        ["--shard-size", "0"],
+    ] {
+        let output = Command::new(FEATHERLOAD)
+            .args(["cache", "build", "a", "b"])
+            .args(wrong)
+            .output()
+            .unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{wrong:?}: {}",
+            text(&output)
+        );
+    }
+}

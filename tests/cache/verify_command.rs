@@ -1,0 +1,175 @@
+//! `cache verify`: what the command says, and by what it exits.
+
+use std::fs;
+use std::ops::ControlFlow;
+
+use featherload::Source;
+use featherload::cache::{self, Builder, FindingKind};
+use serde_json::Value;
+
+use crate::scene::text;
+use crate::small::{built, flip, object, run, small, source, told, verified};
+
+#[test]
+fn the_command_says_what_is_hurt_and_exits_by_it() {
+    let source = source();
+    let dir = built(source.path(), small());
+    let good = run(&["verify"], dir.path());
+    assert_eq!(good.status.code(), Some(0), "{}", text(&good));
+    assert!(text(&good).contains("good; 41 samples"), "{}", text(&good));
+    assert_eq!(
+        object(&run(&["verify", "--json"], dir.path()))["good"],
+        true
+    );
+
+    flip(&dir.path().join("shard-000001.tar"), 700, 0);
+    let bad = run(&["verify", "--workers", "1"], dir.path());
+    assert_eq!(bad.status.code(), Some(1), "{}", text(&bad));
+    for words in [
+        "shard-000001.tar at byte 512: data:",
+        "DAMAGED: 1 finding",
+        "(sample ",
+    ] {
+        assert!(text(&bad).contains(words), "{words}: {}", text(&bad));
+    }
+    let report = object(&run(&["verify", "--json"], dir.path()));
+    assert_eq!(report["good"], false);
+    assert_eq!(report["report"]["findings"][0]["kind"], "data");
+    // At most 100 are printed, and all counted.
+    fs::write(dir.path().join("shard-000001.tar"), b"").unwrap();
+    for i in 0..120 {
+        fs::write(dir.path().join(format!("shard-{:06}.idx", 500 + i)), b"").unwrap();
+    }
+    let many = run(&["verify"], dir.path());
+    let lines = text(&many)
+        .lines()
+        .filter(|l| l.starts_with("shard-"))
+        .count();
+    assert_eq!(lines, 100, "{}", text(&many));
+    assert!(text(&many).contains("more findings"), "{}", text(&many));
+
+    let none = tempfile::tempdir().unwrap();
+    for args in [["verify"], ["info"]] {
+        let out = run(&args, none.path());
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+        assert!(text(&out).contains("no cache"), "{}", text(&out));
+        let absent = run(&args, &none.path().join("absent"));
+        assert_ne!(absent.status.code(), Some(0));
+    }
+    fs::write(
+        none.path().join("manifest.json"),
+        "{\"short_name\": \"a page\"}",
+    )
+    .unwrap();
+    assert_eq!(run(&["verify"], none.path()).status.code(), Some(2));
+}
+
+#[test]
+fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
+    let source = source();
+    let cache = built(source.path(), small());
+    let tar = cache.path().join("shard-000001.tar");
+    let out = run(&["verify"], &tar);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    assert!(text(&out).contains(": good;"), "{}", text(&out));
+    let report = verified(&tar, 2);
+    assert!(report.is_good() && report.checksums && report.shards == 1);
+    let files = ["tar", "idx", "json"].map(|e| tar.with_extension(e));
+    let bytes = files.iter().map(|f| fs::metadata(f).unwrap().len());
+    assert_eq!(report.bytes, bytes.sum::<u64>());
+    // In the first picture, and in nothing that a header has.
+    flip(&tar, 600, 1);
+    let out = run(&["verify"], &tar);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    let found = &verified(&tar, 1).findings;
+    assert_eq!((found.len(), found[0].kind), (1, FindingKind::Data));
+    flip(&tar, 600, 1);
+    fs::remove_file(&files[1]).unwrap();
+    let found = &verified(&tar, 1).findings;
+    assert_eq!((found.len(), found[0].kind), (1, FindingKind::Missing));
+    // Without the manifest nothing is known of the contents.
+    fs::remove_file(&files[2]).unwrap();
+    let out = run(&["verify"], &tar);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    let told = text(&out);
+    assert!(
+        told.contains("headers are good; there are no checksums"),
+        "{told}"
+    );
+    assert!(!told.contains(": good"), "{told}");
+    assert_eq!(
+        object(&run(&["verify", "--json"], &tar))["good"],
+        Value::Null
+    );
+}
+
+#[test]
+fn tars_of_others_are_gone_through_and_the_lack_of_checksums_is_said() {
+    let source = source();
+    let cache = built(source.path(), small());
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-0.tar");
+    fs::copy(cache.path().join("shard-000001.tar"), &tar).unwrap();
+    fs::write(dir.path().join("manifest.json"), "of a page").unwrap();
+    for path in [dir.path(), &tar] {
+        let out = run(&["verify"], path);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+        assert!(
+            text(&out).contains("no checksums to compare contents with"),
+            "{}",
+            text(&out)
+        );
+    }
+    flip(&tar, 5, 1);
+    let report = verified(dir.path(), 1);
+    assert!(!report.checksums);
+    assert_eq!(
+        told(&report.findings),
+        [("train-0.tar".into(), FindingKind::Header, None)]
+    );
+    assert_eq!(report.findings[0].offset, Some(0));
+    flip(&tar, 5, 1);
+    let bytes = fs::read(&tar).unwrap();
+    let ends = bytes.len() - 1024;
+    for (len, kind) in [
+        (600, FindingKind::Length),
+        (300, FindingKind::Length),
+        (ends, FindingKind::EndBlocks),
+    ] {
+        fs::write(&tar, &bytes[..len]).unwrap();
+        let findings = verified(dir.path(), 1).findings;
+        assert_eq!(
+            told(&findings),
+            [("train-0.tar".into(), kind, None)],
+            "{len}"
+        );
+    }
+}
+
+#[test]
+fn of_a_build_that_goes_on_the_complete_shards_are_checked() {
+    let source = source();
+    let dir = tempfile::tempdir().unwrap();
+    let builder = Builder::new(Source::detect(source.path()).unwrap(), dir.path(), small());
+    let ended = builder
+        .workers(0)
+        .build_watched(&mut |progress| match progress.shards {
+            0..2 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        });
+    assert!(!ended.unwrap().complete);
+    fs::write(dir.path().join("shard-000077.tar"), b"begun").unwrap();
+    let report = verified(dir.path(), 2);
+    assert!(
+        report.is_good() && !report.complete,
+        "{:?}",
+        report.findings
+    );
+    assert!(report.shards >= 2 && report.samples > 0);
+    flip(&dir.path().join("shard-000001.tar"), 700, 0);
+    assert_eq!(verified(dir.path(), 2).findings[0].kind, FindingKind::Data);
+    let info = cache::info(dir.path()).unwrap();
+    assert!(!info.complete && info.samples == report.samples && info.classes.is_empty());
+    let out = run(&["info"], dir.path());
+    assert!(text(&out).contains("NOT COMPLETE"), "{}", text(&out));
+}

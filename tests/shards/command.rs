@@ -1,0 +1,172 @@
+//! Shards on the command line: lists, damage, and what is refused.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use featherload::Index;
+use featherload::index::SkipReason;
+
+use crate::common::data;
+use crate::scene::{featherload, json, labelled, options, shard, shards_of, text};
+
+#[test]
+fn the_command_line_digests_shards_as_the_folder() {
+    let folder = data(2, 6);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    shards_of(folder.path(), tars.path(), 5);
+    let digest = |source: &Path, more: &[&str]| {
+        let mut args = vec!["bench", source.to_str().unwrap()];
+        args.extend(["--json", "--batch", "4", "--workers", "2", "--digest"]);
+        args.extend(more);
+        json(&featherload(cache.path(), &args))["digest"].clone()
+    };
+    let want = digest(folder.path(), &[]);
+    assert!(want.is_string());
+    assert_eq!(digest(&tars.path().join("part-{000..002}.tar"), &[]), want);
+    // The second time the index is kept, in the user's cache.
+    let kept = || fs::read_dir(cache.path().join("featherload")).map_or(0, Iterator::count);
+    assert_eq!(kept(), 1);
+    assert_eq!(digest(&tars.path().join("part-{000..002}.tar"), &[]), want);
+    let globbed = tars.path().join("part-*.tar");
+    assert_eq!(digest(&globbed, &["--index-dir", "none"]), want);
+    assert_eq!(kept(), 1);
+    let own = tars.path().join("own");
+    let own_text = own.to_str().unwrap();
+    assert_eq!(digest(&globbed, &["--index-dir", own_text]), want);
+    assert_eq!(fs::read_dir(&own).unwrap().count(), 1);
+    assert_ne!(digest(&globbed, &["--labels", "none"]), want);
+    assert_eq!(digest(&globbed, &["--label-field", "cls"]), want);
+    assert_eq!(digest(&globbed, &["--label-json", "/of/name"]), want);
+}
+
+#[test]
+fn a_damaged_tail_warns_with_counts_and_ends_with_0() {
+    let folder = data(2, 6);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 6);
+    let pattern = tars.path().join("*.tar");
+    let pattern = pattern.to_str().unwrap();
+    let out = featherload(cache.path(), &["index", pattern, "--write-idx"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(
+        text(&out.stdout).contains("2 indexes for DALI"),
+        "{}",
+        text(&out.stdout)
+    );
+    let idx = fs::read_to_string(shards[1].with_extension("idx")).unwrap();
+    assert!(idx.starts_with("v1.2 6\njpg 512 "), "{idx}");
+
+    let len = fs::metadata(&shards[1]).unwrap().len();
+    let file = File::options().write(true).open(&shards[1]).unwrap();
+    file.set_len(len / 2).unwrap();
+    drop(file);
+    let args = ["bench", pattern, "--json", "--batch", "4", "--workers", "1"];
+    // Each time: such an index is not kept.
+    for _ in 0..2 {
+        let out = featherload(cache.path(), &args);
+        json(&out);
+        let told = text(&out.stderr);
+        let line = told
+            .lines()
+            .find(|line| line.starts_with("warning: "))
+            .unwrap_or(&told);
+        assert!(line.contains("part-001.tar: cut off"), "{told}");
+        assert!(line.contains("samples are lost"), "{told}");
+    }
+    let found = json(&featherload(cache.path(), &["index", pattern, "--json"]));
+    let damaged = &found["damaged"][0];
+    let lost = damaged["samples_incomplete"].as_u64().unwrap()
+        + damaged["samples_missing"].as_u64().unwrap();
+    assert_eq!(found["samples"].as_u64().unwrap() + lost, 12);
+    assert!(lost > 0 && found["damaged"].as_array().unwrap().len() == 1);
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_exit_code_2() {
+    let folder = data(1, 2);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 2);
+    let refused = |source: &Path, more: &[&str]| {
+        let mut args = vec!["index", source.to_str().unwrap()];
+        args.extend(more);
+        let out = featherload(cache.path(), &args);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+        text(&out.stderr)
+    };
+    let two = tars.path().join("part-{000,007}.tar");
+    assert!(refused(&two, &[]).contains("part-007.tar: no such shard"));
+    assert!(refused(&tars.path().join("x-*.tar"), &[]).contains("x-*.tar: no file"));
+    assert!(refused(tars.path(), &[]).contains("/*.tar'"));
+    assert!(refused(&shards[0], &["--root", "/"]).contains("--root means nothing"));
+    assert!(refused(folder.path(), &["--index-dir", "none"]).contains("--index-dir means nothing"));
+    assert!(refused(folder.path(), &["--label-json", "/a"]).contains("--label-json means nothing"));
+    assert!(refused(folder.path(), &["--write-idx"]).contains("--write-idx is for tar shards"));
+    assert!(refused(&shards[0], &["--label-field", "txt"]).contains("a field 'txt'"));
+    assert!(refused(&shards[0], &["--label-json", "json:a"]).contains("'a' is no JSON pointer"));
+}
+
+#[test]
+fn a_compressed_shard_is_refused_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |name: &str, bytes: &[u8], want: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let out = featherload(dir.path(), &["index", path.to_str().unwrap()]);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+        let told = std::str::from_utf8(&out.stderr).unwrap();
+        assert!(told.contains(want), "{told}");
+        assert!(told.trim_end().chars().all(|c| !c.is_control()), "{told:?}");
+    };
+    let gzip = b"\x1f\x8b\x08\x00\x1b[31m \xff\x07\n";
+    let want = "compressed by gzip: members of a compressed archive have no place of their own; \
+                unpack it to a plain tar";
+    refused("x.tar.gz", gzip, want);
+    refused("x.tgz", gzip, want);
+    refused(
+        "x.tar.zst",
+        b"\x28\xb5\x2f\xfd\xff\x1b[31m \x07",
+        "compressed by zstd",
+    );
+    // What has another name is a list, of which no byte reaches the terminal.
+    refused("x.bin", gzip, ":1: label '\\xff\\u{7}' is no whole number");
+}
+
+#[test]
+fn empty_shards_are_named_and_hidden_ones_not_found() {
+    let dir = tempfile::tempdir().unwrap();
+    labelled(&dir.path().join("a.tar"), "cls", &["1"]);
+    shard(&dir.path().join("b.tar"), &[]);
+    shard(&dir.path().join("c.tar"), &[]);
+    fs::copy(dir.path().join("a.tar"), dir.path().join(".a.tar")).unwrap();
+    let pattern = dir.path().join("*.tar");
+    let paths = Index::expand_shards(&[&pattern]).unwrap();
+    assert_eq!(paths.len(), 3);
+    let spelled_out = Index::expand_shards(&[dir.path().join(".a*")]).unwrap();
+    assert_eq!(spelled_out, [dir.path().join(".a.tar")]);
+    let deep = Index::expand_shards(&[dir.path().join("**/*.tar")]).unwrap();
+    assert_eq!(deep, paths);
+    let (index, report) = Index::from_shards(&paths, &options()).unwrap();
+    assert_eq!((index.len(), index.shards()), (1, 3));
+    let empty = &report.skipped[&SkipReason::EmptyShard];
+    assert_eq!((empty.count, report.skipped_total()), (2, 2));
+    assert_eq!(empty.examples, [Path::new("b.tar"), Path::new("c.tar")]);
+    // Each time, also of the index that is kept.
+    for _ in 0..2 {
+        let args = ["index", pattern.to_str().unwrap(), "--no-headers"];
+        let out = featherload(dir.path(), &args);
+        assert_eq!(out.status.code(), Some(0));
+        let told = text(&out.stderr);
+        assert!(
+            told.contains("left out: 2 x empty shard (such as b.tar)"),
+            "{told}"
+        );
+    }
+    let e = Index::from_shards(&paths[1..], &options()).unwrap_err();
+    assert!(
+        e.is_usage() && e.to_string().contains("empty shard: 2"),
+        "{e}"
+    );
+}

@@ -1,0 +1,12 @@
+//! Tar shards made by the `tar` crate, loaded: streams, labels, damage, indexes
+//! that are kept, and the command line.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod scene;
+
+mod command;
+mod kept;
+mod labels;
+mod replaced;
+mod stream;
