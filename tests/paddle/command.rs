@@ -1,18 +1,17 @@
 //! A PaddleClas config as the recipe of `bench`, `plan` and `rss`: its values stand,
 //! flags override them, and every mistake is one line.
 
-mod common;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{FEATHERLOAD, class_folder};
 use featherload::Index;
 use featherload::index::FolderOptions;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::common::{FEATHERLOAD, class_folder};
 
 /// Recipes of operations that have always been served.
 const CONFIG: &str = "\

@@ -3,16 +3,15 @@
 //!
 //! Needs the shared data (`FEATHERLOAD_DATA`); says so where they are not there.
 
-mod common;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::photos;
 use featherload::index::{Delimiter, FolderOptions, ListLabels, ListOptions};
 use featherload::paddle::{Environment, Options, Training};
 use featherload::{Index, OnError, Result, Source};
+
+use crate::common::photos;
 
 /// Of 252: 94%.
 const SERVED_AT_LEAST: usize = 238;

@@ -1,14 +1,13 @@
 //! How a device gets at pixels: what `plan` says, what a run then does with the
 //! stand-in for the NVIDIA driver in front, and what does not fit.
 
-mod common;
-
 use std::fs;
 
-use common::standin::Standin;
-use common::{Picture, builder, data};
 use featherload::Device;
 use serde_json::Value;
+
+use crate::common::standin::Standin;
+use crate::common::{Picture, builder, data};
 
 /// `command` over the data, in batches of 4 by 2 workers, on the device.
 fn json(standin: &Standin, command: &str, dir: &str, more: &[&str]) -> Value {

@@ -1,16 +1,15 @@
 //! Runs that end on a device, with the stand-in for the NVIDIA driver
 //! (`tests/standin_cuda/cuda.c`) in front: the whole way of the consumer but for the
-//! kernel's arithmetic. What becomes of a run when the driver refuses: `device_failures`.
-
-mod common;
+//! kernel's arithmetic. What becomes of a run when the driver refuses: `failures`.
 
 use std::fs;
 use std::process::Output;
 use std::time::Duration;
 
-use common::data;
-use common::standin::Standin;
 use serde_json::Value;
+
+use crate::common::data;
+use crate::common::standin::Standin;
 
 /// The stand-in, and a small data set.
 struct Scene {

@@ -2,14 +2,12 @@
 //! (`tests/standin_cuda/cuda.c`) in front: each ends soon with exit status 3, says
 //! which device and what to do, and leaves no process behind.
 
-mod common;
-
 use std::fs;
 use std::process::Output;
 use std::time::Duration;
 
-use common::data;
-use common::standin::Standin;
+use crate::common::data;
+use crate::common::standin::Standin;
 
 /// How long a run that is refused, or broken, takes at most; a good one takes a tenth.
 const SOON: Duration = Duration::from_secs(10);

@@ -5,16 +5,11 @@
 //! Finished rows are compared bit by bit. Of a crop the stand-in's kernel makes a row
 //! of its first byte, so pictures are of one grey each: then the CPU's row says which.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use common::builder;
-use common::rows::{Row, assert_same, rows};
-use common::standin::{Standin, with_standin};
 use featherload::plan::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
@@ -25,6 +20,10 @@ use jpeg_encoder::{ColorType, Encoder};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 use twox_hash::XxHash3_128;
+
+use crate::common::builder;
+use crate::common::rows::{Row, assert_same, rows};
+use crate::common::standin::{Standin, with_standin};
 
 const GREYS: u8 = 20;
 const BATCH: u32 = 6;
@@ -109,7 +108,8 @@ fn with_greys(
     environment: &[(&str, &str)],
     body: impl FnOnce(&Path, &Path),
 ) -> Option<(Standin, String)> {
-    with_standin(test, environment, |standin| {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    with_standin(&format!("{module}::{test}"), environment, |standin| {
         let data = tempfile::tempdir().unwrap();
         greys(data.path());
         body(data.path(), standin);

@@ -1,10 +1,9 @@
 //! `featherload doctor` with the stand-in for the NVIDIA driver in front: what it
 //! says of devices, and that none of it is an error.
 
-mod common;
-
-use common::standin::Standin;
 use serde_json::Value;
+
+use crate::common::standin::Standin;
 
 /// The doctor's findings of the driver and of devices, a line each.
 fn findings(environment: &[(&str, &str)]) -> Vec<String> {

@@ -1,0 +1,11 @@
+//! Batches on a device, with the stand-in for the NVIDIA driver
+//! (`tests/standin_cuda/cuda.c`) in front.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod doctor;
+mod failures;
+mod loader;
+mod run;
+mod upload;
