@@ -17,6 +17,7 @@ mod walked;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
@@ -30,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::loader::default_workers;
 use crate::shard::manifest::{CacheManifest, Damage, Hash128, Manifest, ShardEntry, VERSION};
+use crate::shard::walk::Walk;
 
 /// How a cache is verified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,8 +80,10 @@ pub struct VerifyOptions {
 /// ```
 ///
 /// # Errors
-/// When there is neither cache nor tar, or the folder cannot be listed. Damage is
-/// no error, and neither is a file that cannot be read: they are findings.
+/// When there is neither cache nor tar, or the folder cannot be listed; a file that
+/// is no tar, or a compressed one, unless it is a shard with its manifest beside
+/// it. Damage is no error, and neither is a file in the folder that cannot be read:
+/// they are findings.
 pub fn verify(
     path: &Path,
     options: &VerifyOptions,
@@ -161,11 +165,20 @@ impl Plan {
             checksums: true,
             bytes: 0,
         };
-        let metadata = fs::metadata(path).map_err(|e| Error::io_at("look at", path, e))?;
+        let metadata = fs::metadata(path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                Error::dataset(path, "no such file or folder")
+            }
+            _ => Error::io_at("look at", path, e),
+        })?;
         if !metadata.is_dir() {
             plan.folder = path.parent().unwrap_or(Path::new("")).to_owned();
             if plan.is_one_shard(path) {
                 return Ok(plan);
+            }
+            // Of a shard that lost its manifest, damage is looked for, too.
+            if one_shard(path).is_none() || !Index::is_cache(&plan.folder) {
+                refuse_what_is_no_tar(path)?;
             }
             plan.foreign.push(path.to_owned());
             plan.bytes = metadata.len();
@@ -197,8 +210,7 @@ impl Plan {
     /// Whether `path` is the tar of a shard with its manifest beside it; takes its
     /// files.
     fn is_one_shard(&mut self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str());
-        let Some((number, ShardFile::Tar)) = name.and_then(shard_file) else {
+        let Some(number) = one_shard(path) else {
             return false;
         };
         let mut there = Vec::new();
@@ -379,6 +391,33 @@ fn was_version(bytes: &[u8], found: u32) -> bool {
     let field = |version: u32| format!("\"version\": {version}");
     let mended = text.replacen(&field(found), &field(VERSION), 1);
     CacheManifest::from_bytes(mended.as_bytes()).is_ok()
+}
+
+/// The number of the shard whose tar is called as the file at `path` is.
+fn one_shard(path: &Path) -> Option<u64> {
+    match shard_file(path.file_name()?.to_str()?) {
+        Some((number, ShardFile::Tar)) => Some(number),
+        _ => None,
+    }
+}
+
+/// # Errors
+/// A file that does not even begin as a tar: it was named by mistake.
+fn refuse_what_is_no_tar(path: &Path) -> Result<()> {
+    let (file, len) = crate::shard::open(path)?;
+    let mut walk = Walk::new(&file, len);
+    let first = walk.next().map_err(|e| Error::io_at("read", path, e))?;
+    if first.is_some() {
+        return Ok(());
+    }
+    crate::index::refuse_what_is_no_tar(path, &file, len, &walk.finish()).map_err(|e| match e {
+        Error::Dataset { path, line, what } => Error::Dataset {
+            path,
+            line,
+            what: format!("{what}; give the cache's folder, a shard of it, or a plain tar"),
+        },
+        e => e,
+    })
 }
 
 /// What no foreign folder of tars has beside a tar of such a name.

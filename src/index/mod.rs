@@ -56,6 +56,7 @@ pub use list::{Delimiter, ListLabels, ListOptions};
 pub use report::{DamagedShard, ScanReport, SkipReason, Skipped};
 pub use sealed::LabelVector;
 pub(crate) use sealed::Part;
+pub(crate) use shards::refuse_what_is_no_tar;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
 
 use sealed::{Content, Damage, Layout};

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::ops::ControlFlow;
+use std::process::Command;
 
 use featherload::Source;
 use featherload::cache::{self, Builder, FindingKind};
 use serde_json::Value;
 
+use crate::common::FEATHERLOAD;
 use crate::scene::text;
 use crate::small::{built, flip, object, run, small, source, told, verified};
 
@@ -54,7 +56,7 @@ fn the_command_says_what_is_hurt_and_exits_by_it() {
         assert_eq!(out.status.code(), Some(2), "{}", text(&out));
         assert!(text(&out).contains("no cache"), "{}", text(&out));
         let absent = run(&args, &none.path().join("absent"));
-        assert_ne!(absent.status.code(), Some(0));
+        assert_eq!(absent.status.code(), Some(2), "{}", text(&absent));
     }
     fs::write(
         none.path().join("manifest.json"),
@@ -101,6 +103,52 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
         object(&run(&["verify", "--json"], &tar))["good"],
         Value::Null
     );
+}
+
+#[test]
+fn a_file_that_is_no_tar_is_refused_with_what_to_give() {
+    let source = source();
+    let cache = built(source.path(), small());
+    let names = ["manifest.json", "index.fli", "shard-000001.idx"];
+    for name in names.iter().chain(&["shard-000001.json"]) {
+        let out = run(&["verify"], &cache.path().join(name));
+        assert_eq!(out.status.code(), Some(2), "{name}: {}", text(&out));
+        assert!(text(&out).contains("no tar archive"), "{}", text(&out));
+        assert!(text(&out).contains("give the cache's folder"));
+        assert!(!text(&out).contains("DAMAGED"), "{}", text(&out));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let compressed = [&b"\x1f\x8b\x08"[..], &[7; 3000]].concat();
+    for name in ["x.tgz", "shard-000001.tar"] {
+        let tgz = dir.path().join(name);
+        fs::write(&tgz, &compressed).unwrap();
+        let path = tgz.to_str().unwrap();
+        let out = run(&["verify"], &tgz);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+        // As where it is to be read.
+        let index = Command::new(FEATHERLOAD).args(["index", path]).output();
+        let index = text(&index.unwrap());
+        assert!(index.contains("compressed by gzip"), "{index}");
+        assert!(text(&out).contains(index.trim_end()), "{}", text(&out));
+    }
+    let absent = run(&["verify"], &dir.path().join("absent"));
+    assert_eq!(absent.status.code(), Some(2), "{}", text(&absent));
+    assert!(text(&absent).contains("no such file or folder"));
+
+    // A shard beside a manifest is one, whatever is left of it.
+    let tar = cache.path().join("shard-000001.tar");
+    flip(&tar, 5, 1);
+    let found = verified(&tar, 1).findings;
+    assert_eq!((found.len(), found[0].kind), (1, FindingKind::Header));
+    fs::write(&tar, &compressed).unwrap();
+    for is_gone in [false, true] {
+        if is_gone {
+            fs::remove_file(tar.with_extension("json")).unwrap();
+        }
+        let out = run(&["verify"], &tar);
+        assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+        assert!(text(&out).contains("DAMAGED"), "{}", text(&out));
+    }
 }
 
 #[test]
