@@ -214,8 +214,23 @@ fn of_a_build_that_goes_on_the_complete_shards_are_checked() {
         report.findings
     );
     assert!(report.shards >= 2 && report.samples > 0);
+    // To a job that asks by the exit code it is no cache to train on.
+    let out = run(&["verify"], dir.path());
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    let words = "NOT COMPLETE: the shards that are there are good; run the build again";
+    assert!(text(&out).contains(words), "{}", text(&out));
+    let json = run(&["verify", "--json"], dir.path());
+    assert_eq!(json.status.code(), Some(1));
+    assert_eq!(object(&json)["good"], false);
+    assert_eq!(object(&json)["report"]["complete"], false);
     flip(&dir.path().join("shard-000001.tar"), 700, 0);
     assert_eq!(verified(dir.path(), 2).findings[0].kind, FindingKind::Data);
+    let out = run(&["verify"], dir.path());
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    for words in ["DAMAGED: 1 finding", "NOT COMPLETE"] {
+        assert!(text(&out).contains(words), "{}", text(&out));
+    }
+    assert!(!text(&out).contains("are good"), "{}", text(&out));
     let info = cache::info(dir.path()).unwrap();
     assert!(!info.complete && info.samples == report.samples && info.classes.is_empty());
     let out = run(&["info"], dir.path());

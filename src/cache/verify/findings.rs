@@ -122,7 +122,9 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Whether nothing was found.
+    /// Whether nothing was found. Of a cache whose build has not ended this says
+    /// that its complete shards are good, not that it is whole: see
+    /// [`VerifyReport::complete`].
     pub fn is_good(&self) -> bool {
         self.found == 0
     }
