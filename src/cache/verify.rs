@@ -237,12 +237,13 @@ impl Plan {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             let len = || fs::metadata(entry.path()).map_or(0, |m| m.len());
-            let Some(name) = name.to_str() else { continue };
-            let is_tar = Path::new(name).extension().is_some_and(|e| e == "tar");
+            let extension = Path::new(&name).extension();
+            let is_tar = extension.is_some_and(|e| e.eq_ignore_ascii_case("tar"));
             if is_tar {
                 tars.push(entry.path());
             }
-            let ours = shard_file(name);
+            // A name that is no text is none of ours.
+            let ours = name.to_str().and_then(shard_file);
             if let Some((number, file)) = ours {
                 self.there.entry(number).or_default().push(file);
             }
@@ -315,7 +316,7 @@ impl Plan {
         for (number, files) in self.there.range(due..) {
             for file in files {
                 let what = format!("no shard of this cache, which has {due}");
-                found.file(&file.name(*number), FindingKind::Extra, None, what);
+                found.file(file.name(*number), FindingKind::Extra, None, what);
             }
         }
         for number in 0..due {
@@ -342,7 +343,7 @@ impl Plan {
             Task::Index => self.check_index(found),
             Task::Foreign(path) => {
                 let name = path.file_name().unwrap_or(path.as_os_str());
-                walked::check(&path, &name.to_string_lossy(), None, found);
+                walked::check(&path, Path::new(name), None, found);
             }
             Task::Shard(number) => {
                 let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);

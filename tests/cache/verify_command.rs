@@ -1,7 +1,9 @@
 //! `cache verify`: what the command says, and by what it exits.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use featherload::Source;
@@ -192,6 +194,31 @@ fn tars_of_others_are_gone_through_and_the_lack_of_checksums_is_said() {
             "{len}"
         );
     }
+}
+
+#[test]
+fn a_tar_of_any_name_is_gone_through() {
+    let source = source();
+    let cache = built(source.path(), small());
+    let dir = tempfile::tempdir().unwrap();
+    let add = |name: &OsStr| {
+        let tar = dir.path().join(name);
+        fs::copy(cache.path().join("shard-000001.tar"), &tar).unwrap();
+        tar
+    };
+    let no_text = add(OsStr::from_bytes(b"\xff.tar"));
+    let samples = verified(dir.path(), 1).samples;
+    assert!(samples > 0, "alone");
+    add(OsStr::new("a.TAR"));
+    let report = verified(dir.path(), 1);
+    assert!(report.is_good() && !report.checksums);
+    assert_eq!((report.shards, report.samples), (2, 2 * samples));
+    flip(&no_text, 5, 1);
+    let found = verified(dir.path(), 1).findings;
+    assert_eq!((found.len(), found[0].kind), (1, FindingKind::Header));
+    assert_eq!(found[0].file, OsStr::from_bytes(b"\xff.tar"));
+    let out = run(&["verify"], dir.path());
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
 }
 
 #[test]

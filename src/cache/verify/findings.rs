@@ -180,7 +180,13 @@ impl<'a> Found<'a> {
     }
 
     /// Of a file, not of a sample.
-    pub(super) fn file(&self, name: &str, kind: FindingKind, offset: Option<u64>, message: String) {
+    pub(super) fn file(
+        &self,
+        name: impl Into<PathBuf>,
+        kind: FindingKind,
+        offset: Option<u64>,
+        message: String,
+    ) {
         self.tell(Finding {
             file: name.into(),
             offset,

@@ -61,7 +61,7 @@ pub(super) fn begin(
         ShardFile::Tar.name(number),
     );
     let Some(manifest) = manifest else {
-        walked::check(&path, &name, Some(entry.map(|e| e.bytes)), found);
+        walked::check(&path, Path::new(&name), Some(entry.map(|e| e.bytes)), found);
         return Vec::new();
     };
     let (file, len) = match crate::shard::open(&path) {

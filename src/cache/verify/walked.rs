@@ -16,7 +16,7 @@ use crate::shard::walk::{Damage, Ending, Member, Walk, What};
 
 /// Goes through the tar at `path`. `ours`: it is a cache's, and has so many bytes
 /// where that is known.
-pub(super) fn check(path: &Path, name: &str, ours: Option<Option<u64>>, found: &Found<'_>) {
+pub(super) fn check(path: &Path, name: &Path, ours: Option<Option<u64>>, found: &Found<'_>) {
     let (file, len) = match crate::shard::open(path) {
         Ok(opened) => opened,
         Err(e) => return found.file(name, FindingKind::Unreadable, None, e.to_string()),
@@ -39,7 +39,7 @@ pub(super) fn check(path: &Path, name: &str, ours: Option<Option<u64>>, found: &
 }
 
 struct Tar<'a> {
-    name: &'a str,
+    name: &'a Path,
     file: &'a File,
     len: u64,
     ours: bool,
