@@ -30,7 +30,10 @@ use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_file, shard_n
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::loader::default_workers;
-use crate::shard::manifest::{CacheManifest, Damage, Hash128, Manifest, ShardEntry, VERSION};
+use crate::shard::manifest::{
+    CacheManifest, Damage, Hash128, Manifest, ShardEntry, ShardManifest, VERSION,
+};
+use crate::shard::read_at;
 use crate::shard::walk::Walk;
 
 /// How a cache is verified.
@@ -187,8 +190,7 @@ impl Plan {
         }
         let tars = plan.list()?;
         plan.read_manifest()?;
-        let ours = plan.index_is_there || plan.there.values().flatten().any(is_beside);
-        if plan.manifest.is_some() || ours {
+        if plan.manifest.is_some() || plan.is_ours() {
             plan.complete = plan.manifest.as_ref().is_none_or(|m| m.complete);
             return Ok(plan);
         }
@@ -202,9 +204,25 @@ impl Plan {
         // What its manifest.json is, is not known.
         plan.there.clear();
         plan.damaged = None;
+        plan.bytes = tars.iter().map(|tar| length(tar)).sum();
         plan.foreign = tars;
         plan.checksums = false;
         Ok(plan)
+    }
+
+    /// Whether a cache's folder this is, although its manifest cannot be read: others
+    /// give their shards such names, and put statistics beside them as `.json`.
+    fn is_ours(&self) -> bool {
+        let manifest_of = |(number, files): (&u64, &Vec<ShardFile>)| {
+            let path = ShardFile::Manifest.path(&self.folder, *number);
+            files.contains(&ShardFile::Manifest).then_some(path)
+        };
+        let mut manifests = self.there.iter().filter_map(manifest_of);
+        // The root of an index that somebody saved there is not `/`.
+        let is_index = || Index::load(&self.folder.join(INDEX)).is_ok_and(|i| i.root() == "/");
+        Index::is_cache(&self.folder)
+            || manifests.any(|path| is_shard_manifest(&path))
+            || (self.index_is_there && is_index())
     }
 
     /// Whether `path` is the tar of a shard with its manifest beside it; takes its
@@ -220,7 +238,9 @@ impl Plan {
                 self.bytes += meta.len();
             }
         }
-        if !there.iter().any(is_beside) {
+        let manifest = ShardFile::Manifest.path(&self.folder, number);
+        let ours = Index::is_cache(&self.folder) || is_shard_manifest(&manifest);
+        if !ours || !there.contains(&ShardFile::Manifest) {
             self.bytes = 0;
             return false;
         }
@@ -236,7 +256,6 @@ impl Plan {
         for entry in fs::read_dir(&self.folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
-            let len = || fs::metadata(entry.path()).map_or(0, |m| m.len());
             let extension = Path::new(&name).extension();
             let is_tar = extension.is_some_and(|e| e.eq_ignore_ascii_case("tar"));
             if is_tar {
@@ -249,7 +268,7 @@ impl Plan {
             }
             self.index_is_there |= name == INDEX;
             if is_tar || ours.is_some() || name == INDEX {
-                self.bytes += len();
+                self.bytes += length(&entry.path());
             }
         }
         tars.sort();
@@ -308,18 +327,23 @@ impl Plan {
             }
             (None, None) => found.missing(CACHE_MANIFEST),
         }
-        let due = match self.entries() {
-            Some(entries) => entries.len() as u64,
-            // By the numbers of those that are there.
-            None => self.there.keys().next_back().map_or(0, |last| last + 1),
-        };
-        for (number, files) in self.there.range(due..) {
-            for file in files {
-                let what = format!("no shard of this cache, which has {due}");
-                found.file(file.name(*number), FindingKind::Extra, None, what);
+        let due: Vec<u64> = match self.entries() {
+            Some(entries) => {
+                let due = entries.len() as u64;
+                for (number, files) in self.there.range(due..) {
+                    for file in files {
+                        let what = format!("no shard of this cache, which has {due}");
+                        found.file(file.name(*number), FindingKind::Extra, None, what);
+                    }
+                }
+                (0..due).collect()
             }
-        }
-        for number in 0..due {
+            None => {
+                self.tell_gaps(found);
+                self.there.keys().copied().collect()
+            }
+        };
+        for number in due {
             let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
             // The manifest makes a shard complete: a build that goes on has more.
             if !self.complete && !there.contains(&ShardFile::Manifest) {
@@ -336,6 +360,27 @@ impl Plan {
             false => {}
         }
         tasks
+    }
+
+    /// Shards that are missing in front of others, where no manifest says how many
+    /// there are: any number may stand in a name, so each gap is told once.
+    fn tell_gaps(&self, found: &Found<'_>) {
+        let mut next = Some(0);
+        for &number in self.there.keys() {
+            let gap = next.filter(|&first| self.complete && first < number);
+            if let Some(first) = gap {
+                let what = match number - first {
+                    1 => "is not there, nor is any other file of this shard".to_owned(),
+                    _ => format!(
+                        "is not there, nor is any shard up to {}",
+                        shard_name(number - 1)
+                    ),
+                };
+                let name = ShardFile::Tar.name(first);
+                found.file(name, FindingKind::Missing, None, what);
+            }
+            next = number.checked_add(1);
+        }
     }
 
     fn run(&self, task: Task, found: &Found<'_>) -> Vec<Task> {
@@ -421,7 +466,17 @@ fn refuse_what_is_no_tar(path: &Path) -> Result<()> {
     })
 }
 
-/// What no foreign folder of tars has beside a tar of such a name.
-fn is_beside(file: &ShardFile) -> bool {
-    *file == ShardFile::Manifest
+/// Whether the file at `path` begins as the manifest of a shard: whatever comes
+/// behind, the shard is a cache's.
+fn is_shard_manifest(path: &Path) -> bool {
+    let beginning = format!("{{\"format\":\"{}\"", ShardManifest::FORMAT);
+    let mut head = vec![0; beginning.len()];
+    let read = crate::shard::open(path)
+        .is_ok_and(|(file, _)| read_at(&file, &mut head, 0).is_ok_and(|n| n == head.len()));
+    read && head == beginning.as_bytes()
+}
+
+/// 0 of a file that cannot be looked at: reading it tells why.
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |m| m.len())
 }

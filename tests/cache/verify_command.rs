@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::Command;
 
 use featherload::Source;
@@ -12,7 +13,7 @@ use serde_json::Value;
 
 use crate::common::FEATHERLOAD;
 use crate::scene::text;
-use crate::small::{built, flip, object, run, small, source, told, verified};
+use crate::small::{built, flip, names, object, run, small, source, told, verified};
 
 #[test]
 fn the_command_says_what_is_hurt_and_exits_by_it() {
@@ -194,6 +195,98 @@ fn tars_of_others_are_gone_through_and_the_lack_of_checksums_is_said() {
             "{len}"
         );
     }
+}
+
+#[test]
+fn shards_of_others_that_are_called_as_ours_are_theirs() {
+    let source = source();
+    let cache = built(source.path(), small());
+    let dir = tempfile::tempdir().unwrap();
+    let stats = "{\"format\":\"webdataset\",\"samples\":9,\"bytes\":4096}";
+    for stem in [
+        "shard-000000",
+        "shard-20240131",
+        "shard-18446744073709551615",
+    ] {
+        let tar = dir.path().join(stem).with_extension("tar");
+        fs::copy(cache.path().join("shard-000001.tar"), &tar).unwrap();
+        fs::write(tar.with_extension("json"), stats).unwrap();
+        for path in [dir.path(), &tar] {
+            let out = run(&["verify"], path);
+            assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+            let words = "headers are good; there are no checksums";
+            assert!(text(&out).contains(words), "{}", text(&out));
+        }
+    }
+    // An index of theirs, kept beside them, does not make them ours.
+    let (tars, index) = (dir.path().join("*.tar"), dir.path().join("index.fli"));
+    let saved = Command::new(FEATHERLOAD)
+        .arg("index")
+        .args([&tars, Path::new("--save"), &index])
+        .output();
+    assert!(index.exists(), "{}", text(&saved.unwrap()));
+    let report = verified(dir.path(), 2);
+    assert!(report.is_good() && !report.checksums && report.shards == 3);
+    assert_eq!(
+        report.bytes,
+        3 * fs::metadata(cache.path().join("shard-000001.tar"))
+            .unwrap()
+            .len()
+    );
+}
+
+/// Nor is a number in a name a count of what is to be looked for.
+#[test]
+fn without_a_manifest_the_shards_that_are_there_are_checked_and_gaps_told() {
+    let source = source();
+    let cache = built(source.path(), small());
+    let at = |name: &str| cache.path().join(name);
+    let report = verified(cache.path(), 1);
+    for extension in ["tar", "idx", "json"] {
+        fs::remove_file(at("shard-000001").with_extension(extension)).unwrap();
+    }
+    fs::remove_file(at("manifest.json")).unwrap();
+    let missing = |name: &str| (name.to_owned(), FindingKind::Missing, None);
+    let found = verified(cache.path(), 2);
+    let lost = [missing("manifest.json"), missing("shard-000001.tar")];
+    assert_eq!(told(&found.findings), lost);
+    assert_eq!(found.shards, report.shards - 1);
+    for number in [20_240_131, u64::MAX] {
+        let stray = at(&format!("shard-{number}.tar"));
+        fs::copy(at("shard-000000.tar"), &stray).unwrap();
+        let found = verified(cache.path(), 2);
+        let gap = missing(&format!("shard-{:06}.tar", report.shards));
+        assert_eq!(found.found, 5, "{:?}", found.findings);
+        assert!(told(&found.findings).contains(&gap), "{:?}", found.findings);
+        assert_eq!(found.shards, report.shards);
+        fs::remove_file(&stray).unwrap();
+    }
+}
+
+/// One whose manifests are damaged is a cache all the same.
+#[test]
+fn a_cache_is_told_from_tars_of_others_by_what_is_left_of_it() {
+    let source = source();
+    let cache = built(source.path(), small());
+    let tar = cache.path().join("shard-000001.tar");
+    // The beginning, by which it would be known.
+    flip(&tar.with_extension("json"), 12, 1);
+    let json = ("shard-000001.json".to_owned(), FindingKind::Manifest, None);
+    for path in [cache.path(), &tar] {
+        let report = verified(path, 1);
+        assert!(report.checksums, "{}", path.display());
+        assert_eq!(told(&report.findings), std::slice::from_ref(&json));
+    }
+    for name in names(cache.path()) {
+        if name.ends_with("json") {
+            fs::remove_file(cache.path().join(name)).unwrap();
+        }
+    }
+    // By its index alone.
+    let report = verified(cache.path(), 1);
+    assert!(report.checksums && !report.is_good());
+    fs::remove_file(cache.path().join("index.fli")).unwrap();
+    assert!(!verified(cache.path(), 1).checksums);
 }
 
 #[test]
