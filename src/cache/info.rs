@@ -146,10 +146,10 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
         return Err(Error::dataset(path, what));
     }
     let manifest = CacheManifest::read(&at)?.0;
-    let options = manifest.options;
+    let options = manifest.options.clone();
     let mut info = CacheInfo {
         complete: manifest.complete,
-        featherload: manifest.featherload,
+        featherload: manifest.featherload.clone(),
         encode: options.encode,
         resize: options.resize,
         shard_size: options.shard_size,
@@ -192,7 +192,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
             return Err(Error::dataset(path, what));
         }
         info.skipped = manifest.skipped;
-        info.classes = classes(&Index::load(&path.join(INDEX))?);
+        info.classes = classes(&Index::of_cache(path, Some(&manifest))?);
         let few = info.classes.iter().min_by_key(|c| (c.samples, c.number));
         info.smallest_class = few.cloned();
         let many = info.classes.iter().rev().max_by_key(|c| c.samples);

@@ -405,7 +405,8 @@ impl Plan {
         Vec::new()
     }
 
-    /// The sealed index, by the manifest's hash of it; else by its own checksum.
+    /// The sealed index, by the manifest's hash of it, or else by its own checksum;
+    /// and whether it can be loaded.
     fn check_index(&self, found: &Found<'_>) {
         let path = self.folder.join(INDEX);
         let tell = |what: String| found.file(INDEX, FindingKind::IndexFile, Some(0), what);
@@ -418,10 +419,12 @@ impl Plan {
             Some(manifest) if manifest.index != Some(Hash128::of(&bytes)) => {
                 tell("damaged, or of another cache: its hash is not the manifest's".into());
             }
-            Some(_) => {}
-            None => {
-                if let Err(e) = Index::load(&path) {
-                    tell(e.to_string());
+            manifest => {
+                drop(bytes);
+                match Index::of_cache(&self.folder, manifest) {
+                    Err(Error::Dataset { what, .. }) => tell(what),
+                    Err(e) => tell(e.to_string()),
+                    Ok(_) => {}
                 }
             }
         }
