@@ -40,6 +40,15 @@ fn the_command_says_what_is_hurt_and_exits_by_it() {
     let report = object(&run(&["verify", "--json"], dir.path()));
     assert_eq!(report["good"], false);
     assert_eq!(report["report"]["findings"][0]["kind"], "data");
+    // To people and programs by one name.
+    let index = dir.path().join("index.fli");
+    flip(&index, 200, 0);
+    let both = run(&["verify"], dir.path());
+    let words = "index.fli at byte 0: index file:";
+    assert!(text(&both).contains(words), "{}", text(&both));
+    let json = object(&run(&["verify", "--json"], dir.path()));
+    assert_eq!(json["report"]["findings"][0]["kind"], "index_file");
+    flip(&index, 200, 0);
     // At most 100 are printed, and all counted.
     fs::write(dir.path().join("shard-000001.tar"), b"").unwrap();
     for i in 0..120 {

@@ -100,11 +100,11 @@ impl Tar<'_> {
             false => Some(member.header_at),
         };
         if let Some(at) = differs {
-            let message = format!("the header of '{shown}' is damaged");
+            let message = FindingKind::Header.of_member(&shown);
             self.tell(FindingKind::Header, at, Some(member), message);
         }
         if let Some(at) = bytes.not_zero(data_end, end)? {
-            let message = format!("the padding behind '{shown}' is not zero");
+            let message = FindingKind::Padding.of_member(&shown);
             self.tell(FindingKind::Padding, at, Some(member), message);
         }
         Ok(())
@@ -120,15 +120,11 @@ impl Tar<'_> {
     }
 
     fn tell(&self, kind: FindingKind, at: u64, member: Option<&Member>, message: String) {
-        let key = member.and_then(|member| name::split(&member.name));
         self.found.tell(Finding {
             file: self.name.into(),
             offset: Some(at),
             kind,
-            sample: key.map(|(key, _)| HurtSample {
-                id: None,
-                key: String::from_utf8_lossy(key).into_owned(),
-            }),
+            sample: member.map(|member| HurtSample::of_member(None, &member.name)),
             message,
         });
     }
