@@ -79,10 +79,18 @@ impl Tar<'_> {
             let message = format!("{} more places are damaged", walked.places - told);
             self.tell(FindingKind::Header, end, None, message);
         }
-        // A lone block ends those of others, too.
-        let is_short = self.ours && self.len < end.saturating_add(END);
-        if walked.damage.is_empty() && (is_short || walked.ending == Ending::NoBlocks) {
-            let message = "ends without two blocks of zeros: what was behind may be missing".into();
+        // A lone block ends those of others, too, and a record of zeros.
+        let due = end.saturating_add(END);
+        let is_short = self.ours && self.len < due;
+        let message = if walked.ending == Ending::NoBlocks || is_short {
+            "ends without two blocks of zeros: what was behind may be missing".into()
+        } else if self.ours && self.len > due {
+            let more = self.len - due;
+            format!("{more} bytes of zeros are behind its end: samples may be missing")
+        } else {
+            return Ok(());
+        };
+        if walked.damage.is_empty() {
             self.tell(FindingKind::EndBlocks, end.min(self.len), None, message);
         }
         Ok(())
