@@ -9,8 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) use super::bytes::read_whole;
-use super::bytes::{Bytes, first_difference};
+use super::bytes::{Bytes, first_difference, read_whole};
 use super::findings::{Finding, FindingKind, Found, HurtSample};
 use super::{Task, walked};
 use crate::cache::book::idx_text;
