@@ -223,8 +223,8 @@ impl Build<'_> {
     fn is_finished(&self, folder: &Folder, there: &CacheManifest, state: &State) -> bool {
         there.complete
             && there.shards == state.shards
-            && there.index.is_some()
-            && file_hash(&folder.path().join(INDEX)).ok() == there.index
+            // One that an older version wrote has the right hash, and cannot be read.
+            && Index::of_cache(folder.path(), Some(there)).is_ok()
     }
 
     /// The manifest of a cache that is begun.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -125,19 +126,30 @@ const MEASURED: &str = "positioned reads of all members of the first samples, in
 /// ```
 ///
 /// # Errors
-/// A folder that holds no cache, a manifest or index that is damaged (then see
-/// [`verify`](super::verify())), or what the system says.
+/// A folder that holds no cache; a shard that is missing or of another length, a
+/// manifest or index that is damaged (then see [`verify`](super::verify())); or what
+/// the system says.
 pub fn info(path: &Path) -> Result<CacheInfo> {
     let at = path.join(CACHE_MANIFEST);
     if at.symlink_metadata().is_err() {
-        let what = format!("no cache: it has no {CACHE_MANIFEST}");
+        let what = match fs::metadata(path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => "no such folder".into(),
+            Err(e) => return Err(Error::io_at("look at", path, e)),
+            Ok(there) => format!(
+                "no cache: {}; `featherload index` tells of tars of others",
+                match there.is_dir() {
+                    true => format!("it has no {CACHE_MANIFEST}"),
+                    false => "a cache is a folder, give its folder".into(),
+                }
+            ),
+        };
         return Err(Error::dataset(path, what));
     }
     let manifest = CacheManifest::read(&at)?.0;
-    let options = manifest.options;
+    let options = manifest.options.clone();
     let mut info = CacheInfo {
         complete: manifest.complete,
-        featherload: manifest.featherload,
+        featherload: manifest.featherload.clone(),
         encode: options.encode,
         resize: options.resize,
         shard_size: options.shard_size,
@@ -157,7 +169,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
         if due.is_none() && of_shard.symlink_metadata().is_err() {
             break;
         }
-        let shard = ShardManifest::read(&of_shard)?.0;
+        let shard = manifest_of(path, number)?;
         info.shards += 1;
         info.skipped += shard.skipped.len() as u64;
         info.tar_bytes += shard.bytes;
@@ -180,13 +192,51 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
             return Err(Error::dataset(path, what));
         }
         info.skipped = manifest.skipped;
-        info.classes = classes(&Index::load(&path.join(INDEX))?);
+        info.classes = classes(&Index::of_cache(path, Some(&manifest))?);
         let few = info.classes.iter().min_by_key(|c| (c.samples, c.number));
         info.smallest_class = few.cloned();
         let many = info.classes.iter().rev().max_by_key(|c| c.samples);
         info.largest_class = many.cloned();
     }
     Ok(info)
+}
+
+/// The manifest of a shard whose tar is there, and as long as it says.
+///
+/// # Errors
+/// One that is missing, damaged, or of a tar that is not: a data set's error, which
+/// says how it is mended.
+fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
+    let hurt = |what: String| {
+        Error::dataset(
+            folder,
+            format!(
+                "its shard {}: {what}; `featherload cache verify` names all that is hurt, and the \
+                 same `featherload cache build` makes it again",
+                shard_name(number)
+            ),
+        )
+    };
+    let failed = |file: ShardFile, e: Error| match e {
+        Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+            hurt(format!("{} is missing", file.name(number)))
+        }
+        Error::Dataset { what, .. } => hurt(format!("{} is {what}", file.name(number))),
+        e => e,
+    };
+    let path = ShardFile::Manifest.path(folder, number);
+    let read = ShardManifest::read(&path).map_err(|e| failed(ShardFile::Manifest, e))?;
+    let path = ShardFile::Tar.path(folder, number);
+    let tar = fs::metadata(&path).map_err(|e| Error::io_at("look at", &path, e));
+    let found = tar.map_err(|e| failed(ShardFile::Tar, e))?.len();
+    let said = read.0.bytes;
+    if found != said {
+        return Err(hurt(format!(
+            "{} has {found} bytes, its manifest says {said}",
+            ShardFile::Tar.name(number)
+        )));
+    }
+    Ok(read.0)
 }
 
 fn length(path: &Path) -> u64 {

@@ -1,11 +1,13 @@
 //! A cache compared, byte by byte, with what its manifests say of it.
 //!
 //! In the consumer, by threads that are joined before the end. Every file is read
-//! once, by positioned reads of 1 MiB, never mapped: a page that the storage
-//! damaged is read as what it is. Shards may be few and large, so each is checked
-//! in pieces of some samples, by whoever is free. Changes nothing.
+//! once (the index twice: a good one is loaded, too), by positioned reads of 1 MiB,
+//! never mapped: a page that the storage damaged is read as what it is. Shards may
+//! be few and large, so each is checked in pieces of some samples, by whoever is
+//! free. Changes nothing.
 //!
-//! - `findings`: what is told; `queue`: who does what;
+//! - `subject`: what is to be checked; `findings`: what is told; `queue`: who does
+//!   what;
 //! - `bytes`: reads; `shard`: one shard by its manifest; `walked`: one without, by
 //!   its headers alone.
 
@@ -13,23 +15,24 @@ mod bytes;
 mod findings;
 mod queue;
 mod shard;
+mod subject;
 mod walked;
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
+use self::bytes::read_whole;
 use self::findings::Found;
 pub use self::findings::{Finding, FindingKind, HurtSample, VerifyProgress, VerifyReport};
 use self::queue::Queue;
-use self::shard::{Piece, read_whole};
-use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_file, shard_name};
+use self::shard::Piece;
+use self::subject::Subject;
+use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_name};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::loader::default_workers;
-use crate::shard::manifest::{CacheManifest, Damage, Hash128, Manifest, ShardEntry, VERSION};
+use crate::shard::manifest::Hash128;
 
 /// How a cache is verified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,8 +81,10 @@ pub struct VerifyOptions {
 /// ```
 ///
 /// # Errors
-/// When there is neither cache nor tar, or the folder cannot be listed. Damage is
-/// no error, and neither is a file that cannot be read: they are findings.
+/// When there is neither cache nor tar, or the folder cannot be listed; a file that
+/// is no tar, or a compressed one, unless it is a shard with its manifest beside
+/// it. Damage is no error, and neither is a file in the folder that cannot be read:
+/// they are findings.
 pub fn verify(
     path: &Path,
     options: &VerifyOptions,
@@ -89,13 +94,13 @@ pub fn verify(
     if options.workers == Some(0) {
         return Err(Error::config("0 threads cannot read: give 1 at least"));
     }
-    let plan = Plan::of(path)?;
-    let found = Found::new(watch, plan.bytes);
-    let queue = Queue::new(plan.tasks(&found));
+    let subject = Subject::of(path)?;
+    let found = Found::new(watch, subject.bytes);
+    let queue = Queue::new(subject.tasks(&found));
     let workers = options.workers.unwrap_or_else(default_workers);
     let work = || {
         while let Some(task) = queue.take() {
-            task.run(|task| plan.run(task, &found));
+            task.run(|task| subject.run(task, &found));
         }
     };
     thread::scope(|scope| {
@@ -114,28 +119,7 @@ pub fn verify(
             joined.map_err(|_| Error::worker("a thread that verifies a cache panicked"))
         })
     })?;
-    Ok(found.report(plan.complete, plan.checksums, began.elapsed()))
-}
-
-/// What is to be checked.
-struct Plan {
-    folder: PathBuf,
-    /// Its manifest, as far as that is good.
-    manifest: Option<CacheManifest>,
-    /// What is wrong with it.
-    damaged: Option<String>,
-    manifest_bytes: u64,
-    /// The files of shards that are there, by their number.
-    there: BTreeMap<u64, Vec<ShardFile>>,
-    /// The one shard that is wanted; else all.
-    only: Option<u64>,
-    /// Tars that are no cache's.
-    foreign: Vec<PathBuf>,
-    index_is_there: bool,
-    complete: bool,
-    checksums: bool,
-    /// Of all files that are looked at.
-    bytes: u64,
+    Ok(found.report(subject.complete, subject.checksums, began.elapsed()))
 }
 
 /// A part of the work. Each gives more of it, or none.
@@ -146,134 +130,7 @@ enum Task {
     Foreign(PathBuf),
 }
 
-impl Plan {
-    fn of(path: &Path) -> Result<Self> {
-        let mut plan = Self {
-            folder: path.to_owned(),
-            manifest: None,
-            damaged: None,
-            manifest_bytes: 0,
-            there: BTreeMap::new(),
-            only: None,
-            foreign: Vec::new(),
-            index_is_there: false,
-            complete: true,
-            checksums: true,
-            bytes: 0,
-        };
-        let metadata = fs::metadata(path).map_err(|e| Error::io_at("look at", path, e))?;
-        if !metadata.is_dir() {
-            plan.folder = path.parent().unwrap_or(Path::new("")).to_owned();
-            if plan.is_one_shard(path) {
-                return Ok(plan);
-            }
-            plan.foreign.push(path.to_owned());
-            plan.bytes = metadata.len();
-            plan.checksums = false;
-            return Ok(plan);
-        }
-        let tars = plan.list()?;
-        plan.read_manifest()?;
-        let ours = plan.index_is_there || plan.there.values().flatten().any(is_beside);
-        if plan.manifest.is_some() || ours {
-            plan.complete = plan.manifest.as_ref().is_none_or(|m| m.complete);
-            return Ok(plan);
-        }
-        if tars.is_empty() {
-            let what = match plan.damaged {
-                Some(what) => format!("its {CACHE_MANIFEST} is {what}, and there are no shards"),
-                None => format!("no cache: it has no {CACHE_MANIFEST}, and no tar"),
-            };
-            return Err(Error::dataset(path, what));
-        }
-        // What its manifest.json is, is not known.
-        plan.there.clear();
-        plan.damaged = None;
-        plan.foreign = tars;
-        plan.checksums = false;
-        Ok(plan)
-    }
-
-    /// Whether `path` is the tar of a shard with its manifest beside it; takes its
-    /// files.
-    fn is_one_shard(&mut self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str());
-        let Some((number, ShardFile::Tar)) = name.and_then(shard_file) else {
-            return false;
-        };
-        let mut there = Vec::new();
-        for file in ShardFile::ALL {
-            if let Ok(meta) = fs::metadata(file.path(&self.folder, number)) {
-                there.push(file);
-                self.bytes += meta.len();
-            }
-        }
-        if !there.iter().any(is_beside) {
-            self.bytes = 0;
-            return false;
-        }
-        self.there.insert(number, there);
-        self.only = Some(number);
-        true
-    }
-
-    /// Looks at all names. Returns the tars.
-    fn list(&mut self) -> Result<Vec<PathBuf>> {
-        let failed = |e| Error::io_at("list", &self.folder, e);
-        let mut tars = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name();
-            let len = || fs::metadata(entry.path()).map_or(0, |m| m.len());
-            let Some(name) = name.to_str() else { continue };
-            let is_tar = Path::new(name).extension().is_some_and(|e| e == "tar");
-            if is_tar {
-                tars.push(entry.path());
-            }
-            let ours = shard_file(name);
-            if let Some((number, file)) = ours {
-                self.there.entry(number).or_default().push(file);
-            }
-            self.index_is_there |= name == INDEX;
-            if is_tar || ours.is_some() || name == INDEX {
-                self.bytes += len();
-            }
-        }
-        tars.sort();
-        Ok(tars)
-    }
-
-    fn read_manifest(&mut self) -> Result<()> {
-        let path = self.folder.join(CACHE_MANIFEST);
-        if path.symlink_metadata().is_err() {
-            return Ok(());
-        }
-        let bytes = match read_whole(&path) {
-            Ok(bytes) => bytes,
-            Err(e) => {
-                self.damaged = Some(e);
-                return Ok(());
-            }
-        };
-        self.manifest_bytes = bytes.len() as u64;
-        self.bytes += self.manifest_bytes;
-        match CacheManifest::from_bytes(&bytes) {
-            Ok(manifest) => self.manifest = Some(manifest),
-            // Another version is not understood, and not damaged.
-            Err(damage @ Damage::Version { found }) if !was_version(&bytes, found) => {
-                return Err(Error::dataset(path, damage.to_string()));
-            }
-            Err(damage) => self.damaged = Some(damage.to_string()),
-        }
-        Ok(())
-    }
-
-    /// What each shard should be, by the manifest of a complete cache.
-    fn entries(&self) -> Option<&[ShardEntry]> {
-        let manifest = self.manifest.as_ref().filter(|m| m.complete);
-        manifest.map(|m| m.shards.as_slice())
-    }
-
+impl Subject {
     /// The first tasks; tells what is wrong with the files as they lie there.
     fn tasks(&self, found: &Found<'_>) -> Vec<Task> {
         let mut tasks: Vec<Task> = self.foreign.iter().cloned().map(Task::Foreign).collect();
@@ -295,18 +152,23 @@ impl Plan {
             }
             (None, None) => found.missing(CACHE_MANIFEST),
         }
-        let due = match self.entries() {
-            Some(entries) => entries.len() as u64,
-            // By the numbers of those that are there.
-            None => self.there.keys().next_back().map_or(0, |last| last + 1),
-        };
-        for (number, files) in self.there.range(due..) {
-            for file in files {
-                let what = format!("no shard of this cache, which has {due}");
-                found.file(&file.name(*number), FindingKind::Extra, None, what);
+        let due: Vec<u64> = match self.entries() {
+            Some(entries) => {
+                let due = entries.len() as u64;
+                for (number, files) in self.there.range(due..) {
+                    for file in files {
+                        let what = format!("no shard of this cache, which has {due}");
+                        found.file(file.name(*number), FindingKind::Extra, None, what);
+                    }
+                }
+                (0..due).collect()
             }
-        }
-        for number in 0..due {
+            None => {
+                self.tell_gaps(found);
+                self.there.keys().copied().collect()
+            }
+        };
+        for number in due {
             let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
             // The manifest makes a shard complete: a build that goes on has more.
             if !self.complete && !there.contains(&ShardFile::Manifest) {
@@ -325,12 +187,33 @@ impl Plan {
         tasks
     }
 
+    /// Shards that are missing in front of others, where no manifest says how many
+    /// there are: any number may stand in a name, so each gap is told once.
+    fn tell_gaps(&self, found: &Found<'_>) {
+        let mut next = Some(0);
+        for &number in self.there.keys() {
+            let gap = next.filter(|&first| self.complete && first < number);
+            if let Some(first) = gap {
+                let what = match number - first {
+                    1 => "is not there, nor is any other file of this shard".to_owned(),
+                    _ => format!(
+                        "is not there, nor is any shard up to {}",
+                        shard_name(number - 1)
+                    ),
+                };
+                let name = ShardFile::Tar.name(first);
+                found.file(name, FindingKind::Missing, None, what);
+            }
+            next = number.checked_add(1);
+        }
+    }
+
     fn run(&self, task: Task, found: &Found<'_>) -> Vec<Task> {
         match task {
             Task::Index => self.check_index(found),
             Task::Foreign(path) => {
                 let name = path.file_name().unwrap_or(path.as_os_str());
-                walked::check(&path, &name.to_string_lossy(), None, found);
+                walked::check(&path, Path::new(name), None, found);
             }
             Task::Shard(number) => {
                 let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
@@ -347,7 +230,8 @@ impl Plan {
         Vec::new()
     }
 
-    /// The sealed index, by the manifest's hash of it; else by its own checksum.
+    /// The sealed index, by the manifest's hash of it, or else by its own checksum;
+    /// and whether it can be loaded.
     fn check_index(&self, found: &Found<'_>) {
         let path = self.folder.join(INDEX);
         let tell = |what: String| found.file(INDEX, FindingKind::IndexFile, Some(0), what);
@@ -360,28 +244,14 @@ impl Plan {
             Some(manifest) if manifest.index != Some(Hash128::of(&bytes)) => {
                 tell("damaged, or of another cache: its hash is not the manifest's".into());
             }
-            Some(_) => {}
-            None => {
-                if let Err(e) = Index::load(&path) {
-                    tell(e.to_string());
+            manifest => {
+                drop(bytes);
+                match Index::of_cache(&self.folder, manifest) {
+                    Err(Error::Dataset { what, .. }) => tell(what),
+                    Err(e) => tell(e.to_string()),
+                    Ok(_) => {}
                 }
             }
         }
     }
-}
-
-/// Whether a manifest is one of the version that is understood, but for the number
-/// `found` that stands in the place of its version.
-fn was_version(bytes: &[u8], found: u32) -> bool {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return false;
-    };
-    let field = |version: u32| format!("\"version\": {version}");
-    let mended = text.replacen(&field(found), &field(VERSION), 1);
-    CacheManifest::from_bytes(mended.as_bytes()).is_ok()
-}
-
-/// What no foreign folder of tars has beside a tar of such a name.
-fn is_beside(file: &ShardFile) -> bool {
-    *file == ShardFile::Manifest
 }

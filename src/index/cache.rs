@@ -9,6 +9,8 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use super::Index;
+use super::save::{self, Unusable};
+use super::sealed::Damage;
 use crate::error::{Error, Result};
 use crate::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::sys::regular::Stamp;
@@ -28,13 +30,58 @@ pub(super) fn is_cache(folder: &Path) -> bool {
     read.is_ok() && head == BEGINNING
 }
 
-pub(super) fn open(folder: &Path) -> Result<Index> {
-    let verify = |what: String| {
-        Error::dataset(
-            folder,
-            format!("{what}; see `featherload cache verify`, or build the cache again"),
-        )
+fn see_verify(folder: &Path, what: String) -> Error {
+    Error::dataset(
+        folder,
+        format!("{what}; see `featherload cache verify`, or build the cache again"),
+    )
+}
+
+/// The sealed index in `folder`, with the root `/`; where `manifest` is given, the
+/// one that it has the hash of.
+pub(super) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<Index> {
+    let path = folder.join(CACHE_INDEX);
+    let is_due = |hash: Hash128| manifest.is_none_or(|m| m.index == Some(hash));
+    let damaged = |damage: Damage| {
+        let again = "run the `featherload cache build` again that made the cache";
+        Error::dataset(&path, format!("{damage}; {again}"))
     };
+    let index = save::open(&path).map_err(|unusable| match unusable {
+        Unusable::Failed(e) => match path.symlink_metadata() {
+            Err(_) => see_verify(folder, format!("its {CACHE_INDEX} is missing")),
+            Ok(_) => e,
+        },
+        // What is no file at all must not be read: a FIFO has no end.
+        Unusable::Damaged(damage @ Damage::NotAnIndex) => damaged(damage),
+        // The very bytes that were written: they mean what they meant then.
+        Unusable::Damaged(_) if manifest.is_some() && file_hash(&path).is_some_and(is_due) => {
+            other_version(&path)
+        }
+        Unusable::Damaged(damage) => damaged(damage),
+    })?;
+    match is_due(Hash128::of(index.sealed.bytes())) {
+        true => Ok(index),
+        false => Err(see_verify(
+            folder,
+            format!("its {CACHE_INDEX} is of another cache"),
+        )),
+    }
+}
+
+fn other_version(path: &Path) -> Error {
+    Error::dataset(
+        path,
+        "of another version: run `featherload cache build` again",
+    )
+}
+
+fn file_hash(path: &Path) -> Option<Hash128> {
+    let bytes = fs::read(path).ok()?;
+    Some(Hash128::of(&bytes))
+}
+
+pub(super) fn open(folder: &Path) -> Result<Index> {
+    let verify = |what| see_verify(folder, what);
     let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;
     if !manifest.complete {
         return Err(Error::dataset(
@@ -42,11 +89,7 @@ pub(super) fn open(folder: &Path) -> Result<Index> {
             "a cache that is not complete: run the `featherload cache build` again that began it",
         ));
     }
-    let path = folder.join(CACHE_INDEX);
-    let index = Index::load(&path)?;
-    if manifest.index != Some(Hash128::of(index.sealed.bytes())) {
-        return Err(verify(format!("its {CACHE_INDEX} is of another cache")));
-    }
+    let index = load(folder, Some(&manifest))?;
     let root = fs::canonicalize(folder).map_err(|e| Error::io_at("look at", folder, e))?;
     if index.len() != manifest.samples || index.shards() != manifest.shards.len() as u64 {
         return Err(verify(format!(

@@ -46,6 +46,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::shard::manifest::CacheManifest;
 use crate::sys::regular::{Stamp, open_stamped};
 use crate::sys::sealed::SealedBytes;
 
@@ -56,6 +57,7 @@ pub use list::{Delimiter, ListLabels, ListOptions};
 pub use report::{DamagedShard, ScanReport, SkipReason, Skipped};
 pub use sealed::LabelVector;
 pub(crate) use sealed::Part;
+pub(crate) use shards::refuse_what_is_no_tar;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
 
 use sealed::{Content, Damage, Layout};
@@ -156,6 +158,15 @@ impl Index {
     /// A cache that is not complete, or whose files are not those of its manifest.
     pub fn cache(folder: &Path) -> Result<Self> {
         cache::open(folder)
+    }
+
+    /// The sealed index of the cache in `folder`, its root `/`; where `manifest` is
+    /// given, the one that is meant there.
+    ///
+    /// # Errors
+    /// One that is missing, damaged, of another version or of another cache.
+    pub(crate) fn of_cache(folder: &Path, manifest: Option<&CacheManifest>) -> Result<Self> {
+        cache::load(folder, manifest)
     }
 
     /// True when `folder` has a cache's manifest, complete or not.

@@ -32,20 +32,45 @@ pub(super) fn is_saved(path: &Path) -> Result<bool> {
     Ok(head == sealed::MAGIC)
 }
 
+/// Why a file gives no index.
+#[derive(Debug)]
+pub(super) enum Unusable {
+    Damaged(Damage),
+    /// It is not there, or the system refuses.
+    Failed(Error),
+}
+
+impl From<Damage> for Unusable {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
+    }
+}
+
+impl From<Error> for Unusable {
+    fn from(e: Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
 pub(super) fn load(path: &Path) -> Result<Index> {
-    let damaged = |damage: Damage| {
-        Error::dataset(
+    open(path).map_err(|unusable| match unusable {
+        Unusable::Damaged(damage) => Error::dataset(
             path,
             format!("{damage}; make the index again with `featherload index`"),
-        )
-    };
+        ),
+        Unusable::Failed(e) => e,
+    })
+}
+
+/// As [`load`], for who says otherwise how the file is made again.
+pub(super) fn open(path: &Path) -> Result<Index, Unusable> {
     let opening = |e: io::Error| match e.kind() {
         ErrorKind::NotFound => Error::dataset(path, "no such file"),
         _ => Error::io_at("open", path, e),
     };
     // Asked before the open, which would wait for ever on a FIFO.
     if !path.metadata().map_err(opening)?.is_file() {
-        return Err(damaged(Damage::NotAnIndex));
+        return Err(Damage::NotAnIndex.into());
     }
     let mut file = File::open(path).map_err(opening)?;
     let reading = |e| Error::io_at("read", path, e);
@@ -56,15 +81,15 @@ pub(super) fn load(path: &Path) -> Result<Index> {
         .take(sealed::HEAD as u64)
         .read_to_end(&mut bytes)
         .map_err(reading)?;
-    let total = sealed::total_bytes(&bytes).map_err(damaged)?;
+    let total = sealed::total_bytes(&bytes)?;
     let found = file.metadata().map_err(reading)?.len();
     if found != total {
-        return Err(damaged(Damage::Length { said: total, found }));
+        return Err(Damage::Length { said: total, found }.into());
     }
     file.read_to_end(&mut bytes).map_err(reading)?;
     let sealed = SealedBytes::new(sealed::NAME, &[&bytes])?;
     drop(bytes);
-    Index::open(sealed).map_err(damaged)
+    Ok(Index::open(sealed)?)
 }
 
 #[cfg(test)]

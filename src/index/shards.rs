@@ -37,6 +37,7 @@ use crate::shard::idx::{self, IdxText};
 use crate::shard::walk::Walk;
 use crate::sys::replace::replace_by;
 
+pub(crate) use group::refuse_what_is_no_tar;
 use group::{Found, Raw, relative};
 
 /// How [`Index::from_shards`] reads shards.

@@ -1,10 +1,12 @@
 //! `cache info`: what it says is what was built.
 
 use std::fs;
+use std::path::Path;
 
-use featherload::cache::{self, BuildOptions};
+use featherload::Source;
+use featherload::cache::{self, BuildOptions, Builder};
 
-use crate::scene::text;
+use crate::scene::{assert_same, files, text};
 use crate::small::{built, flip, names, object, run, small, source};
 
 #[test]
@@ -70,4 +72,75 @@ fn info_says_what_was_built() {
     flip(&dir.path().join("manifest.json"), 300, 1);
     let damaged = cache::info(dir.path()).unwrap_err();
     assert!(damaged.is_usage() && damaged.to_string().contains("manifest.json"));
+}
+
+/// How it is mended is said, and is true.
+#[test]
+fn a_cache_that_lacks_a_shard_is_refused_with_what_mends_it() {
+    let source = source();
+    let dir = built(source.path(), small());
+    let whole = files(dir.path());
+    let folder = dir.path().to_str().unwrap();
+    type Hurt = fn(&Path);
+    let cut: Hurt = |tar| {
+        let file = fs::File::options().write(true).open(tar).unwrap();
+        file.set_len(700).unwrap();
+    };
+    let removed: Hurt = |path| fs::remove_file(path).unwrap();
+    let flipped: Hurt = |path| flip(path, 200, 3);
+    // The last as well: reading samples may have ended in front of it.
+    let last = format!("shard-{:06}", whole.len() as u64 / 3 - 1);
+    let hurts: [(&str, &str, Hurt, &str); 5] = [
+        (
+            "shard-000001",
+            "json",
+            removed,
+            "shard-000001.json is missing",
+        ),
+        (
+            "shard-000001",
+            "json",
+            flipped,
+            "shard-000001.json is damaged",
+        ),
+        (
+            "shard-000001",
+            "tar",
+            removed,
+            "shard-000001.tar is missing",
+        ),
+        (&last, "tar", removed, ".tar is missing"),
+        (&last, "tar", cut, ".tar has 700 bytes"),
+    ];
+    for (shard, extension, hurt, words) in hurts {
+        hurt(&dir.path().join(shard).with_extension(extension));
+        let out = run(&["info"], dir.path());
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+        for words in [folder, shard, words, "cache verify", "cache build"] {
+            assert!(text(&out).contains(words), "{words}: {}", text(&out));
+        }
+        let again = Builder::new(Source::detect(source.path()).unwrap(), dir.path(), small());
+        assert!(again.workers(0).build().unwrap().complete);
+        assert_same(&whole, &files(dir.path()), words);
+        assert_eq!(cache::info(dir.path()).unwrap().samples, 41);
+    }
+}
+
+#[test]
+fn what_is_no_cache_is_refused_with_what_to_give() {
+    let source = source();
+    let dir = built(source.path(), small());
+    let tar = dir.path().join("shard-000001.tar");
+    let out = run(&["info"], &tar);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+    for words in ["no cache", "give its folder", "`featherload index` tells"] {
+        assert!(text(&out).contains(words), "{words}: {}", text(&out));
+    }
+    let tars = tempfile::tempdir().unwrap();
+    fs::copy(&tar, tars.path().join("train-0.tar")).unwrap();
+    let out = run(&["info"], tars.path());
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+    for words in ["it has no manifest.json", "`featherload index` tells"] {
+        assert!(text(&out).contains(words), "{words}: {}", text(&out));
+    }
 }

@@ -14,6 +14,7 @@ mod command;
 mod contents;
 mod force;
 mod full_disk;
+mod index_file;
 mod info;
 mod refused;
 mod resume;

@@ -351,3 +351,51 @@ fn a_tar_whose_manifest_is_damaged_is_still_gone_through() {
     let missing = ("manifest.json".to_owned(), FindingKind::Missing, None);
     assert_eq!(told(&findings), [missing, manifest]);
 }
+
+/// Zeros are what an archive ends in: those that took the place of samples are no
+/// end of it, whatever is known of the shard.
+#[test]
+fn a_shard_that_ends_early_or_late_is_told_with_its_manifest_and_without() {
+    let source = source();
+    let dir = built(source.path(), small());
+    let (json, tar) = ("shard-000002.json", "shard-000002.tar");
+    let headers = units(dir.path()).into_iter();
+    let headers: Vec<u64> = headers
+        .filter(|u| u.file == tar && u.kind == FindingKind::Header)
+        .map(|u| u.bytes.start)
+        .collect();
+    let path = dir.path().join(tar);
+    let whole = fs::read(&path).unwrap();
+    let last = headers[headers.len() - 2] as usize;
+    let mut zeroed = whole.clone();
+    zeroed[last..].fill(0);
+    let longer = |by: usize| [&whole[..], &vec![0; by]].concat();
+    let hurts = [
+        zeroed,
+        longer(512),
+        longer(8192),
+        longer(3 << 20),
+        [&whole[..], &[1]].concat(),
+        [&whole[..], &[7; 512]].concat(),
+        [&whole[..], &whole[..]].concat(),
+    ];
+    let check = |what: &str| {
+        for (n, hurt) in hurts.iter().enumerate() {
+            fs::write(&path, hurt).unwrap();
+            let findings = verified(dir.path(), 1).findings;
+            let of_tar = findings.iter().any(|f| f.file == Path::new(tar));
+            assert!(of_tar, "{what}, {n}: {findings:?}");
+        }
+        fs::write(&path, &whole).unwrap();
+        let findings = verified(dir.path(), 1).findings;
+        assert!(findings.iter().all(|f| f.file != Path::new(tar)));
+    };
+    check("a cache");
+    let one = verified(&path, 1);
+    assert!(one.is_good() && one.checksums);
+    // With the cache's manifest its length is known, and what is in it is not.
+    flip(&dir.path().join(json), 200, 3);
+    check("a damaged manifest");
+    fs::remove_file(dir.path().join("manifest.json")).unwrap();
+    check("no manifest of the cache");
+}

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use crate::shard::name;
+
 /// Findings that are kept one by one; all are counted.
 const KEPT: usize = 100_000;
 
 /// What is hurt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
     /// The header in front of a member.
@@ -29,7 +30,7 @@ pub enum FindingKind {
     Length,
     /// DALI's index beside a shard.
     Index,
-    /// The sealed index of all samples.
+    /// The index file, `index.fli`, of all samples.
     IndexFile,
     /// The manifest of the cache or of a shard.
     Manifest,
@@ -42,6 +43,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    /// As people read it; JSON has `_` in the place of a blank.
     pub fn name(self) -> &'static str {
         match self {
             Self::Header => "header",
@@ -50,12 +52,29 @@ impl FindingKind {
             Self::EndBlocks => "end blocks",
             Self::Length => "length",
             Self::Index => "index",
-            Self::IndexFile => "sealed index",
+            Self::IndexFile => "index file",
             Self::Manifest => "manifest",
             Self::Missing => "missing",
             Self::Extra => "extra",
             Self::Unreadable => "unreadable",
         }
+    }
+
+    /// What is told of the member `name`, of which this part is hurt.
+    pub(super) fn of_member(self, name: &str) -> String {
+        match self {
+            Self::Header => format!("the header of '{name}' is damaged"),
+            Self::Data => format!("the data of '{name}' are damaged"),
+            Self::Padding => format!("the padding behind '{name}' is not zero"),
+            Self::Length => format!("'{name}' is cut off or missing"),
+            other => format!("'{name}': {}", other.name()),
+        }
+    }
+}
+
+impl Serialize for FindingKind {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&self.name().replace(' ', "_"))
     }
 }
 
@@ -67,6 +86,18 @@ pub struct HurtSample {
     pub id: Option<u64>,
     /// Its members' names up to the first dot.
     pub key: String,
+}
+
+impl HurtSample {
+    /// The sample that the member `name` is of.
+    pub(super) fn of_member(id: Option<u64>, name: &[u8]) -> Self {
+        // A name without a key is the whole of what is known.
+        let key = name::split(name).map_or(name, |(key, _)| key);
+        Self {
+            id,
+            key: String::from_utf8_lossy(key).into_owned(),
+        }
+    }
 }
 
 /// One place that is hurt.
@@ -122,7 +153,9 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Whether nothing was found.
+    /// Whether nothing was found. Of a cache whose build has not ended this says
+    /// that its complete shards are good, not that it is whole: see
+    /// [`VerifyReport::complete`].
     pub fn is_good(&self) -> bool {
         self.found == 0
     }
@@ -178,7 +211,13 @@ impl<'a> Found<'a> {
     }
 
     /// Of a file, not of a sample.
-    pub(super) fn file(&self, name: &str, kind: FindingKind, offset: Option<u64>, message: String) {
+    pub(super) fn file(
+        &self,
+        name: impl Into<PathBuf>,
+        kind: FindingKind,
+        offset: Option<u64>,
+        message: String,
+    ) {
         self.tell(Finding {
             file: name.into(),
             offset,

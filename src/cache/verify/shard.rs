@@ -9,15 +9,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) use super::bytes::read_whole;
-use super::bytes::{Bytes, first_difference};
+use super::bytes::{Bytes, first_difference, read_whole};
 use super::findings::{Finding, FindingKind, Found, HurtSample};
 use super::{Task, walked};
 use crate::cache::book::idx_text;
 use crate::cache::layout::ShardFile;
 use crate::shard::append::{END, encode_header, member_bytes};
 use crate::shard::manifest::{Hash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
-use crate::shard::name;
 
 /// Bytes of a tar that are checked by one thread in one go; a sample at least.
 const PIECE: u64 = 32 << 20;
@@ -61,7 +59,7 @@ pub(super) fn begin(
         ShardFile::Tar.name(number),
     );
     let Some(manifest) = manifest else {
-        walked::check(&path, &name, Some(entry.map(|e| e.bytes)), found);
+        walked::check(&path, Path::new(&name), Some(entry.map(|e| e.bytes)), found);
         return Vec::new();
     };
     let (file, len) = match crate::shard::open(&path) {
@@ -220,7 +218,7 @@ impl Piece {
         if self.samples.end == manifest.samples.len() && manifest.bytes <= *len {
             let from = manifest.bytes - END;
             let at = bytes.not_zero(from, manifest.bytes);
-            let what = "the end of the archive is not zero";
+            let what = || "the end of the archive is not zero".to_owned();
             self.tell(found, FindingKind::EndBlocks, None, from, at, what);
         }
     }
@@ -230,25 +228,25 @@ impl Piece {
         for member in &sample.members {
             let data_end = member.data_at + member.size;
             let end = member.header_at + member_bytes(&member.name, member.size);
-            let tell = |kind, from, at, what: &str| {
+            let tell = |kind: FindingKind, from, at| {
+                let what = || kind.of_member(&member.name);
                 self.tell(found, kind, Some((i, member)), from, at, what);
             };
             if end > len {
                 let at = member.header_at.max(len.min(data_end));
-                let what = format!("'{}' is cut off or missing", member.name);
-                return tell(FindingKind::Length, at, Ok(Some(at)), &what);
+                return tell(FindingKind::Length, at, Ok(Some(at)));
             }
             let header = encode_header(&member.name, member.size);
             let at = bytes.differ_from(member.header_at, &header);
-            let what = format!("the header of '{}' is damaged", member.name);
-            tell(FindingKind::Header, member.header_at, at, &what);
+            tell(FindingKind::Header, member.header_at, at);
             let hash = bytes.hash(member.data_at, data_end);
             let at = hash.map(|hash| (hash != member.hash.0).then_some(member.data_at));
-            let what = format!("the data of '{}' are damaged", member.name);
-            tell(FindingKind::Data, member.data_at, at, &what);
-            let at = bytes.not_zero(data_end, end);
-            let what = format!("the padding behind '{}' is not zero", member.name);
-            tell(FindingKind::Padding, data_end, at, &what);
+            tell(FindingKind::Data, member.data_at, at);
+            tell(
+                FindingKind::Padding,
+                data_end,
+                bytes.not_zero(data_end, end),
+            );
         }
     }
 
@@ -260,11 +258,11 @@ impl Piece {
         of: Option<(usize, &MemberEntry)>,
         from: u64,
         at: io::Result<Option<u64>>,
-        what: &str,
+        what: impl Fn() -> String,
     ) {
         let (kind, at, message) = match at {
             Ok(None) => return,
-            Ok(Some(at)) => (kind, at, what.to_owned()),
+            Ok(Some(at)) => (kind, at, what()),
             Err(e) => (
                 FindingKind::Unreadable,
                 from,
@@ -272,12 +270,8 @@ impl Piece {
             ),
         };
         let sample = of.map(|(i, member)| {
-            let key = name::split(member.name.as_bytes());
-            let key = key.map_or(member.name.as_bytes(), |(key, _)| key);
-            HurtSample {
-                id: Some(self.shard.manifest.first_id.saturating_add(i as u64)),
-                key: String::from_utf8_lossy(key).into_owned(),
-            }
+            let id = self.shard.manifest.first_id.saturating_add(i as u64);
+            HurtSample::of_member(Some(id), member.name.as_bytes())
         });
         found.tell(Finding {
             file: self.shard.name.as_str().into(),

@@ -16,7 +16,7 @@ use crate::shard::walk::{Damage, Ending, Member, Walk, What};
 
 /// Goes through the tar at `path`. `ours`: it is a cache's, and has so many bytes
 /// where that is known.
-pub(super) fn check(path: &Path, name: &str, ours: Option<Option<u64>>, found: &Found<'_>) {
+pub(super) fn check(path: &Path, name: &Path, ours: Option<Option<u64>>, found: &Found<'_>) {
     let (file, len) = match crate::shard::open(path) {
         Ok(opened) => opened,
         Err(e) => return found.file(name, FindingKind::Unreadable, None, e.to_string()),
@@ -39,7 +39,7 @@ pub(super) fn check(path: &Path, name: &str, ours: Option<Option<u64>>, found: &
 }
 
 struct Tar<'a> {
-    name: &'a str,
+    name: &'a Path,
     file: &'a File,
     len: u64,
     ours: bool,
@@ -79,10 +79,18 @@ impl Tar<'_> {
             let message = format!("{} more places are damaged", walked.places - told);
             self.tell(FindingKind::Header, end, None, message);
         }
-        // A lone block ends those of others, too.
-        let is_short = self.ours && self.len < end.saturating_add(END);
-        if walked.damage.is_empty() && (is_short || walked.ending == Ending::NoBlocks) {
-            let message = "ends without two blocks of zeros: what was behind may be missing".into();
+        // A lone block ends those of others, too, and a record of zeros.
+        let due = end.saturating_add(END);
+        let is_short = self.ours && self.len < due;
+        let message = if walked.ending == Ending::NoBlocks || is_short {
+            "ends without two blocks of zeros: what was behind may be missing".into()
+        } else if self.ours && self.len > due {
+            let more = self.len - due;
+            format!("{more} bytes of zeros are behind its end: samples may be missing")
+        } else {
+            return Ok(());
+        };
+        if walked.damage.is_empty() {
             self.tell(FindingKind::EndBlocks, end.min(self.len), None, message);
         }
         Ok(())
@@ -100,11 +108,11 @@ impl Tar<'_> {
             false => Some(member.header_at),
         };
         if let Some(at) = differs {
-            let message = format!("the header of '{shown}' is damaged");
+            let message = FindingKind::Header.of_member(&shown);
             self.tell(FindingKind::Header, at, Some(member), message);
         }
         if let Some(at) = bytes.not_zero(data_end, end)? {
-            let message = format!("the padding behind '{shown}' is not zero");
+            let message = FindingKind::Padding.of_member(&shown);
             self.tell(FindingKind::Padding, at, Some(member), message);
         }
         Ok(())
@@ -120,15 +128,11 @@ impl Tar<'_> {
     }
 
     fn tell(&self, kind: FindingKind, at: u64, member: Option<&Member>, message: String) {
-        let key = member.and_then(|member| name::split(&member.name));
         self.found.tell(Finding {
             file: self.name.into(),
             offset: Some(at),
             kind,
-            sample: key.map(|(key, _)| HurtSample {
-                id: None,
-                key: String::from_utf8_lossy(key).into_owned(),
-            }),
+            sample: member.map(|member| HurtSample::of_member(None, &member.name)),
             message,
         });
     }

@@ -131,7 +131,12 @@ fn newer_index(index: &Path, path: &Path, shard: &File, len: u64) -> Result<Opti
 }
 
 /// A file that does not even begin as a shard was named by mistake.
-fn refuse_what_is_no_tar(path: &Path, file: &File, len: u64, walked: &Walked) -> Result<()> {
+pub(crate) fn refuse_what_is_no_tar(
+    path: &Path,
+    file: &File,
+    len: u64,
+    walked: &Walked,
+) -> Result<()> {
     let is_nothing = |d: &Damage| d.at == 0 && d.lost == len && !matches!(d.what, What::Cut { .. });
     if len > 0 && !walked.damage.first().is_some_and(is_nothing) {
         return Ok(());

@@ -14,10 +14,10 @@ use crate::output;
 
 /// Compare every byte of a cache with its checksums, and name what is damaged.
 ///
-/// Exits with 0 when all is good, with 1 when something is damaged or missing, and
-/// with 2 when DST is no cache. Of tars that are no cache's, headers and bounds are
-/// checked: they have no checksums, and `good` of --json is null when those are
-/// right.
+/// Exits with 0 when all is good, with 1 when something is damaged or missing or the
+/// build has not ended, and with 2 when there is neither cache nor tar. Of tars that
+/// are no cache's, headers and bounds are checked: they have no checksums, and `good`
+/// of --json is null when those are right.
 #[derive(Args)]
 pub struct VerifyArgs {
     /// The cache's folder, or a shard in it; or a folder of tars, or a tar.
@@ -52,15 +52,17 @@ pub fn run(args: VerifyArgs) -> Result<Outcome> {
     });
     bar.finish_and_clear();
     let report = verified?;
+    // Half a cache is none to train on, good as its shards may be.
+    let passed = report.is_good() && report.complete;
     if args.json {
         let folder = args.dst.to_string_lossy();
         // Unknown, of contents that nothing says anything of.
-        let good = (report.checksums || !report.is_good()).then_some(report.is_good());
+        let good = (report.checksums || !passed).then_some(passed);
         output::json(&json!({ "folder": folder, "good": good, "report": report }))?;
     } else {
         print(&args, &report)?;
     }
-    Ok(match report.is_good() {
+    Ok(match passed {
         true => Outcome::Done,
         false => Outcome::CheckFailed,
     })
@@ -75,6 +77,9 @@ fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<()> {
         output::line(&format!("and {} more findings", report.found - printed))?;
     }
     let verdict = match report.found {
+        0 if !report.complete => "NOT COMPLETE: the shards that are there are good; run the build \
+                                  again"
+            .to_owned(),
         0 if report.checksums => "good".to_owned(),
         0 => "headers are good; there are no checksums to compare contents with".to_owned(),
         1 => "DAMAGED: 1 finding".to_owned(),
@@ -94,11 +99,8 @@ fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<()> {
              with",
         )?;
     }
-    if !report.complete {
-        output::line(
-            "not complete: the shards that are were checked; `featherload cache build` goes on \
-             behind them",
-        )?;
+    if !report.complete && !report.is_good() {
+        output::line("NOT COMPLETE: the shards that are there were checked; run the build again")?;
     }
     Ok(())
 }

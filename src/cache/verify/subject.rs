@@ -1,0 +1,246 @@
+//! What is to be checked: a cache, one shard of it, or tars of others, by the files
+//! that lie there and by how they begin.
+//!
+//! In the consumer. Reads the cache's manifest, and of other files no more than
+//! tells whose they are.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::bytes::read_whole;
+use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_file};
+use crate::error::{Error, Result};
+use crate::index::{Index, refuse_what_is_no_tar};
+use crate::shard::manifest::{CacheManifest, Damage, Manifest, ShardEntry, ShardManifest, VERSION};
+use crate::shard::read_at;
+use crate::shard::walk::Walk;
+
+/// What is to be checked.
+pub(super) struct Subject {
+    pub(super) folder: PathBuf,
+    /// Its manifest, as far as that is good.
+    pub(super) manifest: Option<CacheManifest>,
+    /// What is wrong with it.
+    pub(super) damaged: Option<String>,
+    pub(super) manifest_bytes: u64,
+    /// The files of shards that are there, by their number.
+    pub(super) there: BTreeMap<u64, Vec<ShardFile>>,
+    /// The one shard that is wanted; else all.
+    pub(super) only: Option<u64>,
+    /// Tars that are no cache's.
+    pub(super) foreign: Vec<PathBuf>,
+    pub(super) index_is_there: bool,
+    pub(super) complete: bool,
+    pub(super) checksums: bool,
+    /// Of all files that are looked at.
+    pub(super) bytes: u64,
+}
+
+impl Subject {
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        let mut subject = Self {
+            folder: path.to_owned(),
+            manifest: None,
+            damaged: None,
+            manifest_bytes: 0,
+            there: BTreeMap::new(),
+            only: None,
+            foreign: Vec::new(),
+            index_is_there: false,
+            complete: true,
+            checksums: true,
+            bytes: 0,
+        };
+        let metadata = fs::metadata(path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                Error::dataset(path, "no such file or folder")
+            }
+            _ => Error::io_at("look at", path, e),
+        })?;
+        if !metadata.is_dir() {
+            subject.folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            if subject.is_one_shard(path) {
+                return Ok(subject);
+            }
+            // Of a shard that lost its manifest, damage is looked for, too.
+            if one_shard(path).is_none() || !Index::is_cache(&subject.folder) {
+                refuse_what_is_none(path)?;
+            }
+            subject.foreign.push(path.to_owned());
+            subject.bytes = metadata.len();
+            subject.checksums = false;
+            return Ok(subject);
+        }
+        let tars = subject.list()?;
+        subject.read_manifest()?;
+        if subject.manifest.is_some() || subject.is_ours() {
+            subject.complete = subject.manifest.as_ref().is_none_or(|m| m.complete);
+            return Ok(subject);
+        }
+        if tars.is_empty() {
+            let what = match subject.damaged {
+                Some(what) => format!("its {CACHE_MANIFEST} is {what}, and there are no shards"),
+                None => format!("no cache: it has no {CACHE_MANIFEST}, and no tar"),
+            };
+            return Err(Error::dataset(path, what));
+        }
+        // What its manifest.json is, is not known.
+        subject.there.clear();
+        subject.damaged = None;
+        subject.bytes = tars.iter().map(|tar| length(tar)).sum();
+        subject.foreign = tars;
+        subject.checksums = false;
+        Ok(subject)
+    }
+
+    /// Whether a cache's folder this is, although its manifest cannot be read: others
+    /// give their shards such names, and put statistics beside them as `.json`.
+    fn is_ours(&self) -> bool {
+        let manifest_of = |(number, files): (&u64, &Vec<ShardFile>)| {
+            let path = ShardFile::Manifest.path(&self.folder, *number);
+            files.contains(&ShardFile::Manifest).then_some(path)
+        };
+        let mut manifests = self.there.iter().filter_map(manifest_of);
+        // The root of an index that somebody saved there is not `/`.
+        let is_index = || Index::load(&self.folder.join(INDEX)).is_ok_and(|i| i.root() == "/");
+        Index::is_cache(&self.folder)
+            || manifests.any(|path| is_shard_manifest(&path))
+            || (self.index_is_there && is_index())
+    }
+
+    /// Whether `path` is the tar of a shard with its manifest beside it; takes its
+    /// files.
+    fn is_one_shard(&mut self, path: &Path) -> bool {
+        let Some(number) = one_shard(path) else {
+            return false;
+        };
+        let mut there = Vec::new();
+        for file in ShardFile::ALL {
+            if let Ok(meta) = fs::metadata(file.path(&self.folder, number)) {
+                there.push(file);
+                self.bytes += meta.len();
+            }
+        }
+        let manifest = ShardFile::Manifest.path(&self.folder, number);
+        let ours = Index::is_cache(&self.folder) || is_shard_manifest(&manifest);
+        if !ours || !there.contains(&ShardFile::Manifest) {
+            self.bytes = 0;
+            return false;
+        }
+        self.there.insert(number, there);
+        self.only = Some(number);
+        true
+    }
+
+    /// Looks at all names. Returns the tars.
+    fn list(&mut self) -> Result<Vec<PathBuf>> {
+        let failed = |e| Error::io_at("list", &self.folder, e);
+        let mut tars = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let extension = Path::new(&name).extension();
+            let is_tar = extension.is_some_and(|e| e.eq_ignore_ascii_case("tar"));
+            if is_tar {
+                tars.push(entry.path());
+            }
+            // A name that is no text is none of ours.
+            let ours = name.to_str().and_then(shard_file);
+            if let Some((number, file)) = ours {
+                self.there.entry(number).or_default().push(file);
+            }
+            self.index_is_there |= name == INDEX;
+            if is_tar || ours.is_some() || name == INDEX {
+                self.bytes += length(&entry.path());
+            }
+        }
+        tars.sort();
+        Ok(tars)
+    }
+
+    fn read_manifest(&mut self) -> Result<()> {
+        let path = self.folder.join(CACHE_MANIFEST);
+        if path.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        let bytes = match read_whole(&path) {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                self.damaged = Some(e);
+                return Ok(());
+            }
+        };
+        self.manifest_bytes = bytes.len() as u64;
+        self.bytes += self.manifest_bytes;
+        match CacheManifest::from_bytes(&bytes) {
+            Ok(manifest) => self.manifest = Some(manifest),
+            // Another version is not understood, and not damaged.
+            Err(damage @ Damage::Version { found }) if !was_version(&bytes, found) => {
+                return Err(Error::dataset(path, damage.to_string()));
+            }
+            Err(damage) => self.damaged = Some(damage.to_string()),
+        }
+        Ok(())
+    }
+
+    /// What each shard should be, by the manifest of a complete cache.
+    pub(super) fn entries(&self) -> Option<&[ShardEntry]> {
+        let manifest = self.manifest.as_ref().filter(|m| m.complete);
+        manifest.map(|m| m.shards.as_slice())
+    }
+}
+
+/// Whether a manifest is one of the version that is understood, but for the number
+/// `found` that stands in the place of its version.
+fn was_version(bytes: &[u8], found: u32) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    let field = |version: u32| format!("\"version\": {version}");
+    let mended = text.replacen(&field(found), &field(VERSION), 1);
+    CacheManifest::from_bytes(mended.as_bytes()).is_ok()
+}
+
+/// The number of the shard whose tar is called as the file at `path` is.
+fn one_shard(path: &Path) -> Option<u64> {
+    match shard_file(path.file_name()?.to_str()?) {
+        Some((number, ShardFile::Tar)) => Some(number),
+        _ => None,
+    }
+}
+
+/// # Errors
+/// A file that does not even begin as a tar: it was named by mistake.
+fn refuse_what_is_none(path: &Path) -> Result<()> {
+    let (file, len) = crate::shard::open(path)?;
+    let mut walk = Walk::new(&file, len);
+    let first = walk.next().map_err(|e| Error::io_at("read", path, e))?;
+    if first.is_some() {
+        return Ok(());
+    }
+    refuse_what_is_no_tar(path, &file, len, &walk.finish()).map_err(|e| match e {
+        Error::Dataset { path, line, what } => Error::Dataset {
+            path,
+            line,
+            what: format!("{what}; give the cache's folder, a shard of it, or a plain tar"),
+        },
+        e => e,
+    })
+}
+
+/// Whether the file at `path` begins as the manifest of a shard: whatever comes
+/// behind, the shard is a cache's.
+fn is_shard_manifest(path: &Path) -> bool {
+    let beginning = format!("{{\"format\":\"{}\"", ShardManifest::FORMAT);
+    let mut head = vec![0; beginning.len()];
+    let read = crate::shard::open(path)
+        .is_ok_and(|(file, _)| read_at(&file, &mut head, 0).is_ok_and(|n| n == head.len()));
+    read && head == beginning.as_bytes()
+}
+
+/// 0 of a file that cannot be looked at: reading it tells why.
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |m| m.len())
+}
