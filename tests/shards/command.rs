@@ -84,6 +84,66 @@ fn a_damaged_tail_warns_with_counts_and_ends_with_0() {
 }
 
 #[test]
+fn every_command_that_opens_shards_tells_what_is_lost_and_left_out() {
+    let folder = data(2, 6);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 6);
+    shard(&tars.path().join("part-002.tar"), &[]);
+    let len = fs::metadata(&shards[1]).unwrap().len();
+    let file = File::options().write(true).open(&shards[1]).unwrap();
+    file.set_len(len / 2).unwrap();
+    drop(file);
+    let pattern = tars.path().join("*.tar");
+    let pattern = pattern.to_str().unwrap();
+    let told = |args: &[&str]| {
+        let out = featherload(cache.path(), args);
+        let said = text(&out.stderr);
+        assert!(said.contains("warning: "), "{args:?}: {said}");
+        assert!(said.contains("part-001.tar: cut off"), "{args:?}: {said}");
+        let left = "left out: 1 x empty shard (such as part-002.tar)";
+        assert!(said.contains(left), "{args:?}: {said}");
+        out
+    };
+    told(&["plan", pattern]);
+    let index = json(&featherload(cache.path(), &["index", pattern, "--json"]));
+    let ceiling = "--ceiling full --pairs 1 --window 0.05 --workers 0";
+    for (command, more) in [
+        ("plan", "--workers 1"),
+        ("bench", "--workers 0"),
+        ("bench", ceiling),
+        ("rss", "--workers 1 --seconds 0.5"),
+    ] {
+        let mut args = vec![command, pattern, "--json", "--batch", "4"];
+        args.extend(more.split(' '));
+        let scan = &json(&told(&args))["scan"];
+        assert_eq!(scan["skipped"], 1, "{args:?}: {scan}");
+        assert_eq!(scan["left_out"]["empty shard"], 1, "{args:?}");
+        for key in ["skipped", "left_out", "examples", "damaged", "other_fields"] {
+            assert_eq!(scan[key], index[key], "{args:?}: {key}");
+        }
+        let damaged = scan["damaged"].as_array().unwrap();
+        assert_eq!(damaged.len(), 1, "{args:?}");
+        let path = damaged[0]["path"].as_str().unwrap();
+        assert!(path.ends_with("part-001.tar"), "{path}");
+    }
+    let seen = json(&featherload(cache.path(), &["doctor", pattern, "--json"]));
+    let findings = seen["findings"].as_array().unwrap();
+    let named = |name: &str| {
+        let found: Vec<_> = findings.iter().filter(|f| f["name"] == name).collect();
+        assert_eq!(found.len(), 1, "{name}: {seen}");
+        let word = |key: &str| found[0][key].as_str().unwrap().to_owned();
+        (word("verdict"), word("value"), word("meaning"))
+    };
+    let (verdict, value, _) = named("damaged shard");
+    assert_eq!(verdict, "limited");
+    assert!(value.contains("part-001.tar: cut off"), "{value}");
+    let (verdict, value, meaning) = named("left out");
+    assert_eq!((&*verdict, &*value), ("ok", "1 x empty shard"));
+    assert!(meaning.contains("part-002.tar"), "{meaning}");
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_exit_code_2() {
     let folder = data(1, 2);
     let tars = tempfile::tempdir().unwrap();

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::index::{DamagedShard, Index, Label, ScanReport};
+use featherload::index::{Index, Label, ScanReport};
 use featherload::survey::{PictureSize, SizeStatistics, Survey, SurveyOptions};
 use featherload::{Error, Result, Source};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::Outcome;
 use crate::output;
@@ -50,9 +49,30 @@ pub struct IndexArgs {
     json: bool,
 }
 
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct IndexReport {
+    root: String,
+    samples: u64,
+    classes: usize,
+    /// None where samples have no classes.
+    smallest_class: Option<ClassSize>,
+    largest_class: Option<ClassSize>,
+    label_width: usize,
+    shared_bytes: u64,
+    hash: String,
+    shards: u64,
+    /// Those that `--write-idx` wrote.
+    dali_indexes: Option<usize>,
+    /// Of nothing where nothing was scanned: a saved index, a cache.
+    #[serde(flatten)]
+    scan: ScanReport,
+    headers: Option<Survey>,
+}
+
 /// Unreadable files, or damaged shards, that are named to people; `--json` has
 /// more.
-const NAMED: usize = 20;
+pub const NAMED: usize = 20;
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
     let source = args.source.source(None)?;
@@ -83,21 +103,21 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
         Some(survey?)
     };
     if args.json {
-        output::json(&json!({
-            "root": index.root().to_string_lossy(),
-            "samples": index.len(),
-            "classes": index.classes().len(),
-            "smallest_class": classes.as_ref().map(|c| &c.smallest),
-            "largest_class": classes.as_ref().map(|c| &c.largest),
-            "label_width": index.label_width(),
-            "shared_bytes": index.bytes(),
-            "hash": format!("{:032x}", index.hash()),
-            "shards": index.shards(),
-            "dali_indexes": written.as_ref().map(Vec::len),
-            "skipped": scan.as_ref().map_or(0, ScanReport::skipped_total),
-            "damaged": scan.as_ref().map_or_else(Vec::new, damaged),
-            "headers": survey,
-        }))?;
+        let (smallest_class, largest_class) = classes.map(|c| (c.smallest, c.largest)).unzip();
+        output::json(&IndexReport {
+            root: index.root().to_string_lossy().into_owned(),
+            samples: index.len(),
+            classes: index.classes().len(),
+            smallest_class,
+            largest_class,
+            label_width: index.label_width(),
+            shared_bytes: index.bytes(),
+            hash: format!("{:032x}", index.hash()),
+            shards: index.shards(),
+            dali_indexes: written.as_ref().map(Vec::len),
+            scan: scan.unwrap_or_default(),
+            headers: survey,
+        })?;
         return Ok(Outcome::Done);
     }
     if let Some(written) = &written {
@@ -117,6 +137,9 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
             c.largest.text()
         ))?;
     }
+    if let Some(text) = scan.as_ref().and_then(other_fields) {
+        output::line(&text)?;
+    }
     if let Some(survey) = &survey {
         print_survey(&index, survey)?;
     }
@@ -132,22 +155,6 @@ fn shards_of(source: &Source) -> Result<Vec<PathBuf>> {
             "--write-idx is for tar shards, and SRC is none: leave the option out",
         )),
     }
-}
-
-/// Damaged shards, as `--json` has them.
-fn damaged(scan: &ScanReport) -> Vec<serde_json::Value> {
-    let shard = |d: &DamagedShard| {
-        json!({
-            "path": d.path.to_string_lossy(),
-            "at": d.at,
-            "what": d.what,
-            "places": d.places,
-            "bytes_lost": d.bytes_lost,
-            "samples_incomplete": d.samples_incomplete,
-            "samples_missing": d.samples_missing,
-        })
-    };
-    scan.damaged.iter().map(shard).collect()
 }
 
 /// A class and how many samples it has.
@@ -287,6 +294,18 @@ fn print_unreadable(survey: &Survey) -> Result<()> {
     Ok(())
 }
 
+/// What else samples of shards have: nothing is wrong with it, so no warning.
+fn other_fields(scan: &ScanReport) -> Option<String> {
+    let fields = scan.other_fields.iter().enumerate();
+    let fields = fields.map(|(i, (extension, &samples))| {
+        // The unit once.
+        let unit = if i == 0 { " samples" } else { "" };
+        format!("{extension} ({}{unit})", output::grouped(samples))
+    });
+    let fields: Vec<String> = fields.collect();
+    (!fields.is_empty()).then(|| format!("other fields: {}", fields.join(", ")))
+}
+
 /// Says what the scan left out, on stderr: never silent.
 pub fn print_skipped(scan: Option<&ScanReport>) {
     let Some(scan) = scan else { return };
@@ -307,5 +326,21 @@ pub fn print_skipped(scan: Option<&ScanReport>) {
                 .first()
                 .map_or_else(String::new, |p| p.display().to_string())
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_fields_are_one_line_or_none() {
+        let mut scan = ScanReport::default();
+        assert_eq!(other_fields(&scan), None);
+        for (extension, samples) in [("json", 1_200), ("seg.png", 7), ("txt", 1_234_567)] {
+            scan.other_fields.insert(extension.into(), samples);
+        }
+        let want = "other fields: json (1,200 samples), seg.png (7), txt (1,234,567)";
+        assert_eq!(other_fields(&scan).unwrap(), want);
     }
 }

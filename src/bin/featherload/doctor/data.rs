@@ -5,11 +5,12 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use featherload::index::FolderLabels;
+use featherload::index::{DamagedShard, FolderLabels, ScanReport};
 use featherload::{Result, Source};
 use nix::sys::statfs::{self, FsType, statfs};
 
 use super::finding::Finding;
+use crate::index::NAMED;
 
 /// Samples that are opened: the first, the last, and some between.
 const TRIED: u64 = 16;
@@ -18,6 +19,8 @@ const TRIED: u64 = 16;
 pub struct Samples {
     of: u64,
     tried: Vec<PathBuf>,
+    /// What reading the names found and left out.
+    scan: ScanReport,
 }
 
 impl Samples {
@@ -31,18 +34,21 @@ impl Samples {
             }
             other => other,
         };
-        let (index, _) = source.open()?;
+        let (index, scan) = source.open()?;
         let of = index.len();
         let count = TRIED.min(of);
         let tried = (0..count).map(|i| index.file(i * (of - 1) / (count - 1).max(1)));
         Ok(Self {
             of,
             tried: tried.collect(),
+            scan: scan.unwrap_or_default(),
         })
     }
 
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![readable(self.of, &self.tried)];
+        findings.extend(damaged(&self.scan.damaged));
+        findings.extend(left_out(&self.scan));
         // Where samples lie, not the list file that names them.
         if let Some(place) = self.tried.iter().find(|path| path.exists()) {
             findings.extend(file_system(place));
@@ -78,6 +84,41 @@ fn readable(samples: u64, tried: &[PathBuf]) -> Finding {
             ),
         ),
     }
+}
+
+/// A run goes on without what is lost, so no promise falls.
+fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = Finding> {
+    let named = shards.iter().take(NAMED).map(|shard| {
+        Finding::limited(
+            "damaged shard",
+            shard.to_string(),
+            "a run warns and goes on without what is lost, and `cache build` refuses it unless \
+             given --on-error skip: make or fetch the shard again",
+        )
+    });
+    let more = shards.len().checked_sub(NAMED).filter(|more| *more > 0);
+    named.chain(more.map(|more| {
+        Finding::limited(
+            "damaged shards",
+            format!("{more} more"),
+            "`featherload index --json` lists them",
+        )
+    }))
+}
+
+/// Entries that are no samples, a finding a reason.
+fn left_out(scan: &ScanReport) -> impl Iterator<Item = Finding> {
+    scan.skipped.iter().map(|(reason, skipped)| {
+        let example = skipped.examples.first();
+        Finding::ok(
+            "left out",
+            format!("{} x {reason}", skipped.count),
+            format!(
+                "no samples, such as {}",
+                example.map_or_else(String::new, |path| path.display().to_string())
+            ),
+        )
+    })
 }
 
 /// A regular file only: opening a FIFO would wait for its other end.

@@ -2,7 +2,8 @@
 //!
 //! Each finding is one line: a verdict, a name, what was seen, and what that
 //! means for a run. Where it is cheap and harmless a thing is tried, not looked
-//! up by version. Changes nothing; what it makes is gone when it ends.
+//! up by version. Changes nothing, and what it makes is gone when it ends; but the
+//! index of tar shards is kept, as by every command that opens them.
 
 mod cpu;
 mod data;
@@ -28,8 +29,8 @@ use finding::Finding;
 /// falls; the last lines say which.
 #[derive(Args)]
 pub struct DoctorArgs {
-    /// A folder, a list file or a saved index: looks at where the data lie, and whether they can
-    /// be read.
+    /// A folder, tar shards, a list file, a cache or a saved index: looks at where the data lie,
+    /// whether they can be read, and what of them is damaged or left out.
     #[arg(value_name = "SRC")]
     path: Option<PathBuf>,
 
