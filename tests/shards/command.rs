@@ -144,6 +144,42 @@ fn every_command_that_opens_shards_tells_what_is_lost_and_left_out() {
 }
 
 #[test]
+fn doctor_finds_a_bad_label_and_looks_at_the_samples_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let shard = dir.path().join("a.tar");
+    let doctor = |code: i32| {
+        let out = featherload(dir.path(), &["doctor", shard.to_str().unwrap(), "--json"]);
+        assert_eq!(out.status.code(), Some(code), "{}", text(&out.stderr));
+        let seen: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let findings = seen["findings"].as_array().unwrap().clone();
+        let named = move |name: &str| findings.iter().find(|f| f["name"] == name).cloned();
+        let samples = named("samples").unwrap();
+        assert_eq!(samples["value"], "2, 2 of them opened");
+        (named("labels"), seen["broken_promises"].clone())
+    };
+    labelled(&shard, "cls", &["1", "2"]);
+    assert_eq!(doctor(0).0, None);
+    // Of another kind than the first; none that can be read.
+    for (second, want) in [
+        ("cat", "label is a class name"),
+        ("", "01.cls: this label is empty"),
+    ] {
+        labelled(&shard, "cls", &["1", second]);
+        let (found, promises) = doctor(1);
+        let found = found.unwrap();
+        assert_eq!(found["verdict"], "missing");
+        assert!(found["value"].as_str().unwrap().contains(want), "{found}");
+        assert!(found["meaning"].as_str().unwrap().contains("--labels none"));
+        assert_eq!(promises[0], "the labels of the data set can be read");
+    }
+    // What is no matter of labels is bad input still.
+    fs::write(&shard, "no tar").unwrap();
+    let out = featherload(dir.path(), &["doctor", shard.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("no tar archive"));
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_exit_code_2() {
     let folder = data(1, 2);
     let tars = tempfile::tempdir().unwrap();

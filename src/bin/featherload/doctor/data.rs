@@ -5,8 +5,8 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use featherload::index::{DamagedShard, FolderLabels, ScanReport};
-use featherload::{Result, Source};
+use featherload::index::{DamagedShard, FolderLabels, Index, ScanReport, ShardLabels};
+use featherload::{Error, Result, Source};
 use nix::sys::statfs::{self, FsType, statfs};
 
 use super::finding::Finding;
@@ -21,6 +21,8 @@ pub struct Samples {
     tried: Vec<PathBuf>,
     /// What reading the names found and left out.
     scan: ScanReport,
+    /// Why labels cannot be taken, though samples can.
+    labels: Option<Error>,
 }
 
 impl Samples {
@@ -34,7 +36,7 @@ impl Samples {
             }
             other => other,
         };
-        let (index, scan) = source.open()?;
+        let (index, scan, labels) = open(source)?;
         let of = index.len();
         let count = TRIED.min(of);
         let tried = (0..count).map(|i| index.file(i * (of - 1) / (count - 1).max(1)));
@@ -42,11 +44,13 @@ impl Samples {
             of,
             tried: tried.collect(),
             scan: scan.unwrap_or_default(),
+            labels,
         })
     }
 
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![readable(self.of, &self.tried)];
+        findings.extend(self.labels.as_ref().map(labels));
         findings.extend(damaged(&self.scan.damaged));
         findings.extend(left_out(&self.scan));
         // Where samples lie, not the list file that names them.
@@ -84,6 +88,32 @@ fn readable(samples: u64, tried: &[PathBuf]) -> Finding {
             ),
         ),
     }
+}
+
+/// The index, and the report of its scan; where only labels stand against it,
+/// without them, and why.
+fn open(source: Source) -> Result<(Index, Option<ScanReport>, Option<Error>)> {
+    let Source::Shards(shards, mut options) = source else {
+        let (index, scan) = source.open()?;
+        return Ok((index, scan, None));
+    };
+    let refused = match Index::from_shards(&shards, &options) {
+        Ok((index, scan)) => return Ok((index, Some(scan), None)),
+        Err(e) => e,
+    };
+    options.labels = ShardLabels::None;
+    let (index, scan) = Index::from_shards(&shards, &options)?;
+    Ok((index, Some(scan), Some(refused)))
+}
+
+fn labels(refused: &Error) -> Finding {
+    Finding::missing(
+        "labels",
+        refused.to_string(),
+        "a run is refused, unless it is given --labels none, or --label-field or --label-json \
+         that name others",
+    )
+    .breaks("the labels of the data set can be read")
 }
 
 /// A run goes on without what is lost, so no promise falls.
