@@ -27,6 +27,7 @@
 
 mod cache;
 mod cached;
+mod class_counts;
 mod classes;
 mod folder;
 mod json;
@@ -51,6 +52,7 @@ use crate::sys::regular::{Stamp, open_stamped};
 use crate::sys::sealed::SealedBytes;
 
 pub(crate) use cached::CachedSamples;
+pub use class_counts::ClassCount;
 pub use classes::Classes;
 pub use folder::{FolderLabels, FolderOptions};
 pub(crate) use json::lossy;
@@ -372,7 +374,9 @@ impl Index {
         self.layout.label_width()
     }
 
-    /// The classes; empty when labels do not come from folder names.
+    /// The names of classes, which are those of folders or of labels in shards;
+    /// empty where labels are numbers, or there are none. [`Index::class_counts`] has
+    /// classes without a name too.
     pub fn classes(&self) -> &Classes {
         &self.classes
     }

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use featherload::Index;
 use featherload::index::SkipReason;
+use featherload::{Index, Source};
 
 use crate::common::data;
 use crate::scene::{featherload, json, labelled, options, shard, shards_of, text};
@@ -144,6 +144,44 @@ fn every_command_that_opens_shards_tells_what_is_lost_and_left_out() {
 }
 
 #[test]
+fn index_counts_classes_that_are_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let shard = dir.path().join("a.tar");
+    labelled(&shard, "cls", &["3", "7", "3"]);
+    let args = ["index", shard.to_str().unwrap(), "--no-headers"];
+    let said = text(&featherload(dir.path(), &args).stdout);
+    assert!(said.starts_with("3 samples, 2 classes under"), "{said}");
+    let line = "classes    smallest number 7 (1), largest number 3 (2)";
+    assert!(said.lines().any(|l| l == line), "{said}");
+    let found = json(&featherload(dir.path(), &[&args[..], &["--json"]].concat()));
+    assert_eq!(found["classes"], 2);
+    assert_eq!(found["smallest_class"]["number"], 7);
+}
+
+#[test]
+fn help_and_messages_have_one_list_of_what_src_may_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |args: &[&str]| {
+        let out = featherload(dir.path(), args);
+        let said = text(&out.stdout) + &text(&out.stderr);
+        // Lines are broken to the terminal's width.
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for args in [
+        &["index", "--help"][..],
+        &["cache", "build", "--help"],
+        &["bench", "--help"],
+        &["doctor", "--help"],
+        &["bench"],
+        &["bench", "/nowhere/at/all"],
+    ] {
+        let said = said(args);
+        assert!(said.contains(Source::KINDS), "{args:?}: {said}");
+    }
+    assert!(!said(&["index", "--help"]).contains("PaddleClas"));
+}
+
+#[test]
 fn doctor_finds_a_bad_label_and_looks_at_the_samples_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let shard = dir.path().join("a.tar");
@@ -195,7 +233,8 @@ fn what_cannot_be_read_is_named_with_exit_code_2() {
     let two = tars.path().join("part-{000,007}.tar");
     assert!(refused(&two, &[]).contains("part-007.tar: no such shard"));
     assert!(refused(&tars.path().join("x-*.tar"), &[]).contains("x-*.tar: no file"));
-    assert!(refused(tars.path(), &[]).contains("/*.tar'"));
+    let hint = format!("to read them give '{}/*.tar'", tars.path().display());
+    assert!(refused(tars.path(), &[]).trim_end().ends_with(&hint));
     assert!(refused(&shards[0], &["--root", "/"]).contains("--root means nothing"));
     assert!(refused(folder.path(), &["--index-dir", "none"]).contains("--index-dir means nothing"));
     assert!(refused(folder.path(), &["--label-json", "/a"]).contains("--label-json means nothing"));

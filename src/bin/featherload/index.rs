@@ -1,11 +1,10 @@
 //! `featherload index`: which samples a data set has, and what their headers
 //! say; keeps the index.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::index::{Index, Label, ScanReport};
+use featherload::index::{ClassCount, Index, ScanReport};
 use featherload::survey::{PictureSize, SizeStatistics, Survey, SurveyOptions};
 use featherload::{Error, Result, Source};
 use serde::Serialize;
@@ -17,14 +16,15 @@ use crate::source_args::SourceArgs;
 /// Counts the samples of a data set, its classes, formats, sizes and the files
 /// that cannot be read; keeps the index.
 ///
-/// Opens every file and reads its header, never a pixel.
+/// Opens every picture and reads its header, never a pixel.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required_unless_present("list")))]
 pub struct IndexArgs {
     #[command(flatten)]
     source: SourceArgs,
 
-    /// Open no file: names and classes only.
+    /// Open no picture: names and classes only. Of tar shards headers and labels are
+    /// read all the same.
     #[arg(long)]
     no_headers: bool,
 
@@ -51,13 +51,13 @@ pub struct IndexArgs {
 
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
-struct IndexReport {
+struct IndexReport<'a> {
     root: String,
     samples: u64,
     classes: usize,
     /// None where samples have no classes.
-    smallest_class: Option<ClassSize>,
-    largest_class: Option<ClassSize>,
+    smallest_class: Option<&'a ClassCount>,
+    largest_class: Option<&'a ClassCount>,
     label_width: usize,
     shared_bytes: u64,
     hash: String,
@@ -89,7 +89,8 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
     if let Some(file) = &args.save_classes {
         index.classes().write(file)?;
     }
-    let classes = ClassSizes::of(&index);
+    let classes = index.class_counts();
+    let ends = ClassCount::smallest_and_largest(&classes);
     let survey = if args.no_headers {
         None
     } else {
@@ -103,11 +104,11 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
         Some(survey?)
     };
     if args.json {
-        let (smallest_class, largest_class) = classes.map(|c| (c.smallest, c.largest)).unzip();
+        let (smallest_class, largest_class) = ends.unzip();
         output::json(&IndexReport {
             root: index.root().to_string_lossy().into_owned(),
             samples: index.len(),
-            classes: index.classes().len(),
+            classes: classes.len(),
             smallest_class,
             largest_class,
             label_width: index.label_width(),
@@ -126,16 +127,12 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
     output::line(&format!(
         "{} samples, {} classes under {}; {:.1} MiB shared",
         index.len(),
-        index.classes().len(),
+        classes.len(),
         index.root().display(),
         output::mib(index.bytes())
     ))?;
-    if let Some(c) = &classes {
-        output::line(&format!(
-            "classes    smallest {}, largest {}",
-            c.smallest.text(),
-            c.largest.text()
-        ))?;
+    if let Some((few, many)) = ends {
+        output::line(&format!("classes    smallest {few}, largest {many}"))?;
     }
     if let Some(text) = scan.as_ref().and_then(other_fields) {
         output::line(&text)?;
@@ -154,57 +151,6 @@ fn shards_of(source: &Source) -> Result<Vec<PathBuf>> {
         _ => Err(Error::config(
             "--write-idx is for tar shards, and SRC is none: leave the option out",
         )),
-    }
-}
-
-/// A class and how many samples it has.
-#[derive(Serialize)]
-struct ClassSize {
-    number: i64,
-    /// None for labels out of a list file.
-    name: Option<String>,
-    samples: u64,
-}
-
-impl ClassSize {
-    fn text(&self) -> String {
-        let samples = self.samples;
-        match &self.name {
-            Some(name) => format!("'{name}' with {samples}"),
-            None => format!("{} with {samples}", self.number),
-        }
-    }
-}
-
-struct ClassSizes {
-    smallest: ClassSize,
-    largest: ClassSize,
-}
-
-impl ClassSizes {
-    /// None where samples have no classes.
-    fn of(index: &Index) -> Option<Self> {
-        let names = index.classes();
-        // A class folder may be empty.
-        let mut counts: BTreeMap<i64, u64> = (0..).take(names.len()).map(|n| (n, 0)).collect();
-        for id in 0..index.len() {
-            if let Label::Class(number @ 0..) = index.label(id) {
-                *counts.entry(number).or_default() += 1;
-            }
-        }
-        let size = |(&number, &samples): (&i64, &u64)| ClassSize {
-            number,
-            name: names.name(number).map(|n| n.to_string_lossy().into_owned()),
-            samples,
-        };
-        // Of several the first.
-        Some(Self {
-            smallest: counts.iter().min_by_key(|(n, s)| (**s, **n)).map(size)?,
-            largest: counts
-                .iter()
-                .min_by_key(|(n, s)| (std::cmp::Reverse(**s), **n))
-                .map(size)?,
-        })
     }
 }
 

@@ -17,7 +17,7 @@ mod pool;
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::Result;
+use featherload::{Result, Source};
 use serde::Serialize;
 
 use crate::{Outcome, output};
@@ -29,14 +29,20 @@ use finding::Finding;
 /// falls; the last lines say which.
 #[derive(Args)]
 pub struct DoctorArgs {
-    /// A folder, tar shards, a list file, a cache or a saved index: looks at where the data lie,
-    /// whether they can be read, and what of them is damaged or left out.
-    #[arg(value_name = "SRC")]
+    #[arg(value_name = "SRC", help = source_help())]
     path: Option<PathBuf>,
 
     /// One JSON object on stdout
     #[arg(long)]
     json: bool,
+}
+
+fn source_help() -> String {
+    format!(
+        "Look at a data set too: where it lies, whether it can be read, what of it is damaged or \
+         left out. It is {}",
+        Source::KINDS
+    )
 }
 
 #[derive(Serialize)]
