@@ -49,6 +49,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::sys::regular::{Stamp, open_stamped};
+use crate::sys::replace;
 use crate::sys::sealed::SealedBytes;
 
 pub(crate) use cached::CachedSamples;
@@ -421,7 +422,7 @@ pub const ARRAY_EXTENSION: &str = "npy";
 /// How names begin that featherload itself gives to notes in a data set's
 /// folders, such as the manifest of the demo set. They are no part of the data,
 /// so a scan neither enters nor reports them.
-pub const OWN_PREFIX: &str = ".featherload-";
+pub const OWN_PREFIX: &str = replace::OWN_PREFIX;
 
 /// True for a name, or a path, that ends in a known image extension. A name
 /// that is nothing but the extension, such as `.jpg`, has none.

@@ -18,7 +18,8 @@ use super::spec::EncodeSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
-use crate::packing::payload::{CacheResize, Encoding, Order, PayloadHead, RAW_HEADER};
+use crate::packing::encoding::{CacheResize, Encoding, RAW_HEADER};
+use crate::packing::payload::{Order, PayloadHead};
 use crate::packing::rooms::Rooms;
 use crate::picture::header::read_header_within;
 use crate::picture::{Limits, grow};
@@ -238,7 +239,7 @@ fn too_small() -> SampleFault {
 mod tests {
     use super::*;
     use crate::index::FolderOptions;
-    use crate::packing::payload::raw_bytes;
+    use crate::packing::encoding::raw_bytes;
     use crate::picture::jpeg::fixtures::{self, Sampling};
 
     fn ticket(batch: u64) -> Ticket {

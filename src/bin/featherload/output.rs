@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use featherload::index::OWN_PREFIX;
 use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -104,7 +105,7 @@ pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     let folder = folder_of(file);
     let write = || {
         let mut temporary = tempfile::Builder::new()
-            .prefix(".featherload-")
+            .prefix(OWN_PREFIX)
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)?;
         temporary.write_all(bytes)?;
