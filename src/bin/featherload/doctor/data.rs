@@ -9,7 +9,7 @@ use featherload::index::{DamagedShard, FolderLabels, Index, ScanReport, ShardLab
 use featherload::{Error, Result, Source};
 use nix::sys::statfs::{self, FsType, statfs};
 
-use super::finding::Finding;
+use super::finding::{Finding, Verdict};
 use crate::index::NAMED;
 
 /// Samples that are opened: the first, the last, and some between.
@@ -18,6 +18,8 @@ const TRIED: u64 = 16;
 /// Some of a data set's samples.
 pub struct Samples {
     of: u64,
+    /// Whether they are parts of shards.
+    in_shards: bool,
     tried: Vec<PathBuf>,
     /// What reading the names found and left out.
     scan: ScanReport,
@@ -42,6 +44,7 @@ impl Samples {
         let tried = (0..count).map(|i| index.file(i * (of - 1) / (count - 1).max(1)));
         Ok(Self {
             of,
+            in_shards: index.shards() > 0,
             tried: tried.collect(),
             scan: scan.unwrap_or_default(),
             labels,
@@ -55,8 +58,8 @@ impl Samples {
         findings.extend(left_out(&self.scan));
         // Where samples lie, not the list file that names them.
         if let Some(place) = self.tried.iter().find(|path| path.exists()) {
-            findings.extend(file_system(place));
-            findings.extend(device(place));
+            let found = file_system(place).into_iter().chain(device(place));
+            findings.extend(found.map(|f| with_order(f, self.in_shards)));
         }
         findings
     }
@@ -149,6 +152,17 @@ fn left_out(scan: &ScanReport) -> impl Iterator<Item = Finding> {
             ),
         )
     })
+}
+
+/// Where reads far apart are slow, shards can be read in another order.
+fn with_order(mut place: Finding, in_shards: bool) -> Finding {
+    if in_shards && place.verdict == Verdict::Limited {
+        place.meaning.push_str(
+            "; --sampler shard-shuffle reads shards nearly from end to end, where shuffle reads \
+             here and there",
+        );
+    }
+    place
 }
 
 /// A regular file only: opening a FIFO would wait for its other end.
@@ -252,4 +266,23 @@ fn device(place: &Path) -> Option<Finding> {
             "random reads are as good as any",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_shards_on_a_slow_place_get_a_word_on_their_order() {
+        let slow = || Finding::limited("disk", "sda", "seeks");
+        let fast = || Finding::ok("disk", "nvme0", "none");
+        for (place, in_shards, want) in [
+            (slow(), true, true),
+            (slow(), false, false),
+            (fast(), true, false),
+        ] {
+            let said = with_order(place, in_shards).meaning;
+            assert_eq!(said.contains("--sampler shard-shuffle"), want, "{said}");
+        }
+    }
 }
