@@ -75,6 +75,11 @@ fn where_these_tests_run_everything_is_there() {
     ] {
         assert_eq!(verdict(&report, name), "ok", "{report}");
     }
+    let locked = finding(&report, "RLIMIT_MEMLOCK")["meaning"].as_str();
+    assert!(
+        locked.unwrap().contains("the driver pins the ring"),
+        "{report}"
+    );
     for name in ["kernel", "CPUs", "memory", "RLIMIT_NOFILE", "RLIMIT_AS"] {
         assert_ne!(verdict(&report, name), "missing", "{report}");
     }

@@ -1,5 +1,5 @@
-//! DESIGN.md section 2, kept by machine: which way imports point, which files
-//! may hold `unsafe`, and what must not be there at all.
+//! DESIGN.md section 2, kept by machine: which files there are, which way imports
+//! point, which files may hold `unsafe`, and what must not be there at all.
 //!
 //! Reads the text of `src/`, with comments and strings blanked out and test
 //! code marked. No macro is expanded and no name resolved: good enough for a
@@ -183,6 +183,13 @@ fn imports_point_one_way() {
 }
 
 #[test]
+fn the_map_has_every_file_once_and_every_layer() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let design = fs::read_to_string(root.join("DESIGN.md")).unwrap();
+    none(unmapped(&tree(), map(&design).unwrap()));
+}
+
+#[test]
 fn only_the_public_modules_are_public() {
     none(public_modules(&tree()));
 }
@@ -279,6 +286,77 @@ fn imports(files: &[Source]) -> Vec<String> {
     wrong
 }
 
+/// Section 2 of DESIGN.md: its table and its imports.
+fn map(design: &str) -> Option<&str> {
+    let (_, map) = design.split_once("\n## 2. ")?;
+    Some(map.split("\n## ").next().unwrap_or(map))
+}
+
+/// Files that the first column of the table does not name, or names twice; names of
+/// no file; layers that the imports behind it do not name.
+///
+/// A name is a path under `src/`, in backticks, with braces as in a shell and
+/// without `.rs`. One that ends in a slash is a folder of what is no code, or tests.
+/// `a/mod.rs` goes with its folder, and files of tests need no name.
+fn unmapped(files: &[Source], map: &str) -> Vec<String> {
+    let rows = map.lines().filter_map(|line| line.strip_prefix("| "));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    let mut named: Vec<String> = cells.flat_map(ticked).flat_map(|t| expanded(&t)).collect();
+    named.retain(|name| !name.ends_with('/'));
+    named.sort();
+    let name_of = |file: &Source| {
+        let path = file.path.strip_prefix("src/").unwrap_or(&file.path);
+        path.strip_suffix(".rs").unwrap_or(path).to_owned()
+    };
+    let mut wrong = Vec::new();
+    for twice in named.windows(2).filter(|pair| pair[0] == pair[1]) {
+        wrong.push(format!("DESIGN.md: the map names `{}` twice", twice[0]));
+    }
+    for name in &named {
+        let is = |file: &Source| {
+            let known = name_of(file);
+            known == *name || known == format!("{name}/mod")
+        };
+        if !files.iter().any(is) {
+            wrong.push(format!(
+                "DESIGN.md: the map names `{name}`, which is no file"
+            ));
+        }
+    }
+    for file in files {
+        let name = name_of(file);
+        let is_root = name == "main" || name.ends_with("/main");
+        let is_test = !file.test.is_empty() && file.test.iter().all(|test| *test);
+        if is_root || is_test || name.ends_with("/mod") || named.contains(&name) {
+            continue;
+        }
+        wrong.push(format!("DESIGN.md: no row of the map names `{name}`"));
+    }
+    let imports = map.split("```").nth(1).unwrap_or_default();
+    for (layer, _) in LAYERS.iter().filter(|(layer, _)| !has_word(imports, layer)) {
+        wrong.push(format!("DESIGN.md: the imports do not name `{layer}`"));
+    }
+    wrong
+}
+
+/// What stands between backticks.
+fn ticked(text: &str) -> Vec<String> {
+    let parts = text.split('`').skip(1).step_by(2);
+    parts
+        .map(|part| part.strip_suffix(".rs").unwrap_or(part).to_owned())
+        .collect()
+}
+
+/// `a/{b,c}_d` as `a/b_d` and `a/c_d`.
+fn expanded(name: &str) -> Vec<String> {
+    let braces = name.split_once('{').zip(name.split_once('}'));
+    let Some(((before, _), (within, behind))) = braces else {
+        return vec![name.to_owned()];
+    };
+    let names = within[before.len() + 1..].split(',');
+    names.map(|n| format!("{before}{n}{behind}")).collect()
+}
+
 fn public_modules(files: &[Source]) -> Vec<String> {
     let Some(lib) = files.iter().find(|f| f.path == "src/lib.rs") else {
         return vec!["src/lib.rs is missing".into()];
@@ -307,7 +385,11 @@ fn borrowed_files(files: &[Source]) -> Vec<String> {
     let mut wrong = Vec::new();
     for file in files {
         for (i, code) in file.code.iter().enumerate() {
-            if code.contains("#[path") || code.contains("include!(") {
+            // What binaries of tests share is no file of the library.
+            let of_tests = file.path.starts_with("tests/")
+                && file.path.ends_with("/main.rs")
+                && file.raw[i] == "#[path = \"../common/mod.rs\"]";
+            if !of_tests && (code.contains("#[path") || code.contains("include!(")) {
                 wrong.push(format!(
                     "{}:{}: takes a file out of another place",
                     file.path,
@@ -678,6 +760,57 @@ fn code_after_a_test_item_is_looked_at_again() {
 }
 
 #[test]
+fn what_the_map_lacks_or_invents_is_found() {
+    let files = vec![
+        Source::new("src/lib.rs", "pub mod ring;"),
+        Source::new("src/ring/mod.rs", "mod a_side;\n#[cfg(test)]\nmod model;"),
+        Source::new("src/ring/a_side.rs", "fn a() {}"),
+        Source::new("src/ring/b_side.rs", "fn b() {}"),
+        Source::new("src/ring/model.rs", "fn m() {}"),
+    ];
+    let tests = test_modules(&files);
+    let check = |cell: &str| {
+        let mut files: Vec<_> = files
+            .iter()
+            .map(|f| Source::new(&f.path, &f.raw.join("\n")))
+            .collect();
+        for file in &mut files {
+            file.mark_if_under(&tests);
+        }
+        let layers: Vec<_> = LAYERS.iter().map(|(layer, _)| *layer).collect();
+        let design = format!(
+            "# x\n\n## 2. The map\n\n| files | what |\n|---|---|\n| `lib.rs` | code |\n\
+             | {cell} | `ring/c` |\n\n```\n{}\n```\n\n## 3. Memory\n| `zzz` |\n",
+            layers.join(" <- ")
+        );
+        unmapped(&files, map(&design).unwrap())
+    };
+    assert_eq!(check("`ring/{a,b}_side`, `ring/model/` (tests)"), [""; 0]);
+    assert_eq!(check("`ring/{a_side,b_side}.rs`"), [""; 0]);
+    for (cell, want) in [
+        ("`ring/a_side`", "no row of the map names `ring/b_side`"),
+        (
+            "ring/a_side, `ring/b_side`",
+            "no row of the map names `ring/a_side`",
+        ),
+        (
+            "`ring/{a,b,c}_side`",
+            "names `ring/c_side`, which is no file",
+        ),
+        (
+            "`ring/{a,b}_side`, `ring/a_side`",
+            "names `ring/a_side` twice",
+        ),
+    ] {
+        let wrong = check(cell);
+        assert_eq!(wrong.len(), 1, "{cell}: {wrong:?}");
+        assert!(wrong[0].contains(want), "{cell}: {wrong:?}");
+    }
+    let wrong = unmapped(&[], "```\nerror <- sys\n```");
+    assert_eq!(wrong.len(), LAYERS.len() - 2, "{wrong:?}");
+}
+
+#[test]
 fn unknown_modules_and_names_of_the_root_are_found() {
     let wrong = imports(&fake("src/ring/a.rs", "use crate::Result;"));
     assert!(wrong[0].contains("name the module"), "{wrong:?}");
@@ -716,6 +849,18 @@ fn a_module_made_public_is_found() {
 fn a_borrowed_file_is_found() {
     let text = "#[path = \"../src/ring/slots.rs\"]\nmod slots;\ninclude!(\"../src/batch.rs\");";
     assert_eq!(borrowed_files(&fake("benches/a.rs", text)).len(), 2);
+    let common = "#[path = \"../common/mod.rs\"]\nmod common;";
+    assert!(borrowed_files(&fake("tests/a/main.rs", common)).is_empty());
+    for (path, text) in [
+        ("benches/main.rs", common),
+        (
+            "tests/a/main.rs",
+            "#[path = \"../../src/batch.rs\"]\nmod batch;",
+        ),
+        ("tests/a/b.rs", common),
+    ] {
+        assert_eq!(borrowed_files(&fake(path, text)).len(), 1, "{path}: {text}");
+    }
     let text = "const A: &str = include_str!(\"a.txt\");";
     assert!(borrowed_files(&fake("benches/a.rs", text)).is_empty());
 }

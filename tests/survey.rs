@@ -208,7 +208,7 @@ fn index_prints_what_there_is_and_unreadable_files_are_no_failure() {
     let text = String::from_utf8(text.stdout).unwrap();
     for part in [
         "11 samples, 3 classes",
-        "smallest 'none' with 0, largest 'many' with 9",
+        "classes    smallest none (0), largest many (9)",
         "1 JPEG, 1 PNG",
         "smallest 1 x 1 (many/e.png), largest 300 x 200 (many/c.png)",
         "unreadable 5 of 11: a run stops at the first of them; with --on-error skip",

@@ -3,7 +3,6 @@
 //! In the consumer. Reads manifests and the sealed index; of samples only what
 //! the measurement takes, by positioned reads of one thread.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,7 +12,7 @@ use serde::Serialize;
 
 use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_name};
 use crate::error::{Error, Result};
-use crate::index::{Index, Label};
+use crate::index::{ClassCount, Index};
 use crate::shard::manifest::{CacheManifest, Manifest, ShardManifest};
 use crate::shard::read_at;
 
@@ -73,15 +72,6 @@ pub struct SampleBytes {
     /// 99 in 100.
     pub p99: u64,
     pub most: u64,
-}
-
-/// A class and its samples.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct ClassCount {
-    pub number: i64,
-    pub name: Option<String>,
-    pub samples: u64,
 }
 
 /// How fast members are read from their tars, as they are stored: not decoded.
@@ -192,11 +182,10 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
             return Err(Error::dataset(path, what));
         }
         info.skipped = manifest.skipped;
-        info.classes = classes(&Index::of_cache(path, Some(&manifest))?);
-        let few = info.classes.iter().min_by_key(|c| (c.samples, c.number));
-        info.smallest_class = few.cloned();
-        let many = info.classes.iter().rev().max_by_key(|c| c.samples);
-        info.largest_class = many.cloned();
+        info.classes = Index::of_cache(path, Some(&manifest))?.class_counts();
+        let ends = ClassCount::smallest_and_largest(&info.classes);
+        (info.smallest_class, info.largest_class) =
+            ends.map(|(few, many)| (few.clone(), many.clone())).unzip();
     }
     Ok(info)
 }
@@ -241,22 +230,6 @@ fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
 
 fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
-}
-
-fn classes(index: &Index) -> Vec<ClassCount> {
-    let names = index.classes();
-    let mut counts: BTreeMap<i64, u64> = (0..).take(names.len()).map(|n| (n, 0)).collect();
-    for id in 0..index.len() {
-        if let Label::Class(number @ 0..) = index.label(id) {
-            *counts.entry(number).or_default() += 1;
-        }
-    }
-    let class = |(number, samples)| ClassCount {
-        number,
-        name: names.name(number).map(|n| n.to_string_lossy().into_owned()),
-        samples,
-    };
-    counts.into_iter().map(class).collect()
 }
 
 impl SampleBytes {

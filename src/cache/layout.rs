@@ -6,9 +6,10 @@
 use std::path::{Path, PathBuf};
 
 pub(crate) use crate::shard::manifest::{CACHE_INDEX as INDEX, CACHE_MANIFEST};
+use crate::sys::replace::own_name;
 
 /// Held by the one process that builds; empty.
-pub(crate) const LOCK: &str = ".featherload-lock";
+pub(crate) const LOCK: &str = own_name!("lock");
 
 /// What the stem of a source's file may take of a sample's key, bytes.
 const STEM: usize = 60;

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::cache::layout::sample_key;
 use crate::error::{Error, Result};
 use crate::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, Index, Label};
-use crate::packing::payload::Encoding;
+use crate::packing::encoding::Encoding;
 use crate::picture::Format;
 
 /// The members of all samples of a source.

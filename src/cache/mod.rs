@@ -40,7 +40,7 @@ mod surveyed;
 mod verify;
 
 pub use builder::Builder;
-pub use info::{CacheInfo, ClassCount, Reading, SampleBytes, info};
+pub use info::{CacheInfo, Reading, SampleBytes, info};
 pub use options::{BuildOptions, CacheResize, Encoding, OnBadSample};
 pub use report::{BuildProgress, BuildReport, SkippedSample};
 pub use verify::{

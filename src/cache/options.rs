@@ -5,7 +5,7 @@
 use std::fmt;
 
 use crate::error::Error;
-pub use crate::packing::payload::{CacheResize, Encoding};
+pub use crate::packing::encoding::{CacheResize, Encoding};
 use crate::shard::manifest::OptionsEntry;
 
 /// What happens when a sample of the source gives no picture.

@@ -3,11 +3,11 @@
 //! Plain data.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::index::{DamagedShard, ScanReport};
+use crate::index::{DamagedShard, ScanReport, lossy};
 
 /// How far a build is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,8 +94,4 @@ pub struct SkippedSample {
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     pub reason: String,
-}
-
-fn lossy<S: serde::Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
-    s.serialize_str(&path.to_string_lossy())
 }

@@ -155,12 +155,13 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
             what.push_str(&format!(", such as {example:?}"));
         }
     }
+    what.push_str("; samples are files whose names end in ");
+    what.push_str(&super::IMAGE_EXTENSIONS.join(", "));
+    // Last, where the eye ends.
     if let Some(tar) = tar_in(root) {
         what.push_str(&format!("; it holds tar shards, such as {tar:?}: "));
         what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
     }
-    what.push_str("; samples are files whose names end in ");
-    what.push_str(&super::IMAGE_EXTENSIONS.join(", "));
     Error::dataset(root, what)
 }
 

@@ -27,8 +27,10 @@
 
 mod cache;
 mod cached;
+mod class_counts;
 mod classes;
 mod folder;
+mod json;
 mod kept;
 mod lines;
 mod list;
@@ -48,11 +50,14 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::shard::manifest::CacheManifest;
 use crate::sys::regular::{Stamp, open_stamped};
+use crate::sys::replace;
 use crate::sys::sealed::SealedBytes;
 
 pub(crate) use cached::CachedSamples;
+pub use class_counts::ClassCount;
 pub use classes::Classes;
 pub use folder::{FolderLabels, FolderOptions};
+pub(crate) use json::lossy;
 pub use list::{Delimiter, ListLabels, ListOptions};
 pub use report::{DamagedShard, ScanReport, SkipReason, Skipped};
 pub use sealed::LabelVector;
@@ -262,10 +267,17 @@ impl Index {
         self.layout.part(self.sealed.bytes(), id)
     }
 
-    /// Replaces `buf` by the full path, and a NUL byte as `open` wants it, of the
-    /// file that has a sample's bytes, and says which bytes of it they are: none =
-    /// all. Allocates nothing once `buf` has grown to the longest path.
-    pub(crate) fn locate(&self, id: u64, buf: &mut Vec<u8>) -> Option<Range<u64>> {
+    /// The full path, as `open` wants it, of the file that has a sample's bytes, and
+    /// which bytes of it they are: none = all. The path is written to `buf`; nothing
+    /// is allocated once that has grown to the longest.
+    ///
+    /// # Errors
+    /// A path with a zero byte in it, which none of a sealed index has.
+    pub(crate) fn locate<'a>(
+        &self,
+        id: u64,
+        buf: &'a mut Vec<u8>,
+    ) -> Result<(&'a CStr, Option<Range<u64>>), SampleFault> {
         let bytes = self.sealed.bytes();
         let part = self.part(id);
         let path = match part {
@@ -282,7 +294,9 @@ impl Index {
         }
         buf.extend_from_slice(path);
         buf.push(0);
-        part.map(Part::range)
+        let path = CStr::from_bytes_with_nul(buf)
+            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "has a zero byte in its path"))?;
+        Ok((path, part.map(Part::range)))
     }
 
     /// Shards under `root` with unlabelled parts: where they begin and how long
@@ -381,7 +395,9 @@ impl Index {
         self.layout.label_width()
     }
 
-    /// The classes; empty when labels do not come from folder names.
+    /// The names of classes, which are those of folders or of labels in shards;
+    /// empty where labels are numbers, or there are none. [`Index::class_counts`] has
+    /// classes without a name too.
     pub fn classes(&self) -> &Classes {
         &self.classes
     }
@@ -417,7 +433,7 @@ pub const ARRAY_EXTENSION: &str = "npy";
 /// How names begin that featherload itself gives to notes in a data set's
 /// folders, such as the manifest of the demo set. They are no part of the data,
 /// so a scan neither enters nor reports them.
-pub const OWN_PREFIX: &str = ".featherload-";
+pub const OWN_PREFIX: &str = replace::OWN_PREFIX;
 
 /// True for a name, or a path, that ends in a known image extension. A name
 /// that is nothing but the extension, such as `.jpg`, has none.
@@ -511,10 +527,9 @@ mod tests {
             let mut buf = Vec::with_capacity(64);
             let at = buf.as_ptr();
             for id in [2, 0, 1] {
-                assert_eq!(index.locate(id, &mut buf), None);
-                let (nul, path) = buf.split_last().unwrap();
-                assert_eq!(*nul, 0);
-                assert_eq!(path, index.path(id).as_os_str().as_bytes());
+                let (path, part) = index.locate(id, &mut buf).unwrap();
+                assert_eq!(path.to_bytes(), index.path(id).as_os_str().as_bytes());
+                assert_eq!(part, None);
             }
             assert_eq!(buf.as_ptr(), at);
         }
@@ -530,10 +545,10 @@ mod tests {
         let index = Index::seal(Path::new("/data"), content).unwrap();
         let mut buf = Vec::new();
         assert_eq!(index.shards(), 2);
-        assert_eq!(index.locate(0, &mut buf), Some(512..612));
-        assert_eq!(buf, b"/data/a.tar\0");
-        assert_eq!(index.locate(1, &mut buf), Some(1024..1031));
-        assert_eq!(buf, b"/else/b.tar\0");
+        let at = (c"/data/a.tar", Some(512..612));
+        assert_eq!(index.locate(0, &mut buf).unwrap(), at);
+        let at = (c"/else/b.tar", Some(1024..1031));
+        assert_eq!(index.locate(1, &mut buf).unwrap(), at);
         assert_eq!(index.path(0), Path::new("/data/a.tar/x/1.jpg"));
         assert_eq!(index.file(0), Path::new("/data/a.tar"));
         assert_eq!(index.path(1), Path::new("/else/b.tar/2.jpg"));

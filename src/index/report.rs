@@ -2,7 +2,7 @@
 //! silence.
 //!
 //! Filled and read in the consumer. Holds a few example paths per reason, never
-//! a path per skipped entry.
+//! a path per skipped entry. As JSON it has one form, whoever prints it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,9 +10,17 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::json::{Lossy, lossy};
 
 /// The counts of one scan.
+///
+/// As JSON: `skipped` is the number of all entries that are no samples; `left_out`
+/// has theirs, and `examples` some paths, by [`SkipReason::name`]; `empty_classes`,
+/// `damaged` and `other_fields` are the fields here. Samples are no part of it:
+/// who has an index counts them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScanReport {
@@ -30,9 +38,11 @@ pub struct ScanReport {
 }
 
 /// A shard that is not whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DamagedShard {
+    /// As JSON with a replacement for bytes that are no UTF-8.
+    #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     /// Where the first damage begins, bytes from the shard's beginning.
     pub at: u64,
@@ -159,6 +169,25 @@ impl ScanReport {
     }
 }
 
+impl Serialize for ScanReport {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let counts = self.skipped.iter().map(|(why, s)| (why.name(), s.count));
+        let examples = self.skipped.iter().map(|(why, s)| {
+            let paths: Vec<_> = s.examples.iter().map(|p| Lossy(p.as_os_str())).collect();
+            (why.name(), paths)
+        });
+        let empty: Vec<_> = self.empty_classes.iter().map(|n| Lossy(n)).collect();
+        let mut fields = s.serialize_struct("ScanReport", 6)?;
+        fields.serialize_field("skipped", &self.skipped_total())?;
+        fields.serialize_field("left_out", &counts.collect::<BTreeMap<_, _>>())?;
+        fields.serialize_field("examples", &examples.collect::<BTreeMap<_, _>>())?;
+        fields.serialize_field("empty_classes", &empty)?;
+        fields.serialize_field("damaged", &self.damaged)?;
+        fields.serialize_field("other_fields", &self.other_fields)?;
+        fields.end()
+    }
+}
+
 impl Skipped {
     fn keep(&mut self, path: PathBuf) {
         let key = path.as_os_str().as_bytes();
@@ -174,7 +203,43 @@ impl Skipped {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
+
+    #[test]
+    fn json_has_one_form_with_text_for_all_bytes() {
+        let mut report = ScanReport::default();
+        report.skip(SkipReason::Hidden, PathBuf::from(".a"));
+        report.skip(SkipReason::Hidden, PathBuf::from(".b"));
+        report.skip(
+            SkipReason::EmptyShard,
+            PathBuf::from(OsStr::from_bytes(b"\xff.tar")),
+        );
+        report.empty_classes.push("none".into());
+        report.other_fields.insert("txt".into(), 3);
+        report.damaged.push(DamagedShard {
+            path: PathBuf::from(OsStr::from_bytes(b"d/\xfe.tar")),
+            at: 512,
+            what: "cut off".into(),
+            places: 1,
+            bytes_lost: 9,
+            samples_incomplete: 1,
+            samples_missing: None,
+        });
+        let want = serde_json::json!({
+            "skipped": 3,
+            "left_out": {"hidden file": 2, "empty shard": 1},
+            "examples": {"hidden file": [".a", ".b"], "empty shard": ["\u{fffd}.tar"]},
+            "empty_classes": ["none"],
+            "damaged": [{
+                "path": "d/\u{fffd}.tar", "at": 512, "what": "cut off", "places": 1,
+                "bytes_lost": 9, "samples_incomplete": 1, "samples_missing": null,
+            }],
+            "other_fields": {"txt": 3},
+        });
+        assert_eq!(serde_json::to_value(&report).unwrap(), want);
+    }
 
     #[test]
     fn examples_do_not_depend_on_the_order_of_arrival() {

@@ -10,6 +10,7 @@ use super::prepared::{HostLimit, Prepared, Settled, Wanted};
 use super::upload::UploadChoice;
 use crate::error::{Error, Result, SampleFault};
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
+use crate::index::ScanReport;
 use crate::picture::Limits;
 use crate::recipe::{NumericProfile, SampleProgram};
 use crate::survey;
@@ -28,6 +29,8 @@ pub struct Forecast {
     /// The sample that takes the most.
     pub largest: Option<LargestSample>,
     pub samples: u64,
+    /// What reading the names left out; none for a saved index, a cache and an index.
+    pub scan: Option<ScanReport>,
     pub batches: u64,
     pub profile: NumericProfile,
     /// The rows that were asked for, by their position in the epoch.
@@ -100,6 +103,7 @@ impl LoaderBuilder {
             upload,
             largest,
             samples: prepared.index.len(),
+            scan: prepared.scan,
             batches: prepared.plan.batches(),
             profile: NumericProfile::of(&program),
             drawn,

@@ -25,11 +25,15 @@ pub enum Source {
 }
 
 impl Source {
+    /// What a data set may be, in words: for help and for messages.
+    pub const KINDS: &str = "a folder, tar shards, a list file, a cache or a saved index";
+
     /// A folder is a cache when it has a cache's manifest, and a folder of images
     /// otherwise; a file is a saved index when it begins like one,
-    /// and a list file otherwise. A path that ends in `.tar`, or that is not there
-    /// and has the signs of a brace or a glob, is of tar shards. All with default
-    /// options.
+    /// and a list file otherwise. A path that ends in `.tar`, or as a compressed one
+    /// does (`.tar.gz`, `.tgz` and the like, which opening refuses with what to do), or
+    /// that is not there and has the signs of a brace or a glob, is of tar shards. All
+    /// with default options.
     ///
     /// # Errors
     /// When nothing is at `path`.
@@ -42,10 +46,7 @@ impl Source {
         let meta = std::fs::metadata(&path).map_err(|e| {
             Error::dataset(
                 &path,
-                format!(
-                    "cannot be read: {e} (a folder, tar shards, a list file or a \
-                     saved index is needed)"
-                ),
+                format!("cannot be read: {e} ({} is needed)", Self::KINDS),
             )
         })?;
         if meta.is_dir() && Index::is_cache(&path) {

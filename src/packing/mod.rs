@@ -16,14 +16,15 @@
 //!
 //! - `crop`: what is in a row that a device makes a row of;
 //! - `descriptor`: what the table says of a row;
-//! - `payload`, `rooms`: rows of a cache that is built: what is in them, where
-//!   they lie;
+//! - `encoding`: how pictures are encoded and resized for a cache; `payload`,
+//!   `rooms`: its rows while it is built: what is in them, where they lie;
 //! - `sizes`: the upright size of every sample, in shared memory;
 //! - `rows`: from batch and row to bytes of the slot, and the bound over all
 //!   batches.
 
 pub(crate) mod crop;
 mod descriptor;
+pub(crate) mod encoding;
 pub(crate) mod payload;
 pub(crate) mod rooms;
 mod rows;

@@ -42,7 +42,7 @@ use crate::recipe::Background;
 const GROWTH: usize = 256 << 10;
 
 /// Makes `buffer` at least `len` bytes long, or says that there is no memory.
-fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
+pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
     if buffer.len() >= len {
         return Ok(());
     }

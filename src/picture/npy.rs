@@ -151,7 +151,8 @@ impl Array<'_> {
         if !is_u8 || channels == 0 || self.fortran_order {
             let what = format!(
                 "an array of dtype {}, shape {} and {} order is no picture: '|u1' (uint8) of \
-                 shape (H, W), (H, W, 1) or (H, W, 3) in C order is",
+                 shape (H, W), (H, W, 1) or (H, W, 3) in C order is; in shards name other \
+                 arrays otherwise, such as KEY.depth.npy, and leave them out of lists",
                 shown(self.dtype),
                 shown(self.shape),
                 if self.fortran_order { "Fortran" } else { "C" }
@@ -415,6 +416,7 @@ mod tests {
             let fault = read(&file(1, &text, 99)).unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unsupported, "{text}: {fault}");
             assert!(words.iter().all(|w| fault.reason.contains(w)), "{fault}");
+            assert!(fault.reason.contains("such as KEY.depth.npy"), "{fault}");
         }
         let mut later = file(1, &plain("'|u1'", "(2, 3)"), 6);
         later[6] = 4;

@@ -36,12 +36,12 @@ mod scan;
 mod statistics;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::index::Index;
+use crate::index::{Index, lossy};
 use crate::packing::Sizes;
 pub use crate::picture::Format;
 use crate::picture::header::PictureHeader;
@@ -214,10 +214,6 @@ pub(crate) fn each_header(
 
 fn name<S: serde::Serializer>(kind: &FaultKind, s: S) -> std::result::Result<S::Ok, S::Error> {
     s.serialize_str(kind.name())
-}
-
-fn lossy<S: serde::Serializer>(path: &Path, s: S) -> std::result::Result<S::Ok, S::Error> {
-    s.serialize_str(&path.to_string_lossy())
 }
 
 fn by_name<S: serde::Serializer>(

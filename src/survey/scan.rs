@@ -4,14 +4,13 @@
 //! keeps counts of its own; what comes out does not depend on who took which.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::error::{Error, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
 use crate::picture::header::{PictureHeader, read_header_within};
@@ -209,9 +208,7 @@ impl Files {
         id: u64,
         limits: &Limits,
     ) -> Result<(PictureHeader, u64), SampleFault> {
-        let located = index.locate(id, &mut self.path);
-        let path = CStr::from_bytes_with_nul(&self.path)
-            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
+        let (path, located) = index.locate(id, &mut self.path)?;
         let Some((range, part)) = located.zip(index.part(id)) else {
             let (fd, len) = open_regular(path)?;
             return Ok((header(File::from(fd), limits)?, len as u64));
@@ -240,6 +237,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::error::FaultKind;
     use crate::index::FolderOptions;
     use crate::picture::jpeg::fixtures::{self, Sampling};
 

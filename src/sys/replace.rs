@@ -11,8 +11,16 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 
-/// How the names of temporary files begin.
-const TEMPORARY: &str = ".featherload-";
+/// The name of a file of featherload's own, beside files of others.
+macro_rules! own_name {
+    ($rest:literal) => {
+        concat!(".featherload-", $rest)
+    };
+}
+pub(crate) use own_name;
+
+/// How all of them begin; those of temporary files go on with [`RANDOM`] letters.
+pub(crate) const OWN_PREFIX: &str = own_name!("");
 
 /// Letters and digits behind it.
 const RANDOM: usize = 6;
@@ -21,7 +29,7 @@ const RANDOM: usize = 6;
 pub(crate) fn beside(path: &Path) -> Result<NamedTempFile> {
     let folder = folder_of(path);
     tempfile::Builder::new()
-        .prefix(TEMPORARY)
+        .prefix(OWN_PREFIX)
         .rand_bytes(RANDOM)
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
@@ -50,7 +58,7 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
 
 /// Whether a name is one that [`beside`] gives.
 pub(crate) fn is_temporary(name: &str) -> bool {
-    name.strip_prefix(TEMPORARY)
+    name.strip_prefix(OWN_PREFIX)
         .is_some_and(|rest| rest.len() == RANDOM && rest.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 

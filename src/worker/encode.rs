@@ -13,15 +13,16 @@ use super::input::{Input, InputMode};
 use super::job::Job;
 use super::meter::{Meter, Stage};
 use super::sample::{self, RowRequest, SampleDecoder};
-use super::shards::Pattern;
+use super::shards::{Home, Pattern};
 use super::spec::EncodeSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
-use crate::packing::payload::{CacheResize, Encoding, Order, PayloadHead, RAW_HEADER};
+use crate::packing::encoding::{CacheResize, Encoding, RAW_HEADER};
+use crate::packing::payload::{Order, PayloadHead};
 use crate::packing::rooms::Rooms;
-use crate::picture::Limits;
 use crate::picture::header::read_header_within;
+use crate::picture::{Limits, grow};
 use crate::picture::{jpeg, npy};
 use crate::plan::PositionRandom;
 use crate::recipe::{Decode, DecodeMode, Dtype, MemoryLayout, Recipe, Resize, SampleProgram};
@@ -39,10 +40,7 @@ pub(crate) struct EncodeJob {
     decoder: SampleDecoder,
     /// Of the picture that a JPEG is made of.
     pixels: Vec<u8>,
-    /// Whether neighbours in the order are neighbours in shards.
-    choosy: bool,
-    /// The shard of the sample that was worked on last.
-    home: Option<u64>,
+    home: Home,
 }
 
 impl EncodeJob {
@@ -58,8 +56,7 @@ impl EncodeJob {
             None => Pattern::InOrder,
         };
         Ok(Self {
-            choosy: index.shards() > 1 && spec.shuffle.is_none(),
-            home: None,
+            home: Home::new(&index, pattern),
             spec: *spec,
             order: Order::new(index.len(), spec.shuffle),
             index,
@@ -115,9 +112,7 @@ impl Job for EncodeJob {
                 "its ticket names a row that holds no sample",
             ));
         };
-        if self.choosy {
-            self.home = self.index.part(id).map(|part| part.shard);
-        }
+        self.home.go_to(&self.index, id);
         let file = self.input.open(&self.index, id)?;
         meter.bytes += file.len() as u64;
         let Some(size) = self.sizes.get(id) else {
@@ -162,9 +157,10 @@ impl Job for EncodeJob {
                 if of_earlier > sample::KEEP && of_earlier > 2 * pixels {
                     self.pixels = Vec::new();
                 }
-                reserve(&mut self.pixels, pixels)?;
-                render(&mut self.pixels, meter)?;
-                let bytes = jpeg::encode(&self.pixels, (height, width), quality, payload)?;
+                grow(&mut self.pixels, pixels)?;
+                let picture = &mut self.pixels[..pixels];
+                render(picture, meter)?;
+                let bytes = jpeg::encode(picture, (height, width), quality, payload)?;
                 meter.lap(Stage::Emit);
                 bytes
             }
@@ -179,15 +175,11 @@ impl Job for EncodeJob {
     }
 
     fn is_choosy(&self) -> bool {
-        self.choosy
+        self.home.is_choosy()
     }
 
     fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
-        let Some(home) = self.home else {
-            return true;
-        };
-        let part = self.sample(ticket, row).and_then(|id| self.index.part(id));
-        part.is_some_and(|part| part.shard == home)
+        self.home.prefers(&self.index, || self.sample(ticket, row))
     }
 
     fn memory_limit(&self) -> u64 {
@@ -211,19 +203,6 @@ impl Job for EncodeJob {
             None => "no sample".into(),
         }
     }
-}
-
-/// Makes `buffer` exactly `len` bytes long.
-fn reserve(buffer: &mut Vec<u8>, len: usize) -> std::result::Result<(), SampleFault> {
-    let more = len.saturating_sub(buffer.len());
-    buffer.try_reserve_exact(more).map_err(|_| {
-        SampleFault::new(
-            FaultKind::TooLarge,
-            format!("no memory for {len} bytes of pixels"),
-        )
-    })?;
-    buffer.resize(len, 0);
-    Ok(())
 }
 
 /// The upright height and width that a file's header says.
@@ -260,7 +239,7 @@ fn too_small() -> SampleFault {
 mod tests {
     use super::*;
     use crate::index::FolderOptions;
-    use crate::packing::payload::raw_bytes;
+    use crate::packing::encoding::raw_bytes;
     use crate::picture::jpeg::fixtures::{self, Sampling};
 
     fn ticket(batch: u64) -> Ticket {

@@ -10,7 +10,7 @@ use super::input::{Input, InputMode};
 use super::job::Job;
 use super::meter::Meter;
 use super::sample::{self, RowRequest, SampleDecoder};
-use super::shards::Pattern;
+use super::shards::{Home, Pattern};
 use super::spec::ImageSpec;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::index::Index;
@@ -28,10 +28,7 @@ pub(crate) struct ImageJob {
     packing: Packing,
     packed: PackedBatch,
     max_scratch: u64,
-    /// Whether neighbours in the order are neighbours in shards.
-    choosy: bool,
-    /// The shard of the sample that was worked on last.
-    home: Option<u64>,
+    home: Home,
 }
 
 /// What a worker takes beside the scratch of a decode: its resampler, a row of
@@ -53,8 +50,7 @@ impl ImageJob {
         let packing = Packing::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
         let pattern = Pattern::of(&spec.plan.sampler);
         Ok(Self {
-            choosy: index.shards() > 1 && pattern == Pattern::InOrder,
-            home: None,
+            home: Home::new(&index, pattern),
             index,
             plan,
             input: Input::new(mode, spec.limits.max_scratch, pattern),
@@ -101,7 +97,7 @@ impl Job for ImageJob {
                 "its identity has no further sample",
             ));
         }
-        self.home = self.index.part(row.id).map(|part| part.shard);
+        self.home.go_to(&self.index, row.id);
         let bytes = self.input.open(&self.index, row.id)?;
         meter.bytes += bytes.len() as u64;
         let request = RowRequest {
@@ -113,18 +109,15 @@ impl Job for ImageJob {
     }
 
     fn is_choosy(&self) -> bool {
-        self.choosy
+        self.home.is_choosy()
     }
 
     fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
-        let Some(home) = self.home else {
-            return true;
-        };
-        if ticket.batch >= self.plan.batches() || row >= ticket.rows {
-            return false;
-        }
-        let id = self.plan.attempt(ticket.epoch, ticket.batch, row, 0).id;
-        self.index.part(id).is_some_and(|part| part.shard == home)
+        self.home.prefers(&self.index, || {
+            // Its words may be scribbled on.
+            let is_there = ticket.batch < self.plan.batches() && row < ticket.rows;
+            is_there.then(|| self.plan.attempt(ticket.epoch, ticket.batch, row, 0).id)
+        })
     }
 
     fn memory_limit(&self) -> u64 {

@@ -96,11 +96,9 @@ impl Input {
 
     /// Opens sample `id`.
     pub(crate) fn open(&mut self, index: &Index, id: u64) -> Result<Bytes<'_>, SampleFault> {
-        let part = index.locate(id, &mut self.path);
-        let path = CStr::from_bytes_with_nul(&self.path)
-            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
+        let (path, part) = index.locate(id, &mut self.path)?;
         let Some(range) = part else {
-            return self.open_file();
+            return open_file(path, self.mode, self.max_bytes, &mut self.buffer);
         };
         check_length("the member", range.end - range.start, self.max_bytes)?;
         let number = index.part(id).map_or(0, |part| part.shard);
@@ -140,28 +138,30 @@ impl Input {
             }
         }
     }
+}
 
-    /// Opens the file at the path that was written last.
-    fn open_file(&mut self) -> Result<Bytes<'_>, SampleFault> {
-        let path = CStr::from_bytes_with_nul(&self.path)
-            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "the path holds a zero byte"))?;
-        let (fd, len) = open_regular(path)?;
-        check_length("the file", len as u64, self.max_bytes)?;
-        let file = File::from(fd);
-        match self.mode {
-            InputMode::Map => {
-                let map = map(&file, len)?;
-                sigbus::set_live_map(&map);
-                Ok(Bytes::File(LiveFile(map)))
-            }
-            InputMode::Read => {
-                let buffer = emptied(&mut self.buffer);
-                // As long as it was when it was opened: it may be growing.
-                file.take(len as u64)
-                    .read_to_end(buffer)
-                    .map_err(unreadable)?;
-                Ok(Bytes::Read(buffer))
-            }
+fn open_file<'a>(
+    path: &CStr,
+    mode: InputMode,
+    max_bytes: u64,
+    buffer: &'a mut Vec<u8>,
+) -> Result<Bytes<'a>, SampleFault> {
+    let (fd, len) = open_regular(path)?;
+    check_length("the file", len as u64, max_bytes)?;
+    let file = File::from(fd);
+    match mode {
+        InputMode::Map => {
+            let map = map(&file, len)?;
+            sigbus::set_live_map(&map);
+            Ok(Bytes::File(LiveFile(map)))
+        }
+        InputMode::Read => {
+            let buffer = emptied(buffer);
+            // As long as it was when it was opened: it may be growing.
+            file.take(len as u64)
+                .read_to_end(buffer)
+                .map_err(unreadable)?;
+            Ok(Bytes::Read(buffer))
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The shards that a worker has open: the last ones, each opened once.
+//! The shards that a worker has open: the last ones, each opened once; and the one
+//! that it would rather stay in.
 //!
 //! Runs in workers, and in the consumer with zero workers. A mapped shard takes
 //! addresses, and of the machine's memory its page tables (1/512 of what was read
@@ -12,6 +13,7 @@ use memmap2::{Advice, Mmap};
 
 use crate::error::SampleFault;
 use crate::forecast::memory::MAPPED_SHARDS as MAPPED;
+use crate::index::Index;
 use crate::plan::Sampler;
 
 /// Most shards that stay open: a descriptor or a map each.
@@ -157,10 +159,77 @@ impl Pattern {
     }
 }
 
+/// The shard of the sample that was worked on last, for a job whose order goes
+/// through shards: of several rows one that lies there is taken first.
+#[derive(Debug)]
+pub(super) struct Home {
+    /// Whether neighbours in the order are neighbours in shards, of which there are
+    /// several.
+    choosy: bool,
+    shard: Option<u64>,
+}
+
+impl Home {
+    pub(super) fn new(index: &Index, pattern: Pattern) -> Self {
+        Self {
+            choosy: index.shards() > 1 && pattern == Pattern::InOrder,
+            shard: None,
+        }
+    }
+
+    pub(super) fn is_choosy(&self) -> bool {
+        self.choosy
+    }
+
+    /// Sample `id` is worked on now.
+    pub(super) fn go_to(&mut self, index: &Index, id: u64) {
+        if self.choosy {
+            self.shard = index.part(id).map(|part| part.shard);
+        }
+    }
+
+    /// Whether a row is as good as any: its sample lies there, or nothing was worked
+    /// on yet. A row without a sample is not.
+    pub(super) fn prefers(&self, index: &Index, sample: impl FnOnce() -> Option<u64>) -> bool {
+        let Some(home) = self.shard else {
+            return true;
+        };
+        let part = sample().and_then(|id| index.part(id));
+        part.is_some_and(|part| part.shard == home)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::FaultKind;
+
+    #[test]
+    fn a_worker_stays_in_its_shard_where_the_order_goes_through_shards() {
+        let dir = tempfile::tempdir().unwrap();
+        let parts = vec![(512, 1), (1024, 1)];
+        let two = Index::of_parts(
+            dir.path(),
+            &[("a.tar", parts.clone()), ("b.tar", parts.clone())],
+        );
+        let mut home = Home::new(&two, Pattern::InOrder);
+        assert!(home.is_choosy());
+        let likes = |home: &Home| {
+            [Some(0), Some(1), Some(2), Some(9), None].map(|id| home.prefers(&two, || id))
+        };
+        assert_eq!(likes(&home), [true; 5]);
+        home.go_to(&two, 1);
+        assert_eq!(likes(&home), [true, true, false, false, false]);
+        home.go_to(&two, 2);
+        assert_eq!(likes(&home), [false, false, true, false, false]);
+
+        let one = Index::of_parts(dir.path(), &[("a.tar", parts)]);
+        for (index, pattern) in [(&two, Pattern::Shuffled), (&one, Pattern::InOrder)] {
+            let mut home = Home::new(index, pattern);
+            home.go_to(index, 0);
+            assert!(!home.is_choosy() && home.prefers(index, || Some(3)));
+        }
+    }
 
     /// A shard of so many bytes.
     struct Fake(u64);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::index::Index;
 use crate::packing::Sizes;
-use crate::packing::payload::{CacheResize, Encoding};
+use crate::packing::encoding::{CacheResize, Encoding};
 use crate::packing::rooms::Rooms;
 use crate::picture::Limits;
 use crate::plan::{PlanOptions, SamplerTable};

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use featherload::Index;
 use featherload::index::SkipReason;
+use featherload::{Index, Source};
 
 use crate::common::data;
 use crate::scene::{featherload, json, labelled, options, shard, shards_of, text};
@@ -84,6 +84,140 @@ fn a_damaged_tail_warns_with_counts_and_ends_with_0() {
 }
 
 #[test]
+fn every_command_that_opens_shards_tells_what_is_lost_and_left_out() {
+    let folder = data(2, 6);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 6);
+    shard(&tars.path().join("part-002.tar"), &[]);
+    let len = fs::metadata(&shards[1]).unwrap().len();
+    let file = File::options().write(true).open(&shards[1]).unwrap();
+    file.set_len(len / 2).unwrap();
+    drop(file);
+    let pattern = tars.path().join("*.tar");
+    let pattern = pattern.to_str().unwrap();
+    let told = |args: &[&str]| {
+        let out = featherload(cache.path(), args);
+        let said = text(&out.stderr);
+        assert!(said.contains("warning: "), "{args:?}: {said}");
+        assert!(said.contains("part-001.tar: cut off"), "{args:?}: {said}");
+        let left = "left out: 1 x empty shard (such as part-002.tar)";
+        assert!(said.contains(left), "{args:?}: {said}");
+        out
+    };
+    told(&["plan", pattern]);
+    let index = json(&featherload(cache.path(), &["index", pattern, "--json"]));
+    let ceiling = "--ceiling full --pairs 1 --window 0.05 --workers 0";
+    for (command, more) in [
+        ("plan", "--workers 1"),
+        ("bench", "--workers 0"),
+        ("bench", ceiling),
+        ("rss", "--workers 1 --seconds 0.5"),
+    ] {
+        let mut args = vec![command, pattern, "--json", "--batch", "4"];
+        args.extend(more.split(' '));
+        let scan = &json(&told(&args))["scan"];
+        assert_eq!(scan["skipped"], 1, "{args:?}: {scan}");
+        assert_eq!(scan["left_out"]["empty shard"], 1, "{args:?}");
+        for key in ["skipped", "left_out", "examples", "damaged", "other_fields"] {
+            assert_eq!(scan[key], index[key], "{args:?}: {key}");
+        }
+        let damaged = scan["damaged"].as_array().unwrap();
+        assert_eq!(damaged.len(), 1, "{args:?}");
+        let path = damaged[0]["path"].as_str().unwrap();
+        assert!(path.ends_with("part-001.tar"), "{path}");
+    }
+    let seen = json(&featherload(cache.path(), &["doctor", pattern, "--json"]));
+    let findings = seen["findings"].as_array().unwrap();
+    let named = |name: &str| {
+        let found: Vec<_> = findings.iter().filter(|f| f["name"] == name).collect();
+        assert_eq!(found.len(), 1, "{name}: {seen}");
+        let word = |key: &str| found[0][key].as_str().unwrap().to_owned();
+        (word("verdict"), word("value"), word("meaning"))
+    };
+    let (verdict, value, _) = named("damaged shard");
+    assert_eq!(verdict, "limited");
+    assert!(value.contains("part-001.tar: cut off"), "{value}");
+    let (verdict, value, meaning) = named("left out");
+    assert_eq!((&*verdict, &*value), ("ok", "1 x empty shard"));
+    assert!(meaning.contains("part-002.tar"), "{meaning}");
+}
+
+#[test]
+fn index_counts_classes_that_are_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let shard = dir.path().join("a.tar");
+    labelled(&shard, "cls", &["3", "7", "3"]);
+    let args = ["index", shard.to_str().unwrap(), "--no-headers"];
+    let said = text(&featherload(dir.path(), &args).stdout);
+    assert!(said.starts_with("3 samples, 2 classes under"), "{said}");
+    let line = "classes    smallest number 7 (1), largest number 3 (2)";
+    assert!(said.lines().any(|l| l == line), "{said}");
+    let found = json(&featherload(dir.path(), &[&args[..], &["--json"]].concat()));
+    assert_eq!(found["classes"], 2);
+    assert_eq!(found["smallest_class"]["number"], 7);
+}
+
+#[test]
+fn help_and_messages_have_one_list_of_what_src_may_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |args: &[&str]| {
+        let out = featherload(dir.path(), args);
+        let said = text(&out.stdout) + &text(&out.stderr);
+        // Lines are broken to the terminal's width.
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for args in [
+        &["index", "--help"][..],
+        &["cache", "build", "--help"],
+        &["bench", "--help"],
+        &["doctor", "--help"],
+        &["bench"],
+        &["bench", "/nowhere/at/all"],
+    ] {
+        let said = said(args);
+        assert!(said.contains(Source::KINDS), "{args:?}: {said}");
+    }
+    assert!(!said(&["index", "--help"]).contains("PaddleClas"));
+}
+
+#[test]
+fn doctor_finds_a_bad_label_and_looks_at_the_samples_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let shard = dir.path().join("a.tar");
+    let doctor = |code: i32| {
+        let out = featherload(dir.path(), &["doctor", shard.to_str().unwrap(), "--json"]);
+        assert_eq!(out.status.code(), Some(code), "{}", text(&out.stderr));
+        let seen: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let findings = seen["findings"].as_array().unwrap().clone();
+        let named = move |name: &str| findings.iter().find(|f| f["name"] == name).cloned();
+        let samples = named("samples").unwrap();
+        assert_eq!(samples["value"], "2, 2 of them opened");
+        (named("labels"), seen["broken_promises"].clone())
+    };
+    labelled(&shard, "cls", &["1", "2"]);
+    assert_eq!(doctor(0).0, None);
+    // Of another kind than the first; none that can be read.
+    for (second, want) in [
+        ("cat", "label is a class name"),
+        ("", "01.cls: this label is empty"),
+    ] {
+        labelled(&shard, "cls", &["1", second]);
+        let (found, promises) = doctor(1);
+        let found = found.unwrap();
+        assert_eq!(found["verdict"], "missing");
+        assert!(found["value"].as_str().unwrap().contains(want), "{found}");
+        assert!(found["meaning"].as_str().unwrap().contains("--labels none"));
+        assert_eq!(promises[0], "the labels of the data set can be read");
+    }
+    // What is no matter of labels is bad input still.
+    fs::write(&shard, "no tar").unwrap();
+    let out = featherload(dir.path(), &["doctor", shard.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("no tar archive"));
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_exit_code_2() {
     let folder = data(1, 2);
     let tars = tempfile::tempdir().unwrap();
@@ -99,7 +233,8 @@ fn what_cannot_be_read_is_named_with_exit_code_2() {
     let two = tars.path().join("part-{000,007}.tar");
     assert!(refused(&two, &[]).contains("part-007.tar: no such shard"));
     assert!(refused(&tars.path().join("x-*.tar"), &[]).contains("x-*.tar: no file"));
-    assert!(refused(tars.path(), &[]).contains("/*.tar'"));
+    let hint = format!("to read them give '{}/*.tar'", tars.path().display());
+    assert!(refused(tars.path(), &[]).trim_end().ends_with(&hint));
     assert!(refused(&shards[0], &["--root", "/"]).contains("--root means nothing"));
     assert!(refused(folder.path(), &["--index-dir", "none"]).contains("--index-dir means nothing"));
     assert!(refused(folder.path(), &["--label-json", "/a"]).contains("--label-json means nothing"));

@@ -3,10 +3,11 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
+use featherload::index::SkipReason;
 use featherload::{OnError, RowStatus, Source};
 
 use crate::common::rows::{Row, assert_same, stream};
-use crate::common::{Picture, builder, data};
+use crate::common::{Picture, builder, data, npy};
 use crate::scene::{append, options, over, shards_of};
 
 fn rows(shards: &[PathBuf], workers: usize) -> Vec<Row> {
@@ -58,6 +59,41 @@ fn a_picture_that_is_garbage_is_a_failed_sample_named_by_shard_and_member() {
             assert_eq!(*status == RowStatus::Ok, *id != 1, "{id}: {status:?}");
         }
     }
+}
+
+#[test]
+fn an_array_that_is_no_picture_fails_with_the_name_that_would_make_it_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let mut float = npy("(4, 6)", 1);
+    let at = float.windows(3).position(|w| w == b"|u1").unwrap();
+    float[at..at + 3].copy_from_slice(b"<f4");
+    float.resize(128 + 4 * 24, 0);
+    let write = |name: &str| {
+        let mut tar = tar::Builder::new(File::create(&path).unwrap());
+        append(&mut tar, "0.jpg", &Picture::rgb(64, 64, 1).encode());
+        append(&mut tar, "0.npy", &float);
+        append(&mut tar, name, &float);
+        tar.finish().unwrap();
+    };
+    write("1.npy");
+    let source = || Source::Shards(vec![path.clone()], options());
+    let mut loader = over(source())
+        .workers(0)
+        .on_error(OnError::Stop)
+        .build()
+        .unwrap();
+    let e = loader.epoch().find_map(Result::err).unwrap();
+    let said = e.to_string();
+    assert!(e.is_sample() && said.contains("a.tar/1.npy"), "{said}");
+    assert!(said.contains("dtype '<f4'"), "{said}");
+    assert!(said.contains("such as KEY.depth.npy"), "{said}");
+    // As it says.
+    write("1.depth.npy");
+    let (index, report) = source().open().unwrap();
+    assert_eq!(index.len(), 1);
+    let report = report.unwrap();
+    assert_eq!(report.skipped[&SkipReason::NoPicture].count, 1);
 }
 
 #[test]

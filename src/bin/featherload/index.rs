@@ -1,15 +1,13 @@
 //! `featherload index`: which samples a data set has, and what their headers
 //! say; keeps the index.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::index::{DamagedShard, Index, Label, ScanReport};
+use featherload::index::{ClassCount, Index, ScanReport};
 use featherload::survey::{PictureSize, SizeStatistics, Survey, SurveyOptions};
 use featherload::{Error, Result, Source};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::Outcome;
 use crate::output;
@@ -18,14 +16,15 @@ use crate::source_args::SourceArgs;
 /// Counts the samples of a data set, its classes, formats, sizes and the files
 /// that cannot be read; keeps the index.
 ///
-/// Opens every file and reads its header, never a pixel.
+/// Opens every picture and reads its header, never a pixel.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required_unless_present("list")))]
 pub struct IndexArgs {
     #[command(flatten)]
     source: SourceArgs,
 
-    /// Open no file: names and classes only.
+    /// Open no picture: names and classes only. Of tar shards headers and labels are
+    /// read all the same.
     #[arg(long)]
     no_headers: bool,
 
@@ -50,9 +49,30 @@ pub struct IndexArgs {
     json: bool,
 }
 
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct IndexReport<'a> {
+    root: String,
+    samples: u64,
+    classes: usize,
+    /// None where samples have no classes.
+    smallest_class: Option<&'a ClassCount>,
+    largest_class: Option<&'a ClassCount>,
+    label_width: usize,
+    shared_bytes: u64,
+    hash: String,
+    shards: u64,
+    /// Those that `--write-idx` wrote.
+    dali_indexes: Option<usize>,
+    /// Of nothing where nothing was scanned: a saved index, a cache.
+    #[serde(flatten)]
+    scan: ScanReport,
+    headers: Option<Survey>,
+}
+
 /// Unreadable files, or damaged shards, that are named to people; `--json` has
 /// more.
-const NAMED: usize = 20;
+pub const NAMED: usize = 20;
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
     let source = args.source.source(None)?;
@@ -69,7 +89,8 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
     if let Some(file) = &args.save_classes {
         index.classes().write(file)?;
     }
-    let classes = ClassSizes::of(&index);
+    let classes = index.class_counts();
+    let ends = ClassCount::smallest_and_largest(&classes);
     let survey = if args.no_headers {
         None
     } else {
@@ -83,21 +104,21 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
         Some(survey?)
     };
     if args.json {
-        output::json(&json!({
-            "root": index.root().to_string_lossy(),
-            "samples": index.len(),
-            "classes": index.classes().len(),
-            "smallest_class": classes.as_ref().map(|c| &c.smallest),
-            "largest_class": classes.as_ref().map(|c| &c.largest),
-            "label_width": index.label_width(),
-            "shared_bytes": index.bytes(),
-            "hash": format!("{:032x}", index.hash()),
-            "shards": index.shards(),
-            "dali_indexes": written.as_ref().map(Vec::len),
-            "skipped": scan.as_ref().map_or(0, ScanReport::skipped_total),
-            "damaged": scan.as_ref().map_or_else(Vec::new, damaged),
-            "headers": survey,
-        }))?;
+        let (smallest_class, largest_class) = ends.unzip();
+        output::json(&IndexReport {
+            root: index.root().to_string_lossy().into_owned(),
+            samples: index.len(),
+            classes: classes.len(),
+            smallest_class,
+            largest_class,
+            label_width: index.label_width(),
+            shared_bytes: index.bytes(),
+            hash: format!("{:032x}", index.hash()),
+            shards: index.shards(),
+            dali_indexes: written.as_ref().map(Vec::len),
+            scan: scan.unwrap_or_default(),
+            headers: survey,
+        })?;
         return Ok(Outcome::Done);
     }
     if let Some(written) = &written {
@@ -106,16 +127,15 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
     output::line(&format!(
         "{} samples, {} classes under {}; {:.1} MiB shared",
         index.len(),
-        index.classes().len(),
+        classes.len(),
         index.root().display(),
         output::mib(index.bytes())
     ))?;
-    if let Some(c) = &classes {
-        output::line(&format!(
-            "classes    smallest {}, largest {}",
-            c.smallest.text(),
-            c.largest.text()
-        ))?;
+    if let Some((few, many)) = ends {
+        output::line(&format!("classes    smallest {few}, largest {many}"))?;
+    }
+    if let Some(text) = scan.as_ref().and_then(other_fields) {
+        output::line(&text)?;
     }
     if let Some(survey) = &survey {
         print_survey(&index, survey)?;
@@ -131,73 +151,6 @@ fn shards_of(source: &Source) -> Result<Vec<PathBuf>> {
         _ => Err(Error::config(
             "--write-idx is for tar shards, and SRC is none: leave the option out",
         )),
-    }
-}
-
-/// Damaged shards, as `--json` has them.
-fn damaged(scan: &ScanReport) -> Vec<serde_json::Value> {
-    let shard = |d: &DamagedShard| {
-        json!({
-            "path": d.path.to_string_lossy(),
-            "at": d.at,
-            "what": d.what,
-            "places": d.places,
-            "bytes_lost": d.bytes_lost,
-            "samples_incomplete": d.samples_incomplete,
-            "samples_missing": d.samples_missing,
-        })
-    };
-    scan.damaged.iter().map(shard).collect()
-}
-
-/// A class and how many samples it has.
-#[derive(Serialize)]
-struct ClassSize {
-    number: i64,
-    /// None for labels out of a list file.
-    name: Option<String>,
-    samples: u64,
-}
-
-impl ClassSize {
-    fn text(&self) -> String {
-        let samples = self.samples;
-        match &self.name {
-            Some(name) => format!("'{name}' with {samples}"),
-            None => format!("{} with {samples}", self.number),
-        }
-    }
-}
-
-struct ClassSizes {
-    smallest: ClassSize,
-    largest: ClassSize,
-}
-
-impl ClassSizes {
-    /// None where samples have no classes.
-    fn of(index: &Index) -> Option<Self> {
-        let names = index.classes();
-        // A class folder may be empty.
-        let mut counts: BTreeMap<i64, u64> = (0..).take(names.len()).map(|n| (n, 0)).collect();
-        for id in 0..index.len() {
-            if let Label::Class(number @ 0..) = index.label(id) {
-                *counts.entry(number).or_default() += 1;
-            }
-        }
-        let size = |(&number, &samples): (&i64, &u64)| ClassSize {
-            number,
-            name: names.name(number).map(|n| n.to_string_lossy().into_owned()),
-            samples,
-        };
-        // Of several the first.
-        Some(Self {
-            smallest: counts.iter().min_by_key(|(n, s)| (**s, **n)).map(size)?,
-            largest: counts
-                .iter()
-                .min_by_key(|(n, s)| (std::cmp::Reverse(**s), **n))
-                .map(size)?,
-        })
     }
 }
 
@@ -287,6 +240,18 @@ fn print_unreadable(survey: &Survey) -> Result<()> {
     Ok(())
 }
 
+/// What else samples of shards have: nothing is wrong with it, so no warning.
+fn other_fields(scan: &ScanReport) -> Option<String> {
+    let fields = scan.other_fields.iter().enumerate();
+    let fields = fields.map(|(i, (extension, &samples))| {
+        // The unit once.
+        let unit = if i == 0 { " samples" } else { "" };
+        format!("{extension} ({}{unit})", output::grouped(samples))
+    });
+    let fields: Vec<String> = fields.collect();
+    (!fields.is_empty()).then(|| format!("other fields: {}", fields.join(", ")))
+}
+
 /// Says what the scan left out, on stderr: never silent.
 pub fn print_skipped(scan: Option<&ScanReport>) {
     let Some(scan) = scan else { return };
@@ -307,5 +272,21 @@ pub fn print_skipped(scan: Option<&ScanReport>) {
                 .first()
                 .map_or_else(String::new, |p| p.display().to_string())
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_fields_are_one_line_or_none() {
+        let mut scan = ScanReport::default();
+        assert_eq!(other_fields(&scan), None);
+        for (extension, samples) in [("json", 1_200), ("seg.png", 7), ("txt", 1_234_567)] {
+            scan.other_fields.insert(extension.into(), samples);
+        }
+        let want = "other fields: json (1,200 samples), seg.png (7), txt (1,234,567)";
+        assert_eq!(other_fields(&scan).unwrap(), want);
     }
 }

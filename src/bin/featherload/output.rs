@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use featherload::index::OWN_PREFIX;
 use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -59,6 +60,19 @@ pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
+/// A count with its thousands apart: `1,200`.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// The folder in which `file` lies.
 fn folder_of(file: &Path) -> &Path {
     match file.parent() {
@@ -91,7 +105,7 @@ pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     let folder = folder_of(file);
     let write = || {
         let mut temporary = tempfile::Builder::new()
-            .prefix(".featherload-")
+            .prefix(OWN_PREFIX)
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)?;
         temporary.write_all(bytes)?;

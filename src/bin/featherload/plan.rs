@@ -8,6 +8,7 @@ use featherload::{Device, Error, Forecast, Result, UploadChoice};
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::index::print_skipped;
 use crate::output::{self, mib};
 use crate::run_args::LoaderArgs;
 use crate::setup::Setup;
@@ -92,6 +93,7 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
         .builder(setup.source()?)?
         .workers(workers)
         .forecast(args.sample)?;
+    print_skipped(forecast.scan.as_ref());
     if args.json {
         print_json(&forecast, &setup)?;
     } else {

@@ -21,7 +21,8 @@ use crate::setup::Setup;
 pub struct LoaderArgs {
     /// train224, eval224, full (whole pictures, each row of its own size), or a
     /// recipe file: .yaml, .toml, .json. Or a PaddleClas config (.yaml with
-    /// `DataLoader`), whose values hold where no flag says otherwise.
+    /// `DataLoader`), whose values hold where no flag says otherwise, and whose data
+    /// set where there is no SRC.
     #[arg(long, default_value = "train224")]
     pub recipe: String,
 

@@ -12,11 +12,7 @@ use featherload::{Error, Result, Source};
 
 #[derive(Args)]
 pub struct SourceArgs {
-    /// A folder (class sub-folders or flat), a list file (`path label` lines),
-    /// tar shards ('train-{000..123}.tar', 'DIR/*.tar'; in quotes), a cache or an
-    /// index kept by `featherload index --save`.
-    /// Not needed with a PaddleClas config, whose own data set it takes the place of.
-    #[arg(value_name = "SRC")]
+    #[arg(value_name = "SRC", help = source_help())]
     path: Option<PathBuf>,
 
     /// A list file whose paths are relative to SRC, or to --root.
@@ -56,9 +52,19 @@ pub struct SourceArgs {
     label_json: Option<String>,
 
     /// Where the index of tar shards is kept, so that their headers are read once
-    /// (default: ~/.cache/featherload); `none` keeps none.
+    /// (default: $XDG_CACHE_HOME/featherload, or ~/.cache/featherload); `none` keeps none.
     #[arg(long, value_name = "DIR|none")]
     index_dir: Option<PathBuf>,
+}
+
+/// What SRC may be.
+fn source_help() -> String {
+    format!(
+        "Where samples come from: {}. A folder has class sub-folders or is flat; of shards give \
+         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes; a list has `path label` lines; an \
+         index is kept by `featherload index --save`",
+        Source::KINDS
+    )
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -108,9 +114,10 @@ impl SourceArgs {
                 Some(list) => self.listed(list, None, Some(config)),
                 None => config.source(),
             },
-            (None, None, None) => Err(Error::config(
-                "SRC is missing: a folder, tar shards, a list file or a saved index",
-            )),
+            (None, None, None) => Err(Error::config(format!(
+                "SRC is missing: give {}",
+                Source::KINDS
+            ))),
         }
     }
 

@@ -2,12 +2,14 @@
 //!
 //! Plain data, and the one place where threads put it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
+
+use crate::index::lossy;
 
 use crate::shard::name;
 
@@ -114,10 +116,6 @@ pub struct Finding {
     pub kind: FindingKind,
     pub sample: Option<HurtSample>,
     pub message: String,
-}
-
-fn lossy<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
-    s.serialize_str(&path.to_string_lossy())
 }
 
 /// How far verifying is.

@@ -61,7 +61,7 @@ impl Maps {
         path: &mut Vec<u8>,
         shard: &mut Option<u64>,
     ) -> Result<(), SampleFault> {
-        let located = index.locate(id, path);
+        let (path, located) = index.locate(id, path)?;
         let of = index.part(id).map(|part| part.shard);
         if of.is_none() || *shard != of {
             self.maps.push(map_warm(index, of, path)?);
@@ -86,9 +86,7 @@ impl Maps {
     }
 }
 
-fn map_warm(index: &Index, shard: Option<u64>, path: &[u8]) -> Result<Mmap, SampleFault> {
-    let path = CStr::from_bytes_with_nul(path)
-        .map_err(|_| SampleFault::new(FaultKind::Unreadable, "has a path with a zero byte"))?;
+fn map_warm(index: &Index, shard: Option<u64>, path: &CStr) -> Result<Mmap, SampleFault> {
     let (file, len) = match shard {
         Some(number) => index.open_shard(number, path)?,
         None => open_regular(path).map(|(fd, len)| (File::from(fd), len))?,

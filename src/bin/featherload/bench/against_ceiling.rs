@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use featherload::index::ScanReport;
 use featherload::measure::ceiling::CeilingPart;
 use featherload::measure::statistics::median;
 use featherload::{Loader, Recipe, Result};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use super::{BenchArgs, Part};
 use crate::ceiling::Ceiling;
 use crate::setup::Setup;
-use crate::{Outcome, consumer, interrupt, output};
+use crate::{Outcome, consumer, index, interrupt, output};
 
 /// Halves of a run that differ by more make it void.
 const STEADY: f64 = 0.05;
@@ -30,6 +31,8 @@ struct CeilingReport {
     void: bool,
     workers: usize,
     pairs: Vec<Pair>,
+    /// What reading the names left out; none for a saved index and a cache.
+    scan: Option<ScanReport>,
 }
 
 #[derive(Serialize, Clone, Copy)]
@@ -44,6 +47,7 @@ pub fn run(args: &BenchArgs, part: Part) -> Result<Outcome> {
     setup.warn();
     let mut loader = args.run.builder(&setup)?.epochs(u64::MAX).build()?;
     interrupt::end_the_run()?;
+    index::print_skipped(loader.scan_report());
     let workers = setup.worker_count(args.run.workers);
     let recipe = setup.recipe()?;
     let bar = output::progress(u64::from(args.pairs), !args.json);
@@ -52,7 +56,7 @@ pub fn run(args: &BenchArgs, part: Part) -> Result<Outcome> {
     let Some(pairs) = pairs? else {
         return Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted));
     };
-    let report = summarise(pairs, workers);
+    let report = summarise(pairs, workers, loader.scan_report().cloned());
     if args.json {
         output::json(&report)?;
     } else {
@@ -144,7 +148,7 @@ fn loader_window(loader: &mut Loader, length: Duration) -> Result<Option<f64>> {
     }
 }
 
-fn summarise(pairs: Vec<Pair>, workers: usize) -> CeilingReport {
+fn summarise(pairs: Vec<Pair>, workers: usize, scan: Option<ScanReport>) -> CeilingReport {
     let of = |f: fn(&Pair) -> f64, pairs: &[Pair]| {
         median(pairs.iter().map(f).collect()).unwrap_or(f64::NAN)
     };
@@ -160,6 +164,7 @@ fn summarise(pairs: Vec<Pair>, workers: usize) -> CeilingReport {
         void,
         workers,
         pairs,
+        scan,
     }
 }
 
@@ -203,10 +208,14 @@ mod tests {
 
     #[test]
     fn medians_and_the_void_rule() {
-        let r = summarise([1.0, 1.1, 1.2, 1.0, 1.1, 1.2, 1.1].map(pair).to_vec(), 2);
+        let r = summarise(
+            [1.0, 1.1, 1.2, 1.0, 1.1, 1.2, 1.1].map(pair).to_vec(),
+            2,
+            None,
+        );
         assert_eq!(r.ceiling_ratio, 1.1);
         assert!(!r.void);
-        let r = summarise([1.0, 1.0, 1.2, 1.2].map(pair).to_vec(), 2);
+        let r = summarise([1.0, 1.0, 1.2, 1.2].map(pair).to_vec(), 2, None);
         assert!(r.void);
     }
 }

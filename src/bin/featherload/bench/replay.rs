@@ -1,11 +1,12 @@
 //! The device stage alone: filled slots are put on the device again and again.
 
+use featherload::index::ScanReport;
 use featherload::{Replay, Result};
 use serde::Serialize;
 
 use super::BenchArgs;
 use crate::setup::Setup;
-use crate::{Outcome, interrupt, output};
+use crate::{Outcome, index, interrupt, output};
 
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
@@ -15,6 +16,8 @@ struct ReplayReport {
     slot_gb_per_s: f64,
     copy_ms: f64,
     kernel_ms: f64,
+    /// What reading the names left out; none for a saved index and a cache.
+    scan: Option<ScanReport>,
     #[serde(flatten)]
     replay: Replay,
 }
@@ -24,6 +27,7 @@ pub fn run(args: &BenchArgs, rounds: u32) -> Result<Outcome> {
     setup.warn();
     let mut loader = args.run.builder(&setup)?.build()?;
     interrupt::end_the_run()?;
+    index::print_skipped(loader.scan_report());
     // What a device does first is slower: memory is mapped, clocks rise.
     loader.replay(rounds.div_ceil(10))?;
     let replay = loader.replay(rounds)?;
@@ -33,6 +37,7 @@ pub fn run(args: &BenchArgs, rounds: u32) -> Result<Outcome> {
         slot_gb_per_s: replay.bytes_per_s() * 1e-9,
         copy_ms: 1e3 * replay.device.copy_s / batches,
         kernel_ms: 1e3 * replay.device.kernel_s / batches,
+        scan: loader.scan_report().cloned(),
         replay,
     };
     if args.json {

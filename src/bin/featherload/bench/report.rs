@@ -1,5 +1,6 @@
 //! What a run of `bench` found, and how it is printed.
 
+use featherload::index::ScanReport;
 use featherload::measure::TreeUsage;
 use featherload::{LoaderReport, NumericProfile, Result};
 use serde::Serialize;
@@ -33,6 +34,8 @@ pub struct BenchReport {
     pub batches: u64,
     pub worker_deaths: u64,
     pub failures: Vec<Failure>,
+    /// What reading the names left out; none for a saved index and a cache.
+    pub scan: Option<ScanReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digests: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]

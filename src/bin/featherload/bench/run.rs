@@ -88,6 +88,7 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         batches: counts.batches,
         worker_deaths: report.worker_deaths,
         failures: counts.failures,
+        scan: loader.scan_report().cloned(),
         digests,
         digest,
         profile: profile(&loader.state()),

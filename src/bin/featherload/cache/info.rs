@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use featherload::Result;
-use featherload::cache::{self, CacheInfo, ClassCount};
+use featherload::cache::{self, CacheInfo};
 use serde_json::json;
 
 use crate::Outcome;
@@ -58,10 +58,8 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
     }
     if let (Some(few), Some(many)) = (&info.smallest_class, &info.largest_class) {
         line(&format!(
-            "classes    {}: smallest {}, largest {}",
-            info.classes.len(),
-            class(few),
-            class(many)
+            "classes    {}: smallest {few}, largest {many}",
+            info.classes.len()
         ))?;
     }
     if let Some(r) = &info.reading {
@@ -96,11 +94,4 @@ fn print_options(info: &CacheInfo) -> Result<()> {
         info.on_error,
         info.featherload
     ))
-}
-
-fn class(c: &ClassCount) -> String {
-    match &c.name {
-        Some(name) => format!("{name} ({})", c.samples),
-        None => format!("{} ({})", c.number, c.samples),
-    }
 }

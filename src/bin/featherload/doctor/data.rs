@@ -5,11 +5,12 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use featherload::index::FolderLabels;
-use featherload::{Result, Source};
+use featherload::index::{DamagedShard, FolderLabels, Index, ScanReport, ShardLabels};
+use featherload::{Error, Result, Source};
 use nix::sys::statfs::{self, FsType, statfs};
 
-use super::finding::Finding;
+use super::finding::{Finding, Verdict};
+use crate::index::NAMED;
 
 /// Samples that are opened: the first, the last, and some between.
 const TRIED: u64 = 16;
@@ -17,7 +18,13 @@ const TRIED: u64 = 16;
 /// Some of a data set's samples.
 pub struct Samples {
     of: u64,
+    /// Whether they are parts of shards.
+    in_shards: bool,
     tried: Vec<PathBuf>,
+    /// What reading the names found and left out.
+    scan: ScanReport,
+    /// Why labels cannot be taken, though samples can.
+    labels: Option<Error>,
 }
 
 impl Samples {
@@ -31,22 +38,28 @@ impl Samples {
             }
             other => other,
         };
-        let (index, _) = source.open()?;
+        let (index, scan, labels) = open(source)?;
         let of = index.len();
         let count = TRIED.min(of);
         let tried = (0..count).map(|i| index.file(i * (of - 1) / (count - 1).max(1)));
         Ok(Self {
             of,
+            in_shards: index.shards() > 0,
             tried: tried.collect(),
+            scan: scan.unwrap_or_default(),
+            labels,
         })
     }
 
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![readable(self.of, &self.tried)];
+        findings.extend(self.labels.as_ref().map(labels));
+        findings.extend(damaged(&self.scan.damaged));
+        findings.extend(left_out(&self.scan));
         // Where samples lie, not the list file that names them.
         if let Some(place) = self.tried.iter().find(|path| path.exists()) {
-            findings.extend(file_system(place));
-            findings.extend(device(place));
+            let found = file_system(place).into_iter().chain(device(place));
+            findings.extend(found.map(|f| with_order(f, self.in_shards)));
         }
         findings
     }
@@ -78,6 +91,78 @@ fn readable(samples: u64, tried: &[PathBuf]) -> Finding {
             ),
         ),
     }
+}
+
+/// The index, and the report of its scan; where only labels stand against it,
+/// without them, and why.
+fn open(source: Source) -> Result<(Index, Option<ScanReport>, Option<Error>)> {
+    let Source::Shards(shards, mut options) = source else {
+        let (index, scan) = source.open()?;
+        return Ok((index, scan, None));
+    };
+    let refused = match Index::from_shards(&shards, &options) {
+        Ok((index, scan)) => return Ok((index, Some(scan), None)),
+        Err(e) => e,
+    };
+    options.labels = ShardLabels::None;
+    let (index, scan) = Index::from_shards(&shards, &options)?;
+    Ok((index, Some(scan), Some(refused)))
+}
+
+fn labels(refused: &Error) -> Finding {
+    Finding::missing(
+        "labels",
+        refused.to_string(),
+        "a run is refused, unless it is given --labels none, or --label-field or --label-json \
+         that name others",
+    )
+    .breaks("the labels of the data set can be read")
+}
+
+/// A run goes on without what is lost, so no promise falls.
+fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = Finding> {
+    let named = shards.iter().take(NAMED).map(|shard| {
+        Finding::limited(
+            "damaged shard",
+            shard.to_string(),
+            "a run warns and goes on without what is lost, and `cache build` refuses it unless \
+             given --on-error skip: make or fetch the shard again",
+        )
+    });
+    let more = shards.len().checked_sub(NAMED).filter(|more| *more > 0);
+    named.chain(more.map(|more| {
+        Finding::limited(
+            "damaged shards",
+            format!("{more} more"),
+            "`featherload index --json` lists them",
+        )
+    }))
+}
+
+/// Entries that are no samples, a finding a reason.
+fn left_out(scan: &ScanReport) -> impl Iterator<Item = Finding> {
+    scan.skipped.iter().map(|(reason, skipped)| {
+        let example = skipped.examples.first();
+        Finding::ok(
+            "left out",
+            format!("{} x {reason}", skipped.count),
+            format!(
+                "no samples, such as {}",
+                example.map_or_else(String::new, |path| path.display().to_string())
+            ),
+        )
+    })
+}
+
+/// Where reads far apart are slow, shards can be read in another order.
+fn with_order(mut place: Finding, in_shards: bool) -> Finding {
+    if in_shards && place.verdict == Verdict::Limited {
+        place.meaning.push_str(
+            "; --sampler shard-shuffle reads shards nearly from end to end, where shuffle reads \
+             here and there",
+        );
+    }
+    place
 }
 
 /// A regular file only: opening a FIFO would wait for its other end.
@@ -181,4 +266,23 @@ fn device(place: &Path) -> Option<Finding> {
             "random reads are as good as any",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_shards_on_a_slow_place_get_a_word_on_their_order() {
+        let slow = || Finding::limited("disk", "sda", "seeks");
+        let fast = || Finding::ok("disk", "nvme0", "none");
+        for (place, in_shards, want) in [
+            (slow(), true, true),
+            (slow(), false, false),
+            (fast(), true, false),
+        ] {
+            let said = with_order(place, in_shards).meaning;
+            assert_eq!(said.contains("--sampler shard-shuffle"), want, "{said}");
+        }
+    }
 }

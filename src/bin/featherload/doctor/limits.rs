@@ -58,7 +58,8 @@ fn locked_memory() -> Option<Finding> {
     Some(Finding::ok(
         "RLIMIT_MEMLOCK",
         value,
-        "nothing is locked today; a GPU stage will pin the ring",
+        "a run locks nothing itself; with --device the driver pins the ring, which was not \
+         seen to count against this limit",
     ))
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Each finding is one line: a verdict, a name, what was seen, and what that
 //! means for a run. Where it is cheap and harmless a thing is tried, not looked
-//! up by version. Changes nothing; what it makes is gone when it ends.
+//! up by version. Changes nothing, and what it makes is gone when it ends; but the
+//! index of tar shards is kept, as by every command that opens them.
 
 mod cpu;
 mod data;
@@ -16,7 +17,7 @@ mod pool;
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::Result;
+use featherload::{Result, Source};
 use serde::Serialize;
 
 use crate::{Outcome, output};
@@ -28,14 +29,20 @@ use finding::Finding;
 /// falls; the last lines say which.
 #[derive(Args)]
 pub struct DoctorArgs {
-    /// A folder, a list file or a saved index: looks at where the data lie, and whether they can
-    /// be read.
-    #[arg(value_name = "SRC")]
+    #[arg(value_name = "SRC", help = source_help())]
     path: Option<PathBuf>,
 
     /// One JSON object on stdout
     #[arg(long)]
     json: bool,
+}
+
+fn source_help() -> String {
+    format!(
+        "Look at a data set too: where it lies, whether it can be read, what of it is damaged or \
+         left out. It is {}",
+        Source::KINDS
+    )
 }
 
 #[derive(Serialize)]

@@ -84,6 +84,8 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     tell(&Message::Ready(Ready {
         samples: loader.index().len(),
         ring_bytes: loader.report()?.ring_bytes,
+        scan: serde_json::to_value(loader.scan_report())
+            .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?,
         loaded: loaded.as_ref().map(|l| Loaded {
             images: l.count(),
             bytes: l.bytes(),

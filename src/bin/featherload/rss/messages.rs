@@ -24,6 +24,8 @@ pub struct Ready {
     /// Samples of the data set.
     pub samples: u64,
     pub ring_bytes: u64,
+    /// What reading the names left out, as JSON has it.
+    pub scan: serde_json::Value,
     /// Images that it loaded before it forked, if it was to.
     pub loaded: Option<Loaded>,
 }

@@ -108,10 +108,10 @@ fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<Rss
         counts => Some(compare(args, counts, bar)?),
     };
     let mut rows = Vec::new();
-    let mut samples = 0;
+    let (mut samples, mut scan) = (0, serde_json::Value::Null);
     for &workers in &args.workers.0 {
-        let (row, of_data_set) = measure_pool(args, workers)?;
-        samples = of_data_set;
+        let (row, pool) = measure_pool(args, workers)?;
+        (samples, scan) = (pool.samples(), pool.scan());
         rows.push(row);
         bar.inc(1);
     }
@@ -122,6 +122,7 @@ fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<Rss
         batch: setup.batch(),
         depth: args.loader.depth(),
         samples,
+        scan,
         seconds: args.epochs.is_none().then_some(args.seconds),
         epochs: args.epochs,
         rows,
@@ -145,8 +146,8 @@ fn decoded_bytes_by_headers(args: &RssArgs) -> Result<u64, Stop> {
     Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
-/// One fresh pool in a fresh tree of processes, and the samples of the data set.
-fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, u64), Stop> {
+/// One fresh pool in a fresh tree of processes, which is there still.
+fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, Watched), Stop> {
     let mut pool = Watched::start(workers, child::AT_ONCE)?;
     let (steady, epochs) = match args.epochs {
         Some(epochs) => pool.epochs(epochs)?,
@@ -192,7 +193,7 @@ fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, u64), Stop> {
         growth_mib: growth_mib(&epoch_medians),
         epoch_medians,
     };
-    Ok((row, pool.samples()))
+    Ok((row, pool))
 }
 
 /// The numbers of workers to compare, smallest first: 0 fork nothing.

@@ -17,6 +17,9 @@ pub struct RssReport {
     pub depth: u32,
     /// Samples of the data set.
     pub samples: u64,
+    /// What reading its names left out, as `bench --json` has it; null for a saved
+    /// index and a cache.
+    pub scan: serde_json::Value,
     /// Steady samples span that long at least; none when epochs were counted.
     pub seconds: Option<f64>,
     pub epochs: Option<u64>,

@@ -228,6 +228,11 @@ impl Watched {
         self.ready.as_ref().map_or(0, |r| r.samples)
     }
 
+    pub fn scan(&self) -> serde_json::Value {
+        let scan = self.ready.as_ref().map(|r| r.scan.clone());
+        scan.unwrap_or_default()
+    }
+
     pub fn ring_bytes(&self) -> u64 {
         self.ready.as_ref().map_or(0, |r| r.ring_bytes)
     }

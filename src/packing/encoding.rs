@@ -1,0 +1,237 @@
+//! How the picture of a sample is encoded for a cache, and at what size: what users
+//! ask for, as they spell it.
+//!
+//! Used in the consumer and in workers. Sizes and numbers alone: no pixel, no
+//! file.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// What a sample's picture is in a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Encoding {
+    /// The file's bytes as they are; its header must be readable. Spelled `copy`.
+    #[default]
+    Copy,
+    /// A baseline JPEG, chroma at half size (4:2:0), of the upright RGB picture;
+    /// `quality` is 1 to 100. Spelled `jpeg:90`; `jpeg` alone is
+    /// [`Encoding::DEFAULT_QUALITY`].
+    Jpeg { quality: u8 },
+    /// The upright RGB picture, u8, as a numpy array (height, width, 3) whose
+    /// first pixel lies at a multiple of 512 bytes of the shard. Spelled `raw`.
+    Raw,
+}
+
+impl Encoding {
+    /// The quality of `jpeg` without a number.
+    pub const DEFAULT_QUALITY: u8 = 90;
+
+    /// The most that a payload takes, bytes; under `copy` and `raw` exactly what
+    /// it takes. `size` is the upright height and width behind a resize; `file`
+    /// are the bytes of the source.
+    pub(crate) fn most_bytes(self, (height, width): (u32, u32), file: u64) -> u64 {
+        let (h, w) = (u64::from(height), u64::from(width));
+        match self {
+            Self::Copy => file,
+            Self::Jpeg { .. } => {
+                let pixels = h
+                    .next_multiple_of(16)
+                    .saturating_mul(w.next_multiple_of(16));
+                pixels.saturating_mul(3).saturating_add(2048)
+            }
+            Self::Raw => raw_bytes((height, width)),
+        }
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Copy => f.write_str("copy"),
+            Self::Jpeg { quality } => write!(f, "jpeg:{quality}"),
+            Self::Raw => f.write_str("raw"),
+        }
+    }
+}
+
+impl FromStr for Encoding {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || {
+            Error::config(format!(
+                "encode is copy, jpeg, jpeg:1 to jpeg:100, or raw, not '{text}'"
+            ))
+        };
+        match text.split_once(':') {
+            None if text == "copy" => Ok(Self::Copy),
+            None if text == "raw" => Ok(Self::Raw),
+            None if text == "jpeg" => Ok(Self::Jpeg {
+                quality: Self::DEFAULT_QUALITY,
+            }),
+            Some(("jpeg", quality)) => match quality.parse() {
+                Ok(quality @ 1..=100) => Ok(Self::Jpeg { quality }),
+                _ => Err(wrong()),
+            },
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// To what size pictures are brought before they are written: antialiased
+/// bilinear, as the operation `Resize` does it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CacheResize {
+    /// The shorter side becomes N pixels, the longer one follows; a picture
+    /// whose shorter side is not over N stays as it is. Spelled `shorter:256`.
+    Shorter(u32),
+    /// The longer side becomes N pixels, the shorter one follows; a picture
+    /// whose longer side is not over N stays as it is. Spelled `longer:256`.
+    Longer(u32),
+    /// This size, whatever the shape was: smaller pictures are enlarged.
+    /// Spelled `exact:HEIGHTxWIDTH`.
+    Exact { height: u32, width: u32 },
+}
+
+impl CacheResize {
+    /// The longest side that may be asked for: what libjpeg-turbo writes.
+    pub const MAX_SIDE: u32 = 65_500;
+
+    /// Height and width of the picture that one of `height` x `width` becomes.
+    pub(crate) fn output(self, (height, width): (u32, u32)) -> (u32, u32) {
+        let (short, long) = (height.min(width), height.max(width));
+        match self {
+            Self::Exact { height, width } => (height, width),
+            Self::Shorter(n) if short > n => {
+                let other = follow(n, long, short);
+                if height <= width {
+                    (n, other)
+                } else {
+                    (other, n)
+                }
+            }
+            Self::Longer(n) if long > n => {
+                let other = follow(n, short, long);
+                if height >= width {
+                    (n, other)
+                } else {
+                    (other, n)
+                }
+            }
+            Self::Shorter(_) | Self::Longer(_) => (height, width),
+        }
+    }
+}
+
+/// `side * to / of`, rounded down as torchvision's Resize does, and at least 1.
+fn follow(to: u32, side: u32, of: u32) -> u32 {
+    let followed = u64::from(side) * u64::from(to) / u64::from(of.max(1));
+    u32::try_from(followed).unwrap_or(u32::MAX).max(1)
+}
+
+impl fmt::Display for CacheResize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shorter(n) => write!(f, "shorter:{n}"),
+            Self::Longer(n) => write!(f, "longer:{n}"),
+            Self::Exact { height, width } => write!(f, "exact:{height}x{width}"),
+        }
+    }
+}
+
+impl FromStr for CacheResize {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let side = |text: &str| {
+            let n = text.parse().ok();
+            n.filter(|n| (1..=Self::MAX_SIDE).contains(n))
+        };
+        let resize = text.split_once(':').and_then(|(kind, size)| match kind {
+            "shorter" => side(size).map(Self::Shorter),
+            "longer" => side(size).map(Self::Longer),
+            "exact" => {
+                let (height, width) = size.split_once('x')?;
+                Some(Self::Exact {
+                    height: side(height)?,
+                    width: side(width)?,
+                })
+            }
+            _ => None,
+        });
+        resize.ok_or_else(|| {
+            Error::config(format!(
+                "resize is shorter:N, longer:N or exact:HEIGHTxWIDTH with sides of 1 to {} \
+                 pixels, not '{text}'",
+                Self::MAX_SIDE
+            ))
+        })
+    }
+}
+
+/// Bytes of the header of a raw payload.
+pub(crate) const RAW_HEADER: u64 = 512;
+
+/// Bytes of a raw payload of this height and width.
+pub(crate) fn raw_bytes((height, width): (u32, u32)) -> u64 {
+    let pixels = u64::from(height).saturating_mul(u64::from(width));
+    pixels.saturating_mul(3).saturating_add(RAW_HEADER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_are_read_back() {
+        for text in ["copy", "raw", "jpeg:1", "jpeg:90", "jpeg:100"] {
+            assert_eq!(text.parse::<Encoding>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "jpeg".parse::<Encoding>().unwrap(),
+            Encoding::Jpeg { quality: 90 }
+        );
+        for text in ["shorter:256", "longer:1", "exact:224x65500"] {
+            assert_eq!(text.parse::<CacheResize>().unwrap().to_string(), text);
+        }
+        for wrong in ["", "jpg", "jpeg:0", "jpeg:101", "jpeg:", "copy:1", "raw:"] {
+            let e = wrong.parse::<Encoding>().unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains("copy, jpeg"), "{e}");
+        }
+        for wrong in [
+            "256",
+            "shorter",
+            "shorter:0",
+            "longer:65501",
+            "exact:224",
+            "exact:1x0",
+            "shorter:-1",
+        ] {
+            let e = wrong.parse::<CacheResize>().unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains(wrong), "{e}");
+        }
+    }
+
+    #[test]
+    fn only_exact_enlarges() {
+        let shorter = CacheResize::Shorter(256);
+        assert_eq!(shorter.output((512, 1024)), (256, 512));
+        assert_eq!(shorter.output((1024, 511)), (513, 256));
+        assert_eq!(shorter.output((256, 9999)), (256, 9999));
+        assert_eq!(shorter.output((3, 2)), (3, 2));
+        let longer = CacheResize::Longer(100);
+        assert_eq!(longer.output((50, 200)), (25, 100));
+        assert_eq!(longer.output((200, 50)), (100, 25));
+        assert_eq!(longer.output((60_000, 1)), (100, 1));
+        assert_eq!(longer.output((100, 99)), (100, 99));
+        let exact = CacheResize::Exact {
+            height: 4,
+            width: 5,
+        };
+        assert_eq!(exact.output((1, 1)), (4, 5));
+    }
+}
