@@ -15,13 +15,12 @@ use crate::cache::need::{Need, Outlook, Start};
 use crate::cache::report::{BuildProgress, BuildReport, SkippedSample};
 use crate::cache::shard_file::{Member, ShardFileWriter};
 use crate::cache::storage::{Left, is_full};
-use crate::cache::surveyed::{Surveyed, source_entry};
+use crate::cache::surveyed::{Surveyed, no_picture, source_entry};
 use crate::cache::{BuildOptions, OnBadSample, changes, faults};
 use crate::error::{Error, Result, SampleFault};
 use crate::index::{CachedSamples, Index};
 use crate::loader::encode_run::{EncodeRun, Ready};
 use crate::packing::payload::Order;
-use crate::picture::Limits;
 use crate::shard::manifest::{
     CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry, VERSION,
 };
@@ -71,24 +70,18 @@ impl Build<'_> {
             }
         }
         if state.report.samples == 0 {
-            return Err(Error::dataset(
-                self.index.root(),
-                format!(
-                    "none of {} samples gives a picture, the first because of: {}",
-                    self.index.len(),
-                    state
-                        .report
-                        .skipped_examples
-                        .first()
-                        .map_or("", |s| &s.reason)
-                ),
-            ));
+            let examples = &state.report.skipped_examples;
+            let reason = examples.first().map_or("", |s| &s.reason);
+            return Err(no_picture(self.index, reason));
         }
         if source_entry(self.index) != wanted.source {
+            // Nobody knows which of these are of which files.
+            folder.remove_from(first.shard)?;
             return Err(Error::dataset(
                 self.index.root(),
-                "its files were changed while the cache was built: run the command again with \
-                 --force",
+                "its files were changed while the cache was built, and the shards that were made \
+                 of them are removed: run the command again, with --force where the files stay as \
+                 they are now",
             ));
         }
         let left = Left::nothing(&folder);
@@ -120,14 +113,9 @@ impl Build<'_> {
     ) -> Result<ControlFlow<()>> {
         let order = &Order::new(self.index.len(), self.options.shuffle);
         let BuildOptions { encode, resize, .. } = *self.options;
-        let limits = Limits {
-            max_pixels: self.options.max_pixels,
-            max_scratch: self.options.max_scratch,
-        };
+        let limits = self.options.limits();
         let surveyed = Surveyed::of(self.index, &limits)?;
-        if self.options.on_error == OnBadSample::Stop {
-            surveyed.check(self.index, &limits, order, first.position)?;
-        }
+        surveyed.check(self.index, self.options, order, first.position)?;
         let members = Members::new(self.index, encode, &surveyed.formats);
         let (available, fragment) = folder.available()?;
         let need = Outlook {
@@ -155,6 +143,7 @@ impl Build<'_> {
         let mut writing = Writing {
             build: self,
             folder,
+            surveyed: &surveyed,
             members: &members,
             order,
             state,
@@ -305,6 +294,7 @@ impl State {
 struct Writing<'a> {
     build: &'a Build<'a>,
     folder: &'a Folder,
+    surveyed: &'a Surveyed,
     members: &'a Members<'a>,
     order: &'a Order,
     state: &'a mut State,
@@ -404,7 +394,7 @@ impl Writing<'_> {
         if self.build.options.on_error == OnBadSample::Stop {
             return stop(fault);
         }
-        if !faults::is_lasting(&fault, &self.build.index.file(id)) {
+        if !self.surveyed.is_lasting(self.build.index, id, &fault) {
             return stop(faults::passing(fault));
         }
         let path = self.build.index.relative_path(id);

@@ -192,7 +192,7 @@ impl Folder {
     /// Removes the shards from `number` on, and the index, which has them. Only
     /// where the folder's manifest is a cache's: shards have the names that others
     /// give theirs, too, and in a cache's folder alone they are ours.
-    fn remove_from(&self, number: u64) -> Result<()> {
+    pub(super) fn remove_from(&self, number: u64) -> Result<()> {
         let mut late = self.late(number)?;
         // What says that a shard is complete goes first.
         late.sort_by_key(|(file, _)| match file {

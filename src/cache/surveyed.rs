@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::members::known_extension;
+use crate::cache::{BuildOptions, OnBadSample, faults};
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
@@ -57,34 +58,60 @@ impl Surveyed {
         })
     }
 
+    /// Asked before anything is removed to make room for the build.
+    ///
     /// # Errors
-    /// The first sample from place `first` on whose header could not be read.
+    /// The first sample from place `first` on whose header could not be read; where
+    /// those are left out, the first of which that may pass. And a source of
+    /// which no header at all could be read: it is rather away than bad.
     pub(super) fn check(
         &self,
         index: &Index,
-        limits: &Limits,
+        options: &BuildOptions,
         order: &Order,
         first: u64,
     ) -> Result<()> {
+        let mut reason = String::new();
         let samples = (first..order.samples()).filter_map(|place| order.sample(place));
-        for id in samples {
-            if self.sizes.get(id).is_some() {
-                continue;
-            }
-            let fault = match survey::header_of(index, id, limits, Upright::Exif) {
+        for id in samples.filter(|id| self.sizes.get(*id).is_none()) {
+            let fault = match survey::header_of(index, id, &options.limits(), Upright::Exif) {
                 Err(fault) => fault,
                 Ok(_) => SampleFault::new(
                     FaultKind::Changed,
                     "its header could not be read, and then it could: run the command again",
                 ),
             };
-            return Err(Error::Sample {
-                id,
-                path: index.path(id),
-                fault,
-            });
+            let stopping = match options.on_error {
+                OnBadSample::Stop => Some(fault),
+                OnBadSample::Skip if !self.is_lasting(index, id, &fault) => {
+                    Some(faults::passing(fault))
+                }
+                OnBadSample::Skip => {
+                    if reason.is_empty() {
+                        reason = fault.reason;
+                    }
+                    None
+                }
+            };
+            if let Some(fault) = stopping {
+                return Err(Error::Sample {
+                    id,
+                    path: index.path(id),
+                    fault,
+                });
+            }
         }
-        Ok(())
+        let none = (0..index.len()).all(|id| self.sizes.get(id).is_none());
+        match none {
+            true => Err(no_picture(index, &reason)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the next build would find the fault again.
+    pub(super) fn is_lasting(&self, index: &Index, id: u64, fault: &SampleFault) -> bool {
+        let file = index.part(id).is_none().then(|| index.file(id));
+        faults::is_lasting(fault, file.as_deref(), self.sizes.get(id).is_some())
     }
 
     /// Height and width that a sample's picture will have, and the bytes of its
@@ -109,6 +136,17 @@ impl Surveyed {
                 .map_or(0, |(size, file)| encode.most_bytes(size, file))
         }))
     }
+}
+
+/// The error of a source that has samples and no picture.
+pub(super) fn no_picture(index: &Index, reason: &str) -> Error {
+    Error::dataset(
+        index.root(),
+        format!(
+            "none of {} samples gives a picture, the first because of: {reason}",
+            index.len()
+        ),
+    )
 }
 
 /// By what a changed source is noticed. Looks at every file of the source, and

@@ -15,6 +15,7 @@ mod contents;
 mod force;
 mod full_disk;
 mod info;
+mod passing;
 mod refused;
 mod resume;
 mod verify;
