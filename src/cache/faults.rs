@@ -88,7 +88,7 @@ mod tests {
         std::fs::write(&there, "x").unwrap();
         let missing = dir.path().join("missing.jpg");
         let lasting = [2, 3, 4, 5, 6];
-        for code in (2..=11).chain([255]) {
+        for code in (2..=12).chain([255]) {
             let fault = SampleFault::new(FaultKind::from_code(code), "");
             let due = lasting.contains(&code);
             assert_eq!(is_lasting(&fault, Some(&there), false), due, "{code}");

@@ -218,7 +218,7 @@ fn reserve(buffer: &mut Vec<u8>, len: usize) -> std::result::Result<(), SampleFa
     let more = len.saturating_sub(buffer.len());
     buffer.try_reserve_exact(more).map_err(|_| {
         SampleFault::new(
-            FaultKind::TooLarge,
+            FaultKind::NoMemory,
             format!("no memory for {len} bytes of pixels"),
         )
     })?;
