@@ -5,24 +5,24 @@
 //! on who made which payload. Never in here: printing, pictures.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::cache::folder::Folder;
+use crate::cache::folder::{Folder, file_hash};
 use crate::cache::layout::{INDEX, ShardFile};
 use crate::cache::members::Members;
 use crate::cache::need::{Need, Outlook, Start};
-use crate::cache::report::{BuildProgress, BuildReport, SkippedSample};
+use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, SkippedSample, losses};
 use crate::cache::shard_file::{Member, ShardFileWriter};
-use crate::cache::storage::{Left, is_full};
-use crate::cache::surveyed::{Surveyed, no_picture, source_entry};
+use crate::cache::storage::Left;
+use crate::cache::surveyed::{Surveyed, files_hash, no_picture};
 use crate::cache::{BuildOptions, OnBadSample, changes, faults};
 use crate::error::{Error, Result, SampleFault};
-use crate::index::{CachedSamples, Index};
+use crate::index::{CachedSamples, Index, ScanReport};
 use crate::loader::encode_run::{EncodeRun, Ready};
 use crate::packing::payload::Order;
 use crate::shard::manifest::{
-    CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry, VERSION,
+    CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry, SourceEntry, VERSION,
 };
 use crate::worker::spec::EncodeSpec;
 
@@ -30,7 +30,7 @@ use crate::worker::spec::EncodeSpec;
 const NAMED: usize = 100;
 
 /// Who is told how far the build is, and may end it.
-pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress) -> ControlFlow<()>;
+pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
 
 /// Everything that stays the same while a cache is built.
 pub(super) struct Build<'a> {
@@ -38,31 +38,43 @@ pub(super) struct Build<'a> {
     pub(super) options: &'a BuildOptions,
     pub(super) force: bool,
     pub(super) began: Instant,
+    /// What reading the source's names found; none where nobody knows.
+    pub(super) scan: Option<&'a ScanReport>,
 }
 
 impl Build<'_> {
     /// Builds what is missing in `folder`.
     pub(super) fn run(&self, folder: Folder, crew: Ready, watch: Watch<'_>) -> Result<BuildReport> {
-        let mut wanted = self.manifest();
         let mut state = State::new(self.index);
+        if watch(&self.progress(BuildPhase::Checking, 0)).is_break() {
+            return Ok(state.into_report(self.began, false));
+        }
+        let mut wanted = self.manifest();
         let mut first = Start::default();
         let there = self.there(&folder, &wanted)?;
+        let nothing = Left::nothing(&folder);
         if there.is_some() {
-            folder.each_complete(self.force, |entry, manifest| {
+            let checked = folder.each_complete(self.force, |entry, manifest| {
                 first.position += (manifest.samples.len() + manifest.skipped.len()) as u64;
-                state.keep(self.index, entry, &manifest);
-            })?;
+                state.keep(self.index, entry, manifest);
+                watch(&self.progress(BuildPhase::Checking, first.position))
+            });
+            let checked = checked.map_err(|e| nothing.explain(e))?;
             first.id = state.report.samples;
             first.shard = state.report.shards;
             state.report.kept_samples = state.report.samples;
             state.report.kept_shards = state.report.shards;
+            if checked.is_break() {
+                return Ok(state.into_report(self.began, false));
+            }
         }
         let done = first.position >= self.index.len();
         if done && there.is_some_and(|m| self.is_finished(&folder, &m, &state)) {
             return Ok(state.into_report(self.began, true));
         }
         if done {
-            folder.begin_at(first.shard, &wanted)?;
+            let begun = folder.begin_at(first.shard, &wanted);
+            begun.map_err(|e| nothing.explain(e))?;
         } else {
             let went = self.go_on(&folder, crew, watch, first, &wanted, &mut state)?;
             if went.is_break() {
@@ -74,7 +86,7 @@ impl Build<'_> {
             let reason = examples.first().map_or("", |s| &s.reason);
             return Err(no_picture(self.index, reason));
         }
-        if source_entry(self.index) != wanted.source {
+        if files_hash(self.index) != wanted.source.files {
             // Nobody knows which of these are of which files.
             folder.remove_from(first.shard)?;
             return Err(Error::dataset(
@@ -84,11 +96,10 @@ impl Build<'_> {
                  they are now",
             ));
         }
-        let left = Left::nothing(&folder);
         let none = CachedSamples::new(self.index);
         let index = std::mem::replace(&mut state.samples, none).seal()?;
         let path = folder.path().join(INDEX);
-        index.save(&path).map_err(|e| left.explain(e))?;
+        index.save(&path).map_err(|e| nothing.explain(e))?;
         wanted.complete = true;
         wanted.samples = state.report.samples;
         wanted.skipped = state.report.skipped;
@@ -96,7 +107,7 @@ impl Build<'_> {
         wanted.index = Some(file_hash(&path)?);
         folder
             .write_manifest(&wanted)
-            .map_err(|e| left.explain(e))?;
+            .map_err(|e| nothing.explain(e))?;
         Ok(state.into_report(self.began, true))
     }
 
@@ -114,7 +125,10 @@ impl Build<'_> {
         let order = &Order::new(self.index.len(), self.options.shuffle);
         let BuildOptions { encode, resize, .. } = *self.options;
         let limits = self.options.limits();
-        let surveyed = Surveyed::of(self.index, &limits)?;
+        let mut reading = |read| watch(&self.progress(BuildPhase::ReadingHeaders, read));
+        let Some(surveyed) = Surveyed::of(self.index, &limits, &mut reading)? else {
+            return Ok(ControlFlow::Break(()));
+        };
         surveyed.check(self.index, self.options, order, first.position)?;
         let members = Members::new(self.index, encode, &surveyed.formats);
         let (available, fragment) = folder.available()?;
@@ -139,7 +153,17 @@ impl Build<'_> {
         };
         let rooms = surveyed.rooms(order, encode, resize)?;
         let run = crew.start(spec, self.index, &surveyed.sizes, &rooms, first.position)?;
-        folder.begin_at(first.shard, wanted)?;
+        let left = |state: &State, written, encoded| Left {
+            folder,
+            done: state.report.samples + state.report.skipped,
+            samples: order.samples(),
+            written,
+            encoded,
+            need,
+            freed,
+        };
+        let begun = folder.begin_at(first.shard, wanted);
+        begun.map_err(|e| left(state, 0, 0).explain(e))?;
         let mut writing = Writing {
             build: self,
             folder,
@@ -157,19 +181,19 @@ impl Build<'_> {
         // The half shard's bytes are free again before anybody is told of free bytes.
         let (written, encoded) = (writing.written, writing.position - first.position);
         writing.open = None;
-        match result {
-            Err(e) if is_full(&e) => {
-                let left = Left {
-                    folder,
-                    done: state.report.samples + state.report.skipped,
-                    samples: order.samples(),
-                    written,
-                    encoded,
-                    need,
-                };
-                Err(left.explain(e))
-            }
-            other => other,
+        result.map_err(|e| left(state, written, encoded).explain(e))
+    }
+
+    /// How far it is before anything is written.
+    fn progress(&self, phase: BuildPhase, done: u64) -> BuildProgress<'_> {
+        BuildProgress {
+            phase,
+            samples: self.index.len(),
+            done,
+            shards: 0,
+            bytes: 0,
+            needed_bytes: 0,
+            scan: self.scan,
         }
     }
 
@@ -226,7 +250,12 @@ impl Build<'_> {
             featherload: env!("CARGO_PKG_VERSION").into(),
             complete: false,
             options: self.options.entry(),
-            source: source_entry(self.index),
+            source: SourceEntry {
+                samples: self.index.len(),
+                index: Hash128(self.index.hash()),
+                files: files_hash(self.index),
+                lost: self.scan.map(losses),
+            },
             classes: names.map(|n| n.to_string_lossy().into_owned()).collect(),
             label_width: self.index.label_width() as u64,
             samples: 0,
@@ -235,11 +264,6 @@ impl Build<'_> {
             index: None,
         }
     }
-}
-
-fn file_hash(path: &Path) -> Result<Hash128> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io_at("read", path, e))?;
-    Ok(Hash128::of(&bytes))
 }
 
 /// What is complete so far.
@@ -272,15 +296,21 @@ impl State {
         report.samples += entry.samples;
         report.shards += 1;
         report.bytes += entry.bytes;
-        report.skipped += manifest.skipped.len() as u64;
+        self.shards.push(entry);
+        self.skip(index, &manifest.skipped);
+    }
+
+    /// These are left out, and a manifest says so.
+    fn skip(&mut self, index: &Index, skipped: &[SkippedEntry]) {
+        let report = &mut self.report;
+        report.skipped += skipped.len() as u64;
         let room = NAMED.saturating_sub(report.skipped_examples.len());
-        let more = manifest.skipped.iter().take(room).map(|s| SkippedSample {
+        let more = skipped.iter().take(room).map(|s| SkippedSample {
             id: s.source,
             path: index.path(s.source),
             reason: s.reason.clone(),
         });
         report.skipped_examples.extend(more);
-        self.shards.push(entry);
     }
 
     fn into_report(mut self, began: Instant, complete: bool) -> BuildReport {
@@ -333,14 +363,13 @@ impl Writing<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn progress(&self) -> BuildProgress {
+    fn progress(&self) -> BuildProgress<'_> {
         let open = self.open.as_ref();
         BuildProgress {
-            samples: self.order.samples(),
-            done: self.position,
             shards: self.state.report.shards,
             bytes: self.state.report.bytes + open.map_or(0, ShardFileWriter::bytes),
             needed_bytes: self.need.bytes,
+            ..self.build.progress(BuildPhase::Writing, self.position)
         }
     }
 
@@ -411,22 +440,32 @@ impl Writing<'_> {
     }
 
     fn end_shard(&mut self) -> Result<()> {
-        let Some(shard) = self.open.take() else {
-            return self.none_at_all();
-        };
-        let (entry, manifest) = shard.finish(self.folder)?;
-        self.state.keep(self.build.index, entry, &manifest);
+        let index = self.build.index;
+        if let Some(shard) = self.open.take() {
+            let (entry, manifest) = shard.finish(self.folder)?;
+            self.state.keep(index, entry, &manifest);
+        } else if self.state.report.shards == 0 {
+            self.none_at_all();
+        } else if !self.waiting.is_empty() {
+            // Behind a shard of an earlier call.
+            let skipped = std::mem::take(&mut self.waiting);
+            let number = self.state.report.shards - 1;
+            let entry = self.folder.skip_behind(number, &skipped)?;
+            if let Some(last) = self.state.shards.last_mut() {
+                *last = entry;
+            }
+            self.state.skip(index, &skipped);
+        }
         Ok(())
     }
 
     /// No sample gave a picture: those that were left out are told all the same.
-    fn none_at_all(&mut self) -> Result<()> {
+    fn none_at_all(&mut self) {
         let told = self.waiting.drain(..).take(NAMED).map(|s| SkippedSample {
             id: s.source,
             path: PathBuf::from(s.path),
             reason: s.reason,
         });
         self.state.report.skipped_examples.extend(told);
-        Ok(())
     }
 }

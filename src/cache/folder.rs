@@ -6,9 +6,11 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
+use std::ops::ControlFlow;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::OFlag;
 use nix::sys::statvfs::statvfs;
 use twox_hash::xxhash3_128::Hasher;
 
@@ -16,11 +18,16 @@ use crate::cache::book::idx_text;
 use crate::cache::layout::{CACHE_MANIFEST, INDEX, LOCK, ShardFile, shard_file, shard_name};
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::shard::manifest::{CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest};
+use crate::shard::manifest::{
+    CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry,
+};
 use crate::sys::replace::{is_temporary, replace_by, sync_folder};
 
 /// Bytes of a tar that are read at a time.
 const PIECE: usize = 1 << 20;
+
+/// How often a lock file that its holder has just removed is made again.
+const TRIES: usize = 1000;
 
 /// Which file of which shard, none = the index; and its path.
 type Late = (Option<(u64, ShardFile)>, PathBuf);
@@ -111,7 +118,7 @@ impl Folder {
 
     /// Goes through the complete shards from the first on, until one is missing,
     /// and puts right their `.idx`. With `contents` every tar is read, and one that
-    /// is not what its manifest says by its hash counts as missing.
+    /// is not what its manifest says by its hash counts as missing. `Break` ends it.
     ///
     /// # Errors
     /// What the system says of a file that is there and cannot be read: it is no
@@ -119,8 +126,8 @@ impl Folder {
     pub(super) fn each_complete(
         &self,
         contents: bool,
-        mut with: impl FnMut(ShardEntry, ShardManifest),
-    ) -> Result<()> {
+        mut with: impl FnMut(ShardEntry, &ShardManifest) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         let mut next_id = 0;
         for number in 0.. {
             let Some((manifest, hash)) = self.complete(number, next_id)? else {
@@ -128,7 +135,7 @@ impl Folder {
             };
             if contents {
                 let tar = ShardFile::Tar.path(&self.path, number);
-                if hash_of(&tar)? != manifest.hash {
+                if file_hash(&tar)? != manifest.hash {
                     tracing::warn!(
                         "{}: damaged; it and the shards behind it are made again",
                         tar.display()
@@ -142,32 +149,39 @@ impl Folder {
             if fs::read(&idx).ok().as_ref() != Some(&text) {
                 replace_by(&idx, &text)?;
             }
-            let entry = ShardEntry {
-                name: shard_name(number),
-                bytes: manifest.bytes,
-                samples: manifest.samples.len() as u64,
-                manifest: hash,
-                idx: Hash128::of(&text),
-            };
-            with(entry, manifest);
+            if with(entry(number, &manifest, hash, &text), &manifest).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// Whether not one shard is complete.
+    /// Lists what gave no picture behind the last sample of shard `number`, which is
+    /// complete, where no sample follows any more in whose shard it would stand.
+    pub(super) fn skip_behind(&self, number: u64, skipped: &[SkippedEntry]) -> Result<ShardEntry> {
+        let path = ShardFile::Manifest.path(&self.path, number);
+        let (mut manifest, _) = ShardManifest::read(&path)?;
+        manifest.skipped.extend_from_slice(skipped);
+        let hash = manifest.write(&path)?;
+        let text = idx_text(&manifest)?;
+        Ok(entry(number, &manifest, hash, &text))
+    }
+
+    /// Whether not one shard, wherever it stands, was complete once.
     pub(super) fn is_bare(&self) -> Result<bool> {
-        Ok(self.complete(0, 0)?.is_none())
+        let is_manifest = |name| matches!(shard_file(name), Some((_, ShardFile::Manifest)));
+        Ok(!self.names()?.iter().any(|name| is_manifest(name)))
     }
 
     /// The manifest of a shard that is there as a whole, as far as lengths tell;
     /// none where a file is missing, damaged or of another length.
     fn complete(&self, number: u64, first_id: u64) -> Result<Option<(ShardManifest, Hash128)>> {
-        let read = ShardManifest::read(&ShardFile::Manifest.path(&self.path, number));
-        let (manifest, hash) = match read {
+        let path = ShardFile::Manifest.path(&self.path, number);
+        let (manifest, hash) = match ShardManifest::read(&path) {
             Ok(read) => read,
             Err(Error::Dataset { .. }) => return Ok(None),
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                return Ok(None);
+                return missing(&path);
             }
             Err(e) => return Err(e),
         };
@@ -175,7 +189,7 @@ impl Folder {
         // Links are followed: a shard may have been moved to another disk.
         let tar = match path.metadata() {
             Ok(tar) => tar,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == ErrorKind::NotFound => return missing(&path),
             Err(e) => return Err(Error::io_at("look at", &path, e)),
         };
         let whole = tar.is_file() && tar.len() == manifest.bytes;
@@ -269,12 +283,48 @@ impl Folder {
     }
 }
 
+/// Nothing is at `path`: the shard is missing.
+///
+/// # Errors
+/// When a link is there whose target is not: a disk that is not mounted is no
+/// reason to make its shard again, nor those behind it.
+fn missing<T>(path: &Path) -> Result<Option<T>> {
+    match fs::read_link(path) {
+        Ok(target) => Err(Error::dataset(
+            path,
+            format!(
+                "a link to {}, which is not there: mount the disk that it is on; or remove the \
+                 link, and this shard and those behind it are made again",
+                target.display()
+            ),
+        )),
+        Err(_) => Ok(None),
+    }
+}
+
+/// What the cache's manifest says of shard `number`: by the hash of its manifest's
+/// file, and the text of its `.idx`.
+pub(super) fn entry(
+    number: u64,
+    manifest: &ShardManifest,
+    hash: Hash128,
+    idx: &[u8],
+) -> ShardEntry {
+    ShardEntry {
+        name: shard_name(number),
+        bytes: manifest.bytes,
+        samples: manifest.samples.len() as u64,
+        manifest: hash,
+        idx: Hash128::of(idx),
+    }
+}
+
 fn is_cache_file(name: &str) -> bool {
     name == INDEX || shard_file(name).is_some()
 }
 
 /// The hash of a whole file, read piece by piece.
-fn hash_of(path: &Path) -> Result<Hash128> {
+pub(super) fn file_hash(path: &Path) -> Result<Hash128> {
     let failed = |e| Error::io_at("read", path, e);
     let mut file = File::open(path).map_err(failed)?;
     let mut hasher = Hasher::new();
@@ -292,14 +342,22 @@ fn hash_of(path: &Path) -> Result<Hash128> {
 /// The lock file, locked.
 fn hold(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
-    loop {
+    for _ in 0..TRIES {
+        // Not that of a link's target: two folders may have links to it.
         let file = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
             .open(&path)
-            .map_err(|e| Error::io_at("open", &path, e))?;
+            .map_err(|e| match e.raw_os_error() {
+                Some(libc::ELOOP) => Error::dataset(
+                    &path,
+                    "a link, and who builds here locks a file of the folder's own: remove it",
+                ),
+                _ => Error::io_at("open", &path, e),
+            })?;
         file.try_lock().map_err(|e| match e {
             TryLockError::WouldBlock => Error::dataset(
                 folder,
@@ -316,6 +374,13 @@ fn hold(folder: &Path) -> Result<File> {
             return Ok(file);
         }
     }
+    Err(Error::dataset(
+        &path,
+        format!(
+            "is another file each time that it is locked, {TRIES} times now: see who replaces it, \
+             or name another folder"
+        ),
+    ))
 }
 
 #[cfg(test)]
@@ -349,6 +414,11 @@ mod tests {
         // Of a killed builder the file stays, the lock does not.
         fs::write(path.join(LOCK), "").unwrap();
         Folder::claim(&path).unwrap();
+        // Of a link's target it would be another file than the one that is there.
+        std::os::unix::fs::symlink("foreign.txt", path.join(LOCK)).unwrap();
+        let e = Folder::claim(&path).unwrap_err();
+        assert!(e.is_usage() && e.to_string().contains(LOCK), "{e}");
+        fs::remove_file(path.join(LOCK)).unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "x").unwrap();
         assert!(Folder::claim(&file).unwrap_err().is_usage());

@@ -39,10 +39,11 @@ mod storage;
 mod surveyed;
 mod verify;
 
+pub use crate::shard::manifest::SourceLosses;
 pub use builder::Builder;
 pub use info::{CacheInfo, ClassCount, Reading, SampleBytes, info};
 pub use options::{BuildOptions, CacheResize, Encoding, OnBadSample};
-pub use report::{BuildProgress, BuildReport, SkippedSample};
+pub use report::{BuildPhase, BuildProgress, BuildReport, SkippedSample};
 pub use verify::{
     Finding, FindingKind, HurtSample, VerifyOptions, VerifyProgress, VerifyReport, verify,
 };

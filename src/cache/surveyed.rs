@@ -4,10 +4,14 @@
 //! In the consumer. Opens every file and reads its header, never a pixel.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use twox_hash::xxhash3_128::Hasher;
 
@@ -18,9 +22,13 @@ use crate::index::Index;
 use crate::packing::Sizes;
 use crate::packing::payload::{CacheResize, Encoding, Order};
 use crate::packing::rooms::Rooms;
+use crate::picture::header::PictureHeader;
 use crate::picture::{Format, Limits, Upright};
-use crate::shard::manifest::{Hash128, SourceEntry};
+use crate::shard::manifest::Hash128;
 use crate::survey;
+
+/// Between two words on how many headers are read.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The headers of all samples.
 #[derive(Debug)]
@@ -33,7 +41,16 @@ pub(super) struct Surveyed {
 }
 
 impl Surveyed {
-    pub(super) fn of(index: &Index, limits: &Limits) -> Result<Self> {
+    /// Reads all headers, and tells `tell` now and then how many are read; none when
+    /// that breaks it off.
+    ///
+    /// # Errors
+    /// When the system gives no memory or no thread.
+    pub(super) fn of(
+        index: &Index,
+        limits: &Limits,
+        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Option<Self>> {
         let too_many = || Error::config(format!("{} samples are too many", index.len()));
         let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
         let mut file_bytes = Vec::new();
@@ -42,7 +59,7 @@ impl Surveyed {
             .map_err(|_| too_many())?;
         file_bytes.resize_with(samples, AtomicU64::default);
         let formats = Mutex::new(BTreeMap::new());
-        let sizes = survey::each_header(index, limits, Upright::Exif, &|id, header, bytes| {
+        let note = |id: u64, header: &PictureHeader, bytes| {
             if let Some(place) = usize::try_from(id).ok().and_then(|at| file_bytes.get(at)) {
                 place.store(bytes, Ordering::Relaxed);
             }
@@ -50,12 +67,46 @@ impl Surveyed {
                 let mut formats = formats.lock().unwrap_or_else(PoisonError::into_inner);
                 formats.insert(id, header.format);
             }
+        };
+        let (read, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+        let count = |n| {
+            read.fetch_add(n, Ordering::Relaxed);
+            match ended.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        // By another thread: who is told may not be shared by those that read.
+        let sizes = thread::scope(|scope| {
+            let (open, is_over) = mpsc::channel::<()>();
+            let reader = thread::Builder::new()
+                .name("featherload-headers".into())
+                .spawn_scoped(scope, || {
+                    // Closed with the thread, whatever ends it.
+                    let _open = open;
+                    survey::each_header(index, limits, Upright::Exif, &note, &count)
+                })
+                .map_err(|e| Error::io("start a thread that reads headers", e))?;
+            loop {
+                if tell(read.load(Ordering::Relaxed)).is_break() {
+                    ended.store(true, Ordering::Relaxed);
+                    break;
+                }
+                if is_over.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+            }
+            let read = reader.join();
+            read.map_err(|_| Error::worker("a thread that reads headers panicked"))?
         })?;
-        Ok(Self {
+        if ended.into_inner() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
             sizes,
             file_bytes: file_bytes.into_iter().map(AtomicU64::into_inner).collect(),
             formats: formats.into_inner().unwrap_or_else(PoisonError::into_inner),
-        })
+        }))
     }
 
     /// Asked before anything is removed to make room for the build.
@@ -149,9 +200,9 @@ pub(super) fn no_picture(index: &Index, reason: &str) -> Error {
     )
 }
 
-/// By what a changed source is noticed. Looks at every file of the source, and
-/// opens none.
-pub(super) fn source_entry(index: &Index) -> SourceEntry {
+/// By what a changed source is noticed, beside its index. Looks at every file of the
+/// source, and opens none.
+pub(super) fn files_hash(index: &Index) -> Hash128 {
     let mut hasher = Hasher::new();
     let mut note = |path: &Path| {
         // One that is missing is found when it is read.
@@ -166,9 +217,5 @@ pub(super) fn source_entry(index: &Index) -> SourceEntry {
         0 => (0..index.len()).for_each(|id| note(&index.file(id))),
         shards => (0..shards).for_each(|number| note(&index.shard_path(number))),
     }
-    SourceEntry {
-        samples: index.len(),
-        index: Hash128(index.hash()),
-        files: Hash128(hasher.finish_128()),
-    }
+    Hash128(hasher.finish_128())
 }

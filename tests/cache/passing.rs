@@ -4,14 +4,17 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
-use featherload::cache::{BuildOptions, BuildReport, Builder, OnBadSample};
-use featherload::error::FaultKind;
+use featherload::cache::{BuildOptions, BuildPhase, BuildReport, Builder, OnBadSample};
 use featherload::index::{KeepIndex, ShardOptions};
-use featherload::{Error, Result, Source};
+use featherload::{Error, FaultKind, Result, Source};
+use nix::sys::signal::Signal;
 
-use crate::common::data;
-use crate::scene::{assert_same, build, built, copy, files, foreign_shard};
+use crate::common::hunt::hunt;
+use crate::common::processes::{coordinator_of, send};
+use crate::common::{data, slow_picture};
+use crate::scene::{assert_same, build, built, copy, files, foreign_shard, raw};
 
 fn skip() -> BuildOptions {
     BuildOptions {
@@ -26,8 +29,7 @@ fn skip() -> BuildOptions {
 fn with(builder: Builder, meanwhile: impl FnOnce()) -> Result<BuildReport> {
     let mut meanwhile = Some(meanwhile);
     builder.workers(0).build_watched(&mut |p| {
-        // What will be written is known.
-        if p.needed_bytes > 0
+        if p.phase == BuildPhase::Writing
             && let Some(meanwhile) = meanwhile.take()
         {
             meanwhile();
@@ -80,6 +82,46 @@ fn a_file_that_goes_while_the_cache_is_built_is_not_left_out_for_good() {
         assert_eq!((report.samples, report.skipped), (samples, 0), "{what}");
         fs::remove_dir_all(&to).unwrap();
     }
+}
+
+#[test]
+fn a_sample_whose_workers_die_stops_the_build_by_name() {
+    let src = data(1, 4);
+    let slow = src.path().join("class0/slow.jpg");
+    fs::write(&slow, slow_picture(3)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("cache");
+    let options = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..raw()
+    };
+    let mut hunting = None;
+    let built_then = built(src.path(), &to, options).build_watched(&mut |_| {
+        // The coordinator is there, and no worker yet.
+        hunting.get_or_insert_with(|| {
+            let coordinator = coordinator_of(std::process::id() as i32).unwrap();
+            hunt(coordinator, &slow, |worker| {
+                send(worker, Signal::SIGSEGV);
+                send(worker, Signal::SIGCONT);
+                true
+            })
+        });
+        ControlFlow::Continue(())
+    });
+    let (stop, hunter) = hunting.unwrap();
+    stop.store(true, Ordering::Release);
+    assert_eq!(hunter.join().unwrap(), 2);
+    let e = built_then.unwrap_err();
+    let Error::Sample { id: 4, path, fault } = &e else {
+        panic!("{e:?}");
+    };
+    assert_eq!(fault.kind, FaultKind::Quarantined, "{e}");
+    assert!(path.ends_with("class0/slow.jpg"), "{e}");
+    for part in ["SIGSEGV", "may pass", "run the command again"] {
+        assert!(e.to_string().contains(part), "{e}");
+    }
+    let report = build(src.path(), &to, options);
+    assert_eq!((report.samples, report.skipped), (5, 0));
 }
 
 #[test]
