@@ -1,33 +1,26 @@
-//! A cache is built: from a source to shards, by a pool of workers.
+//! A cache is built: what is gone on with, what is refused, and how it ends.
 //!
-//! In the consumer, which alone writes: members come in order out of the pool
-//! and go one behind the other into one shard, so that no byte of a cache depends
-//! on who made which payload. Never in here: printing, pictures.
+//! In the consumer. Never in here: printing, pictures, bytes of shards.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::cache::folder::{Folder, file_hash};
-use crate::cache::layout::{INDEX, ShardFile};
+use crate::cache::layout::INDEX;
 use crate::cache::members::Members;
-use crate::cache::need::{Need, Outlook, Start};
-use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, SkippedSample, losses};
-use crate::cache::shard_file::{Member, ShardFileWriter};
+use crate::cache::need::{Outlook, Start};
+use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, losses};
+use crate::cache::so_far::State;
 use crate::cache::storage::Left;
 use crate::cache::surveyed::{Surveyed, files_hash, no_picture};
-use crate::cache::{BuildOptions, OnBadSample, changes, faults};
-use crate::error::{Error, Result, SampleFault};
+use crate::cache::writing::Writing;
+use crate::cache::{BuildOptions, changes};
+use crate::error::{Error, Result};
 use crate::index::{CachedSamples, Index, ScanReport};
-use crate::loader::encode_run::{EncodeRun, Ready};
+use crate::loader::encode_run::Ready;
 use crate::packing::payload::Order;
-use crate::shard::manifest::{
-    CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry, SourceEntry, VERSION,
-};
+use crate::shard::manifest::{CacheManifest, Hash128, Manifest, SourceEntry, VERSION};
 use crate::worker::spec::EncodeSpec;
-
-/// Skipped samples that a report names.
-const NAMED: usize = 100;
 
 /// Who is told how far the build is, and may end it.
 pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
@@ -185,7 +178,7 @@ impl Build<'_> {
     }
 
     /// How far it is before anything is written.
-    fn progress(&self, phase: BuildPhase, done: u64) -> BuildProgress<'_> {
+    pub(super) fn progress(&self, phase: BuildPhase, done: u64) -> BuildProgress<'_> {
         BuildProgress {
             phase,
             samples: self.index.len(),
@@ -263,209 +256,5 @@ impl Build<'_> {
             shards: Vec::new(),
             index: None,
         }
-    }
-}
-
-/// What is complete so far.
-struct State {
-    report: BuildReport,
-    shards: Vec<ShardEntry>,
-    samples: CachedSamples,
-}
-
-impl State {
-    fn new(index: &Index) -> Self {
-        Self {
-            report: BuildReport::default(),
-            shards: Vec::new(),
-            samples: CachedSamples::new(index),
-        }
-    }
-
-    /// A shard is complete.
-    fn keep(&mut self, index: &Index, entry: ShardEntry, manifest: &ShardManifest) {
-        self.samples
-            .begin_shard(&ShardFile::Tar.name(self.report.shards));
-        for sample in &manifest.samples {
-            if let Some(m) = sample.members.first() {
-                self.samples
-                    .push(index, sample.source, &m.name, m.data_at, m.size);
-            }
-        }
-        let report = &mut self.report;
-        report.samples += entry.samples;
-        report.shards += 1;
-        report.bytes += entry.bytes;
-        self.shards.push(entry);
-        self.skip(index, &manifest.skipped);
-    }
-
-    /// These are left out, and a manifest says so.
-    fn skip(&mut self, index: &Index, skipped: &[SkippedEntry]) {
-        let report = &mut self.report;
-        report.skipped += skipped.len() as u64;
-        let room = NAMED.saturating_sub(report.skipped_examples.len());
-        let more = skipped.iter().take(room).map(|s| SkippedSample {
-            id: s.source,
-            path: index.path(s.source),
-            reason: s.reason.clone(),
-        });
-        report.skipped_examples.extend(more);
-    }
-
-    fn into_report(mut self, began: Instant, complete: bool) -> BuildReport {
-        self.report.complete = complete;
-        self.report.seconds = began.elapsed().as_secs_f64();
-        self.report
-    }
-}
-
-/// The run from payloads to complete shards.
-struct Writing<'a> {
-    build: &'a Build<'a>,
-    folder: &'a Folder,
-    surveyed: &'a Surveyed,
-    members: &'a Members<'a>,
-    order: &'a Order,
-    state: &'a mut State,
-    open: Option<ShardFileWriter>,
-    /// Samples that gave nothing before the first shard was begun.
-    waiting: Vec<SkippedEntry>,
-    /// The next place.
-    position: u64,
-    /// Bytes of members so far, in this call.
-    written: u64,
-    need: Need,
-}
-
-impl Writing<'_> {
-    fn all(&mut self, mut run: EncodeRun, watch: Watch<'_>) -> Result<ControlFlow<()>> {
-        if watch(&self.progress()).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        while let Some(payloads) = run.next()? {
-            for row in 0..payloads.rows() {
-                match payloads.row(row) {
-                    Ok((_, payload)) => self.sample(payload)?,
-                    Err(fault) => self.fault(fault)?,
-                }
-                self.position += 1;
-            }
-            drop(payloads);
-            if watch(&self.progress()).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        self.end_shard()?;
-        let pool = run.report()?;
-        self.state.report.worker_deaths = pool.worker_deaths;
-        self.state.report.source_bytes = pool.times.input_bytes;
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn progress(&self) -> BuildProgress<'_> {
-        let open = self.open.as_ref();
-        BuildProgress {
-            shards: self.state.report.shards,
-            bytes: self.state.report.bytes + open.map_or(0, ShardFileWriter::bytes),
-            needed_bytes: self.need.bytes,
-            ..self.build.progress(BuildPhase::Writing, self.position)
-        }
-    }
-
-    /// The id in the source of what stands at the place.
-    fn source(&self) -> Result<u64> {
-        let source = self.order.sample(self.position);
-        source.ok_or_else(|| Error::protocol("more payloads than samples came"))
-    }
-
-    fn sample(&mut self, payload: &[u8]) -> Result<()> {
-        let source = self.source()?;
-        let id = self.state.report.samples + self.open.as_ref().map_or(0, |s| s.samples());
-        let names = self.members.of(id, source)?;
-        let picture = Member {
-            name: &names.picture,
-            data: payload,
-        };
-        let label = names
-            .label
-            .as_ref()
-            .map(|(name, data)| Member { name, data });
-        let members: Vec<_> = std::iter::once(picture).chain(label).collect();
-        let most = self.build.options.shard_size;
-        if self.open.as_ref().is_some_and(|s| !s.takes(&members, most)) {
-            self.end_shard()?;
-        }
-        let shard = match &mut self.open {
-            Some(shard) => shard,
-            None => {
-                let number = self.state.report.shards;
-                let mut shard = ShardFileWriter::begin(self.folder, number, id)?;
-                self.waiting.drain(..).for_each(|s| shard.skip(s));
-                self.open.insert(shard)
-            }
-        };
-        let before = shard.bytes();
-        let pushed = shard.push(self.folder, source, &members);
-        self.written += shard.bytes() - before;
-        pushed
-    }
-
-    fn fault(&mut self, fault: SampleFault) -> Result<()> {
-        let id = self.source()?;
-        let stop = |fault| {
-            Err(Error::Sample {
-                id,
-                path: self.build.index.path(id),
-                fault,
-            })
-        };
-        if self.build.options.on_error == OnBadSample::Stop {
-            return stop(fault);
-        }
-        if !self.surveyed.is_lasting(self.build.index, id, &fault) {
-            return stop(faults::passing(fault));
-        }
-        let path = self.build.index.relative_path(id);
-        let entry = SkippedEntry {
-            source: id,
-            path: path.to_string_lossy().into_owned(),
-            reason: fault.reason,
-        };
-        match &mut self.open {
-            Some(shard) => shard.skip(entry),
-            None => self.waiting.push(entry),
-        }
-        Ok(())
-    }
-
-    fn end_shard(&mut self) -> Result<()> {
-        let index = self.build.index;
-        if let Some(shard) = self.open.take() {
-            let (entry, manifest) = shard.finish(self.folder)?;
-            self.state.keep(index, entry, &manifest);
-        } else if self.state.report.shards == 0 {
-            self.none_at_all();
-        } else if !self.waiting.is_empty() {
-            // Behind a shard of an earlier call.
-            let skipped = std::mem::take(&mut self.waiting);
-            let number = self.state.report.shards - 1;
-            let entry = self.folder.skip_behind(number, &skipped)?;
-            if let Some(last) = self.state.shards.last_mut() {
-                *last = entry;
-            }
-            self.state.skip(index, &skipped);
-        }
-        Ok(())
-    }
-
-    /// No sample gave a picture: those that were left out are told all the same.
-    fn none_at_all(&mut self) {
-        let told = self.waiting.drain(..).take(NAMED).map(|s| SkippedSample {
-            id: s.source,
-            path: PathBuf::from(s.path),
-            reason: s.reason,
-        });
-        self.state.report.skipped_examples.extend(told);
     }
 }

@@ -4,18 +4,18 @@
 //! In the consumer. Removes and replaces files of a cache alone, by their names
 //! and under the lock; what else lies there is not touched.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::ops::ControlFlow;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::OFlag;
 use nix::sys::statvfs::statvfs;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::book::idx_text;
-use crate::cache::layout::{CACHE_MANIFEST, INDEX, LOCK, ShardFile, shard_file, shard_name};
+use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_file, shard_name};
+use crate::cache::lock::Lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::shard::manifest::{
@@ -26,9 +26,6 @@ use crate::sys::replace::{is_temporary, replace_by, sync_folder};
 /// Bytes of a tar that are read at a time.
 const PIECE: usize = 1 << 20;
 
-/// How often a lock file that its holder has just removed is made again.
-const TRIES: usize = 1000;
-
 /// Which file of which shard, none = the index; and its path.
 type Late = (Option<(u64, ShardFile)>, PathBuf);
 
@@ -36,15 +33,7 @@ type Late = (Option<(u64, ShardFile)>, PathBuf);
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    _lock: File,
-}
-
-impl Drop for Folder {
-    /// Removed while it is held: who opened it in between sees that it is gone.
-    /// One that cannot be removed is in nobody's way.
-    fn drop(&mut self) {
-        let _ = fs::remove_file(self.path.join(LOCK));
-    }
+    _lock: Lock,
 }
 
 impl Folder {
@@ -62,7 +51,7 @@ impl Folder {
             _ => Error::io_at("create folder", path, e),
         })?;
         let folder = Self {
-            _lock: hold(path)?,
+            _lock: Lock::hold(path)?,
             path: path.to_owned(),
         };
         for name in folder.names()? {
@@ -339,53 +328,10 @@ pub(super) fn file_hash(path: &Path) -> Result<Hash128> {
     }
 }
 
-/// The lock file, locked.
-fn hold(folder: &Path) -> Result<File> {
-    let path = folder.join(LOCK);
-    for _ in 0..TRIES {
-        // Not that of a link's target: two folders may have links to it.
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .custom_flags(OFlag::O_NOFOLLOW.bits())
-            .open(&path)
-            .map_err(|e| match e.raw_os_error() {
-                Some(libc::ELOOP) => Error::dataset(
-                    &path,
-                    "a link, and who builds here locks a file of the folder's own: remove it",
-                ),
-                _ => Error::io_at("open", &path, e),
-            })?;
-        file.try_lock().map_err(|e| match e {
-            TryLockError::WouldBlock => Error::dataset(
-                folder,
-                "another process is building this cache: wait for it, or name another folder",
-            ),
-            TryLockError::Error(e) => Error::io_at("lock", &path, e),
-        })?;
-        // Who held it may have removed it between our two calls.
-        let held = file
-            .metadata()
-            .map_err(|e| Error::io_at("look at", &path, e))?;
-        let there = path.symlink_metadata();
-        if there.is_ok_and(|t| (t.dev(), t.ino()) == (held.dev(), held.ino())) {
-            return Ok(file);
-        }
-    }
-    Err(Error::dataset(
-        &path,
-        format!(
-            "is another file each time that it is locked, {TRIES} times now: see who replaces it, \
-             or name another folder"
-        ),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::layout::LOCK;
 
     #[test]
     fn a_folder_is_one_builders_and_what_it_left_is_removed() {
