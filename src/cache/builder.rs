@@ -125,8 +125,8 @@ impl Builder {
     /// # Errors
     /// Options that cannot work, a source that cannot be read, a folder that holds
     /// another cache or is being written by another process, a disk with too little
-    /// room, and, under [`OnBadSample::Stop`], the first bad sample, or the first
-    /// damaged shard of the source.
+    /// room, a source of which no header can be read, and the first bad sample or
+    /// damaged shard under [`OnBadSample::Stop`], the first that may pass otherwise.
     pub fn build(self) -> Result<BuildReport> {
         self.build_watched(&mut |_| ControlFlow::Continue(()))
     }

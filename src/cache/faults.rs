@@ -15,9 +15,9 @@ use crate::error::{FaultKind, SampleFault};
 
 /// Whether the fault follows from the bytes of the sample, or from the absence of
 /// its `file` (none of a sample that lies in a shard: one that is gone takes others
-/// with it, and was there when the names were read). False for what may have passed by the next build:
-/// time that ran out, workers that were killed, storage that failed, and a file
-/// that `had_header` when all headers were read and is gone now.
+/// with it, and was there when the names were read). False for what may have passed
+/// by the next build: time that ran out, workers that were killed, storage that
+/// failed, and a file that `had_header` when all headers were read and is gone now.
 pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: bool) -> bool {
     let file = file.filter(|_| !had_header);
     match fault.kind {

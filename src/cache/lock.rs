@@ -70,8 +70,8 @@ impl Lock {
         Err(Error::dataset(
             &path,
             format!(
-                "is another file each time that it is locked, {TRIES} times now: see who replaces it, \
-                 or name another folder"
+                "is another file each time that it is locked, {TRIES} times now: see who \
+                 replaces it, or name another folder"
             ),
         ))
     }

@@ -20,8 +20,9 @@ pub enum OnBadSample {
     /// its shard, where the fault follows from the file's bytes, or from its absence
     /// when all headers were read. What may pass (time that ran out, killed workers,
     /// failing storage, a file that may not be read, one that goes while the cache is
-    /// built) stops the build all the same, and so does a source of which no header can be read. What damaged
-    /// shards of the source have lost is counted in the report.
+    /// built) stops the build all the same, and so does a source of which no header
+    /// can be read. What damaged shards of the source have lost is counted in the
+    /// report, and in the cache.
     Skip,
 }
 

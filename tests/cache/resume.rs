@@ -306,6 +306,26 @@ fn ctrl_c_leaves_complete_shards_and_says_130() {
 }
 
 #[test]
+fn ctrl_c_ends_a_build_that_has_not_begun_to_write() {
+    let src = data(1, 1);
+    // So many headers that reading them takes a while.
+    let list = src.path().join("list.txt");
+    fs::write(&list, "class0/000.jpg 0\n".repeat(60_000)).unwrap();
+    let to = src.path().join("cache");
+    let mut child = command(&list, &to).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !to.join(".featherload-lock").exists() {
+        assert!(child.try_wait().unwrap().is_none() && Instant::now() < until);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+    let left: Vec<_> = files(&to).into_keys().collect();
+    assert!(left.iter().all(|n| n == ".featherload-lock"), "{left:?}");
+}
+
+#[test]
 fn two_builders_of_one_folder_do_not_meet() {
     let src = data(4, 60);
     let dst = tempfile::tempdir().unwrap();

@@ -65,7 +65,8 @@ pub struct BuildArgs {
     /// What a sample that gives no picture does: ends the build, or is left out
     /// and listed in its shard's manifest. So does a damaged tar of SRC: it ends
     /// the build, or what it has lost is counted. What may pass (time that ran
-    /// out, killed workers, failing storage) ends the build in any case.
+    /// out, killed workers, failing storage, a file that may not be read or goes while
+    /// the cache is built) ends the build in any case.
     #[arg(long, value_enum, default_value_t = Policy::Stop)]
     on_error: Policy,
 
