@@ -166,7 +166,7 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
         }
         if !announced && progress.phase == BuildPhase::Writing {
             announced = true;
-            announce(&args, progress);
+            told.beside(|| announce(&args, progress));
         }
         told.tell(progress);
         match failed.is_some() || interrupt::caught().is_some() {

@@ -79,6 +79,11 @@ impl Told {
         self.bar.reset_eta();
     }
 
+    /// Prints other lines, which no bar stands in.
+    pub fn beside(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+    }
+
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
