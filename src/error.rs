@@ -211,6 +211,8 @@ pub enum FaultKind {
     Changed = 10,
     /// Smaller than a crop of the recipe.
     TooSmall = 11,
+    /// The system gave no memory for it: nothing that its bytes say.
+    NoMemory = 12,
     /// A fault number that this version does not know, or no fault of the sample's:
     /// shared memory that was destroyed.
     Unknown = 255,
@@ -231,6 +233,7 @@ impl FaultKind {
             9 => Self::TimedOut,
             10 => Self::Changed,
             11 => Self::TooSmall,
+            12 => Self::NoMemory,
             _ => Self::Unknown,
         }
     }
@@ -249,6 +252,7 @@ impl FaultKind {
             Self::TimedOut => "timed out",
             Self::Changed => "changed",
             Self::TooSmall => "too small",
+            Self::NoMemory => "no memory",
             Self::Unknown => "unknown",
         }
     }
@@ -270,7 +274,7 @@ mod tests {
 
     #[test]
     fn fault_codes_round_trip() {
-        for code in 1..=11u8 {
+        for code in 1..=12u8 {
             assert_eq!(FaultKind::from_code(code) as u8, code);
         }
         assert_eq!(FaultKind::from_code(200), FaultKind::Unknown);

@@ -1,37 +1,29 @@
-//! A cache is built: from a source to shards, by a pool of workers.
+//! A cache is built: what is gone on with, what is refused, and how it ends.
 //!
-//! In the consumer, which alone writes: members come in order out of the pool
-//! and go one behind the other into one shard, so that no byte of a cache depends
-//! on who made which payload. Never in here: printing, pictures.
+//! In the consumer. Never in here: printing, pictures, bytes of shards.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::cache::folder::Folder;
-use crate::cache::layout::{INDEX, ShardFile};
+use crate::cache::folder::{Folder, file_hash};
+use crate::cache::layout::INDEX;
 use crate::cache::members::Members;
-use crate::cache::need::{Need, Outlook, Start};
-use crate::cache::report::{BuildProgress, BuildReport, SkippedSample};
-use crate::cache::shard_file::{Member, ShardFileWriter};
-use crate::cache::storage::{Left, is_full};
-use crate::cache::surveyed::{Surveyed, source_entry};
-use crate::cache::{BuildOptions, OnBadSample, changes, faults};
-use crate::error::{Error, Result, SampleFault};
-use crate::index::{CachedSamples, Index};
-use crate::loader::encode_run::{EncodeRun, Ready};
+use crate::cache::need::{Outlook, Start};
+use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, losses};
+use crate::cache::so_far::State;
+use crate::cache::storage::Left;
+use crate::cache::surveyed::{Surveyed, files_hash, no_picture};
+use crate::cache::writing::Writing;
+use crate::cache::{BuildOptions, changes};
+use crate::error::{Error, Result};
+use crate::index::{CachedSamples, Index, ScanReport};
+use crate::loader::encode_run::Ready;
 use crate::packing::payload::Order;
-use crate::picture::Limits;
-use crate::shard::manifest::{
-    CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry, VERSION,
-};
+use crate::shard::manifest::{CacheManifest, Hash128, Manifest, SourceEntry, VERSION};
 use crate::worker::spec::EncodeSpec;
 
-/// Skipped samples that a report names.
-const NAMED: usize = 100;
-
 /// Who is told how far the build is, and may end it.
-pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress) -> ControlFlow<()>;
+pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
 
 /// Everything that stays the same while a cache is built.
 pub(super) struct Build<'a> {
@@ -39,31 +31,43 @@ pub(super) struct Build<'a> {
     pub(super) options: &'a BuildOptions,
     pub(super) force: bool,
     pub(super) began: Instant,
+    /// What reading the source's names found; none where nobody knows.
+    pub(super) scan: Option<&'a ScanReport>,
 }
 
 impl Build<'_> {
     /// Builds what is missing in `folder`.
     pub(super) fn run(&self, folder: Folder, crew: Ready, watch: Watch<'_>) -> Result<BuildReport> {
-        let mut wanted = self.manifest();
         let mut state = State::new(self.index);
+        if watch(&self.progress(BuildPhase::Checking, 0)).is_break() {
+            return Ok(state.into_report(self.began, false));
+        }
+        let mut wanted = self.manifest();
         let mut first = Start::default();
         let there = self.there(&folder, &wanted)?;
+        let nothing = Left::nothing(&folder);
         if there.is_some() {
-            folder.each_complete(self.force, |entry, manifest| {
+            let checked = folder.each_complete(self.force, |entry, manifest| {
                 first.position += (manifest.samples.len() + manifest.skipped.len()) as u64;
-                state.keep(self.index, entry, &manifest);
-            })?;
+                state.keep(self.index, entry, manifest);
+                watch(&self.progress(BuildPhase::Checking, first.position))
+            });
+            let checked = checked.map_err(|e| nothing.explain(e))?;
             first.id = state.report.samples;
             first.shard = state.report.shards;
             state.report.kept_samples = state.report.samples;
             state.report.kept_shards = state.report.shards;
+            if checked.is_break() {
+                return Ok(state.into_report(self.began, false));
+            }
         }
         let done = first.position >= self.index.len();
         if done && there.is_some_and(|m| self.is_finished(&folder, &m, &state)) {
             return Ok(state.into_report(self.began, true));
         }
         if done {
-            folder.begin_at(first.shard, &wanted)?;
+            let begun = folder.begin_at(first.shard, &wanted);
+            begun.map_err(|e| nothing.explain(e))?;
         } else {
             let went = self.go_on(&folder, crew, watch, first, &wanted, &mut state)?;
             if went.is_break() {
@@ -71,31 +75,24 @@ impl Build<'_> {
             }
         }
         if state.report.samples == 0 {
+            let examples = &state.report.skipped_examples;
+            let reason = examples.first().map_or("", |s| &s.reason);
+            return Err(no_picture(self.index, reason));
+        }
+        if files_hash(self.index) != wanted.source.files {
+            // Nobody knows which of these are of which files.
+            folder.remove_from(first.shard)?;
             return Err(Error::dataset(
                 self.index.root(),
-                format!(
-                    "none of {} samples gives a picture, the first because of: {}",
-                    self.index.len(),
-                    state
-                        .report
-                        .skipped_examples
-                        .first()
-                        .map_or("", |s| &s.reason)
-                ),
+                "its files were changed while the cache was built, and the shards that were made \
+                 of them are removed: run the command again, with --force where the files stay as \
+                 they are now",
             ));
         }
-        if source_entry(self.index) != wanted.source {
-            return Err(Error::dataset(
-                self.index.root(),
-                "its files were changed while the cache was built: run the command again with \
-                 --force",
-            ));
-        }
-        let left = Left::nothing(&folder);
         let none = CachedSamples::new(self.index);
         let index = std::mem::replace(&mut state.samples, none).seal()?;
         let path = folder.path().join(INDEX);
-        index.save(&path).map_err(|e| left.explain(e))?;
+        index.save(&path).map_err(|e| nothing.explain(e))?;
         wanted.complete = true;
         wanted.samples = state.report.samples;
         wanted.skipped = state.report.skipped;
@@ -103,7 +100,7 @@ impl Build<'_> {
         wanted.index = Some(file_hash(&path)?);
         folder
             .write_manifest(&wanted)
-            .map_err(|e| left.explain(e))?;
+            .map_err(|e| nothing.explain(e))?;
         Ok(state.into_report(self.began, true))
     }
 
@@ -120,14 +117,12 @@ impl Build<'_> {
     ) -> Result<ControlFlow<()>> {
         let order = &Order::new(self.index.len(), self.options.shuffle);
         let BuildOptions { encode, resize, .. } = *self.options;
-        let limits = Limits {
-            max_pixels: self.options.max_pixels,
-            max_scratch: self.options.max_scratch,
+        let limits = self.options.limits();
+        let mut reading = |read| watch(&self.progress(BuildPhase::ReadingHeaders, read));
+        let Some(surveyed) = Surveyed::of(self.index, &limits, &mut reading)? else {
+            return Ok(ControlFlow::Break(()));
         };
-        let surveyed = Surveyed::of(self.index, &limits)?;
-        if self.options.on_error == OnBadSample::Stop {
-            surveyed.check(self.index, &limits, order, first.position)?;
-        }
+        surveyed.check(self.index, self.options, order, first.position)?;
         let members = Members::new(self.index, encode, &surveyed.formats);
         let (available, fragment) = folder.available()?;
         let need = Outlook {
@@ -151,10 +146,21 @@ impl Build<'_> {
         };
         let rooms = surveyed.rooms(order, encode, resize)?;
         let run = crew.start(spec, self.index, &surveyed.sizes, &rooms, first.position)?;
-        folder.begin_at(first.shard, wanted)?;
+        let left = |state: &State, written, encoded| Left {
+            folder,
+            done: state.report.samples + state.report.skipped,
+            samples: order.samples(),
+            written,
+            encoded,
+            need,
+            freed,
+        };
+        let begun = folder.begin_at(first.shard, wanted);
+        begun.map_err(|e| left(state, 0, 0).explain(e))?;
         let mut writing = Writing {
             build: self,
             folder,
+            surveyed: &surveyed,
             members: &members,
             order,
             state,
@@ -168,19 +174,19 @@ impl Build<'_> {
         // The half shard's bytes are free again before anybody is told of free bytes.
         let (written, encoded) = (writing.written, writing.position - first.position);
         writing.open = None;
-        match result {
-            Err(e) if is_full(&e) => {
-                let left = Left {
-                    folder,
-                    done: state.report.samples + state.report.skipped,
-                    samples: order.samples(),
-                    written,
-                    encoded,
-                    need,
-                };
-                Err(left.explain(e))
-            }
-            other => other,
+        result.map_err(|e| left(state, written, encoded).explain(e))
+    }
+
+    /// How far it is before anything is written.
+    pub(super) fn progress(&self, phase: BuildPhase, done: u64) -> BuildProgress<'_> {
+        BuildProgress {
+            phase,
+            samples: self.index.len(),
+            done,
+            shards: 0,
+            bytes: 0,
+            needed_bytes: 0,
+            scan: self.scan,
         }
     }
 
@@ -237,7 +243,12 @@ impl Build<'_> {
             featherload: env!("CARGO_PKG_VERSION").into(),
             complete: false,
             options: self.options.entry(),
-            source: source_entry(self.index),
+            source: SourceEntry {
+                samples: self.index.len(),
+                index: Hash128(self.index.hash()),
+                files: files_hash(self.index),
+                lost: self.scan.map(losses),
+            },
             classes: names.map(|n| n.to_string_lossy().into_owned()).collect(),
             label_width: self.index.label_width() as u64,
             samples: 0,
@@ -245,198 +256,5 @@ impl Build<'_> {
             shards: Vec::new(),
             index: None,
         }
-    }
-}
-
-fn file_hash(path: &Path) -> Result<Hash128> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io_at("read", path, e))?;
-    Ok(Hash128::of(&bytes))
-}
-
-/// What is complete so far.
-struct State {
-    report: BuildReport,
-    shards: Vec<ShardEntry>,
-    samples: CachedSamples,
-}
-
-impl State {
-    fn new(index: &Index) -> Self {
-        Self {
-            report: BuildReport::default(),
-            shards: Vec::new(),
-            samples: CachedSamples::new(index),
-        }
-    }
-
-    /// A shard is complete.
-    fn keep(&mut self, index: &Index, entry: ShardEntry, manifest: &ShardManifest) {
-        self.samples
-            .begin_shard(&ShardFile::Tar.name(self.report.shards));
-        for sample in &manifest.samples {
-            if let Some(m) = sample.members.first() {
-                self.samples
-                    .push(index, sample.source, &m.name, m.data_at, m.size);
-            }
-        }
-        let report = &mut self.report;
-        report.samples += entry.samples;
-        report.shards += 1;
-        report.bytes += entry.bytes;
-        report.skipped += manifest.skipped.len() as u64;
-        let room = NAMED.saturating_sub(report.skipped_examples.len());
-        let more = manifest.skipped.iter().take(room).map(|s| SkippedSample {
-            id: s.source,
-            path: index.path(s.source),
-            reason: s.reason.clone(),
-        });
-        report.skipped_examples.extend(more);
-        self.shards.push(entry);
-    }
-
-    fn into_report(mut self, began: Instant, complete: bool) -> BuildReport {
-        self.report.complete = complete;
-        self.report.seconds = began.elapsed().as_secs_f64();
-        self.report
-    }
-}
-
-/// The run from payloads to complete shards.
-struct Writing<'a> {
-    build: &'a Build<'a>,
-    folder: &'a Folder,
-    members: &'a Members<'a>,
-    order: &'a Order,
-    state: &'a mut State,
-    open: Option<ShardFileWriter>,
-    /// Samples that gave nothing before the first shard was begun.
-    waiting: Vec<SkippedEntry>,
-    /// The next place.
-    position: u64,
-    /// Bytes of members so far, in this call.
-    written: u64,
-    need: Need,
-}
-
-impl Writing<'_> {
-    fn all(&mut self, mut run: EncodeRun, watch: Watch<'_>) -> Result<ControlFlow<()>> {
-        if watch(&self.progress()).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        while let Some(payloads) = run.next()? {
-            for row in 0..payloads.rows() {
-                match payloads.row(row) {
-                    Ok((_, payload)) => self.sample(payload)?,
-                    Err(fault) => self.fault(fault)?,
-                }
-                self.position += 1;
-            }
-            drop(payloads);
-            if watch(&self.progress()).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        self.end_shard()?;
-        let pool = run.report()?;
-        self.state.report.worker_deaths = pool.worker_deaths;
-        self.state.report.source_bytes = pool.times.input_bytes;
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn progress(&self) -> BuildProgress {
-        let open = self.open.as_ref();
-        BuildProgress {
-            samples: self.order.samples(),
-            done: self.position,
-            shards: self.state.report.shards,
-            bytes: self.state.report.bytes + open.map_or(0, ShardFileWriter::bytes),
-            needed_bytes: self.need.bytes,
-        }
-    }
-
-    /// The id in the source of what stands at the place.
-    fn source(&self) -> Result<u64> {
-        let source = self.order.sample(self.position);
-        source.ok_or_else(|| Error::protocol("more payloads than samples came"))
-    }
-
-    fn sample(&mut self, payload: &[u8]) -> Result<()> {
-        let source = self.source()?;
-        let id = self.state.report.samples + self.open.as_ref().map_or(0, |s| s.samples());
-        let names = self.members.of(id, source)?;
-        let picture = Member {
-            name: &names.picture,
-            data: payload,
-        };
-        let label = names
-            .label
-            .as_ref()
-            .map(|(name, data)| Member { name, data });
-        let members: Vec<_> = std::iter::once(picture).chain(label).collect();
-        let most = self.build.options.shard_size;
-        if self.open.as_ref().is_some_and(|s| !s.takes(&members, most)) {
-            self.end_shard()?;
-        }
-        let shard = match &mut self.open {
-            Some(shard) => shard,
-            None => {
-                let number = self.state.report.shards;
-                let mut shard = ShardFileWriter::begin(self.folder, number, id)?;
-                self.waiting.drain(..).for_each(|s| shard.skip(s));
-                self.open.insert(shard)
-            }
-        };
-        let before = shard.bytes();
-        let pushed = shard.push(self.folder, source, &members);
-        self.written += shard.bytes() - before;
-        pushed
-    }
-
-    fn fault(&mut self, fault: SampleFault) -> Result<()> {
-        let id = self.source()?;
-        let stop = |fault| {
-            Err(Error::Sample {
-                id,
-                path: self.build.index.path(id),
-                fault,
-            })
-        };
-        if self.build.options.on_error == OnBadSample::Stop {
-            return stop(fault);
-        }
-        if !faults::is_lasting(&fault, &self.build.index.file(id)) {
-            return stop(faults::passing(fault));
-        }
-        let path = self.build.index.relative_path(id);
-        let entry = SkippedEntry {
-            source: id,
-            path: path.to_string_lossy().into_owned(),
-            reason: fault.reason,
-        };
-        match &mut self.open {
-            Some(shard) => shard.skip(entry),
-            None => self.waiting.push(entry),
-        }
-        Ok(())
-    }
-
-    fn end_shard(&mut self) -> Result<()> {
-        let Some(shard) = self.open.take() else {
-            return self.none_at_all();
-        };
-        let (entry, manifest) = shard.finish(self.folder)?;
-        self.state.keep(self.build.index, entry, &manifest);
-        Ok(())
-    }
-
-    /// No sample gave a picture: those that were left out are told all the same.
-    fn none_at_all(&mut self) -> Result<()> {
-        let told = self.waiting.drain(..).take(NAMED).map(|s| SkippedSample {
-            id: s.source,
-            path: PathBuf::from(s.path),
-            reason: s.reason,
-        });
-        self.state.report.skipped_examples.extend(told);
-        Ok(())
     }
 }

@@ -125,21 +125,21 @@ impl Builder {
     /// # Errors
     /// Options that cannot work, a source that cannot be read, a folder that holds
     /// another cache or is being written by another process, a disk with too little
-    /// room, and, under [`OnBadSample::Stop`], the first bad sample, or the first
-    /// damaged shard of the source.
+    /// room, a source of which no header can be read, and the first bad sample or
+    /// damaged shard under [`OnBadSample::Stop`], the first that may pass otherwise.
     pub fn build(self) -> Result<BuildReport> {
         self.build_watched(&mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Builder::build`]; tells `watch` how far it is: first when the workers
-    /// begin, then after every few samples. `Break` ends the build: the report
-    /// then says that it is not complete.
+    /// As [`Builder::build`]; tells `watch` how far it is: first when the names of
+    /// the source are read, then in each [`BuildPhase`](super::BuildPhase) now and
+    /// then. `Break` ends the build: the report then says that it is not complete.
     ///
     /// # Errors
     /// As [`Builder::build`].
     pub fn build_watched(
         self,
-        watch: &mut dyn FnMut(&BuildProgress) -> ControlFlow<()>,
+        watch: &mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>,
     ) -> Result<BuildReport> {
         let began = Instant::now();
         self.options.check()?;
@@ -168,12 +168,10 @@ impl Builder {
             options: &self.options,
             force: self.force,
             began,
+            scan: scan.as_ref(),
         };
         let report = build.run(folder, crew, watch)?;
-        Ok(BuildReport {
-            fields_left_out: has_foreign_shards(&index),
-            ..report.with_scan(scan)
-        })
+        Ok(report.with_scan(scan))
     }
 
     /// # Errors
@@ -198,22 +196,6 @@ impl Builder {
             _ => Ok(()),
         }
     }
-}
-
-/// Whether a shard of the source lies in a folder that is no cache: its samples
-/// may have more fields than a cache has.
-fn has_foreign_shards(index: &Index) -> bool {
-    let mut cache: Option<PathBuf> = None;
-    (0..index.shards()).any(|number| {
-        let shard = index.shard_path(number);
-        let folder = shard.parent().unwrap_or(Path::new("/"));
-        if cache.as_deref() == Some(folder) {
-            return false;
-        }
-        let ours = Index::is_cache(folder);
-        cache = ours.then(|| folder.to_owned());
-        !ours
-    })
 }
 
 /// # Errors

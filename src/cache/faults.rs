@@ -13,37 +13,49 @@ use nix::fcntl::OFlag;
 
 use crate::error::{FaultKind, SampleFault};
 
-/// Whether the fault follows from the bytes of the sample's `file`, or from the
-/// file's absence; false for what may have passed by the next build: time that
-/// ran out, workers that were killed, storage that failed.
-pub(super) fn is_lasting(fault: &SampleFault, file: &Path) -> bool {
+/// Whether the fault follows from the bytes of the sample, or from the absence of
+/// its `file` (none of a sample that lies in a shard: one that is gone takes others
+/// with it, and was there when the names were read). False for what may have passed
+/// by the next build: time that ran out, workers that were killed, storage that
+/// failed, and a file that `had_header` when all headers were read and is gone now.
+pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: bool) -> bool {
+    let file = file.filter(|_| !had_header);
     match fault.kind {
-        FaultKind::NotRegular
-        | FaultKind::Truncated
+        FaultKind::Truncated
         | FaultKind::Corrupt
         | FaultKind::Unsupported
         | FaultKind::TooLarge => true,
-        FaultKind::Unreadable => cannot_be_opened(file),
+        FaultKind::NotRegular => file.is_some(),
+        FaultKind::Unreadable => file.is_some_and(is_absent),
         _ => false,
     }
 }
 
 /// What a fault says that stops a build which leaves out others.
 pub(super) fn passing(fault: SampleFault) -> SampleFault {
+    let mend = match fault.kind {
+        FaultKind::Unreadable | FaultKind::NotRegular => {
+            "see that the file is there and that you may read it, and run the command again; or \
+             take it out of the source"
+        }
+        FaultKind::TimedOut => {
+            "run the command again, with a longer --row-limit; or take the file out of the source \
+             where it fails each time"
+        }
+        _ => "run the command again; or take the file out of the source where it fails each time",
+    };
     SampleFault::new(
         fault.kind,
         format!(
-            "{}; that may pass, so the sample is not left out for good: run the command again, \
-             with a longer --row-limit where time ran out, or take the file out of the source \
-             where it fails each time",
+            "{}; that may pass, so the sample is not left out for good: {mend}",
             fault.reason
         ),
     )
 }
 
-/// Whether it is missing, or not ours to read: asked of the system, since a
-/// fault has a sentence alone.
-fn cannot_be_opened(file: &Path) -> bool {
+/// Whether there is no file of this path: asked of the system, since a fault has a
+/// sentence alone.
+fn is_absent(file: &Path) -> bool {
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let opened = File::options()
         .read(true)
@@ -53,20 +65,15 @@ fn cannot_be_opened(file: &Path) -> bool {
         return false;
     };
     // A path with a zero byte.
-    if e.kind() == ErrorKind::InvalidInput {
-        return true;
-    }
-    let said = e.raw_os_error().map(Errno::from_raw);
+    e.kind() == ErrorKind::InvalidInput || e.raw_os_error().is_some_and(says_absent)
+}
+
+/// Whether the system says by this number that no file has the path. That it may
+/// not be read is no absence: rights are mended by a `chmod`.
+fn says_absent(errno: i32) -> bool {
     matches!(
-        said,
-        Some(
-            Errno::ENOENT
-                | Errno::EACCES
-                | Errno::EPERM
-                | Errno::ENOTDIR
-                | Errno::ELOOP
-                | Errno::ENAMETOOLONG
-        )
+        Errno::from_raw(errno),
+        Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENAMETOOLONG
     )
 }
 
@@ -81,21 +88,39 @@ mod tests {
         std::fs::write(&there, "x").unwrap();
         let missing = dir.path().join("missing.jpg");
         let lasting = [2, 3, 4, 5, 6];
-        for code in (2..=11).chain([255]) {
+        for code in (2..=12).chain([255]) {
             let fault = SampleFault::new(FaultKind::from_code(code), "");
-            assert_eq!(
-                is_lasting(&fault, &there),
-                lasting.contains(&code),
-                "{code}"
-            );
+            let due = lasting.contains(&code);
+            assert_eq!(is_lasting(&fault, Some(&there), false), due, "{code}");
+            // What was a picture's file is not for ever a folder.
+            let due = due && code != 2;
+            assert_eq!(is_lasting(&fault, Some(&there), true), due, "{code}");
+            assert_eq!(is_lasting(&fault, None, false), due, "{code}");
         }
         let unreadable = SampleFault::new(FaultKind::Unreadable, "");
         // It can be opened now: what failed was storage, or a table of files.
-        assert!(!is_lasting(&unreadable, &there));
-        assert!(is_lasting(&unreadable, &missing));
-        assert!(is_lasting(&unreadable, &there.join("below")));
+        assert!(!is_lasting(&unreadable, Some(&there), false));
         let circle = dir.path().join("circle");
         std::os::unix::fs::symlink("circle", &circle).unwrap();
-        assert!(is_lasting(&unreadable, &circle));
+        for absent in [missing, there.join("below"), circle] {
+            assert!(is_lasting(&unreadable, Some(&absent), false));
+            assert!(!is_lasting(&unreadable, Some(&absent), true));
+            assert!(!is_lasting(&unreadable, None, false));
+        }
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_read_is_not_absent() {
+        for errno in [
+            Errno::EACCES,
+            Errno::EPERM,
+            Errno::EIO,
+            Errno::EMFILE,
+            Errno::ESTALE,
+            Errno::ENOTCONN,
+        ] {
+            assert!(!says_absent(errno as i32), "{errno}");
+        }
+        assert!(says_absent(Errno::ENOENT as i32));
     }
 }

@@ -4,8 +4,9 @@
 //! In the consumer. Removes and replaces files of a cache alone, by their names
 //! and under the lock; what else lies there is not touched.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,10 +14,13 @@ use nix::sys::statvfs::statvfs;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::book::idx_text;
-use crate::cache::layout::{CACHE_MANIFEST, INDEX, LOCK, ShardFile, shard_file, shard_name};
+use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_file, shard_name};
+use crate::cache::lock::Lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::shard::manifest::{CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest};
+use crate::shard::manifest::{
+    CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry,
+};
 use crate::sys::replace::{is_temporary, replace_by, sync_folder};
 
 /// Bytes of a tar that are read at a time.
@@ -29,15 +33,7 @@ type Late = (Option<(u64, ShardFile)>, PathBuf);
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    _lock: File,
-}
-
-impl Drop for Folder {
-    /// Removed while it is held: who opened it in between sees that it is gone.
-    /// One that cannot be removed is in nobody's way.
-    fn drop(&mut self) {
-        let _ = fs::remove_file(self.path.join(LOCK));
-    }
+    _lock: Lock,
 }
 
 impl Folder {
@@ -55,7 +51,7 @@ impl Folder {
             _ => Error::io_at("create folder", path, e),
         })?;
         let folder = Self {
-            _lock: hold(path)?,
+            _lock: Lock::hold(path)?,
             path: path.to_owned(),
         };
         for name in folder.names()? {
@@ -111,7 +107,7 @@ impl Folder {
 
     /// Goes through the complete shards from the first on, until one is missing,
     /// and puts right their `.idx`. With `contents` every tar is read, and one that
-    /// is not what its manifest says by its hash counts as missing.
+    /// is not what its manifest says by its hash counts as missing. `Break` ends it.
     ///
     /// # Errors
     /// What the system says of a file that is there and cannot be read: it is no
@@ -119,8 +115,8 @@ impl Folder {
     pub(super) fn each_complete(
         &self,
         contents: bool,
-        mut with: impl FnMut(ShardEntry, ShardManifest),
-    ) -> Result<()> {
+        mut with: impl FnMut(ShardEntry, &ShardManifest) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         let mut next_id = 0;
         for number in 0.. {
             let Some((manifest, hash)) = self.complete(number, next_id)? else {
@@ -128,7 +124,7 @@ impl Folder {
             };
             if contents {
                 let tar = ShardFile::Tar.path(&self.path, number);
-                if hash_of(&tar)? != manifest.hash {
+                if file_hash(&tar)? != manifest.hash {
                     tracing::warn!(
                         "{}: damaged; it and the shards behind it are made again",
                         tar.display()
@@ -142,32 +138,39 @@ impl Folder {
             if fs::read(&idx).ok().as_ref() != Some(&text) {
                 replace_by(&idx, &text)?;
             }
-            let entry = ShardEntry {
-                name: shard_name(number),
-                bytes: manifest.bytes,
-                samples: manifest.samples.len() as u64,
-                manifest: hash,
-                idx: Hash128::of(&text),
-            };
-            with(entry, manifest);
+            if with(entry(number, &manifest, hash, &text), &manifest).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// Whether not one shard is complete.
+    /// Lists what gave no picture behind the last sample of shard `number`, which is
+    /// complete, where no sample follows any more in whose shard it would stand.
+    pub(super) fn skip_behind(&self, number: u64, skipped: &[SkippedEntry]) -> Result<ShardEntry> {
+        let path = ShardFile::Manifest.path(&self.path, number);
+        let (mut manifest, _) = ShardManifest::read(&path)?;
+        manifest.skipped.extend_from_slice(skipped);
+        let hash = manifest.write(&path)?;
+        let text = idx_text(&manifest)?;
+        Ok(entry(number, &manifest, hash, &text))
+    }
+
+    /// Whether not one shard, wherever it stands, was complete once.
     pub(super) fn is_bare(&self) -> Result<bool> {
-        Ok(self.complete(0, 0)?.is_none())
+        let is_manifest = |name| matches!(shard_file(name), Some((_, ShardFile::Manifest)));
+        Ok(!self.names()?.iter().any(|name| is_manifest(name)))
     }
 
     /// The manifest of a shard that is there as a whole, as far as lengths tell;
     /// none where a file is missing, damaged or of another length.
     fn complete(&self, number: u64, first_id: u64) -> Result<Option<(ShardManifest, Hash128)>> {
-        let read = ShardManifest::read(&ShardFile::Manifest.path(&self.path, number));
-        let (manifest, hash) = match read {
+        let path = ShardFile::Manifest.path(&self.path, number);
+        let (manifest, hash) = match ShardManifest::read(&path) {
             Ok(read) => read,
             Err(Error::Dataset { .. }) => return Ok(None),
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                return Ok(None);
+                return missing(&path);
             }
             Err(e) => return Err(e),
         };
@@ -175,7 +178,7 @@ impl Folder {
         // Links are followed: a shard may have been moved to another disk.
         let tar = match path.metadata() {
             Ok(tar) => tar,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == ErrorKind::NotFound => return missing(&path),
             Err(e) => return Err(Error::io_at("look at", &path, e)),
         };
         let whole = tar.is_file() && tar.len() == manifest.bytes;
@@ -192,7 +195,7 @@ impl Folder {
     /// Removes the shards from `number` on, and the index, which has them. Only
     /// where the folder's manifest is a cache's: shards have the names that others
     /// give theirs, too, and in a cache's folder alone they are ours.
-    fn remove_from(&self, number: u64) -> Result<()> {
+    pub(super) fn remove_from(&self, number: u64) -> Result<()> {
         let mut late = self.late(number)?;
         // What says that a shard is complete goes first.
         late.sort_by_key(|(file, _)| match file {
@@ -269,12 +272,48 @@ impl Folder {
     }
 }
 
+/// Nothing is at `path`: the shard is missing.
+///
+/// # Errors
+/// When a link is there whose target is not: a disk that is not mounted is no
+/// reason to make its shard again, nor those behind it.
+fn missing<T>(path: &Path) -> Result<Option<T>> {
+    match fs::read_link(path) {
+        Ok(target) => Err(Error::dataset(
+            path,
+            format!(
+                "a link to {}, which is not there: mount the disk that it is on; or remove the \
+                 link, and this shard and those behind it are made again",
+                target.display()
+            ),
+        )),
+        Err(_) => Ok(None),
+    }
+}
+
+/// What the cache's manifest says of shard `number`: by the hash of its manifest's
+/// file, and the text of its `.idx`.
+pub(super) fn entry(
+    number: u64,
+    manifest: &ShardManifest,
+    hash: Hash128,
+    idx: &[u8],
+) -> ShardEntry {
+    ShardEntry {
+        name: shard_name(number),
+        bytes: manifest.bytes,
+        samples: manifest.samples.len() as u64,
+        manifest: hash,
+        idx: Hash128::of(idx),
+    }
+}
+
 fn is_cache_file(name: &str) -> bool {
     name == INDEX || shard_file(name).is_some()
 }
 
 /// The hash of a whole file, read piece by piece.
-fn hash_of(path: &Path) -> Result<Hash128> {
+pub(super) fn file_hash(path: &Path) -> Result<Hash128> {
     let failed = |e| Error::io_at("read", path, e);
     let mut file = File::open(path).map_err(failed)?;
     let mut hasher = Hasher::new();
@@ -289,38 +328,10 @@ fn hash_of(path: &Path) -> Result<Hash128> {
     }
 }
 
-/// The lock file, locked.
-fn hold(folder: &Path) -> Result<File> {
-    let path = folder.join(LOCK);
-    loop {
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|e| Error::io_at("open", &path, e))?;
-        file.try_lock().map_err(|e| match e {
-            TryLockError::WouldBlock => Error::dataset(
-                folder,
-                "another process is building this cache: wait for it, or name another folder",
-            ),
-            TryLockError::Error(e) => Error::io_at("lock", &path, e),
-        })?;
-        // Who held it may have removed it between our two calls.
-        let held = file
-            .metadata()
-            .map_err(|e| Error::io_at("look at", &path, e))?;
-        let there = path.symlink_metadata();
-        if there.is_ok_and(|t| (t.dev(), t.ino()) == (held.dev(), held.ino())) {
-            return Ok(file);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::layout::LOCK;
 
     #[test]
     fn a_folder_is_one_builders_and_what_it_left_is_removed() {
@@ -349,6 +360,11 @@ mod tests {
         // Of a killed builder the file stays, the lock does not.
         fs::write(path.join(LOCK), "").unwrap();
         Folder::claim(&path).unwrap();
+        // Of a link's target it would be another file than the one that is there.
+        std::os::unix::fs::symlink("foreign.txt", path.join(LOCK)).unwrap();
+        let e = Folder::claim(&path).unwrap_err();
+        assert!(e.is_usage() && e.to_string().contains(LOCK), "{e}");
+        fs::remove_file(path.join(LOCK)).unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "x").unwrap();
         assert!(Folder::claim(&file).unwrap_err().is_usage());

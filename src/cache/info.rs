@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_name};
 use crate::error::{Error, Result};
 use crate::index::{ClassCount, Index};
-use crate::shard::manifest::{CacheManifest, Manifest, ShardManifest};
+use crate::shard::manifest::{CacheManifest, Manifest, ShardManifest, SourceLosses};
 use crate::shard::read_at;
 
 /// What a cache holds.
@@ -39,6 +39,9 @@ pub struct CacheInfo {
     pub samples: u64,
     /// Samples of the source that were left out.
     pub skipped: u64,
+    /// What of the source is no sample of its index; none where nobody knew when the
+    /// cache was built: of a saved index, or another cache.
+    pub lost: Option<SourceLosses>,
     /// Complete shards.
     pub shards: u64,
     /// Bytes of their tars.
@@ -146,6 +149,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
         shuffle: options.shuffle,
         on_error: options.on_error,
         source_samples: manifest.source.samples,
+        lost: manifest.source.lost.clone(),
         label_width: manifest.label_width,
         bytes: length(&at) + length(&path.join(INDEX)),
         ..CacheInfo::default()

@@ -1,7 +1,8 @@
 //! The names of the files of a cache, and of what is in a shard.
 //!
-//! Runs in the consumer. Everything that a cache's folder holds is named here
-//! and nowhere else.
+//! Runs in the consumer. What a cache's folder holds is named here, but for
+//! manifest and index: `shard::manifest` names those, by which other parts of the
+//! program know a cache.
 
 use std::path::{Path, PathBuf};
 

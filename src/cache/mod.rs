@@ -12,11 +12,12 @@
 //! ```
 //!
 //! - `builder`: what is asked for; `options`: by what a cache is built;
-//! - `build`: from payloads to complete shards; `report`: what is told of it;
+//! - `build`: what is gone on with, refused and finished; `writing`: from payloads
+//!   to complete shards; `so_far`: which are; `report`: what is told of it;
 //!   `faults`: which bad samples may be left out;
 //! - `surveyed`, `need`, `storage`: what the source is, what it will take, and
 //!   what is done when there is no room;
-//! - `folder`: what is there already; `changes`: what differs;
+//! - `folder`: what is there already; `lock`: whose it is; `changes`: what differs;
 //! - `members`, `book`, `shard_file`: one sample, one shard, one shard on its way
 //!   to storage;
 //! - `verify`: whether all bytes are what they were; `info`: what is in a cache;
@@ -30,19 +31,23 @@ mod faults;
 mod folder;
 mod info;
 pub(crate) mod layout;
+mod lock;
 mod members;
 mod need;
 mod options;
 mod report;
 mod shard_file;
+mod so_far;
 mod storage;
 mod surveyed;
 mod verify;
+mod writing;
 
+pub use crate::shard::manifest::SourceLosses;
 pub use builder::Builder;
 pub use info::{CacheInfo, Reading, SampleBytes, info};
 pub use options::{BuildOptions, CacheResize, Encoding, OnBadSample};
-pub use report::{BuildProgress, BuildReport, SkippedSample};
+pub use report::{BuildPhase, BuildProgress, BuildReport, SkippedSample};
 pub use verify::{
     Finding, FindingKind, HurtSample, VerifyOptions, VerifyProgress, VerifyReport, verify,
 };

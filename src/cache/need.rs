@@ -109,13 +109,8 @@ impl Outlook<'_> {
     /// Bytes of the three files of a shard.
     fn files(&mut self, book: Book, number: u64) -> Result<u64> {
         let manifest = book.manifest(0);
-        self.samples.begin_shard(&ShardFile::Tar.name(number));
-        for sample in &manifest.samples {
-            if let Some(m) = sample.members.first() {
-                self.samples
-                    .push(self.index, sample.source, &m.name, m.data_at, m.size);
-            }
-        }
+        let name = ShardFile::Tar.name(number);
+        self.samples.push_shard(self.index, &name, &manifest);
         let beside = [idx_text(&manifest)?.len(), manifest.to_bytes()?.len()];
         let beside = beside.map(|len| self.round_up(len as u64));
         Ok(self.round_up(manifest.bytes) + beside[0] + beside[1])

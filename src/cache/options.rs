@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::error::Error;
 pub use crate::packing::encoding::{CacheResize, Encoding};
+use crate::picture::Limits;
 use crate::shard::manifest::OptionsEntry;
 
 /// What happens when a sample of the source gives no picture.
@@ -16,10 +17,12 @@ pub enum OnBadSample {
     #[default]
     Stop,
     /// The sample is left out, and listed with the reason in the manifest of
-    /// its shard, where the fault follows from the file's bytes or its absence.
-    /// What may pass (time that ran out, killed workers, failing storage) stops the
-    /// build all the same. What damaged shards of the source have lost is counted in the
-    /// report.
+    /// its shard, where the fault follows from the file's bytes, or from its absence
+    /// when all headers were read. What may pass (time that ran out, killed workers,
+    /// failing storage, a file that may not be read, one that goes while the cache is
+    /// built) stops the build all the same, and so does a source of which no header
+    /// can be read. What damaged shards of the source have lost is counted in the
+    /// report, and in the cache.
     Skip,
 }
 
@@ -53,7 +56,7 @@ pub struct BuildOptions {
 
 impl Default for BuildOptions {
     fn default() -> Self {
-        let limits = crate::picture::Limits::default();
+        let limits = Limits::default();
         Self {
             encode: Encoding::default(),
             resize: None,
@@ -98,6 +101,14 @@ impl BuildOptions {
             resize.to_string().parse::<CacheResize>()?;
         }
         Ok(())
+    }
+
+    /// What decoding one picture may take.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            max_pixels: self.max_pixels,
+            max_scratch: self.max_scratch,
+        }
     }
 
     /// As the manifest spells them.

@@ -7,22 +7,41 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::index::{DamagedShard, ScanReport, lossy};
+use crate::index::{DamagedShard, ScanReport, SkipReason, Skipped, lossy};
+use crate::shard::manifest::SourceLosses;
+
+/// What a build does, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildPhase {
+    /// Looking at what is in the folder; with `force` every complete shard is read.
+    Checking,
+    /// Reading the header of every sample of the source.
+    ReadingHeaders,
+    /// Encoding samples and writing shards.
+    Writing,
+}
 
 /// How far a build is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct BuildProgress {
+pub struct BuildProgress<'a> {
+    pub phase: BuildPhase,
     /// Samples of the source.
     pub samples: u64,
-    /// Of these, those that are written or left out; those of earlier calls count.
+    /// Of these, in each phase: those whose shards were found complete; those whose
+    /// headers were read; those that are written or left out, where those of earlier
+    /// calls count.
     pub done: u64,
-    /// Complete shards.
+    /// Complete shards; this and what follows is 0 before the phase of writing.
     pub shards: u64,
     /// Bytes of tars, the open one's too.
     pub bytes: u64,
     /// What this call was expected to write, bytes.
     pub needed_bytes: u64,
+    /// What reading the source's names found, in every phase; none where nobody
+    /// knows: of a saved index, or a cache.
+    pub scan: Option<&'a ScanReport>,
 }
 
 /// What stands in a cache's folder after a build.
@@ -61,10 +80,11 @@ pub struct BuildReport {
     /// no samples of the source's index.
     pub damaged_samples: u64,
     /// Entries of the source that are no samples, by the name of the reason.
-    pub left_out: BTreeMap<&'static str, u64>,
-    /// True when the source is of shards that are no cache's: of their samples
-    /// picture and label alone are copied, and other fields are not.
-    pub fields_left_out: bool,
+    pub left_out: BTreeMap<String, u64>,
+    /// Fields of the source's samples that are neither picture nor label, which are
+    /// not copied: by extension, how many samples have them. Empty too where nobody
+    /// knows: of a saved index, or a cache.
+    pub other_fields: BTreeMap<String, u64>,
     /// The first of the samples that were left out, at most 100.
     pub skipped_examples: Vec<SkippedSample>,
 }
@@ -73,14 +93,26 @@ impl BuildReport {
     /// With what reading the source's names left out.
     pub(super) fn with_scan(mut self, scan: Option<ScanReport>) -> Self {
         if let Some(scan) = &scan {
-            self.damaged_shards = scan.damaged.len() as u64;
-            let lost = |d: &DamagedShard| d.samples_incomplete + d.samples_missing.unwrap_or(0);
-            self.damaged_samples = scan.damaged.iter().map(lost).sum();
-            let left_out = scan.skipped.iter().map(|(why, s)| (why.name(), s.count));
-            self.left_out = left_out.collect();
+            let lost = losses(scan);
+            self.damaged_shards = lost.damaged_shards;
+            self.damaged_samples = lost.damaged_samples;
+            self.left_out = lost.left_out;
+            self.other_fields = lost.other_fields;
         }
         self.scan = scan;
         self
+    }
+}
+
+/// What a scan found that is no sample of its index.
+pub(super) fn losses(scan: &ScanReport) -> SourceLosses {
+    let lost = |d: &DamagedShard| d.samples_incomplete + d.samples_missing.unwrap_or(0);
+    let left_out = |(why, skipped): (&SkipReason, &Skipped)| (why.name().into(), skipped.count);
+    SourceLosses {
+        damaged_shards: scan.damaged.len() as u64,
+        damaged_samples: scan.damaged.iter().map(lost).sum(),
+        left_out: scan.skipped.iter().map(left_out).collect(),
+        other_fields: scan.other_fields.clone(),
     }
 }
 

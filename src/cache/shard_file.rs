@@ -8,11 +8,11 @@ use std::io::BufWriter;
 use tempfile::NamedTempFile;
 
 use crate::cache::book::{Book, Entry, idx_text};
-use crate::cache::folder::Folder;
-use crate::cache::layout::{ShardFile, shard_name};
+use crate::cache::folder::{Folder, entry};
+use crate::cache::layout::ShardFile;
 use crate::error::{Error, Result};
 use crate::shard::append::{Finished, ShardWriter};
-use crate::shard::manifest::{Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry};
+use crate::shard::manifest::{Manifest, ShardEntry, ShardManifest, SkippedEntry};
 use crate::sys::replace::{beside, put, replace_by};
 
 /// Bytes that are handed to the system at a time: so many that the page cache
@@ -108,14 +108,7 @@ impl ShardFileWriter {
         let text = idx_text(&manifest)?;
         replace_by(&path(ShardFile::Idx), &text)?;
         let hash = manifest.write(&path(ShardFile::Manifest))?;
-        let entry = ShardEntry {
-            name: shard_name(self.number),
-            bytes: manifest.bytes,
-            samples: manifest.samples.len() as u64,
-            manifest: hash,
-            idx: Hash128::of(&text),
-        };
-        Ok((entry, manifest))
+        Ok((entry(self.number, &manifest, hash, &text), manifest))
     }
 
     fn failed(&self, folder: &Folder, e: std::io::Error) -> Error {

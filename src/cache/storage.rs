@@ -32,6 +32,8 @@ pub(super) struct Left<'a> {
     pub(super) written: u64,
     pub(super) encoded: u64,
     pub(super) need: Need,
+    /// Bytes of the shards that this call removed to make room.
+    pub(super) freed: u64,
 }
 
 impl<'a> Left<'a> {
@@ -47,6 +49,7 @@ impl<'a> Left<'a> {
                 bytes: 0,
                 exact: true,
             },
+            freed: 0,
         }
     }
 
@@ -73,11 +76,12 @@ impl<'a> Left<'a> {
             return e;
         }
         let left = self.samples.saturating_sub(self.done);
-        let rest = match (self.written, self.encoded) {
-            (0, _) | (_, 0) => self.need.bytes,
+        let (rest, by) = match (self.written, self.encoded) {
+            (0, _) | (_, 0) => (self.need.bytes, ""),
             (bytes, samples) => {
                 let rest = u128::from(bytes) * u128::from(left) / u128::from(samples);
-                u64::try_from(rest).unwrap_or(u64::MAX)
+                let rest = u64::try_from(rest).unwrap_or(u64::MAX);
+                (rest, ", by the rate so far")
             }
         };
         let available = match self.folder.available() {
@@ -85,17 +89,24 @@ impl<'a> Left<'a> {
             Err(_) => "an unknown number".into(),
         };
         let missing = match left {
-            0 => "index and manifest are still to be written".to_owned(),
+            0 => "an index or a manifest is still to be written".to_owned(),
             left => format!(
-                "the other {left} of {} samples need about {rest} bytes, by the rate so far",
+                "the other {left} of {} samples need about {rest} bytes{by}",
                 self.samples
+            ),
+        };
+        let held = match self.freed {
+            0 => String::new(),
+            freed => format!(
+                "; the {freed} bytes of the shards that were removed are free when no run reads \
+                 them any longer: end trainings on this cache"
             ),
         };
         full(
             self.folder,
             format!(
-                "no space is left ({e}): {missing}, and {available} are available; complete shards \
-                 stay, and the same command goes on behind them"
+                "no space is left ({e}): {missing}, and {available} are available{held}; complete \
+                 shards stay, and the same command goes on behind them"
             ),
         )
     }

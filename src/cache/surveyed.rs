@@ -4,23 +4,32 @@
 //! In the consumer. Opens every file and reads its header, never a pixel.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::members::known_extension;
+use crate::cache::{BuildOptions, OnBadSample, faults};
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::index::Index;
 use crate::packing::Sizes;
 use crate::packing::encoding::{CacheResize, Encoding};
 use crate::packing::payload::Order;
 use crate::packing::rooms::Rooms;
+use crate::picture::header::PictureHeader;
 use crate::picture::{Format, Limits, Upright};
-use crate::shard::manifest::{Hash128, SourceEntry};
+use crate::shard::manifest::Hash128;
 use crate::survey;
+
+/// Between two words on how many headers are read.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The headers of all samples.
 #[derive(Debug)]
@@ -33,7 +42,16 @@ pub(super) struct Surveyed {
 }
 
 impl Surveyed {
-    pub(super) fn of(index: &Index, limits: &Limits) -> Result<Self> {
+    /// Reads all headers, and tells `tell` now and then how many are read; none when
+    /// that breaks it off.
+    ///
+    /// # Errors
+    /// When the system gives no memory or no thread.
+    pub(super) fn of(
+        index: &Index,
+        limits: &Limits,
+        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Option<Self>> {
         let too_many = || Error::config(format!("{} samples are too many", index.len()));
         let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
         let mut file_bytes = Vec::new();
@@ -42,7 +60,7 @@ impl Surveyed {
             .map_err(|_| too_many())?;
         file_bytes.resize_with(samples, AtomicU64::default);
         let formats = Mutex::new(BTreeMap::new());
-        let sizes = survey::each_header(index, limits, Upright::Exif, &|id, header, bytes| {
+        let note = |id: u64, header: &PictureHeader, bytes| {
             if let Some(place) = usize::try_from(id).ok().and_then(|at| file_bytes.get(at)) {
                 place.store(bytes, Ordering::Relaxed);
             }
@@ -50,42 +68,102 @@ impl Surveyed {
                 let mut formats = formats.lock().unwrap_or_else(PoisonError::into_inner);
                 formats.insert(id, header.format);
             }
+        };
+        let (read, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+        let count = |n| {
+            read.fetch_add(n, Ordering::Relaxed);
+            match ended.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        // By another thread: who is told may not be shared by those that read.
+        let sizes = thread::scope(|scope| {
+            let (open, is_over) = mpsc::channel::<()>();
+            let reader = thread::Builder::new()
+                .name("featherload-headers".into())
+                .spawn_scoped(scope, || {
+                    // Closed with the thread, whatever ends it.
+                    let _open = open;
+                    survey::each_header(index, limits, Upright::Exif, &note, &count)
+                })
+                .map_err(|e| Error::io("start a thread that reads headers", e))?;
+            loop {
+                if tell(read.load(Ordering::Relaxed)).is_break() {
+                    ended.store(true, Ordering::Relaxed);
+                    break;
+                }
+                if is_over.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+            }
+            let read = reader.join();
+            read.map_err(|_| Error::worker("a thread that reads headers panicked"))?
         })?;
-        Ok(Self {
+        if ended.into_inner() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
             sizes,
             file_bytes: file_bytes.into_iter().map(AtomicU64::into_inner).collect(),
             formats: formats.into_inner().unwrap_or_else(PoisonError::into_inner),
-        })
+        }))
     }
 
+    /// Asked before anything is removed to make room for the build.
+    ///
     /// # Errors
-    /// The first sample from place `first` on whose header could not be read.
+    /// The first sample from place `first` on whose header could not be read; where
+    /// those are left out, the first of which that may pass. And a source of
+    /// which no header at all could be read: it is rather away than bad.
     pub(super) fn check(
         &self,
         index: &Index,
-        limits: &Limits,
+        options: &BuildOptions,
         order: &Order,
         first: u64,
     ) -> Result<()> {
+        let mut reason = String::new();
         let samples = (first..order.samples()).filter_map(|place| order.sample(place));
-        for id in samples {
-            if self.sizes.get(id).is_some() {
-                continue;
-            }
-            let fault = match survey::header_of(index, id, limits, Upright::Exif) {
+        for id in samples.filter(|id| self.sizes.get(*id).is_none()) {
+            let fault = match survey::header_of(index, id, &options.limits(), Upright::Exif) {
                 Err(fault) => fault,
                 Ok(_) => SampleFault::new(
                     FaultKind::Changed,
                     "its header could not be read, and then it could: run the command again",
                 ),
             };
-            return Err(Error::Sample {
-                id,
-                path: index.path(id),
-                fault,
-            });
+            let stopping = match options.on_error {
+                OnBadSample::Stop => Some(fault),
+                OnBadSample::Skip if !self.is_lasting(index, id, &fault) => {
+                    Some(faults::passing(fault))
+                }
+                OnBadSample::Skip => {
+                    if reason.is_empty() {
+                        reason = fault.reason;
+                    }
+                    None
+                }
+            };
+            if let Some(fault) = stopping {
+                return Err(Error::Sample {
+                    id,
+                    path: index.path(id),
+                    fault,
+                });
+            }
         }
-        Ok(())
+        let none = (0..index.len()).all(|id| self.sizes.get(id).is_none());
+        match none {
+            true => Err(no_picture(index, &reason)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the next build would find the fault again.
+    pub(super) fn is_lasting(&self, index: &Index, id: u64, fault: &SampleFault) -> bool {
+        let file = index.part(id).is_none().then(|| index.file(id));
+        faults::is_lasting(fault, file.as_deref(), self.sizes.get(id).is_some())
     }
 
     /// Height and width that a sample's picture will have, and the bytes of its
@@ -112,9 +190,20 @@ impl Surveyed {
     }
 }
 
-/// By what a changed source is noticed. Looks at every file of the source, and
-/// opens none.
-pub(super) fn source_entry(index: &Index) -> SourceEntry {
+/// The error of a source that has samples and no picture.
+pub(super) fn no_picture(index: &Index, reason: &str) -> Error {
+    Error::dataset(
+        index.root(),
+        format!(
+            "none of {} samples gives a picture, the first because of: {reason}",
+            index.len()
+        ),
+    )
+}
+
+/// By what a changed source is noticed, beside its index. Looks at every file of the
+/// source, and opens none.
+pub(super) fn files_hash(index: &Index) -> Hash128 {
     let mut hasher = Hasher::new();
     let mut note = |path: &Path| {
         // One that is missing is found when it is read.
@@ -129,9 +218,5 @@ pub(super) fn source_entry(index: &Index) -> SourceEntry {
         0 => (0..index.len()).for_each(|id| note(&index.file(id))),
         shards => (0..shards).for_each(|number| note(&index.shard_path(number))),
     }
-    SourceEntry {
-        samples: index.len(),
-        index: Hash128(index.hash()),
-        files: Hash128(hasher.finish_128()),
-    }
+    Hash128(hasher.finish_128())
 }

@@ -5,6 +5,7 @@
 //! takes is the ring, what each worker needs for the largest sample, and the
 //! processes themselves.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -125,6 +126,7 @@ impl Worst {
                     }
                 }
             },
+            &|_| ControlFlow::Continue(()),
         )?;
         let worst = worst.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((worst.0, all))

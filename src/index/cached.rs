@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::error::Result;
 use crate::index::sealed::{Content, Labels};
 use crate::index::{Index, Label};
+use crate::shard::manifest::ShardManifest;
 
 /// The samples of a cache so far, in its order.
 #[derive(Debug, Clone)]
@@ -32,14 +33,25 @@ impl CachedSamples {
         Self { content }
     }
 
+    /// The pictures of a shard of this name in the cache's folder: samples of `source`.
+    pub(crate) fn push_shard(&mut self, source: &Index, name: &str, shard: &ShardManifest) {
+        self.begin_shard(name);
+        for sample in &shard.samples {
+            // The label is behind it.
+            if let Some(m) = sample.members.first() {
+                self.push(source, sample.source, &m.name, m.data_at, m.size);
+            }
+        }
+    }
+
     /// The samples that follow lie in the shard of this name in the cache's folder.
-    pub(crate) fn begin_shard(&mut self, name: &str) {
+    fn begin_shard(&mut self, name: &str) {
         self.content.begin_shard(name.as_bytes());
     }
 
     /// The picture of sample `id` of `source`, the member `name` with `bytes` bytes
     /// at `at` of the shard.
-    pub(crate) fn push(&mut self, source: &Index, id: u64, name: &str, at: u64, bytes: u64) {
+    fn push(&mut self, source: &Index, id: u64, name: &str, at: u64, bytes: u64) {
         self.content.push_part(name.as_bytes(), at, bytes);
         match (&mut self.content.labels, source.label(id)) {
             (Labels::Class(all), Label::Class(class)) => all.push(class),

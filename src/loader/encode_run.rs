@@ -309,6 +309,39 @@ fn in_process(_spec: EncodeSpec, _index: &Index, _sizes: &Sizes, _rooms: &Rooms)
     ))
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_was_destroyed_is_a_fault_and_nobodys_payload() {
+        let head = PayloadHead {
+            bytes: 4,
+            height: 1,
+            width: 1,
+        };
+        let mut good = vec![0; PayloadHead::BYTES + 4];
+        head.write(&mut good);
+        good[PayloadHead::BYTES..].copy_from_slice(b"abcd");
+        // More bytes than the row has room for.
+        let mut scribbled = good.clone();
+        scribbled[..8].fill(0xff);
+        let row = good.len();
+        let payloads = Payloads {
+            first: 0,
+            // The last lies behind the slot.
+            places: vec![0..row, row..2 * row, 2 * row..3 * row],
+            storage: Storage::Own([good, scribbled].concat(), Vec::new()),
+        };
+        assert_eq!(payloads.row(0).unwrap().1, b"abcd");
+        for destroyed in [1, 2, 3] {
+            let fault = payloads.row(destroyed).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Unknown, "{destroyed}");
+            assert!(fault.reason.contains("destroyed"), "{fault}");
+        }
+    }
+}
+
 /// Payloads by a plain loop in this process.
 #[cfg(feature = "codecs")]
 mod in_process {

@@ -51,7 +51,7 @@ pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> 
     buffer.clear();
     buffer.try_reserve_exact(len).map_err(|_| {
         SampleFault::new(
-            FaultKind::TooLarge,
+            FaultKind::NoMemory,
             format!("no memory for {len} bytes of pixels"),
         )
     })?;

@@ -5,6 +5,7 @@
 //! the same, so that any changed byte of a manifest is noticed. Never in here:
 //! times, host names, or where the cache lies.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -25,7 +26,7 @@ pub(crate) const CACHE_MANIFEST: &str = "manifest.json";
 pub(crate) const CACHE_INDEX: &str = "index.fli";
 
 /// The version of both forms.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// The most that is read of a manifest: a shard of 100 million samples has less.
 const MOST_BYTES: u64 = 64 << 30;
@@ -203,6 +204,24 @@ pub(crate) struct SourceEntry {
     /// Of the length and the time of change (ns) of every file, in the source's
     /// order; those of one that cannot be looked at count as 0.
     pub(crate) files: Hash128,
+    /// None where nobody knows: of a saved index, or of another cache.
+    pub(crate) lost: Option<SourceLosses>,
+}
+
+/// What of a source is no sample of its index, by what reading its names told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SourceLosses {
+    /// Shards of which something is lost.
+    pub damaged_shards: u64,
+    /// Samples that are known to be lost with them.
+    pub damaged_samples: u64,
+    /// Entries that are no samples, by the name of the reason.
+    pub left_out: BTreeMap<String, u64>,
+    /// Fields of samples that are neither picture nor label, by extension: how many
+    /// samples have them. They are not copied.
+    pub other_fields: BTreeMap<String, u64>,
 }
 
 /// What `manifest.json` says of a shard.
@@ -244,7 +263,8 @@ impl fmt::Display for Damage {
             Self::Format { found } => write!(f, "a manifest of another kind: `{found}`"),
             Self::Version { found } => write!(
                 f,
-                "a manifest of version {found}, where version {VERSION} is understood"
+                "a manifest of version {found}, where version {VERSION} is understood: build the \
+                 cache again, in this folder with --force, or use the featherload that built it"
             ),
             Self::Checksum => f.write_str("damaged: its checksum is wrong"),
         }
@@ -418,6 +438,12 @@ mod tests {
                 samples: 3,
                 index: Hash128(1),
                 files: Hash128(2),
+                lost: Some(SourceLosses {
+                    damaged_shards: 1,
+                    damaged_samples: 2,
+                    left_out: BTreeMap::from([("empty shard".into(), 3)]),
+                    other_fields: BTreeMap::from([("seg.png".into(), 4)]),
+                }),
             },
             classes: vec!["cat".into(), "dog".into()],
             label_width: 1,
@@ -484,10 +510,10 @@ mod tests {
     #[test]
     fn another_version_is_named() {
         let mut newer = cache();
-        newer.version = 2;
+        newer.version = 3;
         let e = CacheManifest::from_bytes(&newer.to_bytes().unwrap()).unwrap_err();
-        assert_eq!(e, Damage::Version { found: 2 });
-        assert!(e.to_string().contains("version 2"), "{e}");
+        assert_eq!(e, Damage::Version { found: 3 });
+        assert!(e.to_string().contains("version 3"), "{e}");
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod scan;
 mod statistics;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -147,6 +148,7 @@ impl Survey {
                 if let Seen::Samples(n) = seen {
                     progress(n);
                 }
+                ControlFlow::Continue(())
             })?;
         let readable = findings.formats.values().sum();
         Ok(Self {
@@ -182,7 +184,7 @@ impl Survey {
 /// The sizes of all samples, read this way up, for rows that have sizes of their
 /// own; none of those over a limit.
 pub(crate) fn read_sizes(index: &Index, limits: &Limits, upright: Upright) -> Result<Sizes> {
-    scan::headers(index, limits, upright, 0, &|_| ()).map(|(sizes, _)| sizes)
+    scan::headers(index, limits, upright, 0, &|_| ControlFlow::Continue(())).map(|(sizes, _)| sizes)
 }
 
 /// The header of one sample, read this way up.
@@ -197,17 +199,21 @@ pub(crate) fn header_of(
 
 /// Calls `with` with the header, read this way up, of each sample that has one and
 /// keeps to the limits, from several threads, in no order: id, header, length of the file.
-/// The sizes, as [`read_sizes`] gives them.
+/// `progress` hears how many more samples are done, and may break it off.
+/// The sizes, as [`read_sizes`] gives them; 0 of samples behind a break.
 pub(crate) fn each_header(
     index: &Index,
     limits: &Limits,
     upright: Upright,
     with: &(dyn Fn(u64, &PictureHeader, u64) + Sync),
+    progress: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Sizes> {
-    let seen = |seen: Seen<'_>| {
-        if let Seen::Header(id, header, bytes) = seen {
+    let seen = |seen: Seen<'_>| match seen {
+        Seen::Header(id, header, bytes) => {
             with(id, header, bytes);
+            ControlFlow::Continue(())
         }
+        Seen::Samples(n) => progress(n),
     };
     scan::headers(index, limits, upright, 0, &seen).map(|(sizes, _)| sizes)
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -53,13 +54,14 @@ pub(super) struct Findings {
 /// Reads the header of every sample; what is over a limit is unreadable. Of
 /// unreadable ones the first `max_faults` are kept. Sizes, and headers that are
 /// `seen`, are those of pictures read this way up; orientations are counted as
-/// files have them.
+/// files have them. `Break` behind a run of samples ends it for all threads that hear
+/// it.
 pub(super) fn headers(
     index: &Index,
     limits: &Limits,
     upright: Upright,
     max_faults: usize,
-    seen: &(dyn Fn(Seen<'_>) + Sync),
+    seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
 ) -> Result<(Sizes, Findings)> {
     let too_many = || Error::config(format!("{} samples are too many to survey", index.len()));
     let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
@@ -78,7 +80,9 @@ pub(super) fn headers(
                 for (id, size) in (first..).zip(run.iter_mut()) {
                     *size = reader.read(id, seen);
                 }
-                seen(Seen::Samples(run.len() as u64));
+                if seen(Seen::Samples(run.len() as u64)).is_break() {
+                    return reader.findings;
+                }
             }
         };
         let helpers = thread_count(samples) - 1;
@@ -153,7 +157,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Height and width of a sample, or 0 x 0.
-    fn read(&mut self, id: u64, seen: &(dyn Fn(Seen<'_>) + Sync)) -> [u32; 2] {
+    fn read(&mut self, id: u64, seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync)) -> [u32; 2] {
         let found = self.files.read(self.index, id, self.limits);
         let f = &mut self.findings;
         match found {
@@ -165,7 +169,8 @@ impl<'a> Reader<'a> {
                     *f.orientations.entry(tag).or_default() += 1;
                 }
                 let header = header.read_as(self.upright);
-                seen(Seen::Header(id, &header, bytes));
+                // Ended between two runs alone.
+                let _ = seen(Seen::Header(id, &header, bytes));
                 let (width, height) = header.upright();
                 [height, width]
             }
@@ -260,8 +265,10 @@ mod tests {
         let index = mixed(dir.path(), samples);
         let seen = AtomicU64::new(0);
         let count = |what: Seen<'_>| {
-            let Seen::Samples(n) = what else { return };
-            seen.fetch_add(n, Ordering::Relaxed);
+            if let Seen::Samples(n) = what {
+                seen.fetch_add(n, Ordering::Relaxed);
+            }
+            ControlFlow::Continue(())
         };
         let (sizes, findings) =
             headers(&index, &Limits::default(), Upright::Exif, 5, &count).unwrap();
@@ -282,7 +289,8 @@ mod tests {
     fn no_thread_is_left() {
         let dir = tempfile::tempdir().unwrap();
         let index = mixed(dir.path(), 200);
-        headers(&index, &Limits::default(), Upright::Exif, 5, &|_| ()).unwrap();
+        let on = |_: Seen<'_>| ControlFlow::Continue(());
+        headers(&index, &Limits::default(), Upright::Exif, 5, &on).unwrap();
         // Other tests run beside this one: look for our own threads alone.
         let ours = || {
             std::fs::read_dir("/proc/self/task")

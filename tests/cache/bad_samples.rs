@@ -1,9 +1,10 @@
 //! Samples that cannot be read stop a build by name, or are left out and listed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use featherload::cache::{BuildOptions, Builder, OnBadSample};
+use featherload::cache::{self, BuildOptions, Builder, OnBadSample};
 use featherload::index::{Index, KeepIndex, ShardOptions};
 use featherload::{Error, Source};
 
@@ -12,6 +13,7 @@ use crate::scene::{
     all_members, assert_same, build, built, command, copy, files, foreign_shard, jpeg, members,
     text,
 };
+use crate::small::{object, run, verified};
 
 /// A folder of good pictures with bad ones among them, and their names.
 fn with_bad_pictures() -> (tempfile::TempDir, [&'static str; 3]) {
@@ -73,6 +75,42 @@ fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
             assert_same(&whole, &files(&to), name);
         }
     }
+}
+
+#[test]
+fn what_is_left_out_behind_a_shard_of_an_earlier_call_is_listed_there() {
+    let src = tempfile::tempdir().unwrap();
+    for (n, name) in [(1, "a.jpg"), (2, "b.jpg")] {
+        fs::write(src.path().join(name), Picture::rgb(90, 80, n).encode()).unwrap();
+    }
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        on_error: OnBadSample::Skip,
+        shard_size: 4096,
+        ..copy()
+    };
+    assert_eq!(build(src.path(), dst.path(), options).shards, 2);
+    // The second shard is lost, and so are the bytes of its sample, by a disk that
+    // tells nobody.
+    fs::remove_file(dst.path().join("shard-000001.tar")).unwrap();
+    let picture = src.path().join("b.jpg");
+    let meta = picture.metadata().unwrap();
+    fs::write(&picture, vec![0xee; meta.len() as usize]).unwrap();
+    let file = fs::File::options().append(true).open(&picture).unwrap();
+    file.set_modified(meta.modified().unwrap()).unwrap();
+    let report = build(src.path(), dst.path(), options);
+    assert_eq!((report.samples, report.skipped), (1, 1));
+    assert_eq!(report.skipped_examples.len(), 1);
+    let manifest = |name: &str| fs::read_to_string(dst.path().join(name)).unwrap();
+    assert!(manifest("shard-000000.json").contains("b.jpg"));
+    assert!(manifest("manifest.json").contains("\"skipped\": 1"));
+    assert!(verified(dst.path(), 1).is_good());
+    // It is not tried again.
+    let whole = files(dst.path());
+    let again = build(src.path(), dst.path(), options);
+    assert_eq!((again.kept_samples, again.skipped), (1, 1));
+    assert_eq!(again.needed_bytes, 0);
+    assert_same(&whole, &files(dst.path()), "again");
 }
 
 #[test]
@@ -177,4 +215,40 @@ fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
     let left_out: u64 = report.left_out.values().sum();
     assert!(report.damaged_samples + left_out >= 1, "{json}");
     assert_eq!(json["damaged_samples"], report.damaged_samples);
+    // The cache knows it for as long as it is used.
+    let lost = cache::info(&to).unwrap().lost.unwrap();
+    assert_eq!(
+        (lost.damaged_shards, lost.damaged_samples),
+        (1, report.damaged_samples)
+    );
+    assert_eq!(lost.left_out, report.left_out);
+    let said = text(&run(&["info"], &to));
+    assert!(said.contains("in 1 damaged shards of the source"), "{said}");
+    let told = object(&run(&["info", "--json"], &to));
+    assert_eq!(told["info"]["lost"]["damaged_shards"], 1);
+    // It is no change of the source.
+    let whole = files(&to);
+    assert_eq!(make(skip).unwrap().kept_samples, 5);
+    assert_same(&whole, &files(&to), "again");
+}
+
+#[test]
+fn a_cache_says_what_its_source_had_that_was_no_sample() {
+    let src = data(1, 3);
+    fs::write(src.path().join("class0/notes.txt"), "mine").unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let (first, second) = (dst.path().join("first"), dst.path().join("second"));
+    build(src.path(), &first, copy());
+    let lost = cache::info(&first).unwrap().lost.unwrap();
+    assert_eq!(
+        lost.left_out,
+        BTreeMap::from([("no image extension".into(), 1)])
+    );
+    assert_eq!((lost.damaged_shards, lost.damaged_samples), (0, 0));
+    assert!(lost.other_fields.is_empty());
+    let said = text(&run(&["info"], &first));
+    assert!(said.contains("1 x no image extension"), "{said}");
+    // Of a source whose names were not read nothing is said.
+    build(&first, &second, copy());
+    assert_eq!(cache::info(&second).unwrap().lost, None);
 }

@@ -193,6 +193,49 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
     assert_same(&files(&fresh), &files(&to), "gone on");
 }
 
+#[test]
+fn a_full_disk_is_explained_whatever_was_to_be_written() {
+    let src = tempfile::tempdir().unwrap();
+    for n in 0..24u64 {
+        let picture = image_of_noise(160, 160, n);
+        fs::write(src.path().join(format!("{n:02}.png")), picture).unwrap();
+    }
+    let dst = tempfile::tempdir().unwrap();
+    let options = |quality| BuildOptions {
+        shard_size: 120_000,
+        ..jpeg(quality)
+    };
+    let report = build(src.path(), &dst.path().join("fresh"), options(95));
+    let size = report.needed_bytes + 60_000;
+    let Some(disk) = Tmpfs::new("a_full_disk_is_explained", size) else {
+        return;
+    };
+    let to = disk.path().join("cache");
+    build(src.path(), &to, options(1));
+    let whole = files(&to);
+
+    // No room for a file that is put right before anything else.
+    let idx = to.join("shard-000000.idx");
+    fs::remove_file(&idx).unwrap();
+    let ballast = disk.path().join("ballast");
+    let full = fs::write(&ballast, vec![1; 4 * size as usize]).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    let e = built(src.path(), &to, options(1)).build().unwrap_err();
+    for part in ["no space is left", "are available"] {
+        assert!(e.to_string().contains(part), "{e}");
+    }
+    fs::remove_file(&ballast).unwrap();
+    build(src.path(), &to, options(1));
+    assert_same(&whole, &files(&to), "put right");
+
+    // What was removed to make room may still be mapped.
+    let e = built(src.path(), &to, options(95)).force(true).build();
+    let e = e.unwrap_err().to_string();
+    for part in ["no space is left", "shards that were removed", "trainings"] {
+        assert!(e.contains(part), "{e}");
+    }
+}
+
 fn image_of_noise(width: u32, height: u32, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let rgb = (0..width * height * 3)

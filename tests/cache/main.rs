@@ -16,6 +16,7 @@ mod force;
 mod full_disk;
 mod index_file;
 mod info;
+mod passing;
 mod refused;
 mod resume;
 mod verify;

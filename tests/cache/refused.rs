@@ -1,6 +1,7 @@
 //! Builds that are refused, by name, before a byte is written.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use featherload::cache::{BuildOptions, CacheResize, OnBadSample};
@@ -72,6 +73,58 @@ fn changed_sources_and_options_are_refused_by_name_and_force_builds_anew() {
     let fresh = tempfile::tempdir().unwrap();
     build(src.path(), fresh.path(), jpeg(70));
     assert_same(&files(fresh.path()), &files(dst.path()), "forced");
+}
+
+#[test]
+fn shards_behind_a_missing_first_one_are_not_lost_to_other_options() {
+    let src = data(2, 10);
+    let dst = tempfile::tempdir().unwrap();
+    let small = BuildOptions {
+        shard_size: 40_000,
+        ..copy()
+    };
+    let ended = built(src.path(), dst.path(), small).build_watched(&mut |p| match p.shards > 1 {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    assert!(!ended.unwrap().complete);
+    fs::remove_file(dst.path().join("shard-000000.json")).unwrap();
+    let left = files(dst.path());
+    assert!(left.contains_key("shard-000001.json"), "{:?}", left.keys());
+    let other = BuildOptions {
+        shuffle: Some(3),
+        ..small
+    };
+    let e = built(src.path(), dst.path(), other).build().unwrap_err();
+    assert!(
+        e.is_usage() && e.to_string().contains("shuffle was none"),
+        "{e}"
+    );
+    assert_same(&left, &files(dst.path()), "refused");
+}
+
+#[test]
+fn a_cache_of_an_earlier_form_is_refused_and_built_anew_by_force() {
+    let src = data(1, 4);
+    let dst = tempfile::tempdir().unwrap();
+    build(src.path(), dst.path(), copy());
+    let whole = files(dst.path());
+    let path = dst.path().join("manifest.json");
+    let text = String::from_utf8(whole["manifest.json"].clone()).unwrap();
+    assert!(text.contains("\"lost\""), "{text}");
+    let earlier = text.replacen("\"version\": 2", "\"version\": 1", 1);
+    let (before, rest) = earlier.split_once(",\n    \"lost\"").unwrap();
+    let earlier = format!("{before}{}", &rest[rest.find("\n  }").unwrap()..]);
+    fs::write(&path, &earlier).unwrap();
+    let e = built(src.path(), dst.path(), copy()).build().unwrap_err();
+    assert!(e.is_usage(), "{e:?}");
+    for part in ["manifest.json", "version 1", "version 2", "--force"] {
+        assert!(e.to_string().contains(part), "{e}");
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), earlier);
+    let forced = built(src.path(), dst.path(), copy()).force(true).build();
+    assert!(forced.unwrap().complete);
+    assert_same(&whole, &files(dst.path()), "forced");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use featherload::Error;
-use featherload::cache::BuildOptions;
+use featherload::cache::{BuildOptions, BuildPhase};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -127,6 +127,24 @@ fn a_shard_that_cannot_be_read_ends_the_build_and_nothing_is_removed() {
     assert_eq!(build(src.path(), &to, options).kept_shards, shards);
     assert!(tar.symlink_metadata().unwrap().is_symlink());
     assert_same(&whole, &files(&to), "a link");
+    // That disk is away: neither its shard nor those behind it are made again.
+    let aside = dst.path().join("aside");
+    for name in ["shard-000001.tar", "shard-000001.json"] {
+        let file = to.join(name);
+        if !file.is_symlink() {
+            fs::rename(&file, &elsewhere).unwrap();
+            symlink(&elsewhere, &file).unwrap();
+        }
+        fs::rename(&elsewhere, &aside).unwrap();
+        let e = built(src.path(), &to, options).build().unwrap_err();
+        assert!(e.is_usage(), "{e:?}");
+        for part in [name, "elsewhere", "mount"] {
+            assert!(e.to_string().contains(part), "{e}");
+        }
+        fs::remove_file(&file).unwrap();
+        fs::rename(&aside, &file).unwrap();
+        assert_same(&whole, &files(&to), name);
+    }
 }
 
 #[test]
@@ -153,6 +171,59 @@ fn a_watched_build_may_be_ended_and_goes_on() {
     let report = build(src.path(), &to, options);
     assert_eq!(report.samples, 40);
     assert_same(&files(&fresh), &files(&to), "gone on");
+}
+
+#[test]
+fn a_build_may_be_ended_in_each_phase_and_nothing_is_removed_before_it_writes() {
+    let src = data(2, 10);
+    let dst = tempfile::tempdir().unwrap();
+    let options = BuildOptions {
+        shard_size: 40_000,
+        ..copy()
+    };
+    build(src.path(), dst.path(), options);
+    let whole = files(dst.path());
+    // The whole cache is read, and then built anew by another order.
+    let anew = BuildOptions {
+        shuffle: Some(5),
+        ..options
+    };
+    for (phase, done, options) in [
+        (BuildPhase::Checking, 0, options),
+        (BuildPhase::Checking, 1, options),
+        (BuildPhase::ReadingHeaders, 0, anew),
+    ] {
+        let mut calls = Vec::new();
+        let builder = built(src.path(), dst.path(), options).force(true);
+        let report = builder.build_watched(&mut |p| {
+            calls.push((p.phase, p.done));
+            assert_eq!(p.samples, 20);
+            match p.phase == phase && p.done >= done {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        let report = report.unwrap();
+        assert!(!report.complete, "{phase:?}");
+        assert_eq!(calls.last().unwrap().0, phase, "{calls:?}");
+        assert!(report.samples < 20, "{report:?}");
+        assert_same(&whole, &files(dst.path()), &format!("{phase:?}"));
+    }
+    let mut phases = Vec::new();
+    let builder = built(src.path(), dst.path(), anew).force(true);
+    let report = builder.build_watched(&mut |p| {
+        if phases.last() != Some(&p.phase) {
+            phases.push(p.phase);
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(report.unwrap().complete);
+    let all = [
+        BuildPhase::Checking,
+        BuildPhase::ReadingHeaders,
+        BuildPhase::Writing,
+    ];
+    assert_eq!(phases, all);
 }
 
 #[test]
@@ -232,6 +303,26 @@ fn ctrl_c_leaves_complete_shards_and_says_130() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["report"]["kept_shards"].as_u64().unwrap() >= 2);
     assert_same(&files(&fresh), &files(&to), "gone on");
+}
+
+#[test]
+fn ctrl_c_ends_a_build_that_has_not_begun_to_write() {
+    let src = data(1, 1);
+    // So many headers that reading them takes a while.
+    let list = src.path().join("list.txt");
+    fs::write(&list, "class0/000.jpg 0\n".repeat(60_000)).unwrap();
+    let to = src.path().join("cache");
+    let mut child = command(&list, &to).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !to.join(".featherload-lock").exists() {
+        assert!(child.try_wait().unwrap().is_none() && Instant::now() < until);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+    let left: Vec<_> = files(&to).into_keys().collect();
+    assert!(left.iter().all(|n| n == ".featherload-lock"), "{left:?}");
 }
 
 #[test]

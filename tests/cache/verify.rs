@@ -151,7 +151,7 @@ fn every_bit_of_the_cache_manifest_is_noticed() {
     }
     // The version is such a bit; that of a later one is an error of its own.
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen("\"version\": 1", "\"version\": 3", 1)).unwrap();
+    fs::write(&path, text.replacen("\"version\": 2", "\"version\": 3", 1)).unwrap();
     assert_eq!(
         verified(dir.path(), 1).findings[0].kind,
         FindingKind::Manifest

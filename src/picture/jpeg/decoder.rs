@@ -185,7 +185,7 @@ impl JpegDecoder {
         if !handle.can_crop() {
             self.check_limits(header, Region::whole(job.size), job.bytes.len())?;
             copy.try_reserve_exact(job.bytes.len()).map_err(|_| {
-                too_large(format!("no memory for a copy of {} bytes", job.bytes.len()))
+                no_memory(format!("no memory for a copy of {} bytes", job.bytes.len()))
             })?;
             copy.extend_from_slice(job.bytes);
             copied = Job {
@@ -272,7 +272,7 @@ impl Handle {
         let raw = unsafe { tj::tj3Init(tj::TJINIT_TJINIT_DECOMPRESS as i32) };
         let handle = NonNull::new(raw)
             .map(Self)
-            .ok_or_else(|| too_large("no memory for a JPEG decoder"))?;
+            .ok_or_else(|| no_memory("no memory for a JPEG decoder"))?;
         let mib = limits.max_scratch.div_ceil(1 << 20).max(1);
         let clamp = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
         for (name, parameter, value) in [
@@ -437,11 +437,9 @@ fn is_warning(text: &[u8]) -> bool {
 #[cold]
 fn fatal(text: &[u8]) -> SampleFault {
     let says = |part: &str| text.windows(part.len()).any(|w| w == part.as_bytes());
-    let kind = if says("Memory limit exceeded")
-        || says("Insufficient memory")
-        || says("Memory allocation failure")
-        || says("Image is too large")
-    {
+    let kind = if says_no_memory(text) {
+        FaultKind::NoMemory
+    } else if says("Memory limit exceeded") || says("Image is too large") {
         FaultKind::TooLarge
     } else if says("Premature end") {
         FaultKind::Truncated
@@ -458,9 +456,22 @@ fn fatal(text: &[u8]) -> SampleFault {
     SampleFault::new(kind, format!("JPEG: {text}{option}"))
 }
 
+/// Whether libjpeg-turbo gave up because the system gave it no memory; its own
+/// limit has other words.
+pub(super) fn says_no_memory(text: &[u8]) -> bool {
+    ["Insufficient memory", "Memory allocation failure"]
+        .iter()
+        .any(|part| text.windows(part.len()).any(|w| w == part.as_bytes()))
+}
+
 #[cold]
 fn corrupt(reason: impl Into<String>) -> SampleFault {
     SampleFault::new(FaultKind::Corrupt, reason)
+}
+
+#[cold]
+fn no_memory(reason: impl Into<String>) -> SampleFault {
+    SampleFault::new(FaultKind::NoMemory, reason)
 }
 
 #[cold]

@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 use turbojpeg_sys as tj;
 
 use crate::error::{FaultKind, SampleFault};
+use crate::picture::jpeg::decoder::says_no_memory;
 
 /// The longest side that libjpeg-turbo writes (`JPEG_MAX_DIMENSION`).
 const LONGEST: u32 = 65_500;
@@ -66,7 +67,7 @@ pub(crate) fn encode(
     let raw = unsafe { tj::tj3Init(tj::TJINIT_TJINIT_COMPRESS as i32) };
     let handle = NonNull::new(raw)
         .map(Handle)
-        .ok_or_else(|| SampleFault::new(FaultKind::TooLarge, "no memory for a JPEG encoder"))?;
+        .ok_or_else(|| SampleFault::new(FaultKind::NoMemory, "no memory for a JPEG encoder"))?;
     for (parameter, value) in [
         (tj::TJPARAM_TJPARAM_QUALITY, i32::from(quality)),
         (tj::TJPARAM_TJPARAM_SUBSAMP, tj::TJSAMP_TJSAMP_420),
@@ -116,7 +117,11 @@ fn text_of(handle: &Handle) -> String {
 
 #[cold]
 fn failed(what: &str) -> SampleFault {
-    SampleFault::new(FaultKind::TooLarge, format!("encoding as JPEG: {what}"))
+    let kind = match says_no_memory(what.as_bytes()) {
+        true => FaultKind::NoMemory,
+        false => FaultKind::TooLarge,
+    };
+    SampleFault::new(kind, format!("encoding as JPEG: {what}"))
 }
 
 #[cfg(test)]
@@ -188,6 +193,13 @@ mod tests {
             let mut out = vec![0; bound(size)];
             encode(&picture(size, 256), size, 100, &mut out).unwrap();
         }
+    }
+
+    #[test]
+    fn a_system_without_memory_is_no_fault_of_the_picture() {
+        let fault = failed("Insufficient memory (case 4)");
+        assert_eq!(fault.kind, FaultKind::NoMemory);
+        assert_eq!(failed("anything else").kind, FaultKind::TooLarge);
     }
 
     #[test]

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use featherload::cache::{
-    BuildOptions, BuildProgress, BuildReport, Builder, CacheResize, Encoding, OnBadSample,
+    BuildOptions, BuildPhase, BuildProgress, BuildReport, Builder, CacheResize, Encoding,
+    OnBadSample,
 };
+use featherload::index::ScanReport;
 use featherload::{Launch, Result};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use super::told::{self, Told};
 use crate::Outcome;
 use crate::index::print_skipped;
 use crate::interrupt;
@@ -27,9 +29,10 @@ use crate::source_args::SourceArgs;
 /// complete shards alone, and the same command goes on behind them.
 ///
 /// Of samples of tar shards picture and label are written alone; other fields
-/// (txt, json, seg.png) are not copied.
+/// (txt, json, seg.png) are not copied, and are named before the first is written.
 #[derive(Args)]
-#[command(mut_arg("path", |path| path.required(true).index(1)))]
+#[command(mut_arg("path", |path| path.required(true).index(1).help(SRC).long_help(SRC)))]
+#[command(mut_arg("list", |list| list.help(LIST).long_help(LIST)))]
 pub struct BuildArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -62,7 +65,8 @@ pub struct BuildArgs {
     /// What a sample that gives no picture does: ends the build, or is left out
     /// and listed in its shard's manifest. So does a damaged tar of SRC: it ends
     /// the build, or what it has lost is counted. What may pass (time that ran
-    /// out, killed workers, failing storage) ends the build in any case.
+    /// out, killed workers, failing storage, a file that may not be read or goes while
+    /// the cache is built) ends the build in any case.
     #[arg(long, value_enum, default_value_t = Policy::Stop)]
     on_error: Policy,
 
@@ -97,6 +101,13 @@ pub struct BuildArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// Other than where SRC may be left out.
+const SRC: &str = "A folder (class sub-folders or flat), a list file (`path label` lines), tar \
+                   shards ('train-{000..123}.tar', 'DIR/*.tar'; in quotes), a cache or an index \
+                   kept by `featherload index --save`; with --list the folder that its paths are \
+                   relative to";
+const LIST: &str = "A list file whose paths are relative to SRC";
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Policy {
@@ -143,27 +154,27 @@ const NAMED: usize = 20;
 pub fn run(args: BuildArgs) -> Result<Outcome> {
     interrupt::end_the_process()?;
     let builder = args.builder()?;
-    let mut bar = None;
-    let mut failed = None;
+    let mut told = Told::new(!args.json);
+    let (mut begun, mut announced, mut failed) = (false, false, None);
     let built = builder.build_watched(&mut |progress| {
-        let bar = match &bar {
-            Some(bar) => bar,
-            None => {
-                // The workers are there: a thread may be.
-                failed = interrupt::end_the_run().err();
-                announce(&args, progress);
-                bar.insert(progress_bar(progress, !args.json))
-            }
-        };
-        show(bar, progress);
+        if !begun {
+            begun = true;
+            // The coordinator is there: a thread may be.
+            failed = interrupt::end_the_run().err();
+            print_skipped(progress.scan);
+            print_fields(progress.scan);
+        }
+        if !announced && progress.phase == BuildPhase::Writing {
+            announced = true;
+            told.beside(|| announce(&args, progress));
+        }
+        told.tell(progress);
         match failed.is_some() || interrupt::caught().is_some() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     });
-    if let Some(bar) = &bar {
-        bar.finish_and_clear();
-    }
+    told.finish();
     if let Some(e) = failed {
         return Err(e);
     }
@@ -176,13 +187,6 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
             None => return Err(e),
         },
     };
-    print_skipped(report.scan.as_ref());
-    if report.fields_left_out {
-        output::complain(
-            "left out: other fields of samples (such as txt, json, seg.png) are not copied: a \
-             cache has picture and label",
-        );
-    }
     let folder = &args.dst;
     if args.json {
         output::json(&json!({ "folder": folder.to_string_lossy(), "report": report }))?;
@@ -195,9 +199,18 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
     }
 }
 
+/// What samples have that a cache has not, before anything is written.
+fn print_fields(scan: Option<&ScanReport>) {
+    if let Some(fields) = scan.and_then(|scan| told::fields(&scan.other_fields)) {
+        output::complain(&format!(
+            "left out: {fields}: a cache has picture and label, other fields are not copied"
+        ));
+    }
+}
+
 /// What the build will take, before anything of it is written: on stderr, to
 /// whoever reads that.
-fn announce(args: &BuildArgs, progress: &BuildProgress) {
+fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
     let about = match args.encode {
         Encoding::Jpeg { .. } => "about ",
         _ => "",
@@ -209,28 +222,6 @@ fn announce(args: &BuildArgs, progress: &BuildProgress) {
         output::mib(progress.needed_bytes),
         progress.samples - progress.done,
         progress.samples
-    ));
-}
-
-fn progress_bar(progress: &BuildProgress, shown: bool) -> ProgressBar {
-    let bar = output::progress(progress.samples, shown);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:30} {pos}/{len} samples, {per_sec}, {eta} left, {msg}")
-    {
-        bar.set_style(style);
-    }
-    // Those of earlier calls are no part of the rate.
-    bar.set_position(progress.done);
-    bar.reset_eta();
-    bar
-}
-
-fn show(bar: &ProgressBar, progress: &BuildProgress) {
-    bar.set_position(progress.done);
-    bar.set_message(format!(
-        "{:.1} MiB in {} shards",
-        output::mib(progress.bytes),
-        progress.shards
     ));
 }
 

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use featherload::Result;
-use featherload::cache::{self, CacheInfo};
+use featherload::cache::{self, CacheInfo, SourceLosses};
 use serde_json::json;
 
+use super::told::{self, thousands};
 use crate::Outcome;
 use crate::interrupt;
 use crate::output::{self, line, mib};
@@ -50,6 +51,9 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
             info.skipped
         ))?;
     }
+    if let Some(lost) = &info.lost {
+        print_lost(lost)?;
+    }
     if let Some(s) = &info.sample_bytes {
         line(&format!(
             "sample     {:.0} bytes as a mean; {} to {}; quarters {}, {}, {}; 99 in 100 up to {}",
@@ -74,6 +78,25 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
         line(&format!("           {}", r.what))?;
     }
     Ok(Outcome::Done)
+}
+
+/// What of the source was no sample when the cache was built.
+fn print_lost(lost: &SourceLosses) -> Result<()> {
+    if lost.damaged_shards > 0 {
+        line(&format!(
+            "lost       {} samples or more in {} damaged shards of the source",
+            thousands(lost.damaged_samples),
+            thousands(lost.damaged_shards)
+        ))?;
+    }
+    let left_out = lost.left_out.iter();
+    for (reason, count) in left_out {
+        line(&format!("left out   {} x {reason}", thousands(*count)))?;
+    }
+    if let Some(fields) = told::fields(&lost.other_fields) {
+        line(&format!("not copied {fields}"))?;
+    }
+    Ok(())
 }
 
 fn mib_bytes() -> f64 {

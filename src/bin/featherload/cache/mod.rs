@@ -2,6 +2,7 @@
 
 mod build;
 mod info;
+mod told;
 mod verify;
 
 use clap::{Args, Subcommand};

@@ -1,0 +1,78 @@
+//! The lock of a cache's folder: one process builds there.
+//!
+//! In the consumer. A file of the folder's own, held by `flock`: of a builder that is
+//! killed the file stays, and the lock does not.
+
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+
+use crate::cache::layout::LOCK;
+use crate::error::{Error, Result};
+
+/// How often a lock file that its holder has just removed is made again.
+const TRIES: usize = 1000;
+
+/// The lock file, locked.
+#[derive(Debug)]
+pub(super) struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for Lock {
+    /// Removed while it is held: who opened it in between sees that it is gone.
+    /// One that cannot be removed is in nobody's way.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Lock {
+    /// # Errors
+    /// When another process holds it, or the system refuses.
+    pub(super) fn hold(folder: &Path) -> Result<Self> {
+        let path = folder.join(LOCK);
+        for _ in 0..TRIES {
+            // Not that of a link's target: two folders may have links to it.
+            let file = File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .custom_flags(OFlag::O_NOFOLLOW.bits())
+                .open(&path)
+                .map_err(|e| match e.raw_os_error() {
+                    Some(libc::ELOOP) => Error::dataset(
+                        &path,
+                        "a link, and who builds here locks a file of the folder's own: remove it",
+                    ),
+                    _ => Error::io_at("open", &path, e),
+                })?;
+            file.try_lock().map_err(|e| match e {
+                TryLockError::WouldBlock => Error::dataset(
+                    folder,
+                    "another process is building this cache: wait for it, or name another folder",
+                ),
+                TryLockError::Error(e) => Error::io_at("lock", &path, e),
+            })?;
+            // Who held it may have removed it between our two calls.
+            let held = file
+                .metadata()
+                .map_err(|e| Error::io_at("look at", &path, e))?;
+            let there = path.symlink_metadata();
+            if there.is_ok_and(|t| (t.dev(), t.ino()) == (held.dev(), held.ino())) {
+                return Ok(Self { path, _file: file });
+            }
+        }
+        Err(Error::dataset(
+            &path,
+            format!(
+                "is another file each time that it is locked, {TRIES} times now: see who \
+                 replaces it, or name another folder"
+            ),
+        ))
+    }
+}

@@ -1,0 +1,172 @@
+//! From payloads to complete shards.
+//!
+//! In the consumer, which alone writes: members come in order out of the pool
+//! and go one behind the other into one shard, so that no byte of a cache depends
+//! on who made which payload. Never in here: printing, pictures, what is removed.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use crate::cache::build::{Build, Watch};
+use crate::cache::folder::Folder;
+use crate::cache::members::Members;
+use crate::cache::need::Need;
+use crate::cache::report::{BuildPhase, BuildProgress, SkippedSample};
+use crate::cache::shard_file::{Member, ShardFileWriter};
+use crate::cache::so_far::{NAMED, State};
+use crate::cache::surveyed::Surveyed;
+use crate::cache::{OnBadSample, faults};
+use crate::error::{Error, Result, SampleFault};
+use crate::loader::encode_run::EncodeRun;
+use crate::packing::payload::Order;
+use crate::shard::manifest::SkippedEntry;
+
+/// The run from payloads to complete shards.
+pub(super) struct Writing<'a> {
+    pub(super) build: &'a Build<'a>,
+    pub(super) folder: &'a Folder,
+    pub(super) surveyed: &'a Surveyed,
+    pub(super) members: &'a Members<'a>,
+    pub(super) order: &'a Order,
+    pub(super) state: &'a mut State,
+    pub(super) open: Option<ShardFileWriter>,
+    /// Samples that gave nothing before the first shard was begun.
+    pub(super) waiting: Vec<SkippedEntry>,
+    /// The next place.
+    pub(super) position: u64,
+    /// Bytes of members so far, in this call.
+    pub(super) written: u64,
+    pub(super) need: Need,
+}
+
+impl Writing<'_> {
+    pub(super) fn all(&mut self, mut run: EncodeRun, watch: Watch<'_>) -> Result<ControlFlow<()>> {
+        if watch(&self.progress()).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        while let Some(payloads) = run.next()? {
+            for row in 0..payloads.rows() {
+                match payloads.row(row) {
+                    Ok((_, payload)) => self.sample(payload)?,
+                    Err(fault) => self.fault(fault)?,
+                }
+                self.position += 1;
+            }
+            drop(payloads);
+            if watch(&self.progress()).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        self.end_shard()?;
+        let pool = run.report()?;
+        self.state.report.worker_deaths = pool.worker_deaths;
+        self.state.report.source_bytes = pool.times.input_bytes;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn progress(&self) -> BuildProgress<'_> {
+        let open = self.open.as_ref();
+        BuildProgress {
+            shards: self.state.report.shards,
+            bytes: self.state.report.bytes + open.map_or(0, ShardFileWriter::bytes),
+            needed_bytes: self.need.bytes,
+            ..self.build.progress(BuildPhase::Writing, self.position)
+        }
+    }
+
+    /// The id in the source of what stands at the place.
+    fn source(&self) -> Result<u64> {
+        let source = self.order.sample(self.position);
+        source.ok_or_else(|| Error::protocol("more payloads than samples came"))
+    }
+
+    fn sample(&mut self, payload: &[u8]) -> Result<()> {
+        let source = self.source()?;
+        let id = self.state.report.samples + self.open.as_ref().map_or(0, |s| s.samples());
+        let names = self.members.of(id, source)?;
+        let picture = Member {
+            name: &names.picture,
+            data: payload,
+        };
+        let label = names
+            .label
+            .as_ref()
+            .map(|(name, data)| Member { name, data });
+        let members: Vec<_> = std::iter::once(picture).chain(label).collect();
+        let most = self.build.options.shard_size;
+        if self.open.as_ref().is_some_and(|s| !s.takes(&members, most)) {
+            self.end_shard()?;
+        }
+        let shard = match &mut self.open {
+            Some(shard) => shard,
+            None => {
+                let number = self.state.report.shards;
+                let mut shard = ShardFileWriter::begin(self.folder, number, id)?;
+                self.waiting.drain(..).for_each(|s| shard.skip(s));
+                self.open.insert(shard)
+            }
+        };
+        let before = shard.bytes();
+        let pushed = shard.push(self.folder, source, &members);
+        self.written += shard.bytes() - before;
+        pushed
+    }
+
+    fn fault(&mut self, fault: SampleFault) -> Result<()> {
+        let id = self.source()?;
+        let stop = |fault| {
+            Err(Error::Sample {
+                id,
+                path: self.build.index.path(id),
+                fault,
+            })
+        };
+        if self.build.options.on_error == OnBadSample::Stop {
+            return stop(fault);
+        }
+        if !self.surveyed.is_lasting(self.build.index, id, &fault) {
+            return stop(faults::passing(fault));
+        }
+        let path = self.build.index.relative_path(id);
+        let entry = SkippedEntry {
+            source: id,
+            path: path.to_string_lossy().into_owned(),
+            reason: fault.reason,
+        };
+        match &mut self.open {
+            Some(shard) => shard.skip(entry),
+            None => self.waiting.push(entry),
+        }
+        Ok(())
+    }
+
+    fn end_shard(&mut self) -> Result<()> {
+        let index = self.build.index;
+        if let Some(shard) = self.open.take() {
+            let (entry, manifest) = shard.finish(self.folder)?;
+            self.state.keep(index, entry, &manifest);
+        } else if self.state.report.shards == 0 {
+            self.none_at_all();
+        } else if !self.waiting.is_empty() {
+            // Behind a shard of an earlier call.
+            let skipped = std::mem::take(&mut self.waiting);
+            let number = self.state.report.shards - 1;
+            let entry = self.folder.skip_behind(number, &skipped)?;
+            if let Some(last) = self.state.shards.last_mut() {
+                *last = entry;
+            }
+            self.state.skip(index, &skipped);
+        }
+        Ok(())
+    }
+
+    /// No sample gave a picture: those that were left out are told all the same.
+    fn none_at_all(&mut self) {
+        let told = self.waiting.drain(..).take(NAMED).map(|s| SkippedSample {
+            id: s.source,
+            path: PathBuf::from(s.path),
+            reason: s.reason,
+        });
+        self.state.report.skipped_examples.extend(told);
+    }
+}
