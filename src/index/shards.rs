@@ -14,7 +14,8 @@
 //! - Samples have the order of the shards as they were named, and of the members
 //!   in them.
 //! - A damaged shard costs the samples that are damaged. Who lost a member beside
-//!   such a place is left out, and counted.
+//!   such a place, or at an end that lacks the blocks which end a tar, is left out,
+//!   and counted.
 
 mod group;
 mod label;
@@ -237,6 +238,9 @@ fn join(
                 .map_err(|what| Error::dataset(path.join(self::relative(found.name(i))), what))?;
             let (at, bytes) = found.part(i);
             content.push_part(found.name(i), at, bytes);
+        }
+        if incomplete > 0 && of_shard.damaged.is_empty() {
+            of_shard.damaged.extend(found.tail.take());
         }
         if let Some(damaged) = of_shard.damaged.last_mut() {
             damaged.samples_incomplete += incomplete;

@@ -109,6 +109,8 @@ pub(crate) struct Walked {
     pub(crate) places: u64,
     /// Bytes passed over at all of them.
     pub(crate) lost: u64,
+    /// Whether something behind the last member is damaged, or its end is.
+    pub(crate) tail_is_damaged: bool,
 }
 
 /// A walk over one shard.
@@ -166,6 +168,7 @@ impl<'a> Walk<'a> {
                 damage: Vec::new(),
                 places: 0,
                 lost: 0,
+                tail_is_damaged: false,
             },
             ended: false,
         }
@@ -212,7 +215,8 @@ impl<'a> Walk<'a> {
     }
 
     /// How the shard ended, as far as it was walked.
-    pub(crate) fn finish(self) -> Walked {
+    pub(crate) fn finish(mut self) -> Walked {
+        self.out.tail_is_damaged |= self.behind_damage || self.out.ending == Ending::Cut;
         self.out
     }
 
@@ -422,6 +426,7 @@ impl<'a> Walk<'a> {
         if let Some(from) = self.described_from {
             // Nothing follows that could be what was described.
             self.damaged(from, end - from, What::CutHeader);
+            self.out.tail_is_damaged = true;
         }
         self.ended = true;
         self.out.ending = Ending::Blocks;
@@ -429,6 +434,7 @@ impl<'a> Walk<'a> {
         while let Some(block) = self.block(at)? {
             if !header::is_zero(&block) {
                 self.damaged(end, self.len - at, What::BehindTheEnd);
+                self.out.tail_is_damaged = true;
                 break;
             }
             at += BLOCK;

@@ -84,6 +84,45 @@ fn a_damaged_tail_warns_with_counts_and_ends_with_0() {
 }
 
 #[test]
+fn a_shard_cut_in_front_of_a_label_costs_one_sample() {
+    let folder = data(2, 6);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 6);
+    let pattern = tars.path().join("*.tar");
+    let pattern = pattern.to_str().unwrap();
+    let bytes = fs::read(&shards[1]).unwrap();
+    // The header of the last label: the next one is of `json`.
+    let name = b".cls\0";
+    let at = bytes.windows(5).rposition(|bytes| bytes == name).unwrap() / 512 * 512;
+    fs::write(&shards[1], &bytes[..at]).unwrap();
+    for args in [&["index"][..], &["plan"], &["bench", "--workers", "1"]] {
+        let out = featherload(cache.path(), &[&args[..1], &[pattern], &args[1..]].concat());
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {told}");
+        if args[0] == "plan" {
+            continue;
+        }
+        assert!(
+            told.contains("part-001.tar: ends at byte"),
+            "{args:?}: {told}"
+        );
+        assert!(
+            told.contains("; 1 samples are known to be lost"),
+            "{args:?}: {told}"
+        );
+    }
+    let found = json(&featherload(cache.path(), &["index", pattern, "--json"]));
+    assert_eq!(
+        (
+            &found["samples"],
+            &found["damaged"][0]["samples_incomplete"]
+        ),
+        (&11.into(), &1.into())
+    );
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_exit_code_2() {
     let folder = data(1, 2);
     let tars = tempfile::tempdir().unwrap();

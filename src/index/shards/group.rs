@@ -15,6 +15,7 @@ use crate::index::report::{DamagedShard, ScanReport, SkipReason};
 use crate::index::shards::label::{self, Value};
 use crate::index::shards::{JSON_EXTENSION, ShardLabels};
 use crate::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
+use crate::shard::header::BLOCK;
 use crate::shard::idx::{self, Idx};
 use crate::shard::walk::{Damage, Ending, Member, Walk, Walked, What};
 use crate::shard::{self, name};
@@ -34,9 +35,13 @@ pub(super) struct Found {
     pub(super) class_names: Vec<Vec<u8>>,
     /// The vectors of this shard, one behind the other.
     pub(super) vectors: Vec<f32>,
-    /// Samples beside a damaged place, which may have lost a member.
+    /// Samples beside a damaged place, or at an end that may be a cut, in which no
+    /// member is the label.
     suspects: Vec<usize>,
     pub(super) report: ScanReport,
+    /// What stands in the report when the last sample proves to lack its label,
+    /// and otherwise not: the shard ends as one does that was cut.
+    pub(super) tail: Option<DamagedShard>,
 }
 
 /// The label of one sample.
@@ -65,6 +70,7 @@ impl Found {
         self.parts[i]
     }
 
+    /// Whether a sample may have had a label that is lost.
     pub(super) fn is_suspect(&self, i: usize) -> bool {
         self.suspects.binary_search(&i).is_ok()
     }
@@ -87,6 +93,7 @@ pub(super) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
         next_is_suspect: false,
         groups: 0,
         incomplete: 0,
+        pictures: Pictures::default(),
     };
     let index = idx::path_of(path);
     if let Some(idx) = newer_index(&index, path, &file, len)? {
@@ -132,7 +139,15 @@ fn newer_index(index: &Path, path: &Path, shard: &File, len: u64) -> Result<Opti
 
 /// A file that does not even begin as a shard was named by mistake.
 fn refuse_what_is_no_tar(path: &Path, file: &File, len: u64, walked: &Walked) -> Result<()> {
-    let is_nothing = |d: &Damage| d.at == 0 && d.lost == len && !matches!(d.what, What::Cut { .. });
+    // One that is cut within its first member, or within what describes it, does.
+    let is_nothing = |d: &Damage| {
+        let is_cut = match d.what {
+            What::Cut { .. } => true,
+            What::CutHeader => len >= BLOCK,
+            _ => false,
+        };
+        d.at == 0 && d.lost == len && !is_cut
+    };
     if len > 0 && !walked.damage.first().is_some_and(is_nothing) {
         return Ok(());
     }
@@ -189,6 +204,23 @@ struct Grouper<'a> {
     groups: u64,
     /// Of them, those that lost a member.
     incomplete: u64,
+    pictures: Pictures,
+}
+
+/// Which extensions pictures of this shard have, a bit for each by its rank, as far
+/// as it was read.
+#[derive(Default)]
+struct Pictures {
+    chosen: u32,
+    /// Passed over for one of a lower rank, such as the features of a picture.
+    beside: u32,
+}
+
+impl Pictures {
+    /// Whether what has this extension stands beside the pictures, and is none.
+    fn is_beside(&self, rank: usize) -> bool {
+        self.beside >> rank & 1 == 1 && self.chosen >> rank & 1 == 0
+    }
 }
 
 impl Grouper<'_> {
@@ -238,8 +270,9 @@ impl Grouper<'_> {
     }
 
     fn sample(&mut self, fields: &[Field]) -> Result<()> {
-        let ranked = fields.iter().filter_map(|f| Some((rank(&f.extension)?, f)));
-        let Some((_, picture)) = ranked.min_by_key(|(rank, _)| *rank) else {
+        let ranks = fields.iter().filter_map(|f| Some((rank(&f.extension)?, f)));
+        let picture = ranks.clone().min_by_key(|(rank, _)| *rank);
+        let Some((chosen, picture)) = picture else {
             if self.is_suspect {
                 self.incomplete += 1;
             } else {
@@ -248,9 +281,22 @@ impl Grouper<'_> {
             }
             return Ok(());
         };
-        let label = self.label(fields)?;
+        // Of a picture and what lies beside it, the picture is lost.
+        if self.is_suspect && self.pictures.is_beside(chosen) {
+            self.incomplete += 1;
+            return Ok(());
+        }
+        self.pictures.chosen |= 1 << chosen;
+        for (beside, _) in ranks.filter(|(rank, _)| *rank != chosen) {
+            self.pictures.beside |= 1 << beside;
+        }
+        let of_label = self.label_field(fields);
+        let label = match of_label {
+            Some(field) => self.label(field)?,
+            None => Raw::Absent,
+        };
         let found = &mut self.found;
-        if self.is_suspect {
+        if self.is_suspect && of_label.is_none() {
             found.suspects.push(found.ends.len());
         }
         // A name that begins with a slash would not lie under its shard.
@@ -262,19 +308,22 @@ impl Grouper<'_> {
         Ok(())
     }
 
-    fn label(&mut self, fields: &[Field]) -> Result<Raw> {
-        let (wanted, pointer) = match self.labels {
-            ShardLabels::None => return Ok(Raw::Absent),
-            ShardLabels::Auto => ("cls", None),
-            ShardLabels::Field(field) if field.eq_ignore_ascii_case(JSON_EXTENSION) => {
-                (field.as_str(), Some(""))
-            }
-            ShardLabels::Field(field) => (field.as_str(), None),
-            ShardLabels::Json { field, pointer } => (field.as_str(), Some(pointer.as_str())),
+    /// The member that the label is in.
+    fn label_field<'f>(&self, fields: &'f [Field]) -> Option<&'f Field> {
+        let wanted = match self.labels {
+            ShardLabels::None => return None,
+            ShardLabels::Auto => "cls",
+            ShardLabels::Field(field) | ShardLabels::Json { field, .. } => field,
         };
         let named = |f: &&Field| f.extension.eq_ignore_ascii_case(wanted.as_bytes());
-        let Some(field) = fields.iter().find(named) else {
-            return Ok(Raw::Absent);
+        fields.iter().find(named)
+    }
+
+    fn label(&mut self, field: &Field) -> Result<Raw> {
+        let pointer = match self.labels {
+            ShardLabels::Field(field) if field.eq_ignore_ascii_case(JSON_EXTENSION) => Some(""),
+            ShardLabels::Json { pointer, .. } => Some(pointer.as_str()),
+            ShardLabels::None | ShardLabels::Auto | ShardLabels::Field(_) => None,
         };
         let bytes = self.data(field)?;
         let value = match pointer {
@@ -320,7 +369,8 @@ impl Grouper<'_> {
 
     /// The end of a shard that was walked.
     fn end(&mut self, walked: &Walked, len: u64, index: &Path) -> Result<()> {
-        if walked.ending == Ending::Cut {
+        // The last sample's other members may be what is lost.
+        if walked.ending == Ending::NoBlocks || walked.tail_is_damaged {
             self.is_suspect = true;
         }
         // A cut member of a sample that nothing else is left of.
@@ -334,20 +384,22 @@ impl Grouper<'_> {
         let stated = Idx::samples_at(index);
         // Of the samples that the index counts, these were not there at all.
         let missing = stated.map(|stated| stated.saturating_sub(self.groups));
-        let may_lack = walked.ending == Ending::NoBlocks && missing != Some(0);
+        let ends_openly = walked.ending == Ending::NoBlocks;
         let fewer = missing.is_some_and(|missing| missing > 0);
-        if walked.places == 0 && !fewer && !may_lack {
+        let is_damaged =
+            walked.places > 0 || fewer || self.incomplete > 0 || (ends_openly && missing.is_none());
+        if !is_damaged && !ends_openly {
             return Ok(());
         }
         let what = match walked.damage.first() {
             Some(damage) => damage.to_string(),
-            None if may_lack => format!(
+            None if ends_openly => format!(
                 "ends at byte {len} without the two blocks of zeros that end an archive: what \
                  followed may be lost"
             ),
             None => "has fewer samples than its index says".to_owned(),
         };
-        self.found.report.damaged.push(DamagedShard {
+        let damaged = DamagedShard {
             path: self.path.to_owned(),
             at: walked.damage.first().map_or(len, |d| d.at),
             what,
@@ -355,7 +407,11 @@ impl Grouper<'_> {
             bytes_lost: walked.lost,
             samples_incomplete: self.incomplete,
             samples_missing: missing,
-        });
+        };
+        match is_damaged {
+            true => self.found.report.damaged.push(damaged),
+            false => self.found.tail = Some(damaged),
+        }
         Ok(())
     }
 

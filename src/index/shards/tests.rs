@@ -7,7 +7,7 @@ use std::slice;
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::index::{Label, SkipReason};
+use crate::index::{DamagedShard, Label, SkipReason};
 
 fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
     let mut header = tar::Header::new_gnu();
@@ -367,6 +367,123 @@ fn a_damaged_tail_ends_the_shard_and_is_counted() {
     assert_eq!(
         (index.len(), report.damaged[0].samples_missing),
         (6, Some(4))
+    );
+}
+
+/// A shard cut at `len` bytes, behind a whole one: the first sample that was cut,
+/// and what is known to be lost.
+fn cut_at(dir: &Path, whole: &[u8], len: usize, labels: &ShardLabels) -> (u64, DamagedShard) {
+    let (a, b) = (dir.join("a.tar"), dir.join("cut.tar"));
+    fs::write(&a, whole).unwrap();
+    fs::write(&b, &whole[..len]).unwrap();
+    let told = |e| panic!("cut at {len}: {e}");
+    let (index, report) =
+        Index::from_shards(&[a, b], &nowhere(labels.clone())).unwrap_or_else(told);
+    assert_eq!(index.len(), report.samples);
+    assert_eq!(report.skipped_total(), 0, "cut at {len}");
+    assert_eq!(report.damaged.len(), 1, "cut at {len}");
+    let damaged = report.damaged.into_iter().next().unwrap();
+    assert!(damaged.path.ends_with("cut.tar"));
+    (index.len() - 8, damaged)
+}
+
+#[test]
+fn a_shard_cut_anywhere_costs_what_is_behind_the_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = "d".repeat(150);
+    let json = json("json", "/v");
+    for (fields, labels, prefix) in [
+        ([("jpg", "5"), ("cls", "5")], &ShardLabels::Auto, ""),
+        ([("cls", "5"), ("jpg", "5")], &ShardLabels::Auto, ""),
+        ([("jpg", "5"), ("cls", "1 2 3")], &ShardLabels::Auto, &long),
+        ([("ppm", "5"), ("json", "{\"v\":[1,2]}")], &json, ""),
+        ([("jpg", "5"), ("txt", "cat")], &field("txt"), &long),
+        // Of which the first is no picture.
+        ([("npy", "5"), ("png", "5")], &ShardLabels::None, ""),
+    ] {
+        let path = dir.path().join("whole.tar");
+        let names: Vec<_> = (0..8)
+            .flat_map(|i| fields.map(|(field, data)| (format!("{prefix}{i}.{field}"), data)))
+            .collect();
+        let members: Vec<_> = names
+            .iter()
+            .map(|(name, data)| (&name[..], *data))
+            .collect();
+        write(&path, &members);
+        let whole = fs::read(&path).unwrap();
+        let file = File::open(&path).unwrap();
+        let mut walk = Walk::new(&file, whole.len() as u64);
+        let mut ends = Vec::new();
+        while let Some(member) = walk.next().unwrap() {
+            ends.push((member.data_at + member.size) as usize);
+        }
+        let last = *ends.last().unwrap();
+        for with_idx in [false, true] {
+            let idx = dir.path().join("cut.idx");
+            if with_idx {
+                Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
+                fs::rename(dir.path().join("whole.idx"), &idx).unwrap();
+                set_time(&idx, SystemTime::UNIX_EPOCH);
+            }
+            // Each place where a header or data may begin or end, and between.
+            for len in (512..last).step_by(256).chain(ends.iter().copied()) {
+                // What is no picture is known by the sample in front of it.
+                if len == last || (fields[0].0 == "npy" && len < ends[1]) {
+                    continue;
+                }
+                let good = ends.chunks(2).filter(|ends| ends[1] <= len).count() as u64;
+                let (samples, damaged) = cut_at(dir.path(), &whole, len, labels);
+                assert_eq!(samples, good, "cut at {len}");
+                let lost = damaged.samples_incomplete + damaged.samples_missing.unwrap_or(0);
+                assert_eq!(damaged.samples_missing.is_some(), with_idx);
+                let is_begun = ends.chunks(2).any(|ends| ends[0] <= len && len < ends[1]);
+                match with_idx {
+                    true => assert_eq!(samples + lost, 8, "cut at {len}"),
+                    false => assert!(lost >= u64::from(is_begun) && samples + lost <= 8),
+                }
+            }
+            let _ = fs::remove_file(idx);
+        }
+    }
+}
+
+#[test]
+fn a_shard_that_lacks_its_end_blocks_alone_is_good() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    ten(&path);
+    let idx = Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..20480]).unwrap();
+    set_time(&idx[0], SystemTime::UNIX_EPOCH);
+    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
+    let (index, report) = read();
+    assert_eq!((index.len(), report.damaged.len()), (10, 0));
+    // With the count alone nothing would be missed; the last has no label.
+    fs::write(&path, &whole[..20480 - 1024]).unwrap();
+    let (index, report) = read();
+    assert_eq!((index.len(), report.damaged[0].samples_incomplete), (9, 1));
+    assert_eq!(report.damaged[0].samples_missing, Some(0));
+    // Without it what followed is not known.
+    fs::remove_file(&idx[0]).unwrap();
+    fs::write(&path, &whole[..20480]).unwrap();
+    let (index, report) = read();
+    assert_eq!((index.len(), report.damaged[0].samples_incomplete), (10, 0));
+    // A field that is there and says nothing was not lost.
+    let members = [
+        ("1.jpg", ""),
+        ("1.json", "{\"a\":1}"),
+        ("2.jpg", ""),
+        ("2.json", "{}"),
+    ];
+    write(&path, &members);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..4 * 512 + 2 * 512]).unwrap();
+    let options = nowhere(json("json", "/a"));
+    let e = Index::from_shards(slice::from_ref(&path), &options).unwrap_err();
+    assert!(
+        e.to_string().contains("2.jpg: this sample has no label"),
+        "{e}"
     );
 }
 
