@@ -16,6 +16,7 @@
 //! 32  note: JSON; then the index, in the form of `sealed`
 //! ```
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read, Write};
@@ -38,7 +39,7 @@ use crate::sys::sealed::SealedBytes;
 const MAGIC: &[u8; 8] = b"\x89FLKEPT\n";
 const HEAD: usize = 32;
 /// Changed with what samples are made of shards.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// Where an index is kept, and what its shards are like now.
 pub(super) struct Kept {
@@ -73,6 +74,7 @@ struct Stamp {
 struct Note {
     shards: Vec<Stamps>,
     skipped: Vec<Left>,
+    other_fields: BTreeMap<String, u64>,
 }
 
 /// What was left out for one reason.
@@ -135,6 +137,7 @@ impl Kept {
         };
         let mut report = ScanReport {
             samples: index.len(),
+            other_fields: note.other_fields,
             ..ScanReport::default()
         };
         for left in note.skipped {
@@ -188,6 +191,7 @@ impl Kept {
         let note = Note {
             shards: self.shards.clone(),
             skipped: report.skipped.iter().map(left).collect(),
+            other_fields: report.other_fields.clone(),
         };
         let failed =
             |e: serde_json::Error| Error::io_at("write", &self.file, std::io::Error::other(e));

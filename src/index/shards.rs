@@ -233,6 +233,9 @@ fn join(
                 incomplete += 1;
                 continue;
             }
+            for name in found.fields_of_suspect(i) {
+                of_shard.add_field(name, 1);
+            }
             joined
                 .add(raw, vector, &found.class_names)
                 .map_err(|what| Error::dataset(path.join(self::relative(found.name(i))), what))?;

@@ -36,8 +36,8 @@ pub(super) struct Found {
     /// The vectors of this shard, one behind the other.
     pub(super) vectors: Vec<f32>,
     /// Samples beside a damaged place, or at an end that may be a cut, in which no
-    /// member is the label.
-    suspects: Vec<usize>,
+    /// member is the label; with their other fields, which are not in the report.
+    suspects: Vec<(usize, Vec<String>)>,
     pub(super) report: ScanReport,
     /// What stands in the report when the last sample proves to lack its label,
     /// and otherwise not: the shard ends as one does that was cut.
@@ -72,7 +72,17 @@ impl Found {
 
     /// Whether a sample may have had a label that is lost.
     pub(super) fn is_suspect(&self, i: usize) -> bool {
-        self.suspects.binary_search(&i).is_ok()
+        self.suspect(i).is_some()
+    }
+
+    /// The fields of a suspect sample that are neither picture nor label.
+    pub(super) fn fields_of_suspect(&self, i: usize) -> &[String] {
+        self.suspect(i).map_or(&[], |(_, fields)| fields)
+    }
+
+    fn suspect(&self, i: usize) -> Option<&(usize, Vec<String>)> {
+        let at = self.suspects.binary_search_by_key(&i, |(i, _)| *i).ok()?;
+        self.suspects.get(at)
     }
 }
 
@@ -296,8 +306,16 @@ impl Grouper<'_> {
             None => Raw::Absent,
         };
         let found = &mut self.found;
+        let is = |f: &Field, other: Option<&Field>| other.is_some_and(|other| f.at == other.at);
+        let others = fields
+            .iter()
+            .filter(|f| !is(f, Some(picture)) && !is(f, of_label))
+            .map(|f| str::from_utf8(&f.extension).unwrap_or(ScanReport::MORE_FIELDS));
         if self.is_suspect && of_label.is_none() {
-            found.suspects.push(found.ends.len());
+            let others = others.map(str::to_owned).collect();
+            found.suspects.push((found.ends.len(), others));
+        } else {
+            others.for_each(|name| found.report.add_field(name, 1));
         }
         // A name that begins with a slash would not lie under its shard.
         let slashes = picture.name.iter().take_while(|&&b| b == b'/').count();

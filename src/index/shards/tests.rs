@@ -718,6 +718,61 @@ fn a_kept_index_says_again_what_was_left_out() {
 }
 
 #[test]
+fn fields_that_are_neither_picture_nor_label_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a.tar"), dir.path().join("b.tar"));
+    let members = [
+        ("1.jpg", ""),
+        ("1.cls", "1"),
+        ("1.Seg.PNG", ""),
+        ("1.json", "{}"),
+        ("2.png", ""),
+        ("2.npy", ""),
+        ("2.cls", "1"),
+        // Which is no sample.
+        ("3.txt", ""),
+        ("4.jpg", ""),
+        ("4.cls", "1"),
+        ("4.json", "{}"),
+    ];
+    write(&a, &members);
+    write(&b, &members);
+    let paths = [a, b.clone()];
+    let counts = |options: &ShardOptions| {
+        let (_, report) = Index::from_shards(&paths, options).unwrap();
+        let counts = report.other_fields.into_iter();
+        counts
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let (_, kept) = kept_in(dir.path());
+    for _ in 0..2 {
+        assert_eq!(counts(&kept), "json 4, npy 2, seg.png 2");
+    }
+    assert_eq!(
+        counts(&nowhere(ShardLabels::None)),
+        "cls 6, json 4, npy 2, seg.png 2"
+    );
+    // A sample that lost its label is left out with its fields.
+    write(
+        &b,
+        &[
+            ("1.jpg", ""),
+            ("1.cls", "1"),
+            ("2.jpg", ""),
+            ("2.json", "{}"),
+        ],
+    );
+    let whole = fs::read(&b).unwrap();
+    fs::write(&b, &whole[..4 * 512 + 512 + 512]).unwrap();
+    let labels = nowhere(ShardLabels::Auto);
+    assert_eq!(counts(&labels), "json 2, npy 1, seg.png 1");
+    let labels = nowhere(ShardLabels::None);
+    assert_eq!(counts(&labels), "cls 4, json 3, npy 1, seg.png 1");
+}
+
+#[test]
 fn a_damaged_kept_index_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
