@@ -119,19 +119,23 @@ impl Index {
     /// bytes.
     ///
     /// # Errors
-    /// A glob that finds nothing, and a path that is named twice.
+    /// A glob that finds nothing, a path that is named twice, and an address
+    /// (`s3://`, `pipe:`): shards are mapped, so they must be files.
     pub fn expand_shards(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
         shards::expand_all(patterns)
     }
 
     /// Whether `text` names tar shards: by its end `.tar`, or that of a compressed
-    /// one (`.tar.gz`, `.tgz`), which reading refuses with what to do; or by the
-    /// signs of a pattern where nothing of this name is there.
+    /// one (`.tar.gz`, `.tgz`), which reading refuses with what to do; or, where
+    /// nothing of this name is there, by the signs of a pattern or of an address
+    /// (`s3://`, `pipe:`), which reading refuses as well.
     pub fn names_shards(text: impl AsRef<OsStr>) -> bool {
         let text = text.as_ref();
         let path = Path::new(text);
         !path.is_dir()
-            && (shards::has_tar_extension(path) || (shards::is_pattern(text) && !path.exists()))
+            && (shards::has_tar_extension(path)
+                || (shards::is_pattern(text) && !path.exists())
+                || shards::is_elsewhere(text))
     }
 
     /// Writes DALI's index, `SHARD.idx`, beside each shard, each whole or not at

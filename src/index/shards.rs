@@ -95,6 +95,10 @@ pub(super) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>>
     expand::expand_all(patterns)
 }
 
+pub(super) fn is_elsewhere(text: &OsStr) -> bool {
+    expand::is_elsewhere(text)
+}
+
 pub(super) fn is_pattern(text: &OsStr) -> bool {
     expand::is_pattern(text)
 }
@@ -158,6 +162,7 @@ fn absolute(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
         return Err(Error::config("no shard is named: give a path or a pattern"));
     }
     let absolute = |path: &PathBuf| {
+        expand::must_be_a_file(path)?;
         std::path::absolute(path).map_err(|_| Error::config("a shard has an empty name"))
     };
     shards.iter().map(absolute).collect()

@@ -148,6 +148,47 @@ fn what_cannot_be_read_is_named_with_exit_code_2() {
 }
 
 #[test]
+fn addresses_are_refused_and_files_that_look_like_them_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = |source: &str| {
+        std::process::Command::new(crate::common::FEATHERLOAD)
+            .args(["index", source, "--no-headers", "--index-dir", "none"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap()
+    };
+    for source in [
+        "http://x/a.tar",
+        "https://x/{000..003}.tar",
+        "s3://bucket/*.tar",
+        "gs://bucket/train",
+        "pipe:curl -s http://x/a.tar | cat",
+        "a.tar::b.tar",
+    ] {
+        let out = index(source);
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{told}");
+        let want = match source.starts_with("a.tar") {
+            true => "name several shards by braces or a glob",
+            false => "shards are mapped, so they must be files: download or mount them",
+        };
+        assert!(told.contains(want), "{source}: {told}");
+        let cwd = dir.path().to_str().unwrap();
+        assert!(!told.contains(cwd), "{source}: {told}");
+    }
+    for (name, source) in [
+        ("a:b.tar", "a:b.tar"),
+        ("a::b.tar", "a::b.tar"),
+        ("s3:1.tar", "s3:{1..1}.tar"),
+        ("s4:1.tar", "s4:*.tar"),
+    ] {
+        labelled(&dir.path().join(name), "cls", &["1"]);
+        let out = index(source);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    }
+}
+
+#[test]
 fn a_compressed_shard_is_refused_with_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |name: &str, bytes: &[u8], want: &str| {
