@@ -7,7 +7,9 @@
 //! otherwise, or when a byte of it is damaged; the shards are then read again. One
 //! of damaged shards
 //! is never kept, so that each run says what is lost. What a scan left out is
-//! kept with it, and said again.
+//! kept with it, and said again. The note begins with words for people: `head -c
+//! 300` of a file says which shards it is of. Kept files of other versions, which
+//! nobody would read again, are removed when one is written.
 //!
 //! ```text
 //!  0  magic 8 bytes
@@ -41,6 +43,11 @@ const HEAD: usize = 32;
 /// Changed with what samples are made of shards.
 const FORM: u32 = 3;
 
+/// Of all that is kept under other names by another program of ours.
+fn this_version() -> String {
+    format!("{} {FORM}", env!("CARGO_PKG_VERSION"))
+}
+
 /// Where an index is kept, and what its shards are like now.
 pub(super) struct Kept {
     file: PathBuf,
@@ -72,6 +79,10 @@ struct Stamp {
 /// What stands in front of the index.
 #[derive(Serialize, Deserialize)]
 struct Note {
+    /// What is kept here, for people.
+    of: String,
+    /// See [`this_version`].
+    version: String,
     shards: Vec<Stamps>,
     skipped: Vec<Left>,
     other_fields: BTreeMap<String, u64>,
@@ -189,6 +200,8 @@ impl Kept {
                 .collect(),
         };
         let note = Note {
+            of: described(&self.paths),
+            version: this_version(),
             shards: self.shards.clone(),
             skipped: report.skipped.iter().map(left).collect(),
             other_fields: report.other_fields.clone(),
@@ -198,6 +211,7 @@ impl Kept {
         let note = serde_json::to_vec(&note).map_err(failed)?;
         if let Some(folder) = self.file.parent() {
             fs::create_dir_all(folder).map_err(|e| Error::io_at("make the folder", folder, e))?;
+            remove_other_versions(folder);
         }
         replace(&self.file, |file| {
             file.write_all(MAGIC)?;
@@ -207,6 +221,98 @@ impl Kept {
             file.write_all(index.sealed.bytes())
         })
     }
+}
+
+/// Which shards these are, in words.
+fn described(paths: &[PathBuf]) -> String {
+    match paths {
+        [] => String::new(),
+        [only] => format!("the index of {}", only.display()),
+        [first, .., last] => format!(
+            "the index of {} shards, {} to {}",
+            paths.len(),
+            first.display(),
+            last.display()
+        ),
+    }
+}
+
+/// Whether `head`, the beginning of a file, is that of a kept index.
+pub(super) fn is_kept(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
+
+/// What the kept index at `path` is of, in words; none when it is damaged, or of a
+/// version that wrote none.
+pub(super) fn what(path: &Path) -> Option<String> {
+    let note = note_of(path)?;
+    Some(serde_json::from_slice::<Words>(&note).ok()?.of)
+}
+
+/// What the notes of all versions have, or may have.
+#[derive(Deserialize)]
+struct Words {
+    of: String,
+    version: String,
+}
+
+/// The longest note that is read for its words: tens of thousands of shards.
+const MOST_WORDS: u64 = 64 << 20;
+
+/// The note of a kept file, when it is whole.
+fn note_of(path: &Path) -> Option<Vec<u8>> {
+    let mut file = File::open(path).ok()?;
+    let mut head = [0; HEAD];
+    file.read_exact(&mut head).ok()?;
+    let (magic, head) = head.split_first_chunk::<8>()?;
+    let (len, hash) = head.split_first_chunk::<8>()?;
+    let len = u64::from_le_bytes(*len);
+    if magic != MAGIC || len > MOST_WORDS {
+        return None;
+    }
+    let mut note = Vec::new();
+    file.take(len).read_to_end(&mut note).ok()?;
+    let is_whole = u128::from_le_bytes(*hash.first_chunk()?) == XxHash3_128::oneshot(&note);
+    is_whole.then_some(note)
+}
+
+/// Removes what other versions kept in this folder: files that have the name and
+/// the form of a kept index, and no others. What cannot be removed stays.
+fn remove_other_versions(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || !has_kept_name(entry.file_name().as_bytes()) {
+            continue;
+        }
+        let path = entry.path();
+        let Some(note) = note_of(&path) else {
+            continue;
+        };
+        let words = serde_json::from_slice::<Words>(&note);
+        if words.is_ok_and(|words| words.version == this_version()) {
+            continue;
+        }
+        match fs::remove_file(&path) {
+            Ok(()) => tracing::debug!("{}: of another version, removed", path.display()),
+            Err(e) => tracing::debug!("{}: cannot be removed: {e}", path.display()),
+        }
+    }
+}
+
+/// Whether a name is one that [`name`] makes.
+fn has_kept_name(name: &[u8]) -> bool {
+    let digits = name
+        .strip_prefix(b"shards-")
+        .and_then(|rest| rest.strip_suffix(b".fli"));
+    digits.is_some_and(|digits| {
+        digits.len() == 32
+            && digits
+                .iter()
+                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 /// Note and index of a kept file.

@@ -167,7 +167,9 @@ impl Index {
         cache::is_cache(folder)
     }
 
-    /// True when the file at `path` begins as one that [`Index::save`] wrote.
+    /// True when the file at `path` begins as one that [`Index::save`] wrote; or as
+    /// one that [`Index::from_shards`] kept for itself, which [`Index::load`] refuses
+    /// with what it is.
     ///
     /// # Errors
     /// When it cannot be read.

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::index::kept;
 use crate::index::sealed::{self, Damage};
 use crate::sys::replace::replace_by;
 use crate::sys::sealed::SealedBytes;
@@ -29,7 +30,8 @@ pub(super) fn is_saved(path: &Path) -> Result<bool> {
         .take(sealed::MAGIC.len() as u64)
         .read_to_end(&mut head)
         .map_err(failed)?;
-    Ok(head == sealed::MAGIC)
+    // Loading refuses the other kind, and says what it is.
+    Ok(head == sealed::MAGIC || kept::is_kept(&head))
 }
 
 pub(super) fn load(path: &Path) -> Result<Index> {
@@ -56,6 +58,16 @@ pub(super) fn load(path: &Path) -> Result<Index> {
         .take(sealed::HEAD as u64)
         .read_to_end(&mut bytes)
         .map_err(reading)?;
+    if kept::is_kept(&bytes) {
+        let what = kept::what(path).unwrap_or_else(|| "an index of tar shards".into());
+        return Err(Error::dataset(
+            path,
+            format!(
+                "{what}, which featherload keeps for itself and finds by its shards: give the \
+                 shards as SRC, or keep an index by `featherload index SHARDS --save FILE`"
+            ),
+        ));
+    }
     let total = sealed::total_bytes(&bytes).map_err(damaged)?;
     let found = file.metadata().map_err(reading)?.len();
     if found != total {
