@@ -35,6 +35,7 @@ use crate::index::sealed;
 use crate::index::shards::{KeepIndex, ShardLabels, ShardOptions};
 use crate::index::{Classes, Index};
 use crate::shard::idx;
+use crate::sys::regular::{Stamp, nanoseconds};
 use crate::sys::replace::replace;
 use crate::sys::sealed::SealedBytes;
 
@@ -60,20 +61,18 @@ pub(super) struct Kept {
 /// A shard, and the index of DALI's that may take the place of its headers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamps {
-    shard: Stamp,
+    shard: Seen,
     /// None where there is none.
-    idx: Option<Stamp>,
+    idx: Option<Seen>,
 }
 
-/// What of a file changes when it is changed, or another takes its place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
-    inode: u64,
-    bytes: u64,
-    /// Seconds and nanoseconds, which `touch` and `cp -p` set at will.
-    modified: (i64, i64),
-    /// And those that they cannot set.
-    changed: (i64, i64),
+/// A file, and the time that `touch` and `cp -p` cannot set. A sealed index goes
+/// without it: a link more or other rights do not make another shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    file: Stamp,
+    /// Of the last change of the file itself, ns since 1970.
+    changed: i64,
 }
 
 /// What stands in front of the index.
@@ -333,18 +332,16 @@ fn stamps(path: &Path) -> Result<Stamps> {
         _ => Error::io_at("look at", path, e),
     })?;
     Ok(Stamps {
-        shard: stamp(&shard),
+        shard: seen(&shard),
         // One that cannot be looked at is not read, either.
-        idx: fs::metadata(idx::path_of(path)).ok().as_ref().map(stamp),
+        idx: fs::metadata(idx::path_of(path)).ok().as_ref().map(seen),
     })
 }
 
-fn stamp(meta: &Metadata) -> Stamp {
-    Stamp {
-        inode: meta.ino(),
-        bytes: meta.len(),
-        modified: (meta.mtime(), meta.mtime_nsec()),
-        changed: (meta.ctime(), meta.ctime_nsec()),
+fn seen(meta: &Metadata) -> Seen {
+    Seen {
+        file: Stamp::of_metadata(meta),
+        changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
     }
 }
 

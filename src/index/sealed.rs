@@ -194,7 +194,7 @@ fn place(root: &Path, stamps: &[Stamp]) -> Vec<u8> {
     let mut place = root.as_os_str().as_bytes().to_vec();
     for stamp in stamps {
         place.extend_from_slice(&stamp.bytes.to_le_bytes());
-        place.extend_from_slice(&stamp.changed.to_le_bytes());
+        place.extend_from_slice(&stamp.modified.to_le_bytes());
         place.extend_from_slice(&stamp.inode.to_le_bytes());
     }
     place
@@ -527,7 +527,7 @@ impl Layout {
         let mut fields = Fields(bytes.get(at..)?.get(..STAMP)?);
         let stamp = Stamp {
             bytes: fields.u64(),
-            changed: i64::from_le_bytes(fields.take()),
+            modified: i64::from_le_bytes(fields.take()),
             inode: fields.u64(),
         };
         (stamp != Stamp::default()).then_some(stamp)
@@ -866,7 +866,7 @@ mod tests {
             let (layout, _) = Layout::decode(&bytes).unwrap();
             let stamp = |n: u64| Stamp {
                 bytes: n + 1,
-                changed: -7 - n as i64,
+                modified: -7 - n as i64,
                 inode: u64::MAX - n,
             };
             let stamps: Vec<_> = (0..layout.shards()).map(stamp).collect();

@@ -5,6 +5,7 @@
 //! workers. Reads and maps nothing.
 
 use std::ffi::CStr;
+use std::fs::Metadata;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -12,31 +13,37 @@ use std::{fs, io};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, SFlag, fstat};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{FaultKind, SampleFault};
 
 /// By what one file is told from another that took its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     pub(crate) bytes: u64,
-    /// Of the last change of its content, ns since 1970.
-    pub(crate) changed: i64,
+    /// Of the last change of its content, ns since 1970; `touch` and `cp -p` set it
+    /// at will.
+    pub(crate) modified: i64,
     pub(crate) inode: u64,
 }
 
 impl Stamp {
     /// Of the file at `path`, links followed.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        let found = fs::metadata(path)?;
-        Ok(Self {
+        fs::metadata(path).map(|found| Self::of_metadata(&found))
+    }
+
+    pub(crate) fn of_metadata(found: &Metadata) -> Self {
+        Self {
             bytes: found.len(),
-            changed: nanoseconds(found.mtime(), found.mtime_nsec()),
+            modified: nanoseconds(found.mtime(), found.mtime_nsec()),
             inode: found.ino(),
-        })
+        }
     }
 }
 
-fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
+/// A time of the file system, ns since 1970.
+pub(crate) fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
     seconds
         .saturating_mul(1_000_000_000)
         .saturating_add(nanoseconds)
@@ -82,7 +89,7 @@ pub(crate) fn open_stamped(path: &CStr) -> Result<(OwnedFd, Stamp), SampleFault>
     }
     let stamp = Stamp {
         bytes: u64::try_from(stat.st_size).unwrap_or(0),
-        changed: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+        modified: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
         inode: stat.st_ino,
     };
     Ok((fd, stamp))
