@@ -20,7 +20,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -35,7 +35,7 @@ use crate::index::sealed;
 use crate::index::shards::{KeepIndex, ShardLabels, ShardOptions};
 use crate::index::{Classes, Index};
 use crate::shard::idx;
-use crate::sys::regular::{Stamp, nanoseconds};
+use crate::sys::regular::{self, Stamp, nanoseconds};
 use crate::sys::replace::replace;
 use crate::sys::sealed::SealedBytes;
 
@@ -123,13 +123,11 @@ impl Kept {
     /// The index that is kept, when it is of these shards as they are.
     pub(super) fn open(&self) -> Result<Option<(Index, ScanReport)>> {
         let mut bytes = Vec::new();
-        // Asked before the open, which would wait for ever on a FIFO.
-        if !self.file.is_file() {
-            return Ok(None);
-        }
-        let read = File::open(&self.file).and_then(|mut file| file.read_to_end(&mut bytes));
-        if let Err(e) = read {
-            return self.unusable(&format!("cannot be read: {e}"));
+        let read = regular::open(&self.file).and_then(|(mut file, _)| file.read_to_end(&mut bytes));
+        match read {
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return self.unusable(&format!("cannot be read: {e}")),
         }
         let Some((note, index)) = parts(&bytes) else {
             return self.unusable("is damaged");
@@ -260,7 +258,7 @@ const MOST_WORDS: u64 = 64 << 20;
 
 /// The note of a kept file, when it is whole.
 fn note_of(path: &Path) -> Option<Vec<u8>> {
-    let mut file = File::open(path).ok()?;
+    let (mut file, _) = regular::open(path).ok()?;
     let mut head = [0; HEAD];
     file.read_exact(&mut head).ok()?;
     let (magic, head) = head.split_first_chunk::<8>()?;

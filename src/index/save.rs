@@ -3,7 +3,6 @@
 //! Used in the consumer. The file is the sealed form, byte for byte; what the
 //! bytes mean is checked where the form is kept.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::kept;
 use crate::index::sealed::{self, Damage};
+use crate::sys::regular;
 use crate::sys::replace::replace_by;
 use crate::sys::sealed::SealedBytes;
 
@@ -20,14 +20,13 @@ pub(super) fn save(bytes: &[u8], path: &Path) -> Result<()> {
 
 pub(super) fn is_saved(path: &Path) -> Result<bool> {
     let failed = |e| Error::io_at("read", path, e);
-    // Asked before the open, which would wait for ever on a FIFO.
+    // A FIFO may be a list: whoever opens it and goes ends its writer.
     if !path.metadata().map_err(failed)?.is_file() {
         return Ok(false);
     }
     let mut head = Vec::new();
-    File::open(path)
-        .map_err(failed)?
-        .take(sealed::MAGIC.len() as u64)
+    let (file, _) = regular::open(path).map_err(failed)?;
+    file.take(sealed::MAGIC.len() as u64)
         .read_to_end(&mut head)
         .map_err(failed)?;
     // Loading refuses the other kind, and says what it is.
@@ -43,13 +42,10 @@ pub(super) fn load(path: &Path) -> Result<Index> {
     };
     let opening = |e: io::Error| match e.kind() {
         ErrorKind::NotFound => Error::dataset(path, "no such file"),
+        ErrorKind::InvalidInput => damaged(Damage::NotAnIndex),
         _ => Error::io_at("open", path, e),
     };
-    // Asked before the open, which would wait for ever on a FIFO.
-    if !path.metadata().map_err(opening)?.is_file() {
-        return Err(damaged(Damage::NotAnIndex));
-    }
-    let mut file = File::open(path).map_err(opening)?;
+    let (mut file, found) = regular::open(path).map_err(opening)?;
     let reading = |e| Error::io_at("read", path, e);
     // The head says how much there is to read: another file that was passed by
     // mistake is refused before its gigabytes are read.
@@ -69,7 +65,6 @@ pub(super) fn load(path: &Path) -> Result<Index> {
         ));
     }
     let total = sealed::total_bytes(&bytes).map_err(damaged)?;
-    let found = file.metadata().map_err(reading)?.len();
     if found != total {
         return Err(damaged(Damage::Length { said: total, found }));
     }

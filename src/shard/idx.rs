@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::shard::header::{BLOCK, Block, Header, Kind};
 use crate::shard::walk::{Member, Walk, past};
 use crate::shard::{name, read_at};
+use crate::sys::regular;
 
 const VERSION: &str = "v1.2";
 
@@ -87,13 +88,8 @@ impl Idx {
     /// lies between the members that it names, nor behind them.
     pub(crate) fn read(path: &Path, shard: &File, len: u64) -> Result<Self, Unusable> {
         let mut text = Vec::new();
-        // A FIFO would be waited for.
-        let regular = path.metadata().map_err(Unusable::Read)?.is_file();
-        if !regular {
-            return Err(Unusable::Read(io::ErrorKind::InvalidInput.into()));
-        }
-        File::open(path)
-            .and_then(|mut file| file.read_to_end(&mut text))
+        regular::open(path)
+            .and_then(|(mut file, _)| file.read_to_end(&mut text))
             .map_err(Unusable::Read)?;
         let samples = stated_samples(&text).ok_or(Unusable::Version)?;
         let idx = Self { text, samples };
@@ -104,8 +100,7 @@ impl Idx {
     /// How many samples the index at `path` says that its shard has, or had.
     pub(crate) fn samples_at(path: &Path) -> Option<u64> {
         let mut head = Vec::new();
-        let regular = path.metadata().is_ok_and(|meta| meta.is_file());
-        let file = regular.then(|| File::open(path).ok())??;
+        let (file, _) = regular::open(path).ok()?;
         file.take(64).read_to_end(&mut head).ok()?;
         stated_samples(&head)
     }

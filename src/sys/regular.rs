@@ -1,17 +1,18 @@
 //! Files of a data set: opened without blocking and only when they are regular,
 //! so a FIFO or a device among them hangs nobody.
 //!
-//! Used in workers, and in the consumer where it reads headers or has zero
-//! workers. Reads and maps nothing.
+//! Used in workers, and in the consumer where it reads headers, indexes and
+//! manifests or has zero workers. Reads and maps nothing.
 
 use std::ffi::CStr;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::{fs, io};
 
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{self, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,27 @@ pub(crate) fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
         .saturating_add(nanoseconds)
 }
 
+/// Opens the regular file at `path` to be read, and says how many bytes it has. For
+/// files that are no samples; a FIFO that takes the place of one is not waited for.
+///
+/// # Errors
+/// What the system says; [`ErrorKind::InvalidInput`] when something else is there.
+pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)?;
+    let found = file.metadata()?;
+    match found.is_file() {
+        true => Ok((file, found.len())),
+        false => Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "not a regular file",
+        )),
+    }
+}
+
 /// Opens the regular file at `path` to be read, and says how many bytes it has.
 ///
 /// # Errors
@@ -61,7 +83,7 @@ pub(crate) fn open_regular(path: &CStr) -> Result<(OwnedFd, usize), SampleFault>
 /// As [`open_regular`], and says what the file is like.
 pub(crate) fn open_stamped(path: &CStr) -> Result<(OwnedFd, Stamp), SampleFault> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
-    let fd = open(path, flags, Mode::empty()).map_err(|e| {
+    let fd = fcntl::open(path, flags, Mode::empty()).map_err(|e| {
         SampleFault::new(
             FaultKind::Unreadable,
             format!("cannot be opened: {}", e.desc()),

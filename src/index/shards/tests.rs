@@ -773,6 +773,40 @@ fn fields_that_are_neither_picture_nor_label_are_counted() {
 }
 
 #[test]
+fn a_fifo_in_the_place_of_any_file_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = |path: &Path| {
+        let _ = fs::remove_file(path);
+        nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    };
+    let path = dir.path().join("a.tar");
+    let (folder, options) = kept_in(dir.path());
+    ten(&path);
+    let read = || Index::from_shards(slice::from_ref(&path), &options).unwrap();
+    let (index, _) = read();
+    // The kept index, which is written anew.
+    fifo(&files(&folder)[0]);
+    assert_eq!(read().0.hash(), index.hash());
+    assert!(files(&folder)[0].is_file());
+    // DALI's, newer than its shard; and of a shard that is cut.
+    fifo(&dir.path().join("a.idx"));
+    assert_eq!(read().0.hash(), index.hash());
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..9 * 2048]).unwrap();
+    assert_eq!(read().0.len(), 9);
+    // A saved index, and a cache's manifest.
+    let saved = dir.path().join("saved.fli");
+    fifo(&saved);
+    assert!(!Index::is_saved(&saved).unwrap());
+    let e = Index::load(&saved).unwrap_err().to_string();
+    assert!(e.contains("not an index file"), "{e}");
+    fifo(&dir.path().join(crate::shard::manifest::CACHE_MANIFEST));
+    assert!(!Index::is_cache(dir.path()));
+    let e = Index::cache(dir.path()).unwrap_err().to_string();
+    assert!(e.contains("no manifest of a cache"), "{e}");
+}
+
+#[test]
 fn a_damaged_kept_index_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
