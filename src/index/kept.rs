@@ -2,8 +2,9 @@
 //! their headers: the sealed form, behind what the shards were like.
 //!
 //! Used in the consumer. A kept index is used when every shard, and DALI's index
-//! beside it, is the file that it was: by inode, length and the times (in ns) of
-//! its data and of the file itself, which no copy can be given. It is thrown away
+//! beside it, is the file that it was: by inode (where the file system keeps
+//! inodes), length and the times (in ns) of its data and of the file itself, which
+//! no copy can be given. It is thrown away
 //! otherwise, or when a byte of it is damaged; the shards are then read again. One
 //! of damaged shards
 //! is never kept, so that each run says what is lost. What a scan left out is
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io::{ErrorKind, Read, Write};
+use std::iter;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -96,6 +98,33 @@ struct Left {
     examples: Vec<Vec<u8>>,
 }
 
+impl Stamps {
+    /// In which way the shard at `path`, or DALI's index beside it, is another now.
+    fn difference(&self, now: &Self, path: &Path) -> Option<String> {
+        self.shard
+            .difference(&now.shard, path)
+            .or_else(|| match (&self.idx, &now.idx) {
+                (Some(before), Some(now)) => {
+                    let how = before.difference(now, &idx::path_of(path))?;
+                    Some(format!("the index beside it: {how}"))
+                }
+                (None, None) => None,
+                (None, Some(_)) => Some("an index is beside it now".into()),
+                (Some(_), None) => Some("the index beside it is gone".into()),
+            })
+    }
+}
+
+impl Seen {
+    fn difference(&self, now: &Self, path: &Path) -> Option<String> {
+        let of_file = self
+            .file
+            .difference(&now.file, || regular::keeps_inodes(path));
+        let is_changed = || self.changed != now.changed;
+        of_file.or_else(|| is_changed().then(|| "written or renamed meanwhile".into()))
+    }
+}
+
 impl Kept {
     /// Where the index of these shards is, or would be; none where none is kept.
     pub(super) fn find(paths: &[PathBuf], options: &ShardOptions) -> Result<Option<Self>> {
@@ -135,9 +164,18 @@ impl Kept {
         let Ok(note) = serde_json::from_slice::<Note>(note) else {
             return self.unusable("is of another version");
         };
-        if note.shards != self.shards {
-            tracing::debug!("{}: shards have changed", self.file.display());
-            return Ok(None);
+        let before = note.shards.iter().map(Some).chain(iter::repeat(None));
+        let now = self.paths.iter().zip(&self.shards);
+        for ((path, now), before) in now.zip(before) {
+            let how = match before {
+                Some(before) => before.difference(now, path),
+                None => Some("not there then".to_owned()),
+            };
+            if let Some(how) = how {
+                let (kept, path) = (self.file.display(), path.display());
+                tracing::debug!("{kept}: {path} is another ({how}); the shards are read again");
+                return Ok(None);
+            }
         }
         let index = match Index::open(SealedBytes::new(sealed::NAME, &[index])?) {
             Ok(index) => index,
@@ -171,8 +209,8 @@ impl Kept {
     /// Keeps `index`, unless a shard has changed while it was read.
     pub(super) fn write(self, index: &Index, report: &ScanReport) -> Result<()> {
         for (path, before) in self.paths.iter().zip(&self.shards) {
-            if stamps(path)? != *before {
-                tracing::debug!("{}: changed while it was read", path.display());
+            if let Some(how) = before.difference(&stamps(path)?, path) {
+                tracing::debug!("{}: changed while it was read ({how})", path.display());
                 return Ok(());
             }
         }

@@ -46,7 +46,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::sys::regular::{Stamp, open_stamped};
+use crate::sys::regular::{Stamp, keeps_inodes, keeps_inodes_of, open_stamped};
 use crate::sys::sealed::SealedBytes;
 
 pub(crate) use cached::CachedSamples;
@@ -313,14 +313,13 @@ impl Index {
             ..fault
         })?;
         if let Some(known) = self.layout.stamp(self.sealed.bytes(), number)
-            && known != found
+            && let Some(how) = known.difference(&found, || keeps_inodes_of(&fd))
         {
             return Err(SampleFault::new(
                 FaultKind::Unreadable,
                 format!(
-                    "its shard was replaced or changed since its index was made ({} bytes then, \
-                     {} now): start the run again",
-                    known.bytes, found.bytes
+                    "its shard was replaced or changed since its index was made ({how}): start \
+                     the run again"
                 ),
             ));
         }
@@ -356,10 +355,18 @@ impl Index {
     /// When one is not there, or has changed.
     pub(crate) fn check_shards(&self) -> Result<()> {
         for (number, now) in (0..).zip(self.stamps()?) {
-            if self.layout.stamp(self.sealed.bytes(), number) != Some(now) {
+            let path = self.shard_path(number);
+            let how = match self.layout.stamp(self.sealed.bytes(), number) {
+                Some(known) => known.difference(&now, || keeps_inodes(&path)),
+                None => Some("nobody looked at it then".to_owned()),
+            };
+            if let Some(how) = how {
                 return Err(Error::dataset(
-                    self.shard_path(number),
-                    "this shard was changed since the index was saved: make the index again",
+                    path,
+                    format!(
+                        "this shard was changed since the index was saved ({how}): make the \
+                         index again"
+                    ),
                 ));
             }
         }
