@@ -85,7 +85,9 @@ impl Idx {
     /// Reads the index at `path`, and compares it with the `len` bytes of
     /// `shard`: the form of all lines, all offsets in order and within the shard,
     /// the headers in front of the first and the last member, and that no sample
-    /// lies between the members that it names, nor behind them.
+    /// lies between the members that it names, nor behind them. Who reads a member
+    /// asks its header, too: within its last block one may be longer or shorter than
+    /// an index of a former shard says.
     pub(crate) fn read(path: &Path, shard: &File, len: u64) -> Result<Self, Unusable> {
         let mut text = Vec::new();
         regular::open(path)
@@ -227,21 +229,25 @@ fn sample_at(walk: &mut Walk<'_>, at: u64) -> Result<Option<u64>, Unusable> {
     }
 }
 
-/// Whether the block in front of the member's data is a header of a file of this
-/// size and name, as far as a header without its pax records says.
+/// Whether the block in front of the member's data is its header.
 fn has_header(shard: &File, member: &Member) -> bool {
     let mut block: Block = [0; BLOCK as usize];
-    if !matches!(read_at(shard, &mut block, member.header_at), Ok(n) if n == block.len()) {
-        return false;
-    }
-    let Ok(Some(header)) = Header::parse(&block) else {
+    matches!(read_at(shard, &mut block, member.header_at), Ok(n) if n == block.len())
+        && is_header_of(&block, &member.name, member.size, true)
+}
+
+/// Whether a block is a header of a file of this size and name, as far as a header
+/// without its pax records says; `may_be_long` allows a size that stands in those.
+pub(crate) fn is_header_of(block: &Block, member: &[u8], size: u64, may_be_long: bool) -> bool {
+    let Ok(Some(header)) = Header::parse(block) else {
         return false;
     };
     let mut name = Vec::new();
     header.write_name(&mut name);
     // A name, or a size, that did not fit stands in another header.
-    let same_name = name == member.name || header.name_may_be_cut() || !member.name.is_ascii();
-    header.kind == Kind::File && same_name && (header.size == member.size || header.size == 0)
+    let same_name = name == member || header.name_may_be_cut() || !member.is_ascii();
+    let same_size = header.size == size || (may_be_long && header.size == 0);
+    header.kind == Kind::File && same_name && same_size
 }
 
 /// The text of an index, made member by member.

@@ -90,29 +90,28 @@ impl Found {
 pub(super) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Found> {
     let (file, len) = shard::open(path)?;
     let failed = |e| Error::io_at("read", path, e);
-    let mut grouper = Grouper {
-        file: &file,
-        path,
-        shown,
-        labels,
-        class_numbers: BTreeMap::new(),
-        found: Found::default(),
-        key: Vec::new(),
-        fields: Vec::new(),
-        is_suspect: false,
-        next_is_suspect: false,
-        groups: 0,
-        incomplete: 0,
-        pictures: Pictures::default(),
-    };
     let index = idx::path_of(path);
     if let Some(idx) = newer_index(&index, path, &file, len)? {
+        let mut grouper = Grouper::new(&file, path, shown, labels);
+        grouper.by_index = true;
         for member in idx.members() {
             grouper.push(member)?;
+            if grouper.other_label.is_some() {
+                break;
+            }
         }
         grouper.close()?;
-        return Ok(grouper.found);
+        match grouper.other_label {
+            None => return Ok(grouper.found),
+            Some(label) => tracing::warn!(
+                "{}: names a label '{}' that the shard does not have there; the shard's headers \
+                 are read",
+                index.display(),
+                label.escape_ascii()
+            ),
+        }
     }
+    let mut grouper = Grouper::new(&file, path, shown, labels);
     let mut walk = Walk::new(&file, len);
     while let Some(member) = walk.next().map_err(failed)? {
         grouper.push(member)?;
@@ -215,6 +214,11 @@ struct Grouper<'a> {
     /// Of them, those that lost a member.
     incomplete: u64,
     pictures: Pictures,
+    /// Whether members are DALI's index's, and not the headers'.
+    by_index: bool,
+    /// A label that the index names and the shard does not have: the index is of
+    /// another shard.
+    other_label: Option<Vec<u8>>,
 }
 
 /// Which extensions pictures of this shard have, a bit for each by its rank, as far
@@ -233,7 +237,27 @@ impl Pictures {
     }
 }
 
-impl Grouper<'_> {
+impl<'a> Grouper<'a> {
+    fn new(file: &'a File, path: &'a Path, shown: &'a Path, labels: &'a ShardLabels) -> Self {
+        Self {
+            file,
+            path,
+            shown,
+            labels,
+            class_numbers: BTreeMap::new(),
+            found: Found::default(),
+            key: Vec::new(),
+            fields: Vec::new(),
+            is_suspect: false,
+            next_is_suspect: false,
+            groups: 0,
+            incomplete: 0,
+            pictures: Pictures::default(),
+            by_index: false,
+            other_label: None,
+        }
+    }
+
     fn push(&mut self, member: Member) -> Result<()> {
         if member.behind_damage {
             self.is_suspect = true;
@@ -343,7 +367,10 @@ impl Grouper<'_> {
             ShardLabels::Json { pointer, .. } => Some(pointer.as_str()),
             ShardLabels::None | ShardLabels::Auto | ShardLabels::Field(_) => None,
         };
-        let bytes = self.data(field)?;
+        let Some(bytes) = self.data(field)? else {
+            self.other_label.get_or_insert_with(|| field.name.clone());
+            return Ok(Raw::Absent);
+        };
         let value = match pointer {
             Some(pointer) => label::of_json(&bytes, pointer),
             None => label::of_text(&bytes).map(Some),
@@ -370,7 +397,9 @@ impl Grouper<'_> {
         })
     }
 
-    fn data(&self, field: &Field) -> Result<Vec<u8>> {
+    /// What a label's member says; none when an index names it and its header is of
+    /// another.
+    fn data(&self, field: &Field) -> Result<Option<Vec<u8>>> {
         if field.size > MAX_LABEL {
             let what = format!(
                 "a label of {} bytes, where 1 MiB is the most; name another field",
@@ -378,11 +407,23 @@ impl Grouper<'_> {
             );
             return Err(self.error(&field.name, &what));
         }
-        let mut bytes = vec![0; field.size as usize];
+        let failed = |e| Error::io_at("read", self.path, e);
+        if !self.by_index {
+            let mut bytes = vec![0; field.size as usize];
+            self.file
+                .read_exact_at(&mut bytes, field.at)
+                .map_err(failed)?;
+            return Ok(Some(bytes));
+        }
+        // Both lie in one page, but for one time in eight.
+        let mut bytes = vec![0; BLOCK as usize + field.size as usize];
         self.file
-            .read_exact_at(&mut bytes, field.at)
-            .map_err(|e| Error::io_at("read", self.path, e))?;
-        Ok(bytes)
+            .read_exact_at(&mut bytes, field.at - BLOCK)
+            .map_err(failed)?;
+        let is_it = bytes
+            .first_chunk()
+            .is_some_and(|block| idx::is_header_of(block, &field.name, field.size, false));
+        Ok(is_it.then(|| bytes.split_off(BLOCK as usize)))
     }
 
     /// The end of a shard that was walked.
