@@ -99,12 +99,30 @@ impl Idx {
         Ok(idx)
     }
 
-    /// How many samples the index at `path` says that its shard has, or had.
+    /// How many samples the index at `path` names: those of members with a dot, for
+    /// wds2idx makes a sample of each member without. What it says of itself, where
+    /// its lines cannot be read.
     pub(crate) fn samples_at(path: &Path) -> Option<u64> {
-        let mut head = Vec::new();
-        let (file, _) = regular::open(path).ok()?;
-        file.take(64).read_to_end(&mut head).ok()?;
-        stated_samples(&head)
+        let mut text = Vec::new();
+        let (mut file, _) = regular::open(path).ok()?;
+        file.read_to_end(&mut text).ok()?;
+        let samples = stated_samples(&text)?;
+        let idx = Self { text, samples };
+        let mut found = 0;
+        let mut key = Vec::new();
+        for (_, member) in idx.entries() {
+            let Some(member) = member else {
+                return Some(samples);
+            };
+            if let Some((of_member, _)) = name::split(&member.name)
+                && key != of_member
+            {
+                found += 1;
+                key.clear();
+                key.extend_from_slice(of_member);
+            }
+        }
+        Some(found)
     }
 
     /// The members, in the order of the shard. Each of them says that it begins

@@ -91,7 +91,8 @@ pub(super) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
     let (file, len) = shard::open(path)?;
     let failed = |e| Error::io_at("read", path, e);
     let index = idx::path_of(path);
-    if let Some(idx) = newer_index(&index, path, &file, len)? {
+    let is_newer = is_newer(&index, path, &file)?;
+    if is_newer && let Some(idx) = usable(&index, &file, len) {
         let mut grouper = Grouper::new(&file, path, shown, labels);
         grouper.by_index = true;
         for member in idx.members() {
@@ -118,30 +119,32 @@ pub(super) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
     }
     let walked = walk.finish();
     refuse_what_is_no_tar(path, &file, len, &walked)?;
-    grouper.end(&walked, len, &index)?;
+    grouper.end(&walked, len, &index, is_newer)?;
     Ok(grouper.found)
 }
 
-/// DALI's index, when there is one that is newer than its shard and right.
-fn newer_index(index: &Path, path: &Path, shard: &File, len: u64) -> Result<Option<Idx>> {
+/// Whether DALI's index is there, and newer than its shard.
+fn is_newer(index: &Path, path: &Path, shard: &File) -> Result<bool> {
     let Ok(meta) = index.metadata() else {
-        return Ok(None);
+        return Ok(false);
     };
     let of_shard = shard
         .metadata()
         .map_err(|e| Error::io_at("look at", path, e))?;
-    if !idx::is_newer(&meta, &of_shard) {
-        return Ok(None);
-    }
+    Ok(idx::is_newer(&meta, &of_shard))
+}
+
+/// DALI's index, when it is right.
+fn usable(index: &Path, shard: &File, len: u64) -> Option<Idx> {
     match Idx::read(index, shard, len) {
-        Ok(idx) => Ok(Some(idx)),
+        Ok(idx) => Some(idx),
         Err(unusable) => {
             // The walk finds the same, and more.
             tracing::warn!(
                 "{}: {unusable}; the shard's headers are read",
                 index.display()
             );
-            Ok(None)
+            None
         }
     }
 }
@@ -426,8 +429,8 @@ impl<'a> Grouper<'a> {
         Ok(is_it.then(|| bytes.split_off(BLOCK as usize)))
     }
 
-    /// The end of a shard that was walked.
-    fn end(&mut self, walked: &Walked, len: u64, index: &Path) -> Result<()> {
+    /// The end of a shard that was walked, beside an index that may be newer.
+    fn end(&mut self, walked: &Walked, len: u64, index: &Path, is_newer: bool) -> Result<()> {
         // The last sample's other members may be what is lost.
         if walked.ending == Ending::NoBlocks || walked.tail_is_damaged {
             self.is_suspect = true;
@@ -440,6 +443,11 @@ impl<'a> Grouper<'a> {
             self.incomplete += 1;
         }
         self.close()?;
+        let is_whole = walked.ending == Ending::Blocks && walked.places == 0;
+        if is_whole && !is_newer {
+            // An index of a former shard says nothing of this one.
+            return Ok(());
+        }
         let stated = Idx::samples_at(index);
         // Of the samples that the index counts, these were not there at all.
         let missing = stated.map(|stated| stated.saturating_sub(self.groups));

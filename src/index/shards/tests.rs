@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::index::{DamagedShard, Label, SkipReason};
+use crate::shard::idx::Idx;
 
 fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
     let mut header = tar::Header::new_gnu();
@@ -550,6 +551,55 @@ fn dalis_index_takes_the_place_of_the_headers_while_it_is_newer_and_right() {
         fs::write(&written[0], format!("v1.2 {}\n{some}\n", to - from)).unwrap();
         assert_eq!(read().0.hash(), walked, "{from}..{to}");
     }
+}
+
+#[test]
+fn an_older_index_makes_no_good_shard_a_damaged_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let idx = dir.path().join("a.idx");
+    let (folder, options) = kept_in(dir.path());
+    let read = || {
+        let _ = fs::remove_dir_all(&folder);
+        let (index, report) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
+        (index.len(), report.damaged, files(&folder).len())
+    };
+    // As wds2idx counts: each member without a dot is a sample.
+    let members = [
+        ("README", ""),
+        ("1.jpg", ""),
+        ("LICENSE", ""),
+        ("2.jpg", ""),
+    ];
+    write(&path, &members);
+    let text = "v1.2 4\nREADME 512 0 README\njpg 1024 0 1.jpg\nLICENSE 1536 0 LICENSE\n\
+                jpg 2048 0 2.jpg\n";
+    fs::write(&idx, text).unwrap();
+    assert_eq!(Idx::samples_at(&idx), Some(2));
+    let (file, len) = crate::shard::open(&path).unwrap();
+    assert!(Idx::read(&idx, &file, len).is_ok());
+    assert_eq!(read(), (2, vec![], 1));
+    set_time(&idx, SystemTime::UNIX_EPOCH);
+    assert_eq!(read(), (2, vec![], 1));
+    // A smaller shard in the place of a larger one.
+    ten(&path);
+    Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
+    write(&path, &[("1.jpg", "")]);
+    set_time(&idx, SystemTime::UNIX_EPOCH);
+    assert_eq!(read(), (1, vec![], 1));
+    // Of a newer one it is said.
+    set_time(&path, SystemTime::UNIX_EPOCH);
+    set_time(&idx, SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+    let (samples, damaged, kept) = read();
+    assert_eq!((samples, damaged[0].samples_missing, kept), (1, Some(9), 0));
+    // And cut, beside wds2idx's: one sample is lost, and LICENSE is none.
+    write(&path, &members);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..1024]).unwrap();
+    fs::write(&idx, text).unwrap();
+    set_time(&idx, SystemTime::UNIX_EPOCH);
+    let (samples, damaged, _) = read();
+    assert_eq!((samples, damaged[0].samples_missing), (1, Some(1)));
 }
 
 #[test]
