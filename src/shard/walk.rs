@@ -8,7 +8,9 @@
 //!   Python's tarfile (which WebDataset reads with) and the `tar` crate. A shard
 //!   may also end behind a member, without such a block. Bytes other than zero
 //!   behind the end (a lone block of zeros, two archives one behind the other)
-//!   are not read, as there; unlike there they are said.
+//!   are not read, as there; unlike there they are said. So are more zeros than a
+//!   writer of tars pads by: a copy that allocates its file first and is broken off
+//!   leaves such a tail, and so does a crash.
 //! - **Damage.** What is no header is passed over up to the next block that is
 //!   one of ustar, pax or GNU: those readers stop there. A member whose name may
 //!   have been lost with such a block is passed over with it. A member that the
@@ -26,6 +28,9 @@ use crate::shard::read_at;
 const READ: usize = 16 * BLOCK as usize;
 /// The longest name, and the most of pax records.
 const MAX_RECORDS: u64 = 64 << 10;
+/// The most zeros behind the last member that are no damage. Writers fill up their
+/// last record, of 10 KiB unless they are asked for larger ones.
+pub(crate) const MOST_PADDING: u64 = 1 << 20;
 /// How many places of damage are kept one by one.
 const KEPT: usize = 16;
 
@@ -75,6 +80,8 @@ pub(crate) enum What {
     CutHeader,
     /// More than zeros behind the end.
     BehindTheEnd,
+    /// Zeros up to the end of the file, and more of them than a writer pads by.
+    Zeros,
 }
 
 impl fmt::Display for Damage {
@@ -94,6 +101,11 @@ impl fmt::Display for Damage {
                 f,
                 "its end stands at byte {at}, and {lost} bytes behind it are not zero: they are \
                  not read"
+            ),
+            What::Zeros => write!(
+                f,
+                "its end stands at byte {at}, and {lost} bytes from there on are zero, where \
+                 tars have a few KiB: what was there is lost (a copy that was broken off?)"
             ),
         }
     }
@@ -435,9 +447,13 @@ impl<'a> Walk<'a> {
             if !header::is_zero(&block) {
                 self.damaged(end, self.len - at, What::BehindTheEnd);
                 self.out.tail_is_damaged = true;
-                break;
+                return Ok(());
             }
             at += BLOCK;
+        }
+        if self.len - end > MOST_PADDING {
+            self.damaged(end, self.len - end, What::Zeros);
+            self.out.tail_is_damaged = true;
         }
         Ok(())
     }

@@ -123,6 +123,33 @@ fn a_shard_cut_in_front_of_a_label_costs_one_sample() {
 }
 
 #[test]
+fn a_tail_of_zeros_is_said_by_index_bench_and_verify() {
+    let folder = data(1, 4);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 4);
+    let len = fs::metadata(&shards[0]).unwrap().len();
+    let file = File::options().write(true).open(&shards[0]).unwrap();
+    file.set_len(len + (1 << 20)).unwrap();
+    drop(file);
+    let path = shards[0].to_str().unwrap();
+    let tars = tars.path().to_str().unwrap();
+    for (args, code) in [
+        (&["index", path, "--no-headers"][..], 0),
+        (&["bench", path, "--workers", "1"], 0),
+        (&["cache", "verify", tars], 1),
+    ] {
+        let out = featherload(cache.path(), args);
+        let told = text(&out.stderr) + &text(&out.stdout);
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {told}");
+        assert!(
+            told.contains("bytes from there on are zero"),
+            "{args:?}: {told}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_exit_code_2() {
     let folder = data(1, 2);
     let tars = tempfile::tempdir().unwrap();

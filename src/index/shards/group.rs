@@ -442,6 +442,9 @@ impl<'a> Grouper<'a> {
             self.groups += 1;
             self.incomplete += 1;
         }
+        if let Some(What::Zeros) = walked.damage.last().map(|d| &d.what) {
+            self.drop_zeroed()?;
+        }
         self.close()?;
         let is_whole = walked.ending == Ending::Blocks && walked.places == 0;
         if is_whole && !is_newer {
@@ -478,6 +481,26 @@ impl<'a> Grouper<'a> {
         match is_damaged {
             true => self.found.report.damaged.push(damaged),
             false => self.found.tail = Some(damaged),
+        }
+        Ok(())
+    }
+
+    /// Where zeros took the place of what a shard had, they may begin within its last
+    /// member. One that ends in a zero is taken for such: pictures and labels end in
+    /// other bytes, but for arrays.
+    fn drop_zeroed(&mut self) -> Result<()> {
+        let Some(last) = self.fields.last().filter(|last| last.size > 0) else {
+            return Ok(());
+        };
+        let mut byte = [1];
+        self.file
+            .read_exact_at(&mut byte, last.at + last.size - 1)
+            .map_err(|e| Error::io_at("read", self.path, e))?;
+        if byte == [0] {
+            self.fields.pop();
+            if self.fields.is_empty() {
+                self.incomplete += 1;
+            }
         }
         Ok(())
     }

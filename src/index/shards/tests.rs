@@ -449,6 +449,48 @@ fn a_shard_cut_anywhere_costs_what_is_behind_the_cut() {
 }
 
 #[test]
+fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
+    ten(&path);
+    let whole = fs::read(&path).unwrap();
+    // As a tar of large records ends.
+    let padded = |zeros: usize| [&whole[..20480], &vec![0; zeros]].concat();
+    fs::write(&path, padded(1 << 20)).unwrap();
+    assert_eq!((read().0.len(), read().1.damaged.len()), (10, 0));
+    fs::write(&path, padded((1 << 20) + 1)).unwrap();
+    let (index, report) = read();
+    let damaged = &report.damaged[0];
+    assert_eq!((index.len(), damaged.at), (10, 20480));
+    assert_eq!(damaged.bytes_lost, (1 << 20) + 1);
+    assert!(
+        damaged.to_string().contains("bytes from there on are zero"),
+        "{damaged}"
+    );
+    let e = Index::write_dali_indexes(slice::from_ref(&path)).unwrap_err();
+    assert!(e.to_string().contains("damaged shard"), "{e}");
+
+    // Allocated first, and broken off anywhere.
+    for at in (0..=20480).step_by(256) {
+        let mut bytes = padded(2 << 20);
+        bytes[at..].fill(0);
+        fs::write(&path, &bytes).unwrap();
+        let good = (0..10).filter(|i| i * 2048 + 1536 < at).count() as u64;
+        // Nothing of one, or all of them.
+        if good == 0 {
+            continue;
+        }
+        let (index, report) = read();
+        assert_eq!(index.len(), good, "{at}");
+        let damaged = &report.damaged[0];
+        let is_begun = (0..10).any(|i| i * 2048 + 512 <= at && at <= i * 2048 + 1536);
+        assert_eq!(damaged.samples_incomplete, u64::from(is_begun), "{at}");
+        assert!(damaged.bytes_lost >= 2 << 20, "{at}");
+    }
+}
+
+#[test]
 fn a_shard_that_lacks_its_end_blocks_alone_is_good() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
