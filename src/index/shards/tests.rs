@@ -248,6 +248,8 @@ fn labels_that_do_not_go_together_name_the_sample_and_the_fix() {
     );
     let e = told(&jpg(""), ShardLabels::Auto);
     assert!(e.contains("a.tar/2.cls: this label is empty"), "{e}");
+    let e = told(&[("1.jpg", ""), ("1.cls", ",")], ShardLabels::Auto);
+    assert!(e.contains("a.tar/1.cls: this label is empty"), "{e}");
     let vectors = [
         ("1.jpg", ""),
         ("1.cls", "5 6"),
