@@ -33,12 +33,15 @@
 //! costs 8 bytes and its path, and 12 more where it is a part of a shard (its
 //! path is then its member's name).
 
+mod content;
+mod label_vector;
 mod parts;
+mod words;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use twox_hash::XxHash3_128;
@@ -48,8 +51,12 @@ use crate::index::{Classes, Label};
 use crate::sys::regular::Stamp;
 use crate::sys::sealed::SealedBytes;
 
+pub(super) use content::{Content, Labels};
+use content::{STAMP, encode_head, place};
+pub use label_vector::LabelVector;
 pub(crate) use parts::Part;
-use parts::{Counts, Parts, PartsAt};
+use parts::{Counts, PartsAt};
+use words::{Fields, Sections, Words};
 
 /// The memfd's name.
 pub(super) const NAME: &str = "featherload-index";
@@ -64,153 +71,6 @@ const COUNTS_END: usize = 128;
 const KIND_NONE: u8 = 0;
 const KIND_CLASS: u8 = 1;
 const KIND_VECTOR: u8 = 2;
-
-/// What a scan gathers, before it is sealed.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Content {
-    paths: Vec<u8>,
-    ends: Vec<u64>,
-    parts: Option<Parts>,
-    pub(super) labels: Labels,
-    pub(super) classes: Classes,
-}
-
-/// The labels of all samples, of one kind.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) enum Labels {
-    #[default]
-    None,
-    Class(Vec<i64>),
-    /// `width` numbers a sample.
-    Vector {
-        width: usize,
-        values: Vec<f32>,
-    },
-}
-
-impl Content {
-    pub(super) fn push_path(&mut self, path: &[u8]) {
-        self.paths.extend_from_slice(path);
-        self.ends.push(self.paths.len() as u64);
-    }
-
-    /// The samples that are pushed from here on are parts of the shard at `path`.
-    pub(super) fn begin_shard(&mut self, path: &[u8]) {
-        let first = self.ends.len() as u64;
-        self.parts.get_or_insert_default().begin_shard(path, first);
-    }
-
-    /// A sample that is `bytes` bytes at `at` of the shard that was begun last,
-    /// under the name of its member.
-    pub(super) fn push_part(&mut self, name: &[u8], at: u64, bytes: u64) {
-        self.push_path(name);
-        self.parts.get_or_insert_default().push(at, bytes);
-    }
-
-    pub(super) fn samples(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Seals the content under `root`.
-    pub(super) fn encode(self, root: &Path) -> Result<SealedBytes> {
-        let (end_bytes, ends) = if self.paths.len() as u64 <= u64::from(u32::MAX) {
-            let narrow = |&end: &u64| (end as u32).to_le_bytes();
-            (4u8, self.ends.iter().flat_map(narrow).collect::<Vec<u8>>())
-        } else {
-            (8, self.ends.iter().flat_map(|e| e.to_le_bytes()).collect())
-        };
-        let samples = self.ends.len() as u64;
-        drop(self.ends);
-
-        let (kind, word_bytes, width, labels) = match self.labels {
-            Labels::None => (KIND_NONE, 0u8, 0, Vec::new()),
-            Labels::Class(all) if all.iter().all(|&l| i32::try_from(l).is_ok()) => {
-                let narrow = |&label: &i64| (label as i32).to_le_bytes();
-                (KIND_CLASS, 4, 1, all.iter().flat_map(narrow).collect())
-            }
-            Labels::Class(all) => {
-                let bytes = all.iter().flat_map(|l| l.to_le_bytes()).collect();
-                (KIND_CLASS, 8, 1, bytes)
-            }
-            Labels::Vector { width, values } => {
-                let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-                (KIND_VECTOR, 4, width as u64, bytes)
-            }
-        };
-
-        let mut class_ends = Vec::new();
-        let mut class_names = Vec::new();
-        for name in self.classes.iter() {
-            class_names.extend_from_slice(name.as_bytes());
-            class_ends.extend_from_slice(&(class_names.len() as u64).to_le_bytes());
-        }
-
-        let parts = self.parts.map(Parts::encode).unwrap_or_default();
-
-        let mut counts = Vec::with_capacity(COUNTS_END - HEAD);
-        counts.extend_from_slice(&samples.to_le_bytes());
-        counts.extend_from_slice(&[kind, end_bytes, word_bytes, parts.size_bytes, 0, 0, 0, 0]);
-        counts.extend_from_slice(&width.to_le_bytes());
-        counts.extend_from_slice(&(self.paths.len() as u64).to_le_bytes());
-        counts.extend_from_slice(&(self.classes.len() as u64).to_le_bytes());
-        counts.extend_from_slice(&(class_names.len() as u64).to_le_bytes());
-        counts.extend_from_slice(&parts.shards.to_le_bytes());
-        counts.extend_from_slice(&parts.shard_path_bytes.to_le_bytes());
-
-        let sections: [&[u8]; 11] = [
-            &counts,
-            &ends,
-            &labels,
-            &parts.offsets,
-            &parts.sizes,
-            &parts.firsts,
-            &parts.shard_ends,
-            &class_ends,
-            &class_names,
-            &parts.shard_paths,
-            &self.paths,
-        ];
-        let mut hasher = twox_hash::xxhash3_128::Hasher::new();
-        let mut root_at = HEAD as u64;
-        for section in sections {
-            hasher.write(section);
-            root_at += section.len() as u64;
-        }
-        let place = place(root, &vec![Stamp::default(); parts.shards as usize]);
-        let head = encode_head(hasher.finish_128(), root_at, &place);
-        let whole: Vec<&[u8]> = std::iter::once(&head[..])
-            .chain(sections)
-            .chain([&place[..]])
-            .collect();
-        SealedBytes::new(NAME, &whole)
-    }
-}
-
-/// Bytes of a shard's stamp.
-const STAMP: usize = 24;
-
-/// The last section: where the data set is, and what its shards are like there.
-fn place(root: &Path, stamps: &[Stamp]) -> Vec<u8> {
-    let mut place = root.as_os_str().as_bytes().to_vec();
-    for stamp in stamps {
-        place.extend_from_slice(&stamp.bytes.to_le_bytes());
-        place.extend_from_slice(&stamp.modified.to_le_bytes());
-        place.extend_from_slice(&stamp.inode.to_le_bytes());
-    }
-    place
-}
-
-fn encode_head(content_hash: u128, root_at: u64, root: &[u8]) -> Vec<u8> {
-    let mut head = Vec::with_capacity(HEAD);
-    head.extend_from_slice(MAGIC);
-    head.extend_from_slice(&VERSION.to_le_bytes());
-    head.extend_from_slice(&0u32.to_le_bytes());
-    head.extend_from_slice(&content_hash.to_le_bytes());
-    head.extend_from_slice(&XxHash3_128::oneshot(root).to_le_bytes());
-    head.extend_from_slice(&root_at.to_le_bytes());
-    head.extend_from_slice(&(root.len() as u64).to_le_bytes());
-    head
-}
 
 /// Why bytes are no index, or no longer one.
 #[derive(Debug, PartialEq)]
@@ -267,54 +127,6 @@ enum LabelsAt {
     None,
     Class(Words),
     Vector { at: usize, width: usize },
-}
-
-/// An array of integers of 4 or 8 bytes.
-#[derive(Debug, Clone, Copy)]
-struct Words {
-    at: usize,
-    wide: bool,
-}
-
-impl Words {
-    fn unsigned(self, bytes: &[u8], i: usize) -> Option<u64> {
-        if self.wide {
-            word(bytes, self.at + i * 8).map(u64::from_le_bytes)
-        } else {
-            word(bytes, self.at + i * 4).map(|w| u64::from(u32::from_le_bytes(w)))
-        }
-    }
-
-    fn signed(self, bytes: &[u8], i: usize) -> Option<i64> {
-        if self.wide {
-            word(bytes, self.at + i * 8).map(i64::from_le_bytes)
-        } else {
-            word(bytes, self.at + i * 4).map(|w| i64::from(i32::from_le_bytes(w)))
-        }
-    }
-}
-
-fn word<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
-}
-
-/// Takes fields off the front; a missing field is zero, which no check passes.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        match self.0.split_first_chunk() {
-            Some((field, rest)) => {
-                self.0 = rest;
-                *field
-            }
-            None => [0; N],
-        }
-    }
-
-    fn u64(&mut self) -> u64 {
-        u64::from_le_bytes(self.take())
-    }
 }
 
 /// The head's fields, after the checks that need nothing else.
@@ -605,29 +417,6 @@ impl Layout {
     }
 }
 
-/// Hands out sections from the front, and none past the end.
-struct Sections {
-    at: usize,
-    end: usize,
-}
-
-impl Sections {
-    fn next(&mut self, sides: [u64; 3], of: &'static str) -> Result<Range<usize>, Damage> {
-        sides
-            .into_iter()
-            .try_fold(1u64, u64::checked_mul)
-            .and_then(|bytes| usize::try_from(bytes).ok())
-            .and_then(|bytes| self.at.checked_add(bytes))
-            .filter(|&end| end <= self.end)
-            .map(|end| {
-                let section = self.at..end;
-                self.at = end;
-                section
-            })
-            .ok_or(Damage::Counts { of })
-    }
-}
-
 fn decode_classes(
     bytes: &[u8],
     ends_at: usize,
@@ -662,40 +451,6 @@ fn decode_classes(
         number: twice.second as u64,
         what: "name, which stands twice,",
     })
-}
-
-/// A sample's numbers: a view of shared memory, whose place there need not be
-/// aligned for an `f32`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct LabelVector<'a>(&'a [[u8; 4]]);
-
-impl<'a> LabelVector<'a> {
-    pub fn len(self) -> usize {
-        self.0.len()
-    }
-
-    pub fn is_empty(self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn get(self, i: usize) -> Option<f32> {
-        self.0.get(i).copied().map(f32::from_le_bytes)
-    }
-
-    pub fn iter(self) -> impl ExactSizeIterator<Item = f32> + 'a {
-        self.0.iter().copied().map(f32::from_le_bytes)
-    }
-
-    /// The same numbers as little-endian bytes.
-    pub fn as_bytes(self) -> &'a [u8] {
-        self.0.as_flattened()
-    }
-}
-
-impl fmt::Debug for LabelVector<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::words::word;
 use super::*;
 
 fn content(paths: &[&[u8]], labels: Labels, classes: &[&str]) -> Content {
