@@ -26,9 +26,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering as Sync};
 use std::thread;
 
 use crate::error::{Error, Result};
+use crate::index::Classes;
+use crate::index::names::{IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension};
 use crate::index::report::{ScanReport, SkipReason};
 use crate::index::sealed::{Content, Labels};
-use crate::index::{Classes, OWN_PREFIX, has_image_extension};
 
 /// How [`Index::folder`](crate::index::Index::folder) reads a folder.
 #[derive(Debug, Clone, Default)]
@@ -160,7 +161,7 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
         what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
     }
     what.push_str("; samples are files whose names end in ");
-    what.push_str(&super::IMAGE_EXTENSIONS.join(", "));
+    what.push_str(&IMAGE_EXTENSIONS.join(", "));
     Error::dataset(root, what)
 }
 

@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::index::lines::Lines;
+use crate::index::names::{has_image_extension, shown};
 use crate::index::report::ScanReport;
 use crate::index::sealed::{Content, Labels};
-use crate::index::{has_image_extension, shown};
 
 /// How [`Index::list`](crate::index::Index::list) reads a list file.
 #[derive(Debug, Clone, Default)]

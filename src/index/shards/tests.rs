@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use super::*;
 use crate::index::{DamagedShard, Label, SkipReason};
 use crate::shard::idx::Idx;
+use crate::shard::walk::Walk;
 
 fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
     let mut header = tar::Header::new_gnu();
