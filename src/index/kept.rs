@@ -80,10 +80,10 @@ struct Seen {
 /// What stands in front of the index.
 #[derive(Serialize, Deserialize)]
 struct Note {
+    /// See [`this_version`]. First: whoever tidies up looks no further.
+    version: String,
     /// What is kept here, for people.
     of: String,
-    /// See [`this_version`].
-    version: String,
     shards: Vec<Stamps>,
     skipped: Vec<Left>,
     other_fields: BTreeMap<String, u64>,
@@ -235,8 +235,8 @@ impl Kept {
                 .collect(),
         };
         let note = Note {
-            of: described(&self.paths),
             version: this_version(),
+            of: described(&self.paths),
             shards: self.shards.clone(),
             skipped: report.skipped.iter().map(left).collect(),
             other_fields: report.other_fields.clone(),
@@ -284,11 +284,10 @@ pub(super) fn what(path: &Path) -> Option<String> {
     Some(serde_json::from_slice::<Words>(&note).ok()?.of)
 }
 
-/// What the notes of all versions have, or may have.
+/// What a note has for people.
 #[derive(Deserialize)]
 struct Words {
     of: String,
-    version: String,
 }
 
 /// The longest note that is read for its words: tens of thousands of shards.
@@ -323,11 +322,7 @@ fn remove_other_versions(folder: &Path) {
             continue;
         }
         let path = entry.path();
-        let Some(note) = note_of(&path) else {
-            continue;
-        };
-        let words = serde_json::from_slice::<Words>(&note);
-        if words.is_ok_and(|words| words.version == this_version()) {
+        if !is_of_another_version(&path) {
             continue;
         }
         match fs::remove_file(&path) {
@@ -335,6 +330,16 @@ fn remove_other_versions(folder: &Path) {
             Err(e) => tracing::debug!("{}: cannot be removed: {e}", path.display()),
         }
     }
+}
+
+/// Whether the file begins as a kept index does, and its note as none of ours now.
+fn is_of_another_version(path: &Path) -> bool {
+    let ours = format!("{{\"version\":\"{}\",", this_version());
+    let mut front = Vec::new();
+    let due = (HEAD + ours.len()) as u64;
+    let read = regular::open(path).and_then(|(file, _)| file.take(due).read_to_end(&mut front));
+    let is_read = read.is_ok_and(|read| read as u64 == due);
+    is_read && is_kept(&front) && !front[HEAD..].starts_with(ours.as_bytes())
 }
 
 /// Whether a name is one that [`name`] makes.
