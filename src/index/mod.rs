@@ -45,6 +45,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::shard::expand;
 use crate::sys::regular::Stamp;
 use crate::sys::sealed::SealedBytes;
 
@@ -122,7 +123,7 @@ impl Index {
     /// A glob that finds nothing, a path that is named twice, and an address
     /// (`s3://`, `pipe:`): shards are mapped, so they must be files.
     pub fn expand_shards(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
-        shards::expand_all(patterns)
+        expand::expand_all(patterns)
     }
 
     /// Whether `text` names tar shards: by its end `.tar`, or that of a compressed
@@ -134,8 +135,8 @@ impl Index {
         let path = Path::new(text);
         !path.is_dir()
             && (shards::has_tar_extension(path)
-                || (shards::is_pattern(text) && !path.exists())
-                || shards::is_elsewhere(text))
+                || (expand::is_pattern(text) && !path.exists())
+                || expand::is_elsewhere(text))
     }
 
     /// Writes DALI's index, `SHARD.idx`, beside each shard, each whole or not at

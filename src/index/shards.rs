@@ -93,20 +93,6 @@ pub const JSON_EXTENSION: &str = "json";
 /// not follow the number of cores.
 const MAX_THREADS: usize = 8;
 
-/// The shards that `patterns` name, in their order: paths, braces such as
-/// `train-{000..123}.tar`, globs such as `train-*.tar`.
-pub(super) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
-    expand::expand_all(patterns)
-}
-
-pub(super) fn is_elsewhere(text: &OsStr) -> bool {
-    expand::is_elsewhere(text)
-}
-
-pub(super) fn is_pattern(text: &OsStr) -> bool {
-    expand::is_pattern(text)
-}
-
 /// Whether a name ends as that of a tar does, compressed or not.
 pub(super) fn has_tar_extension(path: &Path) -> bool {
     let ends = |path: &Path, known: &[&str]| {

@@ -282,9 +282,8 @@ impl<'a> Grouper<'a> {
         } else {
             others.for_each(|name| found.report.add_field(name, 1));
         }
-        // A name that begins with a slash would not lie under its shard.
-        let slashes = picture.name.iter().take_while(|&&b| b == b'/').count();
-        found.names.extend_from_slice(&picture.name[slashes..]);
+        let name = relative(&picture.name).as_os_str().as_bytes();
+        found.names.extend_from_slice(name);
         found.ends.push(found.names.len());
         found.parts.push((picture.at, picture.size));
         found.labels.push(label);
@@ -453,7 +452,8 @@ impl<'a> Grouper<'a> {
     }
 }
 
-/// A member's name as a path under its shard.
+/// A member's name as a path under its shard, where one that begins with a slash
+/// would not lie.
 pub(super) fn relative(name: &[u8]) -> &Path {
     let slashes = name.iter().take_while(|&&b| b == b'/').count();
     Path::new(OsStr::from_bytes(&name[slashes..]))
