@@ -7,7 +7,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Index, Label, shown};
+use super::names::shown;
+use super::{Index, Label};
 
 /// A class, and how many samples have it. As text `name (samples)`, or
 /// `number 7 (samples)`.

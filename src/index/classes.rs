@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::index::lines::{BOM, Lines};
-use crate::index::shown;
+use crate::index::names::shown;
 use crate::sys::replace::replace_by;
 
 /// Distinct names in a fixed order; a name's number is its position, from 0.

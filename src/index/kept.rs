@@ -2,12 +2,15 @@
 //! their headers: the sealed form, behind what the shards were like.
 //!
 //! Used in the consumer. A kept index is used when every shard, and DALI's index
-//! beside it, is the file that it was: by inode, length and the times (in ns) of
-//! its data and of the file itself, which no copy can be given. It is thrown away
+//! beside it, is the file that it was: by inode (where the file system keeps
+//! inodes), length and the times (in ns) of its data and of the file itself, which
+//! no copy can be given. It is thrown away
 //! otherwise, or when a byte of it is damaged; the shards are then read again. One
 //! of damaged shards
 //! is never kept, so that each run says what is lost. What a scan left out is
-//! kept with it, and said again.
+//! kept with it, and said again. The note begins with words for people: `head -c
+//! 300` of a file says which shards it is of. Kept files of other versions, which
+//! nobody would read again, are removed when one is written.
 //!
 //! ```text
 //!  0  magic 8 bytes
@@ -16,9 +19,11 @@
 //! 32  note: JSON; then the index, in the form of `sealed`
 //! ```
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{ErrorKind, Read, Write};
+use std::iter;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -32,13 +37,19 @@ use crate::index::sealed;
 use crate::index::shards::{KeepIndex, ShardLabels, ShardOptions};
 use crate::index::{Classes, Index};
 use crate::shard::idx;
+use crate::sys::regular::{self, Stamp, nanoseconds};
 use crate::sys::replace::replace;
 use crate::sys::sealed::SealedBytes;
 
 const MAGIC: &[u8; 8] = b"\x89FLKEPT\n";
 const HEAD: usize = 32;
 /// Changed with what samples are made of shards.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
+
+/// Of all that is kept under other names by another program of ours.
+fn this_version() -> String {
+    format!("{} {FORM}", env!("CARGO_PKG_VERSION"))
+}
 
 /// Where an index is kept, and what its shards are like now.
 pub(super) struct Kept {
@@ -52,27 +63,30 @@ pub(super) struct Kept {
 /// A shard, and the index of DALI's that may take the place of its headers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamps {
-    shard: Stamp,
+    shard: Seen,
     /// None where there is none.
-    idx: Option<Stamp>,
+    idx: Option<Seen>,
 }
 
-/// What of a file changes when it is changed, or another takes its place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
-    inode: u64,
-    bytes: u64,
-    /// Seconds and nanoseconds, which `touch` and `cp -p` set at will.
-    modified: (i64, i64),
-    /// And those that they cannot set.
-    changed: (i64, i64),
+/// A file, and the time that `touch` and `cp -p` cannot set. A sealed index goes
+/// without it: a link more or other rights do not make another shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    file: Stamp,
+    /// Of the last change of the file itself, ns since 1970.
+    changed: i64,
 }
 
 /// What stands in front of the index.
 #[derive(Serialize, Deserialize)]
 struct Note {
+    /// See [`this_version`]. First: whoever tidies up looks no further.
+    version: String,
+    /// What is kept here, for people.
+    of: String,
     shards: Vec<Stamps>,
     skipped: Vec<Left>,
+    other_fields: BTreeMap<String, u64>,
 }
 
 /// What was left out for one reason.
@@ -82,6 +96,33 @@ struct Left {
     count: u64,
     /// Paths as bytes.
     examples: Vec<Vec<u8>>,
+}
+
+impl Stamps {
+    /// In which way the shard at `path`, or DALI's index beside it, is another now.
+    fn difference(&self, now: &Self, path: &Path) -> Option<String> {
+        self.shard
+            .difference(&now.shard, path)
+            .or_else(|| match (&self.idx, &now.idx) {
+                (Some(before), Some(now)) => {
+                    let how = before.difference(now, &idx::path_of(path))?;
+                    Some(format!("the index beside it: {how}"))
+                }
+                (None, None) => None,
+                (None, Some(_)) => Some("an index is beside it now".into()),
+                (Some(_), None) => Some("the index beside it is gone".into()),
+            })
+    }
+}
+
+impl Seen {
+    fn difference(&self, now: &Self, path: &Path) -> Option<String> {
+        let of_file = self
+            .file
+            .difference(&now.file, || regular::keeps_inodes(path));
+        let is_changed = || self.changed != now.changed;
+        of_file.or_else(|| is_changed().then(|| "written or renamed meanwhile".into()))
+    }
 }
 
 impl Kept {
@@ -111,13 +152,11 @@ impl Kept {
     /// The index that is kept, when it is of these shards as they are.
     pub(super) fn open(&self) -> Result<Option<(Index, ScanReport)>> {
         let mut bytes = Vec::new();
-        // Asked before the open, which would wait for ever on a FIFO.
-        if !self.file.is_file() {
-            return Ok(None);
-        }
-        let read = File::open(&self.file).and_then(|mut file| file.read_to_end(&mut bytes));
-        if let Err(e) = read {
-            return self.unusable(&format!("cannot be read: {e}"));
+        let read = regular::open(&self.file).and_then(|(mut file, _)| file.read_to_end(&mut bytes));
+        match read {
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return self.unusable(&format!("cannot be read: {e}")),
         }
         let Some((note, index)) = parts(&bytes) else {
             return self.unusable("is damaged");
@@ -125,9 +164,18 @@ impl Kept {
         let Ok(note) = serde_json::from_slice::<Note>(note) else {
             return self.unusable("is of another version");
         };
-        if note.shards != self.shards {
-            tracing::debug!("{}: shards have changed", self.file.display());
-            return Ok(None);
+        let before = note.shards.iter().map(Some).chain(iter::repeat(None));
+        let now = self.paths.iter().zip(&self.shards);
+        for ((path, now), before) in now.zip(before) {
+            let how = match before {
+                Some(before) => before.difference(now, path),
+                None => Some("not there then".to_owned()),
+            };
+            if let Some(how) = how {
+                let (kept, path) = (self.file.display(), path.display());
+                tracing::debug!("{kept}: {path} is another ({how}); the shards are read again");
+                return Ok(None);
+            }
         }
         let index = match Index::open(SealedBytes::new(sealed::NAME, &[index])?) {
             Ok(index) => index,
@@ -135,6 +183,7 @@ impl Kept {
         };
         let mut report = ScanReport {
             samples: index.len(),
+            other_fields: note.other_fields,
             ..ScanReport::default()
         };
         for left in note.skipped {
@@ -160,8 +209,8 @@ impl Kept {
     /// Keeps `index`, unless a shard has changed while it was read.
     pub(super) fn write(self, index: &Index, report: &ScanReport) -> Result<()> {
         for (path, before) in self.paths.iter().zip(&self.shards) {
-            if stamps(path)? != *before {
-                tracing::debug!("{}: changed while it was read", path.display());
+            if let Some(how) = before.difference(&stamps(path)?, path) {
+                tracing::debug!("{}: changed while it was read ({how})", path.display());
                 return Ok(());
             }
         }
@@ -186,14 +235,18 @@ impl Kept {
                 .collect(),
         };
         let note = Note {
+            version: this_version(),
+            of: described(&self.paths),
             shards: self.shards.clone(),
             skipped: report.skipped.iter().map(left).collect(),
+            other_fields: report.other_fields.clone(),
         };
         let failed =
             |e: serde_json::Error| Error::io_at("write", &self.file, std::io::Error::other(e));
         let note = serde_json::to_vec(&note).map_err(failed)?;
         if let Some(folder) = self.file.parent() {
             fs::create_dir_all(folder).map_err(|e| Error::io_at("make the folder", folder, e))?;
+            remove_other_versions(folder);
         }
         replace(&self.file, |file| {
             file.write_all(MAGIC)?;
@@ -203,6 +256,103 @@ impl Kept {
             file.write_all(index.sealed.bytes())
         })
     }
+}
+
+/// Which shards these are, in words.
+fn described(paths: &[PathBuf]) -> String {
+    match paths {
+        [] => String::new(),
+        [only] => format!("the index of {}", only.display()),
+        [first, .., last] => format!(
+            "the index of {} shards, {} to {}",
+            paths.len(),
+            first.display(),
+            last.display()
+        ),
+    }
+}
+
+/// Whether `head`, the beginning of a file, is that of a kept index.
+pub(super) fn is_kept(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
+
+/// What the kept index at `path` is of, in words; none when it is damaged, or of a
+/// version that wrote none.
+pub(super) fn what(path: &Path) -> Option<String> {
+    let note = note_of(path)?;
+    Some(serde_json::from_slice::<Words>(&note).ok()?.of)
+}
+
+/// What a note has for people.
+#[derive(Deserialize)]
+struct Words {
+    of: String,
+}
+
+/// The longest note that is read for its words: tens of thousands of shards.
+const MOST_WORDS: u64 = 64 << 20;
+
+/// The note of a kept file, when it is whole.
+fn note_of(path: &Path) -> Option<Vec<u8>> {
+    let (mut file, _) = regular::open(path).ok()?;
+    let mut head = [0; HEAD];
+    file.read_exact(&mut head).ok()?;
+    let (magic, head) = head.split_first_chunk::<8>()?;
+    let (len, hash) = head.split_first_chunk::<8>()?;
+    let len = u64::from_le_bytes(*len);
+    if magic != MAGIC || len > MOST_WORDS {
+        return None;
+    }
+    let mut note = Vec::new();
+    file.take(len).read_to_end(&mut note).ok()?;
+    let is_whole = u128::from_le_bytes(*hash.first_chunk()?) == XxHash3_128::oneshot(&note);
+    is_whole.then_some(note)
+}
+
+/// Removes what other versions kept in this folder: files that have the name and
+/// the form of a kept index, and no others. What cannot be removed stays.
+fn remove_other_versions(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || !has_kept_name(entry.file_name().as_bytes()) {
+            continue;
+        }
+        let path = entry.path();
+        if !is_of_another_version(&path) {
+            continue;
+        }
+        match fs::remove_file(&path) {
+            Ok(()) => tracing::debug!("{}: of another version, removed", path.display()),
+            Err(e) => tracing::debug!("{}: cannot be removed: {e}", path.display()),
+        }
+    }
+}
+
+/// Whether the file begins as a kept index does, and its note as none of ours now.
+fn is_of_another_version(path: &Path) -> bool {
+    let ours = format!("{{\"version\":\"{}\",", this_version());
+    let mut front = Vec::new();
+    let due = (HEAD + ours.len()) as u64;
+    let read = regular::open(path).and_then(|(file, _)| file.take(due).read_to_end(&mut front));
+    let is_read = read.is_ok_and(|read| read as u64 == due);
+    is_read && is_kept(&front) && !front[HEAD..].starts_with(ours.as_bytes())
+}
+
+/// Whether a name is one that [`name`] makes.
+fn has_kept_name(name: &[u8]) -> bool {
+    let digits = name
+        .strip_prefix(b"shards-")
+        .and_then(|rest| rest.strip_suffix(b".fli"));
+    digits.is_some_and(|digits| {
+        digits.len() == 32
+            && digits
+                .iter()
+                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 /// Note and index of a kept file.
@@ -223,18 +373,16 @@ fn stamps(path: &Path) -> Result<Stamps> {
         _ => Error::io_at("look at", path, e),
     })?;
     Ok(Stamps {
-        shard: stamp(&shard),
+        shard: seen(&shard),
         // One that cannot be looked at is not read, either.
-        idx: fs::metadata(idx::path_of(path)).ok().as_ref().map(stamp),
+        idx: fs::metadata(idx::path_of(path)).ok().as_ref().map(seen),
     })
 }
 
-fn stamp(meta: &Metadata) -> Stamp {
-    Stamp {
-        inode: meta.ino(),
-        bytes: meta.len(),
-        modified: (meta.mtime(), meta.mtime_nsec()),
-        changed: (meta.ctime(), meta.ctime_nsec()),
+fn seen(meta: &Metadata) -> Seen {
+    Seen {
+        file: Stamp::of_metadata(meta),
+        changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
     }
 }
 

@@ -25,8 +25,6 @@
 //! # }
 //! ```
 
-mod cache;
-mod cached;
 mod class_counts;
 mod classes;
 mod folder;
@@ -34,31 +32,33 @@ mod json;
 mod kept;
 mod lines;
 mod list;
+mod names;
+mod of_cache;
+mod open_cache;
+mod place;
 mod report;
 mod save;
 mod sealed;
 mod shards;
 
-use std::ffi::{CStr, OsStr};
-use std::fs::File;
-use std::io::ErrorKind;
-use std::ops::Range;
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::error::{Error, Result};
+use crate::shard::expand;
 use crate::shard::manifest::CacheManifest;
-use crate::sys::regular::{Stamp, open_stamped};
-use crate::sys::replace;
+use crate::sys::regular::Stamp;
 use crate::sys::sealed::SealedBytes;
 
-pub(crate) use cached::CachedSamples;
 pub use class_counts::ClassCount;
 pub use classes::Classes;
 pub use folder::{FolderLabels, FolderOptions};
 pub(crate) use json::lossy;
 pub use list::{Delimiter, ListLabels, ListOptions};
+pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
+pub(crate) use of_cache::CachedSamples;
 pub use report::{DamagedShard, ScanReport, SkipReason, Skipped};
 pub use sealed::LabelVector;
 pub(crate) use sealed::Part;
@@ -126,19 +126,23 @@ impl Index {
     /// bytes.
     ///
     /// # Errors
-    /// A glob that finds nothing, and a path that is named twice.
+    /// A glob that finds nothing, a path that is named twice, and an address
+    /// (`s3://`, `pipe:`): shards are mapped, so they must be files.
     pub fn expand_shards(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
-        shards::expand_all(patterns)
+        expand::expand_all(patterns)
     }
 
     /// Whether `text` names tar shards: by its end `.tar`, or that of a compressed
-    /// one (`.tar.gz`, `.tgz`), which reading refuses with what to do; or by the
-    /// signs of a pattern where nothing of this name is there.
+    /// one (`.tar.gz`, `.tgz`), which reading refuses with what to do; or, where
+    /// nothing of this name is there, by the signs of a pattern or of an address
+    /// (`s3://`, `pipe:`), which reading refuses as well.
     pub fn names_shards(text: impl AsRef<OsStr>) -> bool {
         let text = text.as_ref();
         let path = Path::new(text);
         !path.is_dir()
-            && (shards::has_tar_extension(path) || (shards::is_pattern(text) && !path.exists()))
+            && (shards::has_tar_extension(path)
+                || (expand::is_pattern(text) && !path.exists())
+                || expand::is_elsewhere(text))
     }
 
     /// Writes DALI's index, `SHARD.idx`, beside each shard, each whole or not at
@@ -162,7 +166,7 @@ impl Index {
     /// # Errors
     /// A cache that is not complete, or whose files are not those of its manifest.
     pub fn cache(folder: &Path) -> Result<Self> {
-        cache::open(folder)
+        open_cache::open(folder)
     }
 
     /// The sealed index of the cache in `folder`, its root `/`; where `manifest` is
@@ -171,15 +175,17 @@ impl Index {
     /// # Errors
     /// One that is missing, damaged, of another version or of another cache.
     pub(crate) fn of_cache(folder: &Path, manifest: Option<&CacheManifest>) -> Result<Self> {
-        cache::load(folder, manifest)
+        open_cache::load(folder, manifest)
     }
 
     /// True when `folder` has a cache's manifest, complete or not.
     pub fn is_cache(folder: &Path) -> bool {
-        cache::is_cache(folder)
+        open_cache::is_cache(folder)
     }
 
-    /// True when the file at `path` begins as one that [`Index::save`] wrote.
+    /// True when the file at `path` begins as one that [`Index::save`] wrote; or as
+    /// one that [`Index::from_shards`] kept for itself, which [`Index::load`] refuses
+    /// with what it is.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -242,63 +248,6 @@ impl Index {
         }
     }
 
-    /// The number of shards that samples are parts of; 0 where they are files.
-    pub fn shards(&self) -> u64 {
-        self.layout.shards()
-    }
-
-    /// The full path of a shard.
-    pub fn shard_path(&self, number: u64) -> PathBuf {
-        let path = self.layout.shard_path(self.sealed.bytes(), number);
-        self.root().join(OsStr::from_bytes(path))
-    }
-
-    /// The full path of the file that has a sample's bytes: its own, or its shard's.
-    pub fn file(&self, id: u64) -> PathBuf {
-        match self.part(id) {
-            Some(part) => self.shard_path(part.shard),
-            None => self.path(id),
-        }
-    }
-
-    /// Which bytes of which shard are a sample's; none where it is a file, or an
-    /// id that is not less than [`Index::len`].
-    pub(crate) fn part(&self, id: u64) -> Option<Part> {
-        self.layout.part(self.sealed.bytes(), id)
-    }
-
-    /// The full path, as `open` wants it, of the file that has a sample's bytes, and
-    /// which bytes of it they are: none = all. The path is written to `buf`; nothing
-    /// is allocated once that has grown to the longest.
-    ///
-    /// # Errors
-    /// A path with a zero byte in it, which none of a sealed index has.
-    pub(crate) fn locate<'a>(
-        &self,
-        id: u64,
-        buf: &'a mut Vec<u8>,
-    ) -> Result<(&'a CStr, Option<Range<u64>>), SampleFault> {
-        let bytes = self.sealed.bytes();
-        let part = self.part(id);
-        let path = match part {
-            Some(part) => self.layout.shard_path(bytes, part.shard),
-            None => self.layout.path(bytes, id),
-        };
-        buf.clear();
-        if !path.starts_with(b"/") {
-            let root = self.layout.root(bytes);
-            buf.extend_from_slice(root);
-            if !root.ends_with(b"/") {
-                buf.push(b'/');
-            }
-        }
-        buf.extend_from_slice(path);
-        buf.push(0);
-        let path = CStr::from_bytes_with_nul(buf)
-            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "has a zero byte in its path"))?;
-        Ok((path, part.map(Part::range)))
-    }
-
     /// Shards under `root` with unlabelled parts: where they begin and how long
     /// they are.
     #[cfg(test)]
@@ -318,71 +267,6 @@ impl Index {
     fn rebased(&self, root: &Path, stamps: &[Stamp]) -> Result<Self> {
         Self::open(self.layout.rebased(self.sealed.bytes(), root, stamps)?)
             .map_err(|damage| Error::protocol(format!("the index under another root: {damage}")))
-    }
-
-    /// Opens a shard, whose path is `path`, as [`Index::locate`] writes it. Bytes of
-    /// a file that took its place would be other samples under these ids.
-    pub(crate) fn open_shard(
-        &self,
-        number: u64,
-        path: &CStr,
-    ) -> std::result::Result<(File, usize), SampleFault> {
-        let (fd, found) = open_stamped(path).map_err(|fault| SampleFault {
-            reason: format!("its shard {}", fault.reason),
-            ..fault
-        })?;
-        if let Some(known) = self.layout.stamp(self.sealed.bytes(), number)
-            && known != found
-        {
-            return Err(SampleFault::new(
-                FaultKind::Unreadable,
-                format!(
-                    "its shard was replaced or changed since its index was made ({} bytes then, \
-                     {} now): start the run again",
-                    known.bytes, found.bytes
-                ),
-            ));
-        }
-        let len = usize::try_from(found.bytes).unwrap_or(usize::MAX);
-        Ok((File::from(fd), len))
-    }
-
-    /// Bytes of all shards, and of the largest, as far as somebody looked; none
-    /// where samples are files.
-    pub(crate) fn shard_bytes(&self) -> Option<(u64, u64)> {
-        let stamp = |number| self.layout.stamp(self.sealed.bytes(), number);
-        let bytes = (0..self.shards()).map(|number| stamp(number).map_or(0, |s| s.bytes));
-        let largest = bytes.clone().max()?;
-        Some((bytes.fold(0, u64::saturating_add), largest))
-    }
-
-    /// What each shard is like now.
-    fn stamps(&self) -> Result<Vec<Stamp>> {
-        (0..self.shards())
-            .map(|number| {
-                let path = self.shard_path(number);
-                Stamp::of(&path).map_err(|e| match e.kind() {
-                    ErrorKind::NotFound => Error::dataset(&path, "no such shard"),
-                    _ => Error::io_at("look at", &path, e),
-                })
-            })
-            .collect()
-    }
-
-    /// An index out of a file: whether its shards are those that it was made of.
-    ///
-    /// # Errors
-    /// When one is not there, or has changed.
-    pub(crate) fn check_shards(&self) -> Result<()> {
-        for (number, now) in (0..).zip(self.stamps()?) {
-            if self.layout.stamp(self.sealed.bytes(), number) != Some(now) {
-                return Err(Error::dataset(
-                    self.shard_path(number),
-                    "this shard was changed since the index was saved: make the index again",
-                ));
-            }
-        }
-        Ok(())
     }
 
     /// A sample's label; `None` for an id that is not less than [`Index::len`].
@@ -418,59 +302,6 @@ impl AsFd for Index {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.sealed.as_fd()
     }
-}
-
-/// The extensions that make a name a sample's, in any case.
-pub const IMAGE_EXTENSIONS: [&str; 23] = [
-    "jpg", "jpeg", "jpe", "jfif", "png", "apng", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm",
-    "pbm", "pnm", "pam", "tga", "ico", "qoi", "dds", "hdr", "exr", "ff",
-];
-
-/// That of raw pixels, which are a picture in shards and lists. In folders arrays
-/// lie beside pictures as masks, depths and features, so there it makes no sample.
-pub const ARRAY_EXTENSION: &str = "npy";
-
-/// How names begin that featherload itself gives to notes in a data set's
-/// folders, such as the manifest of the demo set. They are no part of the data,
-/// so a scan neither enters nor reports them.
-pub const OWN_PREFIX: &str = replace::OWN_PREFIX;
-
-/// True for a name, or a path, that ends in a known image extension. A name
-/// that is nothing but the extension, such as `.jpg`, has none.
-fn has_image_extension(name: &[u8]) -> bool {
-    let name = name.rsplit(|&b| b == b'/').next().unwrap_or_default();
-    match name.iter().rposition(|&b| b == b'.') {
-        None | Some(0) => false,
-        Some(dot) => {
-            let extension = &name[dot + 1..];
-            IMAGE_EXTENSIONS
-                .iter()
-                .any(|known| extension.eq_ignore_ascii_case(known.as_bytes()))
-        }
-    }
-}
-
-/// Bytes of a path or a text, for a message: what is no text, and what a terminal
-/// would obey, is escaped; 60 characters at most, and then `...`.
-fn shown(bytes: &[u8]) -> String {
-    const MOST: usize = 60;
-    let mut text = String::new();
-    let mut left = MOST;
-    for chunk in bytes.utf8_chunks() {
-        let of_text = chunk.valid().chars().map(|c| match c.is_control() {
-            true => c.escape_default().to_string(),
-            false => c.to_string(),
-        });
-        let others = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
-        for shown in of_text.chain(others) {
-            let Some(less) = left.checked_sub(shown.chars().count()) else {
-                return text + "...";
-            };
-            text.push_str(&shown);
-            left = less;
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -582,26 +413,5 @@ mod tests {
         content.push_path(b"a/1.jpg");
         let other = Index::seal(Path::new("/data"), content).unwrap();
         assert_ne!(index.hash(), other.hash());
-    }
-
-    #[test]
-    fn image_names() {
-        for yes in [
-            "a.jpg", "a.JPEG", "a.b.PnG", "..jpg", "d/x.jfif", "x.Jpe", "-.pbm",
-        ] {
-            assert!(has_image_extension(yes.as_bytes()), "{yes}");
-        }
-        for no in [
-            "",
-            "jpg",
-            ".jpg",
-            "a.jpg.txt",
-            "a.",
-            "a.jp",
-            "x.jpg/y",
-            "d/.png",
-        ] {
-            assert!(!has_image_extension(no.as_bytes()), "{no}");
-        }
     }
 }

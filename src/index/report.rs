@@ -33,7 +33,9 @@ pub struct ScanReport {
     pub damaged: Vec<DamagedShard>,
     /// Fields of samples of shards that are neither picture nor label, by
     /// extension: how many samples have them. A loader does not read them, and a
-    /// cache does not copy them.
+    /// cache does not copy them. Of [`ScanReport::MOST_FIELDS`] extensions at most;
+    /// what has another one, or one that is no short text, is counted member by
+    /// member under [`ScanReport::MORE_FIELDS`].
     pub other_fields: BTreeMap<String, u64>,
 }
 
@@ -141,6 +143,12 @@ impl fmt::Display for SkipReason {
 impl ScanReport {
     /// Example paths kept per reason.
     pub const EXAMPLES: usize = 3;
+    /// How many extensions of other fields are counted apart.
+    pub const MOST_FIELDS: usize = 64;
+    /// Stands for all other extensions: none has a slash.
+    pub const MORE_FIELDS: &str = "/more";
+    /// The longest extension that is counted apart, in bytes.
+    const LONGEST_FIELD: usize = 64;
 
     /// Entries left out, over all reasons.
     pub fn skipped_total(&self) -> u64 {
@@ -153,12 +161,37 @@ impl ScanReport {
         skipped.keep(path);
     }
 
+    /// Counts `count` samples that have a field which is neither picture nor label.
+    pub(super) fn add_field(&mut self, extension: &str, count: u64) {
+        let fields = &mut self.other_fields;
+        let is_short = extension.len() <= Self::LONGEST_FIELD;
+        let has_room = || {
+            let apart = fields.len() - usize::from(fields.contains_key(Self::MORE_FIELDS));
+            apart < Self::MOST_FIELDS && is_short && !extension.contains(char::is_control)
+        };
+        // Few are new: most samples have the fields of those in front of them.
+        let name = match fields.contains_key(extension) || has_room() {
+            true => extension,
+            false => Self::MORE_FIELDS,
+        };
+        match fields.get_mut(name) {
+            Some(known) => *known += count,
+            None => {
+                fields.insert(name.to_owned(), count);
+            }
+        }
+    }
+
     /// Adds another scan's counts. Only the order of what is listed, and not
-    /// counted, depends on that of the merges.
+    /// counted, depends on that of the merges; and, of very many fields, which of
+    /// them are counted apart.
     pub(super) fn merge(&mut self, other: Self) {
         self.samples += other.samples;
         self.empty_classes.extend(other.empty_classes);
         self.damaged.extend(other.damaged);
+        for (extension, count) in other.other_fields {
+            self.add_field(&extension, count);
+        }
         for (reason, theirs) in other.skipped {
             let ours = self.skipped.entry(reason).or_default();
             ours.count += theirs.count;
@@ -239,6 +272,28 @@ mod tests {
             "other_fields": {"txt": 3},
         });
         assert_eq!(serde_json::to_value(&report).unwrap(), want);
+    }
+
+    #[test]
+    fn other_fields_are_bounded_and_none_is_forgotten() {
+        let mut report = ScanReport::default();
+        for i in 0..1000 {
+            report.add_field(&format!("{i:03}"), 2);
+        }
+        report.add_field("000", 1);
+        for odd in ["a\u{1b}[31m".to_owned(), "x".repeat(65)] {
+            report.add_field(&odd, 1);
+        }
+        assert_eq!(report.other_fields.len(), ScanReport::MOST_FIELDS + 1);
+        assert_eq!(report.other_fields["000"], 3);
+        assert_eq!(report.other_fields[ScanReport::MORE_FIELDS], 936 * 2 + 2);
+        let mut merged = report.clone();
+        merged.merge(report.clone());
+        let twice = |(name, count): (&String, &u64)| (name.clone(), count * 2);
+        assert_eq!(
+            merged.other_fields,
+            report.other_fields.iter().map(twice).collect()
+        );
     }
 
     #[test]

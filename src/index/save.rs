@@ -3,13 +3,14 @@
 //! Used in the consumer. The file is the sealed form, byte for byte; what the
 //! bytes mean is checked where the form is kept.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::index::kept;
 use crate::index::sealed::{self, Damage};
+use crate::sys::regular;
 use crate::sys::replace::replace_by;
 use crate::sys::sealed::SealedBytes;
 
@@ -19,17 +20,17 @@ pub(super) fn save(bytes: &[u8], path: &Path) -> Result<()> {
 
 pub(super) fn is_saved(path: &Path) -> Result<bool> {
     let failed = |e| Error::io_at("read", path, e);
-    // Asked before the open, which would wait for ever on a FIFO.
+    // A FIFO may be a list: whoever opens it and goes ends its writer.
     if !path.metadata().map_err(failed)?.is_file() {
         return Ok(false);
     }
     let mut head = Vec::new();
-    File::open(path)
-        .map_err(failed)?
-        .take(sealed::MAGIC.len() as u64)
+    let (file, _) = regular::open(path).map_err(failed)?;
+    file.take(sealed::MAGIC.len() as u64)
         .read_to_end(&mut head)
         .map_err(failed)?;
-    Ok(head == sealed::MAGIC)
+    // Loading refuses the other kind, and says what it is.
+    Ok(head == sealed::MAGIC || kept::is_kept(&head))
 }
 
 /// Why a file gives no index.
@@ -64,15 +65,14 @@ pub(super) fn load(path: &Path) -> Result<Index> {
 
 /// As [`load`], for who says otherwise how the file is made again.
 pub(super) fn open(path: &Path) -> Result<Index, Unusable> {
-    let opening = |e: io::Error| match e.kind() {
-        ErrorKind::NotFound => Error::dataset(path, "no such file"),
-        _ => Error::io_at("open", path, e),
+    let opening = |e: io::Error| -> Unusable {
+        match e.kind() {
+            ErrorKind::NotFound => Error::dataset(path, "no such file").into(),
+            ErrorKind::InvalidInput => Damage::NotAnIndex.into(),
+            _ => Error::io_at("open", path, e).into(),
+        }
     };
-    // Asked before the open, which would wait for ever on a FIFO.
-    if !path.metadata().map_err(opening)?.is_file() {
-        return Err(Damage::NotAnIndex.into());
-    }
-    let mut file = File::open(path).map_err(opening)?;
+    let (mut file, found) = regular::open(path).map_err(opening)?;
     let reading = |e| Error::io_at("read", path, e);
     // The head says how much there is to read: another file that was passed by
     // mistake is refused before its gigabytes are read.
@@ -81,8 +81,18 @@ pub(super) fn open(path: &Path) -> Result<Index, Unusable> {
         .take(sealed::HEAD as u64)
         .read_to_end(&mut bytes)
         .map_err(reading)?;
+    if kept::is_kept(&bytes) {
+        let what = kept::what(path).unwrap_or_else(|| "an index of tar shards".into());
+        let refused = Error::dataset(
+            path,
+            format!(
+                "{what}, which featherload keeps for itself and finds by its shards: give the \
+                 shards as SRC, or keep an index by `featherload index SHARDS --save FILE`"
+            ),
+        );
+        return Err(refused.into());
+    }
     let total = sealed::total_bytes(&bytes)?;
-    let found = file.metadata().map_err(reading)?.len();
     if found != total {
         return Err(Damage::Length { said: total, found }.into());
     }

@@ -14,12 +14,16 @@
 //! - Samples have the order of the shards as they were named, and of the members
 //!   in them.
 //! - A damaged shard costs the samples that are damaged. Who lost a member beside
-//!   such a place is left out, and counted.
+//!   such a place, or at an end that lacks the blocks which end a tar, is left out,
+//!   and counted.
 
+mod dali;
+mod found;
 mod group;
+mod joined;
 mod label;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,16 +33,17 @@ use std::thread;
 
 use crate::error::{Error, Result};
 use crate::index::kept::Kept;
+use crate::index::names::IMAGE_EXTENSIONS;
 use crate::index::report::{ScanReport, SkipReason};
-use crate::index::sealed::{Content, Labels};
+use crate::index::sealed::Content;
 use crate::index::{Classes, Index};
 use crate::shard::expand;
-use crate::shard::idx::{self, IdxText};
-use crate::shard::walk::Walk;
-use crate::sys::replace::replace_by;
 
+pub(super) use dali::write_dali_indexes;
+use found::{Found, Raw};
 pub(crate) use group::refuse_what_is_no_tar;
-use group::{Found, Raw, relative};
+use group::relative;
+use joined::Joined;
 
 /// How [`Index::from_shards`] reads shards.
 #[derive(Debug, Clone, Default)]
@@ -88,16 +93,6 @@ pub const JSON_EXTENSION: &str = "json";
 /// A scan of a network file system waits more than it computes, so this does
 /// not follow the number of cores.
 const MAX_THREADS: usize = 8;
-
-/// The shards that `patterns` name, in their order: paths, braces such as
-/// `train-{000..123}.tar`, globs such as `train-*.tar`.
-pub(super) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
-    expand::expand_all(patterns)
-}
-
-pub(super) fn is_pattern(text: &OsStr) -> bool {
-    expand::is_pattern(text)
-}
 
 /// Whether a name ends as that of a tar does, compressed or not.
 pub(super) fn has_tar_extension(path: &Path) -> bool {
@@ -158,6 +153,7 @@ fn absolute(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
         return Err(Error::config("no shard is named: give a path or a pattern"));
     }
     let absolute = |path: &PathBuf| {
+        expand::must_be_a_file(path)?;
         std::path::absolute(path).map_err(|_| Error::config("a shard has an empty name"))
     };
     shards.iter().map(absolute).collect()
@@ -233,11 +229,17 @@ fn join(
                 incomplete += 1;
                 continue;
             }
+            for name in found.fields_of_suspect(i) {
+                of_shard.add_field(name, 1);
+            }
             joined
                 .add(raw, vector, &found.class_names)
                 .map_err(|what| Error::dataset(path.join(self::relative(found.name(i))), what))?;
             let (at, bytes) = found.part(i);
             content.push_part(found.name(i), at, bytes);
+        }
+        if incomplete > 0 && of_shard.damaged.is_empty() {
+            of_shard.damaged.extend(found.tail.take());
         }
         if let Some(damaged) = of_shard.damaged.last_mut() {
             damaged.samples_incomplete += incomplete;
@@ -290,162 +292,8 @@ fn nothing_found(root: &Path, paths: &[PathBuf], report: &ScanReport) -> Error {
         what.push_str(&format!("; {damaged}"));
     }
     what.push_str("; samples are members whose names end in ");
-    what.push_str(&super::IMAGE_EXTENSIONS.join(", "));
+    what.push_str(&IMAGE_EXTENSIONS.join(", "));
     Error::dataset(root, what)
-}
-
-/// Labels of one kind, as they are gathered.
-struct Joined {
-    labels: Labels,
-    classes: Classes,
-    /// A class name's number; none unless labels are names.
-    numbers: BTreeMap<Vec<u8>, i64>,
-}
-
-impl Joined {
-    /// The first label that a sample has says what kind all of them are of; but
-    /// whole numbers among which is a fraction are numbers, not classes.
-    fn new(found: &[Found], table: Option<&Classes>) -> Result<Self> {
-        let mut all = found.iter().flat_map(|f| &f.labels);
-        let first = all.clone().find(|raw| **raw != Raw::Absent);
-        let labels = match first {
-            None | Some(Raw::Absent) => Labels::None,
-            Some(Raw::Number(_)) if all.any(|raw| *raw == Raw::Vector(1)) => Labels::Vector {
-                width: 1,
-                values: Vec::new(),
-            },
-            Some(Raw::Number(_) | Raw::Name(_)) => Labels::Class(Vec::new()),
-            Some(Raw::Vector(width)) => Labels::Vector {
-                width: *width as usize,
-                values: Vec::new(),
-            },
-        };
-        let mut numbers = BTreeMap::new();
-        let mut classes = Classes::default();
-        if let Some(Raw::Name(_)) = first {
-            let names = found.iter().flat_map(|f| &f.class_names);
-            let names: BTreeSet<&[u8]> = names.map(Vec::as_slice).collect();
-            classes = match table {
-                Some(table) => table.clone(),
-                None => Classes::new(names.iter().map(|name| OsStr::from_bytes(name)))?,
-            };
-            let named = classes.iter().map(|name| name.as_bytes().to_vec());
-            numbers.extend(named.zip(0..));
-        }
-        Ok(Self {
-            labels,
-            classes,
-            numbers,
-        })
-    }
-
-    fn is_labelled(&self) -> bool {
-        self.labels != Labels::None
-    }
-
-    fn is_by_name(&self) -> bool {
-        !self.numbers.is_empty()
-    }
-
-    /// What its labels are, in words.
-    fn kind(&self) -> &'static str {
-        let raw = match &self.labels {
-            Labels::None => Raw::Absent,
-            Labels::Class(_) if self.is_by_name() => Raw::Name(0),
-            Labels::Class(_) => Raw::Number(0),
-            Labels::Vector { .. } => Raw::Vector(0),
-        };
-        kind(raw)
-    }
-
-    /// Adds a sample's label; or says why it cannot stand beside the others.
-    fn add(&mut self, raw: Raw, vector: &[f32], names: &[Vec<u8>]) -> Result<(), String> {
-        let by_name = self.is_by_name();
-        match (&mut self.labels, raw) {
-            (Labels::None, Raw::Absent) => Ok(()),
-            (Labels::Class(all), Raw::Number(number)) if !by_name => {
-                all.push(number);
-                Ok(())
-            }
-            (Labels::Class(all), Raw::Name(number)) if by_name => {
-                let name = names.get(number as usize);
-                let name = name.ok_or("its class has no name")?;
-                let number = self.numbers.get(name).ok_or_else(|| unknown(name))?;
-                all.push(*number);
-                Ok(())
-            }
-            (Labels::Vector { width: 1, values }, Raw::Number(number)) => {
-                values.push(number as f32);
-                Ok(())
-            }
-            (Labels::Vector { width, values }, Raw::Vector(_)) if vector.len() == *width => {
-                values.extend_from_slice(vector);
-                Ok(())
-            }
-            (Labels::Vector { width, .. }, Raw::Vector(other)) => Err(format!(
-                "this sample's label has {other} numbers, where those before it have {width}"
-            )),
-            (_, Raw::Absent) => Err(
-                "this sample has no label, and others do; add it, or pass `--labels none` to take \
-                 every sample without a label"
-                    .into(),
-            ),
-            (_, raw) => Err(format!(
-                "this sample's label is {}, where those before it are {}: use one kind",
-                kind(raw),
-                self.kind()
-            )),
-        }
-    }
-}
-
-fn kind(raw: Raw) -> &'static str {
-    match raw {
-        Raw::Absent => "none",
-        Raw::Number(_) => "a class number",
-        Raw::Name(_) => "a class name",
-        Raw::Vector(_) => "a vector",
-    }
-}
-
-/// Only where the table of classes is the user's: else all names are in it.
-fn unknown(name: &[u8]) -> String {
-    format!(
-        "its class '{}' is not in the class table; add the name, or leave out `--classes`",
-        super::shown(name)
-    )
-}
-
-/// Writes DALI's index beside each shard, whole or not at all; where they are.
-pub(super) fn write_dali_indexes(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut written = Vec::with_capacity(shards.len());
-    for path in shards {
-        let (file, len) = crate::shard::open(path)?;
-        let mut walk = Walk::new(&file, len);
-        let mut text = IdxText::default();
-        while let Some(member) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
-            text.push(&member.name, member.data_at, member.size)
-                .map_err(|e| Error::dataset(path, e.to_string()))?;
-        }
-        let walked = walk.finish();
-        // Beside an index that is newer nobody would look at the headers again.
-        if let Some(damage) = walked.damage.first() {
-            return Err(Error::dataset(
-                path,
-                format!("{damage}: no index is written for a damaged shard; make the shard again"),
-            ));
-        }
-        if text.samples() == 0 {
-            return Err(Error::dataset(
-                path,
-                "no samples: an index of none cannot be read",
-            ));
-        }
-        let index = idx::path_of(path);
-        replace_by(&index, &text.finish())?;
-        written.push(index);
-    }
-    Ok(written)
 }
 
 #[cfg(test)]

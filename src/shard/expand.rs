@@ -21,14 +21,54 @@ pub(crate) fn is_pattern(text: &OsStr) -> bool {
     has_glob(text.as_bytes()) || text.as_bytes().contains(&b'{')
 }
 
+/// What a name says that other loaders read from and that is no file's; nothing of
+/// other names, and of those that are there.
+fn is_no_file(path: &Path) -> Option<&'static str> {
+    let text = path.as_os_str().as_bytes();
+    let join = text.windows(2).position(|pair| pair == b"::");
+    let first = &text[..join.unwrap_or(text.len())];
+    let scheme = first.split(|&b| b == b':').next().unwrap_or_default();
+    let is_scheme = scheme.len() < first.len()
+        && scheme.first().is_some_and(u8::is_ascii_lowercase)
+        && scheme
+            .iter()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(b));
+    let what = match (is_scheme, join) {
+        (true, _) => {
+            "no such file, and shards are mapped, so they must be files: download or mount them"
+        }
+        (false, Some(_)) => {
+            "no such file; name several shards by braces or a glob, such as '{a,b}.tar'"
+        }
+        (false, None) => return None,
+    };
+    (!path.exists()).then_some(what)
+}
+
+/// Whether the text is an address (`s3://`, `pipe:`) or several names joined by
+/// `::`, and nothing of this name is there.
+pub(crate) fn is_elsewhere(text: &OsStr) -> bool {
+    is_no_file(Path::new(text)).is_some()
+}
+
+/// # Errors
+/// When `path` is an address, or several names.
+pub(crate) fn must_be_a_file(path: &Path) -> Result<()> {
+    is_no_file(path).map_or(Ok(()), |what| Err(Error::dataset(path, what)))
+}
+
 /// The paths that `pattern` names, none of them twice. A path that is there is
 /// taken as it stands, whatever signs it has; one without a glob need not be
 /// there.
 ///
 /// # Errors
-/// A glob that finds nothing, and a path that is found twice.
+/// A glob that finds nothing, a path that is found twice, and an address.
 pub(crate) fn expand(pattern: &OsStr) -> Result<Vec<PathBuf>> {
-    if Path::new(pattern).exists() || !is_pattern(pattern) {
+    if Path::new(pattern).exists() {
+        return Ok(vec![PathBuf::from(pattern)]);
+    }
+    if !is_pattern(pattern) {
+        must_be_a_file(Path::new(pattern))?;
         return Ok(vec![PathBuf::from(pattern)]);
     }
     let mut texts = Vec::new();
@@ -39,6 +79,7 @@ pub(crate) fn expand(pattern: &OsStr) -> Result<Vec<PathBuf>> {
         if has_glob(path.as_os_str().as_bytes()) && !path.exists() {
             globbed(&path, &mut paths)?;
         } else {
+            must_be_a_file(&path)?;
             paths.push(path);
         }
         if paths.len() > MAX {
@@ -105,6 +146,7 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     if paths.len() == before {
+        must_be_a_file(pattern)?;
         return Err(Error::dataset(
             pattern,
             "no file has a name of this pattern; check the folder and the pattern",
@@ -315,6 +357,46 @@ mod tests {
         }
         let deep = "{".repeat(5000) + "a,b" + &"}".repeat(5000);
         assert!(expand(OsStr::new(&deep)).is_ok());
+    }
+
+    #[test]
+    fn addresses_are_refused_with_what_to_do() {
+        let told = |text: &str| {
+            assert!(is_elsewhere(OsStr::new(text)), "{text}");
+            let e = expand(OsStr::new(text)).unwrap_err();
+            assert!(e.is_usage());
+            e.to_string()
+        };
+        for (text, begins) in [
+            ("http://x/a.tar", "http://x/a.tar"),
+            ("s3://x/{0..3}.tar", "s3://x/0.tar"),
+            ("gs://x/*.tar", "gs://x/*.tar"),
+            ("pipe:curl -s http://x/a.tar", "pipe:curl -s http://x/a.tar"),
+            (
+                "http://x/a.tar::http://x/b.tar",
+                "http://x/a.tar::http://x/b.tar",
+            ),
+        ] {
+            let e = told(text);
+            assert!(e.contains(&format!("{begins}: no such file, and")), "{e}");
+            assert!(
+                e.contains("they must be files: download or mount them"),
+                "{e}"
+            );
+        }
+        let e = told("a.tar::b.tar");
+        assert!(e.contains("name several shards by braces or a glob"), "{e}");
+        for text in [
+            "a.tar",
+            "/x:/a.tar",
+            "./x:a.tar",
+            "X:a.tar",
+            "1:a.tar",
+            ":a.tar",
+        ] {
+            assert!(!is_elsewhere(OsStr::new(text)), "{text}");
+            assert_eq!(texts(text), [text]);
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::shard::header::{BLOCK, Block, Header, Kind};
 use crate::shard::walk::{Member, Walk, past};
 use crate::shard::{name, read_at};
+use crate::sys::regular;
 
 const VERSION: &str = "v1.2";
 
@@ -84,16 +85,13 @@ impl Idx {
     /// Reads the index at `path`, and compares it with the `len` bytes of
     /// `shard`: the form of all lines, all offsets in order and within the shard,
     /// the headers in front of the first and the last member, and that no sample
-    /// lies between the members that it names, nor behind them.
+    /// lies between the members that it names, nor behind them. Who reads a member
+    /// asks its header, too: within its last block one may be longer or shorter than
+    /// an index of a former shard says.
     pub(crate) fn read(path: &Path, shard: &File, len: u64) -> Result<Self, Unusable> {
         let mut text = Vec::new();
-        // A FIFO would be waited for.
-        let regular = path.metadata().map_err(Unusable::Read)?.is_file();
-        if !regular {
-            return Err(Unusable::Read(io::ErrorKind::InvalidInput.into()));
-        }
-        File::open(path)
-            .and_then(|mut file| file.read_to_end(&mut text))
+        regular::open(path)
+            .and_then(|(mut file, _)| file.read_to_end(&mut text))
             .map_err(Unusable::Read)?;
         let samples = stated_samples(&text).ok_or(Unusable::Version)?;
         let idx = Self { text, samples };
@@ -101,13 +99,30 @@ impl Idx {
         Ok(idx)
     }
 
-    /// How many samples the index at `path` says that its shard has, or had.
+    /// How many samples the index at `path` names: those of members with a dot, for
+    /// wds2idx makes a sample of each member without. What it says of itself, where
+    /// its lines cannot be read.
     pub(crate) fn samples_at(path: &Path) -> Option<u64> {
-        let mut head = Vec::new();
-        let regular = path.metadata().is_ok_and(|meta| meta.is_file());
-        let file = regular.then(|| File::open(path).ok())??;
-        file.take(64).read_to_end(&mut head).ok()?;
-        stated_samples(&head)
+        let mut text = Vec::new();
+        let (mut file, _) = regular::open(path).ok()?;
+        file.read_to_end(&mut text).ok()?;
+        let samples = stated_samples(&text)?;
+        let idx = Self { text, samples };
+        let mut found = 0;
+        let mut key = Vec::new();
+        for (_, member) in idx.entries() {
+            let Some(member) = member else {
+                return Some(samples);
+            };
+            if let Some((of_member, _)) = name::split(&member.name)
+                && key != of_member
+            {
+                found += 1;
+                key.clear();
+                key.extend_from_slice(of_member);
+            }
+        }
+        Some(found)
     }
 
     /// The members, in the order of the shard. Each of them says that it begins
@@ -232,21 +247,25 @@ fn sample_at(walk: &mut Walk<'_>, at: u64) -> Result<Option<u64>, Unusable> {
     }
 }
 
-/// Whether the block in front of the member's data is a header of a file of this
-/// size and name, as far as a header without its pax records says.
+/// Whether the block in front of the member's data is its header.
 fn has_header(shard: &File, member: &Member) -> bool {
     let mut block: Block = [0; BLOCK as usize];
-    if !matches!(read_at(shard, &mut block, member.header_at), Ok(n) if n == block.len()) {
-        return false;
-    }
-    let Ok(Some(header)) = Header::parse(&block) else {
+    matches!(read_at(shard, &mut block, member.header_at), Ok(n) if n == block.len())
+        && is_header_of(&block, &member.name, member.size, true)
+}
+
+/// Whether a block is a header of a file of this size and name, as far as a header
+/// without its pax records says; `may_be_long` allows a size that stands in those.
+pub(crate) fn is_header_of(block: &Block, member: &[u8], size: u64, may_be_long: bool) -> bool {
+    let Ok(Some(header)) = Header::parse(block) else {
         return false;
     };
     let mut name = Vec::new();
     header.write_name(&mut name);
     // A name, or a size, that did not fit stands in another header.
-    let same_name = name == member.name || header.name_may_be_cut() || !member.name.is_ascii();
-    header.kind == Kind::File && same_name && (header.size == member.size || header.size == 0)
+    let same_name = name == member || header.name_may_be_cut() || !member.is_ascii();
+    let same_size = header.size == size || (may_be_long && header.size == 0);
+    header.kind == Kind::File && same_name && same_size
 }
 
 /// The text of an index, made member by member.

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
+
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use twox_hash::XxHash3_128;
 
 use crate::error::{Error, Result};
+use crate::sys::regular;
 use crate::sys::replace::replace_by;
 
 /// The name of a cache's manifest in its folder.
@@ -330,18 +331,17 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     /// When the file cannot be read, is no regular file, or is damaged: a data
     /// set's error, which names the file.
     fn read(path: &Path) -> Result<(Self, Hash128)> {
-        let failed = |e| Error::io_at("read", path, e);
-        // Asked before the open, which would wait for ever on a FIFO.
-        let metadata = path.metadata().map_err(failed)?;
-        if !metadata.is_file() || metadata.len() > MOST_BYTES {
-            return Err(Error::dataset(path, "no manifest of a cache"));
+        let none = || Error::dataset(path, "no manifest of a cache");
+        let failed = |e: io::Error| match e.kind() {
+            ErrorKind::InvalidInput => none(),
+            _ => Error::io_at("read", path, e),
+        };
+        let (file, len) = regular::open(path).map_err(failed)?;
+        if len > MOST_BYTES {
+            return Err(none());
         }
         let mut bytes = Vec::new();
-        File::open(path)
-            .map_err(failed)?
-            .take(metadata.len())
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
+        file.take(len).read_to_end(&mut bytes).map_err(failed)?;
         let manifest = Self::from_bytes(&bytes).map_err(|e| Error::dataset(path, e.to_string()))?;
         Ok((manifest, Hash128::of(&bytes)))
     }

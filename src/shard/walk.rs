@@ -8,7 +8,9 @@
 //!   Python's tarfile (which WebDataset reads with) and the `tar` crate. A shard
 //!   may also end behind a member, without such a block. Bytes other than zero
 //!   behind the end (a lone block of zeros, two archives one behind the other)
-//!   are not read, as there; unlike there they are said.
+//!   are not read, as there; unlike there they are said. So are more zeros than a
+//!   writer of tars pads by: a copy that allocates its file first and is broken off
+//!   leaves such a tail, and so does a crash.
 //! - **Damage.** What is no header is passed over up to the next block that is
 //!   one of ustar, pax or GNU: those readers stop there. A member whose name may
 //!   have been lost with such a block is passed over with it. A member that the
@@ -26,6 +28,9 @@ use crate::shard::read_at;
 const READ: usize = 16 * BLOCK as usize;
 /// The longest name, and the most of pax records.
 const MAX_RECORDS: u64 = 64 << 10;
+/// The most zeros behind the last member that are no damage. Writers fill up their
+/// last record, of 10 KiB unless they are asked for larger ones.
+pub(crate) const MOST_PADDING: u64 = 1 << 20;
 /// How many places of damage are kept one by one.
 const KEPT: usize = 16;
 
@@ -75,6 +80,8 @@ pub(crate) enum What {
     CutHeader,
     /// More than zeros behind the end.
     BehindTheEnd,
+    /// Zeros up to the end of the file, and more of them than a writer pads by.
+    Zeros,
 }
 
 impl fmt::Display for Damage {
@@ -95,6 +102,11 @@ impl fmt::Display for Damage {
                 "its end stands at byte {at}, and {lost} bytes behind it are not zero: they are \
                  not read"
             ),
+            What::Zeros => write!(
+                f,
+                "its end stands at byte {at}, and {lost} bytes from there on are zero, where \
+                 tars have a few KiB: what was there is lost (a copy that was broken off?)"
+            ),
         }
     }
 }
@@ -109,6 +121,8 @@ pub(crate) struct Walked {
     pub(crate) places: u64,
     /// Bytes passed over at all of them.
     pub(crate) lost: u64,
+    /// Whether something behind the last member is damaged, or its end is.
+    pub(crate) tail_is_damaged: bool,
 }
 
 /// A walk over one shard.
@@ -166,6 +180,7 @@ impl<'a> Walk<'a> {
                 damage: Vec::new(),
                 places: 0,
                 lost: 0,
+                tail_is_damaged: false,
             },
             ended: false,
         }
@@ -212,7 +227,8 @@ impl<'a> Walk<'a> {
     }
 
     /// How the shard ended, as far as it was walked.
-    pub(crate) fn finish(self) -> Walked {
+    pub(crate) fn finish(mut self) -> Walked {
+        self.out.tail_is_damaged |= self.behind_damage || self.out.ending == Ending::Cut;
         self.out
     }
 
@@ -422,6 +438,7 @@ impl<'a> Walk<'a> {
         if let Some(from) = self.described_from {
             // Nothing follows that could be what was described.
             self.damaged(from, end - from, What::CutHeader);
+            self.out.tail_is_damaged = true;
         }
         self.ended = true;
         self.out.ending = Ending::Blocks;
@@ -429,9 +446,14 @@ impl<'a> Walk<'a> {
         while let Some(block) = self.block(at)? {
             if !header::is_zero(&block) {
                 self.damaged(end, self.len - at, What::BehindTheEnd);
-                break;
+                self.out.tail_is_damaged = true;
+                return Ok(());
             }
             at += BLOCK;
+        }
+        if self.len - end > MOST_PADDING {
+            self.damaged(end, self.len - end, What::Zeros);
+            self.out.tail_is_damaged = true;
         }
         Ok(())
     }

@@ -218,6 +218,69 @@ fn doctor_finds_a_bad_label_and_looks_at_the_samples_all_the_same() {
 }
 
 #[test]
+fn a_shard_cut_in_front_of_a_label_costs_one_sample() {
+    let folder = data(2, 6);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 6);
+    let pattern = tars.path().join("*.tar");
+    let pattern = pattern.to_str().unwrap();
+    let bytes = fs::read(&shards[1]).unwrap();
+    // The header of the last label: the next one is of `json`.
+    let name = b".cls\0";
+    let at = bytes.windows(5).rposition(|bytes| bytes == name).unwrap() / 512 * 512;
+    fs::write(&shards[1], &bytes[..at]).unwrap();
+    for args in [&["index"][..], &["plan"], &["bench", "--workers", "1"]] {
+        let out = featherload(cache.path(), &[&args[..1], &[pattern], &args[1..]].concat());
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {told}");
+        assert!(
+            told.contains("part-001.tar: ends at byte"),
+            "{args:?}: {told}"
+        );
+        assert!(
+            told.contains("; 1 samples are known to be lost"),
+            "{args:?}: {told}"
+        );
+    }
+    let found = json(&featherload(cache.path(), &["index", pattern, "--json"]));
+    assert_eq!(
+        (
+            &found["samples"],
+            &found["damaged"][0]["samples_incomplete"]
+        ),
+        (&11.into(), &1.into())
+    );
+}
+
+#[test]
+fn a_tail_of_zeros_is_said_by_index_bench_and_verify() {
+    let folder = data(1, 4);
+    let tars = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let shards = shards_of(folder.path(), tars.path(), 4);
+    let len = fs::metadata(&shards[0]).unwrap().len();
+    let file = File::options().write(true).open(&shards[0]).unwrap();
+    file.set_len(len + (1 << 20)).unwrap();
+    drop(file);
+    let path = shards[0].to_str().unwrap();
+    let tars = tars.path().to_str().unwrap();
+    for (args, code) in [
+        (&["index", path, "--no-headers"][..], 0),
+        (&["bench", path, "--workers", "1"], 0),
+        (&["cache", "verify", tars], 1),
+    ] {
+        let out = featherload(cache.path(), args);
+        let told = text(&out.stderr) + &text(&out.stdout);
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {told}");
+        assert!(
+            told.contains("bytes from there on are zero"),
+            "{args:?}: {told}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_exit_code_2() {
     let folder = data(1, 2);
     let tars = tempfile::tempdir().unwrap();
@@ -241,6 +304,47 @@ fn what_cannot_be_read_is_named_with_exit_code_2() {
     assert!(refused(folder.path(), &["--write-idx"]).contains("--write-idx is for tar shards"));
     assert!(refused(&shards[0], &["--label-field", "txt"]).contains("a field 'txt'"));
     assert!(refused(&shards[0], &["--label-json", "json:a"]).contains("'a' is no JSON pointer"));
+}
+
+#[test]
+fn addresses_are_refused_and_files_that_look_like_them_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = |source: &str| {
+        std::process::Command::new(crate::common::FEATHERLOAD)
+            .args(["index", source, "--no-headers", "--index-dir", "none"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap()
+    };
+    for source in [
+        "http://x/a.tar",
+        "https://x/{000..003}.tar",
+        "s3://bucket/*.tar",
+        "gs://bucket/train",
+        "pipe:curl -s http://x/a.tar | cat",
+        "a.tar::b.tar",
+    ] {
+        let out = index(source);
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{told}");
+        let want = match source.starts_with("a.tar") {
+            true => "name several shards by braces or a glob",
+            false => "shards are mapped, so they must be files: download or mount them",
+        };
+        assert!(told.contains(want), "{source}: {told}");
+        let cwd = dir.path().to_str().unwrap();
+        assert!(!told.contains(cwd), "{source}: {told}");
+    }
+    for (name, source) in [
+        ("a:b.tar", "a:b.tar"),
+        ("a::b.tar", "a::b.tar"),
+        ("s3:1.tar", "s3:{1..1}.tar"),
+        ("s4:1.tar", "s4:*.tar"),
+    ] {
+        labelled(&dir.path().join(name), "cls", &["1"]);
+        let out = index(source);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    }
 }
 
 #[test]

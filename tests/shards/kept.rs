@@ -10,7 +10,7 @@ use std::time::Duration;
 use featherload::Index;
 use featherload::index::{KeepIndex, ShardOptions};
 
-use crate::scene::{classes, labelled};
+use crate::scene::{classes, featherload, labelled, text};
 
 /// The one index that is kept in this folder.
 fn kept_inode(folder: &Path) -> u64 {
@@ -89,4 +89,97 @@ fn another_tar_of_the_same_length_and_time_is_read_anew() {
     as_old(&other);
     fs::rename(&other, &path).unwrap();
     assert_eq!(read(), [5, 6]);
+}
+
+#[test]
+fn the_index_kept_beside_a_written_idx_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    labelled(&dir.path().join("a.tar"), "cls", &["1", "2"]);
+    let pattern = dir.path().join("*.tar");
+    let pattern = pattern.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let args = [&["index", pattern, "--no-headers"], more].concat();
+        let out = featherload(dir.path(), &args);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    };
+    run(&["--write-idx"]);
+    let folder = dir.path().join("featherload");
+    let first = kept_inode(&folder);
+    // What is not used is written anew.
+    run(&[]);
+    assert_eq!(kept_inode(&folder), first);
+}
+
+#[test]
+fn a_kept_index_says_what_it_is_and_leaves_with_its_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths: Vec<_> = ["a.tar", "b.tar", "c.tar"]
+        .iter()
+        .map(|name| dir.path().join(name))
+        .collect();
+    for path in &paths {
+        labelled(path, "cls", &["1"]);
+    }
+    let folder = dir.path().join("kept");
+    let options = ShardOptions {
+        keep: KeepIndex::In(folder.clone()),
+        ..ShardOptions::default()
+    };
+    Index::from_shards(&paths, &options).unwrap();
+    let kept = fs::read_dir(&folder).unwrap().next().unwrap();
+    let kept = kept.unwrap().path();
+    let bytes = fs::read(&kept).unwrap();
+    let of = format!(
+        "the index of 3 shards, {} to {}",
+        paths[0].display(),
+        paths[2].display()
+    );
+    assert!(text(&bytes[..300]).contains(&of));
+    // As a source.
+    let out = featherload(dir.path(), &["index", kept.to_str().unwrap()]);
+    let told = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains(&of) && told.contains("give the shards as SRC"),
+        "{told}"
+    );
+
+    // What this version kept stays, and so does what only looks like it.
+    let name = |digit: &str| folder.join(format!("shards-{}.fli", digit.repeat(32)));
+    fs::write(name("0"), &bytes).unwrap();
+    fs::write(name("1"), b"of another program").unwrap();
+    fs::write(folder.join("mine.fli"), other_version(&bytes)).unwrap();
+    fs::create_dir(name("2")).unwrap();
+    fs::write(name("a"), other_version(&bytes)).unwrap();
+    fs::write(name("b"), without_words(&bytes)).unwrap();
+    Index::from_shards(&paths[..1], &options).unwrap();
+    assert!(kept.exists() && name("0").exists() && name("1").exists());
+    assert!(folder.join("mine.fli").exists() && name("2").exists());
+    assert!(!name("a").exists() && !name("b").exists());
+}
+
+/// A kept index with another note: what the former one is made to.
+fn noted(bytes: &[u8], change: impl Fn(String) -> String) -> Vec<u8> {
+    let len = u64::from_le_bytes(bytes[8..16].try_into().unwrap()) as usize;
+    let note = change(text(&bytes[32..32 + len])).into_bytes();
+    let mut all = bytes[..8].to_vec();
+    all.extend((note.len() as u64).to_le_bytes());
+    all.extend(twox_hash::XxHash3_128::oneshot(&note).to_le_bytes());
+    all.extend(&note);
+    all.extend(&bytes[32 + len..]);
+    all
+}
+
+fn other_version(bytes: &[u8]) -> Vec<u8> {
+    noted(bytes, |note| {
+        note.replacen("\"version\":\"", "\"version\":\"0.", 1)
+    })
+}
+
+/// As it was before notes had words.
+fn without_words(bytes: &[u8]) -> Vec<u8> {
+    noted(bytes, |note| {
+        let shards = note.find("\"shards\"").unwrap();
+        format!("{{{}", &note[shards..])
+    })
 }

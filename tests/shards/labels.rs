@@ -1,7 +1,9 @@
 //! Labels: of `cls`, of JSON, by a table, numbers and names.
 
-use std::fs;
+use std::fs::{self, File};
+use std::path::Path;
 use std::slice;
+use std::time::{Duration, SystemTime};
 
 use featherload::index::{Classes, KeepIndex, Label, ShardLabels, ShardOptions};
 use featherload::{Index, Labels, Source};
@@ -150,4 +152,27 @@ fn whole_numbers_among_fractions_are_numbers() {
         e.to_string().contains("label is a class name, where those"),
         "{e}"
     );
+}
+
+#[test]
+fn an_index_of_a_former_shard_gives_no_label_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let read = || {
+        let (index, report) = Index::from_shards(slice::from_ref(&path), &options()).unwrap();
+        assert!(report.damaged.is_empty());
+        classes(&index)
+    };
+    let set_time = |path: &Path, seconds: u64| {
+        let file = File::options().write(true).open(path).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        file.set_modified(time).unwrap();
+    };
+    labelled(&path, "cls", &["3", "7", "5"]);
+    let idx = Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
+    // The same layout, and the shard's time is that of its source: older.
+    labelled(&path, "cls", &["3", "12", "5"]);
+    set_time(&path, 1_000_000);
+    set_time(&idx[0], 1_007_200);
+    assert_eq!(read(), [3, 12, 5]);
 }

@@ -71,6 +71,12 @@ fn samples_of_a_replaced_shard_fail_and_say_so() {
         let want = [failed, failed, failed, failed, good, good, good, good];
         assert_eq!(status, want, "{workers} workers");
         assert!(said.iter().all(|s| s.contains("was replaced or changed")));
+        // And in which way: by its time, or where that is the same by its inode.
+        let ways = [
+            "of the same length, modified ",
+            "of the same length and time, inode ",
+        ];
+        assert!(said.iter().all(|s| ways.iter().any(|way| s.contains(way))));
     }
 }
 

@@ -77,11 +77,12 @@ pub const NAMED: usize = 20;
 pub fn run(args: IndexArgs) -> Result<Outcome> {
     let source = args.source.source(None)?;
     let shards = args.write_idx.then(|| shards_of(&source)).transpose()?;
-    let (index, scan) = source.open()?;
-    // First: a run that goes on is over shards that have theirs.
+    // First: the index of the shards is kept with what lies beside them, and a run
+    // that goes on is over shards that have theirs.
     let written = shards
         .map(|shards| Index::write_dali_indexes(&shards))
         .transpose()?;
+    let (index, scan) = source.open()?;
     // Kept first: reading headers may take long, and takes nothing from it.
     if let Some(file) = &args.save {
         index.save(file)?;

@@ -122,7 +122,7 @@ impl Tar<'_> {
         let kind = match damage.what {
             What::Header(_) => FindingKind::Header,
             What::Cut { .. } | What::CutHeader => FindingKind::Length,
-            What::BehindTheEnd => FindingKind::EndBlocks,
+            What::BehindTheEnd | What::Zeros => FindingKind::EndBlocks,
         };
         self.tell(kind, damage.at, None, damage.to_string());
     }

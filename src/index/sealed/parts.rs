@@ -7,7 +7,8 @@
 
 use std::ops::Range;
 
-use super::{Damage, Sections, Words};
+use super::Damage;
+use super::words::{Sections, Words};
 
 /// What a scan of shards gathers beside names and labels.
 #[derive(Debug, Clone, Default)]

@@ -11,10 +11,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::index::names::rank;
 use crate::index::report::{DamagedShard, ScanReport, SkipReason};
+use crate::index::shards::found::{Found, Raw};
 use crate::index::shards::label::{self, Value};
 use crate::index::shards::{JSON_EXTENSION, ShardLabels};
-use crate::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
+use crate::shard::header::BLOCK;
 use crate::shard::idx::{self, Idx};
 use crate::shard::walk::{Damage, Ending, Member, Walk, Walked, What};
 use crate::shard::{self, name};
@@ -22,110 +24,65 @@ use crate::shard::{self, name};
 /// The longest label; a longer member is something else.
 const MAX_LABEL: u64 = 1 << 20;
 
-/// What one shard has.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    names: Vec<u8>,
-    ends: Vec<usize>,
-    /// Offset and size of each picture.
-    parts: Vec<(u64, u64)>,
-    pub(super) labels: Vec<Raw>,
-    /// The class names of this shard, in the order of their numbers in `labels`.
-    pub(super) class_names: Vec<Vec<u8>>,
-    /// The vectors of this shard, one behind the other.
-    pub(super) vectors: Vec<f32>,
-    /// Samples beside a damaged place, which may have lost a member.
-    suspects: Vec<usize>,
-    pub(super) report: ScanReport,
-}
-
-/// The label of one sample.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Raw {
-    Absent,
-    Number(i64),
-    /// A number of `class_names`.
-    Name(u32),
-    /// So many of `vectors`.
-    Vector(u32),
-}
-
-impl Found {
-    pub(super) fn samples(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// The name of a sample's picture.
-    pub(super) fn name(&self, i: usize) -> &[u8] {
-        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.names[start..self.ends[i]]
-    }
-
-    pub(super) fn part(&self, i: usize) -> (u64, u64) {
-        self.parts[i]
-    }
-
-    pub(super) fn is_suspect(&self, i: usize) -> bool {
-        self.suspects.binary_search(&i).is_ok()
-    }
-}
-
 /// Reads the shard at `path`, absolute, which reports call `shown`.
 pub(super) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Found> {
     let (file, len) = shard::open(path)?;
     let failed = |e| Error::io_at("read", path, e);
-    let mut grouper = Grouper {
-        file: &file,
-        path,
-        shown,
-        labels,
-        class_numbers: BTreeMap::new(),
-        found: Found::default(),
-        key: Vec::new(),
-        fields: Vec::new(),
-        is_suspect: false,
-        next_is_suspect: false,
-        groups: 0,
-        incomplete: 0,
-    };
     let index = idx::path_of(path);
-    if let Some(idx) = newer_index(&index, path, &file, len)? {
+    let is_newer = is_newer(&index, path, &file)?;
+    if is_newer && let Some(idx) = usable(&index, &file, len) {
+        let mut grouper = Grouper::new(&file, path, shown, labels);
+        grouper.by_index = true;
         for member in idx.members() {
             grouper.push(member)?;
+            if grouper.other_label.is_some() {
+                break;
+            }
         }
         grouper.close()?;
-        return Ok(grouper.found);
+        match grouper.other_label {
+            None => return Ok(grouper.found),
+            Some(label) => tracing::warn!(
+                "{}: names a label '{}' that the shard does not have there; the shard's headers \
+                 are read",
+                index.display(),
+                label.escape_ascii()
+            ),
+        }
     }
+    let mut grouper = Grouper::new(&file, path, shown, labels);
     let mut walk = Walk::new(&file, len);
     while let Some(member) = walk.next().map_err(failed)? {
         grouper.push(member)?;
     }
     let walked = walk.finish();
     refuse_what_is_no_tar(path, &file, len, &walked)?;
-    grouper.end(&walked, len, &index)?;
+    grouper.end(&walked, len, &index, is_newer)?;
     Ok(grouper.found)
 }
 
-/// DALI's index, when there is one that is newer than its shard and right.
-fn newer_index(index: &Path, path: &Path, shard: &File, len: u64) -> Result<Option<Idx>> {
+/// Whether DALI's index is there, and newer than its shard.
+fn is_newer(index: &Path, path: &Path, shard: &File) -> Result<bool> {
     let Ok(meta) = index.metadata() else {
-        return Ok(None);
+        return Ok(false);
     };
     let of_shard = shard
         .metadata()
         .map_err(|e| Error::io_at("look at", path, e))?;
-    if !idx::is_newer(&meta, &of_shard) {
-        return Ok(None);
-    }
+    Ok(idx::is_newer(&meta, &of_shard))
+}
+
+/// DALI's index, when it is right.
+fn usable(index: &Path, shard: &File, len: u64) -> Option<Idx> {
     match Idx::read(index, shard, len) {
-        Ok(idx) => Ok(Some(idx)),
+        Ok(idx) => Some(idx),
         Err(unusable) => {
             // The walk finds the same, and more.
             tracing::warn!(
                 "{}: {unusable}; the shard's headers are read",
                 index.display()
             );
-            Ok(None)
+            None
         }
     }
 }
@@ -137,7 +94,15 @@ pub(crate) fn refuse_what_is_no_tar(
     len: u64,
     walked: &Walked,
 ) -> Result<()> {
-    let is_nothing = |d: &Damage| d.at == 0 && d.lost == len && !matches!(d.what, What::Cut { .. });
+    // One that is cut within its first member, or within what describes it, does.
+    let is_nothing = |d: &Damage| {
+        let is_cut = match d.what {
+            What::Cut { .. } => true,
+            What::CutHeader => len >= BLOCK,
+            _ => false,
+        };
+        d.at == 0 && d.lost == len && !is_cut
+    };
     if len > 0 && !walked.damage.first().is_some_and(is_nothing) {
         return Ok(());
     }
@@ -194,9 +159,51 @@ struct Grouper<'a> {
     groups: u64,
     /// Of them, those that lost a member.
     incomplete: u64,
+    pictures: Pictures,
+    /// Whether members are DALI's index's, and not the headers'.
+    by_index: bool,
+    /// A label that the index names and the shard does not have: the index is of
+    /// another shard.
+    other_label: Option<Vec<u8>>,
 }
 
-impl Grouper<'_> {
+/// Which extensions pictures of this shard have, a bit for each by its rank, as far
+/// as it was read.
+#[derive(Default)]
+struct Pictures {
+    chosen: u32,
+    /// Passed over for one of a lower rank, such as the features of a picture.
+    beside: u32,
+}
+
+impl Pictures {
+    /// Whether what has this extension stands beside the pictures, and is none.
+    fn is_beside(&self, rank: usize) -> bool {
+        self.beside >> rank & 1 == 1 && self.chosen >> rank & 1 == 0
+    }
+}
+
+impl<'a> Grouper<'a> {
+    fn new(file: &'a File, path: &'a Path, shown: &'a Path, labels: &'a ShardLabels) -> Self {
+        Self {
+            file,
+            path,
+            shown,
+            labels,
+            class_numbers: BTreeMap::new(),
+            found: Found::default(),
+            key: Vec::new(),
+            fields: Vec::new(),
+            is_suspect: false,
+            next_is_suspect: false,
+            groups: 0,
+            incomplete: 0,
+            pictures: Pictures::default(),
+            by_index: false,
+            other_label: None,
+        }
+    }
+
     fn push(&mut self, member: Member) -> Result<()> {
         if member.behind_damage {
             self.is_suspect = true;
@@ -243,8 +250,9 @@ impl Grouper<'_> {
     }
 
     fn sample(&mut self, fields: &[Field]) -> Result<()> {
-        let ranked = fields.iter().filter_map(|f| Some((rank(&f.extension)?, f)));
-        let Some((_, picture)) = ranked.min_by_key(|(rank, _)| *rank) else {
+        let ranks = fields.iter().filter_map(|f| Some((rank(&f.extension)?, f)));
+        let picture = ranks.clone().min_by_key(|(rank, _)| *rank);
+        let Some((chosen, picture)) = picture else {
             if self.is_suspect {
                 self.incomplete += 1;
             } else {
@@ -253,35 +261,61 @@ impl Grouper<'_> {
             }
             return Ok(());
         };
-        let label = self.label(fields)?;
-        let found = &mut self.found;
-        if self.is_suspect {
-            found.suspects.push(found.ends.len());
+        // Of a picture and what lies beside it, the picture is lost.
+        if self.is_suspect && self.pictures.is_beside(chosen) {
+            self.incomplete += 1;
+            return Ok(());
         }
-        // A name that begins with a slash would not lie under its shard.
-        let slashes = picture.name.iter().take_while(|&&b| b == b'/').count();
-        found.names.extend_from_slice(&picture.name[slashes..]);
+        self.pictures.chosen |= 1 << chosen;
+        for (beside, _) in ranks.filter(|(rank, _)| *rank != chosen) {
+            self.pictures.beside |= 1 << beside;
+        }
+        let of_label = self.label_field(fields);
+        let label = match of_label {
+            Some(field) => self.label(field)?,
+            None => Raw::Absent,
+        };
+        let found = &mut self.found;
+        let is = |f: &Field, other: Option<&Field>| other.is_some_and(|other| f.at == other.at);
+        let others = fields
+            .iter()
+            .filter(|f| !is(f, Some(picture)) && !is(f, of_label))
+            .map(|f| str::from_utf8(&f.extension).unwrap_or(ScanReport::MORE_FIELDS));
+        if self.is_suspect && of_label.is_none() {
+            let others = others.map(str::to_owned).collect();
+            found.suspects.push((found.ends.len(), others));
+        } else {
+            others.for_each(|name| found.report.add_field(name, 1));
+        }
+        let name = relative(&picture.name).as_os_str().as_bytes();
+        found.names.extend_from_slice(name);
         found.ends.push(found.names.len());
         found.parts.push((picture.at, picture.size));
         found.labels.push(label);
         Ok(())
     }
 
-    fn label(&mut self, fields: &[Field]) -> Result<Raw> {
-        let (wanted, pointer) = match self.labels {
-            ShardLabels::None => return Ok(Raw::Absent),
-            ShardLabels::Auto => ("cls", None),
-            ShardLabels::Field(field) if field.eq_ignore_ascii_case(JSON_EXTENSION) => {
-                (field.as_str(), Some(""))
-            }
-            ShardLabels::Field(field) => (field.as_str(), None),
-            ShardLabels::Json { field, pointer } => (field.as_str(), Some(pointer.as_str())),
+    /// The member that the label is in.
+    fn label_field<'f>(&self, fields: &'f [Field]) -> Option<&'f Field> {
+        let wanted = match self.labels {
+            ShardLabels::None => return None,
+            ShardLabels::Auto => "cls",
+            ShardLabels::Field(field) | ShardLabels::Json { field, .. } => field,
         };
         let named = |f: &&Field| f.extension.eq_ignore_ascii_case(wanted.as_bytes());
-        let Some(field) = fields.iter().find(named) else {
+        fields.iter().find(named)
+    }
+
+    fn label(&mut self, field: &Field) -> Result<Raw> {
+        let pointer = match self.labels {
+            ShardLabels::Field(field) if field.eq_ignore_ascii_case(JSON_EXTENSION) => Some(""),
+            ShardLabels::Json { pointer, .. } => Some(pointer.as_str()),
+            ShardLabels::None | ShardLabels::Auto | ShardLabels::Field(_) => None,
+        };
+        let Some(bytes) = self.data(field)? else {
+            self.other_label.get_or_insert_with(|| field.name.clone());
             return Ok(Raw::Absent);
         };
-        let bytes = self.data(field)?;
         let value = match pointer {
             Some(pointer) => label::of_json(&bytes, pointer),
             None => label::of_text(&bytes).map(Some),
@@ -308,7 +342,9 @@ impl Grouper<'_> {
         })
     }
 
-    fn data(&self, field: &Field) -> Result<Vec<u8>> {
+    /// What a label's member says; none when an index names it and its header is of
+    /// another.
+    fn data(&self, field: &Field) -> Result<Option<Vec<u8>>> {
         if field.size > MAX_LABEL {
             let what = format!(
                 "a label of {} bytes, where 1 MiB is the most; name another field",
@@ -316,16 +352,29 @@ impl Grouper<'_> {
             );
             return Err(self.error(&field.name, &what));
         }
-        let mut bytes = vec![0; field.size as usize];
+        let failed = |e| Error::io_at("read", self.path, e);
+        if !self.by_index {
+            let mut bytes = vec![0; field.size as usize];
+            self.file
+                .read_exact_at(&mut bytes, field.at)
+                .map_err(failed)?;
+            return Ok(Some(bytes));
+        }
+        // Both lie in one page, but for one time in eight.
+        let mut bytes = vec![0; BLOCK as usize + field.size as usize];
         self.file
-            .read_exact_at(&mut bytes, field.at)
-            .map_err(|e| Error::io_at("read", self.path, e))?;
-        Ok(bytes)
+            .read_exact_at(&mut bytes, field.at - BLOCK)
+            .map_err(failed)?;
+        let is_it = bytes
+            .first_chunk()
+            .is_some_and(|block| idx::is_header_of(block, &field.name, field.size, false));
+        Ok(is_it.then(|| bytes.split_off(BLOCK as usize)))
     }
 
-    /// The end of a shard that was walked.
-    fn end(&mut self, walked: &Walked, len: u64, index: &Path) -> Result<()> {
-        if walked.ending == Ending::Cut {
+    /// The end of a shard that was walked, beside an index that may be newer.
+    fn end(&mut self, walked: &Walked, len: u64, index: &Path, is_newer: bool) -> Result<()> {
+        // The last sample's other members may be what is lost.
+        if walked.ending == Ending::NoBlocks || walked.tail_is_damaged {
             self.is_suspect = true;
         }
         // A cut member of a sample that nothing else is left of.
@@ -335,24 +384,34 @@ impl Grouper<'_> {
             self.groups += 1;
             self.incomplete += 1;
         }
+        if let Some(What::Zeros) = walked.damage.last().map(|d| &d.what) {
+            self.drop_zeroed()?;
+        }
         self.close()?;
+        let is_whole = walked.ending == Ending::Blocks && walked.places == 0;
+        if is_whole && !is_newer {
+            // An index of a former shard says nothing of this one.
+            return Ok(());
+        }
         let stated = Idx::samples_at(index);
         // Of the samples that the index counts, these were not there at all.
         let missing = stated.map(|stated| stated.saturating_sub(self.groups));
-        let may_lack = walked.ending == Ending::NoBlocks && missing != Some(0);
+        let ends_openly = walked.ending == Ending::NoBlocks;
         let fewer = missing.is_some_and(|missing| missing > 0);
-        if walked.places == 0 && !fewer && !may_lack {
+        let is_damaged =
+            walked.places > 0 || fewer || self.incomplete > 0 || (ends_openly && missing.is_none());
+        if !is_damaged && !ends_openly {
             return Ok(());
         }
         let what = match walked.damage.first() {
             Some(damage) => damage.to_string(),
-            None if may_lack => format!(
+            None if ends_openly => format!(
                 "ends at byte {len} without the two blocks of zeros that end an archive: what \
                  followed may be lost"
             ),
             None => "has fewer samples than its index says".to_owned(),
         };
-        self.found.report.damaged.push(DamagedShard {
+        let damaged = DamagedShard {
             path: self.path.to_owned(),
             at: walked.damage.first().map_or(len, |d| d.at),
             what,
@@ -360,7 +419,31 @@ impl Grouper<'_> {
             bytes_lost: walked.lost,
             samples_incomplete: self.incomplete,
             samples_missing: missing,
-        });
+        };
+        match is_damaged {
+            true => self.found.report.damaged.push(damaged),
+            false => self.found.tail = Some(damaged),
+        }
+        Ok(())
+    }
+
+    /// Where zeros took the place of what a shard had, they may begin within its last
+    /// member. One that ends in a zero is taken for such: pictures and labels end in
+    /// other bytes, but for arrays.
+    fn drop_zeroed(&mut self) -> Result<()> {
+        let Some(last) = self.fields.last().filter(|last| last.size > 0) else {
+            return Ok(());
+        };
+        let mut byte = [1];
+        self.file
+            .read_exact_at(&mut byte, last.at + last.size - 1)
+            .map_err(|e| Error::io_at("read", self.path, e))?;
+        if byte == [0] {
+            self.fields.pop();
+            if self.fields.is_empty() {
+                self.incomplete += 1;
+            }
+        }
         Ok(())
     }
 
@@ -374,16 +457,9 @@ impl Grouper<'_> {
     }
 }
 
-/// A member's name as a path under its shard.
+/// A member's name as a path under its shard, where one that begins with a slash
+/// would not lie.
 pub(super) fn relative(name: &[u8]) -> &Path {
     let slashes = name.iter().take_while(|&&b| b == b'/').count();
     Path::new(OsStr::from_bytes(&name[slashes..]))
-}
-
-/// Which of several pictures is a sample's: the lowest.
-fn rank(extension: &[u8]) -> Option<usize> {
-    IMAGE_EXTENSIONS
-        .iter()
-        .chain([&ARRAY_EXTENSION])
-        .position(|known| known.as_bytes() == extension)
 }

@@ -17,7 +17,8 @@ pub(super) enum Value {
 /// which are a vector; anything else is the name of a class.
 pub(super) fn of_text(text: &[u8]) -> Result<Value, String> {
     let text = text.trim_ascii();
-    if text.is_empty() {
+    // Separators of nothing are no vector, and no name.
+    if text.iter().all(|b| *b == b',' || b.is_ascii_whitespace()) {
         return Err("is empty".into());
     }
     let number = std::str::from_utf8(text).ok().and_then(|text| {
@@ -102,7 +103,9 @@ mod tests {
             assert_eq!(of_text(text.as_bytes()), Ok(want), "{text}");
         }
         assert_eq!(of_text(b"\xff"), Ok(Value::Name(vec![0xff])));
-        assert_eq!(of_text(b" \n"), Err("is empty".into()));
+        for text in ["", " \n", ",", " , ,\n"] {
+            assert_eq!(of_text(text.as_bytes()), Err("is empty".into()), "{text}");
+        }
         for text in ["99999999999999999999", "-99999999999999999999"] {
             let e = of_text(text.as_bytes()).unwrap_err();
             assert!(e.contains("more than 64 bits"), "{e}");

@@ -1,5 +1,9 @@
 //! Shards by the `tar` crate, read to indexes.
 
+mod dali;
+mod damage;
+mod kept;
+
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +11,9 @@ use std::slice;
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::index::{Label, SkipReason};
+use crate::index::{DamagedShard, Label, SkipReason};
+use crate::shard::idx::Idx;
+use crate::shard::walk::Walk;
 
 fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
     let mut header = tar::Header::new_gnu();
@@ -247,6 +253,8 @@ fn labels_that_do_not_go_together_name_the_sample_and_the_fix() {
     );
     let e = told(&jpg(""), ShardLabels::Auto);
     assert!(e.contains("a.tar/2.cls: this label is empty"), "{e}");
+    let e = told(&[("1.jpg", ""), ("1.cls", ",")], ShardLabels::Auto);
+    assert!(e.contains("a.tar/1.cls: this label is empty"), "{e}");
     let vectors = [
         ("1.jpg", ""),
         ("1.cls", "5 6"),
@@ -318,141 +326,9 @@ fn ten(path: &Path) {
     write(path, &members.collect::<Vec<_>>());
 }
 
-#[test]
-fn a_damaged_tail_ends_the_shard_and_is_counted() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tar");
-    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
-    ten(&path);
-    let whole = fs::read(&path).unwrap();
-    // Within the label of the eighth: its picture is there, and no label.
-    fs::write(&path, &whole[..7 * 2048 + 1024 + 512]).unwrap();
-    let (index, report) = read();
-    assert_eq!((index.len(), report.samples), (7, 7));
-    let damaged = &report.damaged[0];
-    assert_eq!((damaged.at, damaged.places), (7 * 2048 + 1024, 1));
-    assert_eq!(
-        (damaged.samples_incomplete, damaged.samples_missing),
-        (1, None)
-    );
-    let told = damaged.to_string();
-    assert!(
-        told.contains("a.tar: cut off") && told.contains("'7.cls'"),
-        "{told}"
-    );
-    assert!(told.contains("1 samples are known to be lost"), "{told}");
-    // Within the picture.
-    fs::write(&path, &whole[..7 * 2048 + 512]).unwrap();
-    let (index, report) = read();
-    assert_eq!((index.len(), report.damaged[0].samples_incomplete), (7, 1));
-
-    // With an index of what was there.
-    fs::write(&path, &whole).unwrap();
-    Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
-    fs::write(&path, &whole[..7 * 2048 + 512]).unwrap();
-    let (index, report) = read();
-    assert_eq!(index.len(), 7);
-    let damaged = &report.damaged[0];
-    assert_eq!(
-        (damaged.samples_incomplete, damaged.samples_missing),
-        (1, Some(2))
-    );
-    assert!(
-        damaged.to_string().contains("3 samples are lost"),
-        "{damaged}"
-    );
-    // Cut where no reader sees it.
-    fs::write(&path, &whole[..6 * 2048]).unwrap();
-    let (index, report) = read();
-    assert_eq!(
-        (index.len(), report.damaged[0].samples_missing),
-        (6, Some(4))
-    );
-}
-
-#[test]
-fn a_damaged_header_costs_its_sample_alone() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tar");
-    ten(&path);
-    let mut bytes = fs::read(&path).unwrap();
-    bytes[3 * 2048] ^= 1;
-    bytes[5 * 2048 + 1024] ^= 1;
-    fs::write(&path, &bytes).unwrap();
-    let read = |labels| Index::from_shards(slice::from_ref(&path), &nowhere(labels)).unwrap();
-    let (index, report) = read(ShardLabels::Auto);
-    let left: Vec<_> = [0, 1, 2, 4, 6, 7, 8, 9].map(|i| format!("{i}.jpg")).into();
-    assert_eq!(names(&index), left);
-    let damaged = &report.damaged[0];
-    assert_eq!(
-        (damaged.at, damaged.places, damaged.bytes_lost),
-        (3 * 2048, 2, 2048)
-    );
-    assert_eq!(damaged.samples_incomplete, 2);
-    assert_eq!(report.skipped_total(), 0);
-    // Without labels the one that lost its label is whole.
-    assert_eq!(read(ShardLabels::None).0.len(), 9);
-}
-
 fn set_time(path: &Path, time: SystemTime) {
     let file = File::options().write(true).open(path).unwrap();
     file.set_modified(time).unwrap();
-}
-
-#[test]
-fn dalis_index_takes_the_place_of_the_headers_while_it_is_newer_and_right() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tar");
-    ten(&path);
-    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
-    let walked = read().0.hash();
-    let written = Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
-    assert_eq!(written, [dir.path().join("a.idx")]);
-    assert_eq!(read().0.hash(), walked);
-    // A header in the midst that is gone is not missed.
-    let good = fs::read(&path).unwrap();
-    let text = fs::read_to_string(&written[0]).unwrap();
-    let mut bytes = good.clone();
-    bytes[5 * 2048..][..512].fill(7);
-    fs::write(&path, bytes).unwrap();
-    fs::write(&written[0], &text).unwrap();
-    assert_eq!(read().0.hash(), walked);
-    // Unless it is of other bytes, or older.
-    fs::write(&written[0], text.replace(" 1 9.cls", " 2 9.cls")).unwrap();
-    assert_eq!(read().0.len(), 9);
-    fs::write(&written[0], &text).unwrap();
-    assert_eq!(read().0.len(), 10);
-    let shard_time = fs::metadata(&path).unwrap().modified().unwrap();
-    set_time(&written[0], shard_time - Duration::from_secs(1));
-    assert_eq!(read().0.len(), 9);
-    // It names fewer than there are.
-    fs::write(&path, &good).unwrap();
-    let lines: Vec<_> = text.lines().collect();
-    for (from, to) in [(1, 10), (2, 11), (4, 6)] {
-        let some = lines[from..to].join("\n");
-        fs::write(&written[0], format!("v1.2 {}\n{some}\n", to - from)).unwrap();
-        assert_eq!(read().0.hash(), walked, "{from}..{to}");
-    }
-}
-
-#[test]
-fn no_index_is_written_for_names_with_blanks_or_damaged_shards() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tar");
-    let told = |shard: &Path| {
-        let e = Index::write_dali_indexes(&[shard.to_owned()]).unwrap_err();
-        assert!(e.is_usage() && !dir.path().join("a.idx").exists());
-        e.to_string()
-    };
-    write(&path, &[("a.jpg", ""), ("b c.jpg", "")]);
-    let e = told(&path);
-    assert!(e.contains("a.tar: the member \"b c.jpg\""), "{e}");
-    ten(&path);
-    let whole = fs::read(&path).unwrap();
-    fs::write(&path, &whole[..3100]).unwrap();
-    assert!(told(&path).contains("no index is written for a damaged shard"));
-    write(&path, &[("README", "")]);
-    assert!(told(&path).contains("no samples"));
 }
 
 #[test]
@@ -539,129 +415,56 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_kept_index_is_used_until_a_shard_changes() {
+fn fields_that_are_neither_picture_nor_label_are_counted() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tar");
-    let (folder, options) = kept_in(dir.path());
-    let read = || Index::from_shards(slice::from_ref(&path), &options).unwrap();
-    ten(&path);
-    let time = fs::metadata(&path).unwrap().modified().unwrap();
-    let (index, report) = read();
-    let kept = files(&folder);
-    assert_eq!(kept.len(), 1);
-    // Written again it would be another file.
-    let written = || fs::metadata(&kept[0]).unwrap().ino();
-    let first = written();
-    let (again, of_kept) = read();
-    assert_eq!((again.hash(), &of_kept), (index.hash(), &report));
-    assert_eq!(again.path(3), index.path(3));
-    assert_eq!(written(), first);
-    // A nanosecond makes them read again, and so does a length.
-    set_time(&path, time + Duration::from_nanos(1));
-    assert_eq!(read().0.hash(), index.hash());
-    let second = written();
-    assert_ne!(second, first);
-    let mut bytes = fs::read(&path).unwrap();
-    bytes.extend([0; 512]);
-    fs::write(&path, &bytes).unwrap();
-    assert_eq!(read().0.hash(), index.hash());
-    let third = written();
-    assert_ne!(third, second);
-    // What is damaged is not kept.
-    for i in 0..5 {
-        bytes[i * 2048..][..512].fill(7);
-    }
-    fs::write(&path, &bytes).unwrap();
-    let (changed, report) = read();
-    assert_eq!((changed.len(), report.damaged.len()), (5, 1));
-    assert_eq!(written(), third);
-}
-
-#[test]
-fn a_kept_index_says_again_what_was_left_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tar");
-    let (folder, options) = kept_in(dir.path());
-    write(&path, &[("README", ""), ("a.txt", ""), ("b.jpg", "")]);
-    let (_, first) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
-    assert_eq!((files(&folder).len(), first.skipped_total()), (1, 2));
-    let (_, again) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
-    assert_eq!(again, first);
-    // Another kind of labels, and other shards, have files of their own.
-    let labels = ShardOptions {
-        labels: ShardLabels::None,
-        ..options.clone()
+    let (a, b) = (dir.path().join("a.tar"), dir.path().join("b.tar"));
+    let members = [
+        ("1.jpg", ""),
+        ("1.cls", "1"),
+        ("1.Seg.PNG", ""),
+        ("1.json", "{}"),
+        ("2.png", ""),
+        ("2.npy", ""),
+        ("2.cls", "1"),
+        // Which is no sample.
+        ("3.txt", ""),
+        ("4.jpg", ""),
+        ("4.cls", "1"),
+        ("4.json", "{}"),
+    ];
+    write(&a, &members);
+    write(&b, &members);
+    let paths = [a, b.clone()];
+    let counts = |options: &ShardOptions| {
+        let (_, report) = Index::from_shards(&paths, options).unwrap();
+        let counts = report.other_fields.into_iter();
+        counts
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    Index::from_shards(slice::from_ref(&path), &labels).unwrap();
-    let other = dir.path().join("b.tar");
-    ten(&other);
-    Index::from_shards(&[path.clone(), other.clone()], &labels).unwrap();
-    Index::from_shards(&[other, path], &labels).unwrap();
-    assert_eq!(files(&folder).len(), 4);
-}
-
-#[test]
-fn a_damaged_kept_index_is_made_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tar");
-    let (folder, options) = kept_in(dir.path());
-    write(&path, &[("a.jpg", "1"), ("README", "")]);
-    let (index, report) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
-    let kept = files(&folder).remove(0);
-    let good = fs::read(&kept).unwrap();
-    let read = |bytes: &[u8]| {
-        fs::write(&kept, bytes).unwrap();
-        let (again, of_kept) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
-        assert_eq!((again.hash(), &of_kept), (index.hash(), &report));
-        // Made again.
-        assert_eq!(fs::read(&kept).unwrap(), good);
-    };
-    for at in 0..good.len() {
-        let mut bad = good.clone();
-        bad[at] ^= 0x40;
-        read(&bad);
+    let (_, kept) = kept_in(dir.path());
+    for _ in 0..2 {
+        assert_eq!(counts(&kept), "json 4, npy 2, seg.png 2");
     }
-    for len in (0..good.len()).step_by(7) {
-        read(&good[..len]);
-    }
-}
-
-#[test]
-fn where_nothing_can_be_kept_is_an_error_only_when_it_was_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tar");
-    ten(&path);
-    let options = ShardOptions {
-        // A file is there.
-        keep: KeepIndex::In(path.join("folder")),
-        ..ShardOptions::default()
-    };
-    let e = Index::from_shards(slice::from_ref(&path), &options).unwrap_err();
-    assert!(e.to_string().contains("make the folder"), "{e}");
-}
-
-#[test]
-fn a_sample_costs_twenty_bytes_and_the_name_of_its_picture() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.tar");
-    let mut tar = tar::Builder::new(File::create(&path).unwrap());
-    for i in 0..20_000 {
-        append(&mut tar, &format!("train/{i:08}.jpg"), b"");
-        append(&mut tar, &format!("train/{i:08}.cls"), b"3");
-    }
-    tar.finish().unwrap();
-    let (_, options) = kept_in(dir.path());
-    let (index, _) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
-    let a_sample = index.bytes() as f64 / 20_000.0;
-    // 4 + 4 for name and label, 12 for the place.
-    assert!((38.0..38.1).contains(&a_sample), "{a_sample}");
-    let start = std::time::Instant::now();
-    let (again, _) = Index::from_shards(&[path], &options).unwrap();
-    assert_eq!(again.hash(), index.hash());
-    // A fiftieth of the million that has a second; debug builds are slower.
-    assert!(
-        start.elapsed() < Duration::from_millis(200),
-        "{:?}",
-        start.elapsed()
+    assert_eq!(
+        counts(&nowhere(ShardLabels::None)),
+        "cls 6, json 4, npy 2, seg.png 2"
     );
+    // A sample that lost its label is left out with its fields.
+    write(
+        &b,
+        &[
+            ("1.jpg", ""),
+            ("1.cls", "1"),
+            ("2.jpg", ""),
+            ("2.json", "{}"),
+        ],
+    );
+    let whole = fs::read(&b).unwrap();
+    fs::write(&b, &whole[..4 * 512 + 512 + 512]).unwrap();
+    let labels = nowhere(ShardLabels::Auto);
+    assert_eq!(counts(&labels), "json 2, npy 1, seg.png 1");
+    let labels = nowhere(ShardLabels::None);
+    assert_eq!(counts(&labels), "cls 4, json 3, npy 1, seg.png 1");
 }

@@ -4,7 +4,7 @@
 //! shard; no sample. What is in the shards is compared with checksums by
 //! `cache::verify`, not at each start.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::save::{self, Unusable};
 use super::sealed::Damage;
 use crate::error::{Error, Result};
 use crate::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
-use crate::sys::regular::Stamp;
+use crate::sys::regular::{self, Stamp};
 
 /// How a manifest begins: whatever comes behind, the folder is a cache's.
 const BEGINNING: &[u8] = b"{\n  \"format\": \"featherload-cache\"";
@@ -21,12 +21,8 @@ const BEGINNING: &[u8] = b"{\n  \"format\": \"featherload-cache\"";
 pub(super) fn is_cache(folder: &Path) -> bool {
     let mut head = Vec::new();
     let path = folder.join(CACHE_MANIFEST);
-    // Asked before the open, which would wait for ever on a FIFO.
-    if !path.is_file() {
-        return false;
-    }
-    let read =
-        File::open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut head));
+    let read = regular::open(&path)
+        .and_then(|(file, _)| file.take(BEGINNING.len() as u64).read_to_end(&mut head));
     read.is_ok() && head == BEGINNING
 }
 

@@ -1,0 +1,239 @@
+//! Shards that are cut, hurt or end in zeros: what is lost is counted, and nothing
+//! else.
+
+use super::*;
+
+#[test]
+fn a_damaged_tail_ends_the_shard_and_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
+    ten(&path);
+    let whole = fs::read(&path).unwrap();
+    // Within the label of the eighth: its picture is there, and no label.
+    fs::write(&path, &whole[..7 * 2048 + 1024 + 512]).unwrap();
+    let (index, report) = read();
+    assert_eq!((index.len(), report.samples), (7, 7));
+    let damaged = &report.damaged[0];
+    assert_eq!((damaged.at, damaged.places), (7 * 2048 + 1024, 1));
+    assert_eq!(
+        (damaged.samples_incomplete, damaged.samples_missing),
+        (1, None)
+    );
+    let told = damaged.to_string();
+    assert!(
+        told.contains("a.tar: cut off") && told.contains("'7.cls'"),
+        "{told}"
+    );
+    assert!(told.contains("1 samples are known to be lost"), "{told}");
+    // Within the picture.
+    fs::write(&path, &whole[..7 * 2048 + 512]).unwrap();
+    let (index, report) = read();
+    assert_eq!((index.len(), report.damaged[0].samples_incomplete), (7, 1));
+
+    // With an index of what was there.
+    fs::write(&path, &whole).unwrap();
+    Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
+    fs::write(&path, &whole[..7 * 2048 + 512]).unwrap();
+    let (index, report) = read();
+    assert_eq!(index.len(), 7);
+    let damaged = &report.damaged[0];
+    assert_eq!(
+        (damaged.samples_incomplete, damaged.samples_missing),
+        (1, Some(2))
+    );
+    assert!(
+        damaged.to_string().contains("3 samples are lost"),
+        "{damaged}"
+    );
+    // Cut where no reader sees it.
+    fs::write(&path, &whole[..6 * 2048]).unwrap();
+    let (index, report) = read();
+    assert_eq!(
+        (index.len(), report.damaged[0].samples_missing),
+        (6, Some(4))
+    );
+}
+
+/// A shard cut at `len` bytes, behind a whole one: the first sample that was cut,
+/// and what is known to be lost.
+fn cut_at(dir: &Path, whole: &[u8], len: usize, labels: &ShardLabels) -> (u64, DamagedShard) {
+    let (a, b) = (dir.join("a.tar"), dir.join("cut.tar"));
+    fs::write(&a, whole).unwrap();
+    fs::write(&b, &whole[..len]).unwrap();
+    let told = |e| panic!("cut at {len}: {e}");
+    let (index, report) =
+        Index::from_shards(&[a, b], &nowhere(labels.clone())).unwrap_or_else(told);
+    assert_eq!(index.len(), report.samples);
+    assert_eq!(report.skipped_total(), 0, "cut at {len}");
+    assert_eq!(report.damaged.len(), 1, "cut at {len}");
+    let damaged = report.damaged.into_iter().next().unwrap();
+    assert!(damaged.path.ends_with("cut.tar"));
+    (index.len() - 8, damaged)
+}
+
+#[test]
+fn a_shard_cut_anywhere_costs_what_is_behind_the_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = "d".repeat(150);
+    let json = json("json", "/v");
+    for (fields, labels, prefix) in [
+        ([("jpg", "5"), ("cls", "5")], &ShardLabels::Auto, ""),
+        ([("cls", "5"), ("jpg", "5")], &ShardLabels::Auto, ""),
+        ([("jpg", "5"), ("cls", "1 2 3")], &ShardLabels::Auto, &long),
+        ([("ppm", "5"), ("json", "{\"v\":[1,2]}")], &json, ""),
+        ([("jpg", "5"), ("txt", "cat")], &field("txt"), &long),
+        // Of which the first is no picture.
+        ([("npy", "5"), ("png", "5")], &ShardLabels::None, ""),
+    ] {
+        let path = dir.path().join("whole.tar");
+        let names: Vec<_> = (0..8)
+            .flat_map(|i| fields.map(|(field, data)| (format!("{prefix}{i}.{field}"), data)))
+            .collect();
+        let members: Vec<_> = names
+            .iter()
+            .map(|(name, data)| (&name[..], *data))
+            .collect();
+        write(&path, &members);
+        let whole = fs::read(&path).unwrap();
+        let file = File::open(&path).unwrap();
+        let mut walk = Walk::new(&file, whole.len() as u64);
+        let mut ends = Vec::new();
+        while let Some(member) = walk.next().unwrap() {
+            ends.push((member.data_at + member.size) as usize);
+        }
+        let last = *ends.last().unwrap();
+        for with_idx in [false, true] {
+            let idx = dir.path().join("cut.idx");
+            if with_idx {
+                Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
+                fs::rename(dir.path().join("whole.idx"), &idx).unwrap();
+                set_time(&idx, SystemTime::UNIX_EPOCH);
+            }
+            // Each place where a header or data may begin or end, and between.
+            for len in (512..last).step_by(256).chain(ends.iter().copied()) {
+                // What is no picture is known by the sample in front of it.
+                if len == last || (fields[0].0 == "npy" && len < ends[1]) {
+                    continue;
+                }
+                let good = ends.chunks(2).filter(|ends| ends[1] <= len).count() as u64;
+                let (samples, damaged) = cut_at(dir.path(), &whole, len, labels);
+                assert_eq!(samples, good, "cut at {len}");
+                let lost = damaged.samples_incomplete + damaged.samples_missing.unwrap_or(0);
+                assert_eq!(damaged.samples_missing.is_some(), with_idx);
+                let is_begun = ends.chunks(2).any(|ends| ends[0] <= len && len < ends[1]);
+                match with_idx {
+                    true => assert_eq!(samples + lost, 8, "cut at {len}"),
+                    false => assert!(lost >= u64::from(is_begun) && samples + lost <= 8),
+                }
+            }
+            let _ = fs::remove_file(idx);
+        }
+    }
+}
+
+#[test]
+fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
+    ten(&path);
+    let whole = fs::read(&path).unwrap();
+    // As a tar of large records ends.
+    let padded = |zeros: usize| [&whole[..20480], &vec![0; zeros]].concat();
+    fs::write(&path, padded(1 << 20)).unwrap();
+    assert_eq!((read().0.len(), read().1.damaged.len()), (10, 0));
+    fs::write(&path, padded((1 << 20) + 1)).unwrap();
+    let (index, report) = read();
+    let damaged = &report.damaged[0];
+    assert_eq!((index.len(), damaged.at), (10, 20480));
+    assert_eq!(damaged.bytes_lost, (1 << 20) + 1);
+    assert!(
+        damaged.to_string().contains("bytes from there on are zero"),
+        "{damaged}"
+    );
+    let e = Index::write_dali_indexes(slice::from_ref(&path)).unwrap_err();
+    assert!(e.to_string().contains("damaged shard"), "{e}");
+
+    // Allocated first, and broken off anywhere.
+    for at in (0..=20480).step_by(256) {
+        let mut bytes = padded(2 << 20);
+        bytes[at..].fill(0);
+        fs::write(&path, &bytes).unwrap();
+        let good = (0..10).filter(|i| i * 2048 + 1536 < at).count() as u64;
+        // Nothing of one, or all of them.
+        if good == 0 {
+            continue;
+        }
+        let (index, report) = read();
+        assert_eq!(index.len(), good, "{at}");
+        let damaged = &report.damaged[0];
+        let is_begun = (0..10).any(|i| i * 2048 + 512 <= at && at <= i * 2048 + 1536);
+        assert_eq!(damaged.samples_incomplete, u64::from(is_begun), "{at}");
+        assert!(damaged.bytes_lost >= 2 << 20, "{at}");
+    }
+}
+
+#[test]
+fn a_shard_that_lacks_its_end_blocks_alone_is_good() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    ten(&path);
+    let idx = Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..20480]).unwrap();
+    set_time(&idx[0], SystemTime::UNIX_EPOCH);
+    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
+    let (index, report) = read();
+    assert_eq!((index.len(), report.damaged.len()), (10, 0));
+    // With the count alone nothing would be missed; the last has no label.
+    fs::write(&path, &whole[..20480 - 1024]).unwrap();
+    let (index, report) = read();
+    assert_eq!((index.len(), report.damaged[0].samples_incomplete), (9, 1));
+    assert_eq!(report.damaged[0].samples_missing, Some(0));
+    // Without it what followed is not known.
+    fs::remove_file(&idx[0]).unwrap();
+    fs::write(&path, &whole[..20480]).unwrap();
+    let (index, report) = read();
+    assert_eq!((index.len(), report.damaged[0].samples_incomplete), (10, 0));
+    // A field that is there and says nothing was not lost.
+    let members = [
+        ("1.jpg", ""),
+        ("1.json", "{\"a\":1}"),
+        ("2.jpg", ""),
+        ("2.json", "{}"),
+    ];
+    write(&path, &members);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..4 * 512 + 2 * 512]).unwrap();
+    let options = nowhere(json("json", "/a"));
+    let e = Index::from_shards(slice::from_ref(&path), &options).unwrap_err();
+    assert!(
+        e.to_string().contains("2.jpg: this sample has no label"),
+        "{e}"
+    );
+}
+
+#[test]
+fn a_damaged_header_costs_its_sample_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    ten(&path);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[3 * 2048] ^= 1;
+    bytes[5 * 2048 + 1024] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let read = |labels| Index::from_shards(slice::from_ref(&path), &nowhere(labels)).unwrap();
+    let (index, report) = read(ShardLabels::Auto);
+    let left: Vec<_> = [0, 1, 2, 4, 6, 7, 8, 9].map(|i| format!("{i}.jpg")).into();
+    assert_eq!(names(&index), left);
+    let damaged = &report.damaged[0];
+    assert_eq!(
+        (damaged.at, damaged.places, damaged.bytes_lost),
+        (3 * 2048, 2, 2048)
+    );
+    assert_eq!(damaged.samples_incomplete, 2);
+    assert_eq!(report.skipped_total(), 0);
+    // Without labels the one that lost its label is whole.
+    assert_eq!(read(ShardLabels::None).0.len(), 9);
+}
