@@ -58,7 +58,7 @@ pub struct SourceArgs {
 }
 
 /// What SRC may be.
-fn source_help() -> String {
+pub fn source_help() -> String {
     format!(
         "Where samples come from: {}. A folder has class sub-folders or is flat; of shards give \
          'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes; a list has `path label` lines; an \

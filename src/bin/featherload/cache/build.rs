@@ -19,7 +19,7 @@ use crate::index::print_skipped;
 use crate::interrupt;
 use crate::output;
 use crate::run_args::parse_bytes;
-use crate::source_args::SourceArgs;
+use crate::source_args::{SourceArgs, source_help};
 
 /// Write a data set as shards: WebDataset tars with DALI's index, checksums, and
 /// an index that later runs open at once.
@@ -31,7 +31,7 @@ use crate::source_args::SourceArgs;
 /// Of samples of tar shards picture and label are written alone; other fields
 /// (txt, json, seg.png) are not copied, and are named before the first is written.
 #[derive(Args)]
-#[command(mut_arg("path", |path| path.required(true).index(1).help(SRC).long_help(SRC)))]
+#[command(mut_arg("path", |path| path.required(true).index(1).help(src_help())))]
 #[command(mut_arg("list", |list| list.help(LIST).long_help(LIST)))]
 pub struct BuildArgs {
     #[command(flatten)]
@@ -103,10 +103,13 @@ pub struct BuildArgs {
 }
 
 /// Other than where SRC may be left out.
-const SRC: &str = "A folder (class sub-folders or flat), a list file (`path label` lines), tar \
-                   shards ('train-{000..123}.tar', 'DIR/*.tar'; in quotes), a cache or an index \
-                   kept by `featherload index --save`; with --list the folder that its paths are \
-                   relative to";
+fn src_help() -> String {
+    format!(
+        "{}; with --list the folder that its paths are relative to",
+        source_help()
+    )
+}
+
 const LIST: &str = "A list file whose paths are relative to SRC";
 
 #[derive(Clone, Copy, ValueEnum)]
