@@ -22,6 +22,8 @@ use crate::shard::{name, read_at};
 use crate::sys::regular;
 
 const VERSION: &str = "v1.2";
+/// More than the first line has: the version, and a number of 18 digits at most.
+const LONGEST_HEAD: u64 = 64;
 
 /// Where the index of the shard at `shard` stands.
 pub(crate) fn path_of(shard: &Path) -> PathBuf {
@@ -89,25 +91,34 @@ impl Idx {
     /// asks its header, too: within its last block one may be longer or shorter than
     /// an index of a former shard says.
     pub(crate) fn read(path: &Path, shard: &File, len: u64) -> Result<Self, Unusable> {
-        let mut text = Vec::new();
-        regular::open(path)
-            .and_then(|(mut file, _)| file.read_to_end(&mut text))
-            .map_err(Unusable::Read)?;
-        let samples = stated_samples(&text).ok_or(Unusable::Version)?;
-        let idx = Self { text, samples };
+        let idx = Self::text_at(path)?;
         idx.check(shard, len)?;
         Ok(idx)
+    }
+
+    /// All of the file at `path`, which nothing was compared with; of one that does
+    /// not begin as an index no more than its beginning is read.
+    fn text_at(path: &Path) -> Result<Self, Unusable> {
+        let (file, _) = regular::open(path).map_err(Unusable::Read)?;
+        let mut text = Vec::new();
+        let mut read = |file: &File, most| {
+            let read = file.take(most).read_to_end(&mut text);
+            read.map(|_| stated_samples(&text))
+        };
+        read(&file, LONGEST_HEAD)
+            .map_err(Unusable::Read)?
+            .ok_or(Unusable::Version)?;
+        let samples = read(&file, u64::MAX).map_err(Unusable::Read)?;
+        let samples = samples.ok_or(Unusable::Version)?;
+        Ok(Self { text, samples })
     }
 
     /// How many samples the index at `path` names: those of members with a dot, for
     /// wds2idx makes a sample of each member without. What it says of itself, where
     /// its lines cannot be read.
     pub(crate) fn samples_at(path: &Path) -> Option<u64> {
-        let mut text = Vec::new();
-        let (mut file, _) = regular::open(path).ok()?;
-        file.read_to_end(&mut text).ok()?;
-        let samples = stated_samples(&text)?;
-        let idx = Self { text, samples };
+        let idx = Self::text_at(path).ok()?;
+        let samples = idx.samples;
         let mut found = 0;
         let mut key = Vec::new();
         for (_, member) in idx.entries() {

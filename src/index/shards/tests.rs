@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::index::{DamagedShard, Label, SkipReason};
-use crate::shard::idx::Idx;
+use crate::shard::idx::{Idx, Unusable};
 use crate::shard::walk::Walk;
 
 fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {

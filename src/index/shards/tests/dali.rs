@@ -88,6 +88,21 @@ fn an_older_index_makes_no_good_shard_a_damaged_one() {
 }
 
 #[test]
+fn a_file_that_is_no_index_is_not_read_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, idx) = (dir.path().join("a.tar"), dir.path().join("a.idx"));
+    ten(&path);
+    let (file, len) = crate::shard::open(&path).unwrap();
+    // More than any memory has: reading it would be the error.
+    fs::write(&idx, "RIFF").unwrap();
+    let large = File::options().write(true).open(&idx).unwrap();
+    large.set_len(1 << 43).unwrap();
+    let e = Idx::read(&idx, &file, len).unwrap_err();
+    assert!(matches!(e, Unusable::Version), "{e}");
+    assert_eq!(Idx::samples_at(&idx), None);
+}
+
+#[test]
 fn no_index_is_written_for_names_with_blanks_or_damaged_shards() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
