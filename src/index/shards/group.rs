@@ -33,21 +33,10 @@ pub(super) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
     if is_newer && let Some(idx) = usable(&index, &file, len) {
         let mut grouper = Grouper::new(&file, path, shown, labels);
         grouper.by_index = true;
-        for member in idx.members() {
-            grouper.push(member)?;
-            if grouper.other_label.is_some() {
-                break;
-            }
-        }
-        grouper.close()?;
-        match grouper.other_label {
-            None => return Ok(grouper.found),
-            Some(label) => tracing::warn!(
-                "{}: names a label '{}' that the shard does not have there; the shard's headers \
-                 are read",
-                index.display(),
-                label.escape_ascii()
-            ),
+        match grouper.members_of(&idx) {
+            Ok(()) => return Ok(grouper.found),
+            // The headers say whether it is true of the shard.
+            Err(why) => tracing::warn!("{}: {why}; the shard's headers are read", index.display()),
         }
     }
     let mut grouper = Grouper::new(&file, path, shown, labels);
@@ -202,6 +191,28 @@ impl<'a> Grouper<'a> {
             by_index: false,
             other_label: None,
         }
+    }
+
+    /// All that an index names; or why it is of no use.
+    fn members_of(&mut self, idx: &Idx) -> Result<(), String> {
+        let told = |e: Error| format!("what it names cannot be used ({e})");
+        for member in idx.members() {
+            self.push(member).map_err(told)?;
+            self.has_its_labels()?;
+        }
+        self.close().map_err(told)?;
+        self.has_its_labels()
+    }
+
+    /// Whether the shard has every label so far where the index says.
+    fn has_its_labels(&self) -> Result<(), String> {
+        let lacks = |label: &Vec<u8>| {
+            let label = label.escape_ascii();
+            format!("names a label '{label}' that the shard does not have there")
+        };
+        self.other_label
+            .as_ref()
+            .map_or(Ok(()), |label| Err(lacks(label)))
     }
 
     fn push(&mut self, member: Member) -> Result<()> {
