@@ -121,7 +121,11 @@ pub(crate) struct Walked {
     pub(crate) places: u64,
     /// Bytes passed over at all of them.
     pub(crate) lost: u64,
-    /// Whether something behind the last member is damaged, or its end is.
+    /// The last place, whether or not it is among the first.
+    pub(crate) last: Option<Damage>,
+    /// Whether something behind the last member is damaged, or its end is; but not
+    /// where all that is damaged there is a member that is cut, of which `last` has
+    /// the name.
     pub(crate) tail_is_damaged: bool,
 }
 
@@ -180,6 +184,7 @@ impl<'a> Walk<'a> {
                 damage: Vec::new(),
                 places: 0,
                 lost: 0,
+                last: None,
                 tail_is_damaged: false,
             },
             ended: false,
@@ -228,7 +233,10 @@ impl<'a> Walk<'a> {
 
     /// How the shard ended, as far as it was walked.
     pub(crate) fn finish(mut self) -> Walked {
-        self.out.tail_is_damaged |= self.behind_damage || self.out.ending == Ending::Cut;
+        let is_member = |last: &Damage| matches!(last.what, What::Cut { .. });
+        let is_cut_within_one = self.out.last.as_ref().is_some_and(is_member);
+        self.out.tail_is_damaged |=
+            self.behind_damage || (self.out.ending == Ending::Cut && !is_cut_within_one);
         self.out
     }
 
@@ -461,14 +469,19 @@ impl<'a> Walk<'a> {
     fn damaged(&mut self, at: u64, lost: u64, what: What) {
         self.out.places += 1;
         self.out.lost += lost;
+        let damage = Damage { at, lost, what };
         if self.out.damage.len() < KEPT {
-            self.out.damage.push(Damage { at, lost, what });
+            self.out.damage.push(damage.clone());
         }
+        self.out.last = Some(damage);
     }
 
     /// Adds to the bytes lost at the last place.
     fn lose(&mut self, bytes: u64) {
         self.out.lost += bytes;
+        if let Some(last) = &mut self.out.last {
+            last.lost += bytes;
+        }
         if self.out.places <= KEPT as u64
             && let Some(last) = self.out.damage.last_mut()
         {

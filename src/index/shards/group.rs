@@ -388,14 +388,19 @@ impl<'a> Grouper<'a> {
         if walked.ending == Ending::NoBlocks || walked.tail_is_damaged {
             self.is_suspect = true;
         }
-        // A cut member of a sample that nothing else is left of.
-        if let Some(What::Cut { name, .. }) = walked.damage.last().map(|d| &d.what)
-            && name::split(name).is_some_and(|(key, _)| key != self.key)
-        {
-            self.groups += 1;
-            self.incomplete += 1;
+        let last = walked.last.as_ref().map(|damage| &damage.what);
+        if let Some(What::Cut { name, .. }) = last {
+            match name::split(name) {
+                // Of a sample that nothing else is left of; its header says that the
+                // one in front of it has no more members.
+                Some((key, _)) if key != self.key => {
+                    self.groups += 1;
+                    self.incomplete += 1;
+                }
+                _ => self.is_suspect = true,
+            }
         }
-        if let Some(What::Zeros) = walked.damage.last().map(|d| &d.what) {
+        if let Some(What::Zeros) = last {
             self.drop_zeroed()?;
         }
         self.close()?;

@@ -133,6 +133,55 @@ fn a_shard_cut_anywhere_costs_what_is_behind_the_cut() {
 }
 
 #[test]
+fn a_sample_in_front_of_a_cut_one_of_another_key_lost_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let members = [
+        ("1.jpg", "5"),
+        ("1.cls", "1"),
+        ("2.jpg", "5"),
+        ("3.jpg", "5"),
+    ];
+    write(&path, &members);
+    let whole = fs::read(&path).unwrap();
+    let read = |len: usize| {
+        fs::write(&path, &whole[..len]).unwrap();
+        Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto))
+    };
+    // Within the data of the third, the second never had a label.
+    let e = read(3 * 1024 + 512).unwrap_err().to_string();
+    assert!(e.contains("2.jpg: this sample has no label"), "{e}");
+    // Within its header the label may have been there.
+    let (index, report) = read(3 * 1024 + 511).unwrap();
+    assert_eq!((index.len(), report.damaged[0].samples_incomplete), (1, 1));
+}
+
+#[test]
+fn the_last_damage_counts_behind_many() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let labels: Vec<_> = (0..50).map(|i| format!("{i:02}")).collect();
+    let names = labels
+        .iter()
+        .flat_map(|i| [format!("{i}.jpg"), format!("{i}.cls")]);
+    let names: Vec<_> = names.collect();
+    let members: Vec<_> = names.iter().map(|name| (&name[..], "5")).collect();
+    write(&path, &members);
+    let mut bytes = fs::read(&path).unwrap();
+    // Twenty lose their label's header, and the last its picture.
+    for i in 0..20 {
+        bytes[i * 4096 + 1024] ^= 1;
+    }
+    bytes.truncate(49 * 2048 + 512);
+    fs::write(&path, bytes).unwrap();
+    let (index, report) =
+        Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
+    let damaged = &report.damaged[0];
+    assert_eq!((index.len(), damaged.places), (29, 21));
+    assert_eq!(damaged.samples_incomplete, 21);
+}
+
+#[test]
 fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
