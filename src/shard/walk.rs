@@ -28,9 +28,13 @@ use crate::shard::read_at;
 const READ: usize = 16 * BLOCK as usize;
 /// The longest name, and the most of pax records.
 const MAX_RECORDS: u64 = 64 << 10;
-/// The most zeros behind the last member that are no damage. Writers fill up their
-/// last record, of 10 KiB unless they are asked for larger ones.
-pub(crate) const MOST_PADDING: u64 = 1 << 20;
+/// What a writer of tars pads by that was not asked for larger records: 10 KiB.
+const USUAL_RECORD: u64 = 20 * BLOCK;
+/// So many zeros behind the last member are no damage, whatever the length.
+const MOST_PADDING: u64 = 1 << 20;
+/// The largest record, or block of a copy, that a length is taken to speak for.
+/// Larger ones are rare, and a copy that was broken off may have lost that much.
+const LARGEST_RECORD: u64 = 16 << 20;
 /// How many places of damage are kept one by one.
 const KEPT: usize = 16;
 
@@ -459,7 +463,7 @@ impl<'a> Walk<'a> {
             }
             at += BLOCK;
         }
-        if self.len - end > MOST_PADDING {
+        if self.len - end > most_padding(self.len) {
             self.damaged(end, self.len - end, What::Zeros);
             self.out.tail_is_damaged = true;
         }
@@ -511,6 +515,28 @@ impl<'a> Walk<'a> {
         let bytes = self.buffer[..self.buffered].get(skip..);
         Ok(bytes.and_then(|bytes| bytes.first_chunk()).copied())
     }
+}
+
+/// The most zeros behind the last member of a shard of `len` bytes that are no
+/// damage.
+///
+/// A writer fills up its last record (`tar -b 4096`), and so does a copy by large
+/// blocks (`dd bs=4M conv=sync`); both leave a file of whole records, so no record is
+/// larger than what divides its length. By chance 2 MiB divide one of 200 lengths
+/// that are multiples of 10 KiB: a copy that allocated its file first and lost less
+/// than that of it goes unseen, and of other lengths one that lost less than
+/// [`MOST_PADDING`].
+fn most_padding(len: u64) -> u64 {
+    let twos = len.trailing_zeros();
+    let by_two = 1 << twos.min(LARGEST_RECORD.trailing_zeros());
+    // Ten KiB, or that doubled.
+    let by_ten = match len.is_multiple_of(5) {
+        true => 5 << twos.min((LARGEST_RECORD / 5).ilog2()),
+        false => 0,
+    };
+    // Of the two blocks that end a tar, one may stand in the record in front; and who
+    // copies pads what is padded already.
+    MOST_PADDING.max(by_two.max(by_ten) + USUAL_RECORD) + BLOCK
 }
 
 /// Where the block begins behind `size` bytes of data at `at`: past every file

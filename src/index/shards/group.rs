@@ -18,7 +18,7 @@ use crate::index::shards::label::{self, Value};
 use crate::index::shards::{JSON_EXTENSION, ShardLabels};
 use crate::shard::header::BLOCK;
 use crate::shard::idx::{self, Idx};
-use crate::shard::walk::{Damage, Ending, Member, Walk, Walked, What};
+use crate::shard::walk::{Damage, Ending, Member, Walk, Walked, What, past};
 use crate::shard::{self, name};
 
 /// The longest label; a longer member is something else.
@@ -400,8 +400,10 @@ impl<'a> Grouper<'a> {
                 _ => self.is_suspect = true,
             }
         }
-        if let Some(What::Zeros) = last {
-            self.drop_zeroed()?;
+        if let Some(Damage { at, what, .. }) = &walked.last
+            && matches!(what, What::Zeros | What::BehindTheEnd)
+        {
+            self.drop_zeroed(*at)?;
         }
         self.close()?;
         let is_whole = walked.ending == Ending::Blocks && walked.places == 0;
@@ -443,18 +445,31 @@ impl<'a> Grouper<'a> {
         Ok(())
     }
 
-    /// Where zeros took the place of what a shard had, they may begin within its last
-    /// member. One that ends in a zero is taken for such: pictures and labels end in
-    /// other bytes, but for arrays.
-    fn drop_zeroed(&mut self) -> Result<()> {
+    /// Where zeros from `end` on took the place of what a shard had, they may begin
+    /// within the member in front of them. It is taken for lost when it is zeros alone,
+    /// or for a block's length at its end: arrays that are whole end in some, too. A
+    /// label is text, which ends in none.
+    fn drop_zeroed(&mut self, end: u64) -> Result<()> {
         let Some(last) = self.fields.last().filter(|last| last.size > 0) else {
             return Ok(());
         };
-        let mut byte = [1];
+        if past(last.at, last.size) != end {
+            // A header stands between them.
+            return Ok(());
+        }
+        let is_label = self
+            .label_field(&self.fields)
+            .is_some_and(|label| label.at == last.at);
+        let zeros = match is_label {
+            true => 1,
+            false => last.size.min(BLOCK),
+        };
+        let mut bytes = [1; BLOCK as usize];
+        let bytes = &mut bytes[..zeros as usize];
         self.file
-            .read_exact_at(&mut byte, last.at + last.size - 1)
+            .read_exact_at(bytes, last.at + last.size - zeros)
             .map_err(|e| Error::io_at("read", self.path, e))?;
-        if byte == [0] {
+        if bytes.iter().all(|&b| b == 0) {
             self.fields.pop();
             if self.fields.is_empty() {
                 self.incomplete += 1;

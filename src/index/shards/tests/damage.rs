@@ -190,13 +190,13 @@ fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
     let whole = fs::read(&path).unwrap();
     // As a tar of large records ends.
     let padded = |zeros: usize| [&whole[..20480], &vec![0; zeros]].concat();
-    fs::write(&path, padded(1 << 20)).unwrap();
+    fs::write(&path, padded((1 << 20) + 512)).unwrap();
     assert_eq!((read().0.len(), read().1.damaged.len()), (10, 0));
-    fs::write(&path, padded((1 << 20) + 1)).unwrap();
+    fs::write(&path, padded((1 << 20) + 513)).unwrap();
     let (index, report) = read();
     let damaged = &report.damaged[0];
     assert_eq!((index.len(), damaged.at), (10, 20480));
-    assert_eq!(damaged.bytes_lost, (1 << 20) + 1);
+    assert_eq!(damaged.bytes_lost, (1 << 20) + 513);
     assert!(
         damaged.to_string().contains("bytes from there on are zero"),
         "{damaged}"
@@ -220,6 +220,68 @@ fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
         let is_begun = (0..10).any(|i| i * 2048 + 512 <= at && at <= i * 2048 + 1536);
         assert_eq!(damaged.samples_incomplete, u64::from(is_begun), "{at}");
         assert!(damaged.bytes_lost >= 2 << 20, "{at}");
+    }
+}
+
+#[test]
+fn tars_of_large_records_are_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    ten(&path);
+    let whole = fs::read(&path).unwrap();
+    let damaged = |len: usize| {
+        let mut bytes = whole[..20480].to_vec();
+        bytes.resize(len, 0);
+        fs::write(&path, bytes).unwrap();
+        let read = Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto));
+        let (index, report) = read.unwrap();
+        assert_eq!(index.len(), 10);
+        report.damaged.len()
+    };
+    // `tar -b` 2048, 4096, 20480, 32768; `dd bs=4M conv=sync`.
+    for record in [1 << 20, 2 << 20, 10 << 20, 16 << 20, 4 << 20] {
+        assert_eq!(damaged(record), 0, "{record}");
+        assert_eq!(damaged(record + 10240), usize::from(record > 1 << 20));
+    }
+    // A length says nothing of a record beyond 16 MiB.
+    assert_eq!(damaged(32 << 20), 1);
+    assert_eq!(damaged(3 << 20), 1);
+}
+
+#[test]
+fn in_front_of_zeros_a_member_that_ends_in_few_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let few = text([vec![7; 1000], vec![0; 511]].concat());
+    let many = text([vec![7; 1000], vec![0; 512]].concat());
+    let zeros = text(vec![0; 9]);
+    let lost = |last: &[(&str, &str)], behind: &[u8]| {
+        let first = [("1.npy", "5"), ("1.cls", "5")];
+        write(&path, &[&first, last].concat());
+        let mut bytes = fs::read(&path).unwrap();
+        // Without its end.
+        bytes.truncate(bytes.len() - 1024);
+        bytes.resize(bytes.len() + (3 << 20) + 512, 0);
+        bytes.extend_from_slice(behind);
+        fs::write(&path, bytes).unwrap();
+        let read = Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto));
+        let (index, report) = read.unwrap();
+        let lost = report.damaged[0].samples_incomplete;
+        assert_eq!((index.len(), report.damaged.len()), (3 - 1 - lost, 1));
+        lost
+    };
+    // A tail of zeros, and a hole.
+    for behind in [&[][..], b"data"] {
+        let behind = behind.repeat(128);
+        assert_eq!(lost(&[("2.cls", "5"), ("2.npy", &few)], &behind), 0);
+        assert_eq!(lost(&[("2.cls", "5"), ("2.npy", &many)], &behind), 1);
+        assert_eq!(lost(&[("2.cls", "5"), ("2.npy", &zeros)], &behind), 1);
+        assert_eq!(lost(&[("2.npy", "5"), ("2.cls", &zeros)], &behind), 1);
+        assert_eq!(lost(&[("2.npy", "5"), ("2.cls", "1\0")], &behind), 1);
+        // What is not the last member is whole.
+        let readme = ("README", &zeros[..]);
+        assert_eq!(lost(&[("2.cls", "5"), ("2.npy", &many), readme], &behind), 0);
     }
 }
 
