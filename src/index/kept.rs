@@ -149,6 +149,15 @@ impl Kept {
         }))
     }
 
+    /// Takes note of DALI's indexes that were written after the shards were read. The
+    /// shards must be what they were.
+    pub(super) fn see_idx_again(&mut self) -> Result<()> {
+        for (path, before) in self.paths.iter().zip(&mut self.shards) {
+            before.idx = stamps(path)?.idx;
+        }
+        Ok(())
+    }
+
     /// The index that is kept, when it is of these shards as they are.
     pub(super) fn open(&self) -> Result<Option<(Index, ScanReport)>> {
         let mut bytes = Vec::new();

@@ -522,10 +522,10 @@ impl<'a> Walk<'a> {
 ///
 /// A writer fills up its last record (`tar -b 4096`), and so does a copy by large
 /// blocks (`dd bs=4M conv=sync`); both leave a file of whole records, so no record is
-/// larger than what divides its length. By chance 2 MiB divide one of 200 lengths
-/// that are multiples of 10 KiB: a copy that allocated its file first and lost less
-/// than that of it goes unseen, and of other lengths one that lost less than
-/// [`MOST_PADDING`].
+/// larger than what divides its length. By chance 2.5 MiB divide one of 256 lengths
+/// that are multiples of 10 KiB: a copy that allocated such a file first and lost no
+/// more than that of it goes unseen, as does one of another length that lost no more
+/// than [`MOST_PADDING`].
 fn most_padding(len: u64) -> u64 {
     let twos = len.trailing_zeros();
     let by_two = 1 << twos.min(LARGEST_RECORD.trailing_zeros());
