@@ -44,7 +44,7 @@ use crate::sys::sealed::SealedBytes;
 const MAGIC: &[u8; 8] = b"\x89FLKEPT\n";
 const HEAD: usize = 32;
 /// Changed with what samples are made of shards.
-const FORM: u32 = 3;
+const FORM: u32 = 4;
 
 /// Of all that is kept under other names by another program of ours.
 fn this_version() -> String {

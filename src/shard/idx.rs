@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::shard::header::{BLOCK, Block, Header, Kind};
-use crate::shard::walk::{Member, Walk, past};
+use crate::shard::walk::{Member, NotPlain, Walk, past};
 use crate::shard::{name, read_at};
 use crate::sys::regular;
 
@@ -41,6 +41,8 @@ pub(crate) fn is_newer(index: &Metadata, shard: &Metadata) -> bool {
 pub(crate) struct Idx {
     text: Vec<u8>,
     samples: u64,
+    /// What lies between the members that it names, and behind them.
+    pub(crate) not_plain: NotPlain,
 }
 
 /// Why a file is no index of a shard.
@@ -91,8 +93,8 @@ impl Idx {
     /// asks its header, too: within its last block one may be longer or shorter than
     /// an index of a former shard says.
     pub(crate) fn read(path: &Path, shard: &File, len: u64) -> Result<Self, Unusable> {
-        let idx = Self::text_at(path)?;
-        idx.check(shard, len)?;
+        let mut idx = Self::text_at(path)?;
+        idx.not_plain = idx.check(shard, len)?;
         Ok(idx)
     }
 
@@ -110,7 +112,11 @@ impl Idx {
             .ok_or(Unusable::Version)?;
         let samples = read(&file, u64::MAX).map_err(Unusable::Read)?;
         let samples = samples.ok_or(Unusable::Version)?;
-        Ok(Self { text, samples })
+        Ok(Self {
+            text,
+            samples,
+            not_plain: NotPlain::default(),
+        })
     }
 
     /// How many samples the index at `path` names: those of members with a dot, for
@@ -154,7 +160,7 @@ impl Idx {
         })
     }
 
-    fn check(&self, shard: &File, len: u64) -> Result<(), Unusable> {
+    fn check(&self, shard: &File, len: u64) -> Result<NotPlain, Unusable> {
         let lines = self.text.split(|&b| b == b'\n').skip(1);
         let found = lines.filter(|line| !line.is_empty()).count() as u64;
         if found != self.samples {
@@ -200,7 +206,7 @@ impl Idx {
         }
         match sample_at(&mut walk, next_at)? {
             Some(_) => Err(Unusable::Lacks(next_at)),
-            None => Ok(()),
+            None => Ok(walk.finish().not_plain),
         }
     }
 }

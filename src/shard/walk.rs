@@ -115,6 +115,28 @@ impl fmt::Display for Damage {
     }
 }
 
+/// Files in a shard that are no members, for their data are no run of its bytes:
+/// sparse ones and links.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct NotPlain {
+    pub(crate) count: u64,
+    /// The few names that come first by their bytes.
+    pub(crate) names: Vec<Vec<u8>>,
+}
+
+impl NotPlain {
+    const NAMES: usize = 3;
+
+    fn add(&mut self, name: Vec<u8>) {
+        self.count += 1;
+        let at = self.names.partition_point(|known| *known <= name);
+        if at < Self::NAMES {
+            self.names.insert(at, name);
+            self.names.truncate(Self::NAMES);
+        }
+    }
+}
+
 /// What a walk has to say beside the members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Walked {
@@ -131,6 +153,7 @@ pub(crate) struct Walked {
     /// where all that is damaged there is a member that is cut, of which `last` has
     /// the name.
     pub(crate) tail_is_damaged: bool,
+    pub(crate) not_plain: NotPlain,
 }
 
 /// A walk over one shard.
@@ -190,6 +213,7 @@ impl<'a> Walk<'a> {
                 lost: 0,
                 last: None,
                 tail_is_damaged: false,
+                not_plain: NotPlain::default(),
             },
             ended: false,
         }
@@ -281,12 +305,20 @@ impl<'a> Walk<'a> {
                 self.at = past(data_at, header.size);
                 Ok(Ok(None))
             }
-            Kind::Bare => {
+            Kind::Link | Kind::Bare => {
+                if header.kind == Kind::Link {
+                    let name = self.name_of(header, self.pax.as_ref());
+                    self.out.not_plain.add(name);
+                }
                 self.forget();
                 self.at = data_at;
                 Ok(Ok(None))
             }
-            Kind::Sparse { more_map } => self.sparse(at, more_map, header.size).map(Ok),
+            Kind::Sparse { more_map } => {
+                let name = self.name_of(header, self.pax.as_ref());
+                self.out.not_plain.add(name);
+                self.sparse(at, more_map, header.size).map(Ok)
+            }
             Kind::Other => {
                 self.skip(at, data_at, header.size);
                 Ok(Ok(None))
@@ -316,16 +348,21 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// What a file is called, by what describes it or else by its own header.
+    fn name_of(&self, header: &Header<'_>, pax: Option<&Pax>) -> Vec<u8> {
+        let path = pax.and_then(|pax| pax.path.as_ref());
+        path.or(self.name.as_ref()).cloned().unwrap_or_else(|| {
+            let mut name = Vec::new();
+            header.write_name(&mut name);
+            name
+        })
+    }
+
     fn member(&mut self, at: u64, header: &Header<'_>) -> Result<Option<Member>, Fault> {
         let pax = self.pax.take().unwrap_or_else(|| self.global.clone());
         let described = pax.path.is_some() || self.name.is_some();
         let header_at = self.described_from.unwrap_or(at);
-        let mut name = Vec::new();
-        match (pax.path, self.name.take()) {
-            (Some(path), _) => name = path,
-            (None, Some(long)) => name = long,
-            (None, None) => header.write_name(&mut name),
-        }
+        let name = self.name_of(header, Some(&pax));
         self.forget();
         if name.is_empty() {
             return Err(Fault::Name);
@@ -356,6 +393,7 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         if pax.sparse {
+            self.out.not_plain.add(name);
             return Ok(None);
         }
         let behind_damage = std::mem::take(&mut self.behind_damage);

@@ -18,7 +18,7 @@ use crate::index::shards::label::{self, Value};
 use crate::index::shards::{JSON_EXTENSION, ShardLabels};
 use crate::shard::header::BLOCK;
 use crate::shard::idx::{self, Idx};
-use crate::shard::walk::{Damage, Ending, Member, Walk, Walked, What, past};
+use crate::shard::walk::{Damage, Ending, Member, NotPlain, Walk, Walked, What, past};
 use crate::shard::{self, name};
 
 /// The longest label; a longer member is something else.
@@ -201,6 +201,7 @@ impl<'a> Grouper<'a> {
             self.has_its_labels()?;
         }
         self.close().map_err(told)?;
+        self.skip_not_plain(&idx.not_plain);
         self.has_its_labels()
     }
 
@@ -384,6 +385,7 @@ impl<'a> Grouper<'a> {
 
     /// The end of a shard that was walked, beside an index that may be newer.
     fn end(&mut self, walked: &Walked, len: u64, index: &Path, is_newer: bool) -> Result<()> {
+        self.skip_not_plain(&walked.not_plain);
         // The last sample's other members may be what is lost.
         if walked.ending == Ending::NoBlocks || walked.tail_is_damaged {
             self.is_suspect = true;
@@ -476,6 +478,15 @@ impl<'a> Grouper<'a> {
             }
         }
         Ok(())
+    }
+
+    fn skip_not_plain(&mut self, files: &NotPlain) {
+        for name in &files.names {
+            self.skip(SkipReason::NotPlain, name);
+        }
+        if let Some(skipped) = self.found.report.skipped.get_mut(&SkipReason::NotPlain) {
+            skipped.count = files.count;
+        }
     }
 
     fn skip(&mut self, reason: SkipReason, name: &[u8]) {
