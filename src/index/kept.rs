@@ -44,7 +44,7 @@ use crate::sys::sealed::SealedBytes;
 const MAGIC: &[u8; 8] = b"\x89FLKEPT\n";
 const HEAD: usize = 32;
 /// Changed with what samples are made of shards.
-const FORM: u32 = 3;
+const FORM: u32 = 4;
 
 /// Of all that is kept under other names by another program of ours.
 fn this_version() -> String {
@@ -147,6 +147,15 @@ impl Kept {
             paths: paths.to_vec(),
             shards,
         }))
+    }
+
+    /// Takes note of DALI's indexes that were written after the shards were read. The
+    /// shards must be what they were.
+    pub(super) fn see_idx_again(&mut self) -> Result<()> {
+        for (path, before) in self.paths.iter().zip(&mut self.shards) {
+            before.idx = stamps(path)?.idx;
+        }
+        Ok(())
     }
 
     /// The index that is kept, when it is of these shards as they are.

@@ -110,9 +110,39 @@ impl Index {
     /// or that some samples have and some have not; no samples at all. Damage
     /// costs what is damaged, and stands in the report.
     pub fn from_shards(shards: &[PathBuf], options: &ShardOptions) -> Result<(Self, ScanReport)> {
+        Self::stamped(shards, |shards| shards::open(shards, options))
+    }
+
+    /// As [`Index::from_shards`], and then writes DALI's index, `SHARD.idx`, beside
+    /// each shard, each whole or not at all, as its `wds2idx` does. With it comes, in
+    /// the order of the shards, where each is; or the error that says why there is
+    /// none: the shard is damaged, or lacks the blocks of zeros that end a tar, so
+    /// that it may be cut; or a member's name cannot stand in an index; or it cannot
+    /// be written.
+    ///
+    /// # Errors
+    /// As [`Index::from_shards`]; nothing is written then.
+    pub fn from_shards_writing_idx(
+        shards: &[PathBuf],
+        options: &ShardOptions,
+    ) -> Result<(Self, ScanReport, Vec<Result<PathBuf>>)> {
+        let mut written = Vec::new();
+        let (index, report) = Self::stamped(shards, |shards| {
+            let (index, report, of_shards) = shards::open_and_write_idx(shards, options)?;
+            written = of_shards;
+            Ok((index, report))
+        })?;
+        Ok((index, report, written))
+    }
+
+    /// The index that `open` makes of shards, which says what they were like.
+    fn stamped(
+        shards: &[PathBuf],
+        open: impl FnOnce(&[PathBuf]) -> Result<(Self, ScanReport)>,
+    ) -> Result<(Self, ScanReport)> {
         // In front of reading, so that a change meanwhile is noticed.
         let stamps: Vec<_> = shards.iter().map(|path| Stamp::of(path)).collect();
-        let (index, report) = shards::open(shards, options)?;
+        let (index, report) = open(shards)?;
         let stamps = stamps
             .into_iter()
             .zip(shards)
@@ -146,13 +176,17 @@ impl Index {
     }
 
     /// Writes DALI's index, `SHARD.idx`, beside each shard, each whole or not at
-    /// all, as its `wds2idx` does; where they are.
+    /// all, as its `wds2idx` does; where they are. Reads no labels.
     ///
     /// # Errors
-    /// The first shard that is damaged, or has a member whose name cannot stand in
-    /// an index. Those in front of it have theirs by then.
+    /// The first shard that is no tar, is damaged or lacks the blocks of zeros that
+    /// end one, or has a member whose name cannot stand in an index. Those in front
+    /// of it have theirs by then.
     pub fn write_dali_indexes(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
-        shards::write_dali_indexes(shards)
+        shards
+            .iter()
+            .map(|path| shards::write_dali_index(path))
+            .collect()
     }
 
     /// An index that [`Index::save`] wrote.

@@ -114,6 +114,9 @@ pub enum SkipReason {
     NoPicture,
     /// A member of a shard whose name has no extension, or nothing in front of it.
     NoSampleName,
+    /// A file in a shard that is sparse or a link, so that its bytes do not stand
+    /// there as one run.
+    NotPlain,
     /// A shard that is whole, and has no members.
     EmptyShard,
 }
@@ -129,6 +132,7 @@ impl SkipReason {
             Self::LinkLoop => "link loop",
             Self::NoPicture => "sample without a picture",
             Self::NoSampleName => "member that is of no sample",
+            Self::NotPlain => "member that is sparse or a link",
             Self::EmptyShard => "empty shard",
         }
     }

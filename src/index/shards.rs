@@ -39,7 +39,7 @@ use crate::index::sealed::Content;
 use crate::index::{Classes, Index};
 use crate::shard::expand;
 
-pub(super) use dali::write_dali_indexes;
+pub(super) use dali::write_dali_index;
 use found::{Found, Raw};
 pub(crate) use group::refuse_what_is_no_tar;
 use group::relative;
@@ -107,24 +107,69 @@ pub(super) fn has_tar_extension(path: &Path) -> bool {
 }
 
 pub(super) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index, ScanReport)> {
-    check(options)?;
-    let paths = absolute(shards)?;
-    let mut kept = Kept::find(&paths, options)?;
-    if let Some(kept) = &mut kept
-        && let Some(whole) = kept.open()?
-    {
-        return Ok(whole);
+    let mut opened = Opened::new(shards, options)?;
+    if !opened.is_kept {
+        opened.keep()?;
     }
-    let root = common_folder(&paths);
-    let found = read_all(&paths, &root, &options.labels)?;
-    let (content, report) = join(&root, &paths, found, options)?;
-    let index = Index::seal(&root, content)?;
-    if let Some(kept) = kept
-        && report.damaged.is_empty()
-    {
-        kept.write(&index, &report)?;
+    Ok((opened.index, opened.report))
+}
+
+/// What [`open_and_write_idx`] has: an index, and for each shard where DALI's is or
+/// why it has none.
+pub(super) type WithIdx = (Index, ScanReport, Vec<Result<PathBuf>>);
+
+/// As [`open`], and then writes DALI's index beside each shard that is whole.
+pub(super) fn open_and_write_idx(shards: &[PathBuf], options: &ShardOptions) -> Result<WithIdx> {
+    let mut opened = Opened::new(shards, options)?;
+    let written: Vec<_> = shards.iter().map(|path| write_dali_index(path)).collect();
+    // A kept index is one of shards that have these beside them.
+    if let Some(kept) = &mut opened.kept {
+        kept.see_idx_again()?;
     }
-    Ok((index, report))
+    opened.keep()?;
+    Ok((opened.index, opened.report, written))
+}
+
+/// The index of shards, and where it is kept or would be.
+struct Opened {
+    index: Index,
+    report: ScanReport,
+    kept: Option<Kept>,
+    /// Whether it was read from there.
+    is_kept: bool,
+}
+
+impl Opened {
+    fn new(shards: &[PathBuf], options: &ShardOptions) -> Result<Self> {
+        check(options)?;
+        let paths = absolute(shards)?;
+        let kept = Kept::find(&paths, options)?;
+        let whole = kept.as_ref().map(Kept::open).transpose()?.flatten();
+        let is_kept = whole.is_some();
+        let (index, report) = match whole {
+            Some(whole) => whole,
+            None => {
+                let root = common_folder(&paths);
+                let found = read_all(&paths, &root, &options.labels)?;
+                let (content, report) = join(&root, &paths, found, options)?;
+                (Index::seal(&root, content)?, report)
+            }
+        };
+        Ok(Self {
+            index,
+            report,
+            kept,
+            is_kept,
+        })
+    }
+
+    /// Keeps the index, unless it is of damaged shards.
+    fn keep(&mut self) -> Result<()> {
+        match self.kept.take() {
+            Some(kept) if self.report.damaged.is_empty() => kept.write(&self.index, &self.report),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn check(options: &ShardOptions) -> Result<()> {

@@ -33,9 +33,16 @@ fn is_no_file(path: &Path) -> Option<&'static str> {
         && scheme
             .iter()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(b));
+    // Without slashes it may as well be a name that is misspelt.
+    let is_address =
+        is_scheme && (scheme == b"pipe" || first[scheme.len() + 1..].starts_with(b"//"));
     let what = match (is_scheme, join) {
-        (true, _) => {
+        (true, _) if is_address => {
             "no such file, and shards are mapped, so they must be files: download or mount them"
+        }
+        (true, _) => {
+            "no such file: check the path; if it is an address: shards are mapped, so they must \
+             be files: download or mount them"
         }
         (false, Some(_)) => {
             "no such file; name several shards by braces or a glob, such as '{a,b}.tar'"
@@ -384,6 +391,15 @@ mod tests {
                 "{e}"
             );
         }
+        for text in ["data:v2", "host:/x/a.tar"] {
+            let e = told(text);
+            assert!(
+                e.contains(&format!("{text}: no such file: check the path")),
+                "{e}"
+            );
+            assert!(e.contains("download or mount them"), "{e}");
+        }
+        assert!(!told("s3://x/a.tar").contains("check the path"));
         let e = told("a.tar::b.tar");
         assert!(e.contains("name several shards by braces or a glob"), "{e}");
         for text in [

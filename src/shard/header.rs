@@ -35,7 +35,9 @@ pub(crate) enum Kind {
     Pax,
     /// Pax `g`: its data say more of all members that follow.
     PaxGlobal,
-    /// A link, folder, device or FIFO: no data follow, whatever its size says.
+    /// A hard link or a symbolic one: no data follow, whatever its size says.
+    Link,
+    /// A folder, device or FIFO: no data follow, either.
     Bare,
     /// GNU `S`, a file with holes: `more_map` says that blocks of its map follow,
     /// in front of data that are no run of the file's bytes.
@@ -94,7 +96,8 @@ impl<'a> Header<'a> {
         let size = number(&block[SIZE]).ok_or(Fault::Size)?;
         let kind = match block[FLAG] {
             0 | b'0' | b'7' => Kind::File,
-            b'1'..=b'6' => Kind::Bare,
+            b'1' | b'2' => Kind::Link,
+            b'3'..=b'6' => Kind::Bare,
             b'L' => Kind::LongName,
             b'K' => Kind::LongLink,
             b'x' | b'X' => Kind::Pax,
@@ -232,8 +235,8 @@ mod tests {
         for (flag, kind) in [
             (b'7', Kind::File),
             (0, Kind::File),
-            (b'1', Kind::Bare),
-            (b'2', Kind::Bare),
+            (b'1', Kind::Link),
+            (b'2', Kind::Link),
             (b'5', Kind::Bare),
             (b'L', Kind::LongName),
             (b'K', Kind::LongLink),

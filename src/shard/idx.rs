@@ -17,11 +17,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::shard::header::{BLOCK, Block, Header, Kind};
-use crate::shard::walk::{Member, Walk, past};
+use crate::shard::walk::{Member, NotPlain, Walk, past};
 use crate::shard::{name, read_at};
 use crate::sys::regular;
 
 const VERSION: &str = "v1.2";
+/// More than the first line has: the version, and a number of 18 digits at most.
+const LONGEST_HEAD: u64 = 64;
 
 /// Where the index of the shard at `shard` stands.
 pub(crate) fn path_of(shard: &Path) -> PathBuf {
@@ -39,6 +41,8 @@ pub(crate) fn is_newer(index: &Metadata, shard: &Metadata) -> bool {
 pub(crate) struct Idx {
     text: Vec<u8>,
     samples: u64,
+    /// What lies between the members that it names, and behind them.
+    pub(crate) not_plain: NotPlain,
 }
 
 /// Why a file is no index of a shard.
@@ -89,25 +93,38 @@ impl Idx {
     /// asks its header, too: within its last block one may be longer or shorter than
     /// an index of a former shard says.
     pub(crate) fn read(path: &Path, shard: &File, len: u64) -> Result<Self, Unusable> {
-        let mut text = Vec::new();
-        regular::open(path)
-            .and_then(|(mut file, _)| file.read_to_end(&mut text))
-            .map_err(Unusable::Read)?;
-        let samples = stated_samples(&text).ok_or(Unusable::Version)?;
-        let idx = Self { text, samples };
-        idx.check(shard, len)?;
+        let mut idx = Self::text_at(path)?;
+        idx.not_plain = idx.check(shard, len)?;
         Ok(idx)
+    }
+
+    /// All of the file at `path`, which nothing was compared with; of one that does
+    /// not begin as an index no more than its beginning is read.
+    fn text_at(path: &Path) -> Result<Self, Unusable> {
+        let (file, _) = regular::open(path).map_err(Unusable::Read)?;
+        let mut text = Vec::new();
+        let mut read = |file: &File, most| {
+            let read = file.take(most).read_to_end(&mut text);
+            read.map(|_| stated_samples(&text))
+        };
+        read(&file, LONGEST_HEAD)
+            .map_err(Unusable::Read)?
+            .ok_or(Unusable::Version)?;
+        let samples = read(&file, u64::MAX).map_err(Unusable::Read)?;
+        let samples = samples.ok_or(Unusable::Version)?;
+        Ok(Self {
+            text,
+            samples,
+            not_plain: NotPlain::default(),
+        })
     }
 
     /// How many samples the index at `path` names: those of members with a dot, for
     /// wds2idx makes a sample of each member without. What it says of itself, where
     /// its lines cannot be read.
     pub(crate) fn samples_at(path: &Path) -> Option<u64> {
-        let mut text = Vec::new();
-        let (mut file, _) = regular::open(path).ok()?;
-        file.read_to_end(&mut text).ok()?;
-        let samples = stated_samples(&text)?;
-        let idx = Self { text, samples };
+        let idx = Self::text_at(path).ok()?;
+        let samples = idx.samples;
         let mut found = 0;
         let mut key = Vec::new();
         for (_, member) in idx.entries() {
@@ -143,7 +160,7 @@ impl Idx {
         })
     }
 
-    fn check(&self, shard: &File, len: u64) -> Result<(), Unusable> {
+    fn check(&self, shard: &File, len: u64) -> Result<NotPlain, Unusable> {
         let lines = self.text.split(|&b| b == b'\n').skip(1);
         let found = lines.filter(|line| !line.is_empty()).count() as u64;
         if found != self.samples {
@@ -189,7 +206,7 @@ impl Idx {
         }
         match sample_at(&mut walk, next_at)? {
             Some(_) => Err(Unusable::Lacks(next_at)),
-            None => Ok(()),
+            None => Ok(walk.finish().not_plain),
         }
     }
 }

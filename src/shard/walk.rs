@@ -28,9 +28,13 @@ use crate::shard::read_at;
 const READ: usize = 16 * BLOCK as usize;
 /// The longest name, and the most of pax records.
 const MAX_RECORDS: u64 = 64 << 10;
-/// The most zeros behind the last member that are no damage. Writers fill up their
-/// last record, of 10 KiB unless they are asked for larger ones.
-pub(crate) const MOST_PADDING: u64 = 1 << 20;
+/// What a writer of tars pads by that was not asked for larger records: 10 KiB.
+const USUAL_RECORD: u64 = 20 * BLOCK;
+/// So many zeros behind the last member are no damage, whatever the length.
+const MOST_PADDING: u64 = 1 << 20;
+/// The largest record, or block of a copy, that a length is taken to speak for.
+/// Larger ones are rare, and a copy that was broken off may have lost that much.
+const LARGEST_RECORD: u64 = 16 << 20;
 /// How many places of damage are kept one by one.
 const KEPT: usize = 16;
 
@@ -111,6 +115,28 @@ impl fmt::Display for Damage {
     }
 }
 
+/// Files in a shard that are no members, for their data are no run of its bytes:
+/// sparse ones and links.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct NotPlain {
+    pub(crate) count: u64,
+    /// The few names that come first by their bytes.
+    pub(crate) names: Vec<Vec<u8>>,
+}
+
+impl NotPlain {
+    const NAMES: usize = 3;
+
+    fn add(&mut self, name: Vec<u8>) {
+        self.count += 1;
+        let at = self.names.partition_point(|known| *known <= name);
+        if at < Self::NAMES {
+            self.names.insert(at, name);
+            self.names.truncate(Self::NAMES);
+        }
+    }
+}
+
 /// What a walk has to say beside the members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Walked {
@@ -121,8 +147,13 @@ pub(crate) struct Walked {
     pub(crate) places: u64,
     /// Bytes passed over at all of them.
     pub(crate) lost: u64,
-    /// Whether something behind the last member is damaged, or its end is.
+    /// The last place, whether or not it is among the first.
+    pub(crate) last: Option<Damage>,
+    /// Whether something behind the last member is damaged, or its end is; but not
+    /// where all that is damaged there is a member that is cut, of which `last` has
+    /// the name.
     pub(crate) tail_is_damaged: bool,
+    pub(crate) not_plain: NotPlain,
 }
 
 /// A walk over one shard.
@@ -180,7 +211,9 @@ impl<'a> Walk<'a> {
                 damage: Vec::new(),
                 places: 0,
                 lost: 0,
+                last: None,
                 tail_is_damaged: false,
+                not_plain: NotPlain::default(),
             },
             ended: false,
         }
@@ -228,7 +261,10 @@ impl<'a> Walk<'a> {
 
     /// How the shard ended, as far as it was walked.
     pub(crate) fn finish(mut self) -> Walked {
-        self.out.tail_is_damaged |= self.behind_damage || self.out.ending == Ending::Cut;
+        let is_member = |last: &Damage| matches!(last.what, What::Cut { .. });
+        let is_cut_within_one = self.out.last.as_ref().is_some_and(is_member);
+        self.out.tail_is_damaged |=
+            self.behind_damage || (self.out.ending == Ending::Cut && !is_cut_within_one);
         self.out
     }
 
@@ -269,12 +305,20 @@ impl<'a> Walk<'a> {
                 self.at = past(data_at, header.size);
                 Ok(Ok(None))
             }
-            Kind::Bare => {
+            Kind::Link | Kind::Bare => {
+                if header.kind == Kind::Link {
+                    let name = self.name_of(header, self.pax.as_ref());
+                    self.out.not_plain.add(name);
+                }
                 self.forget();
                 self.at = data_at;
                 Ok(Ok(None))
             }
-            Kind::Sparse { more_map } => self.sparse(at, more_map, header.size).map(Ok),
+            Kind::Sparse { more_map } => {
+                let name = self.name_of(header, self.pax.as_ref());
+                self.out.not_plain.add(name);
+                self.sparse(at, more_map, header.size).map(Ok)
+            }
             Kind::Other => {
                 self.skip(at, data_at, header.size);
                 Ok(Ok(None))
@@ -304,16 +348,21 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// What a file is called, by what describes it or else by its own header.
+    fn name_of(&self, header: &Header<'_>, pax: Option<&Pax>) -> Vec<u8> {
+        let path = pax.and_then(|pax| pax.path.as_ref());
+        path.or(self.name.as_ref()).cloned().unwrap_or_else(|| {
+            let mut name = Vec::new();
+            header.write_name(&mut name);
+            name
+        })
+    }
+
     fn member(&mut self, at: u64, header: &Header<'_>) -> Result<Option<Member>, Fault> {
         let pax = self.pax.take().unwrap_or_else(|| self.global.clone());
         let described = pax.path.is_some() || self.name.is_some();
         let header_at = self.described_from.unwrap_or(at);
-        let mut name = Vec::new();
-        match (pax.path, self.name.take()) {
-            (Some(path), _) => name = path,
-            (None, Some(long)) => name = long,
-            (None, None) => header.write_name(&mut name),
-        }
+        let name = self.name_of(header, Some(&pax));
         self.forget();
         if name.is_empty() {
             return Err(Fault::Name);
@@ -344,6 +393,7 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         if pax.sparse {
+            self.out.not_plain.add(name);
             return Ok(None);
         }
         let behind_damage = std::mem::take(&mut self.behind_damage);
@@ -451,7 +501,7 @@ impl<'a> Walk<'a> {
             }
             at += BLOCK;
         }
-        if self.len - end > MOST_PADDING {
+        if self.len - end > most_padding(self.len) {
             self.damaged(end, self.len - end, What::Zeros);
             self.out.tail_is_damaged = true;
         }
@@ -461,14 +511,19 @@ impl<'a> Walk<'a> {
     fn damaged(&mut self, at: u64, lost: u64, what: What) {
         self.out.places += 1;
         self.out.lost += lost;
+        let damage = Damage { at, lost, what };
         if self.out.damage.len() < KEPT {
-            self.out.damage.push(Damage { at, lost, what });
+            self.out.damage.push(damage.clone());
         }
+        self.out.last = Some(damage);
     }
 
     /// Adds to the bytes lost at the last place.
     fn lose(&mut self, bytes: u64) {
         self.out.lost += bytes;
+        if let Some(last) = &mut self.out.last {
+            last.lost += bytes;
+        }
         if self.out.places <= KEPT as u64
             && let Some(last) = self.out.damage.last_mut()
         {
@@ -498,6 +553,28 @@ impl<'a> Walk<'a> {
         let bytes = self.buffer[..self.buffered].get(skip..);
         Ok(bytes.and_then(|bytes| bytes.first_chunk()).copied())
     }
+}
+
+/// The most zeros behind the last member of a shard of `len` bytes that are no
+/// damage.
+///
+/// A writer fills up its last record (`tar -b 4096`), and so does a copy by large
+/// blocks (`dd bs=4M conv=sync`); both leave a file of whole records, so no record is
+/// larger than what divides its length. By chance 2.5 MiB divide one of 256 lengths
+/// that are multiples of 10 KiB: a copy that allocated such a file first and lost no
+/// more than that of it goes unseen, as does one of another length that lost no more
+/// than [`MOST_PADDING`].
+fn most_padding(len: u64) -> u64 {
+    let twos = len.trailing_zeros();
+    let by_two = 1 << twos.min(LARGEST_RECORD.trailing_zeros());
+    // Ten KiB, or that doubled.
+    let by_ten = match len.is_multiple_of(5) {
+        true => 5 << twos.min((LARGEST_RECORD / 5).ilog2()),
+        false => 0,
+    };
+    // Of the two blocks that end a tar, one may stand in the record in front; and who
+    // copies pads what is padded already.
+    MOST_PADDING.max(by_two.max(by_ten) + USUAL_RECORD) + BLOCK
 }
 
 /// Where the block begins behind `size` bytes of data at `at`: past every file

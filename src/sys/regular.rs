@@ -77,8 +77,16 @@ impl Stamp {
 }
 
 /// File systems that may give a file another inode number when it is opened again
-/// or mounted again: FUSE (sshfs, s3fs, gcsfuse), and Windows' by its three names.
-const WITHOUT_INODES: [u32; 4] = [0x6573_5546, 0xff53_4d42, 0xfe53_4d42, 0x517b];
+/// or mounted again: FUSE (sshfs, s3fs, gcsfuse), Windows' shares by their three names,
+/// and FAT and exFAT, which have none on the disk and number files as they are met.
+const WITHOUT_INODES: [u32; 6] = [
+    0x6573_5546,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x517b,
+    0x4d44,
+    0x2011_bab0,
+];
 
 /// Whether the inode number of the file at `path` says which file it is. True where
 /// the system does not say.
@@ -218,6 +226,8 @@ mod tests {
             (0xff53_4d42, false),
             (0xfe53_4d42, false),
             (0x517b, false),
+            (0x4d44, false),
+            (0x2011_bab0, false),
         ] {
             assert_eq!(kind_keeps_inodes(FsType(kind)), keeps, "{kind:x}");
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use featherload::Index;
 use featherload::index::{KeepIndex, ShardOptions};
 
-use crate::scene::{classes, featherload, labelled, text};
+use crate::scene::{classes, featherload, labelled, shard, text};
 
 /// The one index that is kept in this folder.
 fn kept_inode(folder: &Path) -> u64 {
@@ -108,6 +108,62 @@ fn the_index_kept_beside_a_written_idx_is_used() {
     // What is not used is written anew.
     run(&[]);
     assert_eq!(kept_inode(&folder), first);
+}
+
+#[test]
+fn no_idx_vouches_for_a_shard_that_may_be_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a.tar"), dir.path().join("b.tar"));
+    labelled(&a, "cls", &["1", "2"]);
+    shard(
+        &b,
+        &[("README", ""), ("1.jpg", ""), ("1.cls", "1"), ("2.jpg", "")],
+    );
+    // Between picture and label, where a member ends.
+    let len = 512 + 512 + 1024 + 512;
+    File::options()
+        .write(true)
+        .open(&b)
+        .unwrap()
+        .set_len(len)
+        .unwrap();
+    let pattern = dir.path().join("*.tar");
+    let pattern = pattern.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let args = [&["index", pattern, "--no-headers"], more].concat();
+        featherload(dir.path(), &args)
+    };
+    for _ in 0..2 {
+        let out = run(&["--write-idx"]);
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{told}");
+        // What is read, what is lost, and what was not written.
+        let printed = text(&out.stdout);
+        assert!(printed.contains("1 indexes for DALI"), "{printed}");
+        assert!(printed.contains("3 samples, "), "{printed}");
+        assert!(told.contains("1 samples are known to be lost"), "{told}");
+        assert!(told.contains("such as b.tar/README"), "{told}");
+        let why = "so it may be cut: no index is written for it";
+        assert!(
+            told.contains(why) && told.contains("b.tar: ends at"),
+            "{told}"
+        );
+        assert!(a.with_extension("idx").exists() && !b.with_extension("idx").exists());
+        assert!(!dir.path().join("featherload").exists());
+        // The next one says it as well.
+        let out = run(&[]);
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(0), "{told}");
+        assert!(told.contains("1 samples are known to be lost"), "{told}");
+    }
+    // No tar at all is refused as it is elsewhere, and nothing is written.
+    fs::remove_file(a.with_extension("idx")).unwrap();
+    fs::write(&b, b"\x1f\x8b\x08 and more").unwrap();
+    let out = run(&["--write-idx"]);
+    let told = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{told}");
+    assert!(told.contains("b.tar: compressed by gzip"), "{told}");
+    assert!(!a.with_extension("idx").exists());
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub struct IndexArgs {
     #[arg(long, value_name = "FILE")]
     save_classes: Option<PathBuf>,
 
-    /// Write DALI's index, SHARD.idx, beside each tar shard.
+    /// Write DALI's index, SHARD.idx, beside each tar shard that is whole; the others
+    /// are named, and the exit code is 2.
     #[arg(long)]
     write_idx: bool,
 
@@ -76,13 +77,7 @@ pub const NAMED: usize = 20;
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
     let source = args.source.source(None)?;
-    let shards = args.write_idx.then(|| shards_of(&source)).transpose()?;
-    // First: the index of the shards is kept with what lies beside them, and a run
-    // that goes on is over shards that have theirs.
-    let written = shards
-        .map(|shards| Index::write_dali_indexes(&shards))
-        .transpose()?;
-    let (index, scan) = source.open()?;
+    let (index, scan, dali) = open(source, args.write_idx)?;
     // Kept first: reading headers may take long, and takes nothing from it.
     if let Some(file) = &args.save {
         index.save(file)?;
@@ -116,14 +111,14 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
             shared_bytes: index.bytes(),
             hash: format!("{:032x}", index.hash()),
             shards: index.shards(),
-            dali_indexes: written.as_ref().map(Vec::len),
+            dali_indexes: dali.as_ref().map(|dali| dali.written),
             scan: scan.unwrap_or_default(),
             headers: survey,
         })?;
-        return Ok(Outcome::Done);
+        return dali.map_or(Ok(Outcome::Done), DaliIndexes::finish);
     }
-    if let Some(written) = &written {
-        output::line(&format!("written    {} indexes for DALI", written.len()))?;
+    if let Some(dali) = &dali {
+        output::line(&format!("written    {} indexes for DALI", dali.written))?;
     }
     output::line(&format!(
         "{} samples, {} classes under {}; {:.1} MiB shared",
@@ -142,17 +137,53 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
         print_survey(&index, survey)?;
     }
     print_skipped(scan.as_ref());
-    Ok(Outcome::Done)
+    dali.map_or(Ok(Outcome::Done), DaliIndexes::finish)
 }
 
-/// The shards that get an index.
-fn shards_of(source: &Source) -> Result<Vec<PathBuf>> {
-    match source {
-        Source::Shards(shards, _) => Ok(shards.clone()),
-        _ => Err(Error::config(
-            "--write-idx is for tar shards, and SRC is none: leave the option out",
-        )),
+/// What `--write-idx` has done.
+struct DaliIndexes {
+    written: usize,
+    refused: Vec<Error>,
+}
+
+impl DaliIndexes {
+    /// Says which shards have none, and why: the command then ends with the error of
+    /// the last of them.
+    fn finish(mut self) -> Result<Outcome> {
+        let last = self.refused.pop();
+        for e in &self.refused {
+            output::complain(&format!("featherload: {e}"));
+        }
+        last.map_or(Ok(Outcome::Done), Err)
     }
+}
+
+/// The index, and what writing DALI's has done where it was asked for.
+fn open(
+    source: Source,
+    write_idx: bool,
+) -> Result<(Index, Option<ScanReport>, Option<DaliIndexes>)> {
+    if !write_idx {
+        let (index, scan) = source.open()?;
+        return Ok((index, scan, None));
+    }
+    let Source::Shards(shards, options) = source else {
+        return Err(Error::config(
+            "--write-idx is for tar shards, and SRC is none: leave the option out",
+        ));
+    };
+    let (index, scan, results) = Index::from_shards_writing_idx(&shards, &options)?;
+    let mut dali = DaliIndexes {
+        written: 0,
+        refused: Vec::new(),
+    };
+    for result in results {
+        match result {
+            Ok(_) => dali.written += 1,
+            Err(e) => dali.refused.push(e),
+        }
+    }
+    Ok((index, Some(scan), Some(dali)))
 }
 
 fn print_survey(index: &Index, survey: &Survey) -> Result<()> {

@@ -2,41 +2,49 @@
 //!
 //! Runs in the consumer.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::index::shards::refuse_what_is_no_tar;
 use crate::shard::idx::{self, IdxText};
-use crate::shard::walk::Walk;
+use crate::shard::walk::{Ending, Walk};
 use crate::sys::replace::replace_by;
 
-/// Writes DALI's index beside each shard, whole or not at all; where they are.
-pub(in crate::index) fn write_dali_indexes(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut written = Vec::with_capacity(shards.len());
-    for path in shards {
-        let (file, len) = crate::shard::open(path)?;
-        let mut walk = Walk::new(&file, len);
-        let mut text = IdxText::default();
-        while let Some(member) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
-            text.push(&member.name, member.data_at, member.size)
-                .map_err(|e| Error::dataset(path, e.to_string()))?;
+/// Writes DALI's index beside the shard at `path`, whole or not at all; where it is.
+pub(in crate::index) fn write_dali_index(path: &Path) -> Result<PathBuf> {
+    let (file, len) = crate::shard::open(path)?;
+    let mut walk = Walk::new(&file, len);
+    let mut text = IdxText::default();
+    let mut unwritable = None;
+    while let Some(member) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
+        let pushed = text.push(&member.name, member.data_at, member.size);
+        if let Err(e) = pushed {
+            unwritable.get_or_insert(e);
         }
-        let walked = walk.finish();
-        // Beside an index that is newer nobody would look at the headers again.
-        if let Some(damage) = walked.damage.first() {
-            return Err(Error::dataset(
-                path,
-                format!("{damage}: no index is written for a damaged shard; make the shard again"),
-            ));
-        }
-        if text.samples() == 0 {
-            return Err(Error::dataset(
-                path,
-                "no samples: an index of none cannot be read",
-            ));
-        }
-        let index = idx::path_of(path);
-        replace_by(&index, &text.finish())?;
-        written.push(index);
     }
-    Ok(written)
+    let walked = walk.finish();
+    refuse_what_is_no_tar(path, &file, len, &walked)?;
+    let refused = |what: String| Err(Error::dataset(path, what));
+    // Beside an index that is newer nobody would look at the headers again.
+    if let Some(damage) = walked.damage.first() {
+        return refused(format!(
+            "{damage}: no index is written for a damaged shard; make the shard again"
+        ));
+    }
+    // What it would vouch for may be a part.
+    if walked.ending == Ending::NoBlocks {
+        return refused(format!(
+            "ends at byte {len} without the two blocks of zeros that end an archive, so it may \
+             be cut: no index is written for it; make the shard again"
+        ));
+    }
+    if let Some(e) = unwritable {
+        return refused(e.to_string());
+    }
+    if text.samples() == 0 {
+        return refused("no samples: an index of none cannot be read".into());
+    }
+    let index = idx::path_of(path);
+    replace_by(&index, &text.finish())?;
+    Ok(index)
 }

@@ -18,7 +18,7 @@ use crate::index::shards::label::{self, Value};
 use crate::index::shards::{JSON_EXTENSION, ShardLabels};
 use crate::shard::header::BLOCK;
 use crate::shard::idx::{self, Idx};
-use crate::shard::walk::{Damage, Ending, Member, Walk, Walked, What};
+use crate::shard::walk::{Damage, Ending, Member, NotPlain, Walk, Walked, What, past};
 use crate::shard::{self, name};
 
 /// The longest label; a longer member is something else.
@@ -33,21 +33,10 @@ pub(super) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
     if is_newer && let Some(idx) = usable(&index, &file, len) {
         let mut grouper = Grouper::new(&file, path, shown, labels);
         grouper.by_index = true;
-        for member in idx.members() {
-            grouper.push(member)?;
-            if grouper.other_label.is_some() {
-                break;
-            }
-        }
-        grouper.close()?;
-        match grouper.other_label {
-            None => return Ok(grouper.found),
-            Some(label) => tracing::warn!(
-                "{}: names a label '{}' that the shard does not have there; the shard's headers \
-                 are read",
-                index.display(),
-                label.escape_ascii()
-            ),
+        match grouper.members_of(&idx) {
+            Ok(()) => return Ok(grouper.found),
+            // The headers say whether it is true of the shard.
+            Err(why) => tracing::warn!("{}: {why}; the shard's headers are read", index.display()),
         }
     }
     let mut grouper = Grouper::new(&file, path, shown, labels);
@@ -202,6 +191,29 @@ impl<'a> Grouper<'a> {
             by_index: false,
             other_label: None,
         }
+    }
+
+    /// All that an index names; or why it is of no use.
+    fn members_of(&mut self, idx: &Idx) -> Result<(), String> {
+        let told = |e: Error| format!("what it names cannot be used ({e})");
+        for member in idx.members() {
+            self.push(member).map_err(told)?;
+            self.has_its_labels()?;
+        }
+        self.close().map_err(told)?;
+        self.skip_not_plain(&idx.not_plain);
+        self.has_its_labels()
+    }
+
+    /// Whether the shard has every label so far where the index says.
+    fn has_its_labels(&self) -> Result<(), String> {
+        let lacks = |label: &Vec<u8>| {
+            let label = label.escape_ascii();
+            format!("names a label '{label}' that the shard does not have there")
+        };
+        self.other_label
+            .as_ref()
+            .map_or(Ok(()), |label| Err(lacks(label)))
     }
 
     fn push(&mut self, member: Member) -> Result<()> {
@@ -373,19 +385,27 @@ impl<'a> Grouper<'a> {
 
     /// The end of a shard that was walked, beside an index that may be newer.
     fn end(&mut self, walked: &Walked, len: u64, index: &Path, is_newer: bool) -> Result<()> {
+        self.skip_not_plain(&walked.not_plain);
         // The last sample's other members may be what is lost.
         if walked.ending == Ending::NoBlocks || walked.tail_is_damaged {
             self.is_suspect = true;
         }
-        // A cut member of a sample that nothing else is left of.
-        if let Some(What::Cut { name, .. }) = walked.damage.last().map(|d| &d.what)
-            && name::split(name).is_some_and(|(key, _)| key != self.key)
-        {
-            self.groups += 1;
-            self.incomplete += 1;
+        let last = walked.last.as_ref().map(|damage| &damage.what);
+        if let Some(What::Cut { name, .. }) = last {
+            match name::split(name) {
+                // Of a sample that nothing else is left of; its header says that the
+                // one in front of it has no more members.
+                Some((key, _)) if key != self.key => {
+                    self.groups += 1;
+                    self.incomplete += 1;
+                }
+                _ => self.is_suspect = true,
+            }
         }
-        if let Some(What::Zeros) = walked.damage.last().map(|d| &d.what) {
-            self.drop_zeroed()?;
+        if let Some(Damage { at, what, .. }) = &walked.last
+            && matches!(what, What::Zeros | What::BehindTheEnd)
+        {
+            self.drop_zeroed(*at)?;
         }
         self.close()?;
         let is_whole = walked.ending == Ending::Blocks && walked.places == 0;
@@ -427,24 +447,46 @@ impl<'a> Grouper<'a> {
         Ok(())
     }
 
-    /// Where zeros took the place of what a shard had, they may begin within its last
-    /// member. One that ends in a zero is taken for such: pictures and labels end in
-    /// other bytes, but for arrays.
-    fn drop_zeroed(&mut self) -> Result<()> {
+    /// Where zeros from `end` on took the place of what a shard had, they may begin
+    /// within the member in front of them. It is taken for lost when it is zeros alone,
+    /// or for a block's length at its end: arrays that are whole end in some, too. A
+    /// label is text, which ends in none.
+    fn drop_zeroed(&mut self, end: u64) -> Result<()> {
         let Some(last) = self.fields.last().filter(|last| last.size > 0) else {
             return Ok(());
         };
-        let mut byte = [1];
+        if past(last.at, last.size) != end {
+            // A header stands between them.
+            return Ok(());
+        }
+        let is_label = self
+            .label_field(&self.fields)
+            .is_some_and(|label| label.at == last.at);
+        let zeros = match is_label {
+            true => 1,
+            false => last.size.min(BLOCK),
+        };
+        let mut bytes = [1; BLOCK as usize];
+        let bytes = &mut bytes[..zeros as usize];
         self.file
-            .read_exact_at(&mut byte, last.at + last.size - 1)
+            .read_exact_at(bytes, last.at + last.size - zeros)
             .map_err(|e| Error::io_at("read", self.path, e))?;
-        if byte == [0] {
+        if bytes.iter().all(|&b| b == 0) {
             self.fields.pop();
             if self.fields.is_empty() {
                 self.incomplete += 1;
             }
         }
         Ok(())
+    }
+
+    fn skip_not_plain(&mut self, files: &NotPlain) {
+        for name in &files.names {
+            self.skip(SkipReason::NotPlain, name);
+        }
+        if let Some(skipped) = self.found.report.skipped.get_mut(&SkipReason::NotPlain) {
+            skipped.count = files.count;
+        }
     }
 
     fn skip(&mut self, reason: SkipReason, name: &[u8]) {

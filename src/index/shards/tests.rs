@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::index::{DamagedShard, Label, SkipReason};
-use crate::shard::idx::Idx;
+use crate::shard::idx::{Idx, Unusable};
 use crate::shard::walk::Walk;
 
 fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
@@ -162,6 +162,49 @@ fn what_is_no_sample_is_counted_with_an_example() {
         .unwrap_err()
         .to_string();
     assert!(e.contains("no samples in") && e.contains("a.tar/a"), "{e}");
+}
+
+#[test]
+fn sparse_files_and_links_are_no_members_and_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let mut tar = tar::Builder::new(File::create(&path).unwrap());
+    let mut other = |name: &str, flag: u8| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::new(flag));
+        header.set_size(0);
+        header.set_link_name("1.jpg").unwrap();
+        tar.append_data(&mut header, name, &[][..]).unwrap();
+    };
+    let long = format!("{}/4.jpg", "d".repeat(150));
+    for (name, flag) in [("9.jpg", b'1'), ("8.jpg", b'2'), ("dir/", b'5')] {
+        other(name, flag);
+    }
+    other("7.jpg", b'S');
+    append(&mut tar, "1.jpg", b"5");
+    append(&mut tar, "1.cls", b"5");
+    let mut link = tar::Header::new_gnu();
+    link.set_entry_type(tar::EntryType::new(b'1'));
+    link.set_size(0);
+    tar.append_link(&mut link, &long, "1.jpg").unwrap();
+    let records = [("GNU.sparse.major", &b"1"[..]), ("path", b"6.jpg")];
+    tar.append_pax_extensions(records).unwrap();
+    append(&mut tar, "short", b"5");
+    append(&mut tar, "2.jpg", b"5");
+    append(&mut tar, "2.cls", b"5");
+    tar.finish().unwrap();
+    let counted = || {
+        let options = nowhere(ShardLabels::Auto);
+        let (index, report) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
+        assert_eq!((index.len(), report.skipped.len()), (2, 1));
+        report.skipped[&SkipReason::NotPlain].clone()
+    };
+    let walked = counted();
+    let examples = ["6.jpg", "7.jpg", "8.jpg"].map(|name| PathBuf::from("a.tar").join(name));
+    assert_eq!((walked.count, &walked.examples[..]), (5, &examples[..]));
+    // As beside an index of DALI's, which does not name them.
+    Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
+    assert_eq!(counted(), walked);
 }
 
 #[test]

@@ -88,6 +88,59 @@ fn an_older_index_makes_no_good_shard_a_damaged_one() {
 }
 
 #[test]
+fn what_a_wrong_index_makes_of_a_good_shard_is_no_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
+    let text = "t".repeat(2 << 20);
+    let members = [
+        ("0.jpg", "a"),
+        ("0.cls", "0"),
+        ("1.jpg", "a"),
+        ("1.cls", "1"),
+        ("1.txt", &text),
+        ("2.jpg", "a"),
+        ("2.cls", "2"),
+    ];
+    write(&path, &members);
+    let walked = read().0.hash();
+    let idx = Index::write_dali_indexes(slice::from_ref(&path))
+        .unwrap()
+        .remove(0);
+    let text = fs::read_to_string(&idx).unwrap();
+    for (from, to) in [
+        // A label that is too long: all up to the next sample.
+        (
+            "cls 3584 1 1.cls txt 4608 2097152 1.txt",
+            "cls 3584 2098176 1.cls",
+        ),
+        // A field that stands twice.
+        ("txt 4608 2097152 1.txt", "cls 4608 2097152 1.cls"),
+        ("cls 3584 1 1.cls", "cls 3584 2 1.cls"),
+    ] {
+        let other = text.replace(from, to);
+        assert_ne!(other, text);
+        fs::write(&idx, other).unwrap();
+        assert_eq!(read().0.hash(), walked, "{to}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_index_is_not_read_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, idx) = (dir.path().join("a.tar"), dir.path().join("a.idx"));
+    ten(&path);
+    let (file, len) = crate::shard::open(&path).unwrap();
+    // More than any memory has: reading it would be the error.
+    fs::write(&idx, "RIFF").unwrap();
+    let large = File::options().write(true).open(&idx).unwrap();
+    large.set_len(1 << 43).unwrap();
+    let e = Idx::read(&idx, &file, len).unwrap_err();
+    assert!(matches!(e, Unusable::Version), "{e}");
+    assert_eq!(Idx::samples_at(&idx), None);
+}
+
+#[test]
 fn no_index_is_written_for_names_with_blanks_or_damaged_shards() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");

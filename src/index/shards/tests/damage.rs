@@ -133,6 +133,55 @@ fn a_shard_cut_anywhere_costs_what_is_behind_the_cut() {
 }
 
 #[test]
+fn a_sample_in_front_of_a_cut_one_of_another_key_lost_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let members = [
+        ("1.jpg", "5"),
+        ("1.cls", "1"),
+        ("2.jpg", "5"),
+        ("3.jpg", "5"),
+    ];
+    write(&path, &members);
+    let whole = fs::read(&path).unwrap();
+    let read = |len: usize| {
+        fs::write(&path, &whole[..len]).unwrap();
+        Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto))
+    };
+    // Within the data of the third, the second never had a label.
+    let e = read(3 * 1024 + 512).unwrap_err().to_string();
+    assert!(e.contains("2.jpg: this sample has no label"), "{e}");
+    // Within its header the label may have been there.
+    let (index, report) = read(3 * 1024 + 511).unwrap();
+    assert_eq!((index.len(), report.damaged[0].samples_incomplete), (1, 1));
+}
+
+#[test]
+fn the_last_damage_counts_behind_many() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let labels: Vec<_> = (0..50).map(|i| format!("{i:02}")).collect();
+    let names = labels
+        .iter()
+        .flat_map(|i| [format!("{i}.jpg"), format!("{i}.cls")]);
+    let names: Vec<_> = names.collect();
+    let members: Vec<_> = names.iter().map(|name| (&name[..], "5")).collect();
+    write(&path, &members);
+    let mut bytes = fs::read(&path).unwrap();
+    // Twenty lose their label's header, and the last its picture.
+    for i in 0..20 {
+        bytes[i * 4096 + 1024] ^= 1;
+    }
+    bytes.truncate(49 * 2048 + 512);
+    fs::write(&path, bytes).unwrap();
+    let (index, report) =
+        Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
+    let damaged = &report.damaged[0];
+    assert_eq!((index.len(), damaged.places), (29, 21));
+    assert_eq!(damaged.samples_incomplete, 21);
+}
+
+#[test]
 fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
@@ -141,13 +190,13 @@ fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
     let whole = fs::read(&path).unwrap();
     // As a tar of large records ends.
     let padded = |zeros: usize| [&whole[..20480], &vec![0; zeros]].concat();
-    fs::write(&path, padded(1 << 20)).unwrap();
+    fs::write(&path, padded((1 << 20) + 512)).unwrap();
     assert_eq!((read().0.len(), read().1.damaged.len()), (10, 0));
-    fs::write(&path, padded((1 << 20) + 1)).unwrap();
+    fs::write(&path, padded((1 << 20) + 513)).unwrap();
     let (index, report) = read();
     let damaged = &report.damaged[0];
     assert_eq!((index.len(), damaged.at), (10, 20480));
-    assert_eq!(damaged.bytes_lost, (1 << 20) + 1);
+    assert_eq!(damaged.bytes_lost, (1 << 20) + 513);
     assert!(
         damaged.to_string().contains("bytes from there on are zero"),
         "{damaged}"
@@ -171,6 +220,71 @@ fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
         let is_begun = (0..10).any(|i| i * 2048 + 512 <= at && at <= i * 2048 + 1536);
         assert_eq!(damaged.samples_incomplete, u64::from(is_begun), "{at}");
         assert!(damaged.bytes_lost >= 2 << 20, "{at}");
+    }
+}
+
+#[test]
+fn tars_of_large_records_are_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    ten(&path);
+    let whole = fs::read(&path).unwrap();
+    let damaged = |len: usize| {
+        let mut bytes = whole[..20480].to_vec();
+        bytes.resize(len, 0);
+        fs::write(&path, bytes).unwrap();
+        let read = Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto));
+        let (index, report) = read.unwrap();
+        assert_eq!(index.len(), 10);
+        report.damaged.len()
+    };
+    // `tar -b` 2048, 4096, 20480, 32768; `dd bs=4M conv=sync`.
+    for record in [1 << 20, 2 << 20, 10 << 20, 16 << 20, 4 << 20] {
+        assert_eq!(damaged(record), 0, "{record}");
+        assert_eq!(damaged(record + 10240), usize::from(record > 1 << 20));
+    }
+    // A length says nothing of a record beyond 16 MiB.
+    assert_eq!(damaged(32 << 20), 1);
+    assert_eq!(damaged(3 << 20), 1);
+}
+
+#[test]
+fn in_front_of_zeros_a_member_that_ends_in_few_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let few = text([vec![7; 1000], vec![0; 511]].concat());
+    let many = text([vec![7; 1000], vec![0; 512]].concat());
+    let zeros = text(vec![0; 9]);
+    let lost = |last: &[(&str, &str)], behind: &[u8]| {
+        let first = [("1.npy", "5"), ("1.cls", "5")];
+        write(&path, &[&first, last].concat());
+        let mut bytes = fs::read(&path).unwrap();
+        // Without its end.
+        bytes.truncate(bytes.len() - 1024);
+        bytes.resize(bytes.len() + (3 << 20) + 512, 0);
+        bytes.extend_from_slice(behind);
+        fs::write(&path, bytes).unwrap();
+        let read = Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto));
+        let (index, report) = read.unwrap();
+        let lost = report.damaged[0].samples_incomplete;
+        assert_eq!((index.len(), report.damaged.len()), (2 - lost, 1));
+        lost
+    };
+    // A tail of zeros, and a hole.
+    for behind in [&[][..], b"data"] {
+        let behind = behind.repeat(128);
+        assert_eq!(lost(&[("2.cls", "5"), ("2.npy", &few)], &behind), 0);
+        assert_eq!(lost(&[("2.cls", "5"), ("2.npy", &many)], &behind), 1);
+        assert_eq!(lost(&[("2.cls", "5"), ("2.npy", &zeros)], &behind), 1);
+        assert_eq!(lost(&[("2.npy", "5"), ("2.cls", &zeros)], &behind), 1);
+        assert_eq!(lost(&[("2.npy", "5"), ("2.cls", "1\0")], &behind), 1);
+        // What is not the last member is whole.
+        let readme = ("README", &zeros[..]);
+        assert_eq!(
+            lost(&[("2.cls", "5"), ("2.npy", &many), readme], &behind),
+            0
+        );
     }
 }
 
