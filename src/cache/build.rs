@@ -42,7 +42,7 @@ impl Build<'_> {
         if watch(&self.progress(BuildPhase::Checking, 0)).is_break() {
             return Ok(state.into_report(self.began, false));
         }
-        let mut wanted = self.manifest();
+        let mut wanted = self.manifest()?;
         let mut first = Start::default();
         let there = self.there(&folder, &wanted)?;
         let nothing = Left::nothing(&folder);
@@ -79,7 +79,7 @@ impl Build<'_> {
             let reason = examples.first().map_or("", |s| &s.reason);
             return Err(no_picture(self.index, reason));
         }
-        if files_hash(self.index) != wanted.source.files {
+        if files_hash(self.index)? != wanted.source.files {
             // Nobody knows which of these are of which files.
             folder.remove_from(first.shard)?;
             return Err(Error::dataset(
@@ -234,9 +234,12 @@ impl Build<'_> {
     }
 
     /// The manifest of a cache that is begun.
-    fn manifest(&self) -> CacheManifest {
+    ///
+    /// # Errors
+    /// A file of the source that cannot be looked at.
+    fn manifest(&self) -> Result<CacheManifest> {
         let names = self.index.classes().iter();
-        CacheManifest {
+        Ok(CacheManifest {
             format: CacheManifest::FORMAT.into(),
             version: VERSION,
             checksum: Hash128(0),
@@ -246,7 +249,7 @@ impl Build<'_> {
             source: SourceEntry {
                 samples: self.index.len(),
                 index: Hash128(self.index.hash()),
-                files: files_hash(self.index),
+                files: files_hash(self.index)?,
                 lost: self.scan.map(losses),
             },
             classes: names.map(|n| n.to_string_lossy().into_owned()).collect(),
@@ -255,6 +258,6 @@ impl Build<'_> {
             skipped: 0,
             shards: Vec::new(),
             index: None,
-        }
+        })
     }
 }

@@ -4,7 +4,7 @@
 //! In the consumer. A cache keeps what it left out for as long as it is used.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -61,9 +61,11 @@ fn is_absent(file: &Path) -> bool {
         .read(true)
         .custom_flags(flags.bits())
         .open(file);
-    let Err(e) = opened else {
-        return false;
-    };
+    opened.is_err_and(|e| is_of_absence(&e))
+}
+
+/// Whether the system says by this error that no file has the path.
+pub(super) fn is_of_absence(e: &io::Error) -> bool {
     // A path with a zero byte.
     e.kind() == ErrorKind::InvalidInput || e.raw_os_error().is_some_and(says_absent)
 }

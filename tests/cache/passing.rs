@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::ops::ControlFlow;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -10,6 +11,7 @@ use featherload::cache::{BuildOptions, BuildPhase, BuildReport, Builder, OnBadSa
 use featherload::index::{KeepIndex, ShardOptions};
 use featherload::{Error, FaultKind, Result, Source};
 use nix::sys::signal::Signal;
+use nix::unistd::{Uid, setfsuid};
 
 use crate::common::hunt::hunt;
 use crate::common::processes::{coordinator_of, send};
@@ -162,6 +164,49 @@ fn shards_of_files_that_were_changed_meanwhile_are_not_kept() {
     let report = build(src.path(), &to, skip());
     assert_eq!(report.kept_shards, 1);
     assert_same(&whole, &files(&to), "gone on");
+}
+
+#[test]
+fn files_that_cannot_be_looked_at_at_the_end_cost_no_shard() {
+    let src = data(2, 10);
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("cache");
+    build(src.path(), &to, skip());
+    let whole = files(&to);
+    fs::remove_dir_all(&to).unwrap();
+    fs::create_dir(&to).unwrap();
+    let rights = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // Whoever ends the build may write to the cache.
+    rights(dir.path(), 0o777);
+    rights(&to, 0o777);
+    let me = Uid::effective();
+    let mut is_closed = false;
+    let built_then = built(src.path(), &to, skip())
+        .workers(0)
+        .build_watched(&mut |p| {
+            if p.phase == BuildPhase::Writing && p.done == p.samples && !is_closed {
+                is_closed = true;
+                rights(src.path(), 0);
+                // Root, whom rights do not hold, looks as somebody else: this thread.
+                if me.is_root() {
+                    setfsuid(Uid::from_raw(65534));
+                }
+            }
+            ControlFlow::Continue(())
+        });
+    setfsuid(me);
+    rights(src.path(), 0o755);
+    let e = built_then.unwrap_err();
+    assert!(is_closed && matches!(e, Error::Io { .. }), "{e:?}");
+    for part in ["look at", "000.jpg", "Permission denied"] {
+        assert!(e.to_string().contains(part), "{e}");
+    }
+    let shards = whole.keys().filter(|n| n.ends_with(".tar")).count() as u64;
+    assert!(shards >= 3);
+    assert_eq!(build(src.path(), &to, skip()).kept_shards, shards);
+    assert_same(&whole, &files(&to), "every shard was kept");
 }
 
 #[test]
