@@ -233,6 +233,52 @@ fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
 }
 
 #[test]
+fn reasons_are_the_same_with_and_without_workers() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    let mut writer = tar::Builder::new(fs::File::create(&tar).unwrap());
+    let mut add = |name: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        writer.append_data(&mut header, name, bytes).unwrap();
+    };
+    add("0.jpg", &Picture::rgb(30, 20, 1).encode());
+    let dictionary = format!(
+        "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}\n",
+        "7, ".repeat(300)
+    );
+    let mut array = b"\x93NUMPY\x01\x00".to_vec();
+    array.extend((dictionary.len() as u16).to_le_bytes());
+    array.extend(dictionary.as_bytes());
+    add("1.npy", &array);
+    add("2.ppm", b"P6 2 1 255\n\x01\x02\x03\x04\x05\x06");
+    writer.finish().unwrap();
+    drop(writer);
+    let mut all = Vec::new();
+    for workers in [0, 2] {
+        let to = dir.path().join(format!("cache-{workers}"));
+        let options = BuildOptions {
+            on_error: OnBadSample::Skip,
+            ..copy()
+        };
+        let report = Builder::new(of_tar(&tar), &to, options)
+            .helper(FEATHERLOAD)
+            .workers(workers)
+            .build()
+            .unwrap();
+        assert_eq!((report.samples, report.skipped), (2, 1));
+        let reason = &report.skipped_examples[0].reason;
+        assert!(
+            reason.contains("shape (7, 7, ") && reason.ends_with(".npy"),
+            "{reason}"
+        );
+        all.push(files(&to));
+    }
+    assert_same(&all[0], &all[1], "0 and 2 workers");
+}
+
+#[test]
 fn a_cache_says_what_its_source_had_that_was_no_sample() {
     let src = data(1, 3);
     fs::write(src.path().join("class0/notes.txt"), "mine").unwrap();
