@@ -89,6 +89,9 @@ impl Build<'_> {
                  they are now",
             ));
         }
+        state
+            .list_behind(&folder, self.index)
+            .map_err(|e| nothing.explain(e))?;
         let none = CachedSamples::new(self.index);
         let index = std::mem::replace(&mut state.samples, none).seal()?;
         let path = folder.path().join(INDEX);

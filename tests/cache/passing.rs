@@ -15,7 +15,7 @@ use nix::unistd::{Uid, setfsuid};
 
 use crate::common::hunt::hunt;
 use crate::common::processes::{coordinator_of, send};
-use crate::common::{data, slow_picture};
+use crate::common::{Picture, data, slow_picture};
 use crate::scene::{assert_same, build, built, copy, files, foreign_shard, raw};
 
 fn skip() -> BuildOptions {
@@ -164,6 +164,44 @@ fn shards_of_files_that_were_changed_meanwhile_are_not_kept() {
     let report = build(src.path(), &to, skip());
     assert_eq!(report.kept_shards, 1);
     assert_same(&whole, &files(&to), "gone on");
+}
+
+#[test]
+fn what_changed_files_left_out_is_listed_nowhere() {
+    let src = tempfile::tempdir().unwrap();
+    let small = BuildOptions {
+        shard_size: 4096,
+        ..skip()
+    };
+    for (n, name) in [(1, "a.jpg"), (2, "b.jpg")] {
+        fs::write(src.path().join(name), Picture::rgb(90, 80, n).encode()).unwrap();
+    }
+    let dst = tempfile::tempdir().unwrap();
+    assert_eq!(build(src.path(), dst.path(), small).shards, 2);
+    let whole = files(dst.path());
+    // The second shard is lost, and its sample is bad for as long as this call lasts.
+    fs::remove_file(dst.path().join("shard-000001.tar")).unwrap();
+    let picture = src.path().join("b.jpg");
+    let (good, meta) = (fs::read(&picture).unwrap(), picture.metadata().unwrap());
+    let put = |bytes: &[u8]| {
+        fs::write(&picture, bytes).unwrap();
+        let file = fs::File::options().append(true).open(&picture).unwrap();
+        file.set_modified(meta.modified().unwrap()).unwrap();
+    };
+    let e = with(built(src.path(), dst.path(), small), || {
+        fs::write(&picture, "being copied").unwrap();
+    })
+    .unwrap_err();
+    assert!(
+        e.is_usage() && e.to_string().contains("changed while"),
+        "{e}"
+    );
+    let first = fs::read(dst.path().join("shard-000000.json")).unwrap();
+    assert!(first == whole["shard-000000.json"], "b.jpg is left out");
+    put(&good);
+    let report = build(src.path(), dst.path(), small);
+    assert_eq!((report.kept_shards, report.skipped), (1, 0));
+    assert_same(&whole, &files(dst.path()), "as the files were");
 }
 
 #[test]
