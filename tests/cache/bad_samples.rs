@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use featherload::cache::{self, BuildOptions, Builder, OnBadSample};
+use featherload::cache::{self, BuildOptions, BuildPhase, Builder, OnBadSample};
 use featherload::index::{Index, KeepIndex, ShardOptions};
 use featherload::{Error, Source};
 
@@ -111,6 +112,48 @@ fn what_is_left_out_behind_a_shard_of_an_earlier_call_is_listed_there() {
     assert_eq!((again.kept_samples, again.skipped), (1, 1));
     assert_eq!(again.needed_bytes, 0);
     assert_same(&whole, &files(dst.path()), "again");
+}
+
+#[test]
+fn a_build_that_a_bad_picture_stopped_goes_on_without_it() {
+    let src = data(2, 10);
+    // A fine header: the survey does not find it.
+    let bad = src.path().join("class1/007.jpg");
+    let whole = fs::read(&bad).unwrap();
+    fs::write(&bad, &whole[..whole.len() / 2]).unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let (fresh, to) = (dst.path().join("fresh"), dst.path().join("to"));
+    let stop = BuildOptions {
+        shard_size: 40_000,
+        ..jpeg(90)
+    };
+    let skip = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..stop
+    };
+    build(src.path(), &fresh, skip);
+    let e = built(src.path(), &to, stop).build().unwrap_err();
+    assert!(matches!(e, Error::Sample { id: 17, .. }), "{e:?}");
+    let shards = files(&to).keys().filter(|n| n.ends_with(".tar")).count() as u64;
+    assert!(shards >= 2, "{shards}");
+    let report = build(src.path(), &to, skip);
+    assert_eq!((report.kept_shards, report.skipped), (shards, 1));
+    assert_same(&files(&fresh), &files(&to), "gone on with skip");
+    // Not the other way round, whole or half done.
+    let refused = || {
+        let e = built(src.path(), &to, stop).build().unwrap_err();
+        assert!(e.is_usage(), "{e:?}");
+        assert!(e.to_string().contains("on_error was skip"), "{e}");
+    };
+    refused();
+    fs::remove_file(to.join("shard-000001.json")).unwrap();
+    let ended =
+        built(src.path(), &to, skip).build_watched(&mut |p| match p.phase == BuildPhase::Writing {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+    assert!(!ended.unwrap().complete);
+    refused();
 }
 
 #[test]
