@@ -140,7 +140,6 @@ impl Build<'_> {
         .need(first)?;
         let freed = folder.bytes_from(first.shard)?;
         Left::check(folder, need, available.saturating_add(freed))?;
-        state.report.needed_bytes = need.bytes;
         let spec = EncodeSpec {
             encode,
             resize,
@@ -158,6 +157,12 @@ impl Build<'_> {
             need,
             freed,
         };
+        // Asked once more: what is removed now does not come back.
+        let read = self.progress(BuildPhase::ReadingHeaders, self.index.len());
+        if watch(&read).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        state.report.needed_bytes = need.bytes;
         let begun = folder.begin_at(first.shard, wanted);
         begun.map_err(|e| left(state, 0, 0).explain(e))?;
         let mut writing = Writing {

@@ -192,6 +192,8 @@ fn a_build_may_be_ended_in_each_phase_and_nothing_is_removed_before_it_writes() 
         (BuildPhase::Checking, 0, options),
         (BuildPhase::Checking, 1, options),
         (BuildPhase::ReadingHeaders, 0, anew),
+        // All is ready to be written.
+        (BuildPhase::ReadingHeaders, 20, anew),
     ] {
         let mut calls = Vec::new();
         let builder = built(src.path(), dst.path(), options).force(true);
