@@ -46,7 +46,10 @@ impl Build<'_> {
         let mut first = Start::default();
         let there = self.there(&folder, &wanted)?;
         let nothing = Left::nothing(&folder);
-        if there.is_some() {
+        if let Some(there) = &there {
+            // What the first call knew: a later one may be told of the same samples by
+            // indexes, which do not have it.
+            wanted.source.lost.clone_from(&there.source.lost);
             let checked = folder.each_complete(self.force, |entry, manifest| {
                 first.position += (manifest.samples.len() + manifest.skipped.len()) as u64;
                 state.keep(self.index, entry, manifest);

@@ -276,6 +276,36 @@ fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
 }
 
 #[test]
+fn what_the_source_lost_stays_known_where_a_build_goes_on_by_a_saved_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    foreign_shard(&tar);
+    let options = BuildOptions {
+        shard_size: 4096,
+        ..copy()
+    };
+    let make = |source, to: &Path| {
+        Builder::new(source, to, options)
+            .helper(FEATHERLOAD)
+            .workers(0)
+    };
+    let (fresh, to) = (dir.path().join("fresh"), dir.path().join("to"));
+    assert!(make(of_tar(&tar), &fresh).build().unwrap().complete);
+    let ended = make(of_tar(&tar), &to).build_watched(&mut |p| match p.shards > 1 {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    assert!(!ended.unwrap().complete);
+    let saved = dir.path().join("saved.fli");
+    of_tar(&tar).open().unwrap().0.save(&saved).unwrap();
+    let report = make(Source::detect(&saved).unwrap(), &to).build().unwrap();
+    assert!(report.complete && report.kept_shards > 0, "{report:?}");
+    let lost = cache::info(&to).unwrap().lost.unwrap();
+    assert_eq!(lost.other_fields["txt"], 6);
+    assert_same(&files(&fresh), &files(&to), "gone on");
+}
+
+#[test]
 fn reasons_are_the_same_with_and_without_workers() {
     let dir = tempfile::tempdir().unwrap();
     let tar = dir.path().join("train-000.tar");
