@@ -320,9 +320,16 @@ fn ctrl_c_ends_a_build_that_has_not_begun_to_write() {
         assert!(child.try_wait().unwrap().is_none() && Instant::now() < until);
         std::thread::sleep(Duration::from_millis(1));
     }
+    // By now a signal ends the run, and no longer the process.
+    std::thread::sleep(Duration::from_millis(30));
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+    let said = text(&output);
+    assert!(
+        said.contains("before any shard was written") && !said.contains(" 0 samples"),
+        "{said}"
+    );
     let left: Vec<_> = files(&to).into_keys().collect();
     assert!(left.iter().all(|n| n == ".featherload-lock"), "{left:?}");
 }
