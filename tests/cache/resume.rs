@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use featherload::Error;
 use featherload::cache::{BuildOptions, BuildPhase};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
 
 use crate::common::{Random, data};
 use crate::scene::{
@@ -43,7 +44,7 @@ fn a_complete_cache_is_left_alone_and_a_damaged_one_is_completed() {
     assert_eq!(times(dst.path()), before, "nothing was written");
 
     let at = |name: &str| dst.path().join(name);
-    let broken: [(&str, &dyn Fn(), u64); 6] = [
+    let broken: [(&str, &dyn Fn(), u64); 7] = [
         (
             "a tar is gone",
             &|| fs::remove_file(at("shard-000001.tar")).unwrap(),
@@ -83,6 +84,14 @@ fn a_complete_cache_is_left_alone_and_a_damaged_one_is_completed() {
         (
             "an idx is damaged",
             &|| fs::write(at("shard-000000.idx"), "v1.2 0\n").unwrap(),
+            report.shards,
+        ),
+        (
+            "a FIFO is in the place of an idx",
+            &|| {
+                fs::remove_file(at("shard-000000.idx")).unwrap();
+                mkfifo(&at("shard-000000.idx"), Mode::S_IRWXU).unwrap();
+            },
             report.shards,
         ),
     ];
