@@ -42,11 +42,14 @@ impl Build<'_> {
         if watch(&self.progress(BuildPhase::Checking, 0)).is_break() {
             return Ok(state.into_report(self.began, false));
         }
-        let mut wanted = self.manifest();
+        let mut wanted = self.manifest()?;
         let mut first = Start::default();
         let there = self.there(&folder, &wanted)?;
         let nothing = Left::nothing(&folder);
-        if there.is_some() {
+        if let Some(there) = &there {
+            // What the first call knew: a later one may be told of the same samples by
+            // indexes, which do not have it.
+            wanted.source.lost.clone_from(&there.source.lost);
             let checked = folder.each_complete(self.force, |entry, manifest| {
                 first.position += (manifest.samples.len() + manifest.skipped.len()) as u64;
                 state.keep(self.index, entry, manifest);
@@ -79,7 +82,7 @@ impl Build<'_> {
             let reason = examples.first().map_or("", |s| &s.reason);
             return Err(no_picture(self.index, reason));
         }
-        if files_hash(self.index) != wanted.source.files {
+        if files_hash(self.index)? != wanted.source.files {
             // Nobody knows which of these are of which files.
             folder.remove_from(first.shard)?;
             return Err(Error::dataset(
@@ -89,6 +92,9 @@ impl Build<'_> {
                  they are now",
             ));
         }
+        state
+            .list_behind(&folder, self.index)
+            .map_err(|e| nothing.explain(e))?;
         let none = CachedSamples::new(self.index);
         let index = std::mem::replace(&mut state.samples, none).seal()?;
         let path = folder.path().join(INDEX);
@@ -137,7 +143,6 @@ impl Build<'_> {
         .need(first)?;
         let freed = folder.bytes_from(first.shard)?;
         Left::check(folder, need, available.saturating_add(freed))?;
-        state.report.needed_bytes = need.bytes;
         let spec = EncodeSpec {
             encode,
             resize,
@@ -155,6 +160,12 @@ impl Build<'_> {
             need,
             freed,
         };
+        // Asked once more: what is removed now does not come back.
+        let read = self.progress(BuildPhase::ReadingHeaders, self.index.len());
+        if watch(&read).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        state.report.needed_bytes = need.bytes;
         let begun = folder.begin_at(first.shard, wanted);
         begun.map_err(|e| left(state, 0, 0).explain(e))?;
         let mut writing = Writing {
@@ -234,9 +245,12 @@ impl Build<'_> {
     }
 
     /// The manifest of a cache that is begun.
-    fn manifest(&self) -> CacheManifest {
+    ///
+    /// # Errors
+    /// A file of the source that cannot be looked at.
+    fn manifest(&self) -> Result<CacheManifest> {
         let names = self.index.classes().iter();
-        CacheManifest {
+        Ok(CacheManifest {
             format: CacheManifest::FORMAT.into(),
             version: VERSION,
             checksum: Hash128(0),
@@ -246,7 +260,7 @@ impl Build<'_> {
             source: SourceEntry {
                 samples: self.index.len(),
                 index: Hash128(self.index.hash()),
-                files: files_hash(self.index),
+                files: files_hash(self.index)?,
                 lost: self.scan.map(losses),
             },
             classes: names.map(|n| n.to_string_lossy().into_owned()).collect(),
@@ -255,6 +269,6 @@ impl Build<'_> {
             skipped: 0,
             shards: Vec::new(),
             index: None,
-        }
+        })
     }
 }

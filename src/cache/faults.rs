@@ -4,7 +4,7 @@
 //! In the consumer. A cache keeps what it left out for as long as it is used.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -36,13 +36,16 @@ pub(super) fn passing(fault: SampleFault) -> SampleFault {
     let mend = match fault.kind {
         FaultKind::Unreadable | FaultKind::NotRegular => {
             "see that the file is there and that you may read it, and run the command again; or \
-             take it out of the source"
+             take it out of the source, and build the cache anew (--force)"
         }
         FaultKind::TimedOut => {
-            "run the command again, with a longer --row-limit; or take the file out of the source \
-             where it fails each time"
+            "run the command again, with a longer --row-limit; where it fails each time take the \
+             file out of the source, and build the cache anew (--force)"
         }
-        _ => "run the command again; or take the file out of the source where it fails each time",
+        _ => {
+            "run the command again; where it fails each time take the file out of the source, and \
+             build the cache anew (--force)"
+        }
     };
     SampleFault::new(
         fault.kind,
@@ -61,9 +64,11 @@ fn is_absent(file: &Path) -> bool {
         .read(true)
         .custom_flags(flags.bits())
         .open(file);
-    let Err(e) = opened else {
-        return false;
-    };
+    opened.is_err_and(|e| is_of_absence(&e))
+}
+
+/// Whether the system says by this error that no file has the path.
+pub(super) fn is_of_absence(e: &io::Error) -> bool {
     // A path with a zero byte.
     e.kind() == ErrorKind::InvalidInput || e.raw_os_error().is_some_and(says_absent)
 }

@@ -5,7 +5,7 @@
 //! and under the lock; what else lies there is not touched.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ use crate::index::Index;
 use crate::shard::manifest::{
     CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry,
 };
+use crate::sys::regular;
 use crate::sys::replace::{is_temporary, replace_by, sync_folder};
 
 /// Bytes of a tar that are read at a time.
@@ -73,7 +74,7 @@ impl Folder {
     pub(super) fn manifest(&self) -> Result<Option<CacheManifest>> {
         let path = self.path.join(CACHE_MANIFEST);
         if path.symlink_metadata().is_ok() {
-            let read = CacheManifest::read(&path).map_err(|e| match e {
+            let read = cache_manifest(&self.path).map_err(|e| match e {
                 Error::Dataset { path, line, what } if !Index::is_cache(&self.path) => {
                     Error::Dataset {
                         path,
@@ -86,7 +87,7 @@ impl Folder {
                 }
                 e => e,
             });
-            return Ok(Some(read?.0));
+            return read.map(Some);
         }
         let others = self.names()?;
         match others.iter().find(|name| is_cache_file(name)) {
@@ -124,7 +125,11 @@ impl Folder {
             };
             if contents {
                 let tar = ShardFile::Tar.path(&self.path, number);
-                if file_hash(&tar)? != manifest.hash {
+                let hash = file_hash(&tar).map_err(|e| match e {
+                    Error::Io { source, .. } => Error::io_at("read", &tar, lasting(&source)),
+                    e => e,
+                })?;
+                if hash != manifest.hash {
                     tracing::warn!(
                         "{}: damaged; it and the shards behind it are made again",
                         tar.display()
@@ -135,7 +140,7 @@ impl Folder {
             next_id += manifest.samples.len() as u64;
             let text = idx_text(&manifest)?;
             let idx = ShardFile::Idx.path(&self.path, number);
-            if fs::read(&idx).ok().as_ref() != Some(&text) {
+            if !has(&idx, &text) {
                 replace_by(&idx, &text)?;
             }
             if with(entry(number, &manifest, hash, &text), &manifest).is_break() {
@@ -277,17 +282,38 @@ impl Folder {
 /// # Errors
 /// When a link is there whose target is not: a disk that is not mounted is no
 /// reason to make its shard again, nor those behind it.
-fn missing<T>(path: &Path) -> Result<Option<T>> {
-    match fs::read_link(path) {
-        Ok(target) => Err(Error::dataset(
-            path,
-            format!(
-                "a link to {}, which is not there: mount the disk that it is on; or remove the \
-                 link, and this shard and those behind it are made again",
-                target.display()
-            ),
-        )),
-        Err(_) => Ok(None),
+pub(super) fn missing<T>(path: &Path) -> Result<Option<T>> {
+    let otherwise = "remove the link, and this shard and those behind it are made again";
+    refuse_dangling(path, otherwise).map(|()| None)
+}
+
+/// # Errors
+/// When a link is at `path`, where nothing is found; says what may be done `otherwise`.
+fn refuse_dangling(path: &Path, otherwise: &str) -> Result<()> {
+    let Ok(target) = fs::read_link(path) else {
+        return Ok(());
+    };
+    Err(Error::dataset(
+        path,
+        format!(
+            "a link to {}, which is not there: mount the disk that it is on; or {otherwise}",
+            target.display()
+        ),
+    ))
+}
+
+/// The manifest of the cache in `folder`, where a file or a link is in its place.
+///
+/// # Errors
+/// One that is damaged or cannot be read.
+pub(super) fn cache_manifest(folder: &Path) -> Result<CacheManifest> {
+    let path = folder.join(CACHE_MANIFEST);
+    match CacheManifest::read(&path) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            refuse_dangling(&path, "name another folder")?;
+            Err(Error::io_at("read", &path, source))
+        }
+        read => Ok(read?.0),
     }
 }
 
@@ -310,6 +336,31 @@ pub(super) fn entry(
 
 fn is_cache_file(name: &str) -> bool {
     name == INDEX || shard_file(name).is_some()
+}
+
+/// The error of a tar that may be unreadable for good, with what mends that.
+fn lasting(e: &io::Error) -> io::Error {
+    io::Error::new(
+        e.kind(),
+        format!(
+            "{e}; where it fails each time, delete this tar and build again: its shard and those \
+             behind it are made anew"
+        ),
+    )
+}
+
+/// Whether the file at `path` has these bytes; a FIFO in its place is not waited for.
+fn has(path: &Path, bytes: &[u8]) -> bool {
+    let read = || -> io::Result<bool> {
+        let (mut file, len) = regular::open(path)?;
+        let mut there = Vec::new();
+        if len == bytes.len() as u64 {
+            file.read_to_end(&mut there)?;
+        }
+        Ok(there == bytes)
+    };
+    // What cannot be read is written again.
+    read().unwrap_or(false)
 }
 
 /// The hash of a whole file, read piece by piece.
@@ -386,6 +437,15 @@ mod tests {
         assert!(
             e.is_usage() && e.to_string().contains(CACHE_MANIFEST),
             "{e}"
+        );
+    }
+
+    #[test]
+    fn a_tar_that_cannot_be_read_says_what_mends_it() {
+        let said = lasting(&io::Error::from_raw_os_error(5)).to_string();
+        assert!(
+            said.contains("Input/output error") && said.contains("delete this tar"),
+            "{said}"
         );
     }
 

@@ -44,7 +44,9 @@ pub struct BuildProgress<'a> {
     pub scan: Option<&'a ScanReport>,
 }
 
-/// What stands in a cache's folder after a build.
+/// What is known at the end of a build of what stands in the cache's folder. Of one
+/// that was ended before it wrote, that is no more than what it had looked at; no
+/// shard was changed then.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BuildReport {

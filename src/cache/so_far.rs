@@ -1,11 +1,13 @@
 //! What of a cache is complete while it is built: by earlier calls, and by this one.
 //!
-//! In the consumer. Plain data.
+//! In the consumer.
 
 use std::time::Instant;
 
+use crate::cache::folder::Folder;
 use crate::cache::layout::ShardFile;
 use crate::cache::report::{BuildReport, SkippedSample};
+use crate::error::Result;
 use crate::index::{CachedSamples, Index};
 use crate::shard::manifest::{ShardEntry, ShardManifest, SkippedEntry};
 
@@ -17,6 +19,9 @@ pub(super) struct State {
     pub(super) report: BuildReport,
     pub(super) shards: Vec<ShardEntry>,
     pub(super) samples: CachedSamples,
+    /// Left out behind the last shard, which is of an earlier call: in no manifest
+    /// before it is known that the source's files stayed as they were.
+    pub(super) behind: Vec<SkippedEntry>,
 }
 
 impl State {
@@ -25,6 +30,7 @@ impl State {
             report: BuildReport::default(),
             shards: Vec::new(),
             samples: CachedSamples::new(index),
+            behind: Vec::new(),
         }
     }
 
@@ -40,8 +46,19 @@ impl State {
         self.skip(index, &manifest.skipped);
     }
 
+    /// Lists what is left out behind the last shard in its manifest.
+    pub(super) fn list_behind(&mut self, folder: &Folder, index: &Index) -> Result<()> {
+        let skipped = std::mem::take(&mut self.behind);
+        let Some(last) = self.shards.last_mut().filter(|_| !skipped.is_empty()) else {
+            return Ok(());
+        };
+        *last = folder.skip_behind(self.report.shards - 1, &skipped)?;
+        self.skip(index, &skipped);
+        Ok(())
+    }
+
     /// These are left out, and a manifest says so.
-    pub(super) fn skip(&mut self, index: &Index, skipped: &[SkippedEntry]) {
+    fn skip(&mut self, index: &Index, skipped: &[SkippedEntry]) {
         let report = &mut self.report;
         report.skipped += skipped.len() as u64;
         let room = NAMED.saturating_sub(report.skipped_examples.len());

@@ -203,20 +203,27 @@ pub(super) fn no_picture(index: &Index, reason: &str) -> Error {
 
 /// By what a changed source is noticed, beside its index. Looks at every file of the
 /// source, and opens none.
-pub(super) fn files_hash(index: &Index) -> Hash128 {
+///
+/// # Errors
+/// What the system says of a file that may be there and cannot be looked at: that it
+/// was changed is not known.
+pub(super) fn files_hash(index: &Index) -> Result<Hash128> {
     let mut hasher = Hasher::new();
     let mut note = |path: &Path| {
-        // One that is missing is found when it is read.
-        let (bytes, s, ns) = path
-            .metadata()
-            .map_or((0, 0, 0), |m| (m.len(), m.mtime(), m.mtime_nsec()));
+        let (bytes, s, ns) = match path.metadata() {
+            Ok(m) => (m.len(), m.mtime(), m.mtime_nsec()),
+            // One that is missing is found when it is read.
+            Err(e) if faults::is_of_absence(&e) => (0, 0, 0),
+            Err(e) => return Err(Error::io_at("look at", path, e)),
+        };
         hasher.write(&bytes.to_le_bytes());
         hasher.write(&s.to_le_bytes());
         hasher.write(&ns.to_le_bytes());
+        Ok(())
     };
     match index.shards() {
-        0 => (0..index.len()).for_each(|id| note(&index.file(id))),
-        shards => (0..shards).for_each(|number| note(&index.shard_path(number))),
+        0 => (0..index.len()).try_for_each(|id| note(&index.file(id)))?,
+        shards => (0..shards).try_for_each(|number| note(&index.shard_path(number)))?,
     }
-    Hash128(hasher.finish_128())
+    Ok(Hash128(hasher.finish_128()))
 }

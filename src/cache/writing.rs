@@ -147,15 +147,9 @@ impl Writing<'_> {
             self.state.keep(index, entry, &manifest);
         } else if self.state.report.shards == 0 {
             self.none_at_all();
-        } else if !self.waiting.is_empty() {
+        } else {
             // Behind a shard of an earlier call.
-            let skipped = std::mem::take(&mut self.waiting);
-            let number = self.state.report.shards - 1;
-            let entry = self.folder.skip_behind(number, &skipped)?;
-            if let Some(last) = self.state.shards.last_mut() {
-                *last = entry;
-            }
-            self.state.skip(index, &skipped);
+            self.state.behind.append(&mut self.waiting);
         }
         Ok(())
     }

@@ -356,6 +356,7 @@ mod in_process {
     use crate::packing::Sizes;
     use crate::packing::rooms::Rooms;
     use crate::ring::consumer_side::Ticket;
+    use crate::ring::region::told_of;
     use crate::sys::cpu;
     use crate::worker::encode::EncodeJob;
     use crate::worker::input::InputMode;
@@ -412,7 +413,9 @@ mod in_process {
                         .job
                         .fill(&ticket, row, 0, &mut bytes[out], &mut self.meter);
                     self.meter.rows += 1;
-                    filled.err()
+                    // As out of a ring.
+                    let told = |f: SampleFault| SampleFault::new(f.kind, told_of(&f.reason));
+                    filled.err().map(told)
                 })
                 .collect();
             (bytes, faults)

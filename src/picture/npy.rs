@@ -124,10 +124,20 @@ fn fault(kind: FaultKind, what: impl AsRef<str>) -> SampleFault {
     SampleFault::new(kind, format!("NumPy: {}", what.as_ref()))
 }
 
-/// Text out of a file, for a message.
+/// The most of a text out of a file that a message has: two of them, and the message,
+/// are within what is told of a fault.
+const SHOWN: usize = 34;
+
+/// Text out of a file, for a message; ASCII.
 fn shown(text: &[u8]) -> String {
-    let most = &text[..text.len().min(60)];
-    most.escape_ascii().to_string().replace("\\'", "'")
+    // Each byte is one character or more.
+    let most = &text[..text.len().min(SHOWN + 1)];
+    let mut shown = most.escape_ascii().to_string().replace("\\'", "'");
+    if shown.len() > SHOWN {
+        shown.truncate(SHOWN - 3);
+        shown.push_str("...");
+    }
+    shown
 }
 
 /// What the dictionary says, as it is written there.
@@ -150,9 +160,9 @@ impl Array<'_> {
         };
         if !is_u8 || channels == 0 || self.fortran_order {
             let what = format!(
-                "an array of dtype {}, shape {} and {} order is no picture: '|u1' (uint8) of \
-                 shape (H, W), (H, W, 1) or (H, W, 3) in C order is; in shards name other \
-                 arrays otherwise, such as KEY.depth.npy, and leave them out of lists",
+                "dtype {}, shape {} and {} order is no picture: '|u1' (uint8) of (H, W), \
+                 (H, W, 1) or (H, W, 3) in C order is; name others otherwise in shards, such as \
+                 KEY.depth.npy",
                 shown(self.dtype),
                 shown(self.shape),
                 if self.fortran_order { "Fortran" } else { "C" }
@@ -398,7 +408,7 @@ mod tests {
 
     #[test]
     fn arrays_that_are_no_pictures_are_named() {
-        let plain = |descr, shape| dictionary(descr, "False", shape);
+        let plain = |descr: &str, shape: &str| dictionary(descr, "False", shape);
         for (text, words) in [
             (plain("'<f4'", "(2, 3, 3)"), ["'<f4'", "(2, 3, 3)"]),
             (plain("'|i1'", "(2, 3)"), ["'|i1'", "(2, 3)"]),
@@ -418,6 +428,17 @@ mod tests {
             assert!(words.iter().all(|w| fault.reason.contains(w)), "{fault}");
             assert!(fault.reason.contains("such as KEY.depth.npy"), "{fault}");
         }
+        // Whole in a record of a ring, whatever the file says.
+        let long = plain(
+            &format!("'{}'", "\u{ff}".repeat(90)),
+            &format!("({})", "9, ".repeat(300)),
+        );
+        let fault = read(&file(1, &long, 99)).unwrap_err();
+        assert!(fault.reason.ends_with("KEY.depth.npy"), "{fault}");
+        assert!(
+            fault.reason.contains("9, ...") && fault.reason.len() <= 240,
+            "{fault}"
+        );
         let mut later = file(1, &plain("'|u1'", "(2, 3)"), 6);
         later[6] = 4;
         let fault = read(&later).unwrap_err();

@@ -457,6 +457,9 @@ fn fault(format: Format, e: ImageError) -> SampleFault {
         ImageError::IoError(e) if e.kind() == ErrorKind::UnexpectedEof => FaultKind::Truncated,
         // The system's own errors; decoders put theirs into the same type.
         ImageError::IoError(e) if e.raw_os_error().is_some() => FaultKind::Unreadable,
+        ImageError::IoError(e) if e.kind() == ErrorKind::OutOfMemory => FaultKind::NoMemory,
+        // These ask for no limit: the error is of a failed allocation there.
+        ImageError::Limits(_) if matches!(format, Format::Bmp | Format::Tga) => FaultKind::NoMemory,
         ImageError::Unsupported(_) => FaultKind::Unsupported,
         ImageError::Limits(_) => {
             return SampleFault::new(
@@ -467,4 +470,35 @@ fn fault(format: Format, e: ImageError) -> SampleFault {
         _ => FaultKind::Corrupt,
     };
     SampleFault::new(kind, format!("{format}: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use image::error::{LimitError, LimitErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn memory_that_the_system_refuses_is_no_fault_of_the_picture() {
+        let limit = || {
+            let kind = LimitErrorKind::InsufficientMemory;
+            ImageError::Limits(LimitError::from_kind(kind))
+        };
+        // As `image` makes an error of one of `Vec`'s.
+        let refused = Vec::<u8>::new().try_reserve(usize::MAX).unwrap_err();
+        let refused = std::io::Error::from(refused);
+        for (format, e, kind) in [
+            (Format::Tga, limit(), FaultKind::NoMemory),
+            (Format::Bmp, limit(), FaultKind::NoMemory),
+            (Format::Gif, limit(), FaultKind::TooLarge),
+            (Format::Tiff, limit(), FaultKind::TooLarge),
+            (
+                Format::Hdr,
+                ImageError::IoError(refused),
+                FaultKind::NoMemory,
+            ),
+        ] {
+            assert_eq!(fault(format, e).kind, kind, "{format}");
+        }
+    }
 }

@@ -154,7 +154,7 @@ impl Ring {
     /// the next attempt or is committed as failed.
     pub(crate) fn write_fault(&self, slot: u32, row: u32, fault: &SampleFault) {
         let record = self.layout.record(slot, row);
-        let text = truncate_utf8(&fault.reason, record_word::TEXT_BYTES).as_bytes();
+        let text = told_of(&fault.reason).as_bytes();
         let w = self.words();
         for (i, chunk) in text.chunks(8).enumerate() {
             let mut bytes = [0; 8];
@@ -205,12 +205,14 @@ impl AsFd for Ring {
     }
 }
 
-fn truncate_utf8(s: &str, most: usize) -> &str {
-    let mut end = s.len().min(most);
-    while !s.is_char_boundary(end) {
+/// As much of a fault's reason as a record holds. Where no ring is, reasons are cut
+/// by it too, so that a cache says the same whoever found the fault.
+pub(crate) fn told_of(reason: &str) -> &str {
+    let mut end = reason.len().min(record_word::TEXT_BYTES);
+    while !reason.is_char_boundary(end) {
         end -= 1;
     }
-    &s[..end]
+    &reason[..end]
 }
 
 #[cfg(test)]
@@ -235,6 +237,7 @@ mod tests {
             let f = r.read_fault(1, 2);
             assert_eq!(f.kind, FaultKind::Corrupt);
             assert!(reason.starts_with(&f.reason));
+            assert_eq!(f.reason, told_of(reason), "as without a ring");
             assert!(f.reason.len() + 2 > reason.len().min(record_word::TEXT_BYTES));
         }
     }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use featherload::cache::{self, BuildOptions, Builder, OnBadSample};
+use featherload::cache::{self, BuildOptions, BuildPhase, Builder, OnBadSample};
 use featherload::index::{Index, KeepIndex, ShardOptions};
 use featherload::{Error, Source};
 
@@ -111,6 +112,48 @@ fn what_is_left_out_behind_a_shard_of_an_earlier_call_is_listed_there() {
     assert_eq!((again.kept_samples, again.skipped), (1, 1));
     assert_eq!(again.needed_bytes, 0);
     assert_same(&whole, &files(dst.path()), "again");
+}
+
+#[test]
+fn a_build_that_a_bad_picture_stopped_goes_on_without_it() {
+    let src = data(2, 10);
+    // A fine header: the survey does not find it.
+    let bad = src.path().join("class1/007.jpg");
+    let whole = fs::read(&bad).unwrap();
+    fs::write(&bad, &whole[..whole.len() / 2]).unwrap();
+    let dst = tempfile::tempdir().unwrap();
+    let (fresh, to) = (dst.path().join("fresh"), dst.path().join("to"));
+    let stop = BuildOptions {
+        shard_size: 40_000,
+        ..jpeg(90)
+    };
+    let skip = BuildOptions {
+        on_error: OnBadSample::Skip,
+        ..stop
+    };
+    build(src.path(), &fresh, skip);
+    let e = built(src.path(), &to, stop).build().unwrap_err();
+    assert!(matches!(e, Error::Sample { id: 17, .. }), "{e:?}");
+    let shards = files(&to).keys().filter(|n| n.ends_with(".tar")).count() as u64;
+    assert!(shards >= 2, "{shards}");
+    let report = build(src.path(), &to, skip);
+    assert_eq!((report.kept_shards, report.skipped), (shards, 1));
+    assert_same(&files(&fresh), &files(&to), "gone on with skip");
+    // Not the other way round, whole or half done.
+    let refused = || {
+        let e = built(src.path(), &to, stop).build().unwrap_err();
+        assert!(e.is_usage(), "{e:?}");
+        assert!(e.to_string().contains("on_error was skip"), "{e}");
+    };
+    refused();
+    fs::remove_file(to.join("shard-000001.json")).unwrap();
+    let ended =
+        built(src.path(), &to, skip).build_watched(&mut |p| match p.phase == BuildPhase::Writing {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+    assert!(!ended.unwrap().complete);
+    refused();
 }
 
 #[test]
@@ -230,6 +273,82 @@ fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
     let whole = files(&to);
     assert_eq!(make(skip).unwrap().kept_samples, 5);
     assert_same(&whole, &files(&to), "again");
+}
+
+#[test]
+fn what_the_source_lost_stays_known_where_a_build_goes_on_by_a_saved_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    foreign_shard(&tar);
+    let options = BuildOptions {
+        shard_size: 4096,
+        ..copy()
+    };
+    let make = |source, to: &Path| {
+        Builder::new(source, to, options)
+            .helper(FEATHERLOAD)
+            .workers(0)
+    };
+    let (fresh, to) = (dir.path().join("fresh"), dir.path().join("to"));
+    assert!(make(of_tar(&tar), &fresh).build().unwrap().complete);
+    let ended = make(of_tar(&tar), &to).build_watched(&mut |p| match p.shards > 1 {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    assert!(!ended.unwrap().complete);
+    let saved = dir.path().join("saved.fli");
+    of_tar(&tar).open().unwrap().0.save(&saved).unwrap();
+    let report = make(Source::detect(&saved).unwrap(), &to).build().unwrap();
+    assert!(report.complete && report.kept_shards > 0, "{report:?}");
+    let lost = cache::info(&to).unwrap().lost.unwrap();
+    assert_eq!(lost.other_fields["txt"], 6);
+    assert_same(&files(&fresh), &files(&to), "gone on");
+}
+
+#[test]
+fn reasons_are_the_same_with_and_without_workers() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = dir.path().join("train-000.tar");
+    let mut writer = tar::Builder::new(fs::File::create(&tar).unwrap());
+    let mut add = |name: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        writer.append_data(&mut header, name, bytes).unwrap();
+    };
+    add("0.jpg", &Picture::rgb(30, 20, 1).encode());
+    let dictionary = format!(
+        "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}\n",
+        "7, ".repeat(300)
+    );
+    let mut array = b"\x93NUMPY\x01\x00".to_vec();
+    array.extend((dictionary.len() as u16).to_le_bytes());
+    array.extend(dictionary.as_bytes());
+    add("1.npy", &array);
+    add("2.ppm", b"P6 2 1 255\n\x01\x02\x03\x04\x05\x06");
+    writer.finish().unwrap();
+    drop(writer);
+    let mut all = Vec::new();
+    for workers in [0, 2] {
+        let to = dir.path().join(format!("cache-{workers}"));
+        let options = BuildOptions {
+            on_error: OnBadSample::Skip,
+            ..copy()
+        };
+        let report = Builder::new(of_tar(&tar), &to, options)
+            .helper(FEATHERLOAD)
+            .workers(workers)
+            .build()
+            .unwrap();
+        assert_eq!((report.samples, report.skipped), (2, 1));
+        let reason = &report.skipped_examples[0].reason;
+        assert!(
+            reason.contains("shape (7, 7, ") && reason.ends_with(".npy"),
+            "{reason}"
+        );
+        all.push(files(&to));
+    }
+    assert_same(&all[0], &all[1], "0 and 2 workers");
 }
 
 #[test]

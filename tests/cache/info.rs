@@ -127,6 +127,32 @@ fn a_cache_that_lacks_a_shard_is_refused_with_what_mends_it() {
 }
 
 #[test]
+fn of_a_link_whose_target_is_away_the_build_and_info_say_the_same() {
+    let source = source();
+    let dir = built(source.path(), small());
+    let elsewhere = tempfile::tempdir().unwrap();
+    for name in ["shard-000001.tar", "shard-000001.json", "manifest.json"] {
+        let (file, away) = (dir.path().join(name), elsewhere.path().join("away"));
+        fs::rename(&file, elsewhere.path().join("aside")).unwrap();
+        std::os::unix::fs::symlink(&away, &file).unwrap();
+        let out = run(&["info"], dir.path());
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+        let detected = Source::detect(source.path()).unwrap();
+        let build = Builder::new(detected, dir.path(), small())
+            .workers(0)
+            .build();
+        let e = build.unwrap_err();
+        assert!(e.is_usage(), "{e:?}");
+        for words in [name, "a link to", "away", "mount the disk"] {
+            assert!(text(&out).contains(words), "{words}: {}", text(&out));
+            assert!(e.to_string().contains(words), "{words}: {e}");
+        }
+        fs::rename(elsewhere.path().join("aside"), &file).unwrap();
+        assert_eq!(cache::info(dir.path()).unwrap().samples, 41);
+    }
+}
+
+#[test]
 fn what_is_no_cache_is_refused_with_what_to_give() {
     let source = source();
     let dir = built(source.path(), small());

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::ops::ControlFlow;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -10,10 +11,11 @@ use featherload::cache::{BuildOptions, BuildPhase, BuildReport, Builder, OnBadSa
 use featherload::index::{KeepIndex, ShardOptions};
 use featherload::{Error, FaultKind, Result, Source};
 use nix::sys::signal::Signal;
+use nix::unistd::{Uid, setfsuid};
 
 use crate::common::hunt::hunt;
 use crate::common::processes::{coordinator_of, send};
-use crate::common::{data, slow_picture};
+use crate::common::{Picture, data, slow_picture};
 use crate::scene::{assert_same, build, built, copy, files, foreign_shard, raw};
 
 fn skip() -> BuildOptions {
@@ -162,6 +164,87 @@ fn shards_of_files_that_were_changed_meanwhile_are_not_kept() {
     let report = build(src.path(), &to, skip());
     assert_eq!(report.kept_shards, 1);
     assert_same(&whole, &files(&to), "gone on");
+}
+
+#[test]
+fn what_changed_files_left_out_is_listed_nowhere() {
+    let src = tempfile::tempdir().unwrap();
+    let small = BuildOptions {
+        shard_size: 4096,
+        ..skip()
+    };
+    for (n, name) in [(1, "a.jpg"), (2, "b.jpg")] {
+        fs::write(src.path().join(name), Picture::rgb(90, 80, n).encode()).unwrap();
+    }
+    let dst = tempfile::tempdir().unwrap();
+    assert_eq!(build(src.path(), dst.path(), small).shards, 2);
+    let whole = files(dst.path());
+    // The second shard is lost, and its sample is bad for as long as this call lasts.
+    fs::remove_file(dst.path().join("shard-000001.tar")).unwrap();
+    let picture = src.path().join("b.jpg");
+    let (good, meta) = (fs::read(&picture).unwrap(), picture.metadata().unwrap());
+    let put = |bytes: &[u8]| {
+        fs::write(&picture, bytes).unwrap();
+        let file = fs::File::options().append(true).open(&picture).unwrap();
+        file.set_modified(meta.modified().unwrap()).unwrap();
+    };
+    let e = with(built(src.path(), dst.path(), small), || {
+        fs::write(&picture, "being copied").unwrap();
+    })
+    .unwrap_err();
+    assert!(
+        e.is_usage() && e.to_string().contains("changed while"),
+        "{e}"
+    );
+    let first = fs::read(dst.path().join("shard-000000.json")).unwrap();
+    assert!(first == whole["shard-000000.json"], "b.jpg is left out");
+    put(&good);
+    let report = build(src.path(), dst.path(), small);
+    assert_eq!((report.kept_shards, report.skipped), (1, 0));
+    assert_same(&whole, &files(dst.path()), "as the files were");
+}
+
+#[test]
+fn files_that_cannot_be_looked_at_at_the_end_cost_no_shard() {
+    let src = data(2, 10);
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("cache");
+    build(src.path(), &to, skip());
+    let whole = files(&to);
+    fs::remove_dir_all(&to).unwrap();
+    fs::create_dir(&to).unwrap();
+    let rights = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // Whoever ends the build may write to the cache.
+    rights(dir.path(), 0o777);
+    rights(&to, 0o777);
+    let me = Uid::effective();
+    let mut is_closed = false;
+    let built_then = built(src.path(), &to, skip())
+        .workers(0)
+        .build_watched(&mut |p| {
+            if p.phase == BuildPhase::Writing && p.done == p.samples && !is_closed {
+                is_closed = true;
+                rights(src.path(), 0);
+                // Root, whom rights do not hold, looks as somebody else: this thread.
+                if me.is_root() {
+                    setfsuid(Uid::from_raw(65534));
+                }
+            }
+            ControlFlow::Continue(())
+        });
+    setfsuid(me);
+    rights(src.path(), 0o755);
+    let e = built_then.unwrap_err();
+    assert!(is_closed && matches!(e, Error::Io { .. }), "{e:?}");
+    for part in ["look at", "000.jpg", "Permission denied"] {
+        assert!(e.to_string().contains(part), "{e}");
+    }
+    let shards = whole.keys().filter(|n| n.ends_with(".tar")).count() as u64;
+    assert!(shards >= 3);
+    assert_eq!(build(src.path(), &to, skip()).kept_shards, shards);
+    assert_same(&whole, &files(&to), "every shard was kept");
 }
 
 #[test]

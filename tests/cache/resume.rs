@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use featherload::Error;
 use featherload::cache::{BuildOptions, BuildPhase};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
 
 use crate::common::{Random, data};
 use crate::scene::{
@@ -43,7 +44,7 @@ fn a_complete_cache_is_left_alone_and_a_damaged_one_is_completed() {
     assert_eq!(times(dst.path()), before, "nothing was written");
 
     let at = |name: &str| dst.path().join(name);
-    let broken: [(&str, &dyn Fn(), u64); 6] = [
+    let broken: [(&str, &dyn Fn(), u64); 7] = [
         (
             "a tar is gone",
             &|| fs::remove_file(at("shard-000001.tar")).unwrap(),
@@ -83,6 +84,14 @@ fn a_complete_cache_is_left_alone_and_a_damaged_one_is_completed() {
         (
             "an idx is damaged",
             &|| fs::write(at("shard-000000.idx"), "v1.2 0\n").unwrap(),
+            report.shards,
+        ),
+        (
+            "a FIFO is in the place of an idx",
+            &|| {
+                fs::remove_file(at("shard-000000.idx")).unwrap();
+                mkfifo(&at("shard-000000.idx"), Mode::S_IRWXU).unwrap();
+            },
             report.shards,
         ),
     ];
@@ -192,6 +201,8 @@ fn a_build_may_be_ended_in_each_phase_and_nothing_is_removed_before_it_writes() 
         (BuildPhase::Checking, 0, options),
         (BuildPhase::Checking, 1, options),
         (BuildPhase::ReadingHeaders, 0, anew),
+        // All is ready to be written.
+        (BuildPhase::ReadingHeaders, 20, anew),
     ] {
         let mut calls = Vec::new();
         let builder = built(src.path(), dst.path(), options).force(true);
@@ -318,9 +329,16 @@ fn ctrl_c_ends_a_build_that_has_not_begun_to_write() {
         assert!(child.try_wait().unwrap().is_none() && Instant::now() < until);
         std::thread::sleep(Duration::from_millis(1));
     }
+    // By now a signal ends the run, and no longer the process.
+    std::thread::sleep(Duration::from_millis(30));
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+    let said = text(&output);
+    assert!(
+        said.contains("before any shard was written") && !said.contains(" 0 samples"),
+        "{said}"
+    );
     let left: Vec<_> = files(&to).into_keys().collect();
     assert!(left.iter().all(|n| n == ".featherload-lock"), "{left:?}");
 }

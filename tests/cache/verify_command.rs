@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use featherload::Source;
-use featherload::cache::{self, Builder, FindingKind};
+use featherload::cache::{self, Builder, Finding, FindingKind};
 use serde_json::Value;
 
 use crate::common::FEATHERLOAD;
@@ -101,8 +101,23 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
     fs::remove_file(&files[1]).unwrap();
     let found = &verified(&tar, 1).findings;
     assert_eq!((found.len(), found[0].kind), (1, FindingKind::Missing));
-    // Without the manifest nothing is known of the contents.
+    // Of a shard that lost its manifest the cache's knows the length, at least.
     fs::remove_file(&files[2]).unwrap();
+    let missing = |findings: &[Finding]| findings.iter().all(|f| f.kind == FindingKind::Missing);
+    let found = verified(&tar, 1).findings;
+    assert!(found.len() == 2 && missing(&found), "{found:?}");
+    assert_eq!(run(&["verify"], &tar).status.code(), Some(1));
+    assert_eq!(told(&found), told(&verified(cache.path(), 1).findings));
+    let whole = fs::read(&tar).unwrap();
+    fs::write(&tar, &whole[..whole.len() - 512]).unwrap();
+    let found = verified(&tar, 1).findings;
+    assert!(
+        found.iter().any(|f| f.kind == FindingKind::Length),
+        "{found:?}"
+    );
+    fs::write(&tar, &whole).unwrap();
+    // Without both nothing is known of the contents.
+    fs::remove_file(cache.path().join("manifest.json")).unwrap();
     let out = run(&["verify"], &tar);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out));
     let told = text(&out);
@@ -115,6 +130,39 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
         object(&run(&["verify", "--json"], &tar))["good"],
         Value::Null
     );
+}
+
+#[test]
+fn a_shard_of_another_version_is_refused_as_its_cache_is() {
+    let source = source();
+    let cache = built(source.path(), small());
+    // As an earlier version wrote them: other fields, too.
+    let earlier = |name: &str, field: &str| {
+        let path = cache.path().join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        let of_one = text.replacen(&format!("{field}2"), &format!("{field}1"), 1);
+        let renamed = of_one.replacen("\"samples\"", "\"records\"", 1);
+        assert_ne!(of_one, renamed);
+        fs::write(path, renamed).unwrap();
+    };
+    earlier("shard-000001.json", "\"version\":");
+    let tar = cache.path().join("shard-000001.tar");
+    // A cache of this version has no such shard.
+    for path in [cache.path(), &tar] {
+        let out = run(&["verify"], path);
+        assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    }
+    earlier("manifest.json", "\"version\": ");
+    let refused = |path: &Path| {
+        let out = run(&["verify"], path);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+        assert!(text(&out).contains("of version 1"), "{}", text(&out));
+    };
+    refused(cache.path());
+    refused(&tar);
+    // By itself, too.
+    fs::remove_file(cache.path().join("manifest.json")).unwrap();
+    refused(&tar);
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Subject {
         })?;
         if !metadata.is_dir() {
             subject.folder = path.parent().unwrap_or(Path::new("")).to_owned();
-            if subject.is_one_shard(path) {
+            if subject.is_one_shard(path)? {
                 return Ok(subject);
             }
             // Of a shard that lost its manifest, damage is looked for, too.
@@ -110,12 +110,21 @@ impl Subject {
             || (self.index_is_there && is_index())
     }
 
-    /// Whether `path` is the tar of a shard with its manifest beside it; takes its
-    /// files.
-    fn is_one_shard(&mut self, path: &Path) -> bool {
+    /// Whether `path` is the tar of a shard with its manifest beside it, or of one
+    /// that the cache's manifest has; takes its files.
+    ///
+    /// # Errors
+    /// A manifest of another version: the cache's, or the shard's where that has none.
+    fn is_one_shard(&mut self, path: &Path) -> Result<bool> {
         let Some(number) = one_shard(path) else {
-            return false;
+            return Ok(false);
         };
+        let of_cache = Index::is_cache(&self.folder);
+        if of_cache {
+            self.read_manifest()?;
+            // Whether it is damaged is not asked here.
+            (self.bytes, self.manifest_bytes, self.damaged) = (0, 0, None);
+        }
         let mut there = Vec::new();
         for file in ShardFile::ALL {
             if let Ok(meta) = fs::metadata(file.path(&self.folder, number)) {
@@ -124,14 +133,23 @@ impl Subject {
             }
         }
         let manifest = ShardFile::Manifest.path(&self.folder, number);
-        let ours = Index::is_cache(&self.folder) || is_shard_manifest(&manifest);
-        if !ours || !there.contains(&ShardFile::Manifest) {
+        let has_manifest =
+            there.contains(&ShardFile::Manifest) && (of_cache || is_shard_manifest(&manifest));
+        let is_due = usize::try_from(number)
+            .is_ok_and(|number| self.entries().is_some_and(|e| e.get(number).is_some()));
+        if !has_manifest && !is_due {
             self.bytes = 0;
-            return false;
+            return Ok(false);
+        }
+        if self.manifest.is_none()
+            && has_manifest
+            && let Ok(bytes) = read_whole(&manifest)
+        {
+            refuse_version::<ShardManifest>(&manifest, &bytes)?;
         }
         self.there.insert(number, there);
         self.only = Some(number);
-        true
+        Ok(true)
     }
 
     /// Looks at all names. Returns the tars.
@@ -174,12 +192,9 @@ impl Subject {
         };
         self.manifest_bytes = bytes.len() as u64;
         self.bytes += self.manifest_bytes;
+        refuse_version::<CacheManifest>(&path, &bytes)?;
         match CacheManifest::from_bytes(&bytes) {
             Ok(manifest) => self.manifest = Some(manifest),
-            // Another version is not understood, and not damaged.
-            Err(damage @ Damage::Version { found }) if !was_version(&bytes, found) => {
-                return Err(Error::dataset(path, damage.to_string()));
-            }
             Err(damage) => self.damaged = Some(damage.to_string()),
         }
         Ok(())
@@ -192,15 +207,27 @@ impl Subject {
     }
 }
 
+/// # Errors
+/// Bytes of a manifest of another version: it is not understood, and not damaged.
+fn refuse_version<M: Manifest>(path: &Path, bytes: &[u8]) -> Result<()> {
+    match M::from_bytes(bytes) {
+        Err(damage @ Damage::Version { found }) if !was_version::<M>(bytes, found) => {
+            Err(Error::dataset(path, damage.to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether a manifest is one of the version that is understood, but for the number
 /// `found` that stands in the place of its version.
-fn was_version(bytes: &[u8], found: u32) -> bool {
+fn was_version<M: Manifest>(bytes: &[u8], found: u32) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return false;
     };
-    let field = |version: u32| format!("\"version\": {version}");
+    let blank = if M::PRETTY { " " } else { "" };
+    let field = |version: u32| format!("\"version\":{blank}{version}");
     let mended = text.replacen(&field(found), &field(VERSION), 1);
-    CacheManifest::from_bytes(mended.as_bytes()).is_ok()
+    M::from_bytes(mended.as_bytes()).is_ok()
 }
 
 /// The number of the shard whose tar is called as the file at `path` is.

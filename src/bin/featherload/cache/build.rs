@@ -194,7 +194,14 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
     if args.json {
         output::json(&json!({ "folder": folder.to_string_lossy(), "report": report }))?;
     } else {
-        print(folder, &report)?;
+        match report.complete || announced {
+            true => print(folder, &report)?,
+            // What stands there was not all looked at.
+            false => output::line(&format!(
+                "{}: ended early, before any shard was written or removed",
+                folder.display()
+            ))?,
+        }
     }
     match (report.complete, interrupt::caught()) {
         (false, Some(signal)) => Ok(Outcome::Interrupted(signal)),

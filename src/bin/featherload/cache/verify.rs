@@ -15,7 +15,8 @@ use crate::output;
 /// Compare every byte of a cache with its checksums, and name what is damaged.
 ///
 /// Exits with 0 when all is good, with 1 when something is damaged or missing or the
-/// build has not ended, and with 2 when there is neither cache nor tar. Of tars that
+/// build has not ended, and with 2 when there is neither cache nor tar, or a cache of
+/// another version of featherload's manifests. Of tars that
 /// are no cache's, headers and bounds are checked: they have no checksums, and `good`
 /// of --json is null when those are right.
 #[derive(Args)]
