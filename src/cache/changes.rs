@@ -29,8 +29,9 @@ pub(super) fn between(there: &CacheManifest, wanted: &CacheManifest) -> Vec<Stri
     );
     let seed = |shuffle: Option<u64>| or_none(shuffle.map(|seed| seed.to_string()));
     compare("shuffle", seed(a.shuffle), seed(b.shuffle));
-    // Shards that are complete have no bad sample among theirs: they are the same
-    // where bad ones are left out. A cache that is complete is called what it is.
+    // Shards that were complete when a bad sample stopped the build have none among
+    // theirs: they are the same where bad ones are left out. That of a complete cache
+    // is compared, as its manifest says how it was built.
     let (stop, skip) = (OnBadSample::Stop.to_string(), OnBadSample::Skip.to_string());
     let goes_on = !there.complete && a.on_error == stop && b.on_error == skip;
     if !goes_on {

@@ -203,7 +203,7 @@ pub(crate) struct SourceEntry {
     /// `Index::hash`: paths under the root, labels and class names.
     pub(crate) index: Hash128,
     /// Of the length and the time of change (ns) of every file, in the source's
-    /// order; those of one that cannot be looked at count as 0.
+    /// order; those of a path that no file has count as 0.
     pub(crate) files: Hash128,
     /// None where nobody knows: of a saved index, or of another cache.
     pub(crate) lost: Option<SourceLosses>,
