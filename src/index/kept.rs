@@ -4,13 +4,12 @@
 //! Used in the consumer. A kept index is used when every shard, and DALI's index
 //! beside it, is the file that it was: by inode (where the file system keeps
 //! inodes), length and the times (in ns) of its data and of the file itself, which
-//! no copy can be given. It is thrown away
-//! otherwise, or when a byte of it is damaged; the shards are then read again. One
-//! of damaged shards
-//! is never kept, so that each run says what is lost. What a scan left out is
-//! kept with it, and said again. The note begins with words for people: `head -c
-//! 300` of a file says which shards it is of. Kept files of other versions, which
-//! nobody would read again, are removed when one is written.
+//! no copy can be given. It is thrown away otherwise, or when a byte of it is
+//! damaged; the shards are then read again. One of damaged shards is never kept, so
+//! that each run says what is lost. What a scan left out is kept with it, and said
+//! again. The note begins with words for people: `head -c 300` of a file says which
+//! shards it is of. Kept files of other versions, which nobody would read again, are
+//! removed when one is written.
 //!
 //! ```text
 //!  0  magic 8 bytes
