@@ -4,7 +4,7 @@
 //! box moves a little in each call, so that weights are computed again, as for
 //! random crops.
 //!
-//! `cargo bench --bench resample --features bench-internals`
+//! `cargo bench --bench resample --features internals`
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -167,6 +167,7 @@ fn emit() {
                 ),
             ] {
                 let emitter = Emitter::new(Emission {
+                    zeros: 0,
                     unit: 255.0,
                     mean: [0.485, 0.456, 0.406],
                     std: [0.229, 0.224, 0.225],

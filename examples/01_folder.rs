@@ -1,9 +1,11 @@
 //! One epoch over a folder of pictures: shapes and labels of each batch.
 //! `cargo run --release --example 01_folder -- SRC`
 
-use featherload::{Loader, Recipe, Source};
+use featherload::{Loader, Recipe, Source, f16};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // This program starts its own worker processes: nothing may stand before.
+    featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 01_folder SRC")?;
 
     // Worker processes start here; by default one for each usable CPU.
@@ -20,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for batch in loader.epoch() {
         let batch = batch?;
         // The pixels stand where the workers wrote them; nothing was copied.
-        let pixels = batch.as_f16()?;
+        let pixels = batch.pixels()?.as_slice::<f16>()?;
         println!(
             "batch {}: {} {} {:?}, first value {}, {:?}",
             batch.number(),

@@ -8,6 +8,7 @@ fn builder(src: &str) -> featherload::Result<LoaderBuilder> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 02_resume SRC")?;
 
     // The whole epoch, as it should be.

@@ -1,11 +1,12 @@
 //! Two processes that train together: equal numbers of full batches, with the
 //! rows that only fill up marked. `cargo run --release --example 03_ranks -- SRC`
 
-use featherload::{Loader, Recipe, RowStatus, Source, Tail};
+use featherload::{Loader, Rank, Recipe, RowStatus, Source, Tail};
 
 const WORLD: u32 = 2;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 03_ranks SRC")?;
 
     // One after the other here; in training each rank is a process of its own.
@@ -16,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .recipe(Recipe::eval224())
             .batch_size(16)
             .shuffle(false)
-            .rank(rank, WORLD)
+            .rank(Rank::new(rank, WORLD))
             .tail(Tail::Pad)
             .workers(1)
             .build()?;

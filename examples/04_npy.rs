@@ -19,6 +19,7 @@ use serde_json::json;
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
+    featherload::init();
     let mut args = std::env::args().skip(1);
     let mut next = || args.next().ok_or("usage: 04_npy SRC OUT_DIR [options]");
     let (src, out) = (next()?, next()?);
@@ -56,7 +57,7 @@ fn main() -> Result<(), Failure> {
             &file,
             npy_type(batch.dtype()),
             &batch.shape()?,
-            batch.bytes()?,
+            batch.pixels()?.bytes(),
         )?;
         if let Labels::Classes(classes) = batch.labels() {
             let bytes: Vec<u8> = classes.iter().flat_map(|c| c.to_le_bytes()).collect();

@@ -7,6 +7,7 @@ use std::path::Path;
 use featherload::{Loader, OnError, Source};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    featherload::init();
     let src = std::env::args()
         .nth(1)
         .ok_or("usage: 05_skip_bad_images SRC")?;
@@ -23,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // `OnError::Stop`, the default, ends with the first of them.
     println!("stop: {}", first_error(dir.path())?);
 
-    // Under `Skip` the row is zero, under `Substitute` it takes the next sample
+    // Under `Skip` the row is zero and its label -1, under `Substitute` it takes the next sample
     // that gives pixels; the batch has the size that it would have.
     for policy in [OnError::Skip, OnError::Substitute] {
         let mut loader = Loader::builder(Source::detect(dir.path())?)
@@ -33,7 +34,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .build()?;
         for batch in loader.epoch() {
             let batch = batch?;
-            println!("{policy:?}: {:?}, ids {:?}", batch.status(), batch.ids());
+            let good: Vec<u64> = batch.good_rows().map(|row| row.id()).collect();
+            println!(
+                "{policy:?}: {:?}, {:?}, pixels of {good:?}",
+                batch.status(),
+                batch.labels()
+            );
             for fault in batch.faults() {
                 println!(
                     "  row {}, {}: {}: {}",

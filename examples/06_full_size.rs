@@ -5,6 +5,7 @@
 use featherload::{Loader, OnError, Recipe, RowDescriptor, Source};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 06_full_size SRC")?;
     // Building reads the header of every picture: a slot has room for the batch
     // of the largest.
@@ -17,22 +18,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for batch in loader.epoch() {
         let batch = batch?;
         // Table and rows in one piece: what a device would get in one copy.
-        let packed = batch.packed()?;
-        let rows = batch.descriptors().ok_or("rows of one size")?;
+        let packed = batch.pixels()?.packed()?;
         println!(
             "batch {}: {} rows in {} bytes, {} of them the table",
             batch.number(),
             batch.len(),
-            packed.len(),
+            packed.bytes().len(),
             8 * RowDescriptor::BYTES
         );
-        for (row, at) in rows.iter().enumerate() {
+        for (row, at) in batch.rows().zip(packed.descriptors()) {
             // Height x width x 3 levels of 0 to 255.
-            let pixels = batch.row_as_u8(row)?;
+            let pixels = row.as_slice::<u8>()?;
             let sum: u64 = pixels.iter().map(|v| u64::from(*v)).sum();
             println!(
                 "  sample {} at byte {}: {} x {}, mean level {:.1}{}",
-                batch.ids()[row],
+                row.id(),
                 at.offset,
                 at.height,
                 at.width,

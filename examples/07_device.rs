@@ -1,9 +1,10 @@
 //! Batches that end on a GPU, from pictures to normalised f16 in one kernel.
 //! `cargo run --release --example 07_device -- SRC`
 
-use featherload::{Device, Dtype, Loader, OnError, Recipe, Source};
+use featherload::{Device, Dtype, Loader, OnError, Recipe, Source, f16};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 07_device SRC")?;
     // Building takes all the memory that the run has on the device.
     let mut loader = Loader::builder(Source::detect(src)?)
@@ -28,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
         // For a look at the values: a copy.
         let host = batch.to_host()?;
-        let first = host.as_f16()?[0];
+        let first = host.pixels()?.as_slice::<f16>()?[0];
         println!("  first value {first}");
     }
     if let Some(memory) = loader.device_memory()? {

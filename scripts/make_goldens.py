@@ -1,4 +1,4 @@
-"""Makes tests/golden: small pictures of every format and form, and their pixels.
+"""Makes tests/goldens/formats.tar: small pictures of every format and form, and their pixels.
 
     make_goldens.py OUT
 

@@ -14,12 +14,28 @@ use serde::{Serialize, Serializer};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, by whose fault it is.
-#[derive(Debug)]
+///
+/// `{}` and `{:?}` print the same line for people, so that a `main` that returns
+/// [`Result`] ends with it. Programs match on the variants, or ask:
+///
+/// ```
+/// # use featherload::{Loader, Source};
+/// let error = Source::detect("photos/nowhere").unwrap_err();
+/// assert!(error.is_dataset() && error.is_usage());
+/// assert_eq!(error.path(), Some("photos/nowhere".as_ref()));
+/// assert_eq!(format!("{error:?}"), error.to_string());
+/// ```
 #[non_exhaustive]
 pub enum Error {
     /// An option, or a combination of options, that cannot work.
-    Config { what: String },
+    #[non_exhaustive]
+    Config {
+        /// The option of the builder, where one is at fault.
+        option: Option<&'static str>,
+        what: String,
+    },
     /// The data set as a whole: a missing folder, a list file's bad line.
+    #[non_exhaustive]
     Dataset {
         path: PathBuf,
         /// Line of a text file, counted from 1.
@@ -27,21 +43,27 @@ pub enum Error {
         what: String,
     },
     /// One sample. Data, not a failure of the loader: the on-error policy decides.
+    #[non_exhaustive]
     Sample {
         id: u64,
         path: PathBuf,
         fault: SampleFault,
     },
     /// A worker, or the coordinator, ended or could not be started.
+    #[non_exhaustive]
     Worker { what: String },
     /// Every slot of the ring is held by live batches. Passes when one is dropped.
+    #[non_exhaustive]
     SlotsHeld { what: String },
     /// The accelerator or its driver.
+    #[non_exhaustive]
     Device { what: String },
     /// Two processes that do not speak alike, or shared memory that does not
     /// hold what the protocol promises.
+    #[non_exhaustive]
     Protocol { what: String },
     /// The operating system refused an operation.
+    #[non_exhaustive]
     Io {
         operation: String,
         path: Option<PathBuf>,
@@ -49,9 +71,21 @@ pub enum Error {
     },
 }
 
+/// Making one.
 impl Error {
     pub fn config(what: impl Into<String>) -> Self {
-        Self::Config { what: what.into() }
+        Self::Config {
+            option: None,
+            what: what.into(),
+        }
+    }
+
+    /// An option of the builder that cannot work.
+    pub fn option(option: &'static str, what: impl Into<String>) -> Self {
+        Self::Config {
+            option: Some(option),
+            what: what.into(),
+        }
     }
 
     pub fn dataset(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
@@ -100,10 +134,23 @@ impl Error {
         }
     }
 
+    /// The same error with advice behind a bad sample's reason; others stay as they are.
+    #[must_use]
+    pub fn advise_on_sample(mut self, advice: &str) -> Self {
+        if let Self::Sample { fault, .. } = &mut self {
+            fault.reason.push_str("; ");
+            fault.reason.push_str(advice);
+        }
+        self
+    }
+}
+
+/// Asking what it is.
+impl Error {
     /// True for what the caller can mend by other options or other input:
     /// the command line exits with 2 for these and with 3 for the rest.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Config { .. } | Self::Dataset { .. })
+        self.is_config() || self.is_dataset()
     }
 
     /// True for what passes by itself once the caller drops batches.
@@ -111,16 +158,95 @@ impl Error {
         matches!(self, Self::SlotsHeld { .. })
     }
 
+    /// True for options that cannot work.
+    pub fn is_config(&self) -> bool {
+        matches!(self, Self::Config { .. })
+    }
+
+    /// True for a data set that cannot be used as a whole.
+    pub fn is_dataset(&self) -> bool {
+        matches!(self, Self::Dataset { .. })
+    }
+
     /// True for one bad image.
     pub fn is_sample(&self) -> bool {
         matches!(self, Self::Sample { .. })
+    }
+
+    /// True when workers or the coordinator ended, or could not be started.
+    pub fn is_worker(&self) -> bool {
+        matches!(self, Self::Worker { .. })
+    }
+
+    /// True for the accelerator and its driver.
+    pub fn is_device(&self) -> bool {
+        matches!(self, Self::Device { .. })
+    }
+
+    /// True when two processes do not speak alike.
+    pub fn is_protocol(&self) -> bool {
+        matches!(self, Self::Protocol { .. })
+    }
+
+    /// True when the operating system refused something; `source` says why.
+    pub fn is_io(&self) -> bool {
+        matches!(self, Self::Io { .. })
+    }
+
+    /// The file or folder that it is about.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Dataset { path, .. } | Self::Sample { path, .. } => Some(path),
+            Self::Io { path, .. } => path.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The line of the text file at [`Error::path`], counted from 1.
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            Self::Dataset { line, .. } => *line,
+            _ => None,
+        }
+    }
+
+    /// The sample that gave no pixels, as a number of the index.
+    pub fn id(&self) -> Option<u64> {
+        match self {
+            Self::Sample { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Why the sample gave no pixels.
+    pub fn fault(&self) -> Option<&SampleFault> {
+        match self {
+            Self::Sample { fault, .. } => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// The option of the builder to change, where one alone is at fault.
+    pub fn option_name(&self) -> Option<&'static str> {
+        match self {
+            Self::Config { option, .. } => *option,
+            _ => None,
+        }
+    }
+}
+
+/// The line that [`Display`](fmt::Display) prints: what `main` shows of an error
+/// that it returns.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Config { what }
+            Self::Config { what, .. }
             | Self::Worker { what }
             | Self::SlotsHeld { what }
             | Self::Device { what } => f.write_str(what),
@@ -269,7 +395,29 @@ mod tests {
         assert!(e.is_usage());
         let e = Error::io_at("open", "a.jpg", io::Error::from_raw_os_error(libc::ENOENT));
         assert!(e.to_string().starts_with("open a.jpg: No such file"));
-        assert!(!e.is_usage());
+        assert!(!e.is_usage() && e.is_io());
+        assert_eq!(e.path(), Some(Path::new("a.jpg")));
+    }
+
+    #[test]
+    fn main_prints_the_line_for_people() {
+        let fault = SampleFault::new(FaultKind::Truncated, "the file ends early");
+        let e = Error::Sample {
+            id: 12,
+            path: "a/b.jpg".into(),
+            fault,
+        };
+        assert_eq!(
+            format!("Error: {e:?}"),
+            "Error: sample 12 (a/b.jpg): the file ends early"
+        );
+        assert_eq!((e.id(), e.option_name()), (Some(12), None));
+        assert_eq!(
+            e.advise_on_sample("remove it").to_string(),
+            "sample 12 (a/b.jpg): the file ends early; remove it"
+        );
+        let e = Error::option("depth", "depth is 0, it must be at least 1");
+        assert_eq!((e.id(), e.option_name()), (None, Some("depth")));
     }
 
     #[test]

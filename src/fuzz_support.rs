@@ -1,21 +1,23 @@
-//! What `fuzz/` calls: the parsers of untrusted bytes, without files, processes
-//! or rings around them. Not part of the API; behind the feature
-//! `fuzz-internals`.
+//! What tests of untrusted bytes call: the parsers, without files, processes or
+//! rings around them, and the goldens. Not part of the API; behind the feature
+//! `internals`.
 //!
 //! Nothing is decided here: each function hands on to the one that workers run.
 
 use std::io::Cursor;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::{ffi, fs};
 
+use crate::data::shard;
+use crate::data::shard::walk::Walk;
 use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::picture::raster::Raster;
 use crate::picture::{Format, Limits, header, jpeg};
 use crate::plan::PositionRandom;
+use crate::pool::worker::meter::Meter;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
-use crate::shard;
-use crate::shard::walk::Walk;
-use crate::worker::meter::Meter;
-use crate::worker::sample::{RowRequest, SampleDecoder};
 
 /// Width and height, as the file's pixels lie and as they are to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +75,36 @@ pub fn members(path: &Path) -> Result<(Vec<Member>, u64)> {
         members.push((m.name, m.data_at, m.size));
     }
     Ok((members, walk.finish().lost))
+}
+
+/// The file `name` of a set of goldens: `tests/goldens/SET.tar`.
+pub fn golden(set: &str, name: &str) -> Result<Vec<u8>> {
+    let (path, tar) = golden_set(set)?;
+    let (members, _) = members(&path)?;
+    let member = members.into_iter().find(|(n, ..)| n == name.as_bytes());
+    let (_, at, size) =
+        member.ok_or_else(|| Error::dataset(&path, format!("there is no '{name}' in it")))?;
+    Ok(tar[at as usize..][..size as usize].to_vec())
+}
+
+/// Writes the files of a set into the folder `to`.
+pub fn unpack_goldens(set: &str, to: &Path) -> Result<()> {
+    let (path, tar) = golden_set(set)?;
+    for (name, at, size) in members(&path)?.0 {
+        let file = to.join(ffi::OsStr::from_bytes(&name));
+        let folder = file.parent().unwrap_or(to);
+        fs::create_dir_all(folder).map_err(|e| Error::io_at("create", folder, e))?;
+        fs::write(&file, &tar[at as usize..][..size as usize])
+            .map_err(|e| Error::io_at("write", &file, e))?;
+    }
+    Ok(())
+}
+
+fn golden_set(set: &str) -> Result<(PathBuf, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
+    let path = folder.join(format!("{set}.tar"));
+    let bytes = fs::read(&path).map_err(|e| Error::io_at("read", &path, e))?;
+    Ok((path, bytes))
 }
 
 /// What a worker keeps from sample to sample.

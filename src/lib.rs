@@ -11,49 +11,47 @@
     )
 )]
 
-pub mod batch;
 pub mod cache;
-pub(crate) mod coordinator;
+mod configs;
+mod cut;
+mod data;
 pub mod device;
 pub mod error;
 pub mod forecast;
-#[cfg(feature = "fuzz-internals")]
+#[cfg(any(test, feature = "internals"))]
 #[doc(hidden)]
 pub mod fuzz_support;
-pub mod index;
+mod jobs;
 pub mod loader;
 pub mod measure;
-pub(crate) mod mix;
-pub(crate) mod packing;
-pub mod paddle;
-pub(crate) mod picture;
+mod picture;
 #[cfg(feature = "codecs")]
-pub(crate) mod pixels;
+mod pixels;
 pub mod plan;
+mod pool;
 pub mod recipe;
-pub(crate) mod ring;
-pub(crate) mod shard;
-pub mod survey;
-pub(crate) mod sys;
-pub(crate) mod worker;
+mod sys;
 
-pub use batch::{Batch, Labels, RowFault};
-pub use coordinator::launch::{COORDINATOR_COMMAND, Launch};
-#[cfg(feature = "codecs")]
-pub use coordinator::process::run_coordinator;
+pub use configs::paddle;
+pub use cut::RowDescriptor;
+pub use data::index::{self, Index};
+pub use data::survey;
 pub use device::{Device, DeviceRows, Upload};
 pub use error::{Error, FaultKind, Result, SampleFault};
-pub use index::Index;
+pub use half::{bf16, f16};
+pub use jobs::images::batch::{self, Batch, Labels, RowFault};
+#[cfg(feature = "codecs")]
+pub use jobs::kinds::init;
 pub use loader::{
     DrawnRow, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Replay, Source,
     UploadChoice,
 };
-pub use packing::RowDescriptor;
-pub use plan::{RowStatus, Sampler, State, Tail};
+pub use plan::{Position, Rank, RowStatus, Sampler, State, Tail};
+pub use pool::coordinator::launch::Launch;
 pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe, Reorder};
 
 /// What `benches/` measures. Not part of the API.
-#[cfg(feature = "bench-internals")]
+#[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod bench_support {
     pub use crate::pixels::emit::Emitter;
@@ -64,4 +62,20 @@ pub mod bench_support {
     pub use crate::recipe::geometry::BoxF;
     pub use crate::recipe::weights::Filter;
     pub use crate::sys::cpu::CpuLevel;
+}
+
+/// The pool, for `tests/third_job`: what a job needs that this library does not have;
+/// and what tests and the command line's drills change of a run. Not part of the API.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::pool::coordinator::own::init as init_with;
+    pub use crate::pool::crew::{Crew, Drilled};
+    pub use crate::pool::engine::Engine;
+    pub use crate::pool::filled::Filled;
+    pub use crate::pool::job::{Job, JobKind, JobOrder, JobParts};
+    pub use crate::pool::place::Place;
+    pub use crate::pool::ring::layout::Shape;
+    pub use crate::pool::ring::ticket::Ticket;
+    pub use crate::pool::worker::meter::{Meter, Stage};
 }

@@ -1,4 +1,4 @@
-"""Makes tests/op_goldens/alpha: small files with transparency, and the colours that
+"""Makes tests/goldens/alpha.tar: small files with transparency, and the colours that
 Pillow reads when it leaves alpha out (`Image.open(f).convert("RGB")`). Where OpenCV
 reads the format, its `imread` is held to the same.
 

@@ -1,4 +1,4 @@
-"""Makes tests/op_goldens/augment: what Pillow makes of small pictures by the
+"""Makes tests/goldens/augment.tar: what Pillow makes of small pictures by the
 operations that augmentation policies are made of.
 
     augment.py OUT

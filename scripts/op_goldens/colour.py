@@ -1,4 +1,4 @@
-"""Makes tests/op_goldens/colour: operations that change values, not places.
+"""Makes tests/goldens/colour.tar: operations that change values, not places.
 
     colour.py OUT
 

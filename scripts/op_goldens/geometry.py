@@ -1,4 +1,4 @@
-"""Makes tests/op_goldens/geometry: what other libraries make of small pictures
+"""Makes tests/goldens/geometry.tar: what other libraries make of small pictures
 by the operations that change a picture's shape.
 
     geometry.py OUT

@@ -1,4 +1,4 @@
-"""Makes tests/op_goldens/laws: sizes, places and boxes of random operations, by
+"""Makes tests/goldens/laws.tar: sizes, places and boxes of random operations, by
 the arithmetic of PaddleClas and torchvision, on stated sizes and stated numbers.
 
     laws.py OUT

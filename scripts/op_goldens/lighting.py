@@ -1,4 +1,4 @@
-"""Makes tests/op_goldens/lighting: AlexNet's colour noise as PaddleClas adds it, and
+"""Makes tests/goldens/lighting.tar: AlexNet's colour noise as PaddleClas adds it, and
 as it is usually meant.
 
     lighting.py OUT

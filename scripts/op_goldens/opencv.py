@@ -1,4 +1,4 @@
-"""Makes tests/op_goldens/opencv: what PaddleClas' resizes by OpenCV make of small pictures.
+"""Makes tests/goldens/opencv.tar: what PaddleClas' resizes by OpenCV make of small pictures.
 
     opencv.py OUT
 

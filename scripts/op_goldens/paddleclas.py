@@ -1,4 +1,4 @@
-"""Makes tests/op_goldens/paddleclas: what PaddleClas' own operations make of small
+"""Makes tests/goldens/paddleclas.tar: what PaddleClas' own operations make of small
 pictures, for configs in its words.
 
     paddleclas.py OUT

@@ -1,4 +1,4 @@
-"""Makes tests/op_goldens/warp: what OpenCV 4 makes of small pictures by turns of
+"""Makes tests/goldens/warp.tar: what OpenCV 4 makes of small pictures by turns of
 any angle, as PaddlePaddle's `rotate` of arrays asks it to.
 
     OPENCV4=path warp.py OUT

@@ -4,12 +4,12 @@
 //! In the consumer. Arithmetic and text: written shards and the forecast of
 //! their size are counted by the same lines.
 
-use crate::error::{Error, Result};
-use crate::shard::append::{END, encode_header, member_bytes};
-use crate::shard::idx::IdxText;
-use crate::shard::manifest::{
+use crate::data::shard::append::{END, encode_header, member_bytes};
+use crate::data::shard::idx::IdxText;
+use crate::data::shard::manifest::{
     Hash64, Hash128, Manifest, MemberEntry, SampleEntry, ShardManifest, SkippedEntry, VERSION,
 };
+use crate::error::{Error, Result};
 
 /// A shard so far.
 #[derive(Debug, Clone, Default)]
@@ -112,7 +112,7 @@ pub(super) fn idx_text(manifest: &ShardManifest) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::append::ShardWriter;
+    use crate::data::shard::append::ShardWriter;
 
     fn entry(name: &str, size: u64) -> Entry<'_> {
         Entry {

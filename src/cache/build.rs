@@ -3,37 +3,26 @@
 //! In the consumer. Never in here: printing, pictures, bytes of shards.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
 
+use crate::cache::asked::{Build, Watch};
+use crate::cache::changes;
 use crate::cache::folder::{Folder, file_hash};
 use crate::cache::layout::INDEX;
 use crate::cache::members::Members;
 use crate::cache::need::{Outlook, Start};
-use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, losses};
+use crate::cache::options::BuildOptions;
+use crate::cache::report::{BuildPhase, BuildReport, losses};
 use crate::cache::so_far::State;
 use crate::cache::storage::Left;
 use crate::cache::surveyed::{Surveyed, files_hash, no_picture};
 use crate::cache::writing::Writing;
-use crate::cache::{BuildOptions, changes};
+use crate::data::index::{CachedSamples, Index};
+use crate::data::shard::manifest::{CacheManifest, Hash128, Manifest, SourceEntry, VERSION};
 use crate::error::{Error, Result};
-use crate::index::{CachedSamples, Index, ScanReport};
-use crate::loader::encode_run::Ready;
-use crate::packing::payload::Order;
-use crate::shard::manifest::{CacheManifest, Hash128, Manifest, SourceEntry, VERSION};
-use crate::worker::spec::EncodeSpec;
-
-/// Who is told how far the build is, and may end it.
-pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
-
-/// Everything that stays the same while a cache is built.
-pub(super) struct Build<'a> {
-    pub(super) index: &'a Index,
-    pub(super) options: &'a BuildOptions,
-    pub(super) force: bool,
-    pub(super) began: Instant,
-    /// What reading the source's names found; none where nobody knows.
-    pub(super) scan: Option<&'a ScanReport>,
-}
+use crate::jobs::encode::payload::Order;
+use crate::jobs::encode::run::EncodeRun;
+use crate::jobs::encode::spec::EncodeSpec;
+use crate::pool::crew::Ready;
 
 impl Build<'_> {
     /// Builds what is missing in `folder`.
@@ -88,8 +77,8 @@ impl Build<'_> {
             return Err(Error::dataset(
                 self.index.root(),
                 "its files were changed while the cache was built, and the shards that were made \
-                 of them are removed: run the command again, with --force where the files stay as \
-                 they are now",
+                 of them are removed: build it again, with `force` where the files stay as they are \
+                 now",
             ));
         }
         state
@@ -150,7 +139,8 @@ impl Build<'_> {
             limits,
         };
         let rooms = surveyed.rooms(order, encode, resize)?;
-        let run = crew.start(spec, self.index, &surveyed.sizes, &rooms, first.position)?;
+        let (sizes, at) = (&surveyed.sizes, first.position);
+        let run = EncodeRun::start(crew, spec, self.index, sizes, &rooms, at)?;
         let left = |state: &State, written, encoded| Left {
             folder,
             done: state.report.samples + state.report.skipped,
@@ -188,19 +178,6 @@ impl Build<'_> {
         result.map_err(|e| left(state, written, encoded).explain(e))
     }
 
-    /// How far it is before anything is written.
-    pub(super) fn progress(&self, phase: BuildPhase, done: u64) -> BuildProgress<'_> {
-        BuildProgress {
-            phase,
-            samples: self.index.len(),
-            done,
-            shards: 0,
-            bytes: 0,
-            needed_bytes: 0,
-            scan: self.scan,
-        }
-    }
-
     /// The manifest that is there and is to be gone on with; none: nothing is
     /// there, or nothing that is to stay. Removes nothing.
     ///
@@ -229,7 +206,7 @@ impl Build<'_> {
         Err(Error::dataset(
             folder.path(),
             format!(
-                "holds a cache that was built otherwise: {}; name another folder, or give --force \
+                "holds a cache that was built otherwise: {}; name another folder, or give `force` \
                  to build this one anew",
                 changed.join("; ")
             ),

@@ -7,14 +7,15 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::cache::build::Build;
+use crate::cache::asked::Build;
 use crate::cache::folder::Folder;
 use crate::cache::{BuildOptions, BuildProgress, BuildReport, OnBadSample};
-use crate::coordinator::launch::Launch;
+use crate::data::index::{Index, ScanReport};
 use crate::error::{Error, Result};
-use crate::index::{Index, ScanReport};
-use crate::loader::encode_run::Crew;
-use crate::loader::{Source, default_workers};
+use crate::jobs::kinds::KINDS;
+use crate::loader::Source;
+use crate::pool::coordinator::launch::Launch;
+use crate::pool::crew::Crew;
 use crate::sys::cpu::CpuLevel;
 
 /// Builds a cache: a folder of shards.
@@ -49,16 +50,13 @@ use crate::sys::cpu::CpuLevel;
 /// # }
 /// ```
 #[derive(Debug)]
+#[must_use = "a builder does nothing before build"]
 pub struct Builder {
     source: Source,
     folder: PathBuf,
     options: BuildOptions,
     force: bool,
-    workers: Option<usize>,
-    launch: Launch,
-    helper: Option<PathBuf>,
-    row_limit: Duration,
-    kill_every: Option<Duration>,
+    crew: Crew,
 }
 
 impl Builder {
@@ -70,11 +68,7 @@ impl Builder {
             folder: folder.as_ref().to_owned(),
             options,
             force: false,
-            workers: None,
-            launch: Launch::default(),
-            helper: None,
-            row_limit: Duration::from_secs(60),
-            kill_every: None,
+            crew: Crew::default(),
         }
     }
 
@@ -82,7 +76,7 @@ impl Builder {
     /// it would be refused. One of the same is read and mended: the first shard
     /// whose bytes are not those of its manifest, and all behind it, are made
     /// again. Without it lengths tell what is complete; contents are for
-    /// [`verify`](super::verify).
+    /// [`verify`](crate::cache::verify).
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
@@ -91,32 +85,26 @@ impl Builder {
     /// Worker processes; 0 decodes in this process. Default: the CPUs that this
     /// process may use, by affinity and cgroup quota.
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = Some(workers);
+        self.crew.workers = Some(workers);
         self
     }
 
-    /// How the coordinator is made. Default [`Launch::Exec`].
+    /// How worker processes are started. Default [`Launch::Exec`].
     pub fn launch(mut self, launch: Launch) -> Self {
-        self.launch = launch;
+        self.crew.launch = launch;
         self
     }
 
-    /// The executable for [`Launch::Exec`]; searched for when not given.
+    /// As [`LoaderBuilder::helper`](crate::LoaderBuilder::helper).
     pub fn helper(mut self, path: impl Into<PathBuf>) -> Self {
-        self.helper = Some(path.into());
+        self.crew.helper = Some(path.into());
         self
     }
 
     /// Most time that one sample may take before its worker is killed and the
     /// sample fails. Default 60 s.
     pub fn row_limit(mut self, limit: Duration) -> Self {
-        self.row_limit = limit;
-        self
-    }
-
-    /// Kills a worker that often: a test of the recovery. The bytes stay the same.
-    pub fn kill_workers_every(mut self, every: Duration) -> Self {
-        self.kill_every = Some(every);
+        self.crew.row_limit = limit;
         self
     }
 
@@ -132,7 +120,7 @@ impl Builder {
     }
 
     /// As [`Builder::build`]; tells `watch` how far it is: first when the names of
-    /// the source are read, then in each [`BuildPhase`](super::BuildPhase) now and
+    /// the source are read, then in each [`BuildPhase`](crate::cache::BuildPhase) now and
     /// then. `Break` ends the build: the report then says that it is not complete.
     ///
     /// # Errors
@@ -146,17 +134,12 @@ impl Builder {
         // Asked again by the workers; here for an error that the caller sees.
         CpuLevel::detect()?;
         self.check_apart()?;
-        let workers = self.workers.unwrap_or_else(default_workers);
-        let workers = u32::try_from(workers)
-            .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
         let crew = Crew {
-            workers,
-            launch: self.launch,
-            helper: self.helper,
-            row_limit: self.row_limit,
-            kill_every: self.kill_every,
+            // One slot of at least two is held at a time.
+            hold_timeout: self.crew.row_limit,
+            ..self.crew
         };
-        let crew = crew.launch()?;
+        let crew = crew.launch(KINDS)?;
         let (index, scan) = self.source.open()?;
         if self.options.on_error == OnBadSample::Stop {
             check_whole(scan.as_ref())?;
@@ -198,6 +181,13 @@ impl Builder {
     }
 }
 
+#[cfg(feature = "internals")]
+impl crate::pool::crew::Drilled for Builder {
+    fn crew(&mut self) -> &mut Crew {
+        &mut self.crew
+    }
+}
+
 /// # Errors
 /// The first shard of the source of which something is lost: what has no name in
 /// the index cannot fail as a sample.
@@ -211,7 +201,7 @@ fn check_whole(scan: Option<&ScanReport>) -> Result<()> {
     let what = said.strip_prefix(&named).unwrap_or(&said);
     Err(Error::dataset(
         &damaged.path,
-        format!("{what}; to build of what is left, give --on-error skip"),
+        format!("{what}; to build of what is left, give `on_error: skip`"),
     ))
 }
 

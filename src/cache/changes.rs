@@ -3,7 +3,7 @@
 //! Pure.
 
 use crate::cache::OnBadSample;
-use crate::shard::manifest::CacheManifest;
+use crate::data::shard::manifest::CacheManifest;
 
 /// Each difference that makes other bytes, in words; none: the build that was
 /// begun may go on.

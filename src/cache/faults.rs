@@ -35,16 +35,16 @@ pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: b
 pub(super) fn passing(fault: SampleFault) -> SampleFault {
     let mend = match fault.kind {
         FaultKind::Unreadable | FaultKind::NotRegular => {
-            "see that the file is there and that you may read it, and run the command again; or \
-             take it out of the source, and build the cache anew (--force)"
+            "see that the file is there and that you may read it, and build again; or take it \
+             out of the source, and build the cache anew (`force`)"
         }
         FaultKind::TimedOut => {
-            "run the command again, with a longer --row-limit; where it fails each time take the \
-             file out of the source, and build the cache anew (--force)"
+            "build again, with a longer `row_limit`; where it fails each time take the file out of \
+             the source, and build the cache anew (`force`)"
         }
         _ => {
-            "run the command again; where it fails each time take the file out of the source, and \
-             build the cache anew (--force)"
+            "build again; where it fails each time take the file out of the source, and build the \
+             cache anew (`force`)"
         }
     };
     SampleFault::new(

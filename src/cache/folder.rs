@@ -14,13 +14,14 @@ use nix::sys::statvfs::statvfs;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::book::idx_text;
-use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_file, shard_name};
+use crate::cache::layout::{INDEX, ShardFile, shard_file, shard_name};
 use crate::cache::lock::Lock;
-use crate::error::{Error, Result};
-use crate::index::Index;
-use crate::shard::manifest::{
+use crate::data::index::Index;
+use crate::data::shard::manifest::CACHE_MANIFEST;
+use crate::data::shard::manifest::{
     CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry,
 };
+use crate::error::{Error, Result};
 use crate::sys::regular;
 use crate::sys::replace::{is_temporary, replace_by, sync_folder};
 
@@ -81,7 +82,7 @@ impl Folder {
                         line,
                         what: format!(
                             "{what}; it is no cache's, so nothing beside it is replaced, with \
-                             --force neither: name another folder"
+                             `force` neither: name another folder"
                         ),
                     }
                 }

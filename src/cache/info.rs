@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cache::folder::{cache_manifest, missing};
-use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_name};
+use crate::cache::layout::{INDEX, ShardFile, shard_name};
+use crate::data::index::{ClassCount, Index};
+use crate::data::shard::manifest::CACHE_MANIFEST;
+use crate::data::shard::manifest::{Manifest, ShardManifest, SourceLosses};
+use crate::data::shard::read_at;
 use crate::error::{Error, Result};
-use crate::index::{ClassCount, Index};
-use crate::shard::manifest::{Manifest, ShardManifest, SourceLosses};
-use crate::shard::read_at;
 
 /// What a cache holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -121,7 +122,7 @@ const MEASURED: &str = "positioned reads of all members of the first samples, in
 ///
 /// # Errors
 /// A folder that holds no cache; a shard that is missing or of another length, a
-/// manifest or index that is damaged (then see [`verify`](super::verify())); or what
+/// manifest or index that is damaged (then see [`verify`](crate::cache::verify())); or what
 /// the system says.
 pub fn info(path: &Path) -> Result<CacheInfo> {
     let at = path.join(CACHE_MANIFEST);
@@ -280,7 +281,7 @@ impl Reader {
         let path = ShardFile::Tar.path(folder, number);
         let began = Instant::now();
         let before = self.took;
-        let (file, _) = crate::shard::open(&path)?;
+        let (file, _) = crate::data::shard::open(&path)?;
         for sample in &shard.samples {
             for member in &sample.members {
                 let mut at = member.data_at;

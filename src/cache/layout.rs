@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use crate::shard::manifest::{CACHE_INDEX as INDEX, CACHE_MANIFEST};
+pub(crate) use crate::data::shard::manifest::CACHE_INDEX as INDEX;
 use crate::sys::replace::own_name;
 
 /// Held by the one process that builds; empty.

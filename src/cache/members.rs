@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cache::layout::sample_key;
+use crate::data::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, Index, Label};
 use crate::error::{Error, Result};
-use crate::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, Index, Label};
-use crate::packing::encoding::Encoding;
+use crate::jobs::encode::encoding::Encoding;
 use crate::picture::Format;
 
 /// The members of all samples of a source.
@@ -83,7 +83,7 @@ impl<'a> Members<'a> {
     fn extension(&self, source: u64, path: &Path) -> String {
         match (known_extension(path), self.formats.get(&source)) {
             (Some(known), _) => known,
-            (None, Some(format)) => extension_of(*format).to_owned(),
+            (None, Some(format)) => format.row().extension.to_owned(),
             // Its header cannot be read, so that it has no member.
             (None, None) => String::new(),
         }
@@ -97,30 +97,10 @@ pub(super) fn known_extension(path: &Path) -> Option<String> {
     known.then_some(extension)
 }
 
-fn extension_of(format: Format) -> &'static str {
-    match format {
-        Format::Jpeg => "jpg",
-        Format::Png => "png",
-        Format::WebP => "webp",
-        Format::Gif => "gif",
-        Format::Bmp => "bmp",
-        Format::Tiff => "tif",
-        Format::Pnm => "pnm",
-        Format::Tga => "tga",
-        Format::Ico => "ico",
-        Format::Qoi => "qoi",
-        Format::Dds => "dds",
-        Format::Hdr => "hdr",
-        Format::OpenExr => "exr",
-        Format::Farbfeld => "ff",
-        Format::Npy => "npy",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::{ListLabels, ListOptions};
+    use crate::data::index::{ListLabels, ListOptions};
 
     fn members(list: &str, labels: ListLabels, encode: Encoding) -> Vec<(String, Option<String>)> {
         let dir = tempfile::tempdir().unwrap();

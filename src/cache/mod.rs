@@ -11,7 +11,8 @@
 //! index.fli                     the sealed index of all samples
 //! ```
 //!
-//! - `builder`: what is asked for; `options`: by what a cache is built;
+//! - `builder`: what is asked for; `options`: by what a cache is built; `asked`: both,
+//!   for the build;
 //! - `build`: what is gone on with, refused and finished; `writing`: from payloads
 //!   to complete shards; `so_far`: which are; `report`: what is told of it;
 //!   `faults`: which bad samples may be left out;
@@ -23,6 +24,7 @@
 //! - `verify`: whether all bytes are what they were; `info`: what is in a cache;
 //! - `layout`: the names of all files.
 
+mod asked;
 mod book;
 mod build;
 mod builder;
@@ -43,7 +45,7 @@ mod surveyed;
 mod verify;
 mod writing;
 
-pub use crate::shard::manifest::SourceLosses;
+pub use crate::data::shard::manifest::SourceLosses;
 pub use builder::Builder;
 pub use info::{CacheInfo, Reading, SampleBytes, info};
 pub use options::{BuildOptions, CacheResize, Encoding, OnBadSample};

@@ -11,10 +11,10 @@ use crate::cache::layout::ShardFile;
 use crate::cache::members::Members;
 use crate::cache::surveyed::Surveyed;
 use crate::cache::{BuildOptions, Encoding};
+use crate::data::index::{CachedSamples, Index};
+use crate::data::shard::manifest::Manifest;
 use crate::error::Result;
-use crate::index::{CachedSamples, Index};
-use crate::packing::payload::Order;
-use crate::shard::manifest::Manifest;
+use crate::jobs::encode::payload::Order;
 
 /// What a build will still write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 
 use std::fmt;
 
+use crate::data::shard::manifest::OptionsEntry;
 use crate::error::Error;
-pub use crate::packing::encoding::{CacheResize, Encoding};
+pub use crate::jobs::encode::encoding::{CacheResize, Encoding};
 use crate::picture::Limits;
-use crate::shard::manifest::OptionsEntry;
 
 /// What happens when a sample of the source gives no picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +36,7 @@ impl fmt::Display for OnBadSample {
 }
 
 /// What the content of a cache follows from, beside its source. Who makes it,
-/// and how fast, is [`super::Builder`]'s.
+/// and how fast, is [`crate::cache::Builder`]'s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildOptions {
     pub encode: Encoding,

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::index::{DamagedShard, ScanReport, SkipReason, Skipped, lossy};
-use crate::shard::manifest::SourceLosses;
+use crate::data::index::{DamagedShard, ScanReport, SkipReason, Skipped, lossy};
+use crate::data::shard::manifest::SourceLosses;
 
 /// What a build does, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct BuildReport {
     #[serde(skip)]
     pub scan: Option<ScanReport>,
     /// Shards of the source of which something is lost; 0 but under
-    /// [`OnBadSample::Skip`](super::OnBadSample::Skip).
+    /// [`OnBadSample::Skip`](crate::cache::OnBadSample::Skip).
     pub damaged_shards: u64,
     /// Samples that are known to be lost with them. No part of `skipped`: they are
     /// no samples of the source's index.

@@ -10,9 +10,9 @@ use tempfile::NamedTempFile;
 use crate::cache::book::{Book, Entry, idx_text};
 use crate::cache::folder::{Folder, entry};
 use crate::cache::layout::ShardFile;
+use crate::data::shard::append::{Finished, ShardWriter};
+use crate::data::shard::manifest::{Manifest, ShardEntry, ShardManifest, SkippedEntry};
 use crate::error::{Error, Result};
-use crate::shard::append::{Finished, ShardWriter};
-use crate::shard::manifest::{Manifest, ShardEntry, ShardManifest, SkippedEntry};
 use crate::sys::replace::{beside, put, replace_by};
 
 /// Bytes that are handed to the system at a time: so many that the page cache

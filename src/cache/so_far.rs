@@ -7,9 +7,9 @@ use std::time::Instant;
 use crate::cache::folder::Folder;
 use crate::cache::layout::ShardFile;
 use crate::cache::report::{BuildReport, SkippedSample};
+use crate::data::index::{CachedSamples, Index};
+use crate::data::shard::manifest::{ShardEntry, ShardManifest, SkippedEntry};
 use crate::error::Result;
-use crate::index::{CachedSamples, Index};
-use crate::shard::manifest::{ShardEntry, ShardManifest, SkippedEntry};
 
 /// Skipped samples that a report names.
 pub(super) const NAMED: usize = 100;

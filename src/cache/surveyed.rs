@@ -17,16 +17,17 @@ use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::members::known_extension;
 use crate::cache::{BuildOptions, OnBadSample, faults};
+use crate::data::index::Index;
+use crate::data::shard::manifest::Hash128;
+use crate::data::sizes::Sizes;
+use crate::data::survey;
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::index::Index;
-use crate::packing::Sizes;
-use crate::packing::encoding::{CacheResize, Encoding};
-use crate::packing::payload::Order;
-use crate::packing::rooms::Rooms;
+use crate::jobs::encode::encoding::{CacheResize, Encoding};
+use crate::jobs::encode::payload::Order;
+use crate::jobs::encode::rooms::Rooms;
 use crate::picture::header::PictureHeader;
-use crate::picture::{Format, Limits, Upright};
-use crate::shard::manifest::Hash128;
-use crate::survey;
+use crate::picture::{Format, Limits};
+use crate::recipe::Upright;
 
 /// Between two words on how many headers are read.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -130,7 +131,7 @@ impl Surveyed {
                 Err(fault) => fault,
                 Ok(_) => SampleFault::new(
                     FaultKind::Changed,
-                    "its header could not be read, and then it could: run the command again",
+                    "its header could not be read, and then it could: build again",
                 ),
             };
             let stopping = match options.on_error {

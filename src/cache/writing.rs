@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use crate::cache::build::{Build, Watch};
+use crate::cache::asked::{Build, Watch};
 use crate::cache::folder::Folder;
 use crate::cache::members::Members;
 use crate::cache::need::Need;
@@ -16,10 +16,10 @@ use crate::cache::shard_file::{Member, ShardFileWriter};
 use crate::cache::so_far::{NAMED, State};
 use crate::cache::surveyed::Surveyed;
 use crate::cache::{OnBadSample, faults};
+use crate::data::shard::manifest::SkippedEntry;
 use crate::error::{Error, Result, SampleFault};
-use crate::loader::encode_run::EncodeRun;
-use crate::packing::payload::Order;
-use crate::shard::manifest::SkippedEntry;
+use crate::jobs::encode::payload::Order;
+use crate::jobs::encode::run::EncodeRun;
 
 /// The run from payloads to complete shards.
 pub(super) struct Writing<'a> {
@@ -60,7 +60,7 @@ impl Writing<'_> {
         self.end_shard()?;
         let pool = run.report()?;
         self.state.report.worker_deaths = pool.worker_deaths;
-        self.state.report.source_bytes = pool.times.input_bytes;
+        self.state.report.source_bytes = pool.input_bytes;
         Ok(ControlFlow::Continue(()))
     }
 

@@ -6,7 +6,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::packing::crop::{CROP_HEADER, CropHeader, CropStep, MAX_CROP_STEPS};
+use crate::cut::crop::{CROP_HEADER, CropHeader, CropStep, MAX_CROP_STEPS};
 use crate::recipe::{ColorOrder, CropRoom, Dtype, Emission, MemoryLayout};
 
 /// The row holds no sample: zeros.
@@ -168,7 +168,7 @@ pub(crate) const KERNEL: &str = "crops";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packing::crop::{FLIP_X, FLIP_Y, TRANSPOSE};
+    use crate::cut::crop::{FLIP_X, FLIP_Y, TRANSPOSE};
     use crate::recipe::Step;
 
     /// The kernel has the same structs, without padding.
@@ -185,6 +185,7 @@ mod tests {
         let source = include_str!("../../kernels/crops.cu");
         for dtype in Dtype::ALL {
             let emission = Emission {
+                zeros: 0,
                 unit: 255.0,
                 mean: [0.0; 3],
                 std: [1.0; 3],

@@ -11,7 +11,7 @@ pub(super) mod apart;
 pub(super) mod handed;
 mod tests;
 
-use crate::packing::crop::{CROP_HEADER, CropHeader};
+use crate::cut::crop::{CROP_HEADER, CropHeader};
 use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::emit::Emitter;
 use crate::pixels::resample::Resampler;

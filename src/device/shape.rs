@@ -3,7 +3,7 @@
 //!
 //! In the consumer.
 
-use super::Upload;
+use super::choice::Upload;
 use super::launch::KernelRow;
 use crate::error::{Error, Result};
 use crate::recipe::Dtype;

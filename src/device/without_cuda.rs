@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use super::shape::{CropShape, RowPlaces};
-use super::{DeviceReport, DeviceTimes, Upload};
+use crate::device::choice::Upload;
+use crate::device::figures::DeviceTimes;
+use crate::device::found::DeviceReport;
 use crate::device::launch::{KernelEmission, KernelRow};
+use crate::device::shape::{CropShape, RowPlaces};
 use crate::error::{Error, Result};
-use crate::ring::Ring;
-use crate::ring::slots::HeldSlot;
+use crate::pool::ring::Ring;
+use crate::pool::ring::slots::HeldSlot;
 
 const MISSING: &str = "this build of featherload has no CUDA stage: build it with the feature `cuda`, which is one of the default ones and needs no CUDA to build";
 

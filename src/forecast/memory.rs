@@ -11,17 +11,16 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::cut::{KEPT, Scratch, Stored};
-use super::most::draws;
+use crate::cut::sample::{KEPT, Scratch, Stored};
+use crate::data::index::Index;
+use crate::data::sizes::Sizes;
+use crate::data::survey;
 use crate::error::{Error, Result};
-use crate::index::Index;
-use crate::mix;
-use crate::packing::Sizes;
+use crate::jobs::images::mix;
 use crate::picture::header::PictureHeader;
 use crate::picture::{Format, Limits};
+use crate::pool::ring::{Layout, Shape};
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
-use crate::ring::{Layout, Shape};
-use crate::survey;
 use crate::sys::{cgroup, memory};
 
 /// PSS of a process beside what a run allocates in it, bytes: code and data of
@@ -87,7 +86,7 @@ impl Worst {
         rows: &[(u32, u32)],
     ) -> Result<(Self, Sizes)> {
         let worst = Mutex::new((Self::default(), Vec::new()));
-        let draws = draws(program);
+        let draws = program.draws();
         let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
         if sizes.is_empty() {
             sizes.push(None);
@@ -204,7 +203,7 @@ impl MemoryForecast {
             batch: shape.batch,
             slot_bytes: row.saturating_mul(u64::from(shape.batch)),
             row_bytes: Some(row),
-            scratch_bytes: match draws(&program) || largest <= KEPT {
+            scratch_bytes: match program.draws() || largest <= KEPT {
                 true => bound(&kept, largest, &kept),
                 false => largest,
             },
@@ -227,10 +226,6 @@ impl MemoryForecast {
         }
     }
 }
-
-/// Most bytes of shards that stay mapped in a worker: 4 MiB of page tables. One
-/// that is larger is mapped alone.
-pub(crate) const MAPPED_SHARDS: u64 = 2 << 30;
 
 /// Slots of the ring, where nobody says another number.
 pub(crate) const DEFAULT_DEPTH: u32 = 3;

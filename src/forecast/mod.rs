@@ -1,14 +1,11 @@
 //! What a run will do and take, said before it begins.
 //!
-//! In the consumer, but for `cut`, by which workers check each sample. Nothing
-//! here decodes a pixel, or allocates what it speaks of.
+//! In the consumer. Nothing here decodes a pixel, or allocates what it speaks of.
 //!
-//! - `cut`: what is decoded for a sample, and the memory of one sample;
 //! - `most`: the most that any draw of a sample takes, `shrink` of its resizes;
 //! - `outline`: a recipe's orders, moves and fusions, with bytes at every stage;
 //! - `memory`: the memory of a run, and what to choose under a limit.
 
-pub(crate) mod cut;
 pub(crate) mod memory;
 mod most;
 mod outline;

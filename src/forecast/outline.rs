@@ -5,12 +5,14 @@
 
 use serde::Serialize;
 
-use super::cut::Stored;
+use crate::cut::needs::CanvasNeeds;
+use crate::cut::sample::Stored;
 use crate::error::Result;
 use crate::recipe::Step;
-use crate::recipe::draw::{OpStep, Streams};
-use crate::recipe::needs::CanvasNeeds;
-use crate::recipe::planner::{self, Part, Unit};
+use crate::recipe::planner;
+use crate::recipe::random::Streams;
+use crate::recipe::steps::{InUnit, OpStep};
+use crate::recipe::unit::Part;
 use crate::recipe::{DecodeMode, Mixing, Move, Recipe, Reorder, RowExtent, SampleProgram};
 
 /// What becomes of a recipe.
@@ -89,8 +91,7 @@ impl Outline {
         let program = SampleProgram::compile(recipe)?;
         let off = SampleProgram::compile(&recipe.clone().with_reorder(Reorder::Off))?;
         let reorder = recipe.reorder.unwrap_or_default();
-        let mut steps = Vec::new();
-        program.largest_steps(picture, None, &mut steps);
+        let steps = largest(&program, picture);
         let stored = Stored::baseline_jpeg(picture);
         let cut = stored.cut(&program, &steps);
         let (moves, refused) = program.moves();
@@ -110,20 +111,20 @@ impl Outline {
     }
 }
 
-fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
+/// The steps that take the most, each with the largest draw.
+fn largest(program: &SampleProgram, picture: (u32, u32)) -> Vec<OpStep> {
     let mut steps = Vec::new();
-    program.largest_steps(picture, None, &mut steps);
+    program.largest_steps(picture, None, true, &mut steps);
+    steps.into_iter().map(|s| s.of).collect()
+}
+
+fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
+    let steps = largest(program, picture);
     let stored = Stored::baseline_jpeg(picture);
     let cut = stored.cut(program, &steps);
     let scratch = stored.scratch(&cut, program, &steps);
     let ops = &program.recipe().ops;
-    let name = |s: &OpStep| {
-        let unit = Unit {
-            op: s.op,
-            part: s.step.part(),
-        };
-        planner::name(ops, unit)
-    };
+    let name = |s: &OpStep| planner::name(ops, s.unit());
     let (beside, mut needs) = stored.begin(&cut);
     let mut stages = Vec::new();
     let mut line = |name: String, needs: &CanvasNeeds| {
@@ -164,7 +165,7 @@ fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
     });
     Order {
         stages,
-        scratch_bytes: stored.most(program, None, &mut steps).bytes(),
+        scratch_bytes: stored.most(program, None, &mut Vec::new()).bytes(),
     }
 }
 
@@ -181,10 +182,7 @@ fn fusions(
     let ops = &program.recipe().ops;
     if !folded.is_empty() {
         let mut names = vec!["decode".to_owned()];
-        names.extend(folded.iter().map(|s| {
-            let part = s.step.part();
-            planner::name(ops, Unit { op: s.op, part })
-        }));
+        names.extend(folded.iter().map(|s| planner::name(ops, s.unit())));
         fused.push(Fusion {
             stage: "only what the crops leave is decoded, and resized on the way",
             ops: names,
@@ -248,10 +246,9 @@ impl DrawnSteps {
         let mut steps = Vec::new();
         program.drawn_steps(picture, size, random, &mut steps)?;
         let ops = &program.recipe().ops;
-        let named = steps.into_iter().map(|s| {
-            let part = s.step.part();
-            (planner::name(ops, Unit { op: s.op, part }), s.step)
-        });
+        let named = steps
+            .into_iter()
+            .map(|s| (planner::name(ops, s.unit()), s.step));
         Ok(Self {
             steps: named.collect(),
         })

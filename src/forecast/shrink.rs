@@ -4,12 +4,9 @@
 //! Pure. A part of `most`: the largest draw is not the one of which most pixels
 //! are decoded, since a smaller one may be decoded at a larger scale.
 
-use crate::recipe::Span;
-use crate::recipe::needs::Buffers;
+use crate::cut::needs::Buffers;
+use crate::recipe::reach::{Shape, Sides, area};
 use crate::recipe::weights::{Axis, Filter};
-
-/// Height and width, or both of something along them.
-pub(super) type Sides = (u32, u32);
 
 /// Whether what is seen lies as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,29 +39,6 @@ impl Turned {
         as_is
             .into_iter()
             .chain((self != Self::No).then_some(swapped))
-    }
-}
-
-/// The shapes that a part of random area may have.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Shape {
-    /// Width by height, of the part with fractional sides.
-    ratio: Span,
-    /// A side with fractions is larger than the whole one by this at most, pixels.
-    fraction: f64,
-}
-
-impl Shape {
-    /// Of sides that are rounded to the nearest.
-    pub(super) fn rounded(ratio: Span) -> Self {
-        let fraction = 0.5;
-        Self { ratio, fraction }
-    }
-
-    /// Of sides that are cut.
-    pub(super) fn cut(ratio: Span) -> Self {
-        let fraction = 1.0;
-        Self { ratio, fraction }
     }
 }
 
@@ -207,8 +181,4 @@ impl Shrink {
             antialias: self.filter.1,
         }
     }
-}
-
-pub(super) fn area((h, w): Sides) -> u64 {
-    u64::from(h) * u64::from(w)
 }

@@ -5,16 +5,14 @@
 use std::iter::FusedIterator;
 use std::time::{Duration, Instant};
 
-use super::builder::LoaderBuilder;
-use super::engine::Engine;
-use super::replay::Replay;
-use super::report::LoaderReport;
-use super::run::Run;
-use super::source::Source;
-use crate::batch::Batch;
+use crate::data::index::{Index, ScanReport};
 use crate::device::DeviceMemory;
 use crate::error::Result;
-use crate::index::{Index, ScanReport};
+use crate::jobs::images::batch::Batch;
+use crate::jobs::images::engine::ImageEngine;
+use crate::jobs::images::replay::Replay;
+use crate::jobs::images::run::Run;
+use crate::loader::report::LoaderReport;
 use crate::plan::{Plan, State};
 
 /// Streams batches of images out of worker processes.
@@ -23,7 +21,7 @@ use crate::plan::{Plan, State};
 /// batches that are still alive stay readable.
 #[derive(Debug)]
 pub struct Loader {
-    engine: Engine,
+    engine: ImageEngine,
     run: Run,
     /// The epoch at which the state stands was broken off.
     broken_off: bool,
@@ -39,6 +37,7 @@ pub struct Loader {
 /// stands behind the last batch that was handed over, for a resume; the next
 /// [`Loader::epoch`] is the next epoch.
 #[derive(Debug)]
+#[must_use = "an epoch gives no batch before it is iterated"]
 pub struct Epoch<'a> {
     loader: &'a mut Loader,
     epoch: u64,
@@ -49,12 +48,7 @@ pub struct Epoch<'a> {
 }
 
 impl Loader {
-    /// Starts the description of a loader over `source`.
-    pub fn builder(source: impl Into<Source>) -> LoaderBuilder {
-        LoaderBuilder::new(source.into())
-    }
-
-    pub(super) fn new(engine: Engine, run: Run) -> Self {
+    pub(super) fn new(engine: ImageEngine, run: Run) -> Self {
         Self {
             engine,
             run,
@@ -113,7 +107,7 @@ impl Loader {
         self.run.plan.batches()
     }
 
-    /// Time that [`LoaderBuilder::build`] took.
+    /// Time that [`LoaderBuilder::build`](crate::LoaderBuilder::build) took.
     pub fn startup(&self) -> Duration {
         self.run.startup
     }
@@ -123,10 +117,12 @@ impl Loader {
     /// # Errors
     /// When the coordinator does not answer.
     pub fn report(&self) -> Result<LoaderReport> {
-        let mut report = self.engine.report()?;
-        report.mix_s = self.run.mixing.as_secs_f64();
-        report.consumer_s = self.consumer.as_secs_f64();
-        Ok(report)
+        Ok(LoaderReport {
+            mix_s: self.run.mixing.as_secs_f64(),
+            consumer_s: self.consumer.as_secs_f64(),
+            device: self.engine.device_times(),
+            ..LoaderReport::of(self.engine.report()?)
+        })
     }
 
     /// What the run has of its device's memory; none without a device.

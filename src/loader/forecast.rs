@@ -4,16 +4,16 @@
 
 use serde::Serialize;
 
-use super::builder::{LoaderBuilder, default_workers};
-use super::on_device;
-use super::prepared::{HostLimit, Prepared, Settled, Wanted};
-use super::upload::UploadChoice;
-use crate::error::{Error, Result, SampleFault};
+use crate::data::index::ScanReport;
+use crate::data::survey;
+use crate::error::{Result, SampleFault};
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
-use crate::index::ScanReport;
+use crate::jobs::images::on_device;
+use crate::loader::builder::LoaderBuilder;
+use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
+use crate::loader::upload::UploadChoice;
 use crate::picture::Limits;
 use crate::recipe::{NumericProfile, SampleProgram};
-use crate::survey;
 
 /// What a run will do to a sample, and the memory that it will take.
 #[derive(Debug, Clone, Serialize)]
@@ -64,9 +64,7 @@ impl LoaderBuilder {
     /// the cgroup leaves, or what the machine has available.
     pub fn forecast(self, rows: u64) -> Result<Forecast> {
         let program = self.program()?;
-        let workers = self.workers.unwrap_or_else(default_workers);
-        let workers = u32::try_from(workers)
-            .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
+        let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
         let uploads = self.uploads(&program)?;
         let prepared = Prepared::new(

@@ -3,15 +3,16 @@
 //! In the consumer, once, before other processes get it. 8 bytes a sample more
 //! while it is made.
 
+use crate::data::index::{Index, Label};
+use crate::data::sizes::Sizes;
+use crate::data::survey;
 use crate::error::{Error, Result};
-use crate::index::{Index, Label};
-use crate::packing::Sizes;
-use crate::picture::{Limits, Upright};
+use crate::picture::Limits;
 use crate::plan::{
     Plan, PlanOptions, Sampler, SamplerTable, Weights, by_identity, by_size, by_weight,
     inverse_class_frequency,
 };
-use crate::survey;
+use crate::recipe::Upright;
 
 /// The sampler's table, if it needs one, and the sizes of all pictures, read this
 /// way up, if they were read for it.
@@ -21,16 +22,16 @@ use crate::survey;
 /// and not asked for, or the other way round.
 pub(super) fn prepare(
     index: &Index,
-    sampler: &Sampler,
+    options: &PlanOptions,
     weights: Option<&[f64]>,
     limits: &Limits,
     upright: Upright,
 ) -> Result<(Option<SamplerTable>, Option<Sizes>)> {
-    let sizes = match sampler.reads_sizes() {
+    let sizes = match options.sampler.reads_sizes() {
         true => Some(survey::read_sizes(index, limits, upright)?),
         false => None,
     };
-    let table = table(index, sampler, weights, sizes.as_ref())?;
+    let table = table(index, options, weights, sizes.as_ref())?;
     Ok((table, sizes))
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn plan(index: &Index, options: &PlanOptions) -> Result<Plan> {
     options.check(index.len())?;
     // Areas alone: a turn changes none.
     let upright = Upright::default();
-    let (table, _) = prepare(index, &options.sampler, None, &Limits::default(), upright)?;
+    let (table, _) = prepare(index, options, None, &Limits::default(), upright)?;
     Plan::with_table(index.len(), options.clone(), table)
 }
 
@@ -64,10 +65,11 @@ pub(super) fn check_labelled_by(op: &str, sampler: &Sampler) -> Result<()> {
 
 fn table(
     index: &Index,
-    sampler: &Sampler,
+    options: &PlanOptions,
     weights: Option<&[f64]>,
     sizes: Option<&Sizes>,
 ) -> Result<Option<SamplerTable>> {
+    let sampler = &options.sampler;
     let takes_weights = matches!(
         sampler,
         Sampler::Weighted {
@@ -86,7 +88,9 @@ fn table(
         ))),
         (true, Some(weights)) => by_weight(weights, index.len()).map(Some),
         (false, None) => match *sampler {
-            Sampler::Identity { .. } => by_identity(&classes(index, sampler)?).map(Some),
+            Sampler::Identity { prob, .. } => {
+                by_identity(&classes(index, sampler)?, prob, &options.identity_ratios).map(Some)
+            }
             Sampler::Weighted { .. } => {
                 let weights = inverse_class_frequency(&classes(index, sampler)?);
                 by_weight(&weights, index.len()).map(Some)

@@ -3,19 +3,22 @@
 //!
 //! In the consumer.
 
-use super::builder::OnError;
-use super::source::Source;
-use super::upload::{UploadChoice, Uploads};
-use super::{mixed, order};
+use crate::data::index::{Index, ScanReport};
+use crate::data::sizes::Sizes;
+use crate::data::survey;
 use crate::error::{Error, Result};
-use crate::forecast::memory::{Depth, Ingredients, MAPPED_SHARDS, MixingBytes, Worst};
+use crate::forecast::memory::{Depth, Ingredients, MixingBytes, Worst};
 use crate::forecast::{MemoryForecast, MemoryLimit};
-use crate::index::{Index, ScanReport};
-use crate::packing::{Packing, Sizes};
+use crate::jobs::images::mixed;
+use crate::jobs::images::on_error::OnError;
+use crate::jobs::images::packing::Packing;
+use crate::jobs::shards::MAPPED_SHARDS;
+use crate::loader::order;
+use crate::loader::source::Source;
+use crate::loader::upload::{UploadChoice, Uploads};
 use crate::picture::Limits;
 use crate::plan::{Plan, PlanOptions, SamplerTable};
 use crate::recipe::{RowExtent, SampleProgram};
-use crate::survey;
 
 /// Names, order and room of a run.
 #[derive(Debug)]
@@ -86,7 +89,7 @@ impl Prepared {
         }
         let (table, mut sizes) = order::prepare(
             &index,
-            &options.sampler,
+            options,
             wanted.sample_weights,
             &limits,
             program.orientation,

@@ -1,9 +1,13 @@
-//! What happened in a run, and where its time went.
+//! What a loader can tell about itself.
+//!
+//! In the consumer. The pool's numbers under the names of the job's stages, and what
+//! the consumer itself did.
 
 use serde::Serialize;
 
-use crate::coordinator::messages::{PoolTimes, Report};
 use crate::device::DeviceTimes;
+use crate::jobs::stages::StageTimes;
+use crate::pool::report::PoolReport;
 
 /// What a loader can tell about itself.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -27,7 +31,7 @@ pub struct LoaderReport {
     /// Bytes of the ring: 0 with zero workers.
     pub ring_bytes: u64,
     /// Of the rows for a device, those whose crop had no room in its row: resized by
-    /// workers, in `u8` ([`LoaderBuilder::device`](super::LoaderBuilder::device)).
+    /// workers, in `u8` ([`LoaderBuilder::device`](crate::loader::LoaderBuilder::device)).
     pub resized_by_workers: u64,
     /// Rows committed, and where the workers' time went.
     pub times: StageTimes,
@@ -44,49 +48,23 @@ pub struct LoaderReport {
     pub device: Option<DeviceTimes>,
 }
 
-/// Seconds by stage, summed over workers.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-#[non_exhaustive]
-pub struct StageTimes {
-    pub rows: u64,
-    /// Encoded bytes read.
-    pub input_bytes: u64,
-    /// Waiting for a ticket: the consumer is slower than the workers.
-    pub idle_s: f64,
-    /// Open, map and header.
-    pub open_s: f64,
-    pub decode_s: f64,
-    pub resample_s: f64,
-    /// Flip, normalise, cast, layout.
-    pub emit_s: f64,
-}
-
-impl StageTimes {
-    pub(crate) fn from_pool(t: &PoolTimes) -> Self {
-        let s = |stage: usize| t.stage_ns[stage] as f64 * 1e-9;
-        Self {
-            rows: t.rows,
-            input_bytes: t.input_bytes,
-            idle_s: s(0),
-            open_s: s(1),
-            decode_s: s(2),
-            resample_s: s(3),
-            emit_s: s(4),
-        }
-    }
-
-    /// Time spent on samples.
-    pub fn busy_s(&self) -> f64 {
-        self.open_s + self.decode_s + self.resample_s + self.emit_s
-    }
-}
-
 impl LoaderReport {
-    pub(crate) fn add_coordinator(&mut self, r: Report) {
-        self.workers = r.workers;
-        self.worker_deaths = r.deaths;
-        self.ordered_deaths = r.ordered_deaths;
-        self.events = r.events;
-        self.events_lost = r.events_lost;
+    /// The pool's part.
+    pub(super) fn of(pool: PoolReport) -> Self {
+        Self {
+            times: StageTimes::of(&pool),
+            coordinator: pool.coordinator,
+            workers: pool.workers,
+            rows_by_worker: pool.rows_by_worker,
+            worker_deaths: pool.worker_deaths,
+            ordered_deaths: pool.ordered_deaths,
+            events: pool.events,
+            events_lost: pool.events_lost,
+            ring_bytes: pool.ring_bytes,
+            resized_by_workers: pool.counted,
+            first_row_ms: pool.first_row_ms,
+            consumer_wait_s: pool.consumer_wait_s,
+            ..Self::default()
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::data::index::{FolderOptions, Index, ListOptions, ScanReport, ShardOptions};
 use crate::error::{Error, Result};
-use crate::index::{FolderOptions, Index, ListOptions, ScanReport, ShardOptions};
 
 /// A data set, not read yet.
 #[derive(Debug)]

@@ -6,12 +6,13 @@
 
 use serde::Serialize;
 
-use super::on_device::{self, DeviceWork};
 use crate::device::Upload;
 use crate::device::shape::MOST_ROWS;
 use crate::error::{Error, Result};
 use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
-use crate::packing::Packing;
+use crate::jobs::images::on_device;
+use crate::jobs::images::on_device::DeviceWork;
+use crate::jobs::images::packing::Packing;
 use crate::picture::Limits;
 use crate::plan::{Plan, PlanOptions};
 use crate::recipe::{RowExtent, SampleProgram};

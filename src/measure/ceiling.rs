@@ -7,12 +7,12 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::jobs::bare::{BareLoop, Part};
 use crate::loader::order;
 use crate::plan::PlanOptions;
 use crate::recipe::{Recipe, SampleProgram};
-use crate::worker::bare::{BareLoop, Part};
 
 /// How much of each picture the ceiling decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use std::io::IoSlice;
 use nix::sys::uio::{RemoteIoVec, process_vm_writev};
 use nix::unistd::Pid;
 
+use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::index::Index;
-use crate::worker::bare::WholeImages;
+use crate::jobs::bare::WholeImages;
 
 const PAGE: usize = 4096;
 

@@ -7,6 +7,7 @@
 //!
 //! - `processes`: one process, from /proc;
 //! - `tree`: a pool's processes, sampled, and their medians;
+//! - `system`: what the system gives to a run;
 //! - `page_cache`: cached files, which belong to no process;
 //! - `statistics`: median, slope, growth;
 //! - `loaded`: images that are held before a fork, for comparison;

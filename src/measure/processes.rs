@@ -15,9 +15,9 @@ use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 use serde::Serialize;
 
-use super::statistics::median;
 use crate::error::{Error, Result};
-use crate::ring::region::MEMFD_NAME;
+use crate::measure::statistics::median;
+use crate::pool::ring::region::MEMFD_NAME;
 
 /// Memory of one process, or of several added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -4,9 +4,9 @@
 //! In the consumer. Looks, and changes nothing.
 
 use crate::error::{Error, Result};
-use crate::loader;
+use crate::pool::crew;
+use crate::pool::ring::{Layout, Shape};
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
-use crate::ring::{Layout, Shape};
 use crate::sys::{cgroup, memory, probe};
 
 pub use crate::sys::cpu::CpuLevel;
@@ -74,7 +74,7 @@ pub fn available_memory() -> Option<u64> {
 /// The number of workers when none is given: the CPUs that this process may
 /// use, by affinity and cgroup quota; at least 1.
 pub fn default_workers() -> usize {
-    loader::default_workers()
+    crew::default_workers()
 }
 
 /// Bytes of the ring of a loader with these options.

@@ -1,13 +1,12 @@
 //! Which format bytes are in, by the bytes alone: names lie.
 //!
-//! Pure. Knows how files of each format begin, and how some that are not served
-//! do, so that a fault can say what it found.
+//! Pure. Knows how files of some formats begin that are not served, so that a fault
+//! can say what it found; of those that are it asks `formats`.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::npy;
 use crate::error::{FaultKind, SampleFault};
 
 /// The formats that are decoded.
@@ -38,29 +37,9 @@ pub(crate) const HEAD: usize = 32;
 /// And of its end.
 pub(crate) const TAIL: usize = 26;
 
-/// The end of a Truevision TGA of version 2. Version 1 has no mark at all and
-/// is not served: it could be anything.
-const TGA_FOOTER: &[u8] = b"TRUEVISION-XFILE.\0";
-
 impl Format {
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Jpeg => "JPEG",
-            Self::Png => "PNG",
-            Self::WebP => "WebP",
-            Self::Gif => "GIF",
-            Self::Bmp => "BMP",
-            Self::Tiff => "TIFF",
-            Self::Pnm => "PNM",
-            Self::Tga => "TGA",
-            Self::Ico => "ICO",
-            Self::Qoi => "QOI",
-            Self::Dds => "DDS",
-            Self::Hdr => "Radiance HDR",
-            Self::OpenExr => "OpenEXR",
-            Self::Farbfeld => "farbfeld",
-            Self::Npy => "NumPy",
-        }
+        self.row().name
     }
 
     /// The format of a file with this beginning (at least [`HEAD`] bytes, or
@@ -70,45 +49,7 @@ impl Format {
     /// When it is none of those that are decoded; the text says what it is,
     /// where that can be told.
     pub(crate) fn sniff(head: &[u8], tail: &[u8]) -> Result<Self, SampleFault> {
-        const MAGIC: [(&[u8], Format); 15] = [
-            (b"\xff\xd8", Format::Jpeg),
-            (b"\x89PNG\r\n\x1a\n", Format::Png),
-            (b"GIF87a", Format::Gif),
-            (b"GIF89a", Format::Gif),
-            (b"BM", Format::Bmp),
-            (b"II*\0", Format::Tiff),
-            (b"MM\0*", Format::Tiff),
-            (b"II+\0", Format::Tiff),
-            (b"MM\0+", Format::Tiff),
-            (b"\0\0\x01\0", Format::Ico),
-            (b"qoif", Format::Qoi),
-            (b"DDS ", Format::Dds),
-            (b"\x76\x2f\x31\x01", Format::OpenExr),
-            (b"farbfeld", Format::Farbfeld),
-            (npy::MAGIC, Format::Npy),
-        ];
-        if let Some(&(_, format)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
-            return Ok(format);
-        }
-        if head == [0xff] {
-            // Cut off within the two bytes that would tell.
-            return Ok(Self::Jpeg);
-        }
-        if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP") {
-            return Ok(Self::WebP);
-        }
-        if let [b'P', b'1'..=b'7', space, ..] = head
-            && (space.is_ascii_whitespace() || *space == b'#')
-        {
-            return Ok(Self::Pnm);
-        }
-        if head.starts_with(b"#?RADIANCE") || head.starts_with(b"#?RGBE") {
-            return Ok(Self::Hdr);
-        }
-        if tail.ends_with(TGA_FOOTER) {
-            return Ok(Self::Tga);
-        }
-        Err(unserved(head))
+        Self::marked(head, tail).ok_or_else(|| unserved(head))
     }
 
     /// [`Format::sniff`] of a whole file.
@@ -183,7 +124,7 @@ mod tests {
         let mut tga = vec![0, 0, 2];
         tga.extend([0; 40]);
         assert_eq!(of(&tga), None);
-        tga.extend(TGA_FOOTER);
+        tga.extend(b"TRUEVISION-XFILE.\0");
         assert_eq!(of(&tga), Some(Format::Tga));
     }
 

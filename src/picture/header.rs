@@ -4,58 +4,17 @@
 //! Used where a data set is surveyed, in the consumer; reads, never maps. The
 //! data path reads the same headers by the same functions, out of its map.
 
-use std::io::{BufRead, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::format::{self, Format};
-use super::limits::Limits;
-use super::orientation::Orientation;
-use super::{Upright, jpeg, raster};
 use crate::error::{FaultKind, SampleFault};
+use crate::picture::fault::unreadable;
+use crate::picture::format;
+use crate::picture::format::Format;
+use crate::picture::limits::Limits;
+use crate::picture::{jpeg, raster};
 
-/// What a file says about itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PictureHeader {
-    pub(crate) format: Format,
-    /// Width and height as stored, pixels.
-    pub(crate) stored: (u32, u32),
-    pub(crate) orientation: Orientation,
-    pub(crate) decoding: Decoding,
-}
-
-/// What decoding a picture takes, beside the pixels that are wanted of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decoding {
-    /// Any part of it, at any scale.
-    Jpeg {
-        /// Bytes of coefficients, where a file has several scans.
-        coefficients: u64,
-        /// Decoded to four channels first.
-        cmyk: bool,
-    },
-    /// Row by row, from the top.
-    Rows {
-        /// The most that its decoder takes, bytes.
-        scratch: u64,
-    },
-    /// Not at all: its pixels lie in the file as RGB8.
-    Raw,
-}
-
-impl PictureHeader {
-    /// The same header as a recipe takes it that reads pictures this way up.
-    pub(crate) fn read_as(self, upright: Upright) -> Self {
-        Self {
-            orientation: self.orientation.read_as(upright),
-            ..self
-        }
-    }
-
-    /// Width and height as the picture is to be looked at.
-    pub(crate) fn upright(&self) -> (u32, u32) {
-        self.orientation.apply_to_size(self.stored)
-    }
-}
+pub(crate) use crate::picture::facts::{Decoding, PictureHeader};
 
 /// Reads the header of a file under the default limits, and no more of the file
 /// than that takes.
@@ -115,14 +74,6 @@ fn read_at(file: &mut (impl Read + Seek), at: u64, most: u64) -> Result<Vec<u8>,
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     Ok(bytes)
-}
-
-pub(super) fn unreadable(e: std::io::Error) -> SampleFault {
-    let kind = match e.kind() {
-        ErrorKind::UnexpectedEof => FaultKind::Truncated,
-        _ => FaultKind::Unreadable,
-    };
-    SampleFault::new(kind, format!("cannot be read: {e}"))
 }
 
 #[cfg(test)]

@@ -7,17 +7,25 @@
 //! afterwards. A file that is broken is a [`SampleFault`](crate::SampleFault),
 //! never a panic.
 //!
-//! - `format`: sniffed from the content, never from a name;
-//! - `orientation`: the eight EXIF orientations;
+//! - `formats`: one row for each format: name, extensions, mark, decoder, memory;
+//!   `format`: sniffed from the content, never from a name;
+//! - `orientation`: the eight EXIF orientations; `upright`: which way up is wanted;
+//!   `background`: what transparent pictures stand on;
 //! - `limits`: `max_pixels` and `max_scratch`;
 //! - `jpeg`: headers, and decoding exactly the part that a crop needs;
 //! - `raster`: every other format, as rows; `png` row by row;
 //!   `webp`, `openexr`: what their decoders do not tell safely;
 //! - `npy`: raw pixels, whose headers are read and written;
 //! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
-//! - `header`: the header of any format, for surveys.
+//! - `facts`: what a header says; `header`: the header of any format, for surveys;
+//! - `buffer`: memory that is kept; `fault`: files that cannot be read.
 
+mod background;
+mod buffer;
+mod facts;
+mod fault;
 pub(crate) mod format;
+mod formats;
 pub(crate) mod header;
 pub(crate) mod jpeg;
 mod limits;
@@ -27,34 +35,13 @@ mod orientation;
 mod png;
 pub(crate) mod raster;
 mod rgb8;
+mod upright;
 mod webp;
 
-/// Which way up pictures are read: a recipe says it.
-pub(crate) use crate::recipe::Upright;
+pub use background::Background;
+pub(crate) use buffer::grow;
 pub use format::Format;
+pub use formats::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
 pub(crate) use limits::Limits;
 pub(crate) use orientation::Orientation;
-
-use crate::error::{FaultKind, SampleFault};
-use crate::recipe::Background;
-
-/// Buffers grow in steps of this many bytes, so that a run settles soon.
-const GROWTH: usize = 256 << 10;
-
-/// Makes `buffer` at least `len` bytes long, or says that there is no memory.
-pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
-    if buffer.len() >= len {
-        return Ok(());
-    }
-    let len = len.checked_next_multiple_of(GROWTH).unwrap_or(len);
-    // Nothing of the content is needed: do not copy it.
-    buffer.clear();
-    buffer.try_reserve_exact(len).map_err(|_| {
-        SampleFault::new(
-            FaultKind::NoMemory,
-            format!("no memory for {len} bytes of pixels"),
-        )
-    })?;
-    buffer.resize(len, 0);
-    Ok(())
-}
+pub use upright::Upright;

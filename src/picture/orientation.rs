@@ -4,7 +4,7 @@
 //! Pure arithmetic, in whichever process reads headers. Moves no pixels:
 //! decoding happens in stored coordinates, and whoever writes the row turns it.
 
-use crate::recipe::{Placement, Upright};
+use super::upright::Upright;
 
 /// EXIF tag 0x0112. "Stored" is the picture as the file holds it, "oriented" as
 /// it is to be looked at.
@@ -127,54 +127,11 @@ impl Orientation {
     pub(crate) fn apply_to_size(self, (w, h): (u32, u32)) -> (u32, u32) {
         if self.swaps_axes() { (h, w) } else { (w, h) }
     }
-
-    /// As a way to read stored pixels.
-    pub(crate) fn placement(self) -> Placement {
-        Placement {
-            flip_x: self.flips_stored_x(),
-            flip_y: self.flips_stored_y(),
-            transpose: self.swaps_axes(),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::geometry::Rect;
-
-    /// The stored picture "ABC/DEF" as each orientation shows it (what Pillow's
-    /// `exif_transpose` gives).
-    const SHOWN: [&[&str]; 8] = [
-        &["ABC", "DEF"],
-        &["CBA", "FED"],
-        &["FED", "CBA"],
-        &["DEF", "ABC"],
-        &["AD", "BE", "CF"],
-        &["DA", "EB", "FC"],
-        &["FC", "EB", "DA"],
-        &["CF", "BE", "AD"],
-    ];
-
-    #[test]
-    fn every_orientation_shows_what_exif_says() {
-        let stored = [b"ABC", b"DEF"];
-        for (orientation, shown) in Orientation::ALL.into_iter().zip(SHOWN) {
-            for (v, row) in shown.iter().enumerate() {
-                for (u, letter) in row.bytes().enumerate() {
-                    let at = Rect {
-                        left: u as u32,
-                        top: v as u32,
-                        width: 1,
-                        height: 1,
-                    };
-                    let s = orientation.placement().to_stored(at, (3, 2));
-                    let got = stored[s.top as usize][s.left as usize];
-                    assert_eq!(got, letter, "{orientation:?} at {u},{v}");
-                }
-            }
-        }
-    }
 
     #[test]
     fn tag_values() {

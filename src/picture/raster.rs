@@ -13,15 +13,18 @@ use std::io::{BufRead, Cursor, ErrorKind, Read, Seek};
 use std::ops::Range;
 
 use image::error::ImageError;
-use image::{ColorType, ImageDecoder, ImageFormat, ImageReader};
+use image::{ColorType, ImageDecoder, ImageReader};
 
+use super::background::Background;
+use super::buffer::grow;
+use super::facts::{Decoding, PictureHeader};
 use super::format::Format;
-use super::header::{Decoding, PictureHeader};
+use super::formats::{Decoder, Frame};
 use super::limits::Limits;
 use super::orientation::Orientation;
 use super::png::{self, PngReader};
 use super::rgb8::Form;
-use super::{Background, grow, npy, openexr, webp};
+use super::{npy, openexr, webp};
 use crate::error::{FaultKind, SampleFault};
 
 /// Buffers that are kept between samples.
@@ -164,19 +167,12 @@ fn open_frame<'a>(
 /// A picture of more pixels than a file of `len` bytes can hold. Formats in which
 /// a few bytes may stand for any number of pixels pass.
 fn check_length(format: Format, (width, height): (u32, u32), len: u64) -> Result<(), SampleFault> {
-    // Most pixels, and bytes that they take at least.
-    let (most, bytes) = match format {
-        // Four values of 16 bits.
-        Format::Farbfeld => (1, 8),
-        // One bit each.
-        Format::Pnm => (8, 1),
-        // The densest are blocks of 4 x 4 in 8 bytes.
-        Format::Dds => (2, 1),
-        // The longest run.
-        Format::Qoi => (62, 1),
-        // The longest run, of pixels of 8 bits.
-        Format::Tga => (128, 2),
-        _ => return Ok(()),
+    let Decoder::Frame(Frame {
+        densest: Some((most, bytes)),
+        ..
+    }) = format.row().decoder
+    else {
+        return Ok(());
     };
     let pixels = u64::from(width) * u64::from(height);
     let needed = pixels.div_ceil(most) * bytes;
@@ -355,27 +351,15 @@ impl<'a> Raster<'a> {
 /// The row that is handed out, the frame, and what lies beside it.
 fn frame_scratch(format: Format, form: Form, (width, height): (u32, u32)) -> u64 {
     let (width, height) = (u64::from(width), u64::from(height));
-    let pixel = form.bytes() as u64 + beside_the_frame(format, form);
-    3 * width + width * height * pixel
-}
-
-/// The most that a decoder holds for a pixel, beside the frame that it fills,
-/// in bytes. Measured with a counting allocator (`tests/scratch.rs`).
-fn beside_the_frame(format: Format, form: Form) -> u64 {
-    match format {
-        // Planes of luma and chroma and the alpha plane; or, lossless, a second
-        // frame and its entropy image.
-        Format::WebP => 10,
-        // A frame smaller than the canvas has a buffer of its own.
-        Format::Gif => 5,
-        // A second frame; that of CMYK is larger than ours.
-        Format::Tiff => form.bytes() as u64 * 2 + 4,
-        // Layers as lists of floats.
-        Format::OpenExr => 40,
-        Format::Ico => 5,
-        // Row by row, or straight into the frame.
-        _ => 1,
-    }
+    let pixel = form.bytes() as u64;
+    let beside = match format.row().decoder {
+        Decoder::Frame(Frame {
+            beside: (times, bytes),
+            ..
+        }) => times * pixel + bytes,
+        _ => 0,
+    };
+    3 * width + width * height * (pixel + beside)
 }
 
 fn decoder<'a>(
@@ -383,25 +367,11 @@ fn decoder<'a>(
     file: impl BufRead + Seek + 'a,
     limits: &Limits,
 ) -> Result<Box<dyn ImageDecoder + 'a>, SampleFault> {
-    let known = match format {
-        Format::WebP => ImageFormat::WebP,
-        Format::Gif => ImageFormat::Gif,
-        Format::Bmp => ImageFormat::Bmp,
-        Format::Tiff => ImageFormat::Tiff,
-        Format::Pnm => ImageFormat::Pnm,
-        Format::Tga => ImageFormat::Tga,
-        Format::Ico => ImageFormat::Ico,
-        Format::Qoi => ImageFormat::Qoi,
-        Format::Dds => ImageFormat::Dds,
-        Format::Hdr => ImageFormat::Hdr,
-        Format::OpenExr => ImageFormat::OpenExr,
-        Format::Farbfeld => ImageFormat::Farbfeld,
-        Format::Png | Format::Jpeg | Format::Npy => {
-            return Err(SampleFault::new(
-                FaultKind::Unsupported,
-                format!("{format} is decoded elsewhere"),
-            ));
-        }
+    let Decoder::Frame(Frame { known, .. }) = format.row().decoder else {
+        return Err(SampleFault::new(
+            FaultKind::Unsupported,
+            format!("{format} is decoded elsewhere"),
+        ));
     };
     // `image` gives limits to a decoder that was made already, header and all, and
     // most decoders look only at width and height then: what a header asks for

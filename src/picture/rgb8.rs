@@ -10,7 +10,7 @@
 //!   rounded, on the values as they are stored (no gamma); without a background
 //!   it is left out: the colours as they are stored.
 
-use super::Background;
+use super::background::Background;
 
 /// How the pixels of a decoded row lie in memory, in the machine's byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@
 //! without its last pixel, again and again where the kernel is larger than the
 //! picture (torch refuses that); an axis of one pixel is that pixel.
 
-use super::level::Level;
-use super::view::{Pixel, View};
+use crate::cut::needs::blur_floats;
+use crate::pixels::level::Level;
+use crate::pixels::view::{Pixel, View};
 use crate::recipe::Size;
-use crate::recipe::needs::blur_floats;
 
 /// Channels of a pixel.
 const CHANNELS: usize = 3;
@@ -82,7 +82,7 @@ fn kept_rows(height: usize, radius: usize) -> usize {
 /// The weights from the middle outwards. torchvision's formula: the points are
 /// spread over 1 / sqrt(2) of the pixels' distances, so that their square is the
 /// exponent. In `f64`, where torch has `f32`.
-fn half_kernel(sigma: f64, weights: &mut [f32]) {
+pub(super) fn half_kernel(sigma: f64, weights: &mut [f32]) {
     let exponential = |k: usize| {
         let x = k as f64 / sigma;
         libm::exp(-0.5 * x * x)
@@ -94,7 +94,7 @@ fn half_kernel(sigma: f64, weights: &mut [f32]) {
 }
 
 /// The pixel of `n` that is seen at `i`: ... 2 1 0 1 2 ... n-2 n-1 n-2 ...
-fn reflected(i: isize, n: usize) -> usize {
+pub(super) fn reflected(i: isize, n: usize) -> usize {
     if n == 1 {
         return 0;
     }
@@ -129,13 +129,13 @@ fn blur_row(padded: &[f32], weights: &[f32], out: &mut [f32]) {
     }
 }
 
-fn scale(row: &[f32], weight: f32, sum: &mut [f32]) {
+pub(super) fn scale(row: &[f32], weight: f32, sum: &mut [f32]) {
     for (sum, v) in sum.iter_mut().zip(row) {
         *sum = v * weight;
     }
 }
 
-fn add(one: &[f32], other: &[f32], weight: f32, sum: &mut [f32]) {
+pub(super) fn add(one: &[f32], other: &[f32], weight: f32, sum: &mut [f32]) {
     for ((sum, a), b) in sum.iter_mut().zip(one).zip(other) {
         *sum += (a + b) * weight;
     }

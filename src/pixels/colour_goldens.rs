@@ -1,10 +1,8 @@
 //! The operations that change values against pixels that other libraries gave:
-//! `tests/op_goldens/colour`, made by `scripts/make_op_goldens`, whose manifest
+//! `tests/goldens/colour.tar`, made by `scripts/make_op_goldens`, whose manifest
 //! says what is expected of each case, by whom, within what tolerance and why.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -18,6 +16,7 @@ use super::normalise::{Scaling, normalise, normalise_in_place};
 use super::rounding::numbers;
 use super::view::{Pixel, View, ViewMut};
 use super::{grey, jitter};
+use crate::fuzz_support::golden;
 use crate::recipe::geometry::Rect;
 use crate::recipe::{
     ColorOrder, ColorSpace, Dtype, Emission, Erased, MemoryLayout, Placement, Size, WhitePoint,
@@ -207,6 +206,7 @@ const OPS: &[(&str, Run)] = &[
     }),
     ("emit", |case, input| {
         let emitter = Emitter::new(Emission {
+            zeros: 0,
             unit: case.param("unit"),
             mean: case.param("mean"),
             std: case.param("std"),
@@ -230,8 +230,8 @@ const OPS: &[(&str, Run)] = &[
 /// Operations that say where in the picture, or turn it.
 const HAVE_SIDES: [&str; 2] = ["erase", "emit"];
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/colour")
+fn file(name: &str) -> Vec<u8> {
+    golden("colour", name).unwrap()
 }
 
 impl Case {
@@ -241,7 +241,7 @@ impl Case {
     }
 
     fn input(&self) -> Input {
-        let bytes = fs::read(folder().join(&self.input)).unwrap();
+        let bytes = file(&self.input);
         let (width, height) = (self.width, self.height);
         assert_eq!(bytes.len(), 3 * width * height * self.dtype.size());
         match self.dtype {
@@ -257,7 +257,7 @@ impl Case {
 
     /// As many as were made: the file goes on with the next case.
     fn expected(&self, count: usize) -> Vec<f64> {
-        let bytes = fs::read(folder().join(&self.expected)).unwrap();
+        let bytes = file(&self.expected);
         let bytes = &bytes[self.at..][..count * self.gives.size()];
         numbers(bytes, self.gives)
     }
@@ -270,8 +270,7 @@ impl Case {
 }
 
 fn cases() -> Vec<Case> {
-    let text = fs::read_to_string(folder().join("manifest.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
+    serde_json::from_slice(&file("manifest.json")).unwrap()
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Emitter {
     }
 
     /// Fills `out` from tight rows of RGB. `out` needs no alignment.
-    #[cfg(any(test, feature = "bench-internals"))]
+    #[cfg(any(test, feature = "internals"))]
     pub fn emit(
         &self,
         rgb: &[u8],
@@ -141,6 +141,7 @@ impl Emitter {
         self.check(pixels, out);
         let Emission { layout, order, .. } = self.emission;
         let source = Source { pixels, placement };
+        let out = self.without_zeros(out);
         match tables {
             // Nothing to look up and nothing to move.
             Tables::U8 if self.emission.keeps(placement) => pixels.copy_to(out),
@@ -155,6 +156,7 @@ impl Emitter {
         self.check(pixels, out);
         let Emission { layout, order, .. } = self.emission;
         let source = Source { pixels, placement };
+        let out = self.without_zeros(out);
         let s = self.scaling;
         match self.emission.dtype {
             // Normalised before: nothing to divide by.
@@ -170,6 +172,15 @@ impl Emitter {
             }),
             Dtype::U8 => write(source, layout, order, out, |_, v| [u8::rounded(v)]),
         }
+    }
+
+    /// Fills the channels of zeros; the room of the others. A zero is a zero in every type.
+    fn without_zeros<'a>(&self, out: &'a mut [u8]) -> &'a mut [u8] {
+        let Emission { zeros, .. } = self.emission;
+        let others = out.len() / self.emission.channels() * (self.emission.channels() - zeros);
+        let (others, zeros) = out.split_at_mut(others);
+        zeros.fill(0);
+        others
     }
 
     fn check<T>(&self, pixels: View<'_, T>, out: &[u8]) {

@@ -103,7 +103,7 @@ fn level(key: u64, element: u64) -> f32 {
 }
 
 /// The element's output of a SplitMix64 that begins with `key`.
-fn mixed(key: u64, element: u64) -> u64 {
+pub(super) fn mixed(key: u64, element: u64) -> u64 {
     let z = key.wrapping_add((element + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

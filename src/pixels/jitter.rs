@@ -175,12 +175,10 @@ fn rgb(h: f32, s: f32, v: f32) -> [f32; 3] {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use serde::Deserialize;
 
     use super::*;
+    use crate::fuzz_support::golden;
     use crate::recipe::PcaLighting;
 
     #[derive(Deserialize)]
@@ -212,12 +210,11 @@ mod tests {
         pixels[0]
     }
 
-    /// tests/op_goldens/lighting, which scripts/op_goldens/lighting.py has written.
+    /// tests/goldens/lighting.tar, which scripts/op_goldens/lighting.py has written.
     #[test]
     fn colour_noise_is_that_of_numpy() {
-        let file =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/lighting/manifest.json");
-        let manifest: Manifest = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        let manifest = golden("lighting", "manifest.json").unwrap();
+        let manifest: Manifest = serde_json::from_slice(&manifest).unwrap();
         assert!(manifest.cases.len() >= 60);
         let mut moved = 0;
         for case in &manifest.cases {

@@ -12,7 +12,8 @@
 //! - `canvas`: a picture and the steps on it;
 //! - `resample/`: the separable resize;
 //! - `pad`: pixels around a picture;
-//! - `rotate`: a turn by any angle, as torchvision; `warp`: as OpenCV;
+//! - `rotate`: a turn by any angle, as torchvision; `warp`: as OpenCV; `elastic`: every
+//!   pixel from a place near it;
 //! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
 //!   change values, not places; `normal`: numbers for noise;
 //! - `augment/`: Pillow's operations, which augmentation policies are made of;
@@ -22,6 +23,7 @@ mod augment;
 mod blur;
 pub(crate) mod canvas;
 mod convert;
+mod elastic;
 pub(crate) mod emit;
 mod erase;
 mod grey;
@@ -42,3 +44,5 @@ mod colour_goldens;
 pub(crate) mod rounding;
 #[cfg(test)]
 mod shape_goldens;
+#[cfg(test)]
+mod torchvision_goldens;

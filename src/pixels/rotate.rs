@@ -61,7 +61,7 @@ pub(crate) fn rotate<T: Level>(
 }
 
 /// The four pixels about a place, by how near they are, and the fill.
-fn between<T: Level>(shown: &Shown<'_, T>, x: f64, y: f64, fill: [f32; 3]) -> Pixel<T> {
+pub(super) fn between<T: Level>(shown: &Shown<'_, T>, x: f64, y: f64, fill: [f32; 3]) -> Pixel<T> {
     let (left, top) = (x.floor(), y.floor());
     let (right, down) = ((x - left) as f32, (y - top) as f32);
     let (left, top) = (left as i64, top as i64);

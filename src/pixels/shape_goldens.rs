@@ -1,21 +1,21 @@
 //! The operations that change a picture's shape against what other libraries
-//! make of the same pixels: tests/op_goldens/geometry, which
+//! make of the same pixels: tests/goldens/geometry.tar, which
 //! scripts/op_goldens/geometry.py has written and explains.
 //!
 //! Every case runs, pixel by pixel, bytes on every path that this CPU has. An
 //! operation or a mode of one without a case is a failure.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::level::Level;
-use super::pad::pad;
-use super::resample::{Axes, BoxF, Resampler, Source, Target};
-use super::rotate::rotate;
-use super::view::{Pixel, View};
+use crate::fuzz_support::golden;
+use crate::pixels::level::Level;
+use crate::pixels::pad::pad;
+use crate::pixels::resample::{Axes, Resampler, Source, Target};
+use crate::pixels::rotate::rotate;
+use crate::pixels::view::{Pixel, View};
+use crate::recipe::geometry::BoxF;
 use crate::recipe::geometry::Rect;
 use crate::recipe::geometry::rotated_size;
 use crate::recipe::weights::Filter;
@@ -179,10 +179,6 @@ fn required() -> BTreeSet<String> {
     names
 }
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/geometry")
-}
-
 /// A type of element, as the files hold it.
 trait Element: Level + Default + PartialEq + std::fmt::Debug {
     const SIZE: usize;
@@ -230,7 +226,7 @@ impl Element for f32 {
 }
 
 fn read<T: Element>(file: &str, height: usize, width: usize) -> Vec<Pixel<T>> {
-    let bytes = fs::read(folder().join(file)).unwrap();
+    let bytes = golden("geometry", file).unwrap();
     assert_eq!(bytes.len(), height * width * 3 * T::SIZE, "{file}");
     let elements: Vec<T> = bytes.chunks_exact(T::SIZE).map(T::read).collect();
     elements.as_chunks::<3>().0.to_vec()
@@ -394,8 +390,8 @@ fn check<T: Element>(case: &Case) -> Result<(), String> {
 
 #[test]
 fn every_case_has_the_pixels_of_the_other_library() {
-    let text = fs::read_to_string(folder().join("manifest.json")).unwrap();
-    let manifest: Manifest = serde_json::from_str(&text).unwrap();
+    let text = golden("geometry", "manifest.json").unwrap();
+    let manifest: Manifest = serde_json::from_slice(&text).unwrap();
     let seen: BTreeSet<String> = manifest.cases.iter().map(name).collect();
     let missing: Vec<_> = required().difference(&seen).cloned().collect();
     assert!(missing.is_empty(), "no case for {missing:?}");

@@ -23,7 +23,7 @@ pub(crate) struct ViewMut<'a, T> {
 
 impl<'a, T> View<'a, T> {
     /// Rows without gaps.
-    #[cfg(any(test, feature = "bench-internals"))]
+    #[cfg(any(test, feature = "internals"))]
     pub fn tight(pixels: &'a [Pixel<T>], width: usize, height: usize) -> Self {
         Self {
             pixels,

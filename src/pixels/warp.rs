@@ -186,16 +186,15 @@ fn between<const N: usize>(
 
 #[cfg(test)]
 mod goldens {
-    //! tests/op_goldens/warp, which scripts/op_goldens/warp.py has written and
+    //! tests/goldens/warp.tar, which scripts/op_goldens/warp.py has written and
     //! explains: on the canvas, however the picture is stored.
 
     use std::collections::BTreeSet;
-    use std::fs;
-    use std::path::PathBuf;
 
     use serde::Deserialize;
 
     use super::*;
+    use crate::fuzz_support::golden;
     use crate::pixels::canvas::{Canvas, Held};
     use crate::pixels::resample::Resampler;
     use crate::recipe::{RotationStyle, Step};
@@ -219,8 +218,7 @@ mod goldens {
     }
 
     fn file(name: &str) -> Vec<u8> {
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/warp");
-        fs::read(folder.join(name)).unwrap()
+        golden("warp", name).unwrap()
     }
 
     /// The picture turned by quarters, and how it is then to be shown.

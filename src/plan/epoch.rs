@@ -2,52 +2,19 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::key::{OrderKey, Part};
-use super::options::{PlanOptions, Tail};
+use super::length::EpochLength;
+use super::options::PlanOptions;
 use super::random::PositionRandom;
 use super::sampler::{DrawnRow, Order, Scale, Scales};
+use super::status::RowStatus;
 use super::table::SamplerTable;
+use super::tail::Tail;
 use crate::error::{Error, Result};
 
 /// Samples that are tried, one after the other, in the place of one that gives
 /// no pixels.
 const SUBSTITUTES: u32 = 8;
-
-/// What a row of a batch is.
-///
-/// A row is planned as `Ok`, `Repeated` or `Padding`; `Failed` and `Substituted`
-/// take the place of the first two. Whether such a row was a repeat says
-/// [`Batch::repeated`](crate::Batch::repeated).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum RowStatus {
-    /// A sample, counted once in the epoch, unless the
-    /// [`Sampler`](crate::plan::Sampler) lets samples come again.
-    Ok = 0,
-    /// A sample that another rank, or an earlier row, has too: it fills this
-    /// rank up to the batch count of the others. Leave it out of evaluations,
-    /// and with it the repeats whose samples gave no pixels.
-    Repeated = 1,
-    /// No sample: fills a last batch up to full size. Zero pixels.
-    Padding = 2,
-    /// The sample gave no pixels; the row is zero and the batch says why.
-    Failed = 3,
-    /// The sample gave no pixels; pixels, id and label are those of a sample
-    /// behind it in the epoch's order, which has a row of its own as well, or of
-    /// another of its identity ([`Plan::attempt`]). The batch says which sample failed, and why.
-    Substituted = 4,
-}
-
-impl RowStatus {
-    /// True when the row has no pixels of its own.
-    pub fn is_masked(self) -> bool {
-        matches!(self, Self::Padding | Self::Failed)
-    }
-}
 
 /// Order, batches and rows of every epoch over `samples` samples.
 #[derive(Debug, Clone)]
@@ -138,12 +105,30 @@ impl Plan {
     /// Positions of an epoch over all ranks: the number of samples, unless the
     /// sampler says otherwise.
     pub fn positions(&self) -> u64 {
-        self.options.sampler.positions(self.samples)
+        let positions = self.options.sampler.positions(self.samples);
+        match self.options.length {
+            EpochLength::MultipleOf(n) => positions - positions % n,
+            _ => positions,
+        }
     }
 
     /// Rows that this rank (as every other) has in an epoch.
     fn rows_per_rank(&self) -> u64 {
         let world = u64::from(self.options.world);
+        let batch = u64::from(self.options.batch);
+        match self.options.length {
+            EpochLength::Samples => {}
+            // Below 2^62, as is looked at before.
+            EpochLength::Batches(n) => return n.saturating_mul(batch),
+            EpochLength::MultipleOf(_) => return self.positions() / world,
+            EpochLength::IdentityGroups => {
+                let Order::Identity(identities) = &self.order else {
+                    return 0;
+                };
+                let rows = identities.rows_in_whole_groups();
+                return (rows / batch).saturating_sub(1) * batch;
+            }
+        }
         match self.options.tail {
             Tail::Drop => self.positions() / world,
             Tail::Short | Tail::Pad => self.positions().div_ceil(world),
@@ -396,7 +381,7 @@ mod tests {
         ) {
             let plans: Vec<Plan> = (0..world)
                 .map_while(|rank| {
-                    Plan::new(samples, PlanOptions { batch, seed, sampler, tail, rank, world, multi_scale: None }).ok()
+                    Plan::new(samples, PlanOptions { batch, seed, sampler, tail, rank, world, ..PlanOptions::default() }).ok()
                 })
                 .collect();
             prop_assume!(plans.len() == world as usize);
@@ -442,7 +427,7 @@ mod tests {
             epoch: u64, sampler in plain(), tail in tail(), number in 0u64..80, row in 0u32..9,
         ) {
             let options = PlanOptions {
-                batch, seed, sampler, tail, rank: rank % world, world, multi_scale: None,
+                batch, seed, sampler, tail, rank: rank % world, world, ..PlanOptions::default()
             };
             let Ok(plan) = Plan::new(samples, options) else { return Ok(()) };
             // One process and one row a batch: batch n is position n.

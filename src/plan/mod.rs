@@ -6,26 +6,37 @@
 //! processes and a resume goes straight to its place. What such a sampler knows of
 //! the data is a table in sealed shared memory, which does travel.
 //!
-//! - `options`: what a plan follows from;
-//! - `epoch`: batches and rows;
+//! In every process; a worker asks as the consumer does. Never in here: clocks, files,
+//! private memory that grows with the data.
+//!
+//! - `options`, `length`, `tail`: what a plan follows from;
+//! - `epoch`: batches and rows; `status`: what a row is;
 //! - `sampler`: orders; `table`: what they know of the data;
 //! - `permutation`, `random`, `key`: randomness by position;
-//! - `state`: where a run stands.
+//! - `state`: where a run stands; `place`: places that a caller names.
 
 mod epoch;
 mod key;
+mod length;
 mod options;
 mod permutation;
+mod place;
 mod random;
 mod sampler;
 mod state;
+mod status;
 mod table;
+mod tail;
 
-pub use epoch::{Plan, RowPlan, RowStatus};
-pub use options::{PlanOptions, Tail};
+pub use epoch::{Plan, RowPlan};
+pub use length::EpochLength;
+pub use options::PlanOptions;
 pub(crate) use permutation::Permutation;
+pub use place::{Position, Rank};
 pub(crate) use random::PositionRandom;
-pub use sampler::{IdentityProb, MultiScale, Sampler, Weights};
+pub use sampler::{IdentityProb, IdentityRatio, MultiScale, Sampler, Weights};
 pub(crate) use sampler::{by_identity, by_size, by_weight, inverse_class_frequency};
 pub use state::State;
+pub use status::RowStatus;
 pub(crate) use table::SamplerTable;
+pub use tail::Tail;

@@ -2,22 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sampler::{MultiScale, Sampler};
+use super::length::EpochLength;
+use super::sampler::{IdentityRatio, MultiScale, Sampler};
+use super::tail::Tail;
 use crate::error::{Error, Result};
-
-/// What happens to the samples that do not fill a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "snake_case")]
-pub enum Tail {
-    /// The last batch is short.
-    #[default]
-    Short,
-    /// The last batch has full size; the rows behind the samples are zero and
-    /// their status is [`RowStatus::Padding`](super::RowStatus::Padding).
-    Pad,
-    /// The last batch is left out when it would be short.
-    Drop,
-}
 
 /// What a plan follows from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +15,11 @@ pub struct PlanOptions {
     pub seed: u64,
     /// The order of an epoch.
     pub sampler: Sampler,
+    /// Identities that come more often, of [`Sampler::Identity`].
+    #[serde(default)]
+    pub identity_ratios: Vec<IdentityRatio>,
+    #[serde(default)]
+    pub length: EpochLength,
     /// Output sizes that take turns from batch to batch; none = the recipe's.
     pub multi_scale: Option<MultiScale>,
     pub tail: Tail,
@@ -41,6 +34,8 @@ impl Default for PlanOptions {
             batch: 64,
             seed: 0,
             sampler: Sampler::Shuffle,
+            identity_ratios: Vec::new(),
+            length: EpochLength::Samples,
             multi_scale: None,
             tail: Tail::Short,
             rank: 0,
@@ -73,21 +68,82 @@ impl PlanOptions {
             )));
         }
         if self.batch == 0 {
-            return Err(Error::config("batch is 0, it must be at least 1"));
+            return Err(Error::option(
+                "batch_size",
+                "batch is 0, it must be at least 1",
+            ));
         }
         if self.world == 0 || self.rank >= self.world {
-            return Err(Error::config(format!(
-                "rank is {} of world {}, it must be below it",
-                self.rank, self.world
-            )));
+            return Err(Error::option(
+                "rank",
+                format!(
+                    "rank is {} of world {}, it must be below it",
+                    self.rank, self.world
+                ),
+            ));
         }
         if self.multi_scale.is_some() && matches!(self.sampler, Sampler::Identity { .. }) {
+            return Err(Error::option(
+                "multi_scale",
+                format!(
+                    "multi_scale changes the rows of batches, and the sampler {} needs them as \
+                     they are: choose one of them",
+                    self.sampler
+                ),
+            ));
+        }
+        self.check_identities()?;
+        self.sampler.check(samples, self.batch)
+    }
+
+    /// What is for the identity sampler alone, or not for it.
+    fn check_identities(&self) -> Result<()> {
+        let sampler = &self.sampler;
+        let draws_identities = matches!(sampler, Sampler::Identity { .. });
+        if !self.identity_ratios.is_empty() && !draws_identities {
             return Err(Error::config(format!(
-                "multi_scale changes the rows of batches, and the sampler {} needs them as they \
-                 are: choose one of them",
-                self.sampler
+                "identity_ratios are for Sampler::Identity, and the sampler is {sampler}: leave \
+                 them out, or choose it"
             )));
         }
-        self.sampler.check(samples, self.batch)
+        if let Some(wrong) =
+            (self.identity_ratios.iter()).find(|r| r.ratio == 0 || r.first > r.last)
+        {
+            return Err(Error::config(format!(
+                "the identities {} to {} have the ratio {}: the first must not be behind the \
+                 last, and the ratio at least 1",
+                wrong.first, wrong.last, wrong.ratio
+            )));
+        }
+        let length = self.length;
+        let (fits, fix) = match length {
+            EpochLength::Samples => (true, ""),
+            EpochLength::Batches(n) => {
+                if n == 0
+                    || n.checked_mul(u64::from(self.batch))
+                        .is_none_or(|n| n > u64::MAX >> 2)
+                {
+                    return Err(Error::config(format!(
+                        "an epoch has {n} batches of {}: give 1 or more, of at most 2^62 rows",
+                        self.batch
+                    )));
+                }
+                (draws_identities, "Sampler::Identity has")
+            }
+            EpochLength::MultipleOf(0) => {
+                return Err(Error::config(
+                    "an epoch is a multiple of 0 samples, it must be at least 1",
+                ));
+            }
+            EpochLength::MultipleOf(_) => (!draws_identities, "any but Sampler::Identity have"),
+            EpochLength::IdentityGroups => (draws_identities, "Sampler::Identity has"),
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(Error::config(format!(
+                "an epoch of {length} is what {fix}, and the sampler is {sampler}: choose another, \
+                 or leave the length out"
+            ))),
+        }
     }
 }

@@ -5,8 +5,8 @@
 //! easy as 1, 2, 3" (SC 2011): the generator of JAX-like frameworks and cuRAND,
 //! small enough that a well-kept crate for it does not exist.
 
-use crate::recipe::draw::Streams;
 use crate::recipe::geometry::Uniform;
+use crate::recipe::random::Streams;
 
 const MULTIPLIERS: (u32, u32) = (0xD251_1F53, 0xCD9E_8D57);
 const WEYL: (u32, u32) = (0x9E37_79B9, 0xBB67_AE85);

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::options::PlanOptions;
-use super::sampler::MultiScale;
+use super::place::Position;
+use super::sampler::{IdentityRatio, MultiScale};
 use crate::error::{Error, Result};
 use crate::recipe::NumericProfile;
 
@@ -38,6 +39,12 @@ impl State {
     /// The version that this crate writes and reads.
     pub const VERSION: u32 = 2;
 
+    /// The batch that comes next.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position::new(self.epoch, self.batch)
+    }
+
     /// Checks that going on with `now` gives the stream that `self` left.
     ///
     /// # Errors
@@ -68,6 +75,20 @@ impl State {
         let (a, b) = (&self.plan, &now.plan);
         if a.sampler != b.sampler {
             return differs("the sampler", &a.sampler, &b.sampler);
+        }
+        if a.identity_ratios != b.identity_ratios {
+            let text = |ratios: &[IdentityRatio]| match ratios {
+                [] => "none".to_owned(),
+                some => format!("{some:?}"),
+            };
+            return differs(
+                "the list of identities that come more often",
+                &text(&a.identity_ratios),
+                &text(&b.identity_ratios),
+            );
+        }
+        if a.length != b.length {
+            return differs("the length of an epoch", &a.length, &b.length);
         }
         if a.multi_scale != b.multi_scale {
             let text = |s: &Option<MultiScale>| {
@@ -144,7 +165,19 @@ mod tests {
         let base = state();
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
-        let changes: [(&str, Change); 13] = [
+        let changes: [(&str, Change); 15] = [
+            ("identities that come more often was none and is", |s| {
+                let ratio = IdentityRatio {
+                    first: 2,
+                    last: 3,
+                    ratio: 4,
+                };
+                s.plan.identity_ratios = vec![ratio];
+            }),
+            (
+                "length of an epoch was all samples and is 9 batches now",
+                |s| s.plan.length = crate::plan::EpochLength::Batches(9),
+            ),
             (
                 "multi_scale was none and is 64x32,32x32 in multiples of 32",
                 |s| {

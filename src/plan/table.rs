@@ -21,15 +21,17 @@ pub(crate) enum SamplerTable {
 }
 
 /// Samples in groups, one group behind the other: 4 bytes a sample and 4 a group.
+/// Groups that are not as likely as they are long have 8 bytes each for it.
 ///
 /// ```text
-/// number of groups | end of each group | samples of group 0 | of group 1 | ...
-///               u32               u32s                   u32s
+/// number of groups | end of each group | samples of group 0 | of group 1 | ... | running weights
+///               u32               u32s                   u32s                u64s, low half first
 /// ```
 #[derive(Debug)]
 pub(crate) struct GroupTable {
     sealed: SealedBytes,
     groups: usize,
+    weighted: bool,
 }
 
 /// Running sums over all samples in order: 8 bytes a sample.
@@ -43,6 +45,17 @@ impl SamplerTable {
     pub(super) fn groups(ends: &[u32], members: &[u32]) -> Result<Self> {
         let count = [ends.len() as u32];
         let parts = [&count[..], ends, members].map(bytemuck::cast_slice);
+        let sealed = SealedBytes::new("featherload-order", &parts)?;
+        GroupTable::open(sealed, members.len() as u64).map(Self::Groups)
+    }
+
+    /// The same with a weight for each group, given as running sums.
+    pub(super) fn weighted_groups(ends: &[u32], members: &[u32], sums: &[u64]) -> Result<Self> {
+        let count = [ends.len() as u32];
+        let sums: Vec<u32> = (sums.iter())
+            .flat_map(|sum| [*sum as u32, (sum >> 32) as u32])
+            .collect();
+        let parts = [&count[..], ends, members, &sums].map(bytemuck::cast_slice);
         let sealed = SealedBytes::new("featherload-order", &parts)?;
         GroupTable::open(sealed, members.len() as u64).map(Self::Groups)
     }
@@ -63,22 +76,6 @@ impl SamplerTable {
                 "the sampler {sampler} has no table, and one was received"
             ))),
         }
-    }
-
-    /// The same shared memory, held once more.
-    pub(crate) fn try_clone(&self) -> Result<Self> {
-        let fd = self
-            .as_fd()
-            .try_clone_to_owned()
-            .map_err(|e| Error::io("duplicate the descriptor of the sampler's table", e))?;
-        let sealed = SealedBytes::from_fd(fd)?;
-        Ok(match self {
-            Self::Groups(t) => Self::Groups(GroupTable {
-                sealed,
-                groups: t.groups,
-            }),
-            Self::Sums(_) => Self::Sums(SumTable { sealed }),
-        })
     }
 
     /// Fingerprint of the content, as hexadecimal digits.
@@ -123,13 +120,27 @@ impl GroupTable {
         let (&groups, rest) = all.split_first().ok_or_else(wrong)?;
         let groups = groups as usize;
         let ends = rest.get(..groups).ok_or_else(wrong)?;
+        let behind = (rest.len() - groups) as u64;
+        let weighted = samples.checked_add(2 * groups as u64) == Some(behind);
         let whole = ends.last().is_some_and(|&end| u64::from(end) == samples)
-            && (rest.len() - groups) as u64 == samples;
+            && (behind == samples || weighted);
         // No group is empty, so the ends rise.
         if !whole || ends[0] == 0 || ends.windows(2).any(|pair| pair[0] >= pair[1]) {
             return Err(wrong());
         }
-        Ok(Self { sealed, groups })
+        let table = Self {
+            sealed,
+            groups,
+            weighted,
+        };
+        // Weights are above 0, so their sums rise from 0.
+        let rises = |g: u64| table.weight_before(g) < table.weight_before(g + 1);
+        if weighted && !(0..groups as u64).all(rises) {
+            return Err(Error::protocol(
+                "the received weights of groups do not rise",
+            ));
+        }
+        Ok(table)
     }
 
     /// Number of groups.
@@ -149,7 +160,61 @@ impl GroupTable {
 
     fn members(&self) -> &[u32] {
         let all = numbers::<u32>(&self.sealed);
-        all.get(1 + self.groups..).unwrap_or_default()
+        let end = match self.weighted {
+            true => all.len().saturating_sub(2 * self.groups),
+            false => all.len(),
+        };
+        all.get(1 + self.groups..end).unwrap_or_default()
+    }
+
+    /// Weights of the groups in front of this one.
+    fn weight_before(&self, group: u64) -> u64 {
+        let Some(group) = usize::try_from(group).ok().and_then(|g| g.checked_sub(1)) else {
+            return 0;
+        };
+        let all = numbers::<u32>(&self.sealed);
+        let sums = all.get(all.len().saturating_sub(2 * self.groups)..);
+        match sums.and_then(|sums| sums.as_chunks::<2>().0.get(group)) {
+            Some([low, high]) => u64::from(*high) << 32 | u64::from(*low),
+            None => 0,
+        }
+    }
+
+    /// True when groups are not as likely as they are long.
+    pub(super) fn is_weighted(&self) -> bool {
+        self.weighted
+    }
+
+    /// What the weights of all groups add up to: their samples, where none has another.
+    pub(super) fn weight(&self) -> u64 {
+        match self.weighted {
+            true => self.weight_before(self.len()),
+            false => self.samples(),
+        }
+    }
+
+    /// The group at a place below all weights, with the place at which it begins and
+    /// its weight.
+    pub(super) fn at_weight(&self, place: u64) -> (u64, u64, u64) {
+        if !self.weighted {
+            let group = self.group_at(place);
+            let (start, length) = self.span(group);
+            return (group, start, length);
+        }
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.weight_before(middle + 1) <= place {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        let start = self.weight_before(low);
+        (
+            low,
+            start,
+            self.weight_before(low + 1).saturating_sub(start),
+        )
     }
 
     /// The group that the place is in, of all groups one behind the other.
@@ -218,7 +283,6 @@ mod tests {
         let table = SamplerTable::groups(&[2, 3, 5], &[4, 0, 2, 1, 3]).unwrap();
         let other = SamplerTable::from_fd(sent(&table), &GROUPED, 5).unwrap();
         assert_eq!(other.hash(), table.hash());
-        assert_eq!(other.try_clone().unwrap().hash(), table.hash());
         let SamplerTable::Groups(other) = other else {
             panic!("no groups");
         };
@@ -228,6 +292,24 @@ mod tests {
         assert_eq!(other.span(u64::MAX).1, 0);
         let groups: Vec<_> = (0..6).map(|p| other.group_at(p)).collect();
         assert_eq!(groups, [0, 0, 1, 2, 2, 3]);
+        let members: Vec<_> = (0..6).map(|p| other.member(p)).collect();
+        assert_eq!(members, [4, 0, 2, 1, 3, u64::MAX]);
+
+        let weighted =
+            SamplerTable::weighted_groups(&[2, 3, 5], &[4, 0, 2, 1, 3], &[7, 8, 1 << 40]).unwrap();
+        assert_ne!(weighted.hash(), table.hash());
+        let SamplerTable::Groups(other) =
+            SamplerTable::from_fd(sent(&weighted), &GROUPED, 5).unwrap()
+        else {
+            panic!("no groups");
+        };
+        assert_eq!(
+            (other.len(), other.samples(), other.weight()),
+            (3, 5, 1 << 40)
+        );
+        let at: Vec<_> = [0, 6, 7, 8, 1 << 39].map(|p| other.at_weight(p)).into();
+        let last = (2, 8, (1 << 40) - 8);
+        assert_eq!(at, [(0, 0, 7), (0, 0, 7), (1, 7, 1), last, last]);
         let members: Vec<_> = (0..6).map(|p| other.member(p)).collect();
         assert_eq!(members, [4, 0, 2, 1, 3, u64::MAX]);
 
@@ -255,6 +337,9 @@ mod tests {
         assert!(SamplerTable::from_fd(sent(&sums), &Sampler::Shuffle, 2).is_err());
         for ends in [&[3, 2, 3][..], &[0, 3], &[2, 2, 3], &[2], &[4], &[]] {
             assert!(SamplerTable::groups(ends, &[1, 0, 2]).is_err(), "{ends:?}");
+        }
+        for sums in [&[0, 2, 3][..], &[1, 1, 2], &[2, 1, 3], &[1, 2]] {
+            assert!(SamplerTable::weighted_groups(&[1, 2, 3], &[1, 0, 2], sums).is_err());
         }
         assert!(SamplerTable::sums(&[]).is_err());
         assert!(SamplerTable::sums(&[0.0]).is_err());

@@ -5,10 +5,10 @@
 
 use serde::Serialize;
 
-use super::ops::Aspect;
+use super::values::{Aspect, Padding, Span};
 
 /// A box with fractional edges, in source pixels.
-#[cfg(any(test, feature = "bench-internals"))]
+#[cfg(any(test, feature = "internals"))]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoxF {
     pub x0: f64,
@@ -27,7 +27,19 @@ pub struct Rect {
     pub height: u32,
 }
 
-#[cfg(any(test, feature = "bench-internals"))]
+impl Rect {
+    /// All of a picture of this height and width.
+    pub(crate) fn whole((height, width): (u32, u32)) -> Self {
+        Self {
+            left: 0,
+            top: 0,
+            width,
+            height,
+        }
+    }
+}
+
+#[cfg(any(test, feature = "internals"))]
 impl BoxF {
     /// All of an image.
     pub fn whole(width: usize, height: usize) -> Self {
@@ -37,6 +49,23 @@ impl BoxF {
             x1: width as f64,
             y1: height as f64,
         }
+    }
+}
+
+impl Span {
+    /// One of its numbers.
+    pub(crate) fn draw(self, random: &mut impl Uniform) -> f64 {
+        self.0 + (self.1 - self.0) * random.next_f64()
+    }
+}
+
+impl Padding {
+    /// Height and width of a picture of this height and width with it around.
+    pub(crate) fn around(self, (height, width): (u32, u32)) -> (u32, u32) {
+        (
+            height.saturating_add(self.top).saturating_add(self.bottom),
+            width.saturating_add(self.left).saturating_add(self.right),
+        )
     }
 }
 
@@ -98,6 +127,19 @@ pub(crate) fn random_box(
         top: (height - ch) / 2,
         width: cw,
         height: ch,
+    }
+}
+
+/// The whole picture where its shape allows that, of a crop of random area and
+/// ratio; never more. What any draw takes at most is [`Reach`](super::reach::Reach)'s.
+pub(crate) fn largest_box((height, width): (u32, u32), scale: Span, ratio: Span) -> Rect {
+    let area = f64::from(height) * f64::from(width) * scale.1;
+    let side = |n: u32, most: f64| (most.sqrt().ceil() as u32).clamp(1, n);
+    Rect {
+        left: 0,
+        top: 0,
+        height: side(height, area / ratio.0),
+        width: side(width, area * ratio.1),
     }
 }
 

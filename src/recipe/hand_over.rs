@@ -6,10 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ops::{ColorJitter, Op, Span};
-use super::planner::{Part, Unit};
-use super::program::{RowExtent, SampleProgram};
+use super::extent::RowExtent;
+use super::op::Op;
+use super::operation::{OnDevice, Operation};
+use super::unit::{Part, Unit};
 use super::weights::Filter;
+use super::written::Recipe;
 
 /// The room that rows of crops have. A crop that needs more is resized by its
 /// worker; which ones, is a matter of the sample alone.
@@ -50,15 +52,24 @@ impl CropRule {
     /// # Errors
     /// Why it cannot: what the device has no step for, and so is done by workers,
     /// who then hand over finished rows.
-    pub(crate) fn of(program: &SampleProgram) -> Result<Self, String> {
-        let recipe = program.recipe();
-        let RowExtent::Fixed { height, width } = program.extent else {
+    ///
+    /// `order`: units in the order in which they run, but for the emission's.
+    pub(crate) fn of(
+        recipe: &Recipe,
+        extent: RowExtent,
+        fuses: bool,
+        order: &[Unit],
+    ) -> Result<Self, String> {
+        let RowExtent::Fixed { height, width } = extent else {
             return Err("rows have their pictures' own sizes".into());
         };
         if recipe.mixing.as_ref().is_some_and(|m| m.mixer().is_some()) {
             return Err("whole batches are mixed, which is done on finished rows".into());
         }
-        if !program.fuses {
+        if recipe.ops.iter().any(|op| matches!(op, Op::ZeroChannel(_))) {
+            return Err("zero_channel is done by workers".into());
+        }
+        if !fuses {
             return Err("reorder: off does each operation by itself".into());
         }
         let mut rule = Self {
@@ -67,8 +78,9 @@ impl CropRule {
             contrast: false,
         };
         let (mut colored, mut count, mut means) = (None, 0, 0);
-        for unit in program.order() {
+        for unit in order {
             let op = recipe.ops.get(unit.op);
+            let device = op.map(Op::on_device).unwrap_or_default();
             let name = op.map_or("decode: {color: grey}", Op::name);
             match unit.part {
                 Part::Turn => {}
@@ -79,7 +91,7 @@ impl CropRule {
                     ));
                 }
                 Part::Crop => {
-                    if let Some(ratio) = op.and_then(ratio) {
+                    if let Some(ratio) = device.ratio {
                         let target = f64::from(width) / f64::from(height);
                         let skew = (target / ratio.0).max(ratio.1 / target);
                         rule.skew = skew.clamp(1.0, MOST_SKEW);
@@ -88,10 +100,11 @@ impl CropRule {
                 Part::Resize if rule.support.is_some() => {
                     return Err("it resizes more than once".into());
                 }
-                Part::Resize => rule.support = Some(op.map_or(0.0, support)),
+                Part::Resize => rule.support = Some(support(&device)),
                 Part::Color => {
-                    count += steps(*unit, op)?;
-                    means += usize::from(op.is_some_and(takes_mean));
+                    let by_workers = || format!("{name} is done by workers");
+                    count += device.colors.ok_or_else(by_workers)?;
+                    means += usize::from(device.takes_mean);
                     colored = Some(name);
                 }
                 _ => return Err(format!("{name} is done by workers")),
@@ -137,48 +150,10 @@ impl CropRule {
     }
 }
 
-fn ratio(op: &Op) -> Option<Span> {
-    match op {
-        Op::RandomResizedCrop(o) => Some(o.ratio),
-        Op::BoundedResizedCrop(o) => Some(o.ratio),
-        _ => None,
-    }
-}
-
-fn support(op: &Op) -> f64 {
-    let (interpolation, antialias) = match op {
-        Op::RandomResizedCrop(o) => (o.interpolation, o.antialias),
-        Op::BoundedResizedCrop(o) => (o.interpolation, o.antialias),
-        Op::Resize(o) => (o.interpolation, o.antialias),
-        _ => return 0.0,
-    };
-    Filter::of(interpolation, antialias).0.support()
-}
-
-/// The most steps that a colour operation becomes on a device.
-///
-/// # Errors
-/// Why it is left to workers.
-fn steps(unit: Unit, op: Option<&Op>) -> Result<usize, String> {
-    match op {
-        None if unit == Unit::LUMA => Err("decode: {color: grey} is done by workers".into()),
-        // Brightness, saturation, hue, and contrast where it is changed.
-        Some(Op::ColorJitter(o)) => Ok(3 + usize::from(changes_contrast(o))),
-        Some(Op::Grayscale(_) | Op::RandomGrayscale(_) | Op::ConvertColor(_)) => Ok(1),
-        other => {
-            let name = other.map_or("decode", Op::name);
-            Err(format!("{name} is done by workers"))
-        }
-    }
-}
-
-/// Whether an operation may draw a step that takes the mean of the row.
-fn takes_mean(op: &Op) -> bool {
-    matches!(op, Op::ColorJitter(o) if changes_contrast(o))
-}
-
-fn changes_contrast(jitter: &ColorJitter) -> bool {
-    jitter.contrast != Span(1.0, 1.0)
+fn support(device: &OnDevice) -> f64 {
+    device.filter.map_or(0.0, |(interpolation, antialias)| {
+        Filter::of(interpolation, antialias).0.support()
+    })
 }
 
 #[cfg(test)]

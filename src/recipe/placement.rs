@@ -2,7 +2,8 @@
 //! up to, without a pixel being moved.
 
 use super::geometry::Rect;
-use super::ops::Padding;
+use super::values::Padding;
+use crate::picture::Orientation;
 
 /// Where a pixel of the picture, as it is to be looked at, is read from the
 /// pixels as they are stored.
@@ -113,6 +114,17 @@ impl Placement {
     }
 }
 
+impl Orientation {
+    /// As a way to read stored pixels.
+    pub(crate) fn placement(self) -> Placement {
+        Placement {
+            flip_x: self.flips_stored_x(),
+            flip_y: self.flips_stored_y(),
+            transpose: self.swaps_axes(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,5 +160,38 @@ mod tests {
         assert_eq!(shown(p.mirrored().turned(1)), ["AD", "BE", "CF"]);
         assert_eq!(shown(p.turned(1).upside_down()), ["AD", "BE", "CF"]);
         assert_eq!(p.turned(1).turned(3), p);
+    }
+
+    /// The stored picture "ABC/DEF" as each orientation shows it (what Pillow's
+    /// `exif_transpose` gives).
+    const SHOWN: [&[&str]; 8] = [
+        &["ABC", "DEF"],
+        &["CBA", "FED"],
+        &["FED", "CBA"],
+        &["DEF", "ABC"],
+        &["AD", "BE", "CF"],
+        &["DA", "EB", "FC"],
+        &["FC", "EB", "DA"],
+        &["CF", "BE", "AD"],
+    ];
+
+    #[test]
+    fn every_orientation_shows_what_exif_says() {
+        let stored = [b"ABC", b"DEF"];
+        for (orientation, shown) in Orientation::ALL.into_iter().zip(SHOWN) {
+            for (v, row) in shown.iter().enumerate() {
+                for (u, letter) in row.bytes().enumerate() {
+                    let at = Rect {
+                        left: u as u32,
+                        top: v as u32,
+                        width: 1,
+                        height: 1,
+                    };
+                    let s = orientation.placement().to_stored(at, (3, 2));
+                    let got = stored[s.top as usize][s.left as usize];
+                    assert_eq!(got, letter, "{orientation:?} at {u},{v}");
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The recipes that have a name: each in Rust, and as the file in `presets/` that
 //! shows how it is written. A test holds them equal.
 
-use super::ops::{CenterCrop, Decode, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize};
+use super::op::{CenterCrop, Decode, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize};
 use super::tensor::{Dtype, MemoryLayout};
 use super::written::Recipe;
 use crate::error::{Error, Result};

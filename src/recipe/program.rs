@@ -9,38 +9,25 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::check::{Checked, Values, check, unit};
-use super::draw::{Drawn, OpStep, Streams};
+use super::check::{Checked, check};
+use super::drawn::Drawn;
+use super::extent::RowExtent;
 use super::fault::RecipeFault;
-#[cfg(test)]
-use super::geometry::Uniform;
 use super::hand_over::CropRule;
-use super::ops::{Alpha, Background, ColorOrder, DecodeMode, Op, ResizeTo, Upright};
+use super::known::{Values, unit};
+use super::op::Op;
+use super::operation::Operation;
 use super::placement::Placement;
-use super::planner::{self, Move, Part, Unit};
+use super::planner::{self, Move};
+use super::random::{Streams, stream};
+use super::reach::{Reach, Sides};
 use super::step::Step;
+use super::steps::{InUnit, Largest, LargestStep, OpStep, Sink};
 use super::tensor::{Dtype, MemoryLayout};
+use super::unit::{Part, Unit};
+use super::values::{Alpha, Background, ColorOrder, DecodeMode, Upright};
 use super::written::{Recipe, Reorder};
 use crate::error::{Error, Result, SampleFault};
-
-/// How large the rows of a batch are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum RowExtent {
-    /// All of this size, pixels: it follows from the recipe alone.
-    Fixed { height: u32, width: u32 },
-    /// Each has its picture's own upright size: it follows from the data.
-    Own,
-}
-
-impl RowExtent {
-    /// Height and width of the row of an upright picture of this height and width.
-    pub(crate) fn of(self, picture: (u32, u32)) -> (u32, u32) {
-        match self {
-            Self::Fixed { height, width } => (height, width),
-            Self::Own => picture,
-        }
-    }
-}
 
 /// From pixels to elements: `(v / unit - mean) / std`, cast, laid out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,14 +42,16 @@ pub struct Emission {
     pub layout: MemoryLayout,
     /// `grey`: one channel, which is the first of three equal ones.
     pub order: ColorOrder,
+    /// Channels of zeros behind the others, in layout nchw.
+    pub zeros: usize,
 }
 
 impl Emission {
     /// Channels of the output.
     pub(crate) fn channels(&self) -> usize {
         match self.order {
-            ColorOrder::Rgb | ColorOrder::Bgr => 3,
-            ColorOrder::Grey => 1,
+            ColorOrder::Rgb | ColorOrder::Bgr => 3 + self.zeros,
+            ColorOrder::Grey => 1 + self.zeros,
         }
     }
 
@@ -128,7 +117,7 @@ impl SampleProgram {
                 message,
             };
             let given = recipe.ops.iter().find_map(|op| {
-                let classes = op.gives_labels()?;
+                let classes = op.labels()?;
                 Some((op.name(), classes))
             });
             mixing.check(extent, checked.dtype, given).map_err(fault)?;
@@ -166,13 +155,20 @@ impl SampleProgram {
             Some(_) => ops
                 .iter()
                 .find(|d| matches!(d.op, Op::Normalize(_)))
-                .map_or(Values::Levels, |d| d.values),
+                .map_or(Values::Levels, |d| d.known.values),
             None => checked.known.values,
         };
         let layout = recipe.ops.iter().find_map(|op| match op {
             Op::Layout(l) => Some(l.layout),
             _ => None,
         });
+        let zero = (recipe.ops.iter()).position(|op| matches!(op, Op::ZeroChannel(_)));
+        if let Some(op) = zero.filter(|_| layout == Some(MemoryLayout::Nhwc)) {
+            return Err(RecipeFault {
+                op: Some(op),
+                message: "zero_channel needs layout nchw: leave layout: nhwc out".to_owned(),
+            });
+        }
         Ok(Self {
             recipe: recipe.clone(),
             decode: mode,
@@ -190,6 +186,7 @@ impl SampleProgram {
                     (_, true) => ColorOrder::Bgr,
                     (_, false) => ColorOrder::Rgb,
                 },
+                zeros: usize::from(zero.is_some()),
             },
             fuses: reorder != Reorder::Off,
             crops: None,
@@ -208,7 +205,7 @@ impl SampleProgram {
     /// # Errors
     /// Why a device cannot: workers then hand over finished rows.
     pub(crate) fn with_crops(&self) -> std::result::Result<Self, String> {
-        let rule = CropRule::of(self)?;
+        let rule = CropRule::of(&self.recipe, self.extent, self.fuses, &self.order)?;
         Ok(Self {
             crops: Some(rule),
             ..self.clone()
@@ -217,11 +214,6 @@ impl SampleProgram {
 
     pub(crate) fn recipe(&self) -> &Recipe {
         &self.recipe
-    }
-
-    /// Units in the order in which they run, but for those that the emission takes over.
-    pub(super) fn order(&self) -> &[Unit] {
-        &self.order
     }
 
     /// Moves that were made, and that were refused.
@@ -253,7 +245,7 @@ impl SampleProgram {
 
     /// The operation that gives samples their labels, if one does.
     fn labeller(&self) -> Option<&Drawn> {
-        self.ops.iter().find(|d| d.op.gives_labels().is_some())
+        self.ops.iter().find(|d| d.op.labels().is_some())
     }
 
     /// The name of that operation.
@@ -292,13 +284,13 @@ impl SampleProgram {
         random: &impl Streams,
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
-        self.begin(steps);
+        steps.clear();
+        steps.extend(self.luma());
         let mut at = picture;
         for (i, drawn) in self.ops.iter().enumerate() {
-            let mut stream = random.stream(drawn.stream);
             at = match size.filter(|_| self.sizer == Some(i)) {
-                Some(size) => resized(drawn, size).draw(i, at, &mut stream, steps)?,
-                None => drawn.draw(i, at, &mut stream, steps)?,
+                Some(size) => drawn.with_size(size).draw(i, at, random, steps)?,
+                None => drawn.draw(i, at, random, steps)?,
             };
         }
         Ok(())
@@ -321,7 +313,7 @@ impl SampleProgram {
         let order: Vec<Unit> = self.order.iter().chain(&self.emitted).copied().collect();
         put_in_order(&order, steps);
         for s in steps {
-            if self.ops.get(s.op).is_some_and(|d| d.bgr) {
+            if self.ops.get(s.op).is_some_and(|d| d.known.bgr) {
                 s.step = s.step.with_channels_reversed();
             }
         }
@@ -329,42 +321,46 @@ impl SampleProgram {
     }
 
     /// The steps that take the most memory on a picture of this upright height
-    /// and width, where the batch sets the size of the row too.
+    /// and width, where the batch sets the size of the row too; with or without those
+    /// that need not be drawn.
     pub(crate) fn largest_steps(
         &self,
-        picture: (u32, u32),
-        size: Option<(u32, u32)>,
-        steps: &mut Vec<OpStep>,
+        picture: Sides,
+        size: Option<Sides>,
+        takes_optional: bool,
+        steps: &mut Vec<LargestStep>,
     ) {
-        self.begin(steps);
+        let mut most = Largest::new(Reach::exactly(picture), takes_optional, steps);
+        if let Some(luma) = self.luma() {
+            most.begin(luma.op, &[luma.part]);
+            most.push(luma.step);
+        }
         let mut at = picture;
         for (i, drawn) in self.ops.iter().enumerate() {
             at = match size.filter(|_| self.sizer == Some(i)) {
-                Some(size) => resized(drawn, size).largest(i, at, steps),
-                None => drawn.largest(i, at, steps),
+                Some(size) => drawn.with_size(size).largest(i, at, &mut most),
+                None => drawn.largest(i, at, &mut most),
             };
         }
         put_in_order(&self.order, steps);
     }
 
-    fn begin(&self, steps: &mut Vec<OpStep>) {
-        steps.clear();
-        if self.written.first() == Some(&Unit::LUMA) {
-            steps.push(OpStep {
-                op: Unit::LUMA.op,
-                step: Step::Luma,
-            });
-        }
+    /// Whether samples of the same size may take different amounts of memory.
+    pub(crate) fn draws(&self) -> bool {
+        self.ops.iter().any(|drawn| drawn.op.draws())
+    }
+
+    /// The decoding's own conversion to grey.
+    fn luma(&self) -> Option<OpStep> {
+        let is_grey = self.written.first() == Some(&Unit::LUMA);
+        is_grey.then(|| OpStep::new(Unit::LUMA.op, Step::Luma))
     }
 }
 
 /// Steps of units that are not in the order are left out: they are the emission's.
-fn put_in_order(order: &[Unit], steps: &mut Vec<OpStep>) {
-    let place = |s: &OpStep| {
-        let unit = Unit {
-            op: s.op,
-            part: s.step.part(),
-        };
+fn put_in_order<S: InUnit>(order: &[Unit], steps: &mut Vec<S>) {
+    let place = |s: &S| {
+        let unit = s.unit();
         order.iter().position(|u| *u == unit)
     };
     steps.retain(|s| place(s).is_some());
@@ -378,36 +374,10 @@ fn put_in_order(order: &[Unit], steps: &mut Vec<OpStep>) {
     }
 }
 
-impl Step {
-    /// The kind of unit that it is of.
-    pub(crate) fn part(&self) -> Part {
-        match self {
-            Self::Crop(_) => Part::Crop,
-            Self::Resize { .. } => Part::Resize,
-            Self::Pad { .. } => Part::Pad,
-            Self::Mirror | Self::UpsideDown | Self::Turn(_) => Part::Turn,
-            Self::Rotate { .. } => Part::Rotate,
-            Self::Brightness(_)
-            | Self::Contrast(_)
-            | Self::Saturation(_)
-            | Self::Hue(_)
-            | Self::Shift(_)
-            | Self::Luma
-            | Self::Grayscale
-            | Self::Convert(..) => Part::Color,
-            Self::Blur { .. } => Part::Blur,
-            Self::Erase { .. } => Part::Erase,
-            Self::Normalize { .. } => Part::Normalize,
-            Self::Cast(_) => Part::Cast,
-            Self::Augment(_) => Part::Augment,
-        }
-    }
-}
-
 fn units(recipe: &Recipe, luma: bool) -> Vec<Unit> {
     let first = luma.then_some(Unit::LUMA);
     let of_ops = recipe.ops.iter().enumerate().flat_map(|(op, o)| {
-        let parts = planner::parts(o).iter();
+        let parts = o.parts().iter();
         parts.map(move |&part| Unit { op, part })
     });
     first.into_iter().chain(of_ops).collect()
@@ -451,46 +421,16 @@ fn drawn(recipe: &Recipe, checked: &Checked) -> Vec<Drawn> {
         Drawn {
             op: op.clone(),
             stream: stream(name, earlier as u32),
-            values: known.values,
-            bgr: known.bgr,
-            grey: known.channels == 1,
+            known: *known,
         }
     });
     ops.collect()
 }
 
-/// The stream of the operation of that name that has so many of its kind in front
-/// of it: whatever else a recipe does, it stays. Never above 2^30.
-fn stream(name: &str, earlier: u32) -> u32 {
-    let of_name = twox_hash::XxHash3_128::oneshot(name.as_bytes()) as u32 & 0x3f_ffff;
-    of_name << 8 | earlier & 0xff
-}
-
 /// The last operation that sets the size, when it can set another one as well.
 fn sizer(ops: &[Op]) -> Option<usize> {
-    let last = ops.iter().rposition(|op| {
-        let parts = planner::parts(op);
-        let sets = |p: &Part| matches!(p, Part::Crop | Part::Resize | Part::Pad);
-        parts.iter().any(sets)
-            || matches!(op, Op::Rotate90(_) | Op::RandomRotate90(_))
-            || matches!(op, Op::RandomRotation(o) if o.expand)
-    })?;
-    match &ops[last] {
-        Op::RandomResizedCrop(_) | Op::BoundedResizedCrop(_) => Some(last),
-        Op::Resize(o) if matches!(o.size, Some(ResizeTo::Exact(_))) => Some(last),
-        _ => None,
-    }
-}
-
-fn resized(drawn: &Drawn, size: (u32, u32)) -> Drawn {
-    let mut drawn = drawn.clone();
-    match &mut drawn.op {
-        Op::RandomResizedCrop(o) => o.size = size.into(),
-        Op::BoundedResizedCrop(o) => o.size = size.into(),
-        Op::Resize(o) => o.size = Some(ResizeTo::Exact(size.into())),
-        _ => {}
-    }
-    drawn
+    let last = ops.iter().rposition(Op::sets_size)?;
+    ops[last].with_size((1, 1)).map(|_| last)
 }
 
 /// As the recipe's text, and what is handed over: whoever gets it compiles it again.
@@ -517,19 +457,6 @@ impl<'de> Deserialize<'de> for SampleProgram {
             crops: sent.crops,
             ..program
         })
-    }
-}
-
-/// Numbers from one stream, whatever the operation: for tests.
-#[cfg(test)]
-pub(crate) struct OneStream<F>(pub(crate) F);
-
-#[cfg(test)]
-impl<U: Uniform, F: Fn() -> U> Streams for OneStream<F> {
-    type Stream = U;
-
-    fn stream(&self, _: u32) -> U {
-        (self.0)()
     }
 }
 

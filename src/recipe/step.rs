@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::geometry::Rect;
-use super::ops::{
+use super::tensor::Dtype;
+use super::unit::Part;
+use super::values::{
     ColorSpace, Interpolation, Padding, PaddingMode, RotationStyle, Size, WhitePoint,
 };
-use super::tensor::Dtype;
 
 /// One thing that is done to one picture. Boxes and sizes are those of the
 /// picture as it is to be looked at, at that place of the order.
@@ -38,6 +39,15 @@ pub enum Step {
         size: Size,
         fill: [f32; 3],
         style: RotationStyle,
+    },
+    /// Every pixel from a place near it: noise of this key, blurred by `sigma` pixels,
+    /// times `alpha`; each along the width, along the height.
+    Elastic {
+        key: u64,
+        alpha: [f64; 2],
+        sigma: [f64; 2],
+        interpolation: Interpolation,
+        fill: [f32; 3],
     },
     Brightness(f32),
     Contrast(f32),
@@ -75,12 +85,37 @@ pub enum Step {
 }
 
 impl Step {
+    /// The kind of unit that it is of.
+    pub(crate) fn part(&self) -> Part {
+        match self {
+            Self::Crop(_) => Part::Crop,
+            Self::Resize { .. } => Part::Resize,
+            Self::Pad { .. } => Part::Pad,
+            Self::Mirror | Self::UpsideDown | Self::Turn(_) => Part::Turn,
+            Self::Rotate { .. } => Part::Rotate,
+            Self::Brightness(_)
+            | Self::Contrast(_)
+            | Self::Saturation(_)
+            | Self::Hue(_)
+            | Self::Shift(_)
+            | Self::Luma
+            | Self::Grayscale
+            | Self::Convert(..) => Part::Color,
+            Self::Blur { .. } => Part::Blur,
+            Self::Erase { .. } => Part::Erase,
+            Self::Normalize { .. } => Part::Normalize,
+            Self::Cast(_) => Part::Cast,
+            Self::Elastic { .. } | Self::Augment(_) => Part::Augment,
+        }
+    }
+
     /// The same step where the first channel is the last.
     pub(crate) fn with_channels_reversed(mut self) -> Self {
         match &mut self {
             Self::Shift(v)
             | Self::Pad { fill: v, .. }
             | Self::Rotate { fill: v, .. }
+            | Self::Elastic { fill: v, .. }
             | Self::Erase {
                 with: Erased::Value(v),
                 ..
@@ -91,6 +126,7 @@ impl Step {
             }
             Self::Augment(
                 Augment::Affine { fill: v, .. }
+                | Augment::Perspective { fill: v, .. }
                 | Augment::Rotate { fill: v, .. }
                 | Augment::Fill { color: v, .. },
             ) => v.reverse(),
@@ -137,6 +173,12 @@ pub enum Augment {
         interpolation: Interpolation,
         fill: [u8; 3],
     },
+    /// `Image.transform(PERSPECTIVE)`: where each output pixel comes from.
+    Perspective {
+        coefficients: [f64; 8],
+        interpolation: Interpolation,
+        fill: [u8; 3],
+    },
     /// `Image.rotate`, degrees counter-clockwise.
     Rotate {
         degrees: f64,
@@ -147,6 +189,16 @@ pub enum Augment {
     Fill {
         rect: Rect,
         color: [u8; 3],
+    },
+    /// OpenCV's `GaussianBlur`, with the deviations that the sides give.
+    GaussianBlur {
+        width: u32,
+        height: u32,
+    },
+    /// PaddleClas' blur along a line.
+    MotionBlur {
+        length: u32,
+        degrees: i32,
     },
     /// The picture is kept, and an empty sum begun.
     Keep,

@@ -33,7 +33,7 @@
 //! `in0 + n * (in1 - in0) / out_size`, multiplied first: what is a whole number
 //! by arithmetic is one here too.
 
-use super::ops::Interpolation;
+use super::values::Interpolation;
 
 /// The shape of the filter, most by a kernel of width 2 x [`support`](Self::support).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::mixing::Mixing;
-use super::ops::{Background, Cast, Decode, DecodeMode, Layout, Op, Upright};
+use super::op::{Cast, Decode, Layout, Op};
 use super::tensor::{Dtype, MemoryLayout};
+use super::values::{Background, DecodeMode, Upright};
 
 /// Which operations may change their places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

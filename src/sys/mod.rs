@@ -2,6 +2,11 @@
 //!
 //! Runs in every process. Knows nothing of images, rings or recipes; most of
 //! the crate's `unsafe` lives here, behind functions that are safe to call.
+//!
+//! - `process`, `probe`: processes, and which calls there are; `threads`: for one call;
+//! - `futex`, `shared`, `sealed`, `memory`: sleeps, and memory that processes share;
+//! - `socket`: messages; `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
+//! - `regular`: files, opened without waiting; `replace`: files that are replaced whole.
 
 pub(crate) mod cgroup;
 pub(crate) mod clock;
@@ -15,3 +20,4 @@ pub(crate) mod replace;
 pub(crate) mod sealed;
 pub(crate) mod shared;
 pub(crate) mod socket;
+pub(crate) mod threads;

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod command;
 pub mod hunt;
 pub mod processes;
 pub mod rows;
@@ -15,7 +16,10 @@ use featherload::{Launch, Loader, LoaderBuilder, Source};
 use jpeg_encoder::{ColorType, Encoder};
 
 /// The command line, which is the helper too.
-pub const FEATHERLOAD: &str = env!("CARGO_BIN_EXE_featherload");
+pub const FEATHERLOAD: &str = env!(
+    "CARGO_BIN_EXE_featherload",
+    "tests need the executable: give --features cli"
+);
 
 /// The same numbers every time (SplitMix64).
 pub struct Random(pub u64);

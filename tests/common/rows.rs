@@ -30,7 +30,7 @@ pub fn rows(batch: &Batch) -> Vec<Row> {
             },
             status: batch.status()[row],
             repeated: batch.repeated()[row],
-            pixels: XxHash3_128::oneshot(batch.row_bytes(row).unwrap()),
+            pixels: XxHash3_128::oneshot(batch.row(row).unwrap().bytes().unwrap()),
         })
         .collect()
 }

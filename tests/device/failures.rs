@@ -257,5 +257,5 @@ fn options_that_a_device_cannot_have_are_refused() {
     let args: Vec<&str> = ["bench", dir].into_iter().chain(more).collect();
     has(&said(&standin.run(&args, &[]).0, 2), &["at least 1 worker"]);
     let out = bench(&standin, &["--gpu-memory-limit", "1G"], &[]);
-    has(&said(&out, 2), &["gpu_memory_limit", "device cuda"]);
+    has(&said(&out, 2), &["--gpu-memory-limit", "device cuda"]);
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use featherload::Position;
 use featherload::plan::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
@@ -63,7 +64,7 @@ fn of_crops(batch: &Batch) -> Vec<Row> {
         if row.status.is_masked() {
             continue;
         }
-        let bytes = batch.row_bytes(row.row).unwrap();
+        let bytes = batch.row(row.row).unwrap().bytes().unwrap();
         assert!(bytes.iter().all(|b| *b == bytes[0]), "a row of one grey");
         let mut made = bytes.to_vec();
         made[0] = 0;
@@ -263,7 +264,7 @@ fn a_state_gives_the_rest_to_the_bit() {
                 }
             }
             is_that_of_the_cpu(
-                || usual(dir).start(1, 2).epochs(2),
+                || usual(dir).start(Position::new(1, 2)).epochs(2),
                 |loader, see| {
                     let batches = loader.epoch().map(|batch| see(batch.unwrap()));
                     batches.flatten().collect()
@@ -331,7 +332,7 @@ fn a_batch_that_is_dropped_makes_room_for_the_next() {
                     for next in loader.epoch() {
                         match next {
                             Ok(batch) => held.push(batch),
-                            Err(Error::SlotsHeld { what }) => {
+                            Err(Error::SlotsHeld { what, .. }) => {
                                 refused += 1;
                                 assert!(what.contains("drop batches earlier"), "{what}");
                                 all.extend(see(held.remove(0)));
@@ -495,7 +496,7 @@ fn a_replay_leaves_the_run_where_it_stood() {
 
 #[track_caller]
 fn is_lost<T>(result: Result<T, Error>) {
-    let Err(Error::Device { what }) = result.map(|_| ()) else {
+    let Err(Error::Device { what, .. }) = result.map(|_| ()) else {
         panic!("no error of the device");
     };
     for word in ["cuda:0 (Stand-in 0)", "reset", "build the loader behind it"] {

@@ -124,7 +124,7 @@ fn what_does_not_fit_the_device_is_refused_before_the_run() {
         assert_eq!(said, refused(&standin, "bench", dir, more));
         for word in [
             "bytes of the device",
-            "gpu_memory_limit allows",
+            "--gpu-memory-limit allows",
             "what would fit: batch ",
         ] {
             assert!(said.contains(word), "{said}");

@@ -10,7 +10,8 @@ pub fn touch(batch: &Batch) -> Result<()> {
     }
     for row in 0..batch.len() {
         let sum = batch
-            .row_bytes(row)?
+            .row(row)?
+            .bytes()?
             .chunks(4096)
             .fold(0u8, |sum, page| sum.wrapping_add(page[0]));
         std::hint::black_box(sum);
@@ -25,18 +26,8 @@ pub fn wait(batch: &Batch) -> Result<()> {
 
 /// Under `stop` a bad sample ends the run: says what would not.
 pub fn suggest_policy(error: Error) -> Error {
-    match error {
-        Error::Sample {
-            id,
-            path,
-            mut fault,
-        } => {
-            fault.reason.push_str(
-                "; with --on-error skip such samples are masked, with --on-error substitute the \
-                 next ones take their places, and the run goes on",
-            );
-            Error::Sample { id, path, fault }
-        }
-        other => other,
-    }
+    error.advise_on_sample(
+        "with --on-error skip such samples are masked, with --on-error substitute the next ones \
+         take their places, and the run goes on",
+    )
 }

@@ -3,9 +3,11 @@
 //! One xxh3-128 an epoch over rows in delivery order; per row: id (u64), label
 //! (i64; -1 for none; the bits of each number for a vector), status (u8), pixel
 //! bytes. Little-endian; masked rows are zero. A substituted row (status 4) has
-//! id, label and pixels of the substitute.
+//! id, label and pixels of the substitute. A failed row (status 3), which carries
+//! label -1, counts with the class that the index has for its sample.
 
-use featherload::{Batch, Labels, Result};
+use featherload::index::Label;
+use featherload::{Batch, Index, Labels, Result, RowStatus};
 use twox_hash::XxHash3_128;
 
 /// Digests of the epochs that were seen.
@@ -16,7 +18,8 @@ pub struct StreamDigest {
 }
 
 impl StreamDigest {
-    pub fn add(&mut self, batch: &Batch) -> Result<()> {
+    /// Adds the rows of a batch of samples of `index`.
+    pub fn add(&mut self, batch: &Batch, index: &Index) -> Result<()> {
         if let Some((epoch, _)) = &self.current
             && *epoch != batch.epoch()
         {
@@ -25,7 +28,7 @@ impl StreamDigest {
         let (_, hash) = self
             .current
             .get_or_insert_with(|| (batch.epoch(), XxHash3_128::new()));
-        add_rows(hash, batch)
+        add_rows(hash, batch, index)
     }
 
     fn end_epoch(&mut self) {
@@ -49,11 +52,17 @@ impl StreamDigest {
     }
 }
 
-fn add_rows(hash: &mut XxHash3_128, batch: &Batch) -> Result<()> {
+fn add_rows(hash: &mut XxHash3_128, batch: &Batch, index: &Index) -> Result<()> {
     for row in 0..batch.len() {
         hash.write(&batch.ids()[row].to_le_bytes());
         match batch.labels() {
-            Labels::Classes(classes) => hash.write(&classes[row].to_le_bytes()),
+            Labels::Classes(classes) => {
+                let class = match (batch.status()[row], index.label(batch.ids()[row])) {
+                    (RowStatus::Failed, Label::Class(class)) => class,
+                    _ => classes[row],
+                };
+                hash.write(&class.to_le_bytes());
+            }
             Labels::Vectors { width, values } => {
                 for v in &values[row * width..(row + 1) * width] {
                     hash.write(&v.to_bits().to_le_bytes());
@@ -62,7 +71,7 @@ fn add_rows(hash: &mut XxHash3_128, batch: &Batch) -> Result<()> {
             _ => hash.write(&(-1i64).to_le_bytes()),
         }
         hash.write(&[batch.status()[row] as u8]);
-        hash.write(batch.row_bytes(row)?);
+        hash.write(batch.row(row)?.bytes()?);
     }
     Ok(())
 }

@@ -1,7 +1,15 @@
 //! The command line: parse, dispatch, exit code. One file a sub-command.
 //!
-//! The same executable is the helper of `Launch::Exec`: started with a hidden
-//! sub-command it becomes a coordinator, before any argument is parsed.
+//! The same executable is the helper of `Launch::Exec`: started as one it becomes a
+//! coordinator, before any argument is parsed.
+//!
+//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `rss`: the
+//!   sub-commands;
+//! - `run_args`, `source_args`, `sampler_args`: arguments that several have; `setup`:
+//!   from them to a loader; `consumer`: what a run has in common;
+//! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
+//! - `output`: printing; `flags`: flags in place of the library's names of options;
+//!   `interrupt`: signals.
 
 mod bench;
 mod cache;
@@ -10,8 +18,10 @@ mod consumer;
 mod demo;
 mod digest;
 mod doctor;
+mod flags;
 mod index;
 mod interrupt;
+mod ops;
 mod output;
 mod plan;
 mod rss;
@@ -40,6 +50,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Doctor(doctor::DoctorArgs),
     Index(Box<index::IndexArgs>),
+    Ops(ops::OpsArgs),
     Plan(Box<plan::PlanArgs>),
     Rss(Box<rss::RssArgs>),
 }
@@ -52,19 +63,16 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_RUN: u8 = 3;
 
 fn main() -> ExitCode {
-    // Before the hidden sub-commands, whose warnings go to stderr as well.
-    // Starts no thread; without it the run goes on in silence.
+    // Before the helper and the hidden sub-commands, whose warnings go to stderr as
+    // well. Starts no thread; without it the run goes on in silence.
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_max_level(tracing::Level::WARN)
         .with_target(false)
         .try_init();
+    featherload::init();
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
-        Some(featherload::COORDINATOR_COMMAND) => {
-            let channel = args.next().unwrap_or_default();
-            return ExitCode::from(featherload::run_coordinator(&channel) as u8);
-        }
         Some(ceiling::CHILD_COMMAND) => return ceiling::child(args),
         Some(rss::CHILD_COMMAND) => return rss::child(std::env::args_os().skip(2)),
         _ => {}
@@ -75,6 +83,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Index(args) => index::run(*args),
+        Command::Ops(args) => ops::run(args),
         Command::Plan(args) => plan::run(*args),
         Command::Rss(args) => rss::run(*args),
     };
@@ -83,7 +92,7 @@ fn main() -> ExitCode {
         Ok(Outcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
         Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
         Err(e) => {
-            output::complain(&format!("featherload: {e}"));
+            output::complain(&format!("featherload: {}", flags::in_place(&e.to_string())));
             ExitCode::from(if e.is_usage() { EXIT_USAGE } else { EXIT_RUN })
         }
     }

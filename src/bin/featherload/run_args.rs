@@ -9,8 +9,8 @@ use featherload::forecast::RunShape;
 use featherload::paddle::{Environment, Options, Training};
 use featherload::recipe::Upright;
 use featherload::{
-    Background, DecodeMode, Device, Dtype, Error, LoaderBuilder, MemoryLayout, OnError, Recipe,
-    Reorder, Result, State, Tail, Upload,
+    Background, DecodeMode, Device, Dtype, Error, LoaderBuilder, MemoryLayout, OnError, Position,
+    Rank, Recipe, Reorder, Result, State, Tail, Upload,
 };
 
 use crate::sampler_args::SamplerArgs;
@@ -108,7 +108,7 @@ pub struct LoaderArgs {
 
     /// This process's place among those that train together, as RANK/WORLD [0/1].
     #[arg(long, value_name = "RANK/WORLD", value_parser = parse_rank)]
-    pub rank: Option<(u32, u32)>,
+    pub rank: Option<Rank>,
 
     /// What a failed sample does: ends the run, masks its row, or gives its row
     /// to the next sample that gives pixels (of at most 8) [stop; with a
@@ -154,7 +154,7 @@ pub struct RunArgs {
 
     /// Begin at batch B of epoch E.
     #[arg(long, value_name = "E:B", value_parser = parse_start)]
-    start: Option<(u64, u64)>,
+    start: Option<Position>,
 
     /// Go on from a state that `--save-state` wrote.
     #[arg(long, value_name = "FILE", conflicts_with = "start")]
@@ -314,8 +314,8 @@ impl RunArgs {
         if let Some(n) = setup.workers(self.workers) {
             b = b.workers(n);
         }
-        if let Some((epoch, batch)) = self.start {
-            b = b.start(epoch, batch);
+        if let Some(at) = self.start {
+            b = b.start(at);
         }
         if let Some(file) = &self.resume {
             b = b.resume(read_state(file)?);
@@ -369,16 +369,16 @@ pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
     Ok(bytes as u64)
 }
 
-fn parse_start(text: &str) -> std::result::Result<(u64, u64), String> {
+fn parse_start(text: &str) -> std::result::Result<Position, String> {
     let (epoch, batch) = text.split_once(':').ok_or("it must be E:B, as in 3:17")?;
     let number = |s: &str| s.parse::<u64>().map_err(|e| format!("'{s}': {e}"));
-    Ok((number(epoch)?, number(batch)?))
+    Ok(Position::new(number(epoch)?, number(batch)?))
 }
 
-fn parse_rank(text: &str) -> std::result::Result<(u32, u32), String> {
+fn parse_rank(text: &str) -> std::result::Result<Rank, String> {
     let (rank, world) = text
         .split_once('/')
         .ok_or("it must be RANK/WORLD, as in 0/8")?;
     let number = |s: &str| s.parse::<u32>().map_err(|e| format!("'{s}': {e}"));
-    Ok((number(rank)?, number(world)?))
+    Ok(Rank::new(number(rank)?, number(world)?))
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use featherload::internals::Drilled;
 use featherload::measure::system::default_workers;
 use featherload::paddle::Training;
 use featherload::{Error, Launch, Loader, LoaderBuilder, OnError, Recipe, Result, Source};
@@ -113,14 +114,13 @@ impl<'a> Setup<'a> {
         };
         let sampler = args.sampler.sampler(training.map(|t| t.sampler))?;
         let scales = args.sampler.multi_scale(sampler)?;
-        let (rank, world) = args.rank.or(training.map(|t| t.rank)).unwrap_or((0, 1));
         let mut b = Loader::builder(source)
             .recipe(self.recipe()?)
             .batch_size(self.batch())
             .seed(args.seed.or(training.map(|t| t.seed)).unwrap_or(0))
             .sampler(sampler)
             .tail(args.tail().or(training.map(|t| t.tail)).unwrap_or_default())
-            .rank(rank, world)
+            .rank(args.rank.or(training.map(|t| t.rank)).unwrap_or_default())
             .row_limit(Duration::from_millis(args.row_limit))
             .on_error(args.on_error().unwrap_or(on_error))
             .launch(args.launch())
@@ -137,12 +137,14 @@ impl<'a> Setup<'a> {
         if let Some(bytes) = args.memory_limit {
             b = b.memory_limit(bytes);
         }
-        // This executable is the helper, whatever its name and place.
-        if let Ok(me) = std::env::current_exe() {
-            b = b.helper(me);
-        }
         if let Some(scales) = scales.or_else(|| training.and_then(|t| t.multi_scale.clone())) {
             b = b.multi_scale(scales);
+        }
+        // They are of the config's order, and go with it.
+        if let Some(training) = training.filter(|t| t.sampler == sampler) {
+            b = b
+                .identity_ratios(training.identity_ratios.clone())
+                .epoch_length(training.epoch_length);
         }
         if let Some(pixels) = args.max_pixels {
             b = b.max_pixels(pixels);

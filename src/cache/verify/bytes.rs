@@ -6,8 +6,8 @@ use std::path::Path;
 
 use twox_hash::xxhash3_64::Hasher;
 
-use super::findings::Found;
-use crate::shard::read_at;
+use crate::cache::verify::findings::Found;
+use crate::data::shard::read_at;
 
 /// Bytes read at once.
 pub(super) const READ: usize = 1 << 20;
@@ -117,7 +117,7 @@ pub(super) fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
 /// # Errors
 /// Why it cannot be read, without its name.
 pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, String> {
-    let (file, len) = crate::shard::open(path).map_err(|e| e.to_string())?;
+    let (file, len) = crate::data::shard::open(path).map_err(|e| e.to_string())?;
     let len = usize::try_from(len).map_err(|e| e.to_string())?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|e| e.to_string())?;

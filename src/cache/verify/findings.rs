@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::index::lossy;
+use crate::data::index::lossy;
 
-use crate::shard::name;
+use crate::data::shard::name;
 
 /// Findings that are kept one by one; all are counted.
 const KEPT: usize = 100_000;

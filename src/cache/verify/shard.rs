@@ -9,13 +9,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::bytes::{Bytes, first_difference, read_whole};
-use super::findings::{Finding, FindingKind, Found, HurtSample};
-use super::{Task, walked};
 use crate::cache::book::idx_text;
 use crate::cache::layout::ShardFile;
-use crate::shard::append::{END, encode_header, member_bytes};
-use crate::shard::manifest::{Hash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
+use crate::cache::verify::bytes::{Bytes, first_difference, read_whole};
+use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
+use crate::cache::verify::walked;
+use crate::data::shard::append::{END, encode_header, member_bytes};
+use crate::data::shard::manifest::{Hash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
 
 /// Bytes of a tar that are checked by one thread in one go; a sample at least.
 const PIECE: u64 = 32 << 20;
@@ -43,7 +43,7 @@ pub(super) fn begin(
     there: &[ShardFile],
     entry: Option<&ShardEntry>,
     found: &Found<'_>,
-) -> Vec<Task> {
+) -> Vec<Piece> {
     let manifest = match there.contains(&ShardFile::Manifest) {
         true => read_manifest(folder, number, entry, found),
         false => None,
@@ -62,7 +62,7 @@ pub(super) fn begin(
         walked::check(&path, Path::new(&name), Some(entry.map(|e| e.bytes)), found);
         return Vec::new();
     };
-    let (file, len) = match crate::shard::open(&path) {
+    let (file, len) = match crate::data::shard::open(&path) {
         Ok(opened) => opened,
         Err(e) => {
             found.file(&name, FindingKind::Unreadable, None, e.to_string());
@@ -85,7 +85,7 @@ pub(super) fn begin(
     pieces
         .map(|samples| {
             let shard = Arc::clone(&shard);
-            Task::Piece(Piece { shard, samples })
+            Piece { shard, samples }
         })
         .collect()
 }

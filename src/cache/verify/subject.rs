@@ -9,13 +9,16 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::bytes::read_whole;
-use crate::cache::layout::{CACHE_MANIFEST, INDEX, ShardFile, shard_file};
+use crate::cache::layout::{INDEX, ShardFile, shard_file};
+use crate::cache::verify::bytes::read_whole;
+use crate::data::index::{Index, refuse_what_is_no_tar};
+use crate::data::shard::manifest::CACHE_MANIFEST;
+use crate::data::shard::manifest::{
+    CacheManifest, Damage, Manifest, ShardEntry, ShardManifest, VERSION,
+};
+use crate::data::shard::read_at;
+use crate::data::shard::walk::Walk;
 use crate::error::{Error, Result};
-use crate::index::{Index, refuse_what_is_no_tar};
-use crate::shard::manifest::{CacheManifest, Damage, Manifest, ShardEntry, ShardManifest, VERSION};
-use crate::shard::read_at;
-use crate::shard::walk::Walk;
 
 /// What is to be checked.
 pub(super) struct Subject {
@@ -241,7 +244,7 @@ fn one_shard(path: &Path) -> Option<u64> {
 /// # Errors
 /// A file that does not even begin as a tar: it was named by mistake.
 fn refuse_what_is_none(path: &Path) -> Result<()> {
-    let (file, len) = crate::shard::open(path)?;
+    let (file, len) = crate::data::shard::open(path)?;
     let mut walk = Walk::new(&file, len);
     let first = walk.next().map_err(|e| Error::io_at("read", path, e))?;
     if first.is_some() {
@@ -262,7 +265,7 @@ fn refuse_what_is_none(path: &Path) -> Result<()> {
 fn is_shard_manifest(path: &Path) -> bool {
     let beginning = format!("{{\"format\":\"{}\"", ShardManifest::FORMAT);
     let mut head = vec![0; beginning.len()];
-    let read = crate::shard::open(path)
+    let read = crate::data::shard::open(path)
         .is_ok_and(|(file, _)| read_at(&file, &mut head, 0).is_ok_and(|n| n == head.len()));
     read && head == beginning.as_bytes()
 }

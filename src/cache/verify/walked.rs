@@ -8,16 +8,16 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::bytes::Bytes;
-use super::findings::{Finding, FindingKind, Found, HurtSample};
-use crate::shard::append::{END, encode_header, padding};
-use crate::shard::name;
-use crate::shard::walk::{Damage, Ending, Member, Walk, What};
+use crate::cache::verify::bytes::Bytes;
+use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
+use crate::data::shard::append::{END, encode_header, padding};
+use crate::data::shard::name;
+use crate::data::shard::walk::{Damage, Ending, Member, Walk, What};
 
 /// Goes through the tar at `path`. `ours`: it is a cache's, and has so many bytes
 /// where that is known.
 pub(super) fn check(path: &Path, name: &Path, ours: Option<Option<u64>>, found: &Found<'_>) {
-    let (file, len) = match crate::shard::open(path) {
+    let (file, len) = match crate::data::shard::open(path) {
         Ok(opened) => opened,
         Err(e) => return found.file(name, FindingKind::Unreadable, None, e.to_string()),
     };

@@ -4,10 +4,10 @@
 //! In the consumer, before a batch is launched. The numbers came out of headers that
 //! workers wrote, and were checked once when those were read (`packing::crop`).
 
+use crate::cut::crop::{MAX_CROP_STEPS, TRANSPOSE};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::shape::RowPlaces;
 use crate::error::{Error, Result};
-use crate::packing::crop::{MAX_CROP_STEPS, TRANSPOSE};
 
 /// The kernel reads pixels in vectors of this many bytes.
 const VECTOR: u64 = 16;
@@ -108,12 +108,13 @@ fn used_by(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packing::crop::FLIP_X;
+    use crate::cut::crop::FLIP_X;
     use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
 
     fn emission() -> KernelEmission {
         KernelEmission::new(
             &Emission {
+                zeros: 0,
                 unit: 255.0,
                 mean: [0.0; 3],
                 std: [1.0; 3],

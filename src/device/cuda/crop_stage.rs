@@ -8,18 +8,18 @@
 
 use std::sync::Arc;
 
-use super::bounds::{pixel_bytes, used};
-use super::context::{Context, Event, Stream};
-use super::kernel::{Kernel, Places};
-use super::memory::{DeviceBuffer, HostBuffer, Rows};
-use super::rows::DeviceRows;
-use super::stage::{Kept, Lane, Span, Work};
+use crate::device::cuda::bounds::{pixel_bytes, used};
+use crate::device::cuda::context::{Context, Event, Stream};
+use crate::device::cuda::kernel::{Kernel, Places};
+use crate::device::cuda::memory::{DeviceBuffer, HostBuffer, Rows};
+use crate::device::cuda::rows::DeviceRows;
+use crate::device::cuda::stage::{Kept, Lane, Span, Work};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED, Pass};
 use crate::device::shape::{CropShape, RowPlaces, TURNS};
 use crate::device::{DeviceTimes, Upload};
 use crate::error::{Error, Result};
-use crate::ring::Ring;
-use crate::ring::slots::HeldSlot;
+use crate::pool::ring::Ring;
+use crate::pool::ring::slots::HeldSlot;
 
 /// What the used width of rows is rounded up to when it is copied.
 const COPY_STEP: usize = 64;

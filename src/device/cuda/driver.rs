@@ -13,7 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
-use super::super::{DeviceInfo, DeviceReport};
+use crate::device::found::{DeviceInfo, DeviceReport};
 use crate::error::{Error, Result};
 
 /// CUDA 12.0, as the driver counts: what `kernels/` and the calls here need.

@@ -12,7 +12,8 @@ use crate::device::reference::CpuStage;
 use crate::device::reference::apart::apart;
 use crate::device::reference::handed::handed;
 use crate::device::shape::{CropShape, RowPlaces};
-use crate::picture::jpeg::fixtures::{self, Sampling};
+use crate::picture::jpeg::fixtures;
+use crate::picture::jpeg::fixtures::Sampling;
 use crate::pixels::resample::Resampler;
 use crate::pixels::rounding::elements;
 use crate::recipe::{

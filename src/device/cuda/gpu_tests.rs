@@ -4,13 +4,13 @@
 use std::env;
 use std::sync::Arc;
 
-use super::scene::Scene;
-use super::{Context, CropStage, RowsStage};
+use crate::cut::crop::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
 use crate::device::Upload;
+use crate::device::cuda::scene::Scene;
+use crate::device::cuda::{Context, CropStage, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::probe;
 use crate::device::shape::{CropShape, RowPlaces};
-use crate::packing::crop::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
 use crate::pixels::rounding::{numbers, step};
 use crate::recipe::weights::{Axis, Filter, WeightTable};
 use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
@@ -246,6 +246,7 @@ impl Slot {
 fn emission(dtype: Dtype, layout: MemoryLayout, order: ColorOrder) -> Emission {
     let whole = dtype == Dtype::U8;
     Emission {
+        zeros: 0,
         unit: if whole { 1.0 } else { 255.0 },
         mean: if whole {
             [0.0; 3]

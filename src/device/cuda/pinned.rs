@@ -10,10 +10,10 @@ use cudarc::driver::sys::{
     self, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CUdeviceptr,
 };
 
-use super::context::Context;
+use crate::device::cuda::context::Context;
 use crate::error::{Error, Result};
-use crate::ring::Ring;
-use crate::ring::slots::HeldSlot;
+use crate::pool::ring::Ring;
+use crate::pool::ring::slots::HeldSlot;
 
 /// What may keep memory from being pinned. The one place that says so.
 const LIMITS: &str = "pinning may be limited by the memory that is there, by the cgroup's memory limit, by RLIMIT_MEMLOCK (ulimit -l) or by the sandbox of the container: lower batch or depth, or raise the limit";

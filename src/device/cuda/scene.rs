@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ring::consumer_side::Ticket;
-use crate::ring::slots::{HeldSlot, Slots};
-use crate::ring::worker_side::{self, Next, Outcome};
-use crate::ring::{Ring, Shape};
+use crate::pool::ring::slots::{HeldSlot, Slots};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::worker_side;
+use crate::pool::ring::worker_side::{Next, Outcome};
+use crate::pool::ring::{Ring, Shape};
 
 pub(super) struct Scene {
     slots: Slots,

@@ -7,15 +7,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::context::{Context, Event, Stream};
-use super::memory::{DeviceBuffer, HostBuffer};
-use super::outputs::{Output, Outputs};
-use super::pinned::PinnedRing;
-use super::rows::DeviceRows;
 use crate::device::DeviceTimes;
+use crate::device::cuda::context::{Context, Event, Stream};
+use crate::device::cuda::memory::{DeviceBuffer, HostBuffer};
+use crate::device::cuda::outputs::{Output, Outputs};
+use crate::device::cuda::pinned::PinnedRing;
+use crate::device::cuda::rows::DeviceRows;
 use crate::error::{Error, Result};
-use crate::ring::Ring;
-use crate::ring::slots::HeldSlot;
+use crate::pool::ring::Ring;
+use crate::pool::ring::slots::HeldSlot;
 
 /// What both stages have: the stream, what is under way in it, and where it ends.
 #[derive(Debug)]

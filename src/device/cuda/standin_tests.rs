@@ -8,15 +8,15 @@ use std::thread;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
-use super::scene::Scene;
-use super::standin::{with_compiled, with_standin};
-use super::{Context, CropStage, DeviceRows, RowsStage};
+use crate::cut::crop::CropStep;
 use crate::device::Upload;
+use crate::device::cuda::scene::Scene;
+use crate::device::cuda::standin::{with_compiled, with_standin};
+use crate::device::cuda::{Context, CropStage, DeviceRows, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::probe;
 use crate::device::shape::{CropShape, RowPlaces};
 use crate::error::Error;
-use crate::packing::crop::CropStep;
 use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout, Step};
 
 const ROWS: usize = 3;
@@ -50,6 +50,7 @@ const PLACES: RowPlaces = RowPlaces {
 
 fn emission() -> KernelEmission {
     let emission = Emission {
+        zeros: 0,
         unit: 255.0,
         mean: [0.0; 3],
         std: [1.0; 3],

@@ -2,12 +2,12 @@
 //!
 //! For tests; a worker's code, without its process.
 
-use crate::packing::crop::CropHeader;
+use crate::cut::crop::CropHeader;
+use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::picture::Limits;
 use crate::plan::PositionRandom;
+use crate::pool::worker::meter::Meter;
 use crate::recipe::{CropRoom, RowExtent, SampleProgram};
-use crate::worker::meter::Meter;
-use crate::worker::sample::{RowRequest, SampleDecoder};
 
 /// The seed and epoch of all draws.
 pub(crate) fn random(position: u64) -> PositionRandom {

@@ -15,10 +15,10 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use self::cases::{File, cases, side};
-use super::apart::apart;
-use super::handed::{extent, filled, handed, random};
-use super::*;
-use crate::packing::crop::CropStep;
+use crate::cut::crop::CropStep;
+use crate::device::reference::apart::apart;
+use crate::device::reference::handed::{extent, filled, handed, random};
+use crate::device::reference::*;
 use crate::pixels::rounding::elements;
 use crate::recipe::{
     BoundedResizedCrop, Cast, ColorSpace, Decode, DecodeMode, Dtype, Layout, MemoryLayout, Op,

@@ -6,7 +6,8 @@ use proptest::sample::select;
 use super::*;
 use crate::picture::Orientation;
 use crate::recipe::geometry::Rect;
-use crate::recipe::{Interpolation, Recipe};
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::{Augment, Interpolation, Padding, Recipe, Size};
 
 fn affine() -> Augment {
     Augment::Affine {
@@ -114,16 +115,22 @@ proptest! {
         };
         // None of the recipe's operations.
         let op = usize::MAX;
-        let [mut steps, mut all, mut some] = [const { Vec::new() }; 3];
+        let mut steps = Vec::new();
+        let [mut all, mut some] = [const { Vec::new() }; 2];
         let mut at = stored.upright();
+        let reach = Reach::exactly(at);
+        let mut both = [
+            Largest::new(reach, true, &mut all),
+            Largest::new(reach, false, &mut some),
+        ];
+        both.iter_mut().for_each(|most| most.begin(op, &[]));
         for item in list {
             let (largest, taken) = match item {
                 Written::Always(kind, size) => {
                     let (step, becomes) = always(kind, at, size);
                     at = becomes;
-                    for steps in [&mut steps, &mut all, &mut some] {
-                        steps.push(OpStep { op, step });
-                    }
+                    steps.push(OpStep::new(op, step));
+                    both.iter_mut().for_each(|most| most.push(step));
                     continue;
                 }
                 Written::Policy(taken) => (vec![affine(), affine()], taken),
@@ -133,8 +140,13 @@ proptest! {
                     (mixed(affine()), chain.map_or(Vec::new(), mixed))
                 }
             };
-            let of = |step| OpStep { op, step: Step::Augment(step) };
-            all.extend(largest.into_iter().map(of));
+            for most in &mut both {
+                let push = |most: &mut Largest| {
+                    largest.iter().for_each(|step| most.push(Step::Augment(*step)));
+                };
+                most.optionally(push);
+            }
+            let of = |step| OpStep::new(op, Step::Augment(step));
             steps.extend(taken.into_iter().map(of));
         }
         let [mut kept, some] = [stored.bound(&program, &all), stored.bound(&program, &some)];

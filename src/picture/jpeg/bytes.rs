@@ -6,7 +6,7 @@
 use std::io::{BufRead, ErrorKind, Seek};
 
 use crate::error::SampleFault;
-use crate::picture::header::unreadable;
+use crate::picture::fault::unreadable;
 
 /// The bytes of a file, from front to back.
 pub(crate) trait HeaderBytes {

@@ -36,7 +36,7 @@ use turbojpeg_sys as tj;
 
 use crate::error::{FaultKind, SampleFault};
 
-use super::super::grow;
+use super::super::buffer::grow;
 use super::super::limits::Limits;
 use super::header::{JpegHeader, has_end, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};

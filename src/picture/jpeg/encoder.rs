@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_room_is_the_librarys_bound_and_noise_fits_it() {
-        use crate::packing::encoding::Encoding;
+        use crate::jobs::encode::encoding::Encoding;
         let jpeg = Encoding::Jpeg { quality: 100 };
         for size in [(1, 1), (15, 17), (16, 16), (33, 480), (2000, 3001)] {
             assert_eq!(jpeg.most_bytes(size, 0), bound(size) as u64, "{size:?}");

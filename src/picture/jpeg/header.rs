@@ -8,7 +8,7 @@
 
 use crate::error::{FaultKind, SampleFault};
 
-use super::super::header::Decoding;
+use super::super::facts::Decoding;
 use super::super::orientation::Orientation;
 use super::bytes::{HeaderBytes, InMemory};
 

@@ -23,12 +23,14 @@ pub(crate) fn affine(
     fill: Pixel<u8>,
     out: &mut [Pixel<u8>],
 ) {
+    let [a, b, c, d, e, f] = matrix;
+    let from = |x: f64, y: f64| (a * x + b * y + c, d * x + e * y + f);
     match interpolation {
         Interpolation::Nearest => nearest(src, matrix, fill, out),
-        Interpolation::Bicubic => between::<Cubic>(src, matrix, fill, out),
+        Interpolation::Bicubic => between::<Cubic>(src, from, fill, out),
         _ => {
             debug_assert_eq!(interpolation, Interpolation::Bilinear);
-            between::<Linear>(src, matrix, fill, out);
+            between::<Linear>(src, from, fill, out);
         }
     }
 }
@@ -58,7 +60,7 @@ fn rounded(v: f64) -> f64 {
 
 /// Which of `n` pixels holds the place.
 #[inline(always)]
-fn holds(place: f64, n: usize) -> Option<usize> {
+pub(super) fn holds(place: f64, n: usize) -> Option<usize> {
     (place >= 0.0 && place < n as f64).then_some(place as usize)
 }
 

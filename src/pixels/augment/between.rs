@@ -1,4 +1,4 @@
-//! `Image.transform(AFFINE)` where places lie between pixels: bilinear and bicubic.
+//! `Image.transform` where places lie between pixels: bilinear and bicubic.
 //!
 //! Most of what policies ask for moves rows along themselves, or columns: a shear or
 //! a shift. Such a place lies in the middle of its row or column, where Pillow's sum
@@ -80,10 +80,11 @@ struct Places {
     down: [[f64; 3]; CHUNK],
 }
 
-/// Fills `out` as [`affine`](super::affine::affine) does.
+/// Fills `out` as [`affine`](super::affine::affine) does. `from` says where the middle
+/// of an output pixel comes from: to the right and down.
 pub(super) fn between<K: Kernel>(
     src: &Shown<'_, u8>,
-    matrix: [f64; 6],
+    from: impl Fn(f64, f64) -> (f64, f64),
     fill: Pixel<u8>,
     out: &mut [Pixel<u8>],
 ) {
@@ -94,7 +95,7 @@ pub(super) fn between<K: Kernel>(
     };
     for (y, row) in out.chunks_exact_mut(src.width.max(1)).enumerate() {
         for (i, out) in row.chunks_mut(CHUNK).enumerate() {
-            places.find(matrix, (i * CHUNK, y), (src.width, src.height), out.len());
+            places.find(&from, (i * CHUNK, y), (src.width, src.height), out.len());
             places.look::<K>(src, fill, out);
         }
     }
@@ -105,7 +106,7 @@ impl Places {
     #[inline(always)]
     fn find(
         &mut self,
-        [a, b, c, d, e, f]: [f64; 6],
+        from: impl Fn(f64, f64) -> (f64, f64),
         (x, y): (usize, usize),
         (w, h): (usize, usize),
         count: usize,
@@ -115,7 +116,7 @@ impl Places {
         let parts = self.right.iter_mut().zip(&mut self.down);
         for (x, (at, parts)) in (x..x + count).zip(self.at.iter_mut().zip(parts)) {
             let x = x as f64 + 0.5;
-            let (right, down) = (a * x + b * y + c, d * x + e * y + f);
+            let (right, down) = from(x, y);
             let inside = right >= 0.0 && right < w && down >= 0.0 && down < h;
             if !inside {
                 *at = None;

@@ -1,16 +1,15 @@
 //! Pillow's operations against what Pillow makes of the same pixels:
-//! tests/op_goldens/augment, which scripts/op_goldens/augment.py has written and
+//! tests/goldens/augment.tar, which scripts/op_goldens/augment.py has written and
 //! explains. Every element must be equal, on the canvas, in every way in which the
 //! picture may be stored.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{affine, hue};
+use crate::fuzz_support::golden;
 use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::resample::Resampler;
 use crate::pixels::shown::Shown;
@@ -48,12 +47,8 @@ struct Checksum {
     sum: u64,
 }
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/augment")
-}
-
 fn json<T: DeserializeOwned>(name: &str) -> T {
-    serde_json::from_slice(&fs::read(folder().join(format!("{name}.json"))).unwrap()).unwrap()
+    serde_json::from_slice(&golden("augment", &format!("{name}.json")).unwrap()).unwrap()
 }
 
 fn manifest() -> Manifest {
@@ -61,7 +56,7 @@ fn manifest() -> Manifest {
 }
 
 fn pixels(name: &str, at: usize, count: usize) -> Vec<Pixel<u8>> {
-    let bytes = fs::read(folder().join(format!("{name}.u8"))).unwrap();
+    let bytes = golden("augment", &format!("{name}.u8")).unwrap();
     bytes[at..][..3 * count].as_chunks().0.to_vec()
 }
 

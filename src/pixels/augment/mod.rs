@@ -1,5 +1,5 @@
 //! Pillow's operations on 8-bit RGB, bit by bit: what augmentation policies are
-//! made of.
+//! made of, and torchvision's single operations on Pillow pictures.
 //!
 //! Runs where the other arithmetic on pixels does; allocates nothing, draws
 //! nothing: strengths are handed in. `canvas` says which buffer an operation
@@ -9,11 +9,12 @@
 //! - `histogram`: tables that the picture's levels give: autocontrast, equalize;
 //! - `blend`: towards black, a mean, grey or a smooth picture, or away from it;
 //! - `hue`: through Pillow's `HSV`;
-//! - `affine`: where each pixel comes from, and `Image.rotate`; `between`: what is there,
-//!   where that lies between pixels;
-//! - `mix`: AugMix's sum of pictures.
+//! - `affine`: where each pixel comes from, and `Image.rotate`; `perspective`: the same
+//!   with vanishing points; `between`: what is there, where that lies between pixels;
+//! - `mix`: AugMix's sum of pictures;
+//! - `opencv_blur`: not Pillow's: OpenCV's blurs, which PaddleClas takes.
 //!
-//! `tests/op_goldens/augment` holds what Pillow makes of the same pictures.
+//! `tests/goldens/augment.tar` holds what Pillow makes of the same pictures.
 
 pub(super) mod affine;
 mod between;
@@ -21,6 +22,8 @@ pub(super) mod blend;
 pub(super) mod histogram;
 pub(super) mod hue;
 pub(super) mod mix;
+pub(super) mod opencv_blur;
+pub(super) mod perspective;
 pub(super) mod table;
 
 #[cfg(test)]

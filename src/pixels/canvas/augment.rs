@@ -1,30 +1,17 @@
 //! A policy's operations on the canvas: which buffer each reads and writes.
 //!
 //! What changes levels by themselves works in place, whichever way the picture is
-//! stored. What goes by places writes the other buffer, upright. `recipe::needs`
+//! stored. What goes by places writes the other buffer, upright. `cut::needs`
 //! mirrors it.
 
-use super::{Canvas, Pair, Part, room};
-use crate::pixels::augment::{affine, blend, histogram, hue, mix, table};
+use super::buffers::{Pair, Part, room};
+use super::steps::Canvas;
+use crate::pixels::augment::{affine, blend, histogram, hue, mix, opencv_blur, perspective, table};
 use crate::pixels::erase;
 use crate::pixels::shown::Shown;
-use crate::pixels::view::{Pixel, ViewMut};
+use crate::pixels::view::{Pixel, View, ViewMut};
 use crate::recipe::geometry::{Rect, plain_quarters};
 use crate::recipe::{Augment, Erased, Interpolation, Placement};
-
-/// What AugMix holds beside the picture, upright and tight.
-#[derive(Debug, Default)]
-pub(super) struct Mix {
-    kept: Vec<u8>,
-    sum: Vec<f64>,
-}
-
-impl Mix {
-    /// Bytes that are held.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.kept.capacity() + self.sum.capacity() * size_of::<f64>()
-    }
-}
 
 impl Canvas {
     /// Pixels are bytes: `recipe::check` sees to it.
@@ -60,12 +47,27 @@ impl Canvas {
                 matrix,
                 interpolation,
                 fill,
-            } => self.transform(matrix, interpolation, fill),
+            } => self.transform(interpolation, |picture, to| {
+                affine::affine(picture, matrix, interpolation, fill, to);
+            }),
+            Augment::Perspective {
+                coefficients,
+                interpolation,
+                fill,
+            } => self.transform(interpolation, |picture, to| {
+                perspective::perspective(picture, coefficients, interpolation, fill, to);
+            }),
             Augment::Rotate {
                 degrees,
                 interpolation,
                 fill,
             } => self.rotate(degrees, interpolation, fill),
+            Augment::GaussianBlur { width, height } => {
+                self.blur(|picture, to| opencv_blur::gaussian(picture, (width, height), to));
+            }
+            Augment::MotionBlur { length, degrees } => {
+                self.blur(|picture, to| opencv_blur::motion(picture, length, degrees, to));
+            }
             Augment::Fill { rect, color } => {
                 let stored = (at.width as u32, at.height as u32);
                 let rect = at.placement.to_stored(self.within(rect), stored);
@@ -99,7 +101,7 @@ impl Canvas {
     }
 
     /// The picture's place is to hold it upright and tight; pixels of it.
-    fn begin_again(&mut self) -> usize {
+    pub(super) fn begin_again(&mut self) -> usize {
         let (width, height) = self.upright();
         self.at.placement = Placement::default();
         self.at.becomes(width, height);
@@ -124,16 +126,37 @@ impl Canvas {
         }
     }
 
-    fn transform(&mut self, matrix: [f64; 6], interpolation: Interpolation, fill: Pixel<u8>) {
+    /// `how` fills a picture of the same size, upright.
+    fn transform(
+        &mut self,
+        interpolation: Interpolation,
+        how: impl FnOnce(&Shown<'_, u8>, &mut [Pixel<u8>]),
+    ) {
         if interpolation != Interpolation::Nearest {
             self.unmirror();
         }
         let (at, (width, height)) = (self.at, self.upright());
         let to = room(&mut self.bytes.there, width * height);
         let picture = Shown::new(at.of(&self.bytes.here), at.placement);
-        affine::affine(&picture, matrix, interpolation, fill, to);
+        how(&picture, to);
         self.bytes.swap();
         self.begin_again();
+    }
+
+    /// From the picture, upright and tight, into the other buffer.
+    fn blur(&mut self, blur: impl FnOnce(View<'_, u8>, &mut [Pixel<u8>])) {
+        if self.at.placement != Placement::default() {
+            let (width, height) = self.upright();
+            let to = room(&mut self.bytes.there, width * height);
+            let picture = Shown::new(self.at.of(&self.bytes.here), self.at.placement);
+            mix::copy(&picture, to);
+            self.bytes.swap();
+            self.begin_again();
+        }
+        let to = room(&mut self.bytes.there, self.at.width * self.at.height);
+        blur(self.at.of(&self.bytes.here), to);
+        self.bytes.swap();
+        self.at.becomes(self.at.width, self.at.height);
     }
 
     /// Turns stored rows round where the picture shows them the other way: what looks at
@@ -153,7 +176,9 @@ impl Canvas {
         let (width, height) = self.upright();
         let Some(quarters) = plain_quarters(degrees, width == height) else {
             let matrix = affine::rotation(degrees, (width, height));
-            return self.transform(matrix, interpolation, fill);
+            return self.transform(interpolation, |picture, to| {
+                affine::affine(picture, matrix, interpolation, fill, to);
+            });
         };
         self.at.placement = self.at.placement.turned(quarters);
         if quarters % 2 == 1 {

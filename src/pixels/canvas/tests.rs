@@ -1,12 +1,17 @@
-//! The canvas and what `recipe::needs` says of it, on random lists of steps.
+//! The canvas and what `cut::needs` says of it, on random lists of steps.
 
 use proptest::prelude::*;
 
-use super::*;
+use crate::cut::needs::{Buffers, CanvasNeeds};
+use crate::pixels::canvas::buffers::fit;
+use crate::pixels::canvas::*;
+use crate::pixels::normalise::Scaling;
+use crate::pixels::resample::Resampler;
 use crate::pixels::rounding::rounded;
 use crate::recipe::geometry::Rect;
-use crate::recipe::needs::{Buffers, CanvasNeeds};
-use crate::recipe::{Augment, Erased};
+use crate::recipe::{
+    Augment, Dtype, Erased, Interpolation, Padding, PaddingMode, Placement, Size, Step,
+};
 use crate::sys::cpu::CpuLevel;
 
 /// A kind of step and numbers to make one of.
@@ -34,7 +39,7 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> Augment {
     let interpolation = FILTERS[usize::from(seeds[1]) % 3];
     let fill = [seeds[2], 9, 200];
     let part_of = |v: u8| f64::from(v) / 200.0 - 0.6;
-    match kind % 18 {
+    match kind % 20 {
         0 => Augment::AutoContrast,
         1 => Augment::Equalize,
         2 => Augment::Invert,
@@ -59,6 +64,20 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> Augment {
                 part_of(seeds[3]),
                 1.0,
                 -1.5,
+            ],
+            interpolation,
+            fill,
+        },
+        17 | 18 => Augment::Perspective {
+            coefficients: [
+                1.0,
+                part_of(seeds[0]),
+                part_of(seeds[2]) * 20.0,
+                part_of(seeds[3]),
+                1.0,
+                -1.5,
+                part_of(seeds[0]) * 0.05,
+                part_of(seeds[2]) * 0.05,
             ],
             interpolation,
             fill,
@@ -141,6 +160,13 @@ fn push(steps: &mut Vec<Step>, size: (u32, u32), (kind, seeds): Seed) -> (u32, u
             }
             steps.push(Step::Augment(Augment::Blend { by: 0.7 }));
         }
+        9 | 10 => steps.push(Step::Elastic {
+            key: 11,
+            alpha: [f64::from(a), f64::from(b)],
+            sigma: [f64::from(c % 32) / 8.0, f64::from(d % 32) / 8.0],
+            interpolation: FILTERS[usize::from(seeds[1]) % 2],
+            fill: [0.0; 3],
+        }),
         kind => steps.push(Step::Augment(augment(size, kind, seeds))),
     }
     size

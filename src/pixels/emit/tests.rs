@@ -41,6 +41,7 @@ fn emissions() -> impl Iterator<Item = Emission> {
                     (1.0, [0.0; 3], [1.0; 3]),
                 ];
                 scalings.map(|(unit, mean, std)| Emission {
+                    zeros: 0,
                     unit,
                     mean,
                     std,
@@ -55,6 +56,7 @@ fn emissions() -> impl Iterator<Item = Emission> {
 
 fn of_dtype(dtype: Dtype) -> Emission {
     Emission {
+        zeros: 0,
         unit: 255.0,
         mean: MEAN,
         std: STD,
@@ -177,6 +179,7 @@ fn hard(dtype: Dtype) -> Vec<f32> {
 fn floats_become_the_nearest_elements_halves_to_the_even_side() {
     for dtype in [Dtype::F16, Dtype::Bf16] {
         let emitter = Emitter::new(Emission {
+            zeros: 0,
             unit: 1.0,
             mean: [0.0; 3],
             std: [1.0; 3],

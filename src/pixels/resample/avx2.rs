@@ -5,8 +5,9 @@
 
 use std::arch::x86_64::*;
 
+use super::axes::PIXEL;
 use super::lanes::{GROUP, Lanes, STEP};
-use super::{PIXEL, scalar};
+use super::scalar;
 
 /// Bytes to a step down.
 const WIDE: usize = 32;

@@ -12,8 +12,9 @@
 //! The empty fourth float makes a pixel one register. Rows that nobody reads
 //! are never touched.
 
+use super::axes::{Axes, PIXEL, grow};
 use super::pick::Picks;
-use super::{Axes, PIXEL, Resampler, grow};
+
 use crate::pixels::view::{Pixel, View};
 use crate::recipe::weights::{Axis, WeightTable, room};
 
@@ -144,12 +145,10 @@ impl Floats {
         room(&mut self.offsets, self.down.taps);
         self.offsets.extend((start..start + weights.len()).map(at));
     }
-}
 
-impl Resampler {
-    /// Fills `dst`, tight, from the pixels at hand: [`Resampler::resample`] of
-    /// floats.
-    pub fn resample_floats(&mut self, src: View<'_, f32>, axes: Axes, dst: &mut [Pixel<f32>]) {
+    /// Fills `dst`, tight, from the pixels at hand, as `Resampler::resample` does of
+    /// levels.
+    pub(super) fn resample(&mut self, src: View<'_, f32>, axes: Axes, dst: &mut [Pixel<f32>]) {
         let (width, height) = axes.size();
         assert_eq!(
             dst.len(),
@@ -157,45 +156,44 @@ impl Resampler {
             "the output does not hold {height} x {width} pixels"
         );
         let Axes { x, y } = axes;
-        let floats = &mut self.floats;
         let (copy_across, copy_down) = (x.is_identity(), y.is_identity());
         if !copy_across {
-            floats.across.prepare(x);
+            self.across.prepare(x);
         }
         if !copy_down {
-            floats.down.prepare(y);
+            self.down.prepare(y);
         }
         if axes.pick() {
             let across = match copy_across {
                 true => Picks::From(x.copies_from(), width),
-                false => Picks::Each(&floats.across.starts),
+                false => Picks::Each(&self.across.starts),
             };
             let down = match copy_down {
                 true => Picks::From(y.copies_from(), height),
-                false => Picks::Each(&floats.down.starts),
+                false => Picks::Each(&self.down.starts),
             };
             return across.rows_by(down, |y| src.row(y), dst);
         }
         if !copy_across {
-            let (from, end) = floats.across.span;
-            grow(&mut floats.padded, end - from);
+            let (from, end) = self.across.span;
+            grow(&mut self.padded, end - from);
         }
         match (copy_across, copy_down) {
             (_, true) => {
                 for (o, dst) in dst.chunks_exact_mut(width).enumerate() {
-                    floats.across_row(src.row(y.copies_from() + o), dst);
+                    self.across_row(src.row(y.copies_from() + o), dst);
                 }
             }
             (true, false) => {
                 let x0 = x.copies_from();
                 for (o, dst) in dst.chunks_exact_mut(width).enumerate() {
-                    floats.aim(o, |y| (y * src.stride + x0) * PIXEL);
+                    self.aim(o, |y| (y * src.stride + x0) * PIXEL);
                     let pixels = src.pixels.as_flattened();
-                    let weights = floats.down.row(o).1;
-                    down(weights, pixels, &floats.offsets, dst.as_flattened_mut());
+                    let weights = self.down.row(o).1;
+                    down(weights, pixels, &self.offsets, dst.as_flattened_mut());
                 }
             }
-            (false, false) => floats.across_then_down(&src, dst, width),
+            (false, false) => self.across_then_down(&src, dst, width),
         }
     }
 }

@@ -10,7 +10,7 @@
 //! group g, q = 0..4, pair j:   | k0 k1 of pixel q, x 4 | k0 k1 of pixel q+4, x 4 |   32 bytes
 //! ```
 
-use super::PIXEL;
+use super::axes::PIXEL;
 use crate::recipe::weights::{FixedTable, room};
 
 /// Output pixels in a group.

@@ -5,7 +5,7 @@
 //! Runs where a check runs, and on the CPU stage of the device. Slow and
 //! readable; allocates.
 
-use super::{Axes, PIXEL, Source};
+use super::axes::{Axes, PIXEL, Source};
 #[cfg(test)]
 use crate::pixels::view::View;
 use crate::recipe::weights::WeightTable;

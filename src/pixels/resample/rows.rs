@@ -5,7 +5,9 @@
 //! of passes, weights and sums are those of [`Resampler::resample`], so the
 //! pixels are.
 
-use super::{Axes, PIXEL, Passes, Resampler, across, down, grow, slack};
+use super::axes::{Axes, PIXEL, grow, slack};
+use super::passes::{across, down};
+use super::resampler::{Passes, Resampler};
 
 /// A picture by rows of packed RGB.
 pub(crate) trait Rows {

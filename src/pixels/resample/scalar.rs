@@ -1,7 +1,7 @@
 //! The passes in plain Rust: what the other paths must equal, bit for bit, and
 //! what runs where there is no SIMD path.
 
-use super::PIXEL;
+use super::axes::PIXEL;
 use crate::recipe::weights::FixedTable;
 
 /// One row across: every output pixel is the weighted sum of its input pixels.

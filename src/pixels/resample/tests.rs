@@ -1,10 +1,13 @@
 use fast_image_resize as fir;
 use proptest::prelude::*;
 
-use super::reference::{resample_f32, resample_f64};
-use super::*;
+use crate::cut::needs::window_bytes;
+use crate::pixels::resample::axes::PIXEL;
+use crate::pixels::resample::reference::{resample_f32, resample_f64};
+use crate::pixels::resample::*;
 use crate::pixels::view::{Pixel, View};
-use crate::recipe::needs::window_bytes;
+use crate::recipe::weights::Filter;
+use crate::sys::cpu::CpuLevel;
 
 const FILTERS: [Filter; 6] = [
     Filter::Nearest,

@@ -6,14 +6,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::key::{OrderKey, Part};
-use super::super::table::{GroupTable, SamplerTable};
-use super::IdentityProb;
+use super::kind::{IdentityProb, IdentityRatio};
 use crate::error::{Error, Result};
+use crate::plan::key::{OrderKey, Part};
+use crate::plan::table::{GroupTable, SamplerTable};
 
 /// Groups are the identities, in the order of their labels.
 #[derive(Debug)]
-pub(in crate::plan) struct Identities {
+pub(crate) struct Identities {
     table: Arc<SamplerTable>,
     per_id: u64,
     per_batch: u64,
@@ -28,15 +28,15 @@ pub(in crate::plan) struct Identities {
 struct Drawn {
     of: Option<(OrderKey, u64)>,
     groups: Vec<u64>,
-    /// Places of the samples of those drawn: start and length, by start.
+    /// Places of those drawn among all weights: start and length, by start.
     taken: Vec<(u64, u64)>,
 }
 
 /// Which row of which draw.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::plan) struct DrawnRow {
-    pub(in crate::plan) draw: u64,
-    pub(in crate::plan) row: u32,
+pub(crate) struct DrawnRow {
+    pub(crate) draw: u64,
+    pub(crate) row: u32,
 }
 
 impl Identities {
@@ -69,7 +69,7 @@ impl Identities {
     /// The sample in a row; at attempt n the n-th further sample of the same
     /// identity: first those that have no row in the batch, then those that have.
     /// None when the identity has no more.
-    pub(in crate::plan) fn id_at(&self, key: OrderKey, at: DrawnRow, attempt: u32) -> Option<u64> {
+    pub(crate) fn id_at(&self, key: OrderKey, at: DrawnRow, attempt: u32) -> Option<u64> {
         let SamplerTable::Groups(table) = &*self.table else {
             return None;
         };
@@ -101,9 +101,18 @@ impl Identities {
         Some(table.member(start + within))
     }
 
+    /// Rows of all identities, each filled up to whole groups of `per_id`.
+    pub(crate) fn rows_in_whole_groups(&self) -> u64 {
+        let SamplerTable::Groups(table) = &*self.table else {
+            return 0;
+        };
+        let rows = |group| table.span(group).1.div_ceil(self.per_id) * self.per_id;
+        (0..table.len()).map(rows).sum()
+    }
+
     /// Most rows of a batch in which one sample may stand: all those of its
     /// identity.
-    pub(in crate::plan) fn rows_of_one_sample(&self) -> u64 {
+    pub(crate) fn rows_of_one_sample(&self) -> u64 {
         self.per_id
     }
 
@@ -113,11 +122,11 @@ impl Identities {
             return None;
         }
         match self.prob {
-            IdentityProb::IdAvg => {
+            IdentityProb::IdAvg if !table.is_weighted() => {
                 let order = key.permutation(table.len(), Part::Identities, draw);
                 Some(order.at(turn))
             }
-            IdentityProb::SampleAvg => {
+            IdentityProb::SampleAvg | IdentityProb::IdAvg => {
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
                 if last.of != Some((key, draw)) {
                     last.draw(key, table, draw, self.per_batch);
@@ -130,13 +139,13 @@ impl Identities {
 
 impl Drawn {
     /// Draws one sample of those whose identities are left, again and again: its
-    /// identity is the next. No draw is ever thrown away, so a few huge
+    /// identity is the next. Identities of another weight count as that many samples. No draw is ever thrown away, so a few huge
     /// identities take no longer than many small ones.
     fn draw(&mut self, key: OrderKey, table: &GroupTable, draw: u64, count: u64) {
         let mut random = key.random(Part::Identities, draw);
         self.groups.clear();
         self.taken.clear();
-        let mut left = table.samples();
+        let mut left = table.weight();
         for _ in 0..count {
             let mut place = random.below(left);
             for &(start, length) in &self.taken {
@@ -145,8 +154,7 @@ impl Drawn {
                 }
                 place += length;
             }
-            let group = table.group_at(place);
-            let (start, length) = table.span(group);
+            let (group, start, length) = table.at_weight(place);
             let at = self.taken.partition_point(|&(taken, _)| taken < start);
             self.taken.insert(at, (start, length));
             self.groups.push(group);
@@ -156,11 +164,15 @@ impl Drawn {
     }
 }
 
-/// The table for the classes of all samples.
+/// The table for the classes of all samples, some of which may come more often.
 ///
 /// # Errors
-/// When the system gives no memory.
-pub(crate) fn by_identity(labels: &[i64]) -> Result<SamplerTable> {
+/// When the system gives no memory, or weights add up to more than 2^62.
+pub(crate) fn by_identity(
+    labels: &[i64],
+    prob: IdentityProb,
+    ratios: &[IdentityRatio],
+) -> Result<SamplerTable> {
     let mut members: Vec<u32> = (0..labels.len() as u32).collect();
     let label = |id: u32| labels[id as usize];
     members.sort_unstable_by_key(|&id| (label(id), id));
@@ -169,7 +181,37 @@ pub(crate) fn by_identity(labels: &[i64]) -> Result<SamplerTable> {
         .map(|i| i as u32)
         .collect();
     ends.push(members.len() as u32);
-    SamplerTable::groups(&ends, &members)
+    if ratios.is_empty() {
+        return SamplerTable::groups(&ends, &members);
+    }
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let starts: Vec<u32> = starts.take(ends.len()).collect();
+    // The number of each group in the order in which labels come up: a group's first
+    // member has its lowest id.
+    let mut come_up: Vec<u32> = (0..ends.len() as u32).collect();
+    come_up.sort_unstable_by_key(|&group| members[starts[group as usize] as usize]);
+    let mut number = vec![0u64; ends.len()];
+    for (n, group) in (0..).zip(&come_up) {
+        number[*group as usize] = n;
+    }
+    let mut sum = 0u64;
+    let mut sums = Vec::with_capacity(ends.len());
+    for ((start, end), number) in starts.iter().zip(&ends).zip(number) {
+        let ratio = ratios.iter().find(|r| (r.first..=r.last).contains(&number));
+        let alone = match prob {
+            IdentityProb::SampleAvg => u64::from(end - start),
+            IdentityProb::IdAvg => 1,
+        };
+        sum += alone * ratio.map_or(1, |r| u64::from(r.ratio));
+        if sum > u64::MAX >> 2 {
+            return Err(Error::config(
+                "the ratios of identities, times their samples, add up to more than 2^62: give \
+                 smaller ones",
+            ));
+        }
+        sums.push(sum);
+    }
+    SamplerTable::weighted_groups(&ends, &members, &sums)
 }
 
 #[cfg(test)]
@@ -182,7 +224,7 @@ mod tests {
     const KEY: OrderKey = OrderKey { seed: 5, epoch: 1 };
 
     fn identities(labels: &[i64], batch: u32, per_id: u32, prob: IdentityProb) -> Identities {
-        let table = Arc::new(by_identity(labels).unwrap());
+        let table = Arc::new(by_identity(labels, prob, &[]).unwrap());
         Identities::new(table, batch, per_id, prob).unwrap()
     }
 
@@ -287,6 +329,63 @@ mod tests {
         assert_follows(&second, &[0.25; 4]);
     }
 
+    /// Identities are counted as they come up, not by label; without replacement
+    /// means that the second is drawn by weight among those that are left.
+    #[test]
+    fn ratios_make_identities_likelier() {
+        let labels = [7, 7, 7, 7, 1, 1, 4, 4, 4, 9];
+        let ratio = |first, last, ratio| IdentityRatio { first, last, ratio };
+        // 7 and 1 come up first and second; of two ranges the first counts.
+        let ratios = [ratio(0, 1, 3), ratio(1, 2, 5)];
+        for (prob, weights) in [
+            (IdentityProb::IdAvg, [1.0 * 3.0, 5.0, 1.0 * 3.0, 1.0]),
+            (IdentityProb::SampleAvg, [2.0 * 3.0, 15.0, 4.0 * 3.0, 1.0]),
+        ] {
+            let all: f64 = weights.iter().sum();
+            let p: Vec<f64> = weights.iter().map(|w| w / all).collect();
+            let table = Arc::new(by_identity(&labels, prob, &ratios).unwrap());
+            let ids = Identities::new(table, 4, 2, prob).unwrap();
+            // By label: 1, 4, 7, 9.
+            let place = |id: u64| [1, 4, 7, 9].iter().position(|l| *l == labels[id as usize]);
+            let (mut first, mut second) = (vec![0.0; 4], vec![0.0; 4]);
+            for draw in 0..40_000 {
+                let at = |row| place(ids.id_at(KEY, DrawnRow { draw, row }, 0).unwrap()).unwrap();
+                assert_eq!(at(0), at(1));
+                assert_ne!(at(0), at(2));
+                first[at(0)] += 1.0;
+                second[at(2)] += 1.0;
+            }
+            assert_follows(&first, &p);
+            let behind: Vec<f64> = (0..4)
+                .map(|b| {
+                    let others = (0..4).filter(|a| *a != b);
+                    others.map(|a| p[a] * p[b] / (1.0 - p[a])).sum()
+                })
+                .collect();
+            assert_follows(&second, &behind);
+        }
+    }
+
+    #[test]
+    fn a_ratio_of_one_draws_as_none_does() {
+        let labels = uneven();
+        let ratios = [IdentityRatio {
+            first: 0,
+            last: 9,
+            ratio: 1,
+        }];
+        let prob = IdentityProb::SampleAvg;
+        let plain = identities(&labels, 4, 2, prob);
+        let table = Arc::new(by_identity(&labels, prob, &ratios).unwrap());
+        let weighted = Identities::new(table, 4, 2, prob).unwrap();
+        for draw in 0..500 {
+            for row in 0..4 {
+                let at = DrawnRow { draw, row };
+                assert_eq!(plain.id_at(KEY, at, 0), weighted.id_at(KEY, at, 0));
+            }
+        }
+    }
+
     #[test]
     fn samples_of_an_identity_come_equally_often() {
         // 7 of one identity, with and without replacement.
@@ -310,7 +409,8 @@ mod tests {
 
     #[test]
     fn too_few_identities_are_named() {
-        let table = || Arc::new(by_identity(&[1, 1, 2, 2, 3]).unwrap());
+        let labels = [1, 1, 2, 2, 3];
+        let table = || Arc::new(by_identity(&labels, IdentityProb::IdAvg, &[]).unwrap());
         assert!(Identities::new(table(), 6, 2, IdentityProb::IdAvg).is_ok());
         let e = Identities::new(table(), 8, 2, IdentityProb::IdAvg).unwrap_err();
         let e = e.to_string();

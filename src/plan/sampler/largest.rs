@@ -10,13 +10,13 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::super::key::{OrderKey, Part};
-use super::super::table::SamplerTable;
 use crate::error::Result;
+use crate::plan::key::{OrderKey, Part};
+use crate::plan::table::SamplerTable;
 
 /// Groups are the classes, the largest pictures in the first.
 #[derive(Debug, Clone)]
-pub(in crate::plan) struct LargestFirst {
+pub(crate) struct LargestFirst {
     pub(super) table: Arc<SamplerTable>,
 }
 

@@ -13,9 +13,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::key::{OrderKey, Part};
-use super::super::options::Tail;
 use crate::error::{Error, Result};
+use crate::plan::key::{OrderKey, Part};
+use crate::plan::tail::Tail;
 
 /// Output sizes that take turns: PaddleClas's MultiScaleSampler. The recipe's own
 /// output size is not used.
@@ -51,14 +51,14 @@ impl fmt::Display for MultiScale {
 
 /// A size with the rows of its batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::plan) struct Scale {
-    pub(in crate::plan) size: (u32, u32),
-    pub(in crate::plan) rows: u32,
+pub(crate) struct Scale {
+    pub(crate) size: (u32, u32),
+    pub(crate) rows: u32,
 }
 
 /// The batches of one rank.
 #[derive(Debug, Clone)]
-pub(in crate::plan) struct Scales {
+pub(crate) struct Scales {
     scales: Vec<Scale>,
     /// Rows of a whole cycle.
     cycle_rows: u64,
@@ -69,7 +69,7 @@ impl Scales {
     /// # Errors
     /// When there is no size, or one is below a multiple, or a batch has too many
     /// rows.
-    pub(in crate::plan) fn new(of: &MultiScale, batch: u32, rows_per_rank: u64) -> Result<Self> {
+    pub(crate) fn new(of: &MultiScale, batch: u32, rows_per_rank: u64) -> Result<Self> {
         let multiple = of.divided_by;
         if multiple == 0 {
             return Err(Error::config("divided_by is 0, it must be at least 1"));
@@ -107,7 +107,7 @@ impl Scales {
     }
 
     /// Every size with its rows.
-    pub(in crate::plan) fn all(&self) -> &[Scale] {
+    pub(crate) fn all(&self) -> &[Scale] {
         &self.scales
     }
 
@@ -123,7 +123,7 @@ impl Scales {
     }
 
     /// Rows before a batch, and its scale.
-    pub(in crate::plan) fn batch(&self, key: OrderKey, batch: u64) -> (u64, Scale) {
+    pub(crate) fn batch(&self, key: OrderKey, batch: u64) -> (u64, Scale) {
         let count = self.scales.len() as u64;
         let (cycle, turn) = (batch / count, batch % count);
         let mut before = cycle.saturating_mul(self.cycle_rows);
@@ -138,7 +138,7 @@ impl Scales {
     }
 
     /// Batches of an epoch.
-    pub(in crate::plan) fn batches(&self, seed: u64, tail: Tail) -> u64 {
+    pub(crate) fn batches(&self, seed: u64, tail: Tail) -> u64 {
         let cycles = self.rows_per_rank / self.cycle_rows;
         let mut left = self.rows_per_rank % self.cycle_rows;
         let mut batches = cycles * self.scales.len() as u64;

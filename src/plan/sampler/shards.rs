@@ -1,12 +1,12 @@
 //! Shards in a random order, and samples in a random order within windows of it.
 
-use super::super::key::{OrderKey, Part};
+use crate::plan::key::{OrderKey, Part};
 
 /// Shards are runs of the index; all are of one length but the last. Where a
 /// shard begins is asked in [`Shards::in_shard_order`] alone: shards of uneven
 /// lengths would put a table of running sums there.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::plan) struct Shards {
+pub(crate) struct Shards {
     pub(super) samples: u64,
     pub(super) shard: u64,
     pub(super) window: u64,

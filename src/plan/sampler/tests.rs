@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{Plan, PlanOptions, RowPlan, RowStatus, Tail};
+use crate::error::Result;
+use crate::plan::{EpochLength, Plan, PlanOptions, RowPlan, RowStatus, Tail};
 
 /// What the tables are made from: a class and an area for each sample.
 #[derive(Debug, Clone)]
@@ -20,8 +21,12 @@ impl Data {
     }
 
     fn plan(&self, options: &PlanOptions) -> Result<Plan> {
+        // As the loader does, before it makes a table.
+        options.check(self.len())?;
         let table = match options.sampler {
-            Sampler::Identity { .. } => Some(by_identity(&self.labels)?),
+            Sampler::Identity { prob, .. } => {
+                Some(by_identity(&self.labels, prob, &options.identity_ratios)?)
+            }
             Sampler::Weighted { .. } => {
                 let weights = inverse_class_frequency(&self.labels);
                 Some(by_weight(&weights, self.len())?)
@@ -81,8 +86,8 @@ fn options() -> impl Strategy<Value = PlanOptions> {
                 sampler,
                 multi_scale: scales.filter(|_| !identity),
                 tail,
-                rank: 0,
                 world,
+                ..PlanOptions::default()
             }
         },
     )
@@ -501,7 +506,7 @@ fn bad_numbers_are_named() {
         sampler,
         ..PlanOptions::default()
     };
-    let table = || Some(by_identity(&data.labels).unwrap());
+    let table = || Some(by_identity(&data.labels, IdentityProb::SampleAvg, &[]).unwrap());
     assert!(Plan::with_table(5, options(identity(1)), table()).is_ok());
     assert!(Plan::with_table(6, options(identity(1)), table()).is_err());
     assert!(Plan::with_table(5, options(identity(1)), None).is_err());
@@ -511,4 +516,130 @@ fn bad_numbers_are_named() {
     let few = Sampler::LargestFirst { classes: 2 };
     let e = options(few).check(1 << 33).unwrap_err().to_string();
     assert!(e.contains("4294967295"), "{e}");
+}
+
+fn identities(per_id: u32) -> Sampler {
+    Sampler::Identity {
+        per_id,
+        prob: IdentityProb::SampleAvg,
+    }
+}
+
+proptest! {
+    /// As many batches as are asked for, on every rank, all full.
+    #[test]
+    fn epochs_of_identities_are_as_long_as_asked(
+        data in data(), per_id in 1u32..4, world in 1u32..4, batches in 1u64..40, epoch: u64,
+    ) {
+        let options = |length| PlanOptions {
+            batch: 2 * per_id,
+            sampler: identities(per_id),
+            length,
+            world,
+            ..PlanOptions::default()
+        };
+        let plans = ranks(&data, &options(EpochLength::Batches(batches)));
+        prop_assume!(plans.is_some());
+        for plan in plans.unwrap() {
+            prop_assert_eq!(plan.batches(), batches);
+            prop_assert!((0..batches).all(|b| plan.filled_rows(epoch, b) == 2 * per_id));
+        }
+        let mut of: HashMap<i64, u64> = HashMap::new();
+        for label in &data.labels {
+            *of.entry(*label).or_default() += 1;
+        }
+        let per_id = u64::from(per_id);
+        let rows: u64 = of.values().map(|n| n.div_ceil(per_id) * per_id).sum();
+        // PaddleClas: total - total % batch - batch, and a rank for itself.
+        let batches = rows / (2 * per_id) - 1;
+        match ranks(&data, &options(EpochLength::IdentityGroups)) {
+            Some(plans) => prop_assert!(plans.iter().all(|p| p.batches() == batches)),
+            None => prop_assert_eq!(batches, 0),
+        }
+    }
+
+    /// RASampler: floor(samples / n x n / ranks) rows a rank, at the positions that
+    /// longer epochs have too.
+    #[test]
+    fn epochs_of_multiples_are_cut_off(
+        samples in 1u64..300, of in 1u64..40, repeats in 1u32..5, world in 1u32..5,
+        batch in 1u32..9, tail in prop_oneof![Just(Tail::Short), Just(Tail::Drop)], epoch: u64,
+    ) {
+        let sampler = Sampler::RepeatedAugmentation { repeats };
+        let options = |length| PlanOptions { batch, sampler, length, tail, world, ..PlanOptions::default() };
+        let data = Data { labels: vec![0; samples as usize], areas: Vec::new() };
+        let rows_of_rank = samples / of * of / u64::from(world);
+        let plans = ranks(&data, &options(EpochLength::MultipleOf(of)));
+        let batches = match tail {
+            Tail::Drop => rows_of_rank / u64::from(batch),
+            _ => rows_of_rank.div_ceil(u64::from(batch)),
+        };
+        prop_assert_eq!(plans.is_some(), batches > 0);
+        prop_assume!(plans.is_some());
+        let whole = data.plan(&PlanOptions { batch: 1, sampler, ..PlanOptions::default() }).unwrap();
+        for plan in plans.unwrap() {
+            prop_assert_eq!(plan.batches(), batches);
+            let all = rows(std::slice::from_ref(&plan), epoch);
+            if tail == Tail::Short {
+                prop_assert_eq!(all.len() as u64, rows_of_rank);
+            }
+            for row in all {
+                prop_assert_eq!(row.status, RowStatus::Ok);
+                prop_assert_eq!(row.id, whole.row(epoch, row.position, 0).id);
+            }
+        }
+    }
+}
+
+#[test]
+fn lengths_that_do_not_fit_are_named() {
+    let data = Data {
+        labels: vec![1, 1, 2, 2],
+        areas: vec![0; 4],
+    };
+    let of = |sampler, length| PlanOptions {
+        batch: 2,
+        sampler,
+        length,
+        ..PlanOptions::default()
+    };
+    let ratio = |first, last, ratio| PlanOptions {
+        identity_ratios: vec![IdentityRatio { first, last, ratio }],
+        ..of(identities(2), EpochLength::Samples)
+    };
+    for (options, text) in [
+        (of(identities(2), EpochLength::Batches(0)), "0 batches"),
+        (
+            of(identities(2), EpochLength::Batches(u64::MAX)),
+            "at most 2^62 rows",
+        ),
+        (
+            of(Sampler::Shuffle, EpochLength::Batches(3)),
+            "an epoch of 3 batches is what Sampler::Identity has",
+        ),
+        (
+            of(Sampler::Shuffle, EpochLength::MultipleOf(0)),
+            "a multiple of 0",
+        ),
+        (
+            of(identities(2), EpochLength::MultipleOf(2)),
+            "any but Sampler::Identity",
+        ),
+        (
+            of(Sampler::Shuffle, EpochLength::MultipleOf(5)),
+            "fill no batch",
+        ),
+        (ratio(0, 1, 0), "the ratio 0"),
+        (ratio(3, 1, 2), "3 to 1"),
+        (
+            PlanOptions {
+                sampler: Sampler::Shuffle,
+                ..ratio(0, 1, 2)
+            },
+            "identity_ratios are for Sampler::Identity",
+        ),
+    ] {
+        let e = data.plan(&options).unwrap_err().to_string();
+        assert!(e.contains(text), "{e} lacks {text}");
+    }
 }

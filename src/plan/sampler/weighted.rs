@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::key::{OrderKey, Part};
-use super::super::table::SamplerTable;
 use crate::error::{Error, Result};
+use crate::plan::key::{OrderKey, Part};
+use crate::plan::table::SamplerTable;
 use crate::recipe::geometry::Uniform;
 
 /// Looks a draw up among running sums. An alias table would need one look
 /// instead of log2(samples), 24 at ten million, and half as many bytes again;
 /// either is nothing beside a decode.
 #[derive(Debug, Clone)]
-pub(in crate::plan) struct Weighted {
+pub(crate) struct Weighted {
     pub(super) table: Arc<SamplerTable>,
 }
 

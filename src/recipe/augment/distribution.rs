@@ -8,13 +8,13 @@ use std::f64::consts::TAU;
 use crate::recipe::geometry::Uniform;
 
 /// -1 or 1.
-pub(super) fn sign(random: &mut impl Uniform) -> f64 {
+pub(crate) fn sign(random: &mut impl Uniform) -> f64 {
     if random.next_f64() < 0.5 { -1.0 } else { 1.0 }
 }
 
 /// Mean 0 and deviation 1; two draws. Box and Muller, "A note on the generation of
 /// random normal deviates" (1958), as Python's `random.gauss` has it.
-pub(in crate::recipe) fn gauss(random: &mut impl Uniform) -> f64 {
+pub(crate) fn gauss(random: &mut impl Uniform) -> f64 {
     let angle = random.next_f64() * TAU;
     // 1 - u is never 0.
     let radius = (-2.0 * libm::log(1.0 - random.next_f64())).sqrt();
@@ -54,7 +54,7 @@ fn ln_gamma_variate(shape: f64, random: &mut impl Uniform) -> f64 {
 /// Numbers of the symmetric Dirichlet distribution: none is negative, and their sum
 /// is 1. Gamma numbers over their sum (Devroye, "Non-uniform random variate
 /// generation", 1986, XI.4).
-pub(super) fn dirichlet<const N: usize>(
+pub(crate) fn dirichlet<const N: usize>(
     alpha: f64,
     count: usize,
     random: &mut impl Uniform,
@@ -78,7 +78,7 @@ pub(super) fn dirichlet<const N: usize>(
 }
 
 /// The symmetric beta distribution: one of two Dirichlet numbers.
-pub(super) fn beta(alpha: f64, random: &mut impl Uniform) -> f64 {
+pub(crate) fn beta(alpha: f64, random: &mut impl Uniform) -> f64 {
     let [x, _] = dirichlet::<2>(alpha, 2, random);
     x
 }

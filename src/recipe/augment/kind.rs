@@ -4,12 +4,13 @@
 //! Pure; knows no policy.
 
 use crate::recipe::geometry::Uniform;
-use crate::recipe::ops::{Interpolation, PerChannel};
-use crate::recipe::step::Augment;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::Sink;
+use crate::recipe::values::{Interpolation, PerChannel};
 
 /// What one amount means is said at each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Nothing is done.
     Identity,
     AutoContrast,
@@ -40,13 +41,13 @@ pub(super) enum Kind {
 
 /// How moved pixels are found, and the colour where there are none.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Look {
-    pub(super) interpolation: Interpolation,
-    pub(super) fill: [u8; 3],
+pub(crate) struct Look {
+    pub(crate) interpolation: Interpolation,
+    pub(crate) fill: [u8; 3],
 }
 
 impl Look {
-    pub(super) fn new(interpolation: Interpolation, fill: PerChannel) -> Self {
+    pub(crate) fn new(interpolation: Interpolation, fill: PerChannel) -> Self {
         Self {
             interpolation,
             fill: levels(fill),
@@ -55,13 +56,13 @@ impl Look {
 }
 
 /// Whole levels, which `range` has checked.
-pub(super) fn levels(color: PerChannel) -> [u8; 3] {
+pub(crate) fn levels(color: PerChannel) -> [u8; 3] {
     color.0.map(|v| v as u8)
 }
 
 impl Kind {
     /// None for what does nothing, and for a box.
-    pub(super) fn step(self, amount: f64, look: Look) -> Option<Augment> {
+    pub(crate) fn step(self, amount: f64, look: Look) -> Option<Augment> {
         let Look {
             interpolation,
             fill,
@@ -101,7 +102,7 @@ impl Kind {
     }
 
     /// The side that a translation is along, pixels.
-    pub(super) fn side(self, (height, width): (u32, u32)) -> f64 {
+    pub(crate) fn side(self, (height, width): (u32, u32)) -> f64 {
         f64::from(if self == Self::TranslateX {
             width
         } else {
@@ -111,8 +112,27 @@ impl Kind {
 }
 
 /// One of them, all equally likely.
-pub(super) fn one_of(kinds: &[Kind], random: &mut impl Uniform) -> Kind {
+pub(crate) fn one_of(kinds: &[Kind], random: &mut impl Uniform) -> Kind {
     let last = kinds.len().saturating_sub(1) as u32;
     let at = random.next_up_to(last) as usize;
     kinds.get(at).copied().unwrap_or(Kind::Identity)
+}
+
+/// Whether something of probability `p` is done.
+pub(crate) fn happens(p: f64, random: &mut impl Uniform) -> bool {
+    random.next_f64() < p || p >= 1.0
+}
+
+/// Pushes the steps that take the most memory of so many operations: nothing takes more
+/// than two that read one picture and write another.
+pub(crate) fn moved(times: u32, steps: &mut impl Sink) {
+    let look = Look {
+        interpolation: Interpolation::Bicubic,
+        fill: [0; 3],
+    };
+    for _ in 0..times.min(2) {
+        let step = Kind::ShearX.step(0.0, look);
+        step.into_iter()
+            .for_each(|step| steps.push(Step::Augment(step)));
+    }
 }

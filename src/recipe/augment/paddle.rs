@@ -3,11 +3,11 @@
 //! `randaugment.py`).
 
 use super::kind::{Kind, Look};
-use crate::recipe::ops::Interpolation;
 use crate::recipe::step::Augment;
+use crate::recipe::values::Interpolation;
 
 /// Those of `RandAugment` and `RandAugmentV3`.
-pub(super) const KINDS: [Kind; 14] = [
+pub(crate) const KINDS: [Kind; 14] = [
     Kind::ShearX,
     Kind::ShearY,
     Kind::TranslateX,
@@ -36,7 +36,7 @@ fn linspace(from: f64, to: f64, at: u32) -> f64 {
 }
 
 /// `SubPolicy`'s strength number `at`, 0 to 9.
-pub(super) fn strength(kind: Kind, at: u32) -> f64 {
+pub(crate) fn strength(kind: Kind, at: u32) -> f64 {
     match kind {
         Kind::ShearX | Kind::ShearY => linspace(0.0, 0.3, at),
         Kind::TranslateX | Kind::TranslateY => linspace(0.0, 150.0 / 331.0, at),
@@ -51,7 +51,7 @@ pub(super) fn strength(kind: Kind, at: u32) -> f64 {
 }
 
 /// `RandAugment`'s, 0 to 10.
-pub(super) fn scaled(kind: Kind, magnitude: f64) -> f64 {
+pub(crate) fn scaled(kind: Kind, magnitude: f64) -> f64 {
     let level = magnitude / 10.0;
     match kind {
         Kind::ShearX | Kind::ShearY => 0.3 * level,
@@ -64,8 +64,41 @@ pub(super) fn scaled(kind: Kind, magnitude: f64) -> f64 {
     }
 }
 
+/// `RandAugmentV2`'s: pixels, degrees, bits, levels and factors as they are.
+pub(crate) fn scaled_v2(kind: Kind, magnitude: f64) -> f64 {
+    let level = magnitude / 10.0;
+    match kind {
+        Kind::TranslateX | Kind::TranslateY => 100.0 * level,
+        Kind::Color | Kind::Contrast | Kind::Sharpness | Kind::Brightness => 1.8 * level + 0.1,
+        Kind::Solarize => (256.0 * level).trunc(),
+        Kind::SolarizeAdd => (110.0 * level).trunc(),
+        // Half a side of the box.
+        Kind::Cutout => (40.0 * level).trunc(),
+        kind => scaled(kind, magnitude),
+    }
+}
+
+/// `RandAugmentV2`'s step: all is nearest; what moves goes either way, and corners of
+/// rotations are grey.
+pub(crate) fn step_v2(kind: Kind, strength: f64, sign: f64, fill: [u8; 3]) -> Option<Augment> {
+    let (amount, fill) = match kind {
+        Kind::ShearX | Kind::ShearY | Kind::TranslateX | Kind::TranslateY => {
+            (strength * sign, fill)
+        }
+        Kind::Rotate => (strength * sign, GREY),
+        _ => (strength, fill),
+    };
+    kind.step(
+        amount,
+        Look {
+            interpolation: Interpolation::Nearest,
+            fill,
+        },
+    )
+}
+
 /// `RandAugmentV3`'s: stronger is stronger for posterize and solarize too.
-pub(super) fn scaled_v3(kind: Kind, magnitude: f64) -> f64 {
+pub(crate) fn scaled_v3(kind: Kind, magnitude: f64) -> f64 {
     let level = magnitude / 10.0;
     match kind {
         Kind::Posterize => 8.0 - (4.0 * level).trunc(),
@@ -75,7 +108,7 @@ pub(super) fn scaled_v3(kind: Kind, magnitude: f64) -> f64 {
 }
 
 /// The amount of a strength, of which `sign` is drawn for some.
-pub(super) fn amount(kind: Kind, strength: f64, sign: f64, size: (u32, u32)) -> f64 {
+pub(crate) fn amount(kind: Kind, strength: f64, sign: f64, size: (u32, u32)) -> f64 {
     match kind {
         Kind::ShearX | Kind::ShearY | Kind::Rotate => strength * sign,
         Kind::TranslateX | Kind::TranslateY => strength * kind.side(size) * sign,
@@ -86,7 +119,7 @@ pub(super) fn amount(kind: Kind, strength: f64, sign: f64, size: (u32, u32)) -> 
 
 /// `SubPolicy`'s step: shears are bicubic, translations nearest; a rotation is
 /// always counter-clockwise, and its corners are grey.
-pub(super) fn step(
+pub(crate) fn step(
     kind: Kind,
     strength: f64,
     sign: f64,

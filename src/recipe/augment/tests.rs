@@ -1,5 +1,5 @@
 //! Every strength against what PaddleClas asks Pillow for
-//! (`tests/op_goldens/policies`, made by `scripts/op_goldens/policies.py`), and
+//! (`tests/goldens/policies.tar`, made by `scripts/op_goldens/policies.py`), and
 //! what is drawn against the stated law of each policy, over 20,000 positions.
 //!
 //! The numbers are the same in every run, so a bound holds always or never; each
@@ -14,8 +14,16 @@ mod timm;
 
 use std::collections::BTreeMap;
 
-use super::*;
 use crate::plan::PositionRandom;
+use crate::recipe::drawn::Drawn;
+use crate::recipe::geometry::Rect;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::OneStream;
+use crate::recipe::reach::Reach;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::Largest;
+use crate::recipe::{ColorOrder, Interpolation, Op};
 
 const POSITIONS: u64 = 20_000;
 const N: usize = POSITIONS as usize;
@@ -28,12 +36,22 @@ fn draws(op: impl Into<Op>) -> Vec<Vec<Augment>> {
 
 fn draws_on(op: impl Into<Op>, size: (u32, u32)) -> Vec<Vec<Augment>> {
     let op = op.into();
-    check(&op).unwrap();
+    let known = Known::decoded(ColorOrder::Rgb);
+    op.check(&mut known.clone()).unwrap();
+    let drawn = Drawn {
+        op,
+        stream: 0,
+        known,
+    };
     let at = |position| {
         let mut steps = Vec::new();
-        let mut random = PositionRandom::new(5, 1, position);
-        draw(&op, size, &mut random, |step| steps.push(step));
-        steps
+        let random = OneStream(|| PositionRandom::new(5, 1, position));
+        drawn.draw(0, size, &random, &mut steps).unwrap();
+        let augment = |s: crate::recipe::steps::OpStep| match s.step {
+            Step::Augment(step) => step,
+            other => panic!("{other:?}"),
+        };
+        steps.into_iter().map(augment).collect()
     };
     (0..POSITIONS).map(at).collect()
 }
@@ -79,8 +97,10 @@ fn name(step: &Augment) -> &'static str {
         Augment::Color(_) => "color",
         Augment::Sharpness(_) => "sharpness",
         Augment::Hue(_) => "hue",
+        Augment::Perspective { .. } => "perspective",
         Augment::Rotate { .. } => "rotate",
         Augment::Fill { .. } => "fill",
+        Augment::GaussianBlur { .. } | Augment::MotionBlur { .. } => "blur",
         Augment::Keep => "keep",
         Augment::Add { .. } => "add",
         Augment::Blend { .. } => "blend",

@@ -10,7 +10,8 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::mistake::Mistake;
-use super::node::{Key, Node, Position, Value};
+use super::node::{Key, Node, Value};
+use super::position::Position;
 
 /// Reads a value out of a tree.
 pub(crate) fn read<'de, T: Deserialize<'de>>(node: &'de Node) -> Result<T, Mistake> {

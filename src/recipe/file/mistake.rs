@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::de::{Expected, Unexpected};
 
-use super::node::Position;
+use super::position::Position;
 
 #[derive(Debug)]
 pub(crate) struct Mistake {

@@ -1,7 +1,7 @@
 //! Recipes as files: YAML, TOML and JSON, read with located mistakes, and written.
 //!
-//! The only part of `recipe` that does I/O, and only in [`Recipe::from_file`] and
-//! [`Recipe::load`], in the consumer or the CLI: workers get a recipe that is
+//! The only part of `recipe` that does I/O, and only in [`Recipe::from_file`](crate::Recipe::from_file) and
+//! [`Recipe::load`](crate::Recipe::load), in the consumer or the CLI: workers get a recipe that is
 //! already checked. Never here: what operations mean.
 //!
 //! A text becomes a tree of values that know their lines, whatever the language;
@@ -48,285 +48,28 @@
 //! # Ok::<(), featherload::Error>(())
 //! ```
 //!
-//! - `node`: the tree. `yaml` (JSON too; `scalar`: words and numbers in it), `toml`:
-//!   from text to the tree.
-//! - `de`: from the tree to values. `mistake`: what can be wrong, in one line.
-//! - `write`: from the tree to text.
+//! - `text`: recipes out of texts and files, and the other way round;
+//! - `format`: the languages;
+//! - `node`: the tree; `position`: places in a text; `mistake`: what can be wrong, in one
+//!   line;
+//! - `yaml` (JSON too; `scalar`: words and numbers in it), `toml`: from text to the tree;
+//! - `de`: from the tree to values; `write`: from the tree to text.
 
-mod de;
+pub(crate) mod de;
+mod format;
 mod mistake;
 mod node;
+mod position;
 mod scalar;
 #[cfg(test)]
 mod tests;
+mod text;
 mod toml;
 mod write;
-mod yaml;
+pub(crate) mod yaml;
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
-use serde::{Deserialize, Serialize};
-
+pub use format::RecipeFormat;
 pub(crate) use mistake::{Mistake, advice, nearest};
-pub(crate) use node::{Key, Node, Position, Value};
-
-use super::mixing::Mixing;
-use super::ops::Op;
-use super::program::SampleProgram;
-use super::written::{Recipe, Reorder};
-use crate::error::{Error, Result};
-
-/// The version of the format that is read and written.
-const VERSION: u32 = 1;
-/// The largest recipe file, bytes.
-const MAX_BYTES: u64 = 1 << 20;
-
-/// A language for recipes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RecipeFormat {
-    Yaml,
-    Toml,
-    Json,
-}
-
-impl RecipeFormat {
-    /// By the extension of a file's name.
-    ///
-    /// # Errors
-    /// For other extensions and none; the text lists those that are known.
-    pub fn of(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        match path.extension().and_then(|e| e.to_str()) {
-            Some("yaml" | "yml") => Ok(Self::Yaml),
-            Some("toml") => Ok(Self::Toml),
-            Some("json") => Ok(Self::Json),
-            _ => Err(Error::dataset(
-                path,
-                "a recipe file's name ends in .yaml (or .yml), .toml or .json",
-            )),
-        }
-    }
-
-    /// The tree of a text.
-    pub(crate) fn tree(self, text: &str) -> std::result::Result<Node, Mistake> {
-        match self {
-            Self::Yaml => yaml::read(text),
-            Self::Toml => toml::read(text),
-            Self::Json => yaml::read_json(text),
-        }
-    }
-}
-
-/// A recipe file as it is read. Further sections are further fields.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RecipeFile {
-    /// Looked at before the rest: another version may have other fields.
-    #[serde(rename = "featherload")]
-    _version: u32,
-    name: Option<String>,
-    reorder: Option<Reorder>,
-    ops: Vec<Op>,
-    mixing: Option<Mixing>,
-}
-
-/// And as it is written.
-#[derive(Serialize)]
-struct WrittenFile<'a> {
-    featherload: u32,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reorder: Option<Reorder>,
-    ops: &'a [Op],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mixing: Option<&'a Mixing>,
-}
-
-/// A recipe with the places of its operations.
-#[derive(Debug)]
-struct Located {
-    recipe: Recipe,
-    /// Of each operation, of `mixing` and of its operations, from 1.
-    lines: Vec<u64>,
-}
-
-impl Recipe {
-    /// Reads a recipe out of a file, whose extension says the language.
-    ///
-    /// # Errors
-    /// One line that names the file, the line, what is wrong and what would be
-    /// right.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let format = RecipeFormat::of(path)?;
-        let text = text_of(path)?;
-        Self::from_text(&text, format, path)
-    }
-
-    /// Reads a recipe out of a text. `origin` is what errors call the text, and,
-    /// without its extension, the name of a recipe that has none.
-    ///
-    /// # Errors
-    /// As [`from_file`](Self::from_file).
-    pub fn from_text(text: &str, format: RecipeFormat, origin: impl AsRef<Path>) -> Result<Self> {
-        let origin = origin.as_ref();
-        let Located { recipe, lines } = parse(text, format, origin)?;
-        SampleProgram::check(&recipe).map_err(|fault| {
-            match fault.op.and_then(|op| lines.get(op)) {
-                Some(line) => Error::dataset_line(origin, *line, fault.message),
-                None => Error::dataset(origin, fault.message),
-            }
-        })?;
-        Ok(recipe)
-    }
-
-    /// The recipe as a text that reads back to an equal one.
-    ///
-    /// # Errors
-    /// JSON cannot say numbers that are not finite.
-    pub fn to_text(&self, format: RecipeFormat) -> Result<String> {
-        let file = WrittenFile {
-            featherload: VERSION,
-            name: &self.name,
-            reorder: self.reorder,
-            ops: &self.ops,
-            mixing: self.mixing.as_ref(),
-        };
-        // The tree of a value, by way of the one language that writes `f32` by
-        // their shortest digits and has words for what is not finite.
-        let text = ::toml::to_string(&file)
-            .map_err(|e| Error::config(format!("recipe '{}' cannot be written: {e}", self.name)))?;
-        match RecipeFormat::Toml.tree(&text).map(|tree| tree.value) {
-            Ok(Value::Map(entries)) => write::write(&entries, format),
-            Ok(_) => Err(Error::config("a recipe is no map")),
-            Err(e) => Err(Error::config(format!("recipe '{}': {e}", self.name))),
-        }
-    }
-
-    /// The recipe that `text` names: a preset's name, or the path of a file.
-    ///
-    /// # Errors
-    /// When it is neither; the text lists the presets. Otherwise as
-    /// [`from_file`](Self::from_file).
-    pub fn load(text: &str) -> Result<Self> {
-        if Self::PRESETS.contains(&text) {
-            return Self::preset(text);
-        }
-        let path = Path::new(text);
-        if text.contains('/') || path.extension().is_some() || path.exists() {
-            return Self::from_file(path);
-        }
-        Err(Error::config(format!(
-            "recipe '{text}' is neither a preset ({}) nor a file{}",
-            Self::PRESETS.join(", "),
-            match nearest(text, &Self::PRESETS) {
-                Some(near) => format!(": did you mean '{near}'?"),
-                None => ", whose name ends in .yaml, .toml or .json".to_owned(),
-            }
-        )))
-    }
-}
-
-/// The text of a file that is no longer than a recipe may be.
-pub(crate) fn text_of(path: &Path) -> Result<String> {
-    let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
-    // A pipe would be waited for.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(Error::dataset(
-            path,
-            "is no regular file: name a recipe file",
-        ));
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
-    check_length(&bytes, path)?;
-    String::from_utf8(bytes).map_err(|e| {
-        let good = e.utf8_error().valid_up_to();
-        let breaks = e.as_bytes().iter().take(good).filter(|b| **b == b'\n');
-        Error::dataset_line(path, breaks.count() as u64 + 1, "is not UTF-8")
-    })
-}
-
-/// The tree of a text of this origin.
-///
-/// # Errors
-/// One line with the origin and the line.
-pub(crate) fn tree_of(text: &str, format: RecipeFormat, origin: &Path) -> Result<Node> {
-    check_length(text.as_bytes(), origin)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    format
-        .tree(text)
-        .map_err(|e| Error::dataset_line(origin, e.line() as u64, e.to_string()))
-}
-
-/// Everything but whether the operations can work.
-fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
-    check_length(text.as_bytes(), origin)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim().is_empty() {
-        return Err(Error::dataset(
-            origin,
-            "is empty: a recipe begins with 'featherload: 1' and has a list 'ops'",
-        ));
-    }
-    let located = |e: Mistake| Error::dataset_line(origin, e.line() as u64, e.to_string());
-    let root = format.tree(text).map_err(located)?;
-    check_version(&root).map_err(located)?;
-    let file: RecipeFile = de::read(&root).map_err(located)?;
-    let ops = root.get("ops").map(Node::items).unwrap_or_default();
-    let mixing = root.get("mixing");
-    let mixers = mixing.and_then(|node| node.get("ops"));
-    let mixers = mixers.map(Node::items).unwrap_or_default();
-    let stem = origin.file_stem().unwrap_or_default();
-    Ok(Located {
-        recipe: Recipe {
-            name: file.name.unwrap_or_else(|| stem.to_string_lossy().into()),
-            reorder: file.reorder,
-            ops: file.ops,
-            mixing: file.mixing,
-        },
-        lines: ops
-            .iter()
-            .chain(mixing)
-            .chain(mixers)
-            .map(|node| node.at.line as u64)
-            .collect(),
-    })
-}
-
-fn check_length(bytes: &[u8], origin: &Path) -> Result<()> {
-    if bytes.len() as u64 > MAX_BYTES {
-        let text = format!("is larger than {MAX_BYTES} bytes, which no recipe needs");
-        return Err(Error::dataset(origin, text));
-    }
-    Ok(())
-}
-
-fn check_version(root: &Node) -> std::result::Result<(), Mistake> {
-    if !matches!(root.value, Value::Map(_)) {
-        let expected = "a recipe ('featherload: 1' and a list 'ops')";
-        return Err(Mistake::expected(root.at, expected, &root.described()));
-    }
-    match root.get("featherload") {
-        Some(Node {
-            value: Value::Int(v),
-            ..
-        }) if *v == i128::from(VERSION) => Ok(()),
-        Some(node) => Err(Mistake::new(
-            node.at,
-            format!(
-                "featherload: this version reads format {VERSION} of recipe files, found {}",
-                node.described()
-            ),
-        )),
-        None => Err(Mistake::new(
-            root.at,
-            format!("'featherload: {VERSION}' is missing: the version of the format"),
-        )),
-    }
-}
+pub(crate) use node::{Key, Node, Value};
+pub(crate) use position::Position;
+pub(crate) use text::{text_of, tree_of};

@@ -1,10 +1,11 @@
 //! What YAML's scalars and tags mean, by the core schema of YAML 1.2: `yes`, `no`,
 //! `on` and `off` are text, `1e-3` is a number, what stands in quotes is text.
 
-use serde_saphyr::granit_parser::{ScalarStyle, Tag};
+use granit_parser::{ScalarStyle, Tag};
 
 use super::mistake::Mistake;
-use super::node::{Position, Value};
+use super::node::Value;
+use super::position::Position;
 
 /// Refuses tags that would make another thing of a list (`seq`) or map.
 pub(super) fn check_tag(tag: Option<&Tag>, own: &str, at: Position) -> Result<(), Mistake> {

@@ -4,7 +4,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::mistake::Mistake;
-use super::node::{Key, MAX_DEPTH, MAX_NODES, Node, Position, Value};
+use super::node::{Key, MAX_DEPTH, MAX_NODES, Node, Value};
+use super::position::Position;
 
 pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
     let lines = Lines::of(text);

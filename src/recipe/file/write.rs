@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::RecipeFormat;
+use super::format::RecipeFormat;
 use super::node::{Key, Node, Value};
 use crate::error::{Error, Result};
 

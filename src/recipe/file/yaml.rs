@@ -6,10 +6,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_saphyr::granit_parser::{self, Event, Marker, Parser, ScalarStyle};
+use granit_parser::{Event, Marker, Parser, ScalarStyle};
 
 use super::mistake::Mistake;
-use super::node::{Key, MAX_DEPTH, MAX_NODES, Node, Position, Value, refuse_duplicates};
+use super::node::{Key, MAX_DEPTH, MAX_NODES, Node, Value, refuse_duplicates};
+use super::position::Position;
 use super::scalar::{check_tag, scalar};
 
 /// Reads the one document of a text.

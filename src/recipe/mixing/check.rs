@@ -1,7 +1,7 @@
 //! The checks of what is done to batches: every number in its range, and rows
 //! that can be mixed.
 
-use super::super::program::RowExtent;
+use super::super::extent::RowExtent;
 use super::super::tensor::Dtype;
 use super::{Choice, MixOp, Mixing};
 

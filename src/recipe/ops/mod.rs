@@ -1,124 +1,70 @@
-//! The operations, as data: what a user writes, in Rust or in a file.
+//! The operations, a file each: what a user writes, what is checked, drawn and moved,
+//! and what the largest case is.
 //!
-//! Names, parameters and defaults are torchvision's where it has them
-//! (`transforms.v2`); sizes are height, width; colours are levels 0 to 255. One
-//! struct an operation, each with its defaults; the derived text form is the
-//! file format, so there is no second list of names. Checked by `program`.
+//! The same in every process. Names, parameters and defaults are torchvision's where it
+//! has them (`transforms.v2`); sizes are height, width; colours are levels 0 to 255. The
+//! derived text form is the file format, so there is no second list of names. Never in
+//! here: pixels, other operations (one that holds some is generic), the list of all
+//! operations, which is `recipe/op`.
 //!
-//! - `shape`, `color`, `augment`, `ends`: the operations;
-//! - `values`: the types of parameters, and the short forms that files may use.
+//! - ends: [`decode`], [`normalize`], [`cast`], [`layout`], [`zero_channel`];
+//! - sizes and crops: [`resize`], [`random_resized_crop`], [`bounded_resized_crop`],
+//!   [`random_crop`], [`center_crop`], [`pad`], [`pad_to`], [`random_zoom_out`];
+//! - turns: [`random_horizontal_flip`], [`random_vertical_flip`], [`random_rotation`],
+//!   [`rotate90`], [`random_rotate90`], [`random_affine`], [`random_perspective`],
+//!   [`elastic_transform`];
+//! - colours: [`color_jitter`], [`grayscale`], [`random_grayscale`], [`convert_color`],
+//!   [`pca_lighting`], [`gaussian_blur`], [`random_erasing`], [`crop_with_padding`],
+//!   [`random_posterize`], [`random_solarize`], [`random_equalize`],
+//!   [`random_autocontrast`], [`random_invert`], [`random_adjust_sharpness`], [`hide_and_seek`],
+//!   [`random_blur`];
+//! - what holds operations: [`random_apply`], [`random_choice`], [`random_order`];
+//! - policies, whose tables and arithmetic are in `recipe/augment`: [`auto_augment`],
+//!   [`rand_augment`], [`trivial_augment`], [`aug_mix`], [`timm_augment`], [`cutout`].
 
-mod augment;
-mod color;
-mod ends;
-mod shape;
-mod values;
-
-use serde::{Deserialize, Serialize};
-
-pub use augment::{
-    AugMix, AutoAugment, AutoPolicy, Cutout, RandAugment, RandTable, TimmAugment, TrivialAugment,
-};
-pub use color::{
-    ColorJitter, ConvertColor, CropWithPadding, GaussianBlur, Grayscale, PcaLighting,
-    RandomErasing, RandomGrayscale,
-};
-pub use ends::{Cast, Decode, Layout, Normalize};
-pub use shape::{
-    Anchor, BoundedResizedCrop, CenterCrop, Pad, PadTo, RandomCrop, RandomHorizontalFlip,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, Rotate90,
-};
-pub use values::{
-    Alpha, Aspect, Background, ChainDepth, ColorOrder, ColorSpace, DecodeMode, Erasing,
-    Interpolation, JitterStyle, Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle,
-    Rounding, Size, Span, Upright, WhitePoint,
-};
-
-/// One operation on one sample.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Op {
-    Decode(Decode),
-    Resize(Resize),
-    RandomResizedCrop(RandomResizedCrop),
-    BoundedResizedCrop(BoundedResizedCrop),
-    RandomCrop(RandomCrop),
-    CenterCrop(CenterCrop),
-    RandomHorizontalFlip(RandomHorizontalFlip),
-    RandomVerticalFlip(RandomVerticalFlip),
-    RandomRotation(RandomRotation),
-    Rotate90(Rotate90),
-    RandomRotate90(RandomRotate90),
-    Pad(Pad),
-    PadTo(PadTo),
-    ColorJitter(ColorJitter),
-    Grayscale(Grayscale),
-    RandomGrayscale(RandomGrayscale),
-    ConvertColor(ConvertColor),
-    PcaLighting(PcaLighting),
-    GaussianBlur(GaussianBlur),
-    AutoAugment(AutoAugment),
-    RandAugment(RandAugment),
-    TrivialAugment(TrivialAugment),
-    AugMix(AugMix),
-    TimmAugment(TimmAugment),
-    Cutout(Cutout),
-    RandomErasing(RandomErasing),
-    CropWithPadding(CropWithPadding),
-    Normalize(Normalize),
-    Cast(Cast),
-    Layout(Layout),
-}
-
-macro_rules! ops {
-    ($($name:ident => $text:literal),* $(,)?) => {
-        $(impl From<$name> for Op {
-            fn from(op: $name) -> Self {
-                Self::$name(op)
-            }
-        })*
-
-        impl Op {
-            /// As in a recipe file.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$name(_) => $text,)*
-                }
-            }
-        }
-    };
-}
-
-ops! {
-    Decode => "decode",
-    Resize => "resize",
-    RandomResizedCrop => "random_resized_crop",
-    BoundedResizedCrop => "bounded_resized_crop",
-    RandomCrop => "random_crop",
-    CenterCrop => "center_crop",
-    RandomHorizontalFlip => "random_horizontal_flip",
-    RandomVerticalFlip => "random_vertical_flip",
-    RandomRotation => "random_rotation",
-    Rotate90 => "rotate90",
-    RandomRotate90 => "random_rotate90",
-    Pad => "pad",
-    PadTo => "pad_to",
-    ColorJitter => "color_jitter",
-    Grayscale => "grayscale",
-    RandomGrayscale => "random_grayscale",
-    ConvertColor => "convert_color",
-    PcaLighting => "pca_lighting",
-    GaussianBlur => "gaussian_blur",
-    AutoAugment => "auto_augment",
-    RandAugment => "rand_augment",
-    TrivialAugment => "trivial_augment",
-    AugMix => "aug_mix",
-    TimmAugment => "timm_augment",
-    Cutout => "cutout",
-    RandomErasing => "random_erasing",
-    CropWithPadding => "crop_with_padding",
-    Normalize => "normalize",
-    Cast => "cast",
-    Layout => "layout",
-}
+pub(crate) mod aug_mix;
+pub(crate) mod auto_augment;
+pub(crate) mod bounded_resized_crop;
+pub(crate) mod cast;
+pub(crate) mod center_crop;
+pub(crate) mod color_jitter;
+pub(crate) mod convert_color;
+pub(crate) mod crop_with_padding;
+pub(crate) mod cutout;
+pub(crate) mod decode;
+pub(crate) mod elastic_transform;
+pub(crate) mod gaussian_blur;
+pub(crate) mod grayscale;
+pub(crate) mod hide_and_seek;
+pub(crate) mod layout;
+pub(crate) mod normalize;
+pub(crate) mod pad;
+pub(crate) mod pad_to;
+pub(crate) mod pca_lighting;
+pub(crate) mod rand_augment;
+pub(crate) mod random_adjust_sharpness;
+pub(crate) mod random_affine;
+pub(crate) mod random_apply;
+pub(crate) mod random_autocontrast;
+pub(crate) mod random_blur;
+pub(crate) mod random_choice;
+pub(crate) mod random_crop;
+pub(crate) mod random_equalize;
+pub(crate) mod random_erasing;
+pub(crate) mod random_grayscale;
+pub(crate) mod random_horizontal_flip;
+pub(crate) mod random_invert;
+pub(crate) mod random_order;
+pub(crate) mod random_perspective;
+pub(crate) mod random_posterize;
+pub(crate) mod random_resized_crop;
+pub(crate) mod random_rotate90;
+pub(crate) mod random_rotation;
+pub(crate) mod random_solarize;
+pub(crate) mod random_vertical_flip;
+pub(crate) mod random_zoom_out;
+pub(crate) mod resize;
+pub(crate) mod rotate90;
+pub(crate) mod timm_augment;
+pub(crate) mod trivial_augment;
+pub(crate) mod zero_channel;

@@ -2,9 +2,11 @@
 //! is a function with its obligation, which `worker/sample/moves.rs` tests on
 //! pixels: an exact move changes no bit; of the others it measures by how much.
 
-use super::{Part, Unit};
-use crate::recipe::ops::{Op, PaddingMode, Span};
+use crate::recipe::op::Op;
+use crate::recipe::operation::{Operation, Rights};
 use crate::recipe::tensor::Dtype;
+use crate::recipe::unit::{Part, Unit};
+use crate::recipe::values::PaddingMode;
 
 /// What a move does to the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,16 +35,17 @@ fn verdict(effect: Effect, gains: bool, why: &'static str) -> Option<Verdict> {
 
 /// May `unit` stand behind `next`, which follows it? None: nothing speaks for it.
 pub(super) fn pass(ops: &[Op], unit: Unit, next: Unit) -> Option<Verdict> {
-    let op = ops.get(unit.op);
+    let rights = |unit: Unit| ops.get(unit.op).map(Op::rights).unwrap_or_default();
+    let own = rights(unit);
     match (unit.part, next.part) {
-        (Part::Color, Part::Crop) => color_behind_crop(op),
+        (Part::Color, Part::Crop) => color_behind_crop(&own),
         (Part::Normalize | Part::Cast, Part::Crop) => value_behind_crop(),
         (Part::Color | Part::Normalize | Part::Cast, Part::Turn) => value_behind_turn(),
-        (Part::Color, Part::Resize) => color_behind_resize(op),
+        (Part::Color, Part::Resize) => color_behind_resize(&own),
         (Part::Normalize, Part::Resize) => normalize_behind_resize(),
-        (Part::Cast, Part::Resize) => cast_behind_resize(op),
-        (Part::Cast, Part::Color | Part::Normalize | Part::Blur) => cast_behind_value(op, next),
-        (Part::Cast, Part::Pad) => cast_behind_pad(op, ops.get(next.op)),
+        (Part::Cast, Part::Resize) => cast_behind_resize(&own),
+        (Part::Cast, Part::Color | Part::Normalize | Part::Blur) => cast_behind_value(&own, next),
+        (Part::Cast, Part::Pad) => cast_behind_pad(&own, &rights(next)),
         (Part::Blur, Part::Crop | Part::Resize) => blur_behind_shape(next),
         (Part::Erase, Part::Crop | Part::Resize) => erase_behind_shape(),
         _ => None,
@@ -51,14 +54,10 @@ pub(super) fn pass(ops: &[Op], unit: Unit, next: Unit) -> Option<Verdict> {
 
 /// Exact: each pixel is changed by itself, wherever it stands. But for the mean
 /// that contrast is measured from.
-fn color_behind_crop(op: Option<&Op>) -> Option<Verdict> {
-    match op {
-        Some(Op::ColorJitter(jitter)) if jitter.contrast != Span(1.0, 1.0) => verdict(
-            Effect::ChangesValues,
-            true,
-            "contrast is measured from the mean of the picture, which is not that of the crop",
-        ),
-        _ => verdict(
+fn color_behind_crop(own: &Rights) -> Option<Verdict> {
+    match own.behind_crop {
+        Some(why) => verdict(Effect::ChangesValues, true, why),
+        None => verdict(
             Effect::Exact,
             true,
             "each pixel is changed by itself, and fewer are left behind a crop",
@@ -83,22 +82,8 @@ fn value_behind_turn() -> Option<Verdict> {
 
 /// Changes values: the resize mixes neighbours, and the colour operation is not
 /// linear, or rounds, or clips.
-fn color_behind_resize(op: Option<&Op>) -> Option<Verdict> {
-    let why = match op {
-        Some(Op::ConvertColor(_)) => {
-            "the conversion of a mean is not the mean of conversions (it is not linear), and the \
-             resize rounds to whole levels"
-        }
-        Some(Op::ColorJitter(_)) => {
-            "jitter clips at 0 and 255 and rounds, so that of a mean is not the mean of jittered \
-             pixels"
-        }
-        Some(Op::PcaLighting(_)) => {
-            "noise on levels clips at 0 and 255, and both round: in front of the resize or behind it"
-        }
-        _ => "both round to whole levels: up to about a level",
-    };
-    verdict(Effect::ChangesValues, true, why)
+fn color_behind_resize(own: &Rights) -> Option<Verdict> {
+    verdict(Effect::ChangesValues, true, own.behind_resize)
 }
 
 /// Changes values: in front of it the resize works on floats, behind it on whole
@@ -112,8 +97,8 @@ fn normalize_behind_resize() -> Option<Verdict> {
 }
 
 /// Changes values, as `normalize` does.
-fn cast_behind_resize(op: Option<&Op>) -> Option<Verdict> {
-    to_floats(op)?;
+fn cast_behind_resize(own: &Rights) -> Option<Verdict> {
+    to_floats(own)?;
     verdict(
         Effect::ChangesValues,
         true,
@@ -123,8 +108,8 @@ fn cast_behind_resize(op: Option<&Op>) -> Option<Verdict> {
 
 /// Changes values where the other one rounds levels; exact where it works in
 /// floats anyway.
-fn cast_behind_value(op: Option<&Op>, next: Unit) -> Option<Verdict> {
-    let dtype = to_floats(op)?;
+fn cast_behind_value(own: &Rights, next: Unit) -> Option<Verdict> {
+    let dtype = to_floats(own)?;
     match (next.part, dtype) {
         (Part::Normalize, Dtype::F32) => verdict(
             Effect::Exact,
@@ -142,14 +127,9 @@ fn cast_behind_value(op: Option<&Op>, next: Unit) -> Option<Verdict> {
 /// Exact where the border is made of what bytes hold too: pixels of the picture, or
 /// whole levels, which every type of floats holds exactly. Nothing is said otherwise:
 /// a border of fractions is what the cast is for.
-fn cast_behind_pad(op: Option<&Op>, pad: Option<&Op>) -> Option<Verdict> {
-    to_floats(op)?;
-    let (mode, fill) = match pad? {
-        Op::Pad(o) => (o.padding_mode, o.fill),
-        Op::PadTo(o) => (o.padding_mode, o.fill),
-        Op::RandomCrop(o) => (o.padding_mode, o.fill),
-        _ => return None,
-    };
+fn cast_behind_pad(own: &Rights, pad: &Rights) -> Option<Verdict> {
+    to_floats(own)?;
+    let (mode, fill) = pad.border?;
     let is_level = |v: f32| (0.0..=255.0).contains(&v) && v.fract() == 0.0;
     if mode == PaddingMode::Constant && !fill.0.into_iter().all(is_level) {
         return None;
@@ -162,11 +142,8 @@ fn cast_behind_pad(op: Option<&Op>, pad: Option<&Op>) -> Option<Verdict> {
 }
 
 /// The type, when the cast is one to floats: a cast to levels keeps its place.
-fn to_floats(op: Option<&Op>) -> Option<Dtype> {
-    match op {
-        Some(Op::Cast(cast)) if cast.dtype != Dtype::U8 => Some(cast.dtype),
-        _ => None,
-    }
+fn to_floats(own: &Rights) -> Option<Dtype> {
+    own.casts_to.filter(|dtype| *dtype != Dtype::U8)
 }
 
 fn blur_behind_shape(next: Unit) -> Option<Verdict> {

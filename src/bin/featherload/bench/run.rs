@@ -133,7 +133,7 @@ fn consume(
             watch.look(&epoch)?;
             let rows = batch.len() as u64;
             match digest {
-                Some(digest) => digest.add(&batch.to_host()?)?,
+                Some(digest) => digest.add(&batch.to_host()?, epoch.index())?,
                 None if batch.on_device().is_some() => {
                     if let Some(last) = last.replace(batch) {
                         consumer::wait(&last)?;

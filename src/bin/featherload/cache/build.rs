@@ -10,6 +10,7 @@ use featherload::cache::{
     OnBadSample,
 };
 use featherload::index::ScanReport;
+use featherload::internals::Drilled;
 use featherload::{Launch, Result};
 use serde_json::json;
 

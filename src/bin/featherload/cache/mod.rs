@@ -1,4 +1,5 @@
-//! `featherload cache`: data sets turned into shards. One file a sub-command.
+//! `featherload cache`: data sets turned into shards. One file a sub-command:
+//! `build`, `info`, `verify`; `told`: how far a build is.
 
 mod build;
 mod info;

@@ -7,6 +7,11 @@
 //! writing what is missing. A hidden manifest, which is made first and locked
 //! while files are written, says which arguments the folder belongs to. Never
 //! overwritten, never removed: anything that this command did not make.
+//!
+//! - `photo`, `scene`, `chunks`: what is in pictures; `picture`: which one it is;
+//!   `random`: its numbers; `encode`: how it is encoded;
+//! - `files`, `manifest`: which files there are; `mixed`: all formats; `broken`: what is
+//!   wrong with files.
 
 mod broken;
 mod chunks;

@@ -4,6 +4,9 @@
 //! means for a run. Where it is cheap and harmless a thing is tried, not looked
 //! up by version. Changes nothing, and what it makes is gone when it ends; but the
 //! index of tar shards is kept, as by every command that opens them.
+//!
+//! - `finding`: one line; `cpu`, `data`, `gpu`, `kernel`, `limits`, `memory`, `pool`: what
+//!   is looked at, a file a subject.
 
 mod cpu;
 mod data;

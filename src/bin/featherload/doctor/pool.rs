@@ -108,7 +108,8 @@ fn helper() -> Finding {
         Some(path) => (path, "named by FEATHERLOAD_HELPER"),
         None => (
             env::current_exe().unwrap_or_default(),
-            "this executable; programs find it beside theirs, on PATH, or by FEATHERLOAD_HELPER",
+            "this executable; a program with `featherload::init();` as the first line of main is its \
+             own, others find it beside theirs, on PATH, or by FEATHERLOAD_HELPER",
         ),
     };
     let value = path.display().to_string();

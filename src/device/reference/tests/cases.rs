@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::picture::Orientation;
-use crate::picture::jpeg::fixtures::{self, Sampling};
+use crate::picture::jpeg::fixtures;
+use crate::picture::jpeg::fixtures::Sampling;
 use crate::recipe::{
     BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor,
     Decode, DecodeMode, Dtype, Grayscale, Interpolation, Layout, MemoryLayout, Normalize, Op,

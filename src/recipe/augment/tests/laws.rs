@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{imagenet, paddle};
+use super::super::paddle;
 use super::*;
+use crate::recipe::ops::auto_augment as imagenet;
 use crate::recipe::{
     AugMix, AutoAugment, ChainDepth, Cutout, RandAugment, RandTable, TimmAugment, TrivialAugment,
 };

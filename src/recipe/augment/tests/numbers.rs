@@ -1,8 +1,9 @@
 //! Distributions, and the texts of timm.
 
 use super::super::distribution::{beta, dirichlet, gauss, sign};
-use super::super::timm::Policy;
 use super::*;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::ops::timm_augment::Policy;
 
 fn many<T>(mut one: impl FnMut(&mut PositionRandom) -> T) -> Vec<T> {
     (0..POSITIONS)

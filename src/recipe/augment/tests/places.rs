@@ -2,7 +2,7 @@
 //! order, and its largest steps. Errors are in `refused`.
 
 use super::*;
-use crate::recipe::draw::OpStep;
+use crate::recipe::steps::OpStep;
 use crate::recipe::{
     AugMix, AutoAugment, Cast, CenterCrop, ChainDepth, ColorJitter, Cutout, Dtype, Erasing,
     Grayscale, JitterStyle, Normalize, RandAugment, RandomErasing, RandomHorizontalFlip, Recipe,
@@ -159,6 +159,7 @@ fn pillows_jitter_takes_the_draws_of_the_tensors() {
     }
     // -25 to 25.
     assert_eq!(shifts.len(), 51, "{shifts:?}");
+    use crate::recipe::ops::color_jitter::pillow as jitter;
     assert_eq!(jitter(3, -0.5), Augment::Hue(129));
     assert_eq!(jitter(3, 0.5), Augment::Hue(127));
     assert_eq!(jitter(3, -0.003), Augment::Hue(0));
@@ -168,8 +169,14 @@ fn pillows_jitter_takes_the_draws_of_the_tensors() {
 fn the_largest_steps_are_those_that_take_most() {
     let of = |op: Op| {
         let mut steps = Vec::new();
-        largest(&op, SIZE, |step| steps.push(step));
-        steps.iter().map(name).collect::<Vec<_>>()
+        let known = Known::decoded(ColorOrder::Rgb);
+        let mut most = Largest::new(Reach::exactly(SIZE), true, &mut steps);
+        op.largest(&known, SIZE, &mut most);
+        let augments = steps.iter().map(|s| match s.of.step {
+            Step::Augment(step) => step,
+            other => panic!("{other:?}"),
+        });
+        augments.map(|step| name(&step)).collect::<Vec<_>>()
     };
     assert_eq!(of(AutoAugment::default().into()), ["nothing"; 2]);
     assert_eq!(of(RandAugment::default().into()), ["nothing"; 2]);
@@ -194,10 +201,10 @@ fn the_largest_steps_are_those_that_take_most() {
     // Through a program, where the planner puts them.
     for policy in policies() {
         let program = SampleProgram::compile(&recipe([policy])).unwrap();
-        let mut steps: Vec<OpStep> = Vec::new();
-        program.largest_steps(SIZE, None, &mut steps);
+        let mut steps = Vec::new();
+        program.largest_steps(SIZE, None, true, &mut steps);
         assert!(!steps.is_empty());
-        assert!(steps.iter().all(|s| matches!(s.step, Step::Augment(_))));
+        assert!((steps.iter()).all(|s| matches!(s.of.step, Step::Augment(_))));
     }
 }
 

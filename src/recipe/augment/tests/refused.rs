@@ -133,12 +133,12 @@ fn numbers_out_of_range_are_refused() {
         ),
         (
             RandAugment {
-                magnitude: 10.5,
+                magnitude: 22.5,
                 table: RandTable::Paddle,
                 ..rand()
             }
             .into(),
-            "magnitude is 10.5, of tables paddle and paddle3 it must lie between 0 and 10",
+            "magnitude is 22.5, of tables paddle and paddle2 it must lie between 0 and 22",
         ),
         (
             RandAugment {

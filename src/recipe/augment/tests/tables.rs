@@ -1,13 +1,16 @@
 //! Strengths: what PaddleClas asks Pillow for, to the bit.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::Deserialize;
 
 use super::super::kind::{Kind, Look};
-use super::super::{augmix, imagenet, paddle, rand, timm, trivial};
+use super::super::{paddle, torchvision};
 use crate::recipe::Interpolation;
+use crate::recipe::ops::{
+    aug_mix as augmix, auto_augment as imagenet, rand_augment as rand, timm_augment as timm,
+    trivial_augment as trivial,
+};
 use crate::recipe::step::Augment;
 
 /// One operation: for every level, the arguments with each sign.
@@ -36,8 +39,7 @@ struct Golden {
 }
 
 fn golden(name: &str) -> Golden {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/op_goldens/policies");
-    let text = std::fs::read(folder.join(format!("{name}.json"))).unwrap();
+    let text = crate::fuzz_support::golden("policies", &format!("{name}.json")).unwrap();
     serde_json::from_slice(&text).unwrap()
 }
 
@@ -256,8 +258,8 @@ fn torchvisions_strengths() {
         "8887777766666555554444433333222"
     );
     // Cut to whole pixels, and to the right by a positive strength.
-    let amount = |s, sign| rand::torchvision_amount(Kind::TranslateX, s, sign);
+    let amount = |s, sign| torchvision::torchvision_amount(Kind::TranslateX, s, sign);
     assert_eq!((amount(7.9, 1.0), amount(7.9, -1.0)), (-7.0, 7.0));
-    assert_eq!(rand::linspace(0.0, 32.0, 15), 16.0);
-    assert_eq!(rand::linspace(0.0, 32.0, 30), 32.0);
+    assert_eq!(torchvision::linspace(0.0, 32.0, 15), 16.0);
+    assert_eq!(torchvision::linspace(0.0, 32.0, 30), 32.0);
 }

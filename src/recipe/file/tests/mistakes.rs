@@ -211,7 +211,7 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nops:\n  - decode\n  - 3\n",
-        "4: ops: expected a name (decode ... layout), alone or with parameters, found the number",
+        "4: ops: expected a name (decode ... zero_channel), alone or with parameters, found the number",
     ),
     (
         YAML,

@@ -8,16 +8,20 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::super::{RecipeFormat, parse};
+use super::super::RecipeFormat;
+use super::super::text::parse;
 use crate::recipe::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
     CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding,
-    Cutout, Decode, DecodeMode, Dtype, Erasing, GaussianBlur, Grayscale, Interpolation,
-    JitterStyle, Layout, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, Pad, PadTo,
-    Padding, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable, RandomCrop,
-    RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
-    RandomRotation, RandomVerticalFlip, Recipe, Reorder, Resize, ResizeTo, Rotate90, RotationStyle,
-    Rounding, Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint,
+    Cutout, Decode, DecodeMode, Dtype, ElasticTransform, Erasing, GaussianBlur, Grayscale,
+    HideAndSeek, Interpolation, JitterStyle, Layout, MemoryLayout, MixChoice, MixOp, Mixing,
+    Normalize, Op, Pad, PadTo, Padding, PaddingMode, PcaLighting, PerChannel, RandAugment,
+    RandTable, RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
+    RandomChoice, RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
+    RandomInvert, RandomOrder, RandomPerspective, RandomPosterize, RandomResizedCrop,
+    RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
+    Reorder, Resize, ResizeTo, Rotate90, RotationStyle, Rounding, Shear, Size, Span, TimmAugment,
+    TrivialAugment, Upright, WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -31,7 +35,7 @@ fn number() -> impl Strategy<Value = f64> {
     prop_oneof![any, 0.0..1.0, (-999i32..999).prop_map(f64::from)]
 }
 
-fn single() -> impl Strategy<Value = f32> {
+fn single_precision() -> impl Strategy<Value = f32> {
     let any = num::f32::POSITIVE
         | num::f32::NEGATIVE
         | num::f32::NORMAL
@@ -42,8 +46,8 @@ fn single() -> impl Strategy<Value = f32> {
 
 fn per_channel() -> impl Strategy<Value = PerChannel> {
     prop_oneof![
-        single().prop_map(PerChannel::from),
-        [single(), single(), single()].prop_map(PerChannel::from),
+        single_precision().prop_map(PerChannel::from),
+        [single_precision(), single_precision(), single_precision()].prop_map(PerChannel::from),
     ]
 }
 
@@ -162,6 +166,8 @@ fn bounded_resized_crop() -> impl Strategy<Value = Op> {
                 ratio,
                 aspect,
                 interpolation,
+                interpolation_or: (interpolation == Interpolation::Bilinear)
+                    .then_some(Interpolation::Bicubic),
                 antialias,
             })
         },
@@ -388,13 +394,89 @@ fn cutout() -> impl Strategy<Value = Op> {
     )
 }
 
+/// torchvision's operations on places.
+fn geometric() -> impl Strategy<Value = Op> {
+    let affine = (
+        span(),
+        [number(), number()],
+        span(),
+        (span(), span()),
+        interpolation(),
+        per_channel(),
+        option::of([number(), number()]),
+    )
+        .prop_map(
+            |(degrees, translate, scale, (x, y), interpolation, fill, center)| {
+                Op::from(RandomAffine {
+                    degrees,
+                    translate,
+                    scale,
+                    shear: Shear { x, y },
+                    interpolation,
+                    fill,
+                    center,
+                })
+            },
+        );
+    let perspective = (number(), number(), interpolation(), per_channel()).prop_map(
+        |(distortion_scale, p, interpolation, fill)| {
+            Op::from(RandomPerspective {
+                distortion_scale,
+                p,
+                interpolation,
+                fill,
+            })
+        },
+    );
+    let two = || [number(), number()];
+    let elastic = (two(), two(), interpolation(), per_channel()).prop_map(
+        |(alpha, sigma, interpolation, fill)| {
+            Op::from(ElasticTransform {
+                alpha,
+                sigma,
+                interpolation,
+                fill,
+            })
+        },
+    );
+    let zoom = (per_channel(), span(), number()).prop_map(|(fill, side_range, p)| {
+        Op::from(RandomZoomOut {
+            fill,
+            side_range,
+            p,
+        })
+    });
+    prop_oneof![affine, perspective, elastic, zoom]
+}
+
+/// Those that hold `inside`.
+fn holding(inside: BoxedStrategy<Op>) -> impl Strategy<Value = Op> {
+    let weights = option::of(vec(number(), 0..3));
+    (vec(inside, 0..3), number(), weights, 0..3).prop_map(|(transforms, p, weights, which)| {
+        match which {
+            0 => RandomApply { transforms, p }.into(),
+            1 => RandomChoice {
+                transforms,
+                p: weights,
+            }
+            .into(),
+            _ => RandomOrder { transforms }.into(),
+        }
+    })
+}
+
 fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![
+    let alone = prop_oneof![
         // Five in one.
         5 => policy(),
         1 => cutout(),
-        20 => other(),
+        4 => geometric(),
+        26 => other(),
     ]
+    .boxed();
+    let held = holding(alone.clone()).boxed();
+    let twice = holding(held.clone());
+    prop_oneof![30 => alone, 2 => held, 1 => twice]
 }
 
 fn other() -> impl Strategy<Value = Op> {
@@ -409,6 +491,23 @@ fn other() -> impl Strategy<Value = Op> {
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
         random_rotation(),
         any::<i32>().prop_map(|times| Rotate90 { times }.into()),
+        (prop::collection::vec(any::<u32>(), 0..4), number()).prop_map(|(grids, p)| HideAndSeek {
+            grids,
+            p
+        }
+        .into()),
+        (number(), any::<[u32; 3]>(), any::<bool>()).prop_map(|(p, sides, label)| {
+            let [gaussian_below, motion_below, motion_angle] = sides;
+            RandomBlur {
+                p,
+                gaussian_below,
+                motion_below,
+                motion_angle,
+                label,
+            }
+            .into()
+        }),
+        Just(ZeroChannel {}.into()),
         any::<bool>().prop_map(|label| RandomRotate90 { label }.into()),
         pad(),
         color_jitter(),
@@ -417,6 +516,18 @@ fn other() -> impl Strategy<Value = Op> {
         }
         .into()),
         number().prop_map(|p| RandomGrayscale { p }.into()),
+        (any::<u32>(), number()).prop_map(|(bits, p)| RandomPosterize { bits, p }.into()),
+        (number(), number()).prop_map(|(threshold, p)| RandomSolarize { threshold, p }.into()),
+        number().prop_map(|p| RandomEqualize { p }.into()),
+        number().prop_map(|p| RandomAutocontrast { p }.into()),
+        number().prop_map(|p| RandomInvert { p }.into()),
+        (number(), number()).prop_map(|(sharpness_factor, p)| {
+            RandomAdjustSharpness {
+                sharpness_factor,
+                p,
+            }
+            .into()
+        }),
         convert_color(),
         pca_lighting(),
         gaussian_blur(),
@@ -503,13 +614,8 @@ proptest! {
 
 #[test]
 fn the_recipes_above_have_every_operation() {
-    let text = "featherload: 1\nops: [zzzzzzzzzz]\n";
-    let said = Recipe::from_text(text, RecipeFormat::Yaml, "f")
-        .unwrap_err()
-        .to_string();
-    let (_, all) = said.split_once("choose from ").unwrap();
-    let all: BTreeSet<String> = all.split(", ").map(str::to_owned).collect();
-    assert!(all.len() >= 20, "{said}");
+    let all = crate::recipe::operations();
+    let all: BTreeSet<String> = all.iter().map(|op| op.name.to_owned()).collect();
     let mut runner = TestRunner::deterministic();
     let drawn: BTreeSet<String> = (0..2000)
         .map(|_| {

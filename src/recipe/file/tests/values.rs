@@ -3,7 +3,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::super::node::{Node, Value};
-use super::super::{RecipeFormat, parse, yaml};
+use super::super::text::parse;
+use super::super::{RecipeFormat, yaml};
 use crate::recipe::{Op, Recipe, Reorder};
 
 /// A tree without its positions, short.

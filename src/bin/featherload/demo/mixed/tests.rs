@@ -59,7 +59,10 @@ fn loaded(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     for batch in loader.epoch() {
         let batch = batch.unwrap();
         assert_eq!(batch.status()[0], RowStatus::Ok);
-        all.insert(batch.ids()[0], batch.as_u8().unwrap().to_vec());
+        all.insert(
+            batch.ids()[0],
+            batch.pixels().unwrap().as_slice::<u8>().unwrap().to_vec(),
+        );
     }
     let index = loader.index();
     let name = |id: u64| index.path(id).file_name().unwrap().to_owned();

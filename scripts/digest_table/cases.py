@@ -1,0 +1,44 @@
+"""All cases, by group. A case is a line of commands (see `runner`), and its own name."""
+
+import cases_of_recipes
+import cases_of_runs
+import cases_of_sources
+import paddle
+
+INPUTS = [
+    "demo default --images 24 --classes 5 && tree default",
+    "demo mixed --kind mixed --images 37 --classes 3 && tree mixed",
+    "demo large --kind large --images 3 --classes 2 && tree large",
+    "demo broken --images 16 --classes 4 --broken && tree broken",
+    "demo seeded --images 3 --classes 1 --seed 5 && tree seeded",
+    "tree recipes",
+    "tree odd",
+]
+
+
+def of_cpu(data):
+    """Groups in the order in which they run; those of a group run side by side."""
+    pictures = ["default", "mixed", "large"]
+    pictures += ["photos"] * bool(data.photos) + ["fox"] * bool(data.fox)
+    groups = {
+        "presets": cases_of_recipes.presets(pictures),
+        "operations": cases_of_recipes.operations(),
+        "orders of operations": cases_of_recipes.reorders(pictures),
+        "mixing": cases_of_recipes.mixing(),
+        "orders of samples": cases_of_runs.samplers(),
+        "workers": cases_of_runs.workers(pictures),
+        "bad samples": cases_of_runs.bad_samples(),
+        # Of these alone the labels of failed rows are in the digest: the data set's, or what
+        # an operation drew. `bad samples` has each with no labels.
+        "labels of failed rows": cases_of_runs.failed_labels(),
+        "resume": cases_of_runs.resumes(),
+        "lists and indexes": cases_of_sources.indexes(),
+        "tar shards": cases_of_sources.shards(),
+        "caches": cases_of_sources.caches(),
+        "plan": cases_of_recipes.plans(pictures),
+        "refused": cases_of_recipes.refused(),
+    }
+    if data.configs and data.photos:
+        groups["PaddleClas configs"] = paddle.cases(data)
+    shared = [f"tree {name}" for name in data.present()]
+    return {"shared inputs": ["tree lists", "tree tars", *shared]} | groups

@@ -1,0 +1,194 @@
+"""The folder in which all cases run, and what is in it before the first.
+
+Pictures of `featherload demo` are cases themselves, so that their bytes are in the table.
+Here is the rest: pictures of odd sizes, lists, recipes, tar shards, and copies of the shared
+photos and PaddleClas configs where they are.
+"""
+
+import fcntl
+import io
+import json
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+import recipes
+
+# One place for all runs: kept indexes hold the absolute path of their data.
+FOLDER = Path(tempfile.gettempdir()) / "featherload-digests"
+# Caches hold the times of their source's files.
+TIME = 1_700_000_000
+# Rows and columns that are hard on resizes, crops and fast paths.
+ODD_SIZES = [
+    (1, 1),
+    (1, 40),
+    (40, 1),
+    (2, 3),
+    (7, 500),
+    (500, 7),
+    (21, 21),
+    (31, 44),
+    (33, 64),
+    (57, 40),
+    (63, 65),
+    (64, 64),
+    (99, 101),
+    (128, 96),
+    (255, 257),
+    (300, 17),
+]
+
+
+class Data:
+    """The folder; whoever holds it is alone in it. Removed at the end, unless kept."""
+
+    def __init__(self, shared, device, keep):
+        self.shared, self.device, self.keep = shared, device, keep
+
+    def __enter__(self):
+        self.lock = open(f"{FOLDER}.lock", "w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"digests: another run works in {FOLDER}: wait until it has ended")
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        FOLDER.mkdir()
+        recipes.write(FOLDER / "recipes")
+        _odd_pictures(FOLDER / "odd")
+        self.photos = self._copied("photos")
+        self.fox = self._copied("fox/images", most=12)
+        self.configs = self._copied("paddleclas")
+        return self
+
+    def __exit__(self, *_):
+        if not self.keep:
+            shutil.rmtree(FOLDER, ignore_errors=True)
+        self.lock.close()
+
+    def present(self):
+        """Which of the shared data are here."""
+        shared = {"photos": self.photos, "fox": self.fox, "paddleclas": self.configs}
+        return [name for name, files in shared.items() if files]
+
+    def _copied(self, name, most=None):
+        """The relative paths of the shared files that are now here, too; none = absent."""
+        source = self.shared / name
+        if self.device != "cpu":
+            return []
+        if not source.is_dir():
+            absent = f"{source} is absent: its cases are left out (FEATHERLOAD_DATA names it)"
+            print(f"digests: {absent}", file=sys.stderr)
+            return []
+        files = sorted(path for path in source.rglob("*") if path.is_file())[:most]
+        target = FOLDER / Path(name).parts[0]
+        for file in files:
+            copy = target / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+        stamp(target)
+        return [str(file.relative_to(source)) for file in files]
+
+
+def stamp(folder):
+    """Every file below gets the same time."""
+    for path in Path(folder).rglob("*"):
+        os.utime(path, (TIME, TIME), follow_symlinks=False)
+
+
+def behind_demo(data):
+    """What needs the pictures of the demo sets."""
+    # Root reads every file, other users do not: the same for all.
+    for path in FOLDER.glob("broken/*/*no_permission*"):
+        path.chmod(0o644)
+    for name in ("default", "mixed", "large", "broken"):
+        if (FOLDER / name).is_dir():
+            stamp(FOLDER / name)
+    _lists(FOLDER / "lists", sorted(FOLDER.glob("default/*/*.jpg")))
+    _tars(FOLDER / "tars", sorted(FOLDER.glob("default/*/*.jpg")))
+    if data.configs:
+        _paddle_lists(FOLDER / "lists", data.photos)
+
+
+def _odd_pictures(folder):
+    """Slopes with noise, as PPM files: no pixel is its neighbour's."""
+    folder.mkdir()
+    for number, (height, width) in enumerate(ODD_SIZES):
+        state = 12_345 + number
+        pixels = bytearray()
+        for y in range(height):
+            for x in range(width):
+                for channel in range(3):
+                    state = (state * 1_103_515_245 + 12_345) & 0x7FFFFFFF
+                    slope = 150 * x // width + 60 * y // height + 20 * channel
+                    pixels.append((slope + (state >> 16) % 40) % 256)
+        head = f"P6\n{width} {height}\n255\n".encode()
+        (folder / f"{height}x{width}.ppm").write_bytes(head + pixels)
+    stamp(folder)
+
+
+def _lists(folder, pictures):
+    folder.mkdir(exist_ok=True)
+    names = [path.relative_to(FOLDER / "default") for path in pictures]
+
+    def write(file, line):
+        lines = [line(number, name) for number, name in enumerate(names)]
+        (folder / file).write_text("# paths of default/\n" + "\n".join(lines) + "\n")
+
+    write("classes.txt", lambda i, name: f"{name} {i * 7 % 5}")
+    write("tabs.txt", lambda i, name: f"{name}\t{i % 3}")
+    write("paths.txt", lambda _, name: str(name))
+    write("vectors.txt", lambda i, name: f"{name}\t{i % 2},{i * 0.125},-1.5,0,{1 + i % 3}")
+    write("quoted.txt", lambda i, name: f'"{name}" {-i}')
+    write("unlike.txt", lambda i, name: f"{name} {i}" if i < 9 else f"{name} word")
+    # Files that cannot be loaded among them, with labels of two kinds.
+    broken = sorted(FOLDER.glob("broken/*/*"))
+    for file, label in (("broken.txt", "{0}"), ("broken-vectors.txt", "{0},0.5,{1}")):
+        lines = [
+            f"{path.relative_to(FOLDER / 'broken')}\t{label.format(i % 4, i % 3)}"
+            for i, path in enumerate(broken)
+        ]
+        (folder / file).write_text("\n".join(lines) + "\n")
+    (folder / "class-names.txt").write_text("class_04\nclass_02\nclass_00\nclass_01\nclass_03\n")
+
+
+def _tars(folder, pictures):
+    """Shards as WebDataset writes them: pictures with labels of five kinds."""
+    folder.mkdir()
+    per_shard = 8
+    for first in range(0, len(pictures), per_shard):
+        with tarfile.open(
+            folder / f"set-{first // per_shard:03}.tar", "w", format=tarfile.GNU_FORMAT
+        ) as tar:
+            for number, path in enumerate(pictures[first : first + per_shard], first):
+                label = {"objects": [{"label": number % 3}], "vector": [number, 0.5, -1]}
+                # One key is longer than a header has room for.
+                key = f"{path.parent.name}/{number:05}" + "-long" * (30 * (number == 3))
+                _add(tar, f"{key}.jpg", path.read_bytes())
+                _add(tar, f"{key}.cls", str(number % 5).encode())
+                _add(tar, f"{key}.txt", b"name %d" % (number % 4))
+                _add(tar, f"{key}.json", json.dumps(label).encode())
+    stamp(folder)
+
+
+def _add(tar, name, content):
+    member = tarfile.TarInfo(name)
+    member.size, member.mtime = len(content), TIME
+    tar.addfile(member, io.BytesIO(content))
+
+
+def _paddle_lists(folder, photos):
+    """A list in each form that configs' data sets have; more lines than a batch has rows."""
+    forms = {
+        "blank": lambda name, i, classes: f"{name} {i % classes}",
+        "tab": lambda name, i, classes: f"{name}\t{i % classes}",
+        "second": lambda name, i, classes: f"{name} {i % classes} 7",
+        "vector": lambda name, i, classes: f"{name}\t{i % 2},1,0",
+        "paths": lambda name, i, classes: name,
+    }
+    for form, line in forms.items():
+        for classes in (2, 4, 64):
+            lines = [line(name, i, classes) for i, name in enumerate(photos)]
+            (folder / f"paddle-{form}-{classes}.txt").write_text("\n".join(lines * 16) + "\n")

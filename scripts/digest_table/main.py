@@ -1,0 +1,109 @@
+"""What a build gives in many small runs, as a table; and two builds compared by it.
+
+    digests make BINARY [--device cuda] > TABLE.json
+    digests compare BINARY TABLE.json
+
+The pictures are made by BINARY itself; photos and PaddleClas configs are those of the folder
+that FEATHERLOAD_DATA names (../shared/data). `compare` runs the cases of TABLE's device, prints
+each difference, and exits with 1 when there is one.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import cases
+import cases_of_devices
+from data import FOLDER, Data, behind_demo
+from runner import Runner
+from table import differences, dump
+
+
+def main():
+    options = arguments()
+    binary = options.binary.resolve()
+    if not os.access(binary, os.X_OK):
+        sys.exit(f"digests: {options.binary} is no executable file")
+    want = json.loads(options.table.read_text()) if options.do == "compare" else None
+    leave_out = options.leave_out if want else []
+    for group in leave_out:
+        if group not in want["cases"]:
+            sys.exit(f"digests: --leave-out: no group of {options.table}: {group}")
+    table = make(binary, want["device"] if want else options.device, options)
+    if want is None:
+        sys.stdout.write(dump(table))
+        return
+    found = list(differences(want, table, leave_out))
+    print("".join(f"{text}\n" for text in found), end="")
+    compared = sum(len(lines) for group, lines in table["cases"].items() if group not in leave_out)
+    print(f"{compared} cases compared, {len(found)} differences")
+    sys.exit(1 if found else 0)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="digests", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="do", required=True)
+    make_it = commands.add_parser("make", help="run all cases, print the table")
+    make_it.add_argument("binary", type=Path)
+    make_it.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    compare = commands.add_parser("compare", help="run the cases of a table, print what differs")
+    compare.add_argument("binary", type=Path)
+    compare.add_argument("table", type=Path)
+    compare.add_argument(
+        "--leave-out",
+        metavar="GROUP",
+        action="append",
+        default=[],
+        help="a group whose differences are meant (again for more)",
+    )
+    for command in (make_it, compare):
+        command.add_argument("--data", type=Path, help="in place of FEATHERLOAD_DATA")
+        command.add_argument("--jobs", type=int, default=2, help="cases at a time [2]")
+        command.add_argument("--keep", action="store_true", help=f"leave {FOLDER} behind")
+    return parser.parse_args()
+
+
+def make(binary, device, options):
+    repository = Path(__file__).resolve().parents[2]
+    shared = options.data or os.environ.get("FEATHERLOAD_DATA") or repository / "../shared/data"
+    table = {"device": device, "cases": {}}
+    began = time.monotonic()
+    with Data(Path(shared), device, options.keep) as data, ThreadPoolExecutor(options.jobs) as pool:
+        runner = Runner(binary)
+        table["shared"] = data.present()
+
+        def run(group, lines):
+            started = time.monotonic()
+            lines = [" ".join(line.split()) for line in lines]
+            if len(set(lines)) < len(lines):
+                sys.exit(f"digests: {group} has a case twice")
+            table["cases"][group] = dict(zip(lines, pool.map(runner.case, lines)))
+            seconds = time.monotonic() - started
+            print(f"{seconds:6.1f} s  {len(lines):4} {group}", file=sys.stderr)
+
+        run("inputs", cases.INPUTS)
+        behind_demo(data)
+        table |= runner.versions()
+        groups = cases.of_cpu(data) if device == "cpu" else cases_of_devices.groups()
+        for group, lines in groups.items():
+            run(group, lines)
+    print(f"{time.monotonic() - began:6.1f} s in all", file=sys.stderr)
+    if device != "cpu":
+        refuse_without_device(table["cases"]["device"])
+    return table
+
+
+def refuse_without_device(results):
+    """A table of refusals would show nothing."""
+    failed = [steps[0] for steps in results.values() if steps[0]["exit"] != 0]
+    if 2 * len(failed) > len(results):
+        sys.exit(f"digests: {len(failed)} cases of the device failed: {failed[0]['error']}")
+
+
+main()

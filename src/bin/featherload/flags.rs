@@ -1,0 +1,101 @@
+//! Flags in place of the library's names of options.
+//!
+//! The library calls an option as its method or field is called: `max_pixels`, and in
+//! backticks where it is one word or has a value: `` `labels` ``, `` `on_error: skip` ``.
+//! People at a command line know it as a flag. There is no list of them here: what is a
+//! flag, clap knows.
+
+use std::collections::BTreeSet;
+
+use clap::{Command, CommandFactory};
+
+use crate::Cli;
+
+/// The library's text with flags in it: `--max-pixels`, `` `--on-error skip` ``.
+pub fn in_place(text: &str) -> String {
+    let mut flags = BTreeSet::new();
+    gather(&Cli::command(), &mut flags);
+    let mut shown = String::with_capacity(text.len());
+    for (i, part) in text.split('`').enumerate() {
+        if i > 0 {
+            shown.push('`');
+        }
+        match i % 2 {
+            0 => words(part, &flags, &mut shown),
+            _ => shown.push_str(&ticked(part, &flags).unwrap_or_else(|| part.to_owned())),
+        }
+    }
+    shown
+}
+
+fn gather(command: &Command, flags: &mut BTreeSet<String>) {
+    let longs = command.get_arguments().filter_map(|arg| arg.get_long());
+    flags.extend(longs.map(str::to_owned));
+    for command in command.get_subcommands() {
+        gather(command, flags);
+    }
+}
+
+/// The flag of an option's name.
+fn flag(name: &str, flags: &BTreeSet<String>) -> Option<String> {
+    let long = name.replace('_', "-");
+    flags.contains(&long).then(|| format!("--{long}"))
+}
+
+/// `name` or `name: value`.
+fn ticked(text: &str, flags: &BTreeSet<String>) -> Option<String> {
+    match text.split_once(": ") {
+        Some((name, value)) => Some(format!("{} {value}", flag(name, flags)?)),
+        None => flag(text, flags),
+    }
+}
+
+/// Words with `_` that stand alone; parts of paths do not.
+fn words(text: &str, flags: &BTreeSet<String>, shown: &mut String) {
+    for word in text.split_inclusive(char::is_whitespace) {
+        let edge = |c: char| !c.is_alphanumeric() && c != '_' && c != '/' && c != '-';
+        let name = word.trim_matches(edge);
+        match flag(name, flags).filter(|_| name.contains('_')) {
+            Some(flag) => shown.push_str(&word.replacen(name, &flag, 1)),
+            None => shown.push_str(word),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_become_flags_and_nothing_else_does() {
+        for (text, want) in [
+            (
+                "a.jpg: over max_pixels = 34",
+                "a.jpg: over --max-pixels = 34",
+            ),
+            ("lower max_pixels.", "lower --max-pixels."),
+            (
+                "(see max_pixels, max_scratch)",
+                "(see --max-pixels, --max-scratch)",
+            ),
+            ("give `on_error: skip`", "give `--on-error skip`"),
+            (
+                "check `delimiter`, or `labels: none`",
+                "check `--delimiter`, or `--labels none`",
+            ),
+            // Neither words, nor paths, nor what no sub-command has.
+            ("labels of workers", "labels of workers"),
+            (
+                "/data/max_pixels/a.jpg, on_error.jpg",
+                "/data/max_pixels/a.jpg, on_error.jpg",
+            ),
+            (
+                "no_such_option and `no_such: one`",
+                "no_such_option and `no_such: one`",
+            ),
+            ("two\n lines `", "two\n lines `"),
+        ] {
+            assert_eq!(in_place(text), want);
+        }
+    }
+}

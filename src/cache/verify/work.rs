@@ -1,0 +1,164 @@
+//! The parts of the work, each done by whoever is free.
+
+use std::path::{Path, PathBuf};
+
+use rayon::Scope;
+
+use crate::cache::layout::{INDEX, ShardFile, shard_name};
+use crate::cache::verify::bytes::read_whole;
+use crate::cache::verify::findings::{FindingKind, Found};
+use crate::cache::verify::shard::{self, Piece};
+use crate::cache::verify::subject::Subject;
+use crate::cache::verify::walked;
+use crate::data::index::Index;
+use crate::data::shard::manifest::{CACHE_MANIFEST, Hash128};
+use crate::error::Error;
+
+/// A part of the work. Each gives more of it, or none.
+enum Task {
+    Index,
+    Shard(u64),
+    Piece(Piece),
+    Foreign(PathBuf),
+}
+
+impl Subject {
+    /// Does the whole work. A thread does what came last first: the pieces of a shard
+    /// are done before it begins another, so few manifests are held at a time.
+    pub(super) fn begin<'s>(&'s self, scope: &Scope<'s>, found: &'s Found<'_>) {
+        for task in self.tasks(found).into_iter().rev() {
+            scope.spawn(move |scope| self.go_on(scope, task, found));
+        }
+    }
+
+    fn go_on<'s>(&'s self, scope: &Scope<'s>, task: Task, found: &'s Found<'_>) {
+        for task in self.run(task, found).into_iter().rev() {
+            scope.spawn(move |scope| self.go_on(scope, task, found));
+        }
+    }
+
+    /// The first tasks; tells what is wrong with the files as they lie there.
+    fn tasks(&self, found: &Found<'_>) -> Vec<Task> {
+        let mut tasks: Vec<Task> = self.foreign.iter().cloned().map(Task::Foreign).collect();
+        if !self.checksums {
+            return tasks;
+        }
+        if let Some(number) = self.only {
+            let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
+            for file in ShardFile::ALL.iter().filter(|f| !there.contains(f)) {
+                found.missing(&file.name(number));
+            }
+            return vec![Task::Shard(number)];
+        }
+        found.read(self.manifest_bytes);
+        match (&self.manifest, &self.damaged) {
+            (Some(_), _) => {}
+            (None, Some(what)) => {
+                found.file(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what.clone());
+            }
+            (None, None) => found.missing(CACHE_MANIFEST),
+        }
+        let due: Vec<u64> = match self.entries() {
+            Some(entries) => {
+                let due = entries.len() as u64;
+                for (number, files) in self.there.range(due..) {
+                    for file in files {
+                        let what = format!("no shard of this cache, which has {due}");
+                        found.file(file.name(*number), FindingKind::Extra, None, what);
+                    }
+                }
+                (0..due).collect()
+            }
+            None => {
+                self.tell_gaps(found);
+                self.there.keys().copied().collect()
+            }
+        };
+        for number in due {
+            let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
+            // The manifest makes a shard complete: a build that goes on has more.
+            if !self.complete && !there.contains(&ShardFile::Manifest) {
+                continue;
+            }
+            for file in ShardFile::ALL.iter().filter(|f| !there.contains(f)) {
+                found.missing(&file.name(number));
+            }
+            tasks.push(Task::Shard(number));
+        }
+        match self.index_is_there {
+            true => tasks.push(Task::Index),
+            false if self.complete => found.missing(INDEX),
+            false => {}
+        }
+        tasks
+    }
+
+    /// Shards that are missing in front of others, where no manifest says how many
+    /// there are: any number may stand in a name, so each gap is told once.
+    fn tell_gaps(&self, found: &Found<'_>) {
+        let mut next = Some(0);
+        for &number in self.there.keys() {
+            let gap = next.filter(|&first| self.complete && first < number);
+            if let Some(first) = gap {
+                let what = match number - first {
+                    1 => "is not there, nor is any other file of this shard".to_owned(),
+                    _ => format!(
+                        "is not there, nor is any shard up to {}",
+                        shard_name(number - 1)
+                    ),
+                };
+                let name = ShardFile::Tar.name(first);
+                found.file(name, FindingKind::Missing, None, what);
+            }
+            next = number.checked_add(1);
+        }
+    }
+
+    fn run(&self, task: Task, found: &Found<'_>) -> Vec<Task> {
+        match task {
+            Task::Index => self.check_index(found),
+            Task::Foreign(path) => {
+                let name = path.file_name().unwrap_or(path.as_os_str());
+                walked::check(&path, Path::new(name), None, found);
+            }
+            Task::Shard(number) => {
+                let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
+                let entry = self.entries().and_then(|e| e.get(number as usize));
+                let name = shard_name(number);
+                if entry.is_some_and(|entry| entry.name != name) {
+                    let what = format!("its shard {number} is not called {name}");
+                    found.file(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what);
+                }
+                let pieces = shard::begin(&self.folder, number, there, entry, found);
+                return pieces.into_iter().map(Task::Piece).collect();
+            }
+            Task::Piece(piece) => piece.check(found),
+        }
+        Vec::new()
+    }
+
+    /// The sealed index, by the manifest's hash of it, or else by its own checksum;
+    /// and whether it can be loaded.
+    fn check_index(&self, found: &Found<'_>) {
+        let path = self.folder.join(INDEX);
+        let tell = |what: String| found.file(INDEX, FindingKind::IndexFile, Some(0), what);
+        let bytes = match read_whole(&path) {
+            Ok(bytes) => bytes,
+            Err(what) => return found.file(INDEX, FindingKind::Unreadable, None, what),
+        };
+        found.read(bytes.len() as u64);
+        match self.manifest.as_ref().filter(|m| m.complete) {
+            Some(manifest) if manifest.index != Some(Hash128::of(&bytes)) => {
+                tell("damaged, or of another cache: its hash is not the manifest's".into());
+            }
+            manifest => {
+                drop(bytes);
+                match Index::of_cache(&self.folder, manifest) {
+                    Err(Error::Dataset { what, .. }) => tell(what),
+                    Err(e) => tell(e.to_string()),
+                    Ok(_) => {}
+                }
+            }
+        }
+    }
+}

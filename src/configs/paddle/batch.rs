@@ -1,0 +1,215 @@
+//! PaddleClas' `batch_transform_ops` as what a recipe does to batches.
+
+use crate::configs::paddle::list::{items, mistake_at, one_name};
+use crate::configs::paddle::note::{Notes, Skipped};
+use crate::configs::paddle::params::{Params, Read};
+use crate::recipe::file::{Key, Mistake, Node, Value, nearest};
+use crate::recipe::{MixChoice, MixOp, Mixing};
+
+const NAMES: [&str; 5] = [
+    "MixupOperator",
+    "CutmixOperator",
+    "FmixOperator",
+    "OpSampler",
+    "MixupCutmixHybrid",
+];
+
+/// What holds for the whole list.
+pub(crate) struct Rules {
+    /// `Arch.class_num`.
+    pub(crate) class_num: Option<u32>,
+    pub(crate) skip_unknown: bool,
+}
+
+/// What is done to batches, with the lines of the list and of each operation. None
+/// where there is nothing to do.
+pub(crate) fn translate(
+    list: &Node,
+    rules: &Rules,
+    notes: &mut Notes,
+    skipped: &mut Vec<Skipped>,
+) -> Read<Option<(Mixing, Vec<u64>)>> {
+    let mut ops = Vec::new();
+    let mut lines = vec![list.at.line as u64];
+    let mut own_classes = None;
+    for item in items(list, "batch_transform_ops")? {
+        let (key, node) = one_name(item)?;
+        if !NAMES.contains(&key.name.as_str()) {
+            let mistake = unknown(key);
+            if !rules.skip_unknown {
+                return Err(mistake);
+            }
+            skipped.push(Skipped {
+                name: key.name.clone(),
+                line: key.at.line as u64,
+            });
+            continue;
+        }
+        let op = match key.name.as_str() {
+            "OpSampler" => {
+                notes.at(
+                    key.at,
+                    "OpSampler: labels are vectors also of batches that it leaves as they are",
+                );
+                match sampler(key, node, rules, skipped)? {
+                    Some(op) => op,
+                    None => continue,
+                }
+            }
+            _ => {
+                let mut params = Params::of(&key.name, key.at, node)?;
+                let op = one(&mut params, &mut own_classes)?;
+                params.done()?;
+                op
+            }
+        };
+        ops.push(op);
+        lines.push(key.at.line as u64);
+    }
+    if ops.is_empty() {
+        return Ok(None);
+    }
+    let Some(num_classes) = own_classes.or(rules.class_num) else {
+        return Err(mistake_at(
+            list.at,
+            "batch_transform_ops needs Arch.class_num: the width of mixed labels",
+        ));
+    };
+    Ok(Some((Mixing { num_classes, ops }, lines)))
+}
+
+fn unknown(key: &Key) -> Mistake {
+    let name = &key.name;
+    let near = nearest(name, &NAMES).map(|near| format!("did you mean '{near}'? "));
+    mistake_at(
+        key.at,
+        format!(
+            "batch operation '{name}' is unknown: {}--skip-unknown-ops leaves it out",
+            near.unwrap_or_default()
+        ),
+    )
+}
+
+/// Any but OpSampler.
+fn one(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
+    // PaddleClas puts it in itself.
+    params.ignore(&["class_num"]);
+    Ok(match params.name {
+        "CutmixOperator" => MixOp::Cutmix {
+            alpha: alpha(params, "alpha", 0.2)?,
+        },
+        "FmixOperator" => {
+            if params.flag("reformulate", false)? {
+                return Err(params.wrong("reformulate", "reformulate is true: false is served"));
+            }
+            MixOp::Fmix {
+                alpha: alpha(params, "alpha", 1.0)?,
+                decay_power: params.number_or("decay_power", 3.0)?,
+                max_soft: params.number_or("max_soft", 0.0)?,
+            }
+        }
+        "MixupCutmixHybrid" => hybrid(params, own_classes)?,
+        _ => MixOp::Mixup {
+            alpha: alpha(params, "alpha", 1.0)?,
+        },
+    })
+}
+
+fn hybrid(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
+    let mode = params.text("mode")?.unwrap_or("batch");
+    if mode != "batch" {
+        return Err(params.wrong("mode", format_args!("mode is '{mode}': batch is served")));
+    }
+    if params.node("cutmix_minmax").is_some() {
+        return Err(params.wrong("cutmix_minmax", "cutmix_minmax is not served: leave it out"));
+    }
+    if !params.flag("correct_lam", true)? {
+        return Err(params.wrong("correct_lam", "correct_lam is false: true is served"));
+    }
+    *own_classes = Some(params.whole_or("num_classes", 4)?);
+    let zero_or_more = |v: f64| v >= 0.0;
+    let op = MixOp::MixupCutmix {
+        mixup_alpha: params.number_or("mixup_alpha", 1.0)?,
+        cutmix_alpha: params.number_or("cutmix_alpha", 0.0)?,
+        p: params.chance("prob", 1.0)?,
+        switch_p: params.chance("switch_prob", 0.5)?,
+        label_smoothing: params.chance("label_smoothing", 0.1)?,
+    };
+    match op {
+        MixOp::MixupCutmix {
+            mixup_alpha: a,
+            cutmix_alpha: b,
+            ..
+        } if !zero_or_more(a) || !zero_or_more(b) || a + b == 0.0 => Err(params.wrong(
+            "mixup_alpha",
+            format_args!("mixup_alpha {a} and cutmix_alpha {b} must be 0 or more, and one above 0"),
+        )),
+        op => Ok(op),
+    }
+}
+
+fn alpha(params: &mut Params<'_>, name: &'static str, default: f64) -> Read<f64> {
+    let v = params.number_or(name, default)?;
+    match v > 0.0 {
+        true => Ok(v),
+        false => Err(params.wrong(name, format_args!("{name} is {v}, it must be above 0"))),
+    }
+}
+
+/// At most one of several, in the order of the text. What is left out leaves its
+/// probability to nothing; none where nothing else is there.
+fn sampler(
+    key: &Key,
+    node: &Node,
+    rules: &Rules,
+    skipped: &mut Vec<Skipped>,
+) -> Read<Option<MixOp>> {
+    let entries = match &node.value {
+        Value::Map(entries) if !entries.is_empty() => entries,
+        _ => {
+            return Err(mistake_at(
+                key.at,
+                "OpSampler needs operations, each with its prob",
+            ));
+        }
+    };
+    let mut choices = Vec::new();
+    let mut sum = 0.0;
+    for (key, node) in entries {
+        if key.name == "OpSampler" {
+            return Err(mistake_at(
+                key.at,
+                "OpSampler stands in another OpSampler: write its operations there",
+            ));
+        }
+        if !NAMES.contains(&key.name.as_str()) {
+            if !rules.skip_unknown {
+                return Err(unknown(key));
+            }
+            skipped.push(Skipped {
+                name: key.name.clone(),
+                line: key.at.line as u64,
+            });
+            continue;
+        }
+        let mut params = Params::of(&key.name, key.at, node)?;
+        let p = params.number_or("prob", 0.0)?;
+        if !(0.0..=1.0).contains(&p) {
+            return Err(params.wrong("prob", format_args!("prob is {p}, it must be 0 to 1")));
+        }
+        if key.name == "MixupCutmixHybrid" {
+            return Err(params.wrong("", "is served by itself, not in OpSampler"));
+        }
+        let op = one(&mut params, &mut None)?;
+        params.done()?;
+        sum += p;
+        choices.push(MixChoice { p, op });
+    }
+    if sum > 1.0 + 1e-9 {
+        return Err(mistake_at(
+            key.at,
+            format!("OpSampler: probabilities sum to {sum}, at most 1 fits"),
+        ));
+    }
+    Ok((!choices.is_empty()).then_some(MixOp::OneOf(choices)))
+}

@@ -1,0 +1,208 @@
+//! A `dataset` of a config: which list of which form, and how its pictures are
+//! opened. Reads no list and asks the file system nothing.
+
+use std::path::PathBuf;
+
+use crate::configs::paddle::note::Notes;
+use crate::configs::paddle::params::{Params, Read};
+use crate::data::index::{Delimiter, ListLabels, ListOptions};
+use crate::recipe::file::{Mistake, Node, Position, advice};
+
+/// What follows from a `dataset`.
+pub(crate) struct Dataset<'a> {
+    pub(crate) opened: Opened,
+    pub(crate) multi_scale: bool,
+    /// Whose draw the labels are; none: they stand in the list.
+    pub(crate) label_key: Option<LabelKey<'a>>,
+    /// None: the form has no list.
+    pub(crate) list: Option<PathBuf>,
+    pub(crate) options: ListOptions,
+    pub(crate) transform_ops: &'a Node,
+    pub(crate) batch_transform_ops: Option<&'a Node>,
+}
+
+/// By which name an operation hands its draw on.
+#[derive(Clone, Copy)]
+pub(crate) struct LabelKey<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) at: Position,
+}
+
+/// Where pictures come from before the first operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// Bytes: DecodeImage must be there.
+    No,
+    /// By OpenCV.
+    Array,
+    /// By Pillow: an array of its pixels, or the picture itself.
+    Pillow { is_picture: bool },
+}
+
+const SERVED: [&str; 8] = [
+    "ImageNetDataset",
+    "MultiLabelDataset",
+    "MultiScaleDataset",
+    "VeriWild",
+    "CompCars",
+    "ICartoonDataset",
+    "Market1501",
+    "CustomLabelDataset",
+];
+
+pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
+    let mut params = Params::of("dataset", node.at, node)?;
+    let name = params.text("name")?.unwrap_or("ImageNetDataset");
+    if name.starts_with("Cifar") {
+        return Err(params.wrong(
+            "name",
+            format_args!(
+                "{name} reads pickles out of an archive, which is not served: write its pictures \
+                 to files, and a list of them for ImageNetDataset"
+            ),
+        ));
+    }
+    if !SERVED.contains(&name) {
+        let advice = advice(name, &SERVED);
+        return Err(params.wrong("name", format_args!("'{name}' is not served: {advice}")));
+    }
+    let transform_ops = match params.node("transform_ops") {
+        Some(list) => list,
+        None => return Err(params.wrong("transform_ops", "'transform_ops' is missing")),
+    };
+    let batch_transform_ops = params.node("batch_transform_ops");
+    let lists = list_name(name);
+    let list = params.text(lists)?.map(PathBuf::from);
+    let root = params.text("image_root")?.map(PathBuf::from);
+    let delimiter = delimiter(&mut params)?;
+    let backend = params.text("backend")?;
+    let relabel = params.flag("relabel", false)?;
+    match (relabel, name) {
+        (true, "ImageNetDataset") => notes.at(
+            params.at_of("relabel"),
+            "relabel: labels are numbered in ascending order, where PaddleClas goes by the order \
+             of Python's sets, which is another for some that are negative or far apart",
+        ),
+        (true, _) => {
+            return Err(params.wrong(
+                "relabel",
+                format_args!("relabel is true, which is for ImageNetDataset, not for {name}"),
+            ));
+        }
+        (false, _) => {}
+    }
+    let mut dataset = Dataset {
+        opened: Opened::No,
+        multi_scale: name == "MultiScaleDataset",
+        label_key: None,
+        list,
+        options: ListOptions {
+            delimiter,
+            root,
+            allow_outside: false,
+            // What stands behind it is ignored.
+            labels: ListLabels::Second,
+            relabel,
+        },
+        transform_ops,
+        batch_transform_ops,
+    };
+    special(name, backend, &mut dataset, &mut params, notes)?;
+    if dataset.list.is_none() && name != "Market1501" {
+        return Err(params.wrong(lists, format_args!("'{lists}' is missing: the list")));
+    }
+    params.done()?;
+    Ok(dataset)
+}
+
+/// What one kind of data set has for itself.
+fn special<'a>(
+    name: &str,
+    backend: Option<&str>,
+    dataset: &mut Dataset<'a>,
+    params: &mut Params<'a>,
+    notes: &mut Notes,
+) -> Read<()> {
+    let is_pillow = backend.is_some_and(|b| b.eq_ignore_ascii_case("pil"));
+    match name {
+        "MultiLabelDataset" => {
+            dataset.options.delimiter = Delimiter::Byte(b'\t');
+            dataset.options.labels = ListLabels::Vector;
+            if params.flag("label_ratio", false)? {
+                notes.general(
+                    "label_ratio: PaddleClas hands the mean of all labels out beside each label; \
+                     it is one vector for the data set, which batches do not repeat",
+                );
+            }
+        }
+        "ICartoonDataset" => dataset.options.delimiter = Delimiter::Byte(b'\t'),
+        "VeriWild" => {
+            dataset.options.labels = ListLabels::Second;
+            notes
+                .general("VeriWild: lines are `path id [camera]`; cameras are left out of batches");
+        }
+        "CompCars" => {
+            dataset.opened = Opened::Array;
+            params.ignore(&["label_root"]);
+            if params.flag("bbox_crop", false)? {
+                return Err(params.wrong(
+                    "bbox_crop",
+                    "bbox_crop is true, and boxes out of files beside the pictures are not \
+                     served: cut the pictures before",
+                ));
+            }
+        }
+        "Market1501" => {
+            dataset.opened = Opened::Pillow {
+                is_picture: is_pillow,
+            };
+            // A folder, not a list.
+            dataset.list = None;
+            dataset.options.labels = ListLabels::Auto;
+            notes.general(
+                "Market1501 has no list: identities stand in file names; give a list of its \
+                 pictures as SRC or --list",
+            );
+        }
+        "CustomLabelDataset" => {
+            // A line is a path, blanks and all.
+            dataset.options.labels = ListLabels::None;
+            if params.node("delimiter").is_some() {
+                return Err(params.wrong(
+                    "delimiter",
+                    "delimiter cuts off what stands behind paths, which is not served here: write \
+                     a list of paths alone",
+                ));
+            }
+            if let Some(node) = params.node("label_key") {
+                let key = params.text("label_key")?;
+                dataset.label_key = key.map(|name| LabelKey { name, at: node.at });
+            }
+        }
+        _ if is_pillow => {
+            dataset.opened = Opened::Pillow { is_picture: true };
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What the list is called.
+fn list_name(dataset: &str) -> &'static str {
+    match dataset {
+        "CustomLabelDataset" => "sample_list_path",
+        _ => "cls_label_path",
+    }
+}
+
+fn delimiter(params: &mut Params<'_>) -> Read<Delimiter> {
+    Ok(match params.text("delimiter")?.map(str::as_bytes) {
+        None | Some(b" ") => Delimiter::Blanks,
+        Some(&[byte]) if !matches!(byte, b'\n' | b'\r' | b'"' | 0) => Delimiter::Byte(byte),
+        Some(_) => return Err(not_one_byte(params)),
+    })
+}
+
+fn not_one_byte(params: &Params<'_>) -> Mistake {
+    params.wrong("delimiter", "delimiter must be one byte, such as \"\\t\"")
+}

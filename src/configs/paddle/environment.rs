@@ -1,0 +1,120 @@
+//! What PaddlePaddle's launcher says in variables: this process's place among
+//! those that train together. Read in the process that makes the loader, once.
+
+use crate::error::{Error, Result};
+use crate::plan::Rank;
+
+/// The variables, all of which the launcher sets.
+const TRAINER: &str = "PADDLE_TRAINER_ID";
+const TRAINERS: &str = "PADDLE_TRAINERS_NUM";
+const SELECTED: &str = "FLAGS_selected_gpus";
+
+/// Values of the launcher's variables; none where one is not set. The default has
+/// none, for callers who know rank and world without them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    pub trainer: Option<String>,
+    pub trainers: Option<String>,
+    pub selected_gpus: Option<String>,
+}
+
+impl Environment {
+    /// This process's.
+    pub fn of_process() -> Self {
+        let read = |name| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
+        Self {
+            trainer: read(TRAINER),
+            trainers: read(TRAINERS),
+            selected_gpus: read(SELECTED),
+        }
+    }
+
+    /// Rank and world: of the launcher if it set all three, else 0 of 1. The text
+    /// is a note for people.
+    ///
+    /// # Errors
+    /// Numbers that are none, or a rank outside its world: no fault of a config's.
+    pub(crate) fn rank(&self) -> Result<(Rank, Option<String>)> {
+        let (Some(trainer), Some(trainers), Some(_)) =
+            (&self.trainer, &self.trainers, &self.selected_gpus)
+        else {
+            let set = [
+                (TRAINER, self.trainer.is_some()),
+                (TRAINERS, self.trainers.is_some()),
+                (SELECTED, self.selected_gpus.is_some()),
+            ];
+            let names = |is: bool| -> Vec<&str> {
+                let of = set.iter().filter(|(_, set)| *set == is);
+                of.map(|(name, _)| *name).collect()
+            };
+            let note = (!names(true).is_empty()).then(|| {
+                format!(
+                    "{} without {}: all three or none count, so this is rank 0 of 1",
+                    names(true).join(" and "),
+                    names(false).join(" and ")
+                )
+            });
+            return Ok((Rank::default(), note));
+        };
+        let number = |name: &str, text: &str| {
+            text.trim().parse::<u32>().map_err(|_| {
+                Error::config(format!(
+                    "the environment has {name}={text:?}, which is no whole number of 0 or more: \
+                     set it right, or unset it"
+                ))
+            })
+        };
+        let (rank, world) = (number(TRAINER, trainer)?, number(TRAINERS, trainers)?);
+        if rank >= world {
+            return Err(Error::config(format!(
+                "the environment has {TRAINER}={rank}, which must be below {TRAINERS}={world}: \
+                 ranks count from 0"
+            )));
+        }
+        Ok((Rank::new(rank, world), None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Environment;
+    use crate::plan::Rank;
+
+    fn of(trainer: &str, trainers: &str, gpus: &str) -> Environment {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Environment {
+            trainer: some(trainer),
+            trainers: some(trainers),
+            selected_gpus: some(gpus),
+        }
+    }
+
+    #[test]
+    fn all_three_or_none() {
+        assert_eq!(of("2", "4", "2").rank().unwrap(), (Rank::new(2, 4), None));
+        assert_eq!(of("", "", "").rank().unwrap(), (Rank::default(), None));
+        let (rank, note) = of("2", "4", "").rank().unwrap();
+        assert_eq!(rank, Rank::default());
+        let note = note.unwrap();
+        assert!(note.contains("PADDLE_TRAINER_ID and PADDLE_TRAINERS_NUM without FLAGS"));
+        assert!(of("", "", "0").rank().unwrap().1.is_some());
+    }
+
+    #[test]
+    fn wrong_numbers_are_named() {
+        for (env, word) in [
+            (of("x", "4", "0"), "PADDLE_TRAINER_ID=\"x\""),
+            (of("0", "-4", "0"), "PADDLE_TRAINERS_NUM=\"-4\""),
+            (
+                of("4", "4", "0"),
+                "PADDLE_TRAINER_ID=4, which must be below",
+            ),
+            (of("0", "0", "0"), "PADDLE_TRAINERS_NUM=0"),
+        ] {
+            let e = env.rank().unwrap_err();
+            assert!(e.is_usage(), "{e}");
+            let e = e.to_string();
+            assert!(e.contains("the environment") && e.contains(word), "{e}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! A PaddleClas config as featherload's own parts: a recipe, a source, an order of
+//! epochs, and notes on what was read otherwise than it was written.
+//!
+//! In the consumer or the CLI, before anything is started; the only I/O is the
+//! reading of the config. The meaning is that of PaddleClas' CPU path. Nothing of a
+//! config is ever evaluated. Never here: what an operation does, or a list's lines.
+//!
+//! - `training`: one tree of a config, read whole; `options`: how;
+//! - `tree`: which part of the config; `list`: operations in their order; `params`: the
+//!   parameters of one name, and `number`: arithmetic in text;
+//! - `ops`, `batch`, `dataset`, `sampler`: what those parts mean;
+//! - `environment`: what the launcher says; `note`: what people are told.
+
+mod batch;
+mod dataset;
+mod environment;
+#[cfg(all(test, feature = "codecs"))]
+mod goldens;
+mod list;
+mod note;
+mod number;
+mod ops;
+mod options;
+mod params;
+mod sampler;
+#[cfg(test)]
+mod tests;
+mod training;
+mod tree;
+
+pub use environment::Environment;
+pub use note::{Note, Skipped};
+pub use options::Options;
+pub use training::Training;

@@ -1,0 +1,185 @@
+//! Augmentation policies.
+
+use super::held::Held;
+use super::pipe::Pipe;
+use crate::configs::paddle::params::channels;
+use crate::configs::paddle::params::{Params, Read};
+use crate::recipe::{
+    AugMix, AutoAugment, AutoPolicy, ChainDepth, Interpolation, RandAugment, RandTable, TimmAugment,
+};
+
+pub(crate) fn timm(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_rgb(params)?;
+    pipe.needs_bytes(params)?;
+    let p = params.chance("prob", 1.0)?;
+    let config = params.text("config_str")?.unwrap_or("rand-m9-mstd0.5-inc1");
+    // Read by translations in pixels alone, which no `inc` policy has.
+    params.ignore(&["img_size"]);
+    let mean = params.colour("mean")?.unwrap_or([0.485, 0.456, 0.406]);
+    let drawn = || vec![Interpolation::Bilinear, Interpolation::Bicubic];
+    let interpolation = match params.text("interpolation")? {
+        Some("bicubic") => vec![Interpolation::Bicubic],
+        Some("bilinear") => vec![Interpolation::Bilinear],
+        Some("random" | "") => drawn(),
+        // Null; but bicubic where nothing is written.
+        None if params.given(&["interpolation"]) => drawn(),
+        None => vec![Interpolation::Bicubic],
+        Some(other) => {
+            return Err(params.wrong(
+                "interpolation",
+                format_args!("interpolation is '{other}': bilinear, bicubic and random are served"),
+            ));
+        }
+    };
+    // Also where it does not happen.
+    pipe.held = Held::Array;
+    if p == 0.0 {
+        pipe.note(params, "prob is 0, so it never happens: left out");
+        return Ok(());
+    }
+    pipe.push(TimmAugment {
+        config: config.to_owned(),
+        p,
+        interpolation,
+        fill: channels(mean.map(|v| (255.0 * v).round_ties_even().clamp(0.0, 255.0))),
+    });
+    Ok(())
+}
+
+pub(crate) fn auto(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_rgb(params)?;
+    pipe.needs_bytes(params)?;
+    if let Some(fill) = params.colour("fillcolor")?
+        && fill != [128.0; 3]
+    {
+        return Err(params.wrong("fillcolor", "fillcolor: 128 alone is served"));
+    }
+    pipe.push(AutoAugment {
+        policy: AutoPolicy::Imagenet,
+    });
+    pipe.held = Held::Array;
+    Ok(())
+}
+
+fn layers(params: &mut Params<'_>, pipe: &mut Pipe<'_>, of: &Layers) -> Read<RandAugment> {
+    pipe.needs_rgb(params)?;
+    pipe.needs_bytes(params)?;
+    pipe.held = Held::Array;
+    Ok(RandAugment {
+        num_ops: params.whole_or("num_layers", 2)?,
+        magnitude: params.number_or("magnitude", of.magnitude)?,
+        table: of.table,
+        interpolation: of.interpolation,
+        fill: channels(params.colour("fillcolor")?.unwrap_or([of.fill; 3])),
+    })
+}
+
+/// The defaults of one of the RandAugments.
+struct Layers {
+    magnitude: f64,
+    table: RandTable,
+    interpolation: Interpolation,
+    fill: f64,
+}
+
+pub(crate) fn rand(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    let op = layers(
+        params,
+        pipe,
+        &Layers {
+            magnitude: 5.0,
+            table: RandTable::Paddle,
+            interpolation: Interpolation::Nearest,
+            fill: 128.0,
+        },
+    )?;
+    pipe.push(op);
+    Ok(())
+}
+
+/// EfficientNetV2's.
+pub(crate) fn rand_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    if params.node("progress_magnitude").is_some() {
+        return Err(params.wrong(
+            "progress_magnitude",
+            "progress_magnitude changes the strength as epochs pass, and a recipe has one: write \
+             the magnitude of the stage that is trained, and leave it out",
+        ));
+    }
+    let op = layers(
+        params,
+        pipe,
+        &Layers {
+            magnitude: 5.0,
+            table: RandTable::Paddle2,
+            interpolation: Interpolation::Nearest,
+            fill: 128.0,
+        },
+    )?;
+    pipe.push(op);
+    Ok(())
+}
+
+pub(crate) fn rand_v3(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    let interpolation = match params.text("interpolation")? {
+        None | Some("bicubic") => Interpolation::Bicubic,
+        Some("bilinear") => Interpolation::Bilinear,
+        Some("nearest") => Interpolation::Nearest,
+        Some(other) => {
+            return Err(params.wrong(
+                "interpolation",
+                format_args!(
+                    "interpolation is '{other}': nearest, bilinear and bicubic are served"
+                ),
+            ));
+        }
+    };
+    let op = layers(
+        params,
+        pipe,
+        &Layers {
+            magnitude: 3.0,
+            table: RandTable::Paddle3,
+            interpolation,
+            fill: 0.0,
+        },
+    )?;
+    pipe.push(op);
+    Ok(())
+}
+
+pub(crate) fn rand_v4(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_rgb(params)?;
+    pipe.needs_bytes(params)?;
+    pipe.held = Held::Array;
+    pipe.push(RandAugment {
+        table: RandTable::Paddle4,
+        ..RandAugment::default()
+    });
+    Ok(())
+}
+
+pub(crate) fn aug_mix(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_rgb(params)?;
+    let op = AugMix {
+        p: params.chance("prob", 0.5)?,
+        alpha: params.number_or("aug_prob_coeff", 0.1)?,
+        width: params.whole_or("mixture_width", 3)?,
+        depth: match params.number_or("mixture_depth", 1.0)? {
+            v if v <= 0.0 => ChainDepth::Random,
+            _ => params.whole_or("mixture_depth", 1)?.into(),
+        },
+        severity: params.number_or("aug_severity", 1.0)?,
+    };
+    if op.p == 0.0 {
+        if pipe.held != Held::Floats {
+            pipe.held = Held::Array;
+        }
+        pipe.note(params, "prob is 0, so it never happens: left out");
+        return Ok(());
+    }
+    pipe.needs_array(params)?;
+    pipe.needs_bytes(params)?;
+    pipe.push(op);
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Colours changed at random: paddle.vision's ColorJitter on Pillow's pictures, and
+//! colour noise.
+
+use super::held::Held;
+use super::pipe::Pipe;
+use crate::configs::paddle::params::{Params, Read};
+use crate::recipe::{ColorJitter, JitterStyle, PcaLighting, Span};
+
+pub(crate) fn color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_rgb(params)?;
+    params.ignore(&["keys"]);
+    // 2, the default, is always.
+    let p = params.chance("prob", 2.0)?;
+    let op = ColorJitter {
+        brightness: around_one(params, "brightness")?,
+        contrast: around_one(params, "contrast")?,
+        saturation: around_one(params, "saturation")?,
+        hue: around_zero(params)?,
+        p,
+        random_order: true,
+        style: JitterStyle::Pillow,
+    };
+    if p == 0.0 {
+        pipe.note(params, "prob is 0, so it never happens: left out");
+        return Ok(());
+    }
+    pipe.needs_bytes(params)?;
+    pipe.held = match pipe.held {
+        // What it leaves alone stays what it was.
+        Held::Picture | Held::Either if p < 1.0 => Held::Either,
+        _ => Held::Array,
+    };
+    pipe.push(op);
+    Ok(())
+}
+
+/// paddle.vision's `to_grayscale` of Pillow's pictures: its `L`, three times, which is
+/// what no saturation leaves.
+pub(crate) fn random_grayscale(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_rgb(params)?;
+    pipe.needs_picture(
+        params,
+        "write backend: pil in the data set, or to_np: False and backend: pil in DecodeImage",
+    )?;
+    let p = params.chance("p", 0.1)?;
+    if p == 0.0 {
+        pipe.note(params, "p is 0, so it never happens: left out");
+        return Ok(());
+    }
+    pipe.push(ColorJitter {
+        saturation: Span(0.0, 0.0),
+        p,
+        style: JitterStyle::Pillow,
+        ..ColorJitter::default()
+    });
+    Ok(())
+}
+
+/// Of some hundredths of a level, as there: its numbers are meant for colours of 0
+/// to 1.
+pub(crate) fn pca_lighting(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_rgb(params)?;
+    pipe.needs_array(params)?;
+    pipe.note(
+        params,
+        "PaddleClas adds its noise, made for colours of 0 to 1, to levels of 0 to 255: a 255th \
+         of what was meant, and so it is here",
+    );
+    pipe.becomes_floats();
+    pipe.push(PcaLighting {
+        unit: 1.0,
+        ..PcaLighting::default()
+    });
+    Ok(())
+}
+
+fn around_one(params: &mut Params<'_>, name: &'static str) -> Read<Span> {
+    match params.numbers(name)?.as_deref() {
+        None => Ok(Span(1.0, 1.0)),
+        Some(&[b]) if b >= 0.0 => Ok(Span((1.0 - b).max(0.0), 1.0 + b)),
+        Some(&[low, high]) => Ok(Span(low, high)),
+        _ => Err(params.wrong(
+            name,
+            format_args!("{name} must be 0 or more, or [low, high]"),
+        )),
+    }
+}
+
+fn around_zero(params: &mut Params<'_>) -> Read<Span> {
+    match params.numbers("hue")?.as_deref() {
+        None | Some(&[0.0]) => Ok(Span(0.0, 0.0)),
+        Some(&[h]) if h > 0.0 => Ok(Span(-h, h)),
+        Some(&[low, high]) => Ok(Span(low, high)),
+        _ => Err(params.wrong("hue", "hue must be 0 to 0.5, or [low, high]")),
+    }
+}

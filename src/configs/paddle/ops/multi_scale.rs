@@ -1,0 +1,86 @@
+//! MultiScaleDataset: in front of each sample PaddleClas replaces the parameters of
+//! every RandCropImage, ResizeImage and CropImage by the batch's size, so that they
+//! are OpenCV's, bilinear. A loader sets the size of one operation, the last.
+
+use super::pipe::Pipe;
+use super::sizes::Sizes;
+use crate::configs::paddle::params::{Params, Read};
+use crate::recipe::Size;
+use crate::recipe::file::Mistake;
+
+impl Pipe<'_> {
+    /// Replaces the parameters of an operation that makes the batch's size. Gives
+    /// what stands for that size until a batch is drawn.
+    pub(crate) fn makes_batch_size(&mut self, params: &mut Params<'_>) -> Read<Size> {
+        self.needs_array(params)?;
+        if self.sizes == Sizes::Made {
+            return Err(Mistake::new(
+                params.at,
+                format!(
+                    "{}: MultiScaleDataset gives the batch's size to each operation that sets \
+                     one, and to one alone it is served: leave out the one in front, or this one",
+                    params.name
+                ),
+            ));
+        }
+        let written = self.drops_parameters(params);
+        self.sizes = Sizes::Made;
+        Ok(written)
+    }
+
+    /// An operation that leaves pictures of the batch's size as they are.
+    ///
+    /// # Errors
+    /// In front of what makes that size.
+    pub(crate) fn keeps_batch_size(&mut self, params: &mut Params<'_>) -> Read<()> {
+        self.needs_array(params)?;
+        if self.sizes != Sizes::Made {
+            return Err(Mistake::new(
+                params.at,
+                format!(
+                    "{}: MultiScaleDataset cuts the batch's size out of pictures that have \
+                     others, which is not served: put RandCropImage or ResizeImage in front",
+                    params.name
+                ),
+            ));
+        }
+        params.drop_rest();
+        self.note(
+            params,
+            "MultiScaleDataset gives it the batch's size, which pictures have here: left out",
+        );
+        Ok(())
+    }
+
+    /// Refuses a size of an operation's own behind the batch's.
+    pub(crate) fn may_set_size(&self, params: &Params<'_>) -> Read<()> {
+        if self.sizes != Sizes::Made {
+            return Ok(());
+        }
+        Err(Mistake::new(
+            params.at,
+            format!(
+                "{} changes the batch's size, which MultiScaleDataset draws: move it in front of \
+                 what sets that size, or leave it out",
+                params.name
+            ),
+        ))
+    }
+
+    /// The size as written, if it is one.
+    fn drops_parameters(&mut self, params: &mut Params<'_>) -> Size {
+        let written = params.width_first("size").ok().flatten();
+        let dropped = params.drop_rest();
+        if !dropped.is_empty() {
+            self.note(
+                params,
+                format_args!(
+                    "MultiScaleDataset takes the size from the sampler and drops every other \
+                     parameter ({}): bilinear by OpenCV, uniform aspect",
+                    dropped.join(", ")
+                ),
+            );
+        }
+        written.unwrap_or(Size::from(224))
+    }
+}

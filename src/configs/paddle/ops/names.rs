@@ -1,0 +1,160 @@
+//! Every name that PaddleClas has for an operation: what reads it, or why it is refused;
+//! and the walk over a list of them.
+
+use super::held::Held;
+use super::pipe::{Pipe, Values};
+use super::sizes::Sizes;
+use super::{augment, blur, decode, erase, jitter, normalise, pad, shape};
+use crate::configs::paddle::dataset::{LabelKey, Opened};
+use crate::configs::paddle::list::{items, one_name};
+use crate::configs::paddle::note::{Notes, Skipped};
+use crate::configs::paddle::params::{Params, Read};
+use crate::recipe::file::{Key, Mistake, Node, nearest};
+use crate::recipe::{ColorOrder, Dtype, Op};
+
+type Translate = fn(&mut Params<'_>, &mut Pipe<'_>) -> Read<()>;
+
+/// Every name that is served.
+const NAMES: &[(&str, Translate)] = &[
+    ("DecodeImage", decode::image),
+    ("ResizeImage", shape::resize_image),
+    ("RandCropImage", shape::rand_crop_image),
+    ("CropImage", shape::crop_image),
+    ("CropImageAtRatio", shape::crop_image_at_ratio),
+    ("RandCropImageV2", shape::rand_crop_image_v2),
+    ("RandomCropImage", shape::random_crop_image),
+    ("RandFlipImage", shape::rand_flip_image),
+    ("RandomResizedCrop", shape::random_resized_crop),
+    ("RandomHorizontalFlip", shape::random_horizontal_flip),
+    ("RandomRotation", shape::random_rotation),
+    ("RandomRot90", shape::random_rot90),
+    ("RandomCrop", shape::random_crop),
+    ("Pad", pad::plain),
+    ("Padv2", pad::pad_v2),
+    ("Pad_paddle_vision", pad::paddle_vision),
+    ("NormalizeImage", normalise::image),
+    ("Normalize", normalise::plain),
+    ("ToTensor", normalise::to_tensor),
+    ("ToCHWImage", normalise::to_chw),
+    ("RandomErasing", erase::random_erasing),
+    ("Cutout", erase::cutout),
+    ("CropWithPadding", erase::crop_with_padding),
+    ("GridMask", erase::grid_mask),
+    ("HideAndSeek", erase::hide_and_seek),
+    ("BlurImage", blur::blur_image),
+    ("RandomGrayscale", jitter::random_grayscale),
+    ("ColorJitter", jitter::color_jitter),
+    ("PCALighting", jitter::pca_lighting),
+    ("TimmAutoAugment", augment::timm),
+    ("AutoAugment", augment::auto),
+    ("RandAugment", augment::rand),
+    ("RandAugmentV2", augment::rand_v2),
+    ("RandAugmentV3", augment::rand_v3),
+    ("RandAugmentV4", augment::rand_v4),
+    ("AugMix", augment::aug_mix),
+];
+
+/// Names that PaddleClas has, and that are not served.
+const REFUSED: &[(&str, &str)] = &[
+    ("RandomApply", "a list of operations with a probability"),
+    ("RandomInterpolationAugment", "resizes down and up"),
+    ("Resize", "paddle.vision's"),
+    ("CenterCrop", "paddle.vision's"),
+];
+
+/// How a list is read.
+pub(crate) struct Rules<'a> {
+    pub(crate) opened: Opened,
+    pub(crate) multi_scale: bool,
+    pub(crate) label_key: Option<LabelKey<'a>>,
+    pub(crate) skip_unknown: bool,
+}
+
+/// The operations of `transform_ops`, the line of each, and what was left out.
+pub(crate) fn translate(
+    list: &Node,
+    rules: &Rules<'_>,
+    notes: &mut Notes,
+    skipped: &mut Vec<Skipped>,
+) -> Read<(Vec<Op>, Vec<u64>)> {
+    let mut pipe = Pipe {
+        ops: Vec::new(),
+        lines: Vec::new(),
+        notes,
+        line: list.at.line as u64,
+        sizes: match rules.multi_scale {
+            true => Sizes::Awaited,
+            false => Sizes::Own,
+        },
+        held: Held::Array,
+        label_key: rules.label_key,
+        color: ColorOrder::Rgb,
+        values: Values::Levels,
+        chw: false,
+        tensor: false,
+        zero_channel: false,
+        dtype: Dtype::F32,
+    };
+    match rules.opened {
+        Opened::No => {}
+        Opened::Array => pipe.push(decode::by_opencv(ColorOrder::Rgb)),
+        Opened::Pillow { is_picture } => {
+            if is_picture {
+                pipe.held = Held::Picture;
+            }
+            pipe.push(decode::by_pillow(ColorOrder::Rgb));
+        }
+    }
+    for item in items(list, "transform_ops")? {
+        let (key, node) = one_name(item)?;
+        pipe.line = key.at.line as u64;
+        let Some((_, function)) = NAMES.iter().find(|(name, _)| *name == key.name) else {
+            let mistake = not_served(key);
+            if rules.skip_unknown {
+                skipped.push(Skipped {
+                    name: key.name.clone(),
+                    line: key.at.line as u64,
+                });
+                continue;
+            }
+            return Err(mistake);
+        };
+        if pipe.ops.is_empty() && key.name != "DecodeImage" {
+            return Err(Mistake::new(
+                key.at,
+                format!(
+                    "{} stands where pictures are still files: begin transform_ops with DecodeImage",
+                    key.name
+                ),
+            ));
+        }
+        let mut params = Params::of(&key.name, key.at, node)?;
+        function(&mut params, &mut pipe)?;
+        params.done()?;
+    }
+    if pipe.ops.is_empty() {
+        return Err(Mistake::new(list.at, "transform_ops is empty"));
+    }
+    pipe.check_labels()?;
+    pipe.finish().map_err(|e| Mistake::new(list.at, e))?;
+    Ok((pipe.ops, pipe.lines))
+}
+
+/// What is said of a name that nothing reads.
+fn not_served(key: &Key) -> Mistake {
+    let name = &key.name;
+    let way = "--skip-unknown-ops leaves it out";
+    let text = match REFUSED.iter().find(|(known, _)| known == name) {
+        Some((_, what)) => format!("{name} ({what}) is not served: {way}"),
+        None => {
+            let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            match nearest(name, &all) {
+                Some(near) => {
+                    format!("operation '{name}' is unknown: did you mean '{near}'? {way}")
+                }
+                None => format!("operation '{name}' is unknown: {way}"),
+            }
+        }
+    };
+    Mistake::new(key.at, text)
+}

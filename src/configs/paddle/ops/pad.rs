@@ -1,0 +1,139 @@
+//! Borders: PaddleClas' by Pillow or OpenCV, paddle.vision's, and those that fill a
+//! picture up to a size.
+
+use super::backend::{Backend, backend};
+use super::held::Held;
+use super::pipe::Pipe;
+use crate::configs::paddle::params::channels;
+use crate::configs::paddle::params::{Params, Read};
+use crate::recipe::{Anchor, Pad, PadTo, Padding, PaddingMode, PerChannel, Size};
+
+pub(crate) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
+    let width = params.whole_or("padding", 0)?;
+    let fill = level(params, "fill", 0.0)?;
+    // Read by neither of PaddleClas' two backends: the border is always constant.
+    params.ignore(&["padding_mode"]);
+    // Pillow where nobody says, other than of resizes.
+    let says = params.given(&["backend"]);
+    if says && backend(params)? == Backend::Cv2 {
+        pipe.needs_array(params)?;
+    } else if !says && pipe.held == Held::Array {
+        pipe.note(
+            params,
+            "an array stands here and backend is not written: PaddleClas takes Pillow and ends \
+             with an AttributeError; read as its text says, by OpenCV",
+        );
+    } else {
+        pipe.needs_picture(params, "write backend: cv2")?;
+    }
+    pipe.push_pad(Padding::from(width), fill, PaddingMode::Constant);
+    Ok(())
+}
+
+pub(crate) fn paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
+    params.ignore(&["keys"]);
+    let width = params.whole_or("padding", 0)?;
+    let is_list = params.is_list("fill");
+    let mut fill = level(params, "fill", 0.0)?;
+    // One number is the first channel's, to Pillow as to OpenCV.
+    if !is_list {
+        fill = [fill[0], 0.0, 0.0];
+    }
+    let mode = match params.text("padding_mode")? {
+        None | Some("constant") => PaddingMode::Constant,
+        Some("edge") => PaddingMode::Edge,
+        Some("reflect") => PaddingMode::Reflect,
+        Some(other) => {
+            return Err(params.wrong(
+                "padding_mode",
+                format_args!("padding_mode is '{other}': constant, edge and reflect are served"),
+            ));
+        }
+    };
+    pipe.push_pad(Padding::from(width), fill, mode);
+    Ok(())
+}
+
+/// To a size, or to the next multiples of a number. It leaves floats, whatever it
+/// pads: the operations behind it work on those.
+pub(crate) fn pad_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.needs_array(params)?;
+    pipe.may_set_size(params)?;
+    let divisor = params.whole_or("size_divisor", 32)?;
+    let size = match params.numbers("size")?.as_deref() {
+        Some([]) => None,
+        None => {
+            pipe.note(
+                params,
+                "without a size PaddleClas 2.4.0 ends with a TypeError; read as its text says, to \
+                 multiples of size_divisor",
+            );
+            None
+        }
+        Some(_) => params.width_first("size")?,
+    };
+    let offsets = params.numbers("offsets")?;
+    let mode = params.number_or("pad_mode", 0.0)?;
+    let (anchor, offset) = match (mode, offsets.as_deref()) {
+        (0.0, _) => (Anchor::TopLeft, None),
+        (1.0, _) => (Anchor::Center, None),
+        (2.0, _) => (Anchor::BottomRight, None),
+        (-1.0, Some(&[left, top])) if is_place(left) && is_place(top) => {
+            (Anchor::TopLeft, Some([left as u32, top as u32]))
+        }
+        _ => {
+            return Err(params.wrong(
+                "pad_mode",
+                format_args!(
+                    "pad_mode is {mode}: 0, 1, 2, or -1 with offsets [left, top] in whole pixels \
+                     are served"
+                ),
+            ));
+        }
+    };
+    let fill = params.colour("fill_value")?.unwrap_or([127.5; 3]);
+    pipe.becomes_floats();
+    pipe.push(PadTo {
+        size,
+        multiple_of: size.is_none().then(|| Size::from(divisor)),
+        anchor,
+        offset,
+        fill: channels(fill),
+        padding_mode: PaddingMode::Constant,
+    });
+    Ok(())
+}
+
+fn is_place(v: f64) -> bool {
+    v.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&v)
+}
+
+impl Pipe<'_> {
+    fn push_pad(&mut self, padding: Padding, fill: [f32; 3], mode: PaddingMode) {
+        self.push(Pad {
+            padding,
+            fill: PerChannel(fill),
+            padding_mode: mode,
+        });
+    }
+}
+
+/// A colour of whole levels.
+pub(crate) fn level(params: &mut Params<'_>, name: &'static str, default: f64) -> Read<[f32; 3]> {
+    let colour = params.colour(name)?.unwrap_or([default; 3]);
+    match colour
+        .iter()
+        .find(|v| v.fract() != 0.0 || !(0.0..=255.0).contains(*v))
+    {
+        None => Ok(colour.map(|v| v as f32)),
+        Some(v) => Err(params.wrong(
+            name,
+            format_args!("{name} is {v}: whole levels of 0 to 255 are served"),
+        )),
+    }
+}

@@ -1,0 +1,102 @@
+//! The operations that are made so far, and what is known of a picture behind them.
+
+use super::held::Held;
+use super::sizes::Sizes;
+use crate::configs::paddle::dataset::LabelKey;
+use crate::configs::paddle::note::Notes;
+use crate::configs::paddle::params::{Params, Read};
+use crate::recipe::file::Mistake;
+use crate::recipe::{Cast, ColorOrder, Dtype, Layout, MemoryLayout, Op};
+
+/// The operations so far, and what is known behind them.
+pub(crate) struct Pipe<'n> {
+    pub(crate) ops: Vec<Op>,
+    /// Line of each.
+    pub(crate) lines: Vec<u64>,
+    pub(super) notes: &'n mut Notes,
+    pub(super) line: u64,
+    pub(super) sizes: Sizes,
+    pub(super) held: Held,
+    /// CustomLabelDataset: whose draw is the label.
+    pub(super) label_key: Option<LabelKey<'n>>,
+    pub(super) color: ColorOrder,
+    pub(super) values: Values,
+    pub(super) chw: bool,
+    /// NormalizeImage has added a channel of zeros.
+    pub(super) zero_channel: bool,
+    /// By ToTensor: operations know its order of axes.
+    pub(super) tensor: bool,
+    pub(super) dtype: Dtype,
+}
+
+/// What the numbers of a picture are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Values {
+    Levels,
+    /// ToTensor divided them by 255.
+    Parts,
+    Normalised,
+}
+
+impl Pipe<'_> {
+    pub(super) fn push(&mut self, op: impl Into<Op>) {
+        self.ops.push(op.into());
+        self.lines.push(self.line);
+    }
+
+    /// The ends that PaddleClas has by itself: a float batch, transposed.
+    pub(super) fn finish(&mut self) -> Result<(), String> {
+        self.ends_in_numbers(self.values == Values::Levels)?;
+        if self.sizes == Sizes::Awaited {
+            return Err(
+                "transform_ops has no RandCropImage and no ResizeImage, to which MultiScaleDataset \
+                 gives the batch's size"
+                    .to_owned(),
+            );
+        }
+        let dtype = match self.values {
+            Values::Levels => Dtype::U8,
+            Values::Parts | Values::Normalised => self.dtype,
+        };
+        self.push(Cast { dtype });
+        self.push(Layout {
+            layout: MemoryLayout::Nchw,
+        });
+        Ok(())
+    }
+
+    /// Refuses what works on levels behind their end.
+    pub(super) fn needs_levels(&self, params: &Params<'_>) -> Read<()> {
+        if self.values == Values::Levels && !self.chw {
+            return Ok(());
+        }
+        Err(Mistake::new(
+            params.at,
+            format!(
+                "{} works on levels of height x width x 3, and stands behind what ends them: move \
+                 it up",
+                params.name
+            ),
+        ))
+    }
+
+    /// Refuses operations on colours where blue comes first: PaddleClas would take
+    /// it for red.
+    pub(super) fn needs_rgb(&self, params: &Params<'_>) -> Read<()> {
+        self.needs_levels(params)?;
+        if self.color == ColorOrder::Rgb {
+            return Ok(());
+        }
+        Err(Mistake::new(
+            params.at,
+            format!(
+                "{} works on red, green, blue, and DecodeImage gives blue first: write to_rgb: True",
+                params.name
+            ),
+        ))
+    }
+
+    pub(super) fn note(&mut self, params: &Params<'_>, text: impl std::fmt::Display) {
+        self.notes.at(params.at, format!("{}: {text}", params.name));
+    }
+}

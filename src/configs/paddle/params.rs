@@ -1,0 +1,262 @@
+//! The parameters of one name: typed, each asked for once; null is none. What
+//! nobody asked for is a mistake with its line and the name that was meant.
+
+use crate::configs::paddle::number::arithmetic;
+use crate::recipe::file::{Key, Mistake, Node, Position, Value, advice};
+use crate::recipe::{PerChannel, Size, Span};
+
+pub(crate) type Read<T> = Result<T, Mistake>;
+
+/// The largest side of a size; recipes ask again, for less.
+const MOST: f64 = u32::MAX as f64;
+
+pub(crate) struct Params<'a> {
+    /// What they are parameters of.
+    pub(crate) name: &'a str,
+    /// Where that is written.
+    pub(crate) at: Position,
+    entries: &'a [(Key, Node)],
+    asked: Vec<&'a str>,
+}
+
+impl<'a> Params<'a> {
+    /// `node`: a map, or nothing.
+    pub(crate) fn of(name: &'a str, at: Position, node: &'a Node) -> Read<Self> {
+        let entries: &[(Key, Node)] = match &node.value {
+            Value::Map(entries) => entries,
+            Value::Null => &[],
+            _ => {
+                let expected = format!("parameters of {name} (name: value)");
+                return Err(Mistake::expected(node.at, &expected, &node.described()));
+            }
+        };
+        Ok(Self {
+            name,
+            at,
+            entries,
+            asked: Vec::new(),
+        })
+    }
+
+    /// A parameter as it is written; none where it is absent or null.
+    pub(crate) fn node(&mut self, name: &'static str) -> Option<&'a Node> {
+        self.asked.push(name);
+        let (_, node) = self.entries.iter().find(|(key, _)| key.name == name)?;
+        (node.value != Value::Null).then_some(node)
+    }
+
+    /// Reads what has a meaning to others, and none here.
+    pub(crate) fn ignore(&mut self, names: &[&'static str]) {
+        self.asked.extend(names);
+    }
+
+    /// Reads what is left, whatever it is, as meaning nothing. Gives the names.
+    pub(crate) fn drop_rest(&mut self) -> Vec<&'a str> {
+        let names: Vec<&str> = self.left().map(|key| key.name.as_str()).collect();
+        self.asked.extend(&names);
+        names
+    }
+
+    /// The mistake that `text` is, at a parameter.
+    pub(crate) fn wrong(&self, name: &str, text: impl std::fmt::Display) -> Mistake {
+        Mistake::new(self.at_of(name), format!("{}: {text}", self.name))
+    }
+
+    /// Where a parameter is written, if it is.
+    pub(crate) fn at_of(&self, name: &str) -> Position {
+        let written = self.entries.iter().find(|(key, _)| key.name == name);
+        written.map_or(self.at, |(key, _)| key.at)
+    }
+
+    pub(crate) fn number(&mut self, name: &'static str) -> Read<Option<f64>> {
+        let node = self.node(name);
+        node.map(|node| self.number_of(name, node)).transpose()
+    }
+
+    pub(crate) fn number_or(&mut self, name: &'static str, default: f64) -> Read<f64> {
+        Ok(self.number(name)?.unwrap_or(default))
+    }
+
+    /// A number in 0 to 1, and what is above 1 is 1: drawn numbers lie below it.
+    pub(crate) fn chance(&mut self, name: &'static str, default: f64) -> Read<f64> {
+        let p = self.number_or(name, default)?;
+        if p < 0.0 {
+            return Err(self.wrong(name, format_args!("{name} is {p}, it must be at least 0")));
+        }
+        Ok(p.min(1.0))
+    }
+
+    pub(crate) fn whole(&mut self, name: &'static str) -> Read<Option<u32>> {
+        let Some(v) = self.number(name)? else {
+            return Ok(None);
+        };
+        match pixels(v) {
+            Some(v) => Ok(Some(v)),
+            None => Err(self.wrong(
+                name,
+                format_args!("{name} is {v}, it must be a whole number of 0 or more"),
+            )),
+        }
+    }
+
+    /// None where it is 0 or less.
+    pub(crate) fn whole_above_zero(&mut self, name: &'static str) -> Read<Option<u32>> {
+        match self.number(name)? {
+            Some(v) if v > 0.0 => self.whole(name),
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn whole_or(&mut self, name: &'static str, default: u32) -> Read<u32> {
+        Ok(self.whole(name)?.unwrap_or(default))
+    }
+
+    pub(crate) fn flag(&mut self, name: &'static str, default: bool) -> Read<bool> {
+        match self.node(name).map(|node| (&node.value, node)) {
+            None => Ok(default),
+            Some((Value::Bool(v), _)) => Ok(*v),
+            Some((_, node)) => Err(self.expected(name, "true or false", node)),
+        }
+    }
+
+    pub(crate) fn text(&mut self, name: &'static str) -> Read<Option<&'a str>> {
+        match self.node(name).map(|node| (&node.value, node)) {
+            None => Ok(None),
+            Some((Value::Str(v), _)) => Ok(Some(v)),
+            Some((_, node)) => Err(self.expected(name, "text", node)),
+        }
+    }
+
+    /// Whether one of these is written, null or not.
+    pub(crate) fn given(&self, names: &[&str]) -> bool {
+        let mut keys = self.entries.iter().map(|(key, _)| key.name.as_str());
+        keys.any(|key| names.contains(&key))
+    }
+
+    /// Whether it is written as a list.
+    pub(crate) fn is_list(&self, name: &str) -> bool {
+        let mut of_name = self.entries.iter().filter(|(key, _)| key.name == name);
+        of_name.any(|(_, node)| matches!(node.value, Value::List(_)))
+    }
+
+    /// Numbers: a list of them, or one.
+    pub(crate) fn numbers(&mut self, name: &'static str) -> Read<Option<Vec<f64>>> {
+        let Some(node) = self.node(name) else {
+            return Ok(None);
+        };
+        match &node.value {
+            Value::List(items) => {
+                let all = items.iter().map(|item| self.number_of(name, item));
+                all.collect::<Read<_>>().map(Some)
+            }
+            _ => Ok(Some(vec![self.number_of(name, node)?])),
+        }
+    }
+
+    /// One number for all channels, or three.
+    pub(crate) fn colour(&mut self, name: &'static str) -> Read<Option<[f64; 3]>> {
+        Ok(match self.numbers(name)?.as_deref() {
+            None => None,
+            Some(&[v]) => Some([v; 3]),
+            Some(&[a, b, c]) => Some([a, b, c]),
+            Some(other) => {
+                let n = other.len();
+                return Err(self.wrong(name, format_args!("{name} has {n} numbers, 1 or 3 fit")));
+            }
+        })
+    }
+
+    /// Lowest and highest.
+    pub(crate) fn span(&mut self, name: &'static str) -> Read<Option<Span>> {
+        Ok(match self.numbers(name)?.as_deref() {
+            None => None,
+            Some(&[low, high]) => Some(Span(low, high)),
+            Some(_) => {
+                return Err(self.wrong(name, format_args!("{name} must be [lowest, highest]")));
+            }
+        })
+    }
+
+    /// One side, or width and height.
+    pub(crate) fn width_first(&mut self, name: &'static str) -> Read<Option<Size>> {
+        let pair = self.pair(name)?;
+        Ok(pair.map(|(width, height)| Size { height, width }))
+    }
+
+    /// One side, or height and width.
+    pub(crate) fn height_first(&mut self, name: &'static str) -> Read<Option<Size>> {
+        let pair = self.pair(name)?;
+        Ok(pair.map(|(height, width)| Size { height, width }))
+    }
+
+    fn pair(&mut self, name: &'static str) -> Read<Option<(u32, u32)>> {
+        let Some(values) = self.numbers(name)? else {
+            return Ok(None);
+        };
+        let whole: Option<Vec<u32>> = values.iter().copied().map(pixels).collect();
+        match whole.as_deref() {
+            Some(&[side]) => Ok(Some((side, side))),
+            Some(&[first, second]) => Ok(Some((first, second))),
+            _ => Err(self.wrong(
+                name,
+                format_args!("{name} must be a whole number of pixels or two of them"),
+            )),
+        }
+    }
+
+    /// Refuses what nobody asked for.
+    pub(crate) fn done(self) -> Read<()> {
+        let left = |key: &&(Key, Node)| !self.asked.contains(&key.0.name.as_str());
+        let Some((key, _)) = self.entries.iter().find(left) else {
+            return Ok(());
+        };
+        let (name, of) = (&key.name, self.name);
+        let text = match self.asked.as_slice() {
+            [] => format!("'{name}' is no parameter of {of}, which has none"),
+            known => format!("'{name}' is no parameter of {of}: {}", advice(name, known)),
+        };
+        Err(Mistake::new(key.at, text))
+    }
+
+    /// The entries that nobody asked for, of a map whose other names mean nothing.
+    pub(crate) fn left(&self) -> impl Iterator<Item = &'a Key> {
+        let keys = self.entries.iter().map(|(key, _)| key);
+        keys.filter(|key| !self.asked.contains(&key.name.as_str()))
+    }
+
+    fn number_of(&self, name: &str, node: &Node) -> Read<f64> {
+        let finite = |v: f64| match v.is_finite() {
+            true => Ok(v),
+            false => Err(self.at_value(node, format_args!("{name} is {v}, it must be finite"))),
+        };
+        match &node.value {
+            Value::Int(v) => Ok(*v as f64),
+            Value::Float(v) => finite(*v),
+            Value::Str(text) => {
+                arithmetic(text).map_err(|e| self.at_value(node, format_args!("{name}: {e}")))
+            }
+            _ => Err(self.expected(name, "a number", node)),
+        }
+    }
+
+    fn expected(&self, name: &str, expected: &str, node: &Node) -> Mistake {
+        let found = node.described();
+        self.at_value(
+            node,
+            format_args!("{name}: expected {expected}, found {found}"),
+        )
+    }
+
+    fn at_value(&self, node: &Node, text: std::fmt::Arguments<'_>) -> Mistake {
+        Mistake::new(node.at, format!("{}: {text}", self.name))
+    }
+}
+
+fn pixels(v: f64) -> Option<u32> {
+    (v.fract() == 0.0 && (0.0..=MOST).contains(&v)).then_some(v as u32)
+}
+
+/// As a recipe has them.
+pub(crate) fn channels(v: [f64; 3]) -> PerChannel {
+    PerChannel(v.map(|v| v as f32))
+}

@@ -1,0 +1,355 @@
+//! A `sampler` and a `loader` of a config: the order of an epoch, the rows of its
+//! batches, and how many workers fill them.
+
+use crate::configs::paddle::note::Notes;
+use crate::configs::paddle::params::{Params, Read};
+use crate::plan::{EpochLength, IdentityProb, IdentityRatio, MultiScale, Sampler, Tail};
+use crate::recipe::file::{Node, Value, advice};
+
+/// What follows from a `sampler`.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Order {
+    pub(crate) sampler: Sampler,
+    pub(crate) batch: u32,
+    pub(crate) tail: Tail,
+    pub(crate) multi_scale: Option<MultiScale>,
+    pub(crate) ratios: Vec<IdentityRatio>,
+    pub(crate) length: EpochLength,
+}
+
+impl Order {
+    fn new(sampler: Sampler, batch: u32, tail: Tail) -> Self {
+        Self {
+            sampler,
+            batch,
+            tail,
+            multi_scale: None,
+            ratios: Vec::new(),
+            length: EpochLength::Samples,
+        }
+    }
+}
+
+const SERVED: [&str; 8] = [
+    "DistributedBatchSampler",
+    "BatchSampler",
+    "PKSampler",
+    "DistributedRandomIdentitySampler",
+    "NaiveIdentityBatchSampler",
+    "RASampler",
+    "RepeatedAugSampler",
+    "MultiScaleSampler",
+];
+
+pub(crate) fn read(node: &Node, multi_scale: bool, notes: &mut Notes) -> Read<Order> {
+    let mut params = Params::of("sampler", node.at, node)?;
+    let name = params.text("name")?.unwrap_or("DistributedBatchSampler");
+    if !SERVED.contains(&name) {
+        let advice = advice(name, &SERVED);
+        return Err(params.wrong("name", format_args!("'{name}' is not served: {advice}")));
+    }
+    if multi_scale != (name == "MultiScaleSampler") {
+        return Err(params.wrong(
+            "name",
+            format_args!("{name}: MultiScaleSampler and MultiScaleDataset go together"),
+        ));
+    }
+    let order = match name {
+        "PKSampler" => pk(&mut params)?,
+        "DistributedRandomIdentitySampler" => random_identity(&mut params, notes)?,
+        "NaiveIdentityBatchSampler" => naive_identity(&mut params, notes)?,
+        "RASampler" | "RepeatedAugSampler" => repeated(&mut params, name == "RASampler")?,
+        "MultiScaleSampler" => scales(&mut params, notes)?,
+        _ => plain(&mut params)?,
+    };
+    params.done()?;
+    if order.batch == 0 {
+        return Err(Params::of("sampler", node.at, node)?
+            .wrong("batch_size", "batch_size is 0, it must be at least 1"));
+    }
+    Ok(order)
+}
+
+fn shuffled(shuffle: bool) -> Sampler {
+    match shuffle {
+        true => Sampler::Shuffle,
+        false => Sampler::Sequential,
+    }
+}
+
+fn dropped(drop: bool) -> Tail {
+    match drop {
+        true => Tail::Drop,
+        false => Tail::Short,
+    }
+}
+
+fn batch_size(params: &mut Params<'_>) -> Read<u32> {
+    match params.whole("batch_size")? {
+        Some(rows) => Ok(rows),
+        None => Err(params.wrong("batch_size", "'batch_size' is missing, and has no default")),
+    }
+}
+
+fn plain(params: &mut Params<'_>) -> Read<Order> {
+    let batch = batch_size(params)?;
+    let sampler = shuffled(params.flag("shuffle", false)?);
+    Ok(Order::new(
+        sampler,
+        batch,
+        dropped(params.flag("drop_last", false)?),
+    ))
+}
+
+/// DeiT's: each sample several times in a row over all ranks, so that each has its own
+/// augmentation of it, and an epoch no longer than without.
+fn repeated(params: &mut Params<'_>, is_ra: bool) -> Read<Order> {
+    let batch = batch_size(params)?;
+    let tail = dropped(params.flag("drop_last", false)?);
+    if !params.flag("shuffle", false)? {
+        return Err(params.wrong(
+            "shuffle",
+            "shuffle is false, and an epoch would always have the same samples, the first of the \
+             list: write shuffle: True",
+        ));
+    }
+    let repeats = params.whole_or("num_repeats", 3)?;
+    if repeats == 0 {
+        return Err(params.wrong("num_repeats", "num_repeats is 0, it must be at least 1"));
+    }
+    // RASampler has no such parameter; RepeatedAugSampler is what it became.
+    let round = match is_ra {
+        true => 256,
+        false => params.whole_or("selected_round", 256)?,
+    };
+    if round == 0 {
+        return Err(params.wrong(
+            "selected_round",
+            "selected_round is 0, it must be at least 1",
+        ));
+    }
+    // Ranks are the launcher's.
+    params.ignore(&["num_replicas", "rank"]);
+    Ok(Order {
+        length: EpochLength::MultipleOf(u64::from(round)),
+        ..Order::new(Sampler::RepeatedAugmentation { repeats }, batch, tail)
+    })
+}
+
+fn pk(params: &mut Params<'_>) -> Read<Order> {
+    let batch = batch_size(params)?;
+    let Some(per_id) = params.whole("sample_per_id")?.filter(|k| *k > 0) else {
+        return Err(params.wrong("sample_per_id", "'sample_per_id' must be 1 or more"));
+    };
+    // Its batches are full either way, and always drawn.
+    params.ignore(&["shuffle", "drop_last", "total_epochs"]);
+    let ratios = ratios(params)?;
+    let prob = match params.text("sample_method")? {
+        None | Some("sample_avg_prob") => IdentityProb::SampleAvg,
+        Some("id_avg_prob") => IdentityProb::IdAvg,
+        Some(other) => {
+            return Err(params.wrong(
+                "sample_method",
+                format_args!("sample_method is '{other}': sample_avg_prob or id_avg_prob fit"),
+            ));
+        }
+    };
+    Ok(Order {
+        ratios,
+        ..identity(params, "sample_per_id", per_id, prob, batch)?
+    })
+}
+
+/// Ranges of identities, and how much likelier each is. PaddleClas goes by both
+/// together or by none.
+fn ratios(params: &mut Params<'_>) -> Read<Vec<IdentityRatio>> {
+    let (list, ratio) = (params.numbers("id_list")?, params.numbers("ratio")?);
+    let (Some(list), Some(ratio)) = (list, ratio) else {
+        return Ok(Vec::new());
+    };
+    if list.is_empty() || ratio.is_empty() {
+        return Ok(Vec::new());
+    }
+    let whole =
+        |v: f64| (v.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&v)).then_some(v);
+    let (ranges, rest) = list.as_chunks::<2>();
+    if !rest.is_empty() || ranges.len() != ratio.len() {
+        return Err(params.wrong(
+            "id_list",
+            format_args!(
+                "id_list has {} numbers and ratio {}: id_list must be [first, last, first, last, \
+                 ...], and ratio one number for each pair",
+                list.len(),
+                ratio.len()
+            ),
+        ));
+    }
+    let mut ratios = Vec::new();
+    for ([first, last], ratio) in ranges.iter().zip(ratio) {
+        let range = whole(*first).zip(whole(*last)).filter(|(a, b)| a <= b);
+        let Some((first, last)) = range else {
+            return Err(params.wrong(
+                "id_list",
+                format_args!(
+                    "id_list has {first} to {last}: whole numbers of 0 or more fit, the last not \
+                     below the first"
+                ),
+            ));
+        };
+        let Some(ratio) = whole(ratio).filter(|ratio| *ratio > 0.0) else {
+            return Err(params.wrong(
+                "ratio",
+                format_args!("ratio has {ratio}: whole numbers of 1 or more are served"),
+            ));
+        };
+        ratios.push(IdentityRatio {
+            first: first as u64,
+            last: last as u64,
+            ratio: ratio as u32,
+        });
+    }
+    Ok(ratios)
+}
+
+fn random_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
+    let batch = batch_size(params)?;
+    let Some(per_id) = params.whole("num_instances")?.filter(|k| *k > 0) else {
+        return Err(params.wrong("num_instances", "'num_instances' must be 1 or more"));
+    };
+    params.ignore(&["shuffle", "drop_last"]);
+    // With it PaddleClas draws identities by how many of their groups are left.
+    let (prob, law, length) = match params.whole("max_iters")? {
+        None => (IdentityProb::IdAvg, "id_avg_prob", EpochLength::Samples),
+        Some(0) => return Err(params.wrong("max_iters", "max_iters is 0, it must be at least 1")),
+        Some(n) => (
+            IdentityProb::SampleAvg,
+            "sample_avg_prob",
+            EpochLength::Batches(u64::from(n)),
+        ),
+    };
+    notes.at(
+        params.at,
+        format!(
+            "DistributedRandomIdentitySampler: each batch draws its identities by itself \
+             (PKSampler with {law}); PaddleClas deals out each identity's pictures once an epoch"
+        ),
+    );
+    Ok(Order {
+        length,
+        ..identity(params, "num_instances", per_id, prob, batch)?
+    })
+}
+
+fn naive_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
+    let batch = batch_size(params)?;
+    let Some(per_id) = params.whole("num_instances")?.filter(|k| *k > 0) else {
+        return Err(params.wrong("num_instances", "'num_instances' must be 1 or more"));
+    };
+    params.ignore(&["shuffle", "drop_last"]);
+    notes.at(
+        params.at,
+        "NaiveIdentityBatchSampler: each batch draws its identities by itself (PKSampler with \
+         id_avg_prob); PaddleClas deals out each identity's pictures once an epoch. Epochs are \
+         as long as there, on every rank",
+    );
+    Ok(Order {
+        length: EpochLength::IdentityGroups,
+        ..identity(params, "num_instances", per_id, IdentityProb::IdAvg, batch)?
+    })
+}
+
+fn identity(
+    params: &Params<'_>,
+    name: &str,
+    per_id: u32,
+    prob: IdentityProb,
+    batch: u32,
+) -> Read<Order> {
+    if !batch.is_multiple_of(per_id) {
+        return Err(params.wrong(
+            name,
+            format_args!("batch_size {batch} is no multiple of {name} {per_id}"),
+        ));
+    }
+    Ok(Order::new(
+        Sampler::Identity { per_id, prob },
+        batch,
+        Tail::Drop,
+    ))
+}
+
+fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
+    let Some(batch) = params.whole("first_bs")? else {
+        return Err(params.wrong("first_bs", "'first_bs' is missing, and has no default"));
+    };
+    let mut divided_by = params.whole_or("divided_factor", 32)?;
+    let is_training = params.flag("is_training", true)?;
+    // In evaluation it does not shuffle, whatever is written, nor round the size.
+    let shuffle = params.flag("shuffle", true)? && is_training;
+    let drop_last = params.flag("drop_last", false)?;
+    params.ignore(&["seed"]);
+    let mut sizes = Vec::new();
+    let list: &[Node] = params.node("scales").map_or(&[], Node::items);
+    for item in list {
+        sizes.push(match &item.value {
+            Value::Int(side) => u32::try_from(*side).ok().map(|side| (side, side)),
+            Value::List(pair) => match pair.as_slice() {
+                // Width, height.
+                [w, h] => side(h).zip(side(w)),
+                _ => None,
+            },
+            _ => None,
+        });
+    }
+    let sizes: Option<Vec<(u32, u32)>> = sizes.into_iter().collect();
+    let Some(mut sizes) = sizes.filter(|sizes| !sizes.is_empty()) else {
+        return Err(params.wrong("scales", "scales must be sides, or [width, height] each"));
+    };
+    if !is_training {
+        sizes.truncate(1);
+        divided_by = 1;
+    } else {
+        notes.at(
+            params.at,
+            "MultiScaleSampler: each size comes once in a cycle, where PaddleClas draws each by \
+             itself",
+        );
+    }
+    Ok(Order {
+        multi_scale: Some(MultiScale { sizes, divided_by }),
+        ..Order::new(shuffled(shuffle), batch, dropped(drop_last))
+    })
+}
+
+fn side(node: &Node) -> Option<u32> {
+    match node.value {
+        Value::Int(v) => u32::try_from(v).ok(),
+        _ => None,
+    }
+}
+
+/// Workers of a `loader`: as many as it says, but no more than `usable` CPUs.
+pub(crate) fn workers(node: Option<&Node>, usable: usize, notes: &mut Notes) -> Read<usize> {
+    let Some(node) = node else {
+        return Ok(usable);
+    };
+    let mut params = Params::of("loader", node.at, node)?;
+    let written = params.whole("num_workers")?;
+    params.flag("use_shared_memory", true)?;
+    for key in params.left() {
+        notes.at(key.at, format!("loader: '{}' means nothing here", key.name));
+    }
+    let Some(written) = written.map(|n| n as usize) else {
+        return Ok(usable);
+    };
+    if written > usable {
+        notes.at(
+            params.at,
+            format!(
+                "num_workers is {written}, and {usable} CPUs can be used: {usable} workers; \
+                 --workers changes it"
+            ),
+        );
+    }
+    Ok(written.min(usable))
+}

@@ -1,0 +1,247 @@
+//! One tree of a config, read whole, and the loader that it describes.
+//!
+//! In the consumer or the CLI. Never in here: what one name of a config means.
+
+use std::path::{Path, PathBuf};
+
+use super::note::{Note, Notes, Skipped};
+use super::options::Options;
+use super::params::{Params, Read};
+use super::{batch, dataset, ops, sampler, tree};
+use crate::data::index::ListOptions;
+use crate::error::{Error, Result};
+use crate::loader::{LoaderBuilder, OnError, Source};
+use crate::plan::{EpochLength, IdentityRatio, MultiScale, Rank, Sampler, Tail};
+use crate::recipe::file::{self, Mistake, Node, Value};
+use crate::recipe::{Recipe, RecipeFormat, Reorder, SampleProgram};
+
+/// One tree of a config: what it says of a loader.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Training {
+    pub recipe: Recipe,
+    pub sampler: Sampler,
+    /// Rows of a batch; of the first size where there are several.
+    pub batch: u32,
+    pub tail: Tail,
+    pub multi_scale: Option<MultiScale>,
+    /// PKSampler's `id_list` and `ratio`.
+    pub identity_ratios: Vec<IdentityRatio>,
+    pub epoch_length: EpochLength,
+    /// This process's place among those that train together.
+    pub rank: Rank,
+    pub seed: u64,
+    pub workers: usize,
+    /// `Global.epochs`: for a caller who wants as many; nothing here goes by it.
+    pub epochs: Option<u64>,
+    /// `Arch.class_num`.
+    pub class_num: Option<u32>,
+    pub notes: Vec<Note>,
+    pub skipped: Vec<Skipped>,
+    /// The list of the data set, if its form has one.
+    pub list: Option<PathBuf>,
+    /// How that list is read; paths are relative to the working directory.
+    pub list_options: ListOptions,
+    origin: PathBuf,
+    /// Of each operation, from 1.
+    lines: Vec<u64>,
+}
+
+impl Training {
+    /// Whether a file is a config: YAML with `DataLoader` and without `featherload`.
+    /// False also for what cannot be read: whoever reads it as something else says why.
+    pub fn is_config(path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
+        matches!(RecipeFormat::of(path), Ok(RecipeFormat::Yaml))
+            && file::text_of(path)
+                .and_then(|text| file::tree_of(&text, RecipeFormat::Yaml, path))
+                .is_ok_and(|root| tree::is_config(&root))
+    }
+
+    /// Reads the tree `mode` (`train`, `eval`, `eval.query`; case means nothing) of
+    /// the config at `path`.
+    ///
+    /// # Errors
+    /// One line that names the file, the line, what is wrong and what would be right;
+    /// or the variable of the environment that has no rank in it.
+    pub fn read(path: impl AsRef<Path>, mode: &str, options: &Options) -> Result<Self> {
+        let path = path.as_ref();
+        Self::from_text(&file::text_of(path)?, path, mode, options)
+    }
+
+    /// Reads a text; `origin` is what errors call it, and without its extension the
+    /// name of the recipe.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn from_text(
+        text: &str,
+        origin: impl AsRef<Path>,
+        mode: &str,
+        options: &Options,
+    ) -> Result<Self> {
+        let origin = origin.as_ref();
+        let root = file::tree_of(text, RecipeFormat::Yaml, origin)?;
+        let mut training = translate(&root, origin, mode, options)
+            .map_err(|e| Error::dataset_line(origin, e.line() as u64, e.to_string()))?;
+        let (rank, note) = options.environment.rank()?;
+        training.rank = rank;
+        training
+            .notes
+            .extend(note.map(|text| Note { line: None, text }));
+        Ok(training)
+    }
+
+    /// Whether the recipe can work.
+    ///
+    /// # Errors
+    /// One line with the config's name, and the line of the operation.
+    pub fn check(&self) -> Result<()> {
+        SampleProgram::check(&self.recipe).map_err(|fault| {
+            match fault.op.and_then(|op| self.lines.get(op)) {
+                Some(line) => Error::dataset_line(&self.origin, *line, fault.message),
+                None => Error::dataset(&self.origin, fault.message),
+            }
+        })
+    }
+
+    /// The data set of the config.
+    ///
+    /// # Errors
+    /// When its form has no list: another source must be given.
+    pub fn source(&self) -> Result<Source> {
+        match &self.list {
+            Some(list) => Ok(Source::List(list.clone(), self.list_options.clone())),
+            None => Err(Error::dataset(
+                &self.origin,
+                "its data set has no list: give one of `path label` lines as SRC or --list",
+            )),
+        }
+    }
+
+    /// The loader that the config describes, over `source`: its own, or another.
+    /// A failed sample gives its row to the next; epochs are open.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
+        self.check()?;
+        let mut builder = crate::loader::Loader::builder(source)
+            .recipe(self.recipe.clone())
+            .batch_size(self.batch)
+            .sampler(self.sampler)
+            .identity_ratios(self.identity_ratios.clone())
+            .epoch_length(self.epoch_length)
+            .tail(self.tail)
+            .rank(self.rank)
+            .seed(self.seed)
+            .workers(self.workers)
+            .on_error(OnError::Substitute);
+        if let Some(scales) = &self.multi_scale {
+            builder = builder.multi_scale(scales.clone());
+        }
+        Ok(builder)
+    }
+}
+
+fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<Training> {
+    if !tree::is_config(root) {
+        return Err(Mistake::new(
+            root.at,
+            "is no PaddleClas config: that has 'DataLoader', and no 'featherload'",
+        ));
+    }
+    let mut notes = Notes::default();
+    let mut skipped = Vec::new();
+    let tree = tree::find(root, mode)?;
+    let global = section(root, "Global")?;
+    let class_num = section(root, "Arch")?.map(|mut arch| arch.whole("class_num"));
+    let class_num = class_num.transpose()?.flatten();
+    let (seed, epochs) = match global {
+        None => (0, None),
+        Some(mut global) => {
+            if let Some(node) = global.node("use_dali")
+                && node.value == Value::Bool(true)
+            {
+                notes.at(
+                    node.at,
+                    "use_dali is true: DALI's own meaning of some operations is not followed, \
+                     this is that of PaddleClas' CPU path",
+                );
+            }
+            (
+                global.whole("seed")?.unwrap_or(0).into(),
+                global.whole("epochs")?.map(u64::from),
+            )
+        }
+    };
+    let part = |name: &str| tree.get(name).filter(|node| node.value != Value::Null);
+    let missing = |name: &str| Mistake::new(tree.at, format!("'{name}' is missing in the tree"));
+    let dataset = dataset::read(
+        part("dataset").ok_or_else(|| missing("dataset"))?,
+        &mut notes,
+    )?;
+    let order = sampler::read(
+        part("sampler").ok_or_else(|| missing("sampler"))?,
+        dataset.multi_scale,
+        &mut notes,
+    )?;
+    let workers = sampler::workers(part("loader"), options.usable_cpus, &mut notes)?;
+    let rules = ops::Rules {
+        opened: dataset.opened,
+        multi_scale: dataset.multi_scale,
+        label_key: dataset.label_key,
+        skip_unknown: options.skip_unknown_ops,
+    };
+    let (ops, mut lines) = ops::translate(dataset.transform_ops, &rules, &mut notes, &mut skipped)?;
+    let mixing = match dataset.batch_transform_ops {
+        None => None,
+        Some(list) => {
+            let rules = batch::Rules {
+                class_num,
+                skip_unknown: options.skip_unknown_ops,
+            };
+            batch::translate(list, &rules, &mut notes, &mut skipped)?
+        }
+    };
+    let mixing = mixing.map(|(mixing, of_mixing)| {
+        lines.extend(of_mixing);
+        mixing
+    });
+    notes.general(
+        "a picture that fails gives its row to the next one, where PaddleClas takes any: \
+         --on-error changes it",
+    );
+    let stem = origin.file_stem().unwrap_or_default();
+    Ok(Training {
+        recipe: Recipe {
+            name: stem.to_string_lossy().into(),
+            reorder: Some(Reorder::Exact),
+            ops,
+            mixing,
+        },
+        sampler: order.sampler,
+        batch: order.batch,
+        tail: order.tail,
+        multi_scale: order.multi_scale,
+        identity_ratios: order.ratios,
+        epoch_length: order.length,
+        rank: Rank::default(),
+        seed,
+        workers,
+        epochs,
+        class_num,
+        notes: notes.0,
+        skipped,
+        list: dataset.list,
+        list_options: dataset.options,
+        origin: origin.to_owned(),
+        lines,
+    })
+}
+
+/// A section at the top; other names in it are for others.
+fn section<'a>(root: &'a Node, name: &'a str) -> Read<Option<Params<'a>>> {
+    let node = root.get(name);
+    node.map(|node| Params::of(name, node.at, node)).transpose()
+}

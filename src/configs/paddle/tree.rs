@@ -1,0 +1,64 @@
+//! Which part of a config: `DataLoader` makes a text one, and below it stand the
+//! trees, `Train`, `Eval`, or `Query` and `Gallery` in `Eval`.
+
+use crate::configs::paddle::params::Read;
+use crate::recipe::file::{Mistake, Node, Value};
+
+/// Whether a text is a config of PaddleClas rather than a recipe.
+pub(crate) fn is_config(root: &Node) -> bool {
+    root.get("DataLoader").is_some() && root.get("featherload").is_none()
+}
+
+/// The tree that `mode` names, such as `train` or `eval.query`; case means nothing.
+pub(crate) fn find<'a>(root: &'a Node, mode: &str) -> Read<&'a Node> {
+    let Some(loader) = root.get("DataLoader") else {
+        return Err(Mistake::new(root.at, "'DataLoader' is missing"));
+    };
+    let mut node = loader;
+    for word in mode.split('.') {
+        let found = children(node).find(|(name, _)| name.eq_ignore_ascii_case(word));
+        match found {
+            Some((_, child)) => node = child,
+            None => return Err(absent(loader, mode)),
+        }
+    }
+    if node.get("dataset").is_none() {
+        return Err(absent(loader, mode));
+    }
+    Ok(node)
+}
+
+/// The maps in a map.
+fn children(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
+    let entries: &[_] = match &node.value {
+        Value::Map(entries) => entries,
+        _ => &[],
+    };
+    let maps = entries
+        .iter()
+        .filter(|(_, child)| matches!(child.value, Value::Map(_)));
+    maps.map(|(key, child)| (key.name.as_str(), child))
+}
+
+fn absent(loader: &Node, mode: &str) -> Mistake {
+    let mut there = Vec::new();
+    for (name, child) in children(loader) {
+        if child.get("dataset").is_some() {
+            there.push(name.to_lowercase());
+            continue;
+        }
+        for (inner, tree) in children(child) {
+            if tree.get("dataset").is_some() {
+                there.push(format!("{}.{}", name.to_lowercase(), inner.to_lowercase()));
+            }
+        }
+    }
+    let text = match there.as_slice() {
+        [] => "DataLoader has no tree with a dataset".to_owned(),
+        there => format!(
+            "DataLoader has no tree '{mode}' with a dataset: choose --mode {}",
+            there.join(" or ")
+        ),
+    };
+    Mistake::new(loader.at, text)
+}

@@ -1,0 +1,448 @@
+//! The memory that steps on pixels take, from sizes alone: what a worker checks
+//! before it begins on a sample, and what `plan` prints.
+//!
+//! Follows what `recipe::effect` says of each step on the buffers of `pixels/canvas` and
+//! `pixels/resample`: two of `u8`
+//! and two of `f32`, of which steps that cannot work in place read one and write
+//! the other; rows of a blur; what AugMix keeps and sums; rows and tables of a resize, in either type. Each
+//! keeps the size of the largest that it held, so a sample takes the sum of the
+//! maxima. All sums saturate: sizes come from files.
+
+use crate::cut::fold::Fold;
+use crate::error::{FaultKind, SampleFault};
+use crate::recipe::Placement;
+use crate::recipe::Size;
+use crate::recipe::Step;
+use crate::recipe::effect::{Beside, Copied, Effect};
+use crate::recipe::weights::{Axis, Filter};
+
+/// Bytes of a pixel.
+pub(crate) const RGB8: u64 = 3;
+pub(crate) const RGB32: u64 = 12;
+pub(crate) const RGB64: u64 = 24;
+/// Rows of floats are padded to four.
+const PADDED: u64 = 16;
+
+/// One buffer, or buffers that grow together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Buffer {
+    Bytes(bool),
+    Floats(bool),
+    Blur,
+    /// AugMix's picture and its sum.
+    Kept,
+    Sum,
+    /// Of a resize, of floats or not.
+    Ring(bool),
+    Line(bool),
+    Across(bool),
+    Down(bool),
+}
+
+impl Buffer {
+    const ALL: usize = 15;
+    /// Those of pictures stand first.
+    #[cfg(test)]
+    const OF_PICTURES: usize = 7;
+
+    fn index(self) -> usize {
+        match self {
+            Self::Bytes(other) => usize::from(other),
+            Self::Floats(other) => 2 + usize::from(other),
+            Self::Blur => 4,
+            Self::Kept => 5,
+            Self::Sum => 6,
+            Self::Ring(floats) => 7 + usize::from(floats),
+            Self::Line(floats) => 9 + usize::from(floats),
+            Self::Across(floats) => 11 + usize::from(floats),
+            Self::Down(floats) => 13 + usize::from(floats),
+        }
+    }
+}
+
+/// Bytes of each buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Buffers([u64; Buffer::ALL]);
+
+impl Buffers {
+    pub(crate) fn raise(&mut self, buffer: Buffer, bytes: u64) {
+        let held = &mut self.0[buffer.index()];
+        *held = (*held).max(bytes);
+    }
+
+    /// Each as large as the larger of both.
+    pub(crate) fn raise_all(&mut self, other: &Self) {
+        for (held, other) in self.0.iter_mut().zip(other.0) {
+            *held = (*held).max(other);
+        }
+    }
+
+    /// The rows and tables of a resize.
+    pub(crate) fn resize(&mut self, x: Axis, y: Axis, floats: bool) {
+        let window = Window::of(x, y, if floats { PADDED } else { RGB8 });
+        self.raise(Buffer::Ring(floats), window.ring);
+        self.raise(Buffer::Line(floats), window.line);
+        self.raise(Buffer::Across(floats), window.across);
+        self.raise(Buffer::Down(floats), window.down);
+    }
+
+    /// Those of one sample.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// What all pictures but the decoder's take, without a resize's.
+    #[cfg(test)]
+    pub(crate) fn of_pictures(&self) -> u64 {
+        self.0[..Buffer::OF_PICTURES].iter().sum()
+    }
+}
+
+/// What the buffers held so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CanvasNeeds {
+    /// Width and height of the picture as it is stored.
+    size: (u32, u32),
+    placement: Placement,
+    /// In `f32`, by now.
+    floats: bool,
+    buffers: Buffers,
+    /// The first of its two is in use.
+    first: [bool; 2],
+    /// Bytes of the first that are the decoder's.
+    adopted: u64,
+    /// A resize that cannot be done: pixels along a side, and what they become.
+    steep: Option<(u32, u32)>,
+}
+
+impl CanvasNeeds {
+    /// Pixels in `u8`, as decoded or resized.
+    pub(crate) fn begin(size: (u32, u32), placement: Placement) -> Self {
+        let mut needs = Self {
+            size,
+            placement,
+            floats: false,
+            buffers: Buffers::default(),
+            first: [true, true],
+            adopted: 0,
+            steep: None,
+        };
+        needs.hold();
+        needs
+    }
+
+    /// Pixels in `u8` that lie in a buffer of the decoder's, which is counted there.
+    pub(crate) fn adopt(size: (u32, u32), placement: Placement) -> Self {
+        Self {
+            adopted: area(size).saturating_mul(RGB8),
+            buffers: Buffers::default(),
+            ..Self::begin(size, placement)
+        }
+    }
+
+    /// A resize of `u8` pixels or of floats.
+    pub(crate) fn resize(&mut self, x: Axis, y: Axis, floats: bool) {
+        self.buffers.resize(x, y, floats);
+        if !floats {
+            self.steep = self.steep.or(too_steep(&x)).or(too_steep(&y));
+        }
+    }
+
+    pub(crate) fn is_floats(&self) -> bool {
+        self.floats
+    }
+
+    pub(crate) fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    pub(crate) fn steep(&self) -> Option<(u32, u32)> {
+        self.steep
+    }
+
+    /// All buffers together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.buffers.bytes()
+    }
+
+    /// Bytes of the picture alone.
+    pub(crate) fn picture_bytes(&self) -> u64 {
+        area(self.size).saturating_mul(if self.floats { RGB32 } else { RGB8 })
+    }
+
+    /// Follows all steps. Without `fuses` a resize takes nothing along.
+    pub(crate) fn follow_all<'a>(
+        &mut self,
+        mut steps: impl Iterator<Item = &'a Step> + Clone,
+        fuses: bool,
+    ) {
+        let most = if fuses { usize::MAX } else { 1 };
+        loop {
+            match self.follow(steps.clone().take(most)) {
+                0 => return,
+                done => {
+                    steps.nth(done - 1);
+                }
+            }
+        }
+    }
+
+    /// Follows the first of `steps`, or more when a resize takes crops behind it
+    /// along. How many.
+    pub(crate) fn follow<'a>(&mut self, steps: impl Iterator<Item = &'a Step> + Clone) -> usize {
+        let Some(step) = steps.clone().next() else {
+            return 0;
+        };
+        let upright = self.upright();
+        match step.effect(Some(upright.0 == upright.1)) {
+            Effect::Folds => {
+                let fold = Fold::of(steps, self.size, self.placement);
+                self.placement = fold.placement;
+                self.size = fold.size();
+                if let Some((x, y)) = fold.reads_all() {
+                    self.resize(x, y, self.floats);
+                    self.write_other();
+                }
+                return fold.steps;
+            }
+            Effect::InPlace => {}
+            Effect::Turns(quarters) => self.placement = self.placement.turned(quarters),
+            Effect::Copies { to, beside } => {
+                self.copied(to);
+                if let Some(beside) = beside {
+                    let floats = beside_floats(self.size, beside, self.placement.transpose);
+                    self.buffers.raise(Buffer::Blur, floats.saturating_mul(4));
+                }
+                self.write_other();
+            }
+            Effect::Becomes { floats } => {
+                if self.floats != floats {
+                    self.floats = floats;
+                    self.hold();
+                }
+            }
+            Effect::Keeps => {
+                let pixels = area(self.size);
+                self.buffers
+                    .raise(Buffer::Kept, pixels.saturating_mul(RGB8));
+                self.buffers
+                    .raise(Buffer::Sum, pixels.saturating_mul(RGB64));
+            }
+            Effect::Uprights => self.lies_upright(),
+        }
+        1
+    }
+
+    /// The size of a copy, and how it lies.
+    fn copied(&mut self, to: Copied) {
+        match to {
+            Copied::Same => {}
+            Copied::Padded(padding) => {
+                let p = self.placement.padding_to_stored(padding);
+                self.size = (
+                    self.size.0.saturating_add(p.left).saturating_add(p.right),
+                    self.size.1.saturating_add(p.top).saturating_add(p.bottom),
+                );
+            }
+            Copied::Upright => self.lies_upright(),
+            Copied::UprightFirst => {
+                if self.placement != Placement::default() {
+                    self.lies_upright();
+                    self.write_other();
+                }
+            }
+            Copied::Sized(size) => {
+                self.placement = Placement::default();
+                self.size = (size.width, size.height);
+            }
+        }
+    }
+
+    fn lies_upright(&mut self) {
+        self.size = self.upright();
+        self.placement = Placement::default();
+    }
+
+    /// Width and height of the picture as it is to be looked at.
+    pub(crate) fn upright(&self) -> (u32, u32) {
+        let (w, h) = (self.size.0 as usize, self.size.1 as usize);
+        let (w, h) = self.placement.output_size(w, h);
+        (w as u32, h as u32)
+    }
+
+    fn write_other(&mut self) {
+        let first = &mut self.first[usize::from(self.floats)];
+        *first = !*first;
+        self.hold();
+    }
+
+    /// The buffer in use holds the picture.
+    fn hold(&mut self) {
+        let bytes = self.picture_bytes();
+        let other = !self.first[usize::from(self.floats)];
+        match (self.floats, other) {
+            (true, _) => self.buffers.raise(Buffer::Floats(other), bytes),
+            // What it must grow by.
+            (false, false) => {
+                let grown = if bytes > self.adopted { bytes } else { 0 };
+                self.buffers.raise(Buffer::Bytes(false), grown);
+            }
+            (false, true) => self.buffers.raise(Buffer::Bytes(true), bytes),
+        }
+    }
+}
+
+/// What a resize holds beside its pixels, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Window {
+    /// Rows between the passes.
+    ring: u64,
+    /// One row to read, with room behind it.
+    line: u64,
+    /// Tables.
+    across: u64,
+    down: u64,
+}
+
+impl Window {
+    fn of(x: Axis, y: Axis, pixel: u64) -> Self {
+        let wide = u64::from(x.out_size.max(x.in_size)) * pixel;
+        let rows = match y.is_identity() {
+            true => 0,
+            false => taps(&y),
+        };
+        Self {
+            ring: rows.saturating_mul(wide + 64),
+            line: wide + taps(&x).saturating_mul(pixel) + 64,
+            across: table_bytes(&x),
+            down: table_bytes(&y),
+        }
+    }
+}
+
+/// The rows and tables of a resize.
+#[cfg(test)]
+pub(crate) fn window_bytes(x: Axis, y: Axis, pixel: u64) -> u64 {
+    let w = Window::of(x, y, pixel);
+    w.ring + w.line + w.across + w.down
+}
+
+/// Weights that an output pixel has at most, an even number.
+fn taps(axis: &Axis) -> u64 {
+    let most = (axis.window() as u64).min(u64::from(axis.in_size));
+    most.next_multiple_of(2).max(2)
+}
+
+/// The weights of an axis in every form that a resize of either type keeps: in
+/// `f64` and fixed point or `f32`, whole windows; in the order of the SIMD paths;
+/// where each begins and how long it is.
+fn table_bytes(axis: &Axis) -> u64 {
+    if axis.is_identity() {
+        return 0;
+    }
+    let (window, taps) = (axis.window() as u64, taps(axis));
+    let pixel = (window.saturating_mul(12)).saturating_add(taps.saturating_mul(10) + 40);
+    let padded = u64::from(axis.out_size).next_multiple_of(8);
+    // And a window to weigh others in, and where the rows below begin.
+    padded
+        .saturating_mul(pixel)
+        .saturating_add(window.saturating_mul(8))
+        .saturating_add(taps.saturating_mul(8) + 64)
+}
+
+/// Weights of a pixel above which rounding to `i16` could add more to the largest
+/// than that holds.
+const MOST_TAPS: u64 = 8_190;
+
+/// The side of a resize that fixed point cannot do, if it is one.
+fn too_steep(axis: &Axis) -> Option<(u32, u32)> {
+    let sums = !axis.is_identity() && axis.filter != Filter::Nearest;
+    (sums && taps(axis) > MOST_TAPS).then_some((axis.in_size, axis.full_size))
+}
+
+/// # Errors
+/// For a resize of so many pixels to one that its weights do not fit their
+/// numbers.
+pub(crate) fn check_steep(steep: Option<(u32, u32)>) -> Result<(), SampleFault> {
+    let Some((from, to)) = steep else {
+        return Ok(());
+    };
+    Err(SampleFault::new(
+        FaultKind::TooLarge,
+        format!(
+            "a side of {from} pixels is resized to {to}, so over {MOST_TAPS} pixels go into each: \
+             crop it first, resize with nearest, cast to float32 in front of the resize, or leave \
+             the picture out"
+        ),
+    ))
+}
+
+/// Floats that a blur of a picture of this stored width and height needs beside
+/// it, the kernel turned as the picture is.
+pub(crate) fn blur_floats((width, height): (u32, u32), kernel: Size) -> u64 {
+    let (rx, ry) = (u64::from(kernel.width / 2), u64::from(kernel.height / 2));
+    let rows = u64::from(height).min(2 * ry + 1);
+    let wide = u64::from(width);
+    let padded = 3 * (wide + 2 * rx);
+    (rx + ry + 2 + padded).saturating_add((3 * wide).saturating_mul(1 + rows))
+}
+
+/// Pixels to each side that noise of an elastic transform is blurred over: four
+/// deviations, as in torchvision. Along the width, along the height.
+pub(crate) fn elastic_radii(sigma: [f64; 2]) -> [u32; 2] {
+    // An even kernel gets one more.
+    sigma.map(|sigma| ((8.0 * sigma + 1.0) as u32) / 2)
+}
+
+/// Floats that an elastic transform of an upright picture of this width and height
+/// needs beside it: for each axis what a blur of one channel needs.
+pub(crate) fn elastic_floats((width, height): (u32, u32), sigma: [f64; 2]) -> u64 {
+    let (width, height) = (u64::from(width), u64::from(height));
+    let of_axis = |radius: u32| {
+        let radius = u64::from(radius);
+        let rows = height.min(2 * radius + 1);
+        (4 * radius + 2 + width).saturating_add(width.saturating_mul(1 + rows))
+    };
+    let [x, y] = elastic_radii(sigma).map(of_axis);
+    x.saturating_add(y)
+}
+
+/// Floats beside a picture of this stored width and height, which may show its rows as
+/// columns.
+pub(crate) fn beside_floats(stored: (u32, u32), beside: Beside, transposed: bool) -> u64 {
+    match beside {
+        // The kernel's sides are those of the picture as it is seen.
+        Beside::Blur(kernel) if transposed => {
+            let Size { height, width } = kernel;
+            blur_floats(stored, (width, height).into())
+        }
+        Beside::Blur(kernel) => blur_floats(stored, kernel),
+        Beside::Elastic(sigma) => elastic_floats(stored, sigma),
+    }
+}
+
+fn area((w, h): (u32, u32)) -> u64 {
+    u64::from(w) * u64::from(h)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{Dtype, Padding, PaddingMode};
+
+    #[test]
+    fn sizes_that_overflow_are_a_lot_and_no_panic() {
+        let mut needs = CanvasNeeds::begin((65_535, u32::MAX), Placement::default());
+        let pad = Step::Pad {
+            padding: Padding::from(u32::MAX),
+            mode: PaddingMode::Constant,
+            fill: [0.0; 3],
+        };
+        let blur = Step::Blur {
+            kernel: Size::from(u32::MAX),
+            sigma: 1.0,
+        };
+        needs.follow_all([pad, Step::Cast(Dtype::F32), blur].iter(), true);
+        assert_eq!(needs.bytes(), u64::MAX);
+    }
+}

@@ -1,0 +1,180 @@
+//! From the header of a picture and the steps of its sample to what is decoded,
+//! and to the memory that the sample takes.
+//!
+//! Pure. A worker checks a sample by it before it allocates; the consumer
+//! forecasts a run by it. Sizes alone: no pixel and no file.
+
+use crate::cut::fold::Fold;
+use crate::cut::needs::{Buffers, CanvasNeeds, RGB8};
+use crate::picture::Orientation;
+use crate::picture::header::{Decoding, PictureHeader};
+use crate::picture::jpeg::{Region, Scale};
+use crate::recipe::SampleProgram;
+use crate::recipe::steps::OpStep;
+use crate::recipe::weights::Axis;
+
+/// A picture as its file holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// Width and height.
+    pub(crate) size: (u32, u32),
+    /// What makes it upright, as the recipe has it: see [`Orientation::read_as`].
+    pub(crate) orientation: Orientation,
+    /// What its decoder takes.
+    pub(crate) decoding: Decoding,
+}
+
+/// What is decoded for one sample, and what becomes of it before the first step
+/// that is done on pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cut {
+    pub(crate) scale: Scale,
+    /// Part of the scaled, stored image that is read.
+    pub(crate) want: Region,
+    /// The resize that follows, across and down.
+    pub(crate) axes: Option<(Axis, Axis)>,
+    pub(crate) fold: Fold,
+    /// Width and height behind it, as stored.
+    pub(crate) size: (u32, u32),
+}
+
+/// Bytes of buffers up to which workers keep them from sample to sample.
+pub(crate) const KEPT: u64 = 64 << 20;
+
+/// The memory of one sample, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Scratch {
+    /// Decoded pixels that are not the canvas's, and what the decoder holds
+    /// beside them.
+    pub(crate) decoder: u64,
+    /// All that the steps and the resizes keep.
+    pub(crate) buffers: Buffers,
+    /// A resize that cannot be done: pixels along a side, and what they become.
+    pub(crate) steep: Option<(u32, u32)>,
+}
+
+impl Scratch {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.decoder.saturating_add(self.buffers.bytes())
+    }
+
+    /// Each part as large as the larger of both.
+    pub(crate) fn raise_all(&mut self, other: &Self) {
+        self.decoder = self.decoder.max(other.decoder);
+        self.buffers.raise_all(&other.buffers);
+    }
+}
+
+impl From<&PictureHeader> for Stored {
+    fn from(header: &PictureHeader) -> Self {
+        Self {
+            size: header.stored,
+            orientation: header.orientation,
+            decoding: header.decoding,
+        }
+    }
+}
+
+impl Stored {
+    /// An upright JPEG of one scan, of this height and width.
+    pub(crate) fn baseline_jpeg((height, width): (u32, u32)) -> Self {
+        Self {
+            size: (width, height),
+            orientation: Orientation::Normal,
+            decoding: Decoding::Jpeg {
+                coefficients: 0,
+                cmyk: false,
+            },
+        }
+    }
+
+    /// Height and width, as the picture is to be looked at.
+    pub(crate) fn upright(self) -> (u32, u32) {
+        let (width, height) = self.orientation.apply_to_size(self.size);
+        (height, width)
+    }
+
+    /// What is decoded for these steps.
+    pub(crate) fn cut(self, program: &SampleProgram, steps: &[OpStep]) -> Cut {
+        let placement = self.orientation.placement();
+        let fold = match program.fuses {
+            true => Fold::of(steps.iter().map(|s| &s.step), self.size, placement),
+            false => Fold::nothing(self.size, placement),
+        };
+        // Only JPEG can be had at 1/2, 1/4 and 1/8.
+        let scale = match self.decoding {
+            Decoding::Jpeg { .. } => Scale::of_denominator(fold.denominator(program.decode)),
+            Decoding::Rows { .. } | Decoding::Raw => Scale::Full,
+        };
+        let reads = fold.reads(scale.denominator(), scale.of_size(self.size));
+        Cut {
+            scale,
+            want: Region {
+                x: reads.want.left,
+                y: reads.want.top,
+                w: reads.want.width,
+                h: reads.want.height,
+            },
+            axes: reads.axes,
+            size: fold.size(),
+            fold,
+        }
+    }
+
+    /// The memory that decoding `cut` and the rest of `steps` take.
+    pub(crate) fn scratch(self, cut: &Cut, program: &SampleProgram, steps: &[OpStep]) -> Scratch {
+        let rest = steps[cut.fold.steps..].iter().map(|s| &s.step);
+        let (decoder, mut needs) = self.begin(cut);
+        if self.is_the_row(cut, program, steps) {
+            return Scratch {
+                decoder,
+                ..Scratch::default()
+            };
+        }
+        needs.follow_all(rest, program.fuses);
+        Scratch {
+            decoder,
+            buffers: *needs.buffers(),
+            steep: needs.steep(),
+        }
+    }
+
+    /// Whether the row is written of what is read, with no picture between the two.
+    /// (That of a JPEG lies in its decoder's buffer.)
+    pub(crate) fn is_the_row(self, cut: &Cut, program: &SampleProgram, steps: &[OpStep]) -> bool {
+        let as_read = cut.axes.is_none() && cut.fold.steps == steps.len();
+        as_read
+            && match self.decoding {
+                Decoding::Jpeg { .. } => false,
+                Decoding::Rows { .. } => program.emission.keeps(cut.fold.placement),
+                Decoding::Raw => true,
+            }
+    }
+
+    /// What decoding takes, and the buffers behind it.
+    pub(crate) fn begin(self, cut: &Cut) -> (u64, CanvasNeeds) {
+        let pixels = u64::from(cut.want.w) * u64::from(cut.want.h);
+        let is_jpeg = matches!(self.decoding, Decoding::Jpeg { .. });
+        // Pixels of a JPEG that are wanted as they are stay in its buffer.
+        let mut needs = match is_jpeg && cut.axes.is_none() {
+            true => CanvasNeeds::adopt(cut.size, cut.fold.placement),
+            false => CanvasNeeds::begin(cut.size, cut.fold.placement),
+        };
+        if let Some((x, y)) = cut.axes {
+            needs.resize(x, y, false);
+        }
+        (self.decoder_bytes(pixels), needs)
+    }
+
+    /// What decoding so many pixels takes.
+    pub(crate) fn decoder_bytes(self, pixels: u64) -> u64 {
+        match self.decoding {
+            Decoding::Jpeg { coefficients, cmyk } => {
+                let bytes = RGB8 + if cmyk { 4 } else { 0 };
+                coefficients.saturating_add(pixels.saturating_mul(bytes))
+            }
+            Decoding::Rows { scratch } => scratch,
+            Decoding::Raw => 0,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Class names and their numbers, and the text file that holds them: one name
+//! per line, the first line is class 0.
+//!
+//! Used in the consumer. Names are bytes, as folder names are. Knows nothing of
+//! samples.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use crate::data::index::lines::{BOM, Lines};
+use crate::data::index::names::shown;
+use crate::error::{Error, Result};
+use crate::sys::replace::replace_by;
+
+/// Distinct names in a fixed order; a name's number is its position, from 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Classes {
+    names: Vec<OsString>,
+    /// Positions in `names`, sorted by the bytes of the name.
+    by_name: Vec<u32>,
+}
+
+/// Two positions that hold the same name, the smaller first.
+#[derive(Debug)]
+pub(crate) struct Duplicate {
+    pub(crate) first: usize,
+    pub(crate) second: usize,
+}
+
+impl Classes {
+    /// Classes in the order of `names`; the same name twice is an error.
+    pub fn new(names: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self> {
+        let names: Vec<OsString> = names.into_iter().map(Into::into).collect();
+        Self::distinct(names).map_err(|(names, twice)| {
+            let name = names.get(twice.second).map(|n| shown(n.as_bytes()));
+            Error::config(format!(
+                "class '{}' is both number {} and number {}",
+                name.unwrap_or_default(),
+                twice.first,
+                twice.second
+            ))
+        })
+    }
+
+    /// Gives the names back when one of them stands twice.
+    pub(crate) fn distinct(names: Vec<OsString>) -> Result<Self, (Vec<OsString>, Duplicate)> {
+        let bytes = |at: u32| names[at as usize].as_bytes();
+        let mut by_name: Vec<u32> = (0..).take(names.len()).collect();
+        by_name.sort_unstable_by(|&a, &b| bytes(a).cmp(bytes(b)).then(a.cmp(&b)));
+        let twice = by_name
+            .windows(2)
+            .filter(|pair| bytes(pair[0]) == bytes(pair[1]))
+            .map(|pair| Duplicate {
+                first: pair[0] as usize,
+                second: pair[1] as usize,
+            })
+            .min_by_key(|twice| twice.second);
+        match twice {
+            Some(twice) => Err((names, twice)),
+            None => Ok(Self { names, by_name }),
+        }
+    }
+
+    /// Reads a file of one name per line. Bytes count as they stand, blanks
+    /// too; a blank line or a name that stands twice is an error.
+    pub fn read(file: &Path) -> Result<Self> {
+        let mut names = Vec::new();
+        let mut lines = Lines::open(file)?;
+        while let Some((number, line)) = lines.next_line()? {
+            if line.trim_ascii().is_empty() {
+                return Err(Error::dataset_line(
+                    file,
+                    number,
+                    "a blank line, where a class name is due; remove it",
+                ));
+            }
+            names.push(OsString::from_vec(line.to_vec()));
+        }
+        if names.is_empty() {
+            return Err(Error::dataset(file, "no class names; write one per line"));
+        }
+        Self::distinct(names).map_err(|(names, twice)| {
+            let name = names.get(twice.second).map(|n| shown(n.as_bytes()));
+            Error::dataset_line(
+                file,
+                twice.second as u64 + 1,
+                format!(
+                    "class '{}' already stands in line {}",
+                    name.unwrap_or_default(),
+                    twice.first + 1
+                ),
+            )
+        })
+    }
+
+    /// Writes the file that [`Classes::read`] reads: whole, or not at all.
+    pub fn write(&self, file: &Path) -> Result<()> {
+        let mut text = Vec::new();
+        for name in &self.names {
+            let bytes = name.as_bytes();
+            if bytes.trim_ascii().is_empty()
+                || bytes.contains(&b'\n')
+                || bytes.ends_with(b"\r")
+                || bytes.starts_with(BOM)
+            {
+                return Err(Error::dataset(
+                    file,
+                    format!("class name {name:?} cannot stand in a line; rename its folder"),
+                ));
+            }
+            text.extend_from_slice(bytes);
+            text.push(b'\n');
+        }
+        replace_by(file, &text)
+    }
+
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// A class's number.
+    pub fn get(&self, name: impl AsRef<OsStr>) -> Option<i64> {
+        let name = name.as_ref().as_bytes();
+        self.by_name
+            .binary_search_by(|&at| self.names[at as usize].as_bytes().cmp(name))
+            .ok()
+            .map(|found| i64::from(self.by_name[found]))
+    }
+
+    /// A class's name.
+    pub fn name(&self, number: i64) -> Option<&OsStr> {
+        let at = usize::try_from(number).ok()?;
+        self.names.get(at).map(OsString::as_os_str)
+    }
+
+    /// The names, from class 0 on.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &OsStr> {
+        self.names.iter().map(OsString::as_os_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8]) -> Result<Classes> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("classes.txt");
+        std::fs::write(&path, text).unwrap();
+        Classes::read(&path)
+    }
+
+    #[test]
+    fn numbers_are_positions() {
+        let classes = Classes::new(["zebra", "ant", "cat"]).unwrap();
+        assert_eq!(classes.len(), 3);
+        assert_eq!(classes.get("zebra"), Some(0));
+        assert_eq!(classes.get("ant"), Some(1));
+        assert_eq!(classes.get("cat"), Some(2));
+        assert_eq!(classes.get("dog"), None);
+        assert_eq!(classes.name(2), Some(OsStr::new("cat")));
+        assert_eq!(classes.name(3), None);
+        assert_eq!(classes.name(-1), None);
+        assert_eq!(classes.iter().collect::<Vec<_>>(), ["zebra", "ant", "cat"]);
+    }
+
+    #[test]
+    fn the_same_name_twice_is_refused() {
+        let e = Classes::new(["a", "b", "c", "b", "a"]).unwrap_err();
+        assert_eq!(e.to_string(), "class 'b' is both number 1 and number 3");
+    }
+
+    #[test]
+    fn a_file_round_trips() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("classes.txt");
+        let odd = OsString::from_vec(b" \xff b ".to_vec());
+        let classes = Classes::new([OsString::from("n2"), odd, "n1".into()]).unwrap();
+        classes.write(&path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"n2\n \xff b \nn1\n");
+        assert_eq!(Classes::read(&path).unwrap(), classes);
+    }
+
+    #[test]
+    fn a_file_from_elsewhere_is_read() {
+        let classes = read(b"\xef\xbb\xbfa\r\nb c\r\nd").unwrap();
+        assert_eq!(classes, Classes::new(["a", "b c", "d"]).unwrap());
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        for (text, want) in [
+            (&b"a\n\nb\n"[..], ":2: a blank line"),
+            (b"a\nb\n \t\r\n", ":3: a blank line"),
+            (b"a\nb\na\nb\n", ":3: class 'a' already stands in line 1"),
+            (b"", "no class names"),
+        ] {
+            let e = read(text).unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains(want), "{e}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_no_line_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("classes.txt");
+        for name in ["a\nb", "a\r", " ", "\u{feff}a"] {
+            let e = Classes::new([name]).unwrap().write(&path).unwrap_err();
+            assert!(e.to_string().contains("rename its folder"), "{e}");
+            assert!(!path.exists());
+        }
+    }
+}

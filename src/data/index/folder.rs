@@ -1,0 +1,455 @@
+//! Reads a folder tree: which entries are samples, and of which class.
+//!
+//! Runs in the consumer, before there are other processes; its threads, when
+//! there are many class folders, are joined before it returns. It reads
+//! folders and the types of entries, and never opens a file. What it finds does
+//! not depend on the order in which the system lists a folder, on the locale or
+//! on the number of threads.
+//!
+//! - A name with a known image extension is a sample, whatever it is the name
+//!   of: a file, a link (dangling too), a FIFO, even a folder. Those that
+//!   cannot be loaded become failed samples, which a report names; to leave
+//!   them out here would be silent.
+//! - Every other folder, and every link to one, is entered, unless its name
+//!   begins with a dot or it leads back to a folder above it.
+//! - What featherload itself left there, by [`OWN_PREFIX`], is passed over.
+//! - Everything else is counted by reason.
+
+use std::cmp::Ordering;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::data::index::Classes;
+use crate::data::index::names::{IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension};
+use crate::data::index::report::{ScanReport, SkipReason};
+use crate::data::index::sealed::{Content, Labels};
+use crate::error::{Error, Result};
+use crate::sys::threads;
+
+/// How [`Index::folder`](crate::data::index::Index::folder) reads a folder.
+#[derive(Debug, Clone, Default)]
+pub struct FolderOptions {
+    pub labels: FolderLabels,
+    /// Which class name has which number, as
+    /// [`Classes::read`] gives it; without it the class folders are numbered in
+    /// the order of their names' bytes.
+    pub classes: Option<Classes>,
+}
+
+/// Where labels come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FolderLabels {
+    /// The sub-folders of the root are the classes; a folder without
+    /// sub-folders is flat, and all its labels are -1.
+    #[default]
+    FromFolders,
+    /// Every image under the root, without a label.
+    None,
+}
+
+/// Folders within folders; deeper is a mistake.
+const MAX_DEPTH: usize = 128;
+/// A scan of a network file system waits more than it computes, so this does
+/// not follow the number of cores.
+const MAX_THREADS: usize = 8;
+/// Fewer folders than this are scanned by the caller alone.
+const MIN_PARALLEL: usize = 8;
+
+pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Content, ScanReport)> {
+    let root = std::path::absolute(root)
+        .map_err(|_| Error::config("the folder of samples has an empty name"))?;
+    if options.labels == FolderLabels::None && options.classes.is_some() {
+        return Err(Error::config(
+            "a class table is of no use without labels; leave out `classes` or `labels: none`",
+        ));
+    }
+    let mut above = above(&root)?;
+    let top = list_folder(&root, b"", &mut above)?;
+
+    let mut report = top.report;
+    let mut content = Content::default();
+    match options.labels {
+        FolderLabels::None => {
+            let chunks = scan_folders(&root, &top.folders, &above)?;
+            merge(&mut content, &top.images, &top.folders, chunks, &mut report);
+        }
+        FolderLabels::FromFolders if top.folders.is_empty() => {
+            if options.classes.is_some() && top.images.len() > 0 {
+                return Err(Error::dataset(
+                    &root,
+                    "there are no class folders to look up in the class table; leave out \
+                     `classes`, or pass the folder that holds the class folders",
+                ));
+            }
+            merge(&mut content, &top.images, &[], Vec::new(), &mut report);
+            content.labels = Labels::Class(vec![-1; content.samples()]);
+        }
+        FolderLabels::FromFolders => {
+            if let Some(image) = top.images.iter().next() {
+                let folder = OsStr::from_bytes(&top.folders[0]);
+                return Err(Error::dataset(
+                    &root,
+                    format!(
+                        "images beside class folders, such as {:?} beside {folder:?}; move them \
+                         into class folders, or pass `labels: none` to take every image \
+                         without a label",
+                        OsStr::from_bytes(image)
+                    ),
+                ));
+            }
+            let classes = match &options.classes {
+                Some(table) => table.clone(),
+                None => Classes::new(top.folders.iter().cloned().map(OsString::from_vec))?,
+            };
+            let numbers = class_numbers(&root, &classes, &top.folders)?;
+            let chunks = scan_folders(&root, &top.folders, &above)?;
+            for (folder, chunk) in top.folders.iter().zip(&chunks) {
+                if chunk.images.len() == 0 {
+                    let name = OsStr::from_bytes(folder).to_owned();
+                    report.empty_classes.push(name);
+                }
+            }
+            let counts = merge(&mut content, &top.images, &top.folders, chunks, &mut report);
+            let mut labels = Vec::with_capacity(content.samples());
+            for (folder, count) in counts {
+                let number = numbers.get(folder).copied().unwrap_or(-1);
+                labels.extend(std::iter::repeat_n(number, count));
+            }
+            content.labels = Labels::Class(labels);
+            content.classes = classes;
+        }
+    }
+    report.samples = content.samples() as u64;
+    if report.samples == 0 {
+        return Err(nothing_found(&root, &report));
+    }
+    Ok((root, content, report))
+}
+
+fn class_numbers(root: &Path, classes: &Classes, folders: &[Vec<u8>]) -> Result<Vec<i64>> {
+    folders
+        .iter()
+        .map(|folder| {
+            let name = OsStr::from_bytes(folder);
+            classes.get(name).ok_or_else(|| {
+                Error::dataset(
+                    root.join(name),
+                    "this class folder is not in the class table; add its name, move the folder \
+                     away, or leave out `classes`",
+                )
+            })
+        })
+        .collect()
+}
+
+fn nothing_found(root: &Path, report: &ScanReport) -> Error {
+    let mut what = String::from("no images found");
+    for (reason, skipped) in &report.skipped {
+        let example = skipped.examples.first().map(|p| p.as_os_str());
+        what.push_str(&format!("; {reason}: {}", skipped.count));
+        if let Some(example) = example {
+            what.push_str(&format!(", such as {example:?}"));
+        }
+    }
+    what.push_str("; samples are files whose names end in ");
+    what.push_str(&IMAGE_EXTENSIONS.join(", "));
+    // Last, where the eye ends.
+    if let Some(tar) = tar_in(root) {
+        what.push_str(&format!("; it holds tar shards, such as {tar:?}: "));
+        what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
+    }
+    Error::dataset(root, what)
+}
+
+/// The first tar of a folder by its bytes, for a message.
+fn tar_in(root: &Path) -> Option<OsString> {
+    let names = fs::read_dir(root)
+        .ok()?
+        .filter_map(|e| Some(e.ok()?.file_name()));
+    names
+        .filter(|name| name.as_bytes().ends_with(b".tar"))
+        .min()
+}
+
+/// Identities of folders, outermost first: what a link must not lead back to.
+type Above = Vec<(u64, u64)>;
+
+/// The folders above the root, as links and `..` resolve. The root itself is
+/// added when it is listed.
+fn above(root: &Path) -> Result<Above> {
+    let kind = fs::metadata(root).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::dataset(root, "no such folder; check the path"),
+        _ => unreadable(root, e),
+    })?;
+    if !kind.is_dir() {
+        return Err(Error::dataset(
+            root,
+            "not a folder, where a folder of samples is due; a list of samples is read as a \
+             list file",
+        ));
+    }
+    let resolved = fs::canonicalize(root).map_err(|e| unreadable(root, e))?;
+    Ok(resolved
+        .ancestors()
+        .skip(1)
+        .filter_map(|folder| fs::metadata(folder).ok())
+        .map(|folder| (folder.dev(), folder.ino()))
+        .collect())
+}
+
+/// An error while a folder is read, with the way out where there is one.
+fn unreadable(path: &Path, e: io::Error) -> Error {
+    match e.kind() {
+        ErrorKind::PermissionDenied => Error::dataset(
+            path,
+            "permission denied, so its images would be missing; make the folder readable \
+             (chmod u+rx) or move it away",
+        ),
+        ErrorKind::NotFound => Error::dataset(
+            path,
+            "vanished while it was read; start again when nothing changes the data set",
+        ),
+        _ => Error::io_at("read folder", path, e),
+    }
+}
+
+/// Relative paths in one allocation, in sorted order once [`Images::sort`] ran.
+#[derive(Default)]
+struct Images {
+    blob: Vec<u8>,
+    spans: Vec<(usize, u32)>,
+}
+
+impl Images {
+    fn push(&mut self, folder: &[u8], name: &[u8]) {
+        let start = self.blob.len();
+        self.blob.extend_from_slice(folder);
+        self.blob.extend_from_slice(name);
+        let len = u32::try_from(folder.len() + name.len()).unwrap_or(u32::MAX);
+        self.spans.push((start, len));
+    }
+
+    fn sort(&mut self) {
+        let blob = &self.blob;
+        let path = |&(start, len): &(usize, u32)| &blob[start..start + len as usize];
+        self.spans.sort_unstable_by(|a, b| path(a).cmp(path(b)));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.spans
+            .iter()
+            .map(|&(start, len)| &self.blob[start..start + len as usize])
+    }
+
+    fn len(&self) -> usize {
+        self.spans.len()
+    }
+}
+
+/// What one folder holds itself.
+struct Listing {
+    images: Images,
+    /// Folders to enter, by name, sorted by bytes.
+    folders: Vec<Vec<u8>>,
+    report: ScanReport,
+}
+
+/// Lists the top folder and adds it to `above`.
+fn list_folder(path: &Path, relative: &[u8], above: &mut Above) -> Result<Listing> {
+    let mut images = Images::default();
+    let mut report = ScanReport::default();
+    let folders = read_folder(path, relative, above, &mut images, &mut report)?;
+    images.sort();
+    Ok(Listing {
+        images,
+        folders,
+        report,
+    })
+}
+
+/// Reads one folder: images and counts go to the collections, the names of
+/// folders to enter come back, sorted. The folder's identity is added to
+/// `above`. `relative` is empty or ends in a slash.
+fn read_folder(
+    path: &Path,
+    relative: &[u8],
+    above: &mut Above,
+    images: &mut Images,
+    report: &mut ScanReport,
+) -> Result<Vec<Vec<u8>>> {
+    let failed = |e| unreadable(path, e);
+    let own = fs::metadata(path).map_err(failed)?;
+    above.push((own.dev(), own.ino()));
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().into_vec();
+        if has_image_extension(&name) {
+            images.push(relative, &name);
+            continue;
+        }
+        if name.starts_with(OWN_PREFIX.as_bytes()) {
+            continue;
+        }
+        let kind = entry
+            .file_type()
+            .map_err(|e| unreadable(&entry.path(), e))?;
+        let reason = if kind.is_dir() || kind.is_symlink() {
+            match folder_behind(&entry.path(), &name, above)? {
+                None => {
+                    folders.push(name);
+                    continue;
+                }
+                Some(reason) => reason,
+            }
+        } else {
+            not_an_image(&name)
+        };
+        let mut skipped = relative.to_vec();
+        skipped.extend_from_slice(&name);
+        report.skip(reason, OsString::from_vec(skipped).into());
+    }
+    folders.sort_unstable();
+    Ok(folders)
+}
+
+fn not_an_image(name: &[u8]) -> SkipReason {
+    if name.starts_with(b".") {
+        SkipReason::Hidden
+    } else {
+        SkipReason::NotAnImageName
+    }
+}
+
+/// `None` when the folder, or the folder that a link leads to, is to be
+/// entered.
+fn folder_behind(path: &Path, name: &[u8], above: &Above) -> Result<Option<SkipReason>> {
+    let target = match fs::metadata(path) {
+        Ok(target) => target,
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Some(SkipReason::DanglingLink));
+        }
+        // A link that leads to itself.
+        Err(e) if e.raw_os_error() == Some(libc::ELOOP) => return Ok(Some(SkipReason::LinkLoop)),
+        Err(e) => return Err(unreadable(path, e)),
+    };
+    Ok(if !target.is_dir() {
+        Some(not_an_image(name))
+    } else if name.starts_with(b".") {
+        Some(SkipReason::HiddenFolder)
+    } else if above.contains(&(target.dev(), target.ino())) {
+        Some(SkipReason::LinkLoop)
+    } else {
+        None
+    })
+}
+
+/// All that lies under one folder of the root.
+#[derive(Default)]
+struct Chunk {
+    images: Images,
+    report: ScanReport,
+}
+
+fn scan_folder(root: &Path, name: &[u8], above: &Above) -> Result<Chunk> {
+    let mut chunk = Chunk::default();
+    let mut relative = name.to_vec();
+    relative.push(b'/');
+    let mut above = above.clone();
+    descend(root, &mut relative, &mut above, 1, &mut chunk)?;
+    chunk.images.sort();
+    Ok(chunk)
+}
+
+fn descend(
+    root: &Path,
+    relative: &mut Vec<u8>,
+    above: &mut Above,
+    depth: usize,
+    chunk: &mut Chunk,
+) -> Result<()> {
+    let name = relative.strip_suffix(b"/").unwrap_or(relative);
+    let path = root.join(OsStr::from_bytes(name));
+    if depth > MAX_DEPTH {
+        return Err(Error::dataset(
+            path,
+            format!("over {MAX_DEPTH} folders deep; pass a folder further down"),
+        ));
+    }
+    let folders = read_folder(&path, relative, above, &mut chunk.images, &mut chunk.report)?;
+    for name in folders {
+        let length = relative.len();
+        relative.extend_from_slice(&name);
+        relative.push(b'/');
+        descend(root, relative, above, depth + 1, chunk)?;
+        relative.truncate(length);
+    }
+    above.pop();
+    Ok(())
+}
+
+/// One chunk a folder, in the order of `folders`. When several folders fail,
+/// the error is that of the first one, as if they had been read in order.
+fn scan_folders(root: &Path, folders: &[Vec<u8>], above: &Above) -> Result<Vec<Chunk>> {
+    let threads = match folders.len() < MIN_PARALLEL {
+        true => 1,
+        false => MAX_THREADS,
+    };
+    threads::each("featherload-scan", threads, folders, |name| {
+        scan_folder(root, name, above)
+    })
+}
+
+/// Puts the root's own images and the folders' chunks into one order: by the
+/// bytes of the relative path. A folder's paths all begin with its name and a
+/// slash, so they stay together; but `a-b/` comes before `a/`, although the
+/// name `a` comes before `a-b`. Gives each chunk's folder and number of samples
+/// in that order.
+fn merge(
+    content: &mut Content,
+    images: &Images,
+    folders: &[Vec<u8>],
+    chunks: Vec<Chunk>,
+    report: &mut ScanReport,
+) -> Vec<(usize, usize)> {
+    let mut order: Vec<(usize, &Vec<u8>, Chunk)> = folders
+        .iter()
+        .enumerate()
+        .zip(chunks)
+        .map(|((at, name), chunk)| (at, name, chunk))
+        .collect();
+    order.sort_by(|(_, a, _), (_, b, _)| compare_as_folders(a, b));
+    let mut images = images.iter().peekable();
+    let mut counts = Vec::with_capacity(order.len());
+    for (at, name, chunk) in order {
+        while let Some(image) = images.next_if(|image| compare_with_folder(image, name).is_lt()) {
+            content.push_path(image);
+        }
+        counts.push((at, chunk.images.len()));
+        for path in chunk.images.iter() {
+            content.push_path(path);
+        }
+        report.merge(chunk.report);
+    }
+    for image in images {
+        content.push_path(image);
+    }
+    counts
+}
+
+/// The order of two names with a slash behind each.
+fn compare_as_folders(a: &[u8], b: &[u8]) -> Ordering {
+    a.iter().chain(b"/").cmp(b.iter().chain(b"/"))
+}
+
+/// The order of a name and of a name with a slash behind it.
+fn compare_with_folder(image: &[u8], folder: &[u8]) -> Ordering {
+    image.iter().cmp(folder.iter().chain(b"/"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! Paths and names in JSON, whose text is UTF-8: bytes that are none have a
+//! replacement in it.
+//!
+//! Used in the consumer, by reports.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
+
+/// A path or a name, as JSON has it.
+pub(crate) struct Lossy<'a>(pub(crate) &'a OsStr);
+
+impl Serialize for Lossy<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&self.0.display())
+    }
+}
+
+/// For a path that is a field of what is derived.
+pub(crate) fn lossy<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
+    Lossy(path.as_os_str()).serialize(s)
+}

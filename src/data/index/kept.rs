@@ -1,0 +1,436 @@
+//! The index of shards that are no cache, kept so that later runs need not read
+//! their headers: the sealed form, behind what the shards were like.
+//!
+//! Used in the consumer. A kept index is used when every shard, and DALI's index
+//! beside it, is the file that it was: by inode (where the file system keeps
+//! inodes), length and the times (in ns) of its data and of the file itself, which
+//! no copy can be given. It is thrown away otherwise, or when a byte of it is
+//! damaged; the shards are then read again. One of damaged shards is never kept, so
+//! that each run says what is lost. What a scan left out is kept with it, and said
+//! again. The note begins with words for people: `head -c 300` of a file says which
+//! shards it is of. Kept files of other versions, which nobody would read again, are
+//! removed when one is written.
+//!
+//! ```text
+//!  0  magic 8 bytes
+//!  8  bytes of the note u64
+//! 16  xxh3-128 of the note
+//! 32  note: JSON; then the index, in the form of `sealed`
+//! ```
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io::{ErrorKind, Read, Write};
+use std::iter;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_128;
+
+use crate::data::index::report::{ScanReport, SkipReason, Skipped};
+use crate::data::index::sealed;
+use crate::data::index::shards::{KeepIndex, ShardLabels, ShardOptions};
+use crate::data::index::{Classes, Index};
+use crate::data::shard::idx;
+use crate::error::{Error, Result};
+use crate::sys::regular;
+use crate::sys::regular::{Stamp, nanoseconds};
+use crate::sys::replace::replace;
+use crate::sys::sealed::SealedBytes;
+
+const MAGIC: &[u8; 8] = b"\x89FLKEPT\n";
+const HEAD: usize = 32;
+/// Changed with what samples are made of shards.
+const FORM: u32 = 4;
+
+/// Of all that is kept under other names by another program of ours.
+fn this_version() -> String {
+    format!("{} {FORM}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Where an index is kept, and what its shards are like now.
+pub(crate) struct Kept {
+    file: PathBuf,
+    /// Whether the user named the folder: then not writing there is an error.
+    is_named: bool,
+    paths: Vec<PathBuf>,
+    shards: Vec<Stamps>,
+}
+
+/// A shard, and the index of DALI's that may take the place of its headers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamps {
+    shard: Seen,
+    /// None where there is none.
+    idx: Option<Seen>,
+}
+
+/// A file, and the time that `touch` and `cp -p` cannot set. A sealed index goes
+/// without it: a link more or other rights do not make another shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    file: Stamp,
+    /// Of the last change of the file itself, ns since 1970.
+    changed: i64,
+}
+
+/// What stands in front of the index.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    /// See [`this_version`]. First: whoever tidies up looks no further.
+    version: String,
+    /// What is kept here, for people.
+    of: String,
+    shards: Vec<Stamps>,
+    skipped: Vec<Left>,
+    other_fields: BTreeMap<String, u64>,
+}
+
+/// What was left out for one reason.
+#[derive(Serialize, Deserialize)]
+struct Left {
+    reason: SkipReason,
+    count: u64,
+    /// Paths as bytes.
+    examples: Vec<Vec<u8>>,
+}
+
+impl Stamps {
+    /// In which way the shard at `path`, or DALI's index beside it, is another now.
+    fn difference(&self, now: &Self, path: &Path) -> Option<String> {
+        self.shard
+            .difference(&now.shard, path)
+            .or_else(|| match (&self.idx, &now.idx) {
+                (Some(before), Some(now)) => {
+                    let how = before.difference(now, &idx::path_of(path))?;
+                    Some(format!("the index beside it: {how}"))
+                }
+                (None, None) => None,
+                (None, Some(_)) => Some("an index is beside it now".into()),
+                (Some(_), None) => Some("the index beside it is gone".into()),
+            })
+    }
+}
+
+impl Seen {
+    fn difference(&self, now: &Self, path: &Path) -> Option<String> {
+        let of_file = self
+            .file
+            .difference(&now.file, || regular::keeps_inodes(path));
+        let is_changed = || self.changed != now.changed;
+        of_file.or_else(|| is_changed().then(|| "written or renamed meanwhile".into()))
+    }
+}
+
+impl Kept {
+    /// Where the index of these shards is, or would be; none where none is kept.
+    pub(crate) fn find(paths: &[PathBuf], options: &ShardOptions) -> Result<Option<Self>> {
+        let (folder, is_named) = match &options.keep {
+            KeepIndex::Nowhere => return Ok(None),
+            KeepIndex::In(folder) => (folder.clone(), true),
+            KeepIndex::UserCache => match user_cache() {
+                Some(folder) => (folder, false),
+                None => return Ok(None),
+            },
+        };
+        let file = folder.join(name(paths, &options.labels, options.classes.as_ref()));
+        let shards = paths
+            .iter()
+            .map(|path| stamps(path))
+            .collect::<Result<_>>()?;
+        Ok(Some(Self {
+            file,
+            is_named,
+            paths: paths.to_vec(),
+            shards,
+        }))
+    }
+
+    /// Takes note of DALI's indexes that were written after the shards were read. The
+    /// shards must be what they were.
+    pub(crate) fn see_idx_again(&mut self) -> Result<()> {
+        for (path, before) in self.paths.iter().zip(&mut self.shards) {
+            before.idx = stamps(path)?.idx;
+        }
+        Ok(())
+    }
+
+    /// The index that is kept, when it is of these shards as they are.
+    pub(crate) fn open(&self) -> Result<Option<(Index, ScanReport)>> {
+        let mut bytes = Vec::new();
+        let read = regular::open(&self.file).and_then(|(mut file, _)| file.read_to_end(&mut bytes));
+        match read {
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return self.unusable(&format!("cannot be read: {e}")),
+        }
+        let Some((note, index)) = parts(&bytes) else {
+            return self.unusable("is damaged");
+        };
+        let Ok(note) = serde_json::from_slice::<Note>(note) else {
+            return self.unusable("is of another version");
+        };
+        let before = note.shards.iter().map(Some).chain(iter::repeat(None));
+        let now = self.paths.iter().zip(&self.shards);
+        for ((path, now), before) in now.zip(before) {
+            let how = match before {
+                Some(before) => before.difference(now, path),
+                None => Some("not there then".to_owned()),
+            };
+            if let Some(how) = how {
+                let (kept, path) = (self.file.display(), path.display());
+                tracing::debug!("{kept}: {path} is another ({how}); the shards are read again");
+                return Ok(None);
+            }
+        }
+        let index = match Index::open(SealedBytes::new(sealed::NAME, &[index])?) {
+            Ok(index) => index,
+            Err(damage) => return self.unusable(&damage.to_string()),
+        };
+        let mut report = ScanReport {
+            samples: index.len(),
+            other_fields: note.other_fields,
+            ..ScanReport::default()
+        };
+        for left in note.skipped {
+            let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
+            let skipped = Skipped {
+                count: left.count,
+                examples: left.examples.into_iter().map(path).collect(),
+            };
+            report.skipped.insert(left.reason, skipped);
+        }
+        Ok(Some((index, report)))
+    }
+
+    /// The shards are read again, which costs time and nothing else.
+    fn unusable(&self, what: &str) -> Result<Option<(Index, ScanReport)>> {
+        tracing::warn!(
+            "the kept index {} {what}; the shards are read again",
+            self.file.display()
+        );
+        Ok(None)
+    }
+
+    /// Keeps `index`, unless a shard has changed while it was read.
+    pub(crate) fn write(self, index: &Index, report: &ScanReport) -> Result<()> {
+        for (path, before) in self.paths.iter().zip(&self.shards) {
+            if let Some(how) = before.difference(&stamps(path)?, path) {
+                tracing::debug!("{}: changed while it was read ({how})", path.display());
+                return Ok(());
+            }
+        }
+        match self.try_write(index, report) {
+            Err(e) if !self.is_named => {
+                // Nobody asked for it.
+                tracing::warn!("the index of the shards is not kept: {e}");
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn try_write(&self, index: &Index, report: &ScanReport) -> Result<()> {
+        let left = |(reason, skipped): (&SkipReason, &Skipped)| Left {
+            reason: *reason,
+            count: skipped.count,
+            examples: skipped
+                .examples
+                .iter()
+                .map(|path| path.as_os_str().as_bytes().to_vec())
+                .collect(),
+        };
+        let note = Note {
+            version: this_version(),
+            of: described(&self.paths),
+            shards: self.shards.clone(),
+            skipped: report.skipped.iter().map(left).collect(),
+            other_fields: report.other_fields.clone(),
+        };
+        let failed =
+            |e: serde_json::Error| Error::io_at("write", &self.file, std::io::Error::other(e));
+        let note = serde_json::to_vec(&note).map_err(failed)?;
+        if let Some(folder) = self.file.parent() {
+            fs::create_dir_all(folder).map_err(|e| Error::io_at("make the folder", folder, e))?;
+            remove_other_versions(folder);
+        }
+        replace(&self.file, |file| {
+            file.write_all(MAGIC)?;
+            file.write_all(&(note.len() as u64).to_le_bytes())?;
+            file.write_all(&XxHash3_128::oneshot(&note).to_le_bytes())?;
+            file.write_all(&note)?;
+            file.write_all(index.sealed.bytes())
+        })
+    }
+}
+
+/// Which shards these are, in words.
+fn described(paths: &[PathBuf]) -> String {
+    match paths {
+        [] => String::new(),
+        [only] => format!("the index of {}", only.display()),
+        [first, .., last] => format!(
+            "the index of {} shards, {} to {}",
+            paths.len(),
+            first.display(),
+            last.display()
+        ),
+    }
+}
+
+/// Whether `head`, the beginning of a file, is that of a kept index.
+pub(crate) fn is_kept(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
+
+/// What the kept index at `path` is of, in words; none when it is damaged, or of a
+/// version that wrote none.
+pub(crate) fn what(path: &Path) -> Option<String> {
+    let note = note_of(path)?;
+    Some(serde_json::from_slice::<Words>(&note).ok()?.of)
+}
+
+/// What a note has for people.
+#[derive(Deserialize)]
+struct Words {
+    of: String,
+}
+
+/// The longest note that is read for its words: tens of thousands of shards.
+const MOST_WORDS: u64 = 64 << 20;
+
+/// The note of a kept file, when it is whole.
+fn note_of(path: &Path) -> Option<Vec<u8>> {
+    let (mut file, _) = regular::open(path).ok()?;
+    let mut head = [0; HEAD];
+    file.read_exact(&mut head).ok()?;
+    let (magic, head) = head.split_first_chunk::<8>()?;
+    let (len, hash) = head.split_first_chunk::<8>()?;
+    let len = u64::from_le_bytes(*len);
+    if magic != MAGIC || len > MOST_WORDS {
+        return None;
+    }
+    let mut note = Vec::new();
+    file.take(len).read_to_end(&mut note).ok()?;
+    let is_whole = u128::from_le_bytes(*hash.first_chunk()?) == XxHash3_128::oneshot(&note);
+    is_whole.then_some(note)
+}
+
+/// Removes what other versions kept in this folder: files that have the name and
+/// the form of a kept index, and no others. What cannot be removed stays.
+fn remove_other_versions(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || !has_kept_name(entry.file_name().as_bytes()) {
+            continue;
+        }
+        let path = entry.path();
+        if !is_of_another_version(&path) {
+            continue;
+        }
+        match fs::remove_file(&path) {
+            Ok(()) => tracing::debug!("{}: of another version, removed", path.display()),
+            Err(e) => tracing::debug!("{}: cannot be removed: {e}", path.display()),
+        }
+    }
+}
+
+/// Whether the file begins as a kept index does, and its note as none of ours now.
+fn is_of_another_version(path: &Path) -> bool {
+    let ours = format!("{{\"version\":\"{}\",", this_version());
+    let mut front = Vec::new();
+    let due = (HEAD + ours.len()) as u64;
+    let read = regular::open(path).and_then(|(file, _)| file.take(due).read_to_end(&mut front));
+    let is_read = read.is_ok_and(|read| read as u64 == due);
+    is_read && is_kept(&front) && !front[HEAD..].starts_with(ours.as_bytes())
+}
+
+/// Whether a name is one that [`name`] makes.
+fn has_kept_name(name: &[u8]) -> bool {
+    let digits = name
+        .strip_prefix(b"shards-")
+        .and_then(|rest| rest.strip_suffix(b".fli"));
+    digits.is_some_and(|digits| {
+        digits.len() == 32
+            && digits
+                .iter()
+                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+/// Note and index of a kept file.
+fn parts(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+    let (magic, head) = head.split_first_chunk::<8>()?;
+    let (len, hash) = head.split_first_chunk::<8>()?;
+    let hash = hash.first_chunk::<16>()?;
+    let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
+    let (note, index) = rest.split_at_checked(len)?;
+    let is_right = magic == MAGIC && XxHash3_128::oneshot(note) == u128::from_le_bytes(*hash);
+    is_right.then_some((note, index))
+}
+
+fn stamps(path: &Path) -> Result<Stamps> {
+    let shard = fs::metadata(path).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::dataset(path, "no such shard; check the path"),
+        _ => Error::io_at("look at", path, e),
+    })?;
+    Ok(Stamps {
+        shard: seen(&shard),
+        // One that cannot be looked at is not read, either.
+        idx: fs::metadata(idx::path_of(path)).ok().as_ref().map(seen),
+    })
+}
+
+fn seen(meta: &Metadata) -> Seen {
+    Seen {
+        file: Stamp::of_metadata(meta),
+        changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
+    }
+}
+
+/// One file for each list of shards, kind of labels and table of classes.
+fn name(paths: &[PathBuf], labels: &ShardLabels, classes: Option<&Classes>) -> String {
+    let mut hasher = twox_hash::xxhash3_128::Hasher::new();
+    let mut add = |bytes: &[u8]| {
+        hasher.write(&(bytes.len() as u64).to_le_bytes());
+        hasher.write(bytes);
+    };
+    add(&FORM.to_le_bytes());
+    add(env!("CARGO_PKG_VERSION").as_bytes());
+    let words = match labels {
+        ShardLabels::Auto => ["auto", "", ""],
+        ShardLabels::None => ["none", "", ""],
+        ShardLabels::Field(field) => ["field", field, ""],
+        ShardLabels::Json { field, pointer } => ["json", field, pointer],
+    };
+    for word in words {
+        add(word.as_bytes());
+    }
+    // Their number keeps names apart from the paths that follow; a table has one.
+    let names = classes.map_or(0, Classes::len);
+    add(&(names as u64).to_le_bytes());
+    for name in classes.into_iter().flat_map(Classes::iter) {
+        add(name.as_bytes());
+    }
+    for path in paths {
+        add(path.as_os_str().as_bytes());
+    }
+    format!("shards-{:032x}.fli", hasher.finish_128())
+}
+
+fn user_cache() -> Option<PathBuf> {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("featherload"))
+}

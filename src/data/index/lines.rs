@@ -1,0 +1,123 @@
+//! Lines of a text file: without their ends and a byte order mark, numbered
+//! from 1, of limited length.
+//!
+//! Used in the consumer. Knows nothing of what the lines mean, and does not
+//! require UTF-8.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Longer is no text file: a picture or an archive was passed by mistake.
+const MAX_LINE: usize = 1 << 20;
+
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+
+pub(crate) struct Lines<'a> {
+    path: &'a Path,
+    reader: BufReader<File>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn open(path: &'a Path) -> Result<Self> {
+        let file = File::open(path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::dataset(path, "no such file"),
+            ErrorKind::PermissionDenied => Error::dataset(
+                path,
+                "permission denied; make the file readable (chmod u+r)",
+            ),
+            _ => Error::io_at("open", path, e),
+        })?;
+        let kind = file
+            .metadata()
+            .map_err(|e| Error::io_at("read the type of", path, e))?;
+        if kind.is_dir() {
+            return Err(Error::dataset(path, "a folder, where a text file is due"));
+        }
+        Ok(Self {
+            path,
+            reader: BufReader::with_capacity(1 << 16, file),
+            line: Vec::new(),
+            number: 0,
+        })
+    }
+
+    /// The next line's number and bytes; `None` at the end of the file.
+    pub(crate) fn next_line(&mut self) -> Result<Option<(u64, &[u8])>> {
+        self.line.clear();
+        let read = (&mut self.reader)
+            .take(MAX_LINE as u64 + 1)
+            .read_until(b'\n', &mut self.line)
+            .map_err(|e| Error::io_at("read", self.path, e))?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if read > MAX_LINE {
+            return Err(Error::dataset_line(
+                self.path,
+                self.number,
+                format!("a line of over {MAX_LINE} bytes: is this a text file?"),
+            ));
+        }
+        let mut line = self.line.as_slice();
+        line = line.strip_suffix(b"\n").unwrap_or(line);
+        line = line.strip_suffix(b"\r").unwrap_or(line);
+        if self.number == 1 {
+            line = line.strip_prefix(BOM).unwrap_or(line);
+        }
+        Ok(Some((self.number, line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t");
+        std::fs::write(&path, text).unwrap();
+        let mut lines = Lines::open(&path)?;
+        let mut all = Vec::new();
+        while let Some((number, line)) = lines.next_line()? {
+            all.push(line.to_vec());
+            assert_eq!(number, all.len() as u64);
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn ends_and_mark_are_taken_off() {
+        let all = lines(b"\xef\xbb\xbfa\r\n\nb \xff\n\xef\xbb\xbfc").unwrap();
+        assert_eq!(all, [&b"a"[..], b"", b"b \xff", b"\xef\xbb\xbfc"]);
+        assert!(lines(b"").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_and_not_swallowed_whole() {
+        let mut text = vec![b'x'; MAX_LINE - 1];
+        text.push(b'\n');
+        assert_eq!(lines(&text).unwrap().len(), 1);
+        text.insert(0, b'x');
+        text.push(b'\n');
+        let e = lines(&text).unwrap_err().to_string();
+        assert!(e.contains(":1: a line of over 1048576 bytes"), "{e}");
+    }
+
+    #[test]
+    fn a_missing_file_and_a_folder_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let e = Lines::open(dir.path()).err().unwrap();
+        assert!(e.is_usage() && e.to_string().contains("a folder"), "{e}");
+        let e = Lines::open(&dir.path().join("no")).err().unwrap();
+        assert!(
+            e.is_usage() && e.to_string().contains("no such file"),
+            "{e}"
+        );
+    }
+}

@@ -1,0 +1,535 @@
+//! Reads a list file: `path label` lines, as PaddleClas and Caffe write them.
+//!
+//! Runs in the consumer. Streams the file; asks the file system about the list
+//! and the root only, never about a sample. The order is the file's. Paths are
+//! bytes. Unlike there, a bad line is an error that names it, not a crash or a
+//! wrong label.
+//!
+//! - The path is everything before the last delimiter (before the first of the
+//!   trailing numbers for a vector), so blanks in it are fine; a path that ends
+//!   in numbers behind blanks, or begins with `#`, is put in double quotes, where
+//!   `""` and `\"` are a quote and `\\` is a backslash.
+//! - Labels: one whole number, or a vector, `0,1,0` or `0 1 0`; or none. All
+//!   lines alike.
+//! - Blank lines, and lines that begin with `#`, are passed over.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::data::index::lines::Lines;
+use crate::data::index::names::{has_image_extension, shown};
+use crate::data::index::report::ScanReport;
+use crate::data::index::sealed::{Content, Labels};
+use crate::error::{Error, Result};
+
+/// How [`Index::list`](crate::data::index::Index::list) reads a list file.
+#[derive(Debug, Clone, Default)]
+pub struct ListOptions {
+    pub delimiter: Delimiter,
+    /// Where relative paths start; by default the list file's folder.
+    pub root: Option<PathBuf>,
+    /// Accept paths that lead out of the root.
+    pub allow_outside: bool,
+    pub labels: ListLabels,
+    /// Numbers whole-number labels anew, from 0 without gaps, in their ascending
+    /// order: PaddleClas' `relabel`.
+    pub relabel: bool,
+}
+
+/// What stands between a path and its label.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Delimiter {
+    /// A run of blanks and tabs.
+    #[default]
+    Blanks,
+    /// This byte, once. Blanks around path and label are no part of them.
+    Byte(u8),
+}
+
+/// What stands behind the path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ListLabels {
+    /// What the first line shows: a whole number, several numbers, or nothing
+    /// behind a path with a known image extension.
+    #[default]
+    Auto,
+    /// Nothing: the whole line is the path.
+    None,
+    /// One whole number.
+    Scalar,
+    /// One number or more.
+    Vector,
+    /// One whole number behind the first delimiter; what stands behind it, such as
+    /// VeriWild's camera, means nothing. Blanks in a path need quotes.
+    Second,
+}
+
+pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Content, ScanReport)> {
+    if let Delimiter::Byte(byte @ (b'\n' | b'\r' | b'"' | 0)) = options.delimiter {
+        return Err(Error::config(format!(
+            "{:?} cannot be the delimiter of a list file",
+            char::from(byte)
+        )));
+    }
+    let mut lines = Lines::open(file)?;
+    let roots = Roots::new(file, options)?;
+    let mut content = Content::default();
+    let mut labels = Gathered::default();
+    let mut path = Vec::new();
+    let mut values = Vec::new();
+    while let Some((number, line)) = lines.next_line()? {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let label = parse(line, options, &mut path, &mut values)
+            .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;
+        let relative = roots
+            .relative(&path)
+            .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;
+        labels
+            .add(number, label, &values)
+            .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;
+        content.push_path(relative);
+    }
+    if content.samples() == 0 {
+        return Err(Error::dataset(
+            file,
+            "no samples in this list; write one `path label` a line",
+        ));
+    }
+    content.labels = labels.labels;
+    if options.relabel {
+        relabel(&mut content.labels, file)?;
+    }
+    let report = ScanReport {
+        samples: content.samples() as u64,
+        ..ScanReport::default()
+    };
+    Ok((roots.root, content, report))
+}
+
+/// From 0 and without gaps, in ascending order.
+fn relabel(labels: &mut Labels, file: &Path) -> Result<()> {
+    let Labels::Class(all) = labels else {
+        return Err(Error::dataset(
+            file,
+            "relabel numbers whole-number labels anew, and this list has others or none",
+        ));
+    };
+    let mut old = all.clone();
+    old.sort_unstable();
+    old.dedup();
+    for label in all {
+        *label = old.partition_point(|other| other < label) as i64;
+    }
+    Ok(())
+}
+
+/// Why a line is refused.
+#[derive(Debug, Clone, PartialEq)]
+enum Bad {
+    OpenQuote,
+    BehindQuote,
+    NoPath,
+    Nul,
+    NoLabel,
+    NotWhole(String),
+    NotNumber(String),
+    NotFinite(String),
+    Outside(String),
+    Unlike { this: Kind, first: Kind, line: u64 },
+}
+
+impl Bad {
+    fn text(&self) -> String {
+        match self {
+            Self::OpenQuote => "a quoted path without its closing quote".into(),
+            Self::BehindQuote => "no delimiter between the closing quote and the label".into(),
+            Self::NoPath => "no path".into(),
+            Self::Nul => "a NUL byte in the path; is this a text file?".into(),
+            Self::NoLabel => {
+                "no label, or no delimiter before it; check `delimiter`, or pass `labels: none`"
+                    .into()
+            }
+            Self::NotWhole(label) => format!(
+                "label '{label}' is no whole number; check `delimiter`, or put a path with \
+                 blanks in double quotes"
+            ),
+            Self::NotNumber(label) => format!("'{label}' in a vector label is no number"),
+            Self::NotFinite(label) => format!("label '{label}' is not a finite number"),
+            Self::Outside(path) => {
+                format!("path '{path}' leads out of the root; set `root`, or pass `allow_outside`")
+            }
+            Self::Unlike { this, first, line } => format!(
+                "{} here, but {} in line {line}; put a path with blanks in double quotes",
+                this.text(),
+                first.text()
+            ),
+        }
+    }
+}
+
+/// What a line's label is like; the numbers themselves lie beside it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    None,
+    Scalar,
+    Vector { width: usize },
+}
+
+impl Kind {
+    fn text(self) -> String {
+        match self {
+            Self::None => "no label".into(),
+            Self::Scalar => "one whole number as label".into(),
+            Self::Vector { width } => format!("a label of {width} numbers"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Parsed {
+    None,
+    Scalar(i64),
+    /// The numbers are in the buffer that was passed.
+    Vector,
+}
+
+/// The labels so far, all of the first one's kind.
+#[derive(Default)]
+struct Gathered {
+    first: Option<(u64, Kind)>,
+    labels: Labels,
+}
+
+impl Gathered {
+    fn add(&mut self, number: u64, label: Parsed, vector: &[f32]) -> Result<(), Bad> {
+        let this = match label {
+            Parsed::None => Kind::None,
+            Parsed::Scalar(_) => Kind::Scalar,
+            Parsed::Vector => Kind::Vector {
+                width: vector.len(),
+            },
+        };
+        match self.first {
+            Some((line, first)) if first != this => {
+                return Err(Bad::Unlike { this, first, line });
+            }
+            Some(_) => {}
+            None => {
+                self.first = Some((number, this));
+                self.labels = match this {
+                    Kind::None => Labels::None,
+                    Kind::Scalar => Labels::Class(Vec::new()),
+                    Kind::Vector { width } => Labels::Vector {
+                        width,
+                        values: Vec::new(),
+                    },
+                };
+            }
+        }
+        match (&mut self.labels, label) {
+            (Labels::Class(all), Parsed::Scalar(value)) => all.push(value),
+            (Labels::Vector { values, .. }, Parsed::Vector) => values.extend_from_slice(vector),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Takes a line apart: the path goes to `path`, a vector's numbers to `values`,
+/// which holds nothing of meaning for the other kinds of label.
+fn parse(
+    line: &[u8],
+    options: &ListOptions,
+    path: &mut Vec<u8>,
+    values: &mut Vec<f32>,
+) -> Result<Parsed, Bad> {
+    path.clear();
+    values.clear();
+    let delimiter = options.delimiter;
+    let label = if line.starts_with(b"\"") {
+        let rest = unquote(line, path)?;
+        let label = match delimiter {
+            _ if rest.is_empty() => rest,
+            Delimiter::Blanks if is_blank(rest[0]) => rest.trim_ascii(),
+            Delimiter::Byte(byte) => match rest.trim_ascii_start().strip_prefix(&[byte]) {
+                Some(label) => label.trim_ascii(),
+                // The delimiter may be a blank itself.
+                None => match rest.strip_prefix(&[byte]) {
+                    Some(label) => label.trim_ascii(),
+                    None => return Err(Bad::BehindQuote),
+                },
+            },
+            Delimiter::Blanks => return Err(Bad::BehindQuote),
+        };
+        parse_label(label, options, values)?
+    } else {
+        let (plain, label) = split(line, options, values)?;
+        path.extend_from_slice(plain);
+        label
+    };
+    if path.is_empty() {
+        return Err(Bad::NoPath);
+    }
+    if path.contains(&0) {
+        return Err(Bad::Nul);
+    }
+    Ok(label)
+}
+
+fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// Reads a quoted path into `path`; gives what stands behind it.
+fn unquote<'a>(line: &'a [u8], path: &mut Vec<u8>) -> Result<&'a [u8], Bad> {
+    let mut at = 1;
+    loop {
+        match (line.get(at), line.get(at + 1)) {
+            (None, _) => return Err(Bad::OpenQuote),
+            (Some(b'"'), Some(b'"')) | (Some(b'\\'), Some(b'"')) => {
+                path.push(b'"');
+                at += 2;
+            }
+            (Some(b'\\'), Some(b'\\')) => {
+                path.push(b'\\');
+                at += 2;
+            }
+            (Some(b'"'), _) => return Ok(&line[at + 1..]),
+            (Some(&byte), _) => {
+                path.push(byte);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The last field of a line and what stands before its delimiter.
+fn last_field(line: &[u8], delimiter: Delimiter) -> Option<(&[u8], &[u8])> {
+    let at = match delimiter {
+        Delimiter::Blanks => line.iter().rposition(|&b| is_blank(b)),
+        Delimiter::Byte(byte) => line.iter().rposition(|&b| b == byte),
+    }?;
+    Some((line[..at].trim_ascii(), line[at + 1..].trim_ascii()))
+}
+
+/// The first field of a line and what stands behind its delimiter.
+fn first_field(line: &[u8], delimiter: Delimiter) -> (&[u8], &[u8]) {
+    let at = match delimiter {
+        Delimiter::Blanks => line.iter().position(|&b| is_blank(b)),
+        Delimiter::Byte(byte) => line.iter().position(|&b| b == byte),
+    };
+    match at {
+        Some(at) => (line[..at].trim_ascii(), line[at + 1..].trim_ascii()),
+        None => (line, &[]),
+    }
+}
+
+/// The last field and every number before it; gives what is left of the line.
+fn trailing_numbers<'a>(
+    line: &'a [u8],
+    delimiter: Delimiter,
+    values: &mut Vec<f32>,
+) -> Result<&'a [u8], Bad> {
+    let mut rest = line;
+    while let Some((before, field)) = last_field(rest, delimiter) {
+        if before.is_empty() || number(field).is_none() {
+            break;
+        }
+        rest = before;
+    }
+    // Forwards again, now that it is known where the label begins.
+    let mut label = line[rest.len()..].trim_ascii();
+    if let Delimiter::Byte(byte) = delimiter {
+        label = label.strip_prefix(&[byte]).unwrap_or(label);
+    }
+    if !label.is_empty() {
+        push_numbers(label, delimiter, values)?;
+    }
+    Ok(rest)
+}
+
+/// Splits a line whose path is not quoted.
+fn split<'a>(
+    line: &'a [u8],
+    options: &ListOptions,
+    values: &mut Vec<f32>,
+) -> Result<(&'a [u8], Parsed), Bad> {
+    if options.labels == ListLabels::None {
+        return Ok((line, Parsed::None));
+    }
+    if options.labels == ListLabels::Second {
+        let (path, behind) = first_field(line, options.delimiter);
+        return match first_field(behind, options.delimiter).0 {
+            [] => Err(Bad::NoLabel),
+            label => Ok((path, Parsed::Scalar(whole(label)?))),
+        };
+    }
+    let Some((before, last)) = last_field(line, options.delimiter) else {
+        return match options.labels {
+            ListLabels::Auto if has_image_extension(line) => Ok((line, Parsed::None)),
+            _ => Err(Bad::NoLabel),
+        };
+    };
+    if options.labels == ListLabels::Scalar {
+        return Ok((before, Parsed::Scalar(whole(last)?)));
+    }
+    if last.contains(&b',')
+        && number(last.split(|&b| b == b',').next_back().unwrap_or(last)).is_some()
+    {
+        push_numbers(last, Delimiter::Byte(b','), values)?;
+        return Ok((before, Parsed::Vector));
+    }
+    let rest = trailing_numbers(line, options.delimiter, values)?;
+    match (options.labels, values.len()) {
+        (ListLabels::Auto, 0) if has_image_extension(line) => Ok((line, Parsed::None)),
+        (ListLabels::Auto, 0 | 1) => Ok((before, Parsed::Scalar(whole(last)?))),
+        (_, 0) => Err(Bad::NotNumber(shown(last))),
+        _ => Ok((rest, Parsed::Vector)),
+    }
+}
+
+/// The label behind a quoted path: what it is cannot be mistaken.
+fn parse_label(label: &[u8], options: &ListOptions, values: &mut Vec<f32>) -> Result<Parsed, Bad> {
+    match options.labels {
+        ListLabels::None | ListLabels::Auto if label.is_empty() => Ok(Parsed::None),
+        _ if label.is_empty() => Err(Bad::NoLabel),
+        // A column that the caller does not want.
+        ListLabels::None => Ok(Parsed::None),
+        ListLabels::Scalar => Ok(Parsed::Scalar(whole(label)?)),
+        ListLabels::Second => {
+            let label = first_field(label, options.delimiter).0;
+            Ok(Parsed::Scalar(whole(label)?))
+        }
+        kind => {
+            let delimiter = if label.contains(&b',') {
+                Delimiter::Byte(b',')
+            } else {
+                options.delimiter
+            };
+            if kind == ListLabels::Auto && last_field(label, delimiter).is_none() {
+                return Ok(Parsed::Scalar(whole(label)?));
+            }
+            push_numbers(label, delimiter, values)?;
+            Ok(Parsed::Vector)
+        }
+    }
+}
+
+/// Reads the numbers of a vector.
+fn push_numbers(label: &[u8], delimiter: Delimiter, values: &mut Vec<f32>) -> Result<(), Bad> {
+    let separates = |&b: &u8| match delimiter {
+        Delimiter::Blanks => is_blank(b),
+        Delimiter::Byte(byte) => b == byte,
+    };
+    for field in label.split(separates) {
+        let field = field.trim_ascii();
+        // Blanks come in runs, other delimiters do not.
+        if field.is_empty() && delimiter == Delimiter::Blanks {
+            continue;
+        }
+        let value = number(field).ok_or_else(|| Bad::NotNumber(shown(field)))?;
+        if !value.is_finite() {
+            return Err(Bad::NotFinite(shown(field)));
+        }
+        values.push(value);
+    }
+    Ok(())
+}
+
+fn number(field: &[u8]) -> Option<f32> {
+    std::str::from_utf8(field).ok()?.parse().ok()
+}
+
+fn whole(label: &[u8]) -> Result<i64, Bad> {
+    std::str::from_utf8(label)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| Bad::NotWhole(shown(label)))
+}
+
+/// The root, and what it is called when links are resolved.
+struct Roots {
+    root: PathBuf,
+    resolved: PathBuf,
+    allow_outside: bool,
+}
+
+impl Roots {
+    fn new(file: &Path, options: &ListOptions) -> Result<Self> {
+        let root = match &options.root {
+            Some(root) => root.clone(),
+            None => match file.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+                _ => PathBuf::from("."),
+            },
+        };
+        let root = std::path::absolute(&root)
+            .map_err(|_| Error::config("the root of the list's paths has an empty name"))?;
+        let kind = fs::metadata(&root).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => {
+                Error::dataset(&root, "no such folder for the list's paths; check `root`")
+            }
+            _ => Error::io_at("read the type of", &root, e),
+        })?;
+        if !kind.is_dir() {
+            return Err(Error::dataset(
+                &root,
+                "not a folder for the list's paths; check `root`",
+            ));
+        }
+        Ok(Self {
+            resolved: fs::canonicalize(&root).unwrap_or_else(|_| root.clone()),
+            root,
+            allow_outside: options.allow_outside,
+        })
+    }
+
+    /// The path as it is stored: relative to the root where that can be.
+    fn relative<'a>(&self, path: &'a [u8]) -> Result<&'a [u8], Bad> {
+        let inside = if path.starts_with(b"/") {
+            let path = Path::new(OsStr::from_bytes(path));
+            path.strip_prefix(&self.root)
+                .or_else(|_| path.strip_prefix(&self.resolved))
+                .ok()
+                .map(|inside| inside.as_os_str().as_bytes())
+        } else {
+            Some(path)
+        };
+        match inside {
+            Some(inside) if !leaves(inside) => {
+                if inside.is_empty() {
+                    Err(Bad::NoPath)
+                } else {
+                    Ok(inside)
+                }
+            }
+            _ if self.allow_outside => Ok(path),
+            _ => Err(Bad::Outside(shown(path))),
+        }
+    }
+}
+
+/// True when a relative path leads out of where it starts, links aside.
+fn leaves(path: &[u8]) -> bool {
+    let mut depth = 0u64;
+    for part in path.split(|&b| b == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => match depth.checked_sub(1) {
+                Some(less) => depth = less,
+                None => return true,
+            },
+            _ => depth += 1,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests;

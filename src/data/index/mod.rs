@@ -1,0 +1,68 @@
+//! What there is: the paths of all samples, their labels and the class names.
+//!
+//! Built in the consumer, before any other process exists, and sealed into a
+//! memfd that coordinator and workers map: its bytes are paid for once. Only
+//! names are read here, and of tar shards headers and labels: no picture is
+//! opened, so a sample that is broken, dangling or no regular file is found when
+//! it is loaded. A sample's
+//! id is its position, from 0. Nothing here is random, prints, or decides
+//! which samples a batch takes: that is the plan's.
+//!
+//! - `samples`: the index itself; `label`: what a sample is labelled with; `place`:
+//!   where it lies; `classes`, `class_counts`: names of classes, samples of each;
+//! - `opening`: the ways to an index; `folder`, `list`, `shards`, `open_cache`: one
+//!   each; `names`: which names are pictures'; `lines`: of lists;
+//! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
+//! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
+//!   later runs; `of_cache`: that of a cache, made while it is built.
+//!
+//! ```
+//! # fn main() -> featherload::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let src = dir.path();
+//! # std::fs::create_dir_all(src.join("cat")).unwrap();
+//! # std::fs::write(src.join("cat/1.jpg"), "").unwrap();
+//! use featherload::index::{FolderOptions, Index, Label};
+//!
+//! let (index, report) = Index::folder(src, &FolderOptions::default())?;
+//! assert_eq!(index.len(), 1);
+//! assert_eq!(index.relative_path(0), std::path::Path::new("cat/1.jpg"));
+//! assert_eq!(index.label(0), Label::Class(0));
+//! assert_eq!(report.skipped_total(), 0);
+//! # Ok(())
+//! # }
+//! ```
+
+mod class_counts;
+mod classes;
+mod folder;
+mod json;
+mod kept;
+mod label;
+mod lines;
+mod list;
+mod names;
+mod of_cache;
+mod open_cache;
+mod opening;
+mod place;
+mod report;
+mod samples;
+mod save;
+mod sealed;
+mod shards;
+
+pub use class_counts::ClassCount;
+pub use classes::Classes;
+pub use folder::{FolderLabels, FolderOptions};
+pub(crate) use json::lossy;
+pub use label::Label;
+pub use list::{Delimiter, ListLabels, ListOptions};
+pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
+pub(crate) use of_cache::CachedSamples;
+pub use report::{DamagedShard, ScanReport, SkipReason, Skipped};
+pub use samples::Index;
+pub use sealed::LabelVector;
+pub(crate) use sealed::Part;
+pub(crate) use shards::refuse_what_is_no_tar;
+pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};

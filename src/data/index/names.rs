@@ -1,0 +1,84 @@
+//! Names: which of them are pictures', which are our own, and how one is shown.
+//!
+//! Used in the consumer. Works on names alone.
+
+use crate::sys::replace;
+
+pub use crate::picture::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
+
+/// How names begin that featherload itself gives to notes in a data set's
+/// folders, such as the manifest of the demo set. They are no part of the data,
+/// so a scan neither enters nor reports them.
+pub const OWN_PREFIX: &str = replace::OWN_PREFIX;
+
+/// True for a name, or a path, that ends in a known image extension. A name
+/// that is nothing but the extension, such as `.jpg`, has none.
+pub(crate) fn has_image_extension(name: &[u8]) -> bool {
+    let name = name.rsplit(|&b| b == b'/').next().unwrap_or_default();
+    match name.iter().rposition(|&b| b == b'.') {
+        None | Some(0) => false,
+        Some(dot) => {
+            let extension = &name[dot + 1..];
+            IMAGE_EXTENSIONS
+                .iter()
+                .any(|known| extension.eq_ignore_ascii_case(known.as_bytes()))
+        }
+    }
+}
+
+/// Bytes of a path or a text, for a message: what is no text, and what a terminal
+/// would obey, is escaped; 60 characters at most, and then `...`.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 60;
+    let mut text = String::new();
+    let mut left = MOST;
+    for chunk in bytes.utf8_chunks() {
+        let of_text = chunk.valid().chars().map(|c| match c.is_control() {
+            true => c.escape_default().to_string(),
+            false => c.to_string(),
+        });
+        let others = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
+        for shown in of_text.chain(others) {
+            let Some(less) = left.checked_sub(shown.chars().count()) else {
+                return text + "...";
+            };
+            text.push_str(&shown);
+            left = less;
+        }
+    }
+    text
+}
+
+/// Which of several pictures is a sample's: the lowest.
+pub(crate) fn rank(extension: &[u8]) -> Option<usize> {
+    IMAGE_EXTENSIONS
+        .iter()
+        .chain([&ARRAY_EXTENSION])
+        .position(|known| known.as_bytes() == extension)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_names() {
+        for yes in [
+            "a.jpg", "a.JPEG", "a.b.PnG", "..jpg", "d/x.jfif", "x.Jpe", "-.pbm",
+        ] {
+            assert!(has_image_extension(yes.as_bytes()), "{yes}");
+        }
+        for no in [
+            "",
+            "jpg",
+            ".jpg",
+            "a.jpg.txt",
+            "a.",
+            "a.jp",
+            "x.jpg/y",
+            "d/.png",
+        ] {
+            assert!(!has_image_extension(no.as_bytes()), "{no}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Opening a cache: its index, and whether its shards are those of its manifest.
+//!
+//! Used in the consumer. Reads the manifest, the index and the length of each
+//! shard; no sample. What is in the shards is compared with checksums by
+//! `cache::verify`, not at each start.
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use crate::data::index::Index;
+use crate::data::index::save;
+use crate::data::index::save::Unusable;
+use crate::data::index::sealed::Damage;
+use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::error::{Error, Result};
+use crate::sys::regular;
+use crate::sys::regular::Stamp;
+
+/// How a manifest begins: whatever comes behind, the folder is a cache's.
+const BEGINNING: &[u8] = b"{\n  \"format\": \"featherload-cache\"";
+
+pub(crate) fn is_cache(folder: &Path) -> bool {
+    let mut head = Vec::new();
+    let path = folder.join(CACHE_MANIFEST);
+    let read = regular::open(&path)
+        .and_then(|(file, _)| file.take(BEGINNING.len() as u64).read_to_end(&mut head));
+    read.is_ok() && head == BEGINNING
+}
+
+fn see_verify(folder: &Path, what: String) -> Error {
+    Error::dataset(
+        folder,
+        format!("{what}; see `featherload cache verify`, or build the cache again"),
+    )
+}
+
+/// The sealed index in `folder`, with the root `/`; where `manifest` is given, the
+/// one that it has the hash of.
+pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<Index> {
+    let path = folder.join(CACHE_INDEX);
+    let is_due = |hash: Hash128| manifest.is_none_or(|m| m.index == Some(hash));
+    let damaged = |damage: Damage| {
+        let again = "run the `featherload cache build` again that made the cache";
+        Error::dataset(&path, format!("{damage}; {again}"))
+    };
+    let index = save::open(&path).map_err(|unusable| match unusable {
+        Unusable::Failed(e) => match path.symlink_metadata() {
+            Err(_) => see_verify(folder, format!("its {CACHE_INDEX} is missing")),
+            Ok(_) => e,
+        },
+        // What is no file at all must not be read: a FIFO has no end.
+        Unusable::Damaged(damage @ Damage::NotAnIndex) => damaged(damage),
+        // The very bytes that were written: they mean what they meant then.
+        Unusable::Damaged(_) if manifest.is_some() && file_hash(&path).is_some_and(is_due) => {
+            other_version(&path)
+        }
+        Unusable::Damaged(damage) => damaged(damage),
+    })?;
+    match is_due(Hash128::of(index.sealed.bytes())) {
+        true => Ok(index),
+        false => Err(see_verify(
+            folder,
+            format!("its {CACHE_INDEX} is of another cache"),
+        )),
+    }
+}
+
+fn other_version(path: &Path) -> Error {
+    Error::dataset(
+        path,
+        "of another version: run `featherload cache build` again",
+    )
+}
+
+fn file_hash(path: &Path) -> Option<Hash128> {
+    let bytes = fs::read(path).ok()?;
+    Some(Hash128::of(&bytes))
+}
+
+pub(crate) fn open(folder: &Path) -> Result<Index> {
+    let verify = |what| see_verify(folder, what);
+    let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;
+    if !manifest.complete {
+        return Err(Error::dataset(
+            folder,
+            "a cache that is not complete: run the `featherload cache build` again that began it",
+        ));
+    }
+    let index = load(folder, Some(&manifest))?;
+    let root = fs::canonicalize(folder).map_err(|e| Error::io_at("look at", folder, e))?;
+    if index.len() != manifest.samples || index.shards() != manifest.shards.len() as u64 {
+        return Err(verify(format!(
+            "its {CACHE_INDEX} has {} samples in {} shards, its manifest says {} in {}",
+            index.len(),
+            index.shards(),
+            manifest.samples,
+            manifest.shards.len()
+        )));
+    }
+    let mut stamps = Vec::with_capacity(manifest.shards.len());
+    for (number, said) in (0..).zip(&manifest.shards) {
+        // Its root is `/`.
+        let path = index.shard_path(number);
+        let path = root.join(path.strip_prefix("/").unwrap_or(&path));
+        let found = match Stamp::of(&path) {
+            Ok(found) => found,
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Err(verify(format!("its shard {} is missing", said.name)));
+            }
+            Err(e) => return Err(Error::io_at("look at", &path, e)),
+        };
+        if found.bytes != said.bytes {
+            return Err(verify(format!(
+                "its shard {} has {} bytes, its manifest says {}",
+                said.name, found.bytes, said.bytes
+            )));
+        }
+        stamps.push(found);
+    }
+    index.rebased(&root, &stamps)
+}

@@ -1,0 +1,167 @@
+//! The ways to an index: a folder, a list, tar shards, a cache, a saved one; and how
+//! it is saved.
+//!
+//! In the consumer. Never in here: how any of them is read.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::data::index::folder::{self, FolderOptions};
+use crate::data::index::list::{self, ListOptions};
+use crate::data::index::report::ScanReport;
+use crate::data::index::samples::Index;
+use crate::data::index::shards::{self, ShardOptions};
+use crate::data::index::{open_cache, save};
+use crate::data::shard::expand;
+use crate::data::shard::manifest::CacheManifest;
+use crate::error::{Error, Result};
+use crate::sys::regular::Stamp;
+
+impl Index {
+    /// Every image under a folder: class sub-folders, or a flat folder.
+    ///
+    /// Samples are sorted by the bytes of their relative path, as
+    /// `find | LC_ALL=C sort` would; classes by the bytes of their name.
+    pub fn folder(root: &Path, options: &FolderOptions) -> Result<(Self, ScanReport)> {
+        let (root, content, report) = folder::scan(root, options)?;
+        Ok((Self::seal(&root, content)?, report))
+    }
+
+    /// The samples of a list file of `path label` lines, in the file's order.
+    pub fn list(file: &Path, options: &ListOptions) -> Result<(Self, ScanReport)> {
+        let (root, content, report) = list::read(file, options)?;
+        Ok((Self::seal(&root, content)?, report))
+    }
+
+    /// The samples of uncompressed tar shards, as WebDataset writes them, in the
+    /// order of `shards` and of their members. Reads headers and labels, never a
+    /// picture; DALI's index beside a shard, when it is newer, takes the place of
+    /// its headers.
+    ///
+    /// # Errors
+    /// A shard that cannot be read or is no tar; labels that are of several kinds,
+    /// or that some samples have and some have not; no samples at all. Damage
+    /// costs what is damaged, and stands in the report.
+    pub fn from_shards(shards: &[PathBuf], options: &ShardOptions) -> Result<(Self, ScanReport)> {
+        Self::stamped(shards, |shards| shards::open(shards, options))
+    }
+
+    /// As [`Index::from_shards`], and then writes DALI's index, `SHARD.idx`, beside
+    /// each shard, each whole or not at all, as its `wds2idx` does. With it comes, in
+    /// the order of the shards, where each is; or the error that says why there is
+    /// none: the shard is damaged, or lacks the blocks of zeros that end a tar, so
+    /// that it may be cut; or a member's name cannot stand in an index; or it cannot
+    /// be written.
+    ///
+    /// # Errors
+    /// As [`Index::from_shards`]; nothing is written then.
+    pub fn from_shards_writing_idx(
+        shards: &[PathBuf],
+        options: &ShardOptions,
+    ) -> Result<(Self, ScanReport, Vec<Result<PathBuf>>)> {
+        let mut written = Vec::new();
+        let (index, report) = Self::stamped(shards, |shards| {
+            let (index, report, of_shards) = shards::open_and_write_idx(shards, options)?;
+            written = of_shards;
+            Ok((index, report))
+        })?;
+        Ok((index, report, written))
+    }
+
+    /// The index that `open` makes of shards, which says what they were like.
+    fn stamped(
+        shards: &[PathBuf],
+        open: impl FnOnce(&[PathBuf]) -> Result<(Self, ScanReport)>,
+    ) -> Result<(Self, ScanReport)> {
+        // In front of reading, so that a change meanwhile is noticed.
+        let stamps: Vec<_> = shards.iter().map(|path| Stamp::of(path)).collect();
+        let (index, report) = open(shards)?;
+        let stamps = stamps
+            .into_iter()
+            .zip(shards)
+            .map(|(stamp, path)| stamp.map_err(|e| Error::io_at("look at", path, e)));
+        let stamps = stamps.collect::<Result<Vec<_>>>()?;
+        Ok((index.rebased(index.root(), &stamps)?, report))
+    }
+
+    /// The paths that `patterns` name, in their order: paths, braces such as
+    /// `train-{000..123}.tar`, globs such as `train-*.tar`. Globs are sorted by
+    /// bytes.
+    ///
+    /// # Errors
+    /// A glob that finds nothing, a path that is named twice, and an address
+    /// (`s3://`, `pipe:`): shards are mapped, so they must be files.
+    pub fn expand_shards(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
+        expand::expand_all(patterns)
+    }
+
+    /// Whether `text` names tar shards: by its end `.tar`, or that of a compressed
+    /// one (`.tar.gz`, `.tgz`), which reading refuses with what to do; or, where
+    /// nothing of this name is there, by the signs of a pattern or of an address
+    /// (`s3://`, `pipe:`), which reading refuses as well.
+    pub fn names_shards(text: impl AsRef<OsStr>) -> bool {
+        let text = text.as_ref();
+        let path = Path::new(text);
+        !path.is_dir()
+            && (shards::has_tar_extension(path)
+                || (expand::is_pattern(text) && !path.exists())
+                || expand::is_elsewhere(text))
+    }
+
+    /// Writes DALI's index, `SHARD.idx`, beside each shard, each whole or not at
+    /// all, as its `wds2idx` does; where they are. Reads no labels.
+    ///
+    /// # Errors
+    /// The first shard that is no tar, is damaged or lacks the blocks of zeros that
+    /// end one, or has a member whose name cannot stand in an index. Those in front
+    /// of it have theirs by then.
+    pub fn write_dali_indexes(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
+        shards
+            .iter()
+            .map(|path| shards::write_dali_index(path))
+            .collect()
+    }
+
+    /// An index that [`Index::save`] wrote.
+    pub fn load(file: &Path) -> Result<Self> {
+        save::load(file)
+    }
+
+    /// The samples of a cache that `featherload cache build` made in `folder`.
+    /// Reads its manifest, its index and the lengths of its shards.
+    ///
+    /// # Errors
+    /// A cache that is not complete, or whose files are not those of its manifest.
+    pub fn cache(folder: &Path) -> Result<Self> {
+        open_cache::open(folder)
+    }
+
+    /// The sealed index of the cache in `folder`, its root `/`; where `manifest` is
+    /// given, the one that is meant there.
+    ///
+    /// # Errors
+    /// One that is missing, damaged, of another version or of another cache.
+    pub(crate) fn of_cache(folder: &Path, manifest: Option<&CacheManifest>) -> Result<Self> {
+        open_cache::load(folder, manifest)
+    }
+
+    /// True when `folder` has a cache's manifest, complete or not.
+    pub fn is_cache(folder: &Path) -> bool {
+        open_cache::is_cache(folder)
+    }
+
+    /// True when the file at `path` begins as one that [`Index::save`] wrote; or as
+    /// one that [`Index::from_shards`] kept for itself, which [`Index::load`] refuses
+    /// with what it is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_saved(path: &Path) -> Result<bool> {
+        save::is_saved(path)
+    }
+
+    /// Writes the index to a file: whole, or not at all.
+    pub fn save(&self, file: &Path) -> Result<()> {
+        save::save(self.sealed.bytes(), file)
+    }
+}

@@ -1,0 +1,147 @@
+//! Where the bytes of samples are: their files, or shards and places in them; and
+//! whether a shard is still the one that its index was made of.
+//!
+//! Samples are located in workers, and in the consumer where it reads headers or
+//! has zero workers.
+
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::data::index::{Index, Part};
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::sys::regular::{Stamp, keeps_inodes, keeps_inodes_of, open_stamped};
+
+impl Index {
+    /// The number of shards that samples are parts of; 0 where they are files.
+    pub fn shards(&self) -> u64 {
+        self.layout.shards()
+    }
+
+    /// The full path of a shard.
+    pub fn shard_path(&self, number: u64) -> PathBuf {
+        let path = self.layout.shard_path(self.sealed.bytes(), number);
+        self.root().join(OsStr::from_bytes(path))
+    }
+
+    /// The full path of the file that has a sample's bytes: its own, or its shard's.
+    pub fn file(&self, id: u64) -> PathBuf {
+        match self.part(id) {
+            Some(part) => self.shard_path(part.shard),
+            None => self.path(id),
+        }
+    }
+
+    /// Which bytes of which shard are a sample's; none where it is a file, or an
+    /// id that is not less than [`Index::len`].
+    pub(crate) fn part(&self, id: u64) -> Option<Part> {
+        self.layout.part(self.sealed.bytes(), id)
+    }
+
+    /// The full path, as `open` wants it, of the file that has a sample's bytes, and
+    /// which bytes of it they are: none = all. The path is written to `buf`; nothing
+    /// is allocated once that has grown to the longest.
+    ///
+    /// # Errors
+    /// A path with a zero byte in it, which none of a sealed index has.
+    pub(crate) fn locate<'a>(
+        &self,
+        id: u64,
+        buf: &'a mut Vec<u8>,
+    ) -> Result<(&'a CStr, Option<Range<u64>>), SampleFault> {
+        let bytes = self.sealed.bytes();
+        let part = self.part(id);
+        let path = match part {
+            Some(part) => self.layout.shard_path(bytes, part.shard),
+            None => self.layout.path(bytes, id),
+        };
+        buf.clear();
+        if !path.starts_with(b"/") {
+            let root = self.layout.root(bytes);
+            buf.extend_from_slice(root);
+            if !root.ends_with(b"/") {
+                buf.push(b'/');
+            }
+        }
+        buf.extend_from_slice(path);
+        buf.push(0);
+        let path = CStr::from_bytes_with_nul(buf)
+            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "has a zero byte in its path"))?;
+        Ok((path, part.map(Part::range)))
+    }
+
+    /// Opens a shard, whose path is `path`, as [`Index::locate`] writes it. Bytes of
+    /// a file that took its place would be other samples under these ids.
+    pub(crate) fn open_shard(
+        &self,
+        number: u64,
+        path: &CStr,
+    ) -> Result<(File, usize), SampleFault> {
+        let (fd, found) = open_stamped(path).map_err(|fault| SampleFault {
+            reason: format!("its shard {}", fault.reason),
+            ..fault
+        })?;
+        if let Some(known) = self.layout.stamp(self.sealed.bytes(), number)
+            && let Some(how) = known.difference(&found, || keeps_inodes_of(&fd))
+        {
+            return Err(SampleFault::new(
+                FaultKind::Unreadable,
+                format!(
+                    "its shard was replaced or changed since its index was made ({how}): start \
+                     the run again"
+                ),
+            ));
+        }
+        let len = usize::try_from(found.bytes).unwrap_or(usize::MAX);
+        Ok((File::from(fd), len))
+    }
+
+    /// Bytes of all shards, and of the largest, as far as somebody looked; none
+    /// where samples are files.
+    pub(crate) fn shard_bytes(&self) -> Option<(u64, u64)> {
+        let stamp = |number| self.layout.stamp(self.sealed.bytes(), number);
+        let bytes = (0..self.shards()).map(|number| stamp(number).map_or(0, |s| s.bytes));
+        let largest = bytes.clone().max()?;
+        Some((bytes.fold(0, u64::saturating_add), largest))
+    }
+
+    /// What each shard is like now.
+    fn stamps(&self) -> Result<Vec<Stamp>> {
+        (0..self.shards())
+            .map(|number| {
+                let path = self.shard_path(number);
+                Stamp::of(&path).map_err(|e| match e.kind() {
+                    ErrorKind::NotFound => Error::dataset(&path, "no such shard"),
+                    _ => Error::io_at("look at", &path, e),
+                })
+            })
+            .collect()
+    }
+
+    /// An index out of a file: whether its shards are those that it was made of.
+    ///
+    /// # Errors
+    /// When one is not there, or has changed.
+    pub(crate) fn check_shards(&self) -> Result<()> {
+        for (number, now) in (0..).zip(self.stamps()?) {
+            let path = self.shard_path(number);
+            let how = match self.layout.stamp(self.sealed.bytes(), number) {
+                Some(known) => known.difference(&now, || keeps_inodes(&path)),
+                None => Some("nobody looked at it then".to_owned()),
+            };
+            if let Some(how) = how {
+                return Err(Error::dataset(
+                    path,
+                    format!(
+                        "this shard was changed since the index was saved ({how}): make the \
+                         index again"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}

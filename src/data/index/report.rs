@@ -1,0 +1,324 @@
+//! What a scan found and what it left out, by reason: nothing is left out in
+//! silence.
+//!
+//! Filled and read in the consumer. Holds a few example paths per reason, never
+//! a path per skipped entry. As JSON it has one form, whoever prints it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::data::index::json::{Lossy, lossy};
+
+/// The counts of one scan.
+///
+/// As JSON: `skipped` is the number of all entries that are no samples; `left_out`
+/// has theirs, and `examples` some paths, by [`SkipReason::name`]; `empty_classes`,
+/// `damaged` and `other_fields` are the fields here. Samples are no part of it:
+/// who has an index counts them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScanReport {
+    pub samples: u64,
+    /// Entries that are no samples.
+    pub skipped: BTreeMap<SkipReason, Skipped>,
+    /// Class folders without one image. They count as classes all the same.
+    pub empty_classes: Vec<OsString>,
+    /// Shards of which something is lost, in the order of the shards.
+    pub damaged: Vec<DamagedShard>,
+    /// Fields of samples of shards that are neither picture nor label, by
+    /// extension: how many samples have them. A loader does not read them, and a
+    /// cache does not copy them. Of [`ScanReport::MOST_FIELDS`] extensions at most;
+    /// what has another one, or one that is no short text, is counted member by
+    /// member under [`ScanReport::MORE_FIELDS`].
+    pub other_fields: BTreeMap<String, u64>,
+}
+
+/// A shard that is not whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DamagedShard {
+    /// As JSON with a replacement for bytes that are no UTF-8.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// Where the first damage begins, bytes from the shard's beginning.
+    pub at: u64,
+    /// What is damaged there, in words.
+    pub what: String,
+    /// In how many places the shard is damaged.
+    pub places: u64,
+    /// Bytes that were passed over, in all places.
+    pub bytes_lost: u64,
+    /// Samples that are left out because a member of theirs is lost.
+    pub samples_incomplete: u64,
+    /// Samples of which nothing is left, by what the index beside the shard says
+    /// that there were; none without such an index.
+    pub samples_missing: Option<u64>,
+}
+
+impl fmt::Display for DamagedShard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.what)?;
+        if self.places > 1 {
+            write!(
+                f,
+                "; damaged in {} places, {} bytes are lost in all",
+                self.places, self.bytes_lost
+            )?;
+        }
+        let incomplete = self.samples_incomplete;
+        match self.samples_missing {
+            Some(missing) => write!(
+                f,
+                "; {} samples are lost (as its index counts them)",
+                missing + incomplete
+            ),
+            None => write!(
+                f,
+                "; {incomplete} samples are known to be lost (an index beside it, as \
+                 `write_idx` makes it, would tell of others)"
+            ),
+        }
+    }
+}
+
+/// How many entries were left out for one reason, and the first few of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Skipped {
+    pub count: u64,
+    /// Paths under the root: those that come first by their bytes.
+    pub examples: Vec<PathBuf>,
+}
+
+/// Why an entry is no sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// A name without a known image extension.
+    NotAnImageName,
+    /// A name without a known image extension that begins with a dot.
+    Hidden,
+    /// A folder whose name begins with a dot: it is not entered.
+    HiddenFolder,
+    /// A link without an image's name whose target is missing.
+    DanglingLink,
+    /// A link back to a folder above it: it is not entered.
+    LinkLoop,
+    /// A sample of a shard that has no picture.
+    NoPicture,
+    /// A member of a shard whose name has no extension, or nothing in front of it.
+    NoSampleName,
+    /// A file in a shard that is sparse or a link, so that its bytes do not stand
+    /// there as one run.
+    NotPlain,
+    /// A shard that is whole, and has no members.
+    EmptyShard,
+}
+
+impl SkipReason {
+    /// A short name, as reports print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotAnImageName => "no image extension",
+            Self::Hidden => "hidden file",
+            Self::HiddenFolder => "hidden folder",
+            Self::DanglingLink => "dangling link",
+            Self::LinkLoop => "link loop",
+            Self::NoPicture => "sample without a picture",
+            Self::NoSampleName => "member that is of no sample",
+            Self::NotPlain => "member that is sparse or a link",
+            Self::EmptyShard => "empty shard",
+        }
+    }
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ScanReport {
+    /// Example paths kept per reason.
+    pub const EXAMPLES: usize = 3;
+    /// How many extensions of other fields are counted apart.
+    pub const MOST_FIELDS: usize = 64;
+    /// Stands for all other extensions: none has a slash.
+    pub const MORE_FIELDS: &str = "/more";
+    /// The longest extension that is counted apart, in bytes.
+    const LONGEST_FIELD: usize = 64;
+
+    /// Entries left out, over all reasons.
+    pub fn skipped_total(&self) -> u64 {
+        self.skipped.values().map(|s| s.count).sum()
+    }
+
+    pub(crate) fn skip(&mut self, reason: SkipReason, path: PathBuf) {
+        let skipped = self.skipped.entry(reason).or_default();
+        skipped.count += 1;
+        skipped.keep(path);
+    }
+
+    /// Counts `count` samples that have a field which is neither picture nor label.
+    pub(crate) fn add_field(&mut self, extension: &str, count: u64) {
+        let fields = &mut self.other_fields;
+        let is_short = extension.len() <= Self::LONGEST_FIELD;
+        let has_room = || {
+            let apart = fields.len() - usize::from(fields.contains_key(Self::MORE_FIELDS));
+            apart < Self::MOST_FIELDS && is_short && !extension.contains(char::is_control)
+        };
+        // Few are new: most samples have the fields of those in front of them.
+        let name = match fields.contains_key(extension) || has_room() {
+            true => extension,
+            false => Self::MORE_FIELDS,
+        };
+        match fields.get_mut(name) {
+            Some(known) => *known += count,
+            None => {
+                fields.insert(name.to_owned(), count);
+            }
+        }
+    }
+
+    /// Adds another scan's counts. Only the order of what is listed, and not
+    /// counted, depends on that of the merges; and, of very many fields, which of
+    /// them are counted apart.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.empty_classes.extend(other.empty_classes);
+        self.damaged.extend(other.damaged);
+        for (extension, count) in other.other_fields {
+            self.add_field(&extension, count);
+        }
+        for (reason, theirs) in other.skipped {
+            let ours = self.skipped.entry(reason).or_default();
+            ours.count += theirs.count;
+            for path in theirs.examples {
+                ours.keep(path);
+            }
+        }
+    }
+}
+
+impl Serialize for ScanReport {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let counts = self.skipped.iter().map(|(why, s)| (why.name(), s.count));
+        let examples = self.skipped.iter().map(|(why, s)| {
+            let paths: Vec<_> = s.examples.iter().map(|p| Lossy(p.as_os_str())).collect();
+            (why.name(), paths)
+        });
+        let empty: Vec<_> = self.empty_classes.iter().map(|n| Lossy(n)).collect();
+        let mut fields = s.serialize_struct("ScanReport", 6)?;
+        fields.serialize_field("skipped", &self.skipped_total())?;
+        fields.serialize_field("left_out", &counts.collect::<BTreeMap<_, _>>())?;
+        fields.serialize_field("examples", &examples.collect::<BTreeMap<_, _>>())?;
+        fields.serialize_field("empty_classes", &empty)?;
+        fields.serialize_field("damaged", &self.damaged)?;
+        fields.serialize_field("other_fields", &self.other_fields)?;
+        fields.end()
+    }
+}
+
+impl Skipped {
+    fn keep(&mut self, path: PathBuf) {
+        let key = path.as_os_str().as_bytes();
+        let at = self
+            .examples
+            .partition_point(|known| known.as_os_str().as_bytes() <= key);
+        if at < ScanReport::EXAMPLES {
+            self.examples.insert(at, path);
+            self.examples.truncate(ScanReport::EXAMPLES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn json_has_one_form_with_text_for_all_bytes() {
+        let mut report = ScanReport::default();
+        report.skip(SkipReason::Hidden, PathBuf::from(".a"));
+        report.skip(SkipReason::Hidden, PathBuf::from(".b"));
+        report.skip(
+            SkipReason::EmptyShard,
+            PathBuf::from(OsStr::from_bytes(b"\xff.tar")),
+        );
+        report.empty_classes.push("none".into());
+        report.other_fields.insert("txt".into(), 3);
+        report.damaged.push(DamagedShard {
+            path: PathBuf::from(OsStr::from_bytes(b"d/\xfe.tar")),
+            at: 512,
+            what: "cut off".into(),
+            places: 1,
+            bytes_lost: 9,
+            samples_incomplete: 1,
+            samples_missing: None,
+        });
+        let want = serde_json::json!({
+            "skipped": 3,
+            "left_out": {"hidden file": 2, "empty shard": 1},
+            "examples": {"hidden file": [".a", ".b"], "empty shard": ["\u{fffd}.tar"]},
+            "empty_classes": ["none"],
+            "damaged": [{
+                "path": "d/\u{fffd}.tar", "at": 512, "what": "cut off", "places": 1,
+                "bytes_lost": 9, "samples_incomplete": 1, "samples_missing": null,
+            }],
+            "other_fields": {"txt": 3},
+        });
+        assert_eq!(serde_json::to_value(&report).unwrap(), want);
+    }
+
+    #[test]
+    fn other_fields_are_bounded_and_none_is_forgotten() {
+        let mut report = ScanReport::default();
+        for i in 0..1000 {
+            report.add_field(&format!("{i:03}"), 2);
+        }
+        report.add_field("000", 1);
+        for odd in ["a\u{1b}[31m".to_owned(), "x".repeat(65)] {
+            report.add_field(&odd, 1);
+        }
+        assert_eq!(report.other_fields.len(), ScanReport::MOST_FIELDS + 1);
+        assert_eq!(report.other_fields["000"], 3);
+        assert_eq!(report.other_fields[ScanReport::MORE_FIELDS], 936 * 2 + 2);
+        let mut merged = report.clone();
+        merged.merge(report.clone());
+        let twice = |(name, count): (&String, &u64)| (name.clone(), count * 2);
+        assert_eq!(
+            merged.other_fields,
+            report.other_fields.iter().map(twice).collect()
+        );
+    }
+
+    #[test]
+    fn examples_do_not_depend_on_the_order_of_arrival() {
+        let names = ["e", "a", "d", "c", "b"];
+        let scan = |names: &[&str]| {
+            let mut report = ScanReport::default();
+            for name in names {
+                report.skip(SkipReason::Hidden, PathBuf::from(name));
+            }
+            report
+        };
+        let whole = scan(&names);
+        assert_eq!(whole.skipped_total(), 5);
+        let first: Vec<_> = ["a", "b", "c"].map(PathBuf::from).into();
+        assert_eq!(whole.skipped[&SkipReason::Hidden].examples, first);
+        for cut in 0..names.len() {
+            let (left, right) = names.split_at(cut);
+            let mut merged = scan(right);
+            merged.merge(scan(left));
+            assert_eq!(merged, whole);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The samples of a data set: paths, labels and class names, in one sealed piece of
+//! memory.
+//!
+//! Made in the consumer, mapped by coordinator and workers too. Never in here: where
+//! the names come from (`opening`).
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::data::index::classes::Classes;
+use crate::data::index::label::Label;
+use crate::data::index::sealed::{Content, Damage, Layout};
+use crate::error::{Error, Result};
+use crate::sys::regular::Stamp;
+use crate::sys::sealed::SealedBytes;
+
+/// The samples of a data set, in a fixed order. Immutable.
+#[derive(Debug)]
+pub struct Index {
+    pub(super) sealed: SealedBytes,
+    pub(super) layout: Layout,
+    classes: Classes,
+}
+
+impl Index {
+    /// An index out of another process.
+    pub(crate) fn from_fd(fd: OwnedFd) -> Result<Self> {
+        Self::open(SealedBytes::from_fd(fd)?)
+            .map_err(|damage| Error::protocol(format!("the received index: {damage}")))
+    }
+
+    pub(super) fn seal(root: &Path, content: Content) -> Result<Self> {
+        Self::open(content.encode(root)?)
+            .map_err(|damage| Error::protocol(format!("the index just made: {damage}")))
+    }
+
+    pub(super) fn open(sealed: SealedBytes) -> Result<Self, Damage> {
+        let (layout, classes) = Layout::decode(sealed.bytes())?;
+        Ok(Self {
+            sealed,
+            layout,
+            classes,
+        })
+    }
+
+    /// The number of samples.
+    pub fn len(&self) -> u64 {
+        self.layout.samples()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The folder that relative paths start from; absolute.
+    pub fn root(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.layout.root(self.sealed.bytes())))
+    }
+
+    /// A sample's path under the root; absolute only for a list file's sample
+    /// outside the root. The name of its member, where it is a part of a shard.
+    /// Empty for an id that is not less than [`Index::len`].
+    pub fn relative_path(&self, id: u64) -> &Path {
+        Path::new(OsStr::from_bytes(self.layout.path(self.sealed.bytes(), id)))
+    }
+
+    /// A sample's full path; that of its shard with the name of its member behind
+    /// it, where it is a part of one: no file has that path.
+    pub fn path(&self, id: u64) -> PathBuf {
+        match self.part(id) {
+            Some(part) => self.shard_path(part.shard).join(self.relative_path(id)),
+            None => self.root().join(self.relative_path(id)),
+        }
+    }
+
+    /// Shards under `root` with unlabelled parts: where they begin and how long
+    /// they are.
+    #[cfg(test)]
+    pub(crate) fn of_parts(root: &Path, shards: &[(&str, Vec<(u64, u64)>)]) -> Self {
+        let mut content = Content::default();
+        for (path, parts) in shards {
+            content.begin_shard(path.as_bytes());
+            for (at, bytes) in parts {
+                content.push_part(b"member", *at, *bytes);
+            }
+        }
+        Self::seal(root, content).unwrap()
+    }
+
+    /// The same samples under another root, which must be absolute, with a stamp
+    /// for each shard.
+    pub(super) fn rebased(&self, root: &Path, stamps: &[Stamp]) -> Result<Self> {
+        Self::open(self.layout.rebased(self.sealed.bytes(), root, stamps)?)
+            .map_err(|damage| Error::protocol(format!("the index under another root: {damage}")))
+    }
+
+    /// A sample's label; `None` for an id that is not less than [`Index::len`].
+    pub fn label(&self, id: u64) -> Label<'_> {
+        self.layout.label(self.sealed.bytes(), id)
+    }
+
+    /// Numbers per label: 0 without labels, 1 for classes, n for vectors.
+    pub fn label_width(&self) -> usize {
+        self.layout.label_width()
+    }
+
+    /// The names of classes, which are those of folders or of labels in shards;
+    /// empty where labels are numbers, or there are none. [`Index::class_counts`] has
+    /// classes without a name too.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// xxh3-128 of all but the root, so that a data set that was moved as a
+    /// whole keeps its hash and a run over it can be resumed.
+    pub fn hash(&self) -> u128 {
+        self.layout.hash()
+    }
+
+    /// Shared memory held, once for all processes.
+    pub fn bytes(&self) -> u64 {
+        self.sealed.bytes().len() as u64
+    }
+}
+
+impl AsFd for Index {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.sealed.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+    use crate::data::index::sealed::Labels;
+
+    fn small(root: &str) -> Index {
+        let mut content = Content::default();
+        content.push_path(b"a/1.jpg");
+        content.push_path(b"b/\xff\n.png");
+        content.push_path(b"/else/where.jpg");
+        content.labels = Labels::Class(vec![0, 1, 1 << 40]);
+        Index::seal(Path::new(root), content).unwrap()
+    }
+
+    #[test]
+    fn an_index_is_send_and_sync() {
+        fn check<T: Send + Sync>() {}
+        check::<Index>();
+    }
+
+    #[test]
+    fn paths_and_labels_come_back() {
+        let index = small("/data");
+        assert_eq!(index.len(), 3);
+        assert!(!index.is_empty());
+        assert_eq!(index.relative_path(0), Path::new("a/1.jpg"));
+        assert_eq!(index.path(0), Path::new("/data/a/1.jpg"));
+        let odd = OsString::from_vec(b"/data/b/\xff\n.png".to_vec());
+        assert_eq!(index.path(1), Path::new(&odd));
+        assert_eq!(index.path(2), Path::new("/else/where.jpg"));
+        assert_eq!(index.label(0), Label::Class(0));
+        assert_eq!(index.label(2), Label::Class(1 << 40));
+        assert_eq!(index.label_width(), 1);
+        assert!(index.classes().is_empty());
+    }
+
+    #[test]
+    fn an_id_past_the_end_is_an_empty_path_without_a_label() {
+        let index = small("/data");
+        for id in [3, 4, u64::from(u32::MAX), u64::MAX / 8, u64::MAX] {
+            assert_eq!(index.relative_path(id), Path::new(""));
+            assert_eq!(index.label(id), Label::None);
+        }
+    }
+
+    #[test]
+    fn a_file_is_located_at_its_path_in_a_buffer_that_is_kept() {
+        for root in ["/data", "/", "/data/x/"] {
+            let index = small(root);
+            let mut buf = Vec::with_capacity(64);
+            let at = buf.as_ptr();
+            for id in [2, 0, 1] {
+                let (path, part) = index.locate(id, &mut buf).unwrap();
+                assert_eq!(path.to_bytes(), index.path(id).as_os_str().as_bytes());
+                assert_eq!(part, None);
+            }
+            assert_eq!(buf.as_ptr(), at);
+        }
+    }
+
+    #[test]
+    fn a_part_is_located_in_its_shard() {
+        let mut content = Content::default();
+        content.begin_shard(b"a.tar");
+        content.push_part(b"x/1.jpg", 512, 100);
+        content.begin_shard(b"/else/b.tar");
+        content.push_part(b"2.jpg", 1024, 7);
+        let index = Index::seal(Path::new("/data"), content).unwrap();
+        let mut buf = Vec::new();
+        assert_eq!(index.shards(), 2);
+        let at = (c"/data/a.tar", Some(512..612));
+        assert_eq!(index.locate(0, &mut buf).unwrap(), at);
+        let at = (c"/else/b.tar", Some(1024..1031));
+        assert_eq!(index.locate(1, &mut buf).unwrap(), at);
+        assert_eq!(index.path(0), Path::new("/data/a.tar/x/1.jpg"));
+        assert_eq!(index.file(0), Path::new("/data/a.tar"));
+        assert_eq!(index.path(1), Path::new("/else/b.tar/2.jpg"));
+        let unknown = [Stamp::default(); 2];
+        let moved = index.rebased(Path::new("/moved"), &unknown).unwrap();
+        assert_eq!(moved.path(0), Path::new("/moved/a.tar/x/1.jpg"));
+        assert_eq!(moved.hash(), index.hash());
+    }
+
+    #[test]
+    fn another_process_sees_the_same_index() {
+        let index = small("/data");
+        let other = Index::from_fd(index.as_fd().try_clone_to_owned().unwrap()).unwrap();
+        assert_eq!(other.hash(), index.hash());
+        assert_eq!(other.path(1), index.path(1));
+        assert_eq!(other.bytes(), index.bytes());
+    }
+
+    #[test]
+    fn a_sealed_descriptor_that_is_no_index_is_a_protocol_error() {
+        let sealed = SealedBytes::new("featherload-test", &[&[7; 500]]).unwrap();
+        let e = Index::from_fd(sealed.as_fd().try_clone_to_owned().unwrap()).unwrap_err();
+        assert!(matches!(e, Error::Protocol { .. }), "{e}");
+    }
+
+    #[test]
+    fn the_hash_knows_the_content_and_not_the_root() {
+        let index = small("/data");
+        assert_eq!(index.hash(), small("/moved/elsewhere").hash());
+        let mut content = Content::default();
+        content.push_path(b"a/1.jpg");
+        let other = Index::seal(Path::new("/data"), content).unwrap();
+        assert_ne!(index.hash(), other.hash());
+    }
+}

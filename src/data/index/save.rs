@@ -1,0 +1,179 @@
+//! Files: an index written as a whole or not at all, and read back.
+//!
+//! Used in the consumer. The file is the sealed form, byte for byte; what the
+//! bytes mean is checked where the form is kept.
+
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use crate::data::index::Index;
+use crate::data::index::kept;
+use crate::data::index::sealed;
+use crate::data::index::sealed::Damage;
+use crate::error::{Error, Result};
+use crate::sys::regular;
+use crate::sys::replace::replace_by;
+use crate::sys::sealed::SealedBytes;
+
+pub(crate) fn save(bytes: &[u8], path: &Path) -> Result<()> {
+    replace_by(path, bytes)
+}
+
+pub(crate) fn is_saved(path: &Path) -> Result<bool> {
+    let failed = |e| Error::io_at("read", path, e);
+    // A FIFO may be a list: whoever opens it and goes ends its writer.
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Ok(false);
+    }
+    let mut head = Vec::new();
+    let (file, _) = regular::open(path).map_err(failed)?;
+    file.take(sealed::MAGIC.len() as u64)
+        .read_to_end(&mut head)
+        .map_err(failed)?;
+    // Loading refuses the other kind, and says what it is.
+    Ok(head == sealed::MAGIC || kept::is_kept(&head))
+}
+
+/// Why a file gives no index.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    Damaged(Damage),
+    /// It is not there, or the system refuses.
+    Failed(Error),
+}
+
+impl From<Damage> for Unusable {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
+    }
+}
+
+impl From<Error> for Unusable {
+    fn from(e: Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
+pub(crate) fn load(path: &Path) -> Result<Index> {
+    open(path).map_err(|unusable| match unusable {
+        Unusable::Damaged(damage) => Error::dataset(
+            path,
+            format!("{damage}; make the index again with `featherload index`"),
+        ),
+        Unusable::Failed(e) => e,
+    })
+}
+
+/// As [`load`], for who says otherwise how the file is made again.
+pub(crate) fn open(path: &Path) -> Result<Index, Unusable> {
+    let opening = |e: io::Error| -> Unusable {
+        match e.kind() {
+            ErrorKind::NotFound => Error::dataset(path, "no such file").into(),
+            ErrorKind::InvalidInput => Damage::NotAnIndex.into(),
+            _ => Error::io_at("open", path, e).into(),
+        }
+    };
+    let (mut file, found) = regular::open(path).map_err(opening)?;
+    let reading = |e| Error::io_at("read", path, e);
+    // The head says how much there is to read: another file that was passed by
+    // mistake is refused before its gigabytes are read.
+    let mut bytes = Vec::new();
+    (&mut file)
+        .take(sealed::HEAD as u64)
+        .read_to_end(&mut bytes)
+        .map_err(reading)?;
+    if kept::is_kept(&bytes) {
+        let what = kept::what(path).unwrap_or_else(|| "an index of tar shards".into());
+        let refused = Error::dataset(
+            path,
+            format!(
+                "{what}, which featherload keeps for itself and finds by its shards: open the \
+                 shards themselves, or keep an index of them by `save`"
+            ),
+        );
+        return Err(refused.into());
+    }
+    let total = sealed::total_bytes(&bytes)?;
+    if found != total {
+        return Err(Damage::Length { said: total, found }.into());
+    }
+    file.read_to_end(&mut bytes).map_err(reading)?;
+    let sealed = SealedBytes::new(sealed::NAME, &[&bytes])?;
+    drop(bytes);
+    Ok(Index::open(sealed)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::data::index::sealed::{Content, Labels};
+
+    fn saved(dir: &Path) -> (Index, std::path::PathBuf) {
+        let mut content = Content::default();
+        content.push_path(b"a/1.jpg");
+        content.push_path(b"b/\xff.png");
+        content.labels = Labels::Class(vec![0, 1]);
+        content.classes = crate::data::index::Classes::new(["a", "b"]).unwrap();
+        let index = Index::open(content.encode(Path::new("/data")).unwrap()).unwrap();
+        let path = dir.join("index.fli");
+        index.save(&path).unwrap();
+        (index, path)
+    }
+
+    #[test]
+    fn a_saved_index_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (index, path) = saved(dir.path());
+        index.save(&path).unwrap();
+        let again = Index::load(&path).unwrap();
+        assert_eq!(again.hash(), index.hash());
+        assert_eq!(again.classes(), index.classes());
+        for id in 0..2 {
+            assert_eq!(again.path(id), index.path(id));
+            assert_eq!(again.label(id), index.label(id));
+        }
+        assert_eq!(fs::metadata(&path).unwrap().len(), index.bytes());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn every_truncation_and_every_changed_byte_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, path) = saved(dir.path());
+        let good = fs::read(&path).unwrap();
+        let other = dir.path().join("bad");
+        for len in 0..good.len() {
+            fs::write(&other, &good[..len]).unwrap();
+            let e = Index::load(&other).unwrap_err();
+            assert!(e.is_usage(), "{len}: {e}");
+        }
+        for at in 0..good.len() {
+            for change in [1, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] ^= change;
+                fs::write(&other, &bad).unwrap();
+                let e = Index::load(&other).unwrap_err();
+                assert!(e.to_string().contains("featherload index"), "{at}: {e}");
+            }
+        }
+        let mut long = good.clone();
+        long.push(0);
+        fs::write(&other, &long).unwrap();
+        assert!(Index::load(&other).unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn another_file_is_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jpg");
+        fs::write(&path, [0xff; 4096]).unwrap();
+        let e = Index::load(&path).unwrap_err().to_string();
+        assert!(e.contains("not an index file"), "{e}");
+        let e = Index::load(dir.path()).unwrap_err().to_string();
+        assert!(e.contains("not an index file"), "{e}");
+        let e = Index::load(&dir.path().join("none")).unwrap_err();
+        assert!(e.is_usage() && e.to_string().contains("no such file"));
+    }
+}

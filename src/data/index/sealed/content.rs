@@ -1,0 +1,164 @@
+//! What a scan gathers, and how it becomes the sealed form.
+//!
+//! Runs in the consumer.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use twox_hash::XxHash3_128;
+
+use crate::data::index::Classes;
+use crate::data::index::sealed::head::{
+    COUNTS_END, HEAD, KIND_CLASS, KIND_NONE, KIND_VECTOR, MAGIC, NAME, VERSION,
+};
+use crate::data::index::sealed::parts::Parts;
+use crate::error::Result;
+use crate::sys::regular::Stamp;
+use crate::sys::sealed::SealedBytes;
+
+/// What a scan gathers, before it is sealed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Content {
+    paths: Vec<u8>,
+    ends: Vec<u64>,
+    parts: Option<Parts>,
+    pub(crate) labels: Labels,
+    pub(crate) classes: Classes,
+}
+
+/// The labels of all samples, of one kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum Labels {
+    #[default]
+    None,
+    Class(Vec<i64>),
+    /// `width` numbers a sample.
+    Vector {
+        width: usize,
+        values: Vec<f32>,
+    },
+}
+
+impl Content {
+    pub(crate) fn push_path(&mut self, path: &[u8]) {
+        self.paths.extend_from_slice(path);
+        self.ends.push(self.paths.len() as u64);
+    }
+
+    /// The samples that are pushed from here on are parts of the shard at `path`.
+    pub(crate) fn begin_shard(&mut self, path: &[u8]) {
+        let first = self.ends.len() as u64;
+        self.parts.get_or_insert_default().begin_shard(path, first);
+    }
+
+    /// A sample that is `bytes` bytes at `at` of the shard that was begun last,
+    /// under the name of its member.
+    pub(crate) fn push_part(&mut self, name: &[u8], at: u64, bytes: u64) {
+        self.push_path(name);
+        self.parts.get_or_insert_default().push(at, bytes);
+    }
+
+    pub(crate) fn samples(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Seals the content under `root`.
+    pub(crate) fn encode(self, root: &Path) -> Result<SealedBytes> {
+        let (end_bytes, ends) = if self.paths.len() as u64 <= u64::from(u32::MAX) {
+            let narrow = |&end: &u64| (end as u32).to_le_bytes();
+            (4u8, self.ends.iter().flat_map(narrow).collect::<Vec<u8>>())
+        } else {
+            (8, self.ends.iter().flat_map(|e| e.to_le_bytes()).collect())
+        };
+        let samples = self.ends.len() as u64;
+        drop(self.ends);
+
+        let (kind, word_bytes, width, labels) = match self.labels {
+            Labels::None => (KIND_NONE, 0u8, 0, Vec::new()),
+            Labels::Class(all) if all.iter().all(|&l| i32::try_from(l).is_ok()) => {
+                let narrow = |&label: &i64| (label as i32).to_le_bytes();
+                (KIND_CLASS, 4, 1, all.iter().flat_map(narrow).collect())
+            }
+            Labels::Class(all) => {
+                let bytes = all.iter().flat_map(|l| l.to_le_bytes()).collect();
+                (KIND_CLASS, 8, 1, bytes)
+            }
+            Labels::Vector { width, values } => {
+                let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                (KIND_VECTOR, 4, width as u64, bytes)
+            }
+        };
+
+        let mut class_ends = Vec::new();
+        let mut class_names = Vec::new();
+        for name in self.classes.iter() {
+            class_names.extend_from_slice(name.as_bytes());
+            class_ends.extend_from_slice(&(class_names.len() as u64).to_le_bytes());
+        }
+
+        let parts = self.parts.map(Parts::encode).unwrap_or_default();
+
+        let mut counts = Vec::with_capacity(COUNTS_END - HEAD);
+        counts.extend_from_slice(&samples.to_le_bytes());
+        counts.extend_from_slice(&[kind, end_bytes, word_bytes, parts.size_bytes, 0, 0, 0, 0]);
+        counts.extend_from_slice(&width.to_le_bytes());
+        counts.extend_from_slice(&(self.paths.len() as u64).to_le_bytes());
+        counts.extend_from_slice(&(self.classes.len() as u64).to_le_bytes());
+        counts.extend_from_slice(&(class_names.len() as u64).to_le_bytes());
+        counts.extend_from_slice(&parts.shards.to_le_bytes());
+        counts.extend_from_slice(&parts.shard_path_bytes.to_le_bytes());
+
+        let sections: [&[u8]; 11] = [
+            &counts,
+            &ends,
+            &labels,
+            &parts.offsets,
+            &parts.sizes,
+            &parts.firsts,
+            &parts.shard_ends,
+            &class_ends,
+            &class_names,
+            &parts.shard_paths,
+            &self.paths,
+        ];
+        let mut hasher = twox_hash::xxhash3_128::Hasher::new();
+        let mut root_at = HEAD as u64;
+        for section in sections {
+            hasher.write(section);
+            root_at += section.len() as u64;
+        }
+        let place = place(root, &vec![Stamp::default(); parts.shards as usize]);
+        let head = encode_head(hasher.finish_128(), root_at, &place);
+        let whole: Vec<&[u8]> = std::iter::once(&head[..])
+            .chain(sections)
+            .chain([&place[..]])
+            .collect();
+        SealedBytes::new(NAME, &whole)
+    }
+}
+
+/// Bytes of a shard's stamp.
+pub(crate) const STAMP: usize = 24;
+
+/// The last section: where the data set is, and what its shards are like there.
+pub(crate) fn place(root: &Path, stamps: &[Stamp]) -> Vec<u8> {
+    let mut place = root.as_os_str().as_bytes().to_vec();
+    for stamp in stamps {
+        place.extend_from_slice(&stamp.bytes.to_le_bytes());
+        place.extend_from_slice(&stamp.modified.to_le_bytes());
+        place.extend_from_slice(&stamp.inode.to_le_bytes());
+    }
+    place
+}
+
+pub(crate) fn encode_head(content_hash: u128, root_at: u64, root: &[u8]) -> Vec<u8> {
+    let mut head = Vec::with_capacity(HEAD);
+    head.extend_from_slice(MAGIC);
+    head.extend_from_slice(&VERSION.to_le_bytes());
+    head.extend_from_slice(&0u32.to_le_bytes());
+    head.extend_from_slice(&content_hash.to_le_bytes());
+    head.extend_from_slice(&XxHash3_128::oneshot(root).to_le_bytes());
+    head.extend_from_slice(&root_at.to_le_bytes());
+    head.extend_from_slice(&(root.len() as u64).to_le_bytes());
+    head
+}

@@ -1,0 +1,39 @@
+//! A label of several numbers, where it lies.
+//!
+//! Used wherever an index is mapped.
+
+use std::fmt;
+
+/// A sample's numbers: a view of shared memory, whose place there need not be
+/// aligned for an `f32`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct LabelVector<'a>(pub(crate) &'a [[u8; 4]]);
+
+impl<'a> LabelVector<'a> {
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn get(self, i: usize) -> Option<f32> {
+        self.0.get(i).copied().map(f32::from_le_bytes)
+    }
+
+    pub fn iter(self) -> impl ExactSizeIterator<Item = f32> + 'a {
+        self.0.iter().copied().map(f32::from_le_bytes)
+    }
+
+    /// The same numbers as little-endian bytes.
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0.as_flattened()
+    }
+}
+
+impl fmt::Debug for LabelVector<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

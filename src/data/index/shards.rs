@@ -1,0 +1,277 @@
+//! Reads tar shards as WebDataset writes them: which members are samples, and
+//! what their labels are.
+//!
+//! Runs in the consumer, before there are other processes; its threads are
+//! joined before it returns. What it finds does not depend on their number. It
+//! reads headers and labels, never a picture.
+//!
+//! - A sample is what consecutive members of one key are: the name up to the
+//!   first dot behind the last slash. The rest of the name, in lower case, says
+//!   which field the member is.
+//! - The picture is the field whose extension stands first in
+//!   [`IMAGE_EXTENSIONS`](crate::data::index::IMAGE_EXTENSIONS), or else `npy`. A sample
+//!   without one is left out, and counted.
+//! - Samples have the order of the shards as they were named, and of the members
+//!   in them.
+//! - A damaged shard costs the samples that are damaged. Who lost a member beside
+//!   such a place, or at an end that lacks the blocks which end a tar, is left out,
+//!   and counted.
+//!
+//! - `options`: how they are read; `group`: one shard; `found`: what is in it;
+//! - `label`: a label as it is written; `joined`: labels of all shards;
+//! - `dali`: DALI's index beside a shard.
+
+mod dali;
+mod found;
+mod group;
+mod joined;
+mod label;
+mod options;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::data::index::kept::Kept;
+use crate::data::index::names::IMAGE_EXTENSIONS;
+use crate::data::index::report::{ScanReport, SkipReason};
+use crate::data::index::samples::Index;
+use crate::data::index::sealed::Content;
+use crate::data::shard::expand;
+use crate::error::{Error, Result};
+use crate::sys::threads;
+
+pub(crate) use dali::write_dali_index;
+use found::{Found, Raw};
+pub(crate) use group::refuse_what_is_no_tar;
+use group::relative;
+use joined::Joined;
+pub use options::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
+
+/// A scan of a network file system waits more than it computes, so this does
+/// not follow the number of cores.
+const MAX_THREADS: usize = 8;
+
+/// Whether a name ends as that of a tar does, compressed or not.
+pub(crate) fn has_tar_extension(path: &Path) -> bool {
+    let ends = |path: &Path, known: &[&str]| {
+        let extension = path.extension().and_then(OsStr::to_str);
+        extension.is_some_and(|e| known.iter().any(|known| e.eq_ignore_ascii_case(known)))
+    };
+    let stem = path.file_stem().map(Path::new);
+    ends(path, &["tar", "tgz", "tzst", "txz", "tbz2", "tlz4"])
+        || (ends(path, &["gz", "zst", "xz", "bz2", "lz4"])
+            && stem.is_some_and(|stem| ends(stem, &["tar"])))
+}
+
+pub(crate) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index, ScanReport)> {
+    let mut opened = Opened::new(shards, options)?;
+    if !opened.is_kept {
+        opened.keep()?;
+    }
+    Ok((opened.index, opened.report))
+}
+
+/// What [`open_and_write_idx`] has: an index, and for each shard where DALI's is or
+/// why it has none.
+pub(crate) type WithIdx = (Index, ScanReport, Vec<Result<PathBuf>>);
+
+/// As [`open`], and then writes DALI's index beside each shard that is whole.
+pub(crate) fn open_and_write_idx(shards: &[PathBuf], options: &ShardOptions) -> Result<WithIdx> {
+    let mut opened = Opened::new(shards, options)?;
+    let written: Vec<_> = shards.iter().map(|path| write_dali_index(path)).collect();
+    // A kept index is one of shards that have these beside them.
+    if let Some(kept) = &mut opened.kept {
+        kept.see_idx_again()?;
+    }
+    opened.keep()?;
+    Ok((opened.index, opened.report, written))
+}
+
+/// The index of shards, and where it is kept or would be.
+struct Opened {
+    index: Index,
+    report: ScanReport,
+    kept: Option<Kept>,
+    /// Whether it was read from there.
+    is_kept: bool,
+}
+
+impl Opened {
+    fn new(shards: &[PathBuf], options: &ShardOptions) -> Result<Self> {
+        check(options)?;
+        let paths = absolute(shards)?;
+        let kept = Kept::find(&paths, options)?;
+        let whole = kept.as_ref().map(Kept::open).transpose()?.flatten();
+        let is_kept = whole.is_some();
+        let (index, report) = match whole {
+            Some(whole) => whole,
+            None => {
+                let root = common_folder(&paths);
+                let found = read_all(&paths, &root, &options.labels)?;
+                let (content, report) = join(&root, &paths, found, options)?;
+                (Index::seal(&root, content)?, report)
+            }
+        };
+        Ok(Self {
+            index,
+            report,
+            kept,
+            is_kept,
+        })
+    }
+
+    /// Keeps the index, unless it is of damaged shards.
+    fn keep(&mut self) -> Result<()> {
+        match self.kept.take() {
+            Some(kept) if self.report.damaged.is_empty() => kept.write(&self.index, &self.report),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check(options: &ShardOptions) -> Result<()> {
+    match &options.labels {
+        ShardLabels::None if options.classes.is_some() => Err(Error::config(
+            "a class table is of no use without labels; leave out `classes` or `labels: none`",
+        )),
+        ShardLabels::Field(field) | ShardLabels::Json { field, .. }
+            if field.is_empty() || field.contains('/') =>
+        {
+            Err(Error::config(format!(
+                "'{field}' is no extension of a field; give one such as 'cls' or 'json'"
+            )))
+        }
+        ShardLabels::Json { pointer, .. } if !pointer.is_empty() && !pointer.starts_with('/') => {
+            Err(Error::config(format!(
+                "'{pointer}' is no JSON pointer: it begins with a slash, such as '/label'"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn absolute(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    if shards.is_empty() {
+        return Err(Error::config("no shard is named: give a path or a pattern"));
+    }
+    let absolute = |path: &PathBuf| {
+        expand::must_be_a_file(path)?;
+        std::path::absolute(path).map_err(|_| Error::config("a shard has an empty name"))
+    };
+    shards.iter().map(absolute).collect()
+}
+
+/// The deepest folder that all of them are in.
+fn common_folder(paths: &[PathBuf]) -> PathBuf {
+    let folder = |path: &PathBuf| path.parent().map_or_else(|| "/".into(), Path::to_owned);
+    let mut common: PathBuf = paths.first().map_or_else(|| "/".into(), folder);
+    for path in paths {
+        while !path.starts_with(&common) && common.pop() {}
+    }
+    common
+}
+
+/// Every shard; of several errors the first shard's.
+fn read_all(paths: &[PathBuf], root: &Path, labels: &ShardLabels) -> Result<Vec<Found>> {
+    threads::each("featherload-shards", MAX_THREADS, paths, |path| {
+        let shown = path.strip_prefix(root).unwrap_or(path);
+        group::read(path, shown, labels)
+    })
+}
+
+/// What all shards have, with labels of one kind.
+fn join(
+    root: &Path,
+    paths: &[PathBuf],
+    found: Vec<Found>,
+    options: &ShardOptions,
+) -> Result<(Content, ScanReport)> {
+    let mut report = ScanReport::default();
+    let mut content = Content::default();
+    let mut joined = Joined::new(&found, options.classes.as_ref())?;
+    for (path, mut found) in paths.iter().zip(found) {
+        let mut of_shard = std::mem::take(&mut found.report);
+        let relative = path.strip_prefix(root).unwrap_or(path);
+        content.begin_shard(relative.as_os_str().as_bytes());
+        let mut incomplete = 0;
+        let mut vectors = found.vectors.as_slice();
+        for i in 0..found.samples() {
+            let raw = found.labels[i];
+            let vector = match raw {
+                Raw::Vector(width) => vectors.split_off(..width as usize).unwrap_or_default(),
+                _ => &[],
+            };
+            if raw == Raw::Absent && joined.is_labelled() && found.is_suspect(i) {
+                incomplete += 1;
+                continue;
+            }
+            for name in found.fields_of_suspect(i) {
+                of_shard.add_field(name, 1);
+            }
+            joined
+                .add(raw, vector, &found.class_names)
+                .map_err(|what| Error::dataset(path.join(self::relative(found.name(i))), what))?;
+            let (at, bytes) = found.part(i);
+            content.push_part(found.name(i), at, bytes);
+        }
+        if incomplete > 0 && of_shard.damaged.is_empty() {
+            of_shard.damaged.extend(found.tail.take());
+        }
+        if let Some(damaged) = of_shard.damaged.last_mut() {
+            damaged.samples_incomplete += incomplete;
+        } else if found.samples() == 0 && of_shard.skipped.is_empty() {
+            of_shard.skip(SkipReason::EmptyShard, relative.to_owned());
+        }
+        report.merge(of_shard);
+    }
+    report.samples = content.samples() as u64;
+    if report.samples == 0 {
+        return Err(nothing_found(root, paths, &report));
+    }
+    if options.classes.is_some() && !joined.is_by_name() {
+        return Err(Error::dataset(
+            &paths[0],
+            format!(
+                "`classes` numbers class names, and the labels here are {}: leave it out",
+                joined.kind()
+            ),
+        ));
+    }
+    if !joined.is_labelled()
+        && let ShardLabels::Field(field) | ShardLabels::Json { field, .. } = &options.labels
+    {
+        return Err(Error::dataset(
+            &paths[0],
+            format!(
+                "no sample has a label in a field '{field}'; name another field, or pass \
+                 `labels: none`"
+            ),
+        ));
+    }
+    content.classes = joined.classes;
+    content.labels = joined.labels;
+    Ok((content, report))
+}
+
+fn nothing_found(root: &Path, paths: &[PathBuf], report: &ScanReport) -> Error {
+    let mut what = match paths {
+        [path] => format!("no samples in {}", path.display()),
+        paths => format!("no samples in {} shards", paths.len()),
+    };
+    for (reason, skipped) in &report.skipped {
+        what.push_str(&format!("; {reason}: {}", skipped.count));
+        if let Some(example) = skipped.examples.first() {
+            what.push_str(&format!(", such as {example:?}"));
+        }
+    }
+    for damaged in &report.damaged {
+        what.push_str(&format!("; {damaged}"));
+    }
+    what.push_str("; samples are members whose names end in ");
+    what.push_str(&IMAGE_EXTENSIONS.join(", "));
+    Error::dataset(root, what)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! DALI's indexes, written beside the shards.
+//!
+//! Runs in the consumer.
+
+use std::path::{Path, PathBuf};
+
+use crate::data::index::shards::group::refuse_what_is_no_tar;
+use crate::data::shard::idx;
+use crate::data::shard::idx::IdxText;
+use crate::data::shard::walk::{Ending, Walk};
+use crate::error::{Error, Result};
+use crate::sys::replace::replace_by;
+
+/// Writes DALI's index beside the shard at `path`, whole or not at all; where it is.
+pub(crate) fn write_dali_index(path: &Path) -> Result<PathBuf> {
+    let (file, len) = crate::data::shard::open(path)?;
+    let mut walk = Walk::new(&file, len);
+    let mut text = IdxText::default();
+    let mut unwritable = None;
+    while let Some(member) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
+        let pushed = text.push(&member.name, member.data_at, member.size);
+        if let Err(e) = pushed {
+            unwritable.get_or_insert(e);
+        }
+    }
+    let walked = walk.finish();
+    refuse_what_is_no_tar(path, &file, len, &walked)?;
+    let refused = |what: String| Err(Error::dataset(path, what));
+    // Beside an index that is newer nobody would look at the headers again.
+    if let Some(damage) = walked.damage.first() {
+        return refused(format!(
+            "{damage}: no index is written for a damaged shard; make the shard again"
+        ));
+    }
+    // What it would vouch for may be a part.
+    if walked.ending == Ending::NoBlocks {
+        return refused(format!(
+            "ends at byte {len} without the two blocks of zeros that end an archive, so it may \
+             be cut: no index is written for it; make the shard again"
+        ));
+    }
+    if let Some(e) = unwritable {
+        return refused(e.to_string());
+    }
+    if text.samples() == 0 {
+        return refused("no samples: an index of none cannot be read".into());
+    }
+    let index = idx::path_of(path);
+    replace_by(&index, &text.finish())?;
+    Ok(index)
+}

@@ -1,0 +1,510 @@
+//! One shard, from its members to samples: consecutive members with one key.
+//!
+//! Runs in the consumer, a shard a thread. Reads headers, or DALI's index in
+//! their place, and the members that labels come from; no picture.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::data::index::names::rank;
+use crate::data::index::report::{DamagedShard, ScanReport, SkipReason};
+use crate::data::index::shards::found::{Found, Raw};
+use crate::data::index::shards::label;
+use crate::data::index::shards::label::Value;
+use crate::data::index::shards::options::{JSON_EXTENSION, ShardLabels};
+use crate::data::shard;
+use crate::data::shard::header::BLOCK;
+use crate::data::shard::idx;
+use crate::data::shard::idx::Idx;
+use crate::data::shard::name;
+use crate::data::shard::walk::{Damage, Ending, Member, NotPlain, Walk, Walked, What, past};
+use crate::error::{Error, Result};
+
+/// The longest label; a longer member is something else.
+const MAX_LABEL: u64 = 1 << 20;
+
+/// Reads the shard at `path`, absolute, which reports call `shown`.
+pub(crate) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Found> {
+    let (file, len) = shard::open(path)?;
+    let failed = |e| Error::io_at("read", path, e);
+    let index = idx::path_of(path);
+    let is_newer = is_newer(&index, path, &file)?;
+    if is_newer && let Some(idx) = usable(&index, &file, len) {
+        let mut grouper = Grouper::new(&file, path, shown, labels);
+        grouper.by_index = true;
+        match grouper.members_of(&idx) {
+            Ok(()) => return Ok(grouper.found),
+            // The headers say whether it is true of the shard.
+            Err(why) => tracing::warn!("{}: {why}; the shard's headers are read", index.display()),
+        }
+    }
+    let mut grouper = Grouper::new(&file, path, shown, labels);
+    let mut walk = Walk::new(&file, len);
+    while let Some(member) = walk.next().map_err(failed)? {
+        grouper.push(member)?;
+    }
+    let walked = walk.finish();
+    refuse_what_is_no_tar(path, &file, len, &walked)?;
+    grouper.end(&walked, len, &index, is_newer)?;
+    Ok(grouper.found)
+}
+
+/// Whether DALI's index is there, and newer than its shard.
+fn is_newer(index: &Path, path: &Path, shard: &File) -> Result<bool> {
+    let Ok(meta) = index.metadata() else {
+        return Ok(false);
+    };
+    let of_shard = shard
+        .metadata()
+        .map_err(|e| Error::io_at("look at", path, e))?;
+    Ok(idx::is_newer(&meta, &of_shard))
+}
+
+/// DALI's index, when it is right.
+fn usable(index: &Path, shard: &File, len: u64) -> Option<Idx> {
+    match Idx::read(index, shard, len) {
+        Ok(idx) => Some(idx),
+        Err(unusable) => {
+            // The walk finds the same, and more.
+            tracing::warn!(
+                "{}: {unusable}; the shard's headers are read",
+                index.display()
+            );
+            None
+        }
+    }
+}
+
+/// A file that does not even begin as a shard was named by mistake.
+pub(crate) fn refuse_what_is_no_tar(
+    path: &Path,
+    file: &File,
+    len: u64,
+    walked: &Walked,
+) -> Result<()> {
+    // One that is cut within its first member, or within what describes it, does.
+    let is_nothing = |d: &Damage| {
+        let is_cut = match d.what {
+            What::Cut { .. } => true,
+            What::CutHeader => len >= BLOCK,
+            _ => false,
+        };
+        d.at == 0 && d.lost == len && !is_cut
+    };
+    if len > 0 && !walked.damage.first().is_some_and(is_nothing) {
+        return Ok(());
+    }
+    let mut head = [0; 6];
+    let read = file.read_at(&mut head, 0).unwrap_or(0);
+    let compressed = [
+        (&b"\x1f\x8b"[..], "gzip"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"BZh", "bzip2"),
+        (b"\x04\x22\x4d\x18", "lz4"),
+        (b"PK\x03\x04", "zip"),
+    ];
+    let by = compressed
+        .iter()
+        .find(|(magic, _)| head[..read].starts_with(magic));
+    Err(Error::dataset(
+        path,
+        match by {
+            _ if len == 0 => {
+                "an empty file, and no tar archive; remove it, or make it again".into()
+            }
+            Some((_, by)) => format!(
+                "compressed by {by}: members of a compressed archive have no place of their own; \
+                 unpack it to a plain tar"
+            ),
+            None => "no tar archive: it does not begin with a header".into(),
+        },
+    ))
+}
+
+/// One member of the sample at hand.
+struct Field {
+    /// In lower case.
+    extension: Vec<u8>,
+    name: Vec<u8>,
+    at: u64,
+    size: u64,
+}
+
+struct Grouper<'a> {
+    file: &'a File,
+    path: &'a Path,
+    shown: &'a Path,
+    labels: &'a ShardLabels,
+    class_numbers: BTreeMap<Vec<u8>, u32>,
+    found: Found,
+    /// The sample at hand; without fields there is none.
+    key: Vec<u8>,
+    fields: Vec<Field>,
+    is_suspect: bool,
+    next_is_suspect: bool,
+    /// Samples so far, with those that were left out.
+    groups: u64,
+    /// Of them, those that lost a member.
+    incomplete: u64,
+    pictures: Pictures,
+    /// Whether members are DALI's index's, and not the headers'.
+    by_index: bool,
+    /// A label that the index names and the shard does not have: the index is of
+    /// another shard.
+    other_label: Option<Vec<u8>>,
+}
+
+/// Which extensions pictures of this shard have, a bit for each by its rank, as far
+/// as it was read.
+#[derive(Default)]
+struct Pictures {
+    chosen: u32,
+    /// Passed over for one of a lower rank, such as the features of a picture.
+    beside: u32,
+}
+
+impl Pictures {
+    /// Whether what has this extension stands beside the pictures, and is none.
+    fn is_beside(&self, rank: usize) -> bool {
+        self.beside >> rank & 1 == 1 && self.chosen >> rank & 1 == 0
+    }
+}
+
+impl<'a> Grouper<'a> {
+    fn new(file: &'a File, path: &'a Path, shown: &'a Path, labels: &'a ShardLabels) -> Self {
+        Self {
+            file,
+            path,
+            shown,
+            labels,
+            class_numbers: BTreeMap::new(),
+            found: Found::default(),
+            key: Vec::new(),
+            fields: Vec::new(),
+            is_suspect: false,
+            next_is_suspect: false,
+            groups: 0,
+            incomplete: 0,
+            pictures: Pictures::default(),
+            by_index: false,
+            other_label: None,
+        }
+    }
+
+    /// All that an index names; or why it is of no use.
+    fn members_of(&mut self, idx: &Idx) -> Result<(), String> {
+        let told = |e: Error| format!("what it names cannot be used ({e})");
+        for member in idx.members() {
+            self.push(member).map_err(told)?;
+            self.has_its_labels()?;
+        }
+        self.close().map_err(told)?;
+        self.skip_not_plain(&idx.not_plain);
+        self.has_its_labels()
+    }
+
+    /// Whether the shard has every label so far where the index says.
+    fn has_its_labels(&self) -> Result<(), String> {
+        let lacks = |label: &Vec<u8>| {
+            let label = label.escape_ascii();
+            format!("names a label '{label}' that the shard does not have there")
+        };
+        self.other_label
+            .as_ref()
+            .map_or(Ok(()), |label| Err(lacks(label)))
+    }
+
+    fn push(&mut self, member: Member) -> Result<()> {
+        if member.behind_damage {
+            self.is_suspect = true;
+            self.next_is_suspect = true;
+        }
+        let Some((key, extension)) = name::split(&member.name) else {
+            self.skip(SkipReason::NoSampleName, &member.name);
+            return Ok(());
+        };
+        if self.fields.is_empty() || self.key != key {
+            self.close()?;
+            self.key.extend_from_slice(key);
+            self.groups += 1;
+            self.is_suspect = self.next_is_suspect;
+        }
+        self.next_is_suspect = false;
+        let extension = extension.to_ascii_lowercase();
+        if self.fields.iter().any(|field| field.extension == extension) {
+            return Err(self.error(
+                &member.name,
+                "this extension stands twice in its sample; give each sample a key of its own",
+            ));
+        }
+        self.fields.push(Field {
+            extension,
+            name: member.name,
+            at: member.data_at,
+            size: member.size,
+        });
+        Ok(())
+    }
+
+    /// The end of a sample: its picture and its label.
+    fn close(&mut self) -> Result<()> {
+        let fields = std::mem::take(&mut self.fields);
+        if !fields.is_empty() {
+            self.sample(&fields)?;
+        }
+        // The room is kept for the next one.
+        self.fields = fields;
+        self.fields.clear();
+        self.key.clear();
+        Ok(())
+    }
+
+    fn sample(&mut self, fields: &[Field]) -> Result<()> {
+        let ranks = fields.iter().filter_map(|f| Some((rank(&f.extension)?, f)));
+        let picture = ranks.clone().min_by_key(|(rank, _)| *rank);
+        let Some((chosen, picture)) = picture else {
+            if self.is_suspect {
+                self.incomplete += 1;
+            } else {
+                let key = std::mem::take(&mut self.key);
+                self.skip(SkipReason::NoPicture, &key);
+            }
+            return Ok(());
+        };
+        // Of a picture and what lies beside it, the picture is lost.
+        if self.is_suspect && self.pictures.is_beside(chosen) {
+            self.incomplete += 1;
+            return Ok(());
+        }
+        self.pictures.chosen |= 1 << chosen;
+        for (beside, _) in ranks.filter(|(rank, _)| *rank != chosen) {
+            self.pictures.beside |= 1 << beside;
+        }
+        let of_label = self.label_field(fields);
+        let label = match of_label {
+            Some(field) => self.label(field)?,
+            None => Raw::Absent,
+        };
+        let found = &mut self.found;
+        let is = |f: &Field, other: Option<&Field>| other.is_some_and(|other| f.at == other.at);
+        let others = fields
+            .iter()
+            .filter(|f| !is(f, Some(picture)) && !is(f, of_label))
+            .map(|f| str::from_utf8(&f.extension).unwrap_or(ScanReport::MORE_FIELDS));
+        if self.is_suspect && of_label.is_none() {
+            let others = others.map(str::to_owned).collect();
+            found.suspects.push((found.ends.len(), others));
+        } else {
+            others.for_each(|name| found.report.add_field(name, 1));
+        }
+        let name = relative(&picture.name).as_os_str().as_bytes();
+        found.names.extend_from_slice(name);
+        found.ends.push(found.names.len());
+        found.parts.push((picture.at, picture.size));
+        found.labels.push(label);
+        Ok(())
+    }
+
+    /// The member that the label is in.
+    fn label_field<'f>(&self, fields: &'f [Field]) -> Option<&'f Field> {
+        let wanted = match self.labels {
+            ShardLabels::None => return None,
+            ShardLabels::Auto => "cls",
+            ShardLabels::Field(field) | ShardLabels::Json { field, .. } => field,
+        };
+        let named = |f: &&Field| f.extension.eq_ignore_ascii_case(wanted.as_bytes());
+        fields.iter().find(named)
+    }
+
+    fn label(&mut self, field: &Field) -> Result<Raw> {
+        let pointer = match self.labels {
+            ShardLabels::Field(field) if field.eq_ignore_ascii_case(JSON_EXTENSION) => Some(""),
+            ShardLabels::Json { pointer, .. } => Some(pointer.as_str()),
+            ShardLabels::None | ShardLabels::Auto | ShardLabels::Field(_) => None,
+        };
+        let Some(bytes) = self.data(field)? else {
+            self.other_label.get_or_insert_with(|| field.name.clone());
+            return Ok(Raw::Absent);
+        };
+        let value = match pointer {
+            Some(pointer) => label::of_json(&bytes, pointer),
+            None => label::of_text(&bytes).map(Some),
+        };
+        let value = value.map_err(|what| {
+            let what = format!("this label {what}; mend it, or pass `labels: none`");
+            self.error(&field.name, &what)
+        })?;
+        Ok(match value {
+            None => Raw::Absent,
+            Some(Value::Number(number)) => Raw::Number(number),
+            Some(Value::Name(name)) => {
+                let next = self.found.class_names.len() as u32;
+                let number = *self.class_numbers.entry(name.clone()).or_insert(next);
+                if number == next {
+                    self.found.class_names.push(name);
+                }
+                Raw::Name(number)
+            }
+            Some(Value::Vector(vector)) => {
+                self.found.vectors.extend_from_slice(&vector);
+                Raw::Vector(vector.len() as u32)
+            }
+        })
+    }
+
+    /// What a label's member says; none when an index names it and its header is of
+    /// another.
+    fn data(&self, field: &Field) -> Result<Option<Vec<u8>>> {
+        if field.size > MAX_LABEL {
+            let what = format!(
+                "a label of {} bytes, where 1 MiB is the most; name another field",
+                field.size
+            );
+            return Err(self.error(&field.name, &what));
+        }
+        let failed = |e| Error::io_at("read", self.path, e);
+        if !self.by_index {
+            let mut bytes = vec![0; field.size as usize];
+            self.file
+                .read_exact_at(&mut bytes, field.at)
+                .map_err(failed)?;
+            return Ok(Some(bytes));
+        }
+        // Both lie in one page, but for one time in eight.
+        let mut bytes = vec![0; BLOCK as usize + field.size as usize];
+        self.file
+            .read_exact_at(&mut bytes, field.at - BLOCK)
+            .map_err(failed)?;
+        let is_it = bytes
+            .first_chunk()
+            .is_some_and(|block| idx::is_header_of(block, &field.name, field.size, false));
+        Ok(is_it.then(|| bytes.split_off(BLOCK as usize)))
+    }
+
+    /// The end of a shard that was walked, beside an index that may be newer.
+    fn end(&mut self, walked: &Walked, len: u64, index: &Path, is_newer: bool) -> Result<()> {
+        self.skip_not_plain(&walked.not_plain);
+        // The last sample's other members may be what is lost.
+        if walked.ending == Ending::NoBlocks || walked.tail_is_damaged {
+            self.is_suspect = true;
+        }
+        let last = walked.last.as_ref().map(|damage| &damage.what);
+        if let Some(What::Cut { name, .. }) = last {
+            match name::split(name) {
+                // Of a sample that nothing else is left of; its header says that the
+                // one in front of it has no more members.
+                Some((key, _)) if key != self.key => {
+                    self.groups += 1;
+                    self.incomplete += 1;
+                }
+                _ => self.is_suspect = true,
+            }
+        }
+        if let Some(Damage { at, what, .. }) = &walked.last
+            && matches!(what, What::Zeros | What::BehindTheEnd)
+        {
+            self.drop_zeroed(*at)?;
+        }
+        self.close()?;
+        let is_whole = walked.ending == Ending::Blocks && walked.places == 0;
+        if is_whole && !is_newer {
+            // An index of a former shard says nothing of this one.
+            return Ok(());
+        }
+        let stated = Idx::samples_at(index);
+        // Of the samples that the index counts, these were not there at all.
+        let missing = stated.map(|stated| stated.saturating_sub(self.groups));
+        let ends_openly = walked.ending == Ending::NoBlocks;
+        let fewer = missing.is_some_and(|missing| missing > 0);
+        let is_damaged =
+            walked.places > 0 || fewer || self.incomplete > 0 || (ends_openly && missing.is_none());
+        if !is_damaged && !ends_openly {
+            return Ok(());
+        }
+        let what = match walked.damage.first() {
+            Some(damage) => damage.to_string(),
+            None if ends_openly => format!(
+                "ends at byte {len} without the two blocks of zeros that end an archive: what \
+                 followed may be lost"
+            ),
+            None => "has fewer samples than its index says".to_owned(),
+        };
+        let damaged = DamagedShard {
+            path: self.path.to_owned(),
+            at: walked.damage.first().map_or(len, |d| d.at),
+            what,
+            places: walked.places,
+            bytes_lost: walked.lost,
+            samples_incomplete: self.incomplete,
+            samples_missing: missing,
+        };
+        match is_damaged {
+            true => self.found.report.damaged.push(damaged),
+            false => self.found.tail = Some(damaged),
+        }
+        Ok(())
+    }
+
+    /// Where zeros from `end` on took the place of what a shard had, they may begin
+    /// within the member in front of them. It is taken for lost when it is zeros alone,
+    /// or for a block's length at its end: arrays that are whole end in some, too. A
+    /// label is text, which ends in none.
+    fn drop_zeroed(&mut self, end: u64) -> Result<()> {
+        let Some(last) = self.fields.last().filter(|last| last.size > 0) else {
+            return Ok(());
+        };
+        if past(last.at, last.size) != end {
+            // A header stands between them.
+            return Ok(());
+        }
+        let is_label = self
+            .label_field(&self.fields)
+            .is_some_and(|label| label.at == last.at);
+        let zeros = match is_label {
+            true => 1,
+            false => last.size.min(BLOCK),
+        };
+        let mut bytes = [1; BLOCK as usize];
+        let bytes = &mut bytes[..zeros as usize];
+        self.file
+            .read_exact_at(bytes, last.at + last.size - zeros)
+            .map_err(|e| Error::io_at("read", self.path, e))?;
+        if bytes.iter().all(|&b| b == 0) {
+            self.fields.pop();
+            if self.fields.is_empty() {
+                self.incomplete += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn skip_not_plain(&mut self, files: &NotPlain) {
+        for name in &files.names {
+            self.skip(SkipReason::NotPlain, name);
+        }
+        if let Some(skipped) = self.found.report.skipped.get_mut(&SkipReason::NotPlain) {
+            skipped.count = files.count;
+        }
+    }
+
+    fn skip(&mut self, reason: SkipReason, name: &[u8]) {
+        let path = self.shown.join(relative(name));
+        self.found.report.skip(reason, path);
+    }
+
+    fn error(&self, name: &[u8], what: &str) -> Error {
+        Error::dataset(self.path.join(relative(name)), what)
+    }
+}
+
+/// A member's name as a path under its shard, where one that begins with a slash
+/// would not lie.
+pub(crate) fn relative(name: &[u8]) -> &Path {
+    let slashes = name.iter().take_while(|&&b| b == b'/').count();
+    Path::new(OsStr::from_bytes(&name[slashes..]))
+}

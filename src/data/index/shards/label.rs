@@ -1,0 +1,144 @@
+//! What a label member says: a class number, a class name or a vector.
+//!
+//! Used in the consumer, on bytes that were read.
+
+use serde_json::Value as Json;
+
+/// One sample's label.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Number(i64),
+    /// The name of a class.
+    Name(Vec<u8>),
+    Vector(Vec<f32>),
+}
+
+/// A text: a whole number; a fraction, or numbers separated by blanks or commas,
+/// which are a vector; anything else is the name of a class.
+pub(crate) fn of_text(text: &[u8]) -> Result<Value, String> {
+    let text = text.trim_ascii();
+    // Separators of nothing are no vector, and no name.
+    if text.iter().all(|b| *b == b',' || b.is_ascii_whitespace()) {
+        return Err("is empty".into());
+    }
+    let number = std::str::from_utf8(text).ok().and_then(|text| {
+        let whole = text.parse().ok().map(Value::Number);
+        whole.or_else(|| numbers(text).map(Value::Vector))
+    });
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    match number {
+        Some(Value::Vector(_)) if digits.iter().all(u8::is_ascii_digit) => {
+            Err("is a whole number of more than 64 bits".into())
+        }
+        Some(value) => Ok(value),
+        None if text.contains(&b'\n') => Err("has several lines".into()),
+        None => Ok(Value::Name(text.to_vec())),
+    }
+}
+
+fn numbers(text: &str) -> Option<Vec<f32>> {
+    let words = text.split(|c: char| c == ',' || c.is_ascii_whitespace());
+    let words = words.filter(|word| !word.is_empty());
+    let parsed = |word: &str| word.parse::<f32>().ok().filter(|n| n.is_finite());
+    words.map(parsed).collect()
+}
+
+/// What stands at `pointer` (RFC 6901) of a JSON document: a whole number, a
+/// string, which names a class, a fraction, which is a vector of one number, or an
+/// array of numbers. `None` for nothing or `null`.
+pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, String> {
+    let json: Json = serde_json::from_slice(text).map_err(|e| format!("is no JSON: {e}"))?;
+    let place = || match pointer {
+        "" => "the document".to_owned(),
+        pointer => format!("'{pointer}'"),
+    };
+    match json.pointer(pointer) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(name)) if name.is_empty() => {
+            Err(format!("has an empty string at {}", place()))
+        }
+        Some(Json::String(name)) => Ok(Some(Value::Name(name.as_bytes().to_vec()))),
+        Some(Json::Number(number)) => {
+            let fraction = || {
+                let number = number.as_f64().filter(|_| number.is_f64());
+                number.map(|n| n as f32).filter(|n| n.is_finite())
+            };
+            match (number.as_i64(), fraction()) {
+                (Some(number), _) => Ok(Some(Value::Number(number))),
+                (None, Some(fraction)) => Ok(Some(Value::Vector(vec![fraction]))),
+                (None, None) => Err(format!("has {number} at {}, which is too large", place())),
+            }
+        }
+        Some(Json::Array(all)) if !all.is_empty() => {
+            let number = |n: &Json| n.as_f64().map(|n| n as f32).filter(|n| n.is_finite());
+            match all.iter().map(number).collect() {
+                Some(vector) => Ok(Some(Value::Vector(vector))),
+                None => Err(format!("has an array of other than numbers at {}", place())),
+            }
+        }
+        Some(_) => Err(format!(
+            "has no number, string or array of numbers at {}",
+            place()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        for (text, want) in [
+            ("7\n", Value::Number(7)),
+            (" -1 ", Value::Number(-1)),
+            ("0.5", Value::Vector(vec![0.5])),
+            ("2.0", Value::Vector(vec![2.0])),
+            ("1, 0,1\n", Value::Vector(vec![1.0, 0.0, 1.0])),
+            ("1 2", Value::Vector(vec![1.0, 2.0])),
+            ("tabby cat", Value::Name(b"tabby cat".to_vec())),
+            ("nan", Value::Name(b"nan".to_vec())),
+            ("n01440764", Value::Name(b"n01440764".to_vec())),
+        ] {
+            assert_eq!(of_text(text.as_bytes()), Ok(want), "{text}");
+        }
+        assert_eq!(of_text(b"\xff"), Ok(Value::Name(vec![0xff])));
+        for text in ["", " \n", ",", " , ,\n"] {
+            assert_eq!(of_text(text.as_bytes()), Err("is empty".into()), "{text}");
+        }
+        for text in ["99999999999999999999", "-99999999999999999999"] {
+            let e = of_text(text.as_bytes()).unwrap_err();
+            assert!(e.contains("more than 64 bits"), "{e}");
+        }
+        assert_eq!(of_text(b"a\nb"), Err("has several lines".into()));
+    }
+
+    #[test]
+    fn json() {
+        let text = br#"{"a":{"b/c":[1,0.5],"s":"cat"},"n":3,"f":0.5,"h":18446744073709551615,"i":1e300,"z":null,"t":true,"e":"","m":[1,"x"]}"#;
+        let at = |pointer| of_json(text, pointer);
+        assert_eq!(at("/n"), Ok(Some(Value::Number(3))));
+        assert_eq!(at("/f"), Ok(Some(Value::Vector(vec![0.5]))));
+        assert_eq!(at("/a/s"), Ok(Some(Value::Name(b"cat".to_vec()))));
+        assert_eq!(at("/a/b~1c"), Ok(Some(Value::Vector(vec![1.0, 0.5]))));
+        assert_eq!(at("/a/b~1c/0"), Ok(Some(Value::Number(1))));
+        assert_eq!((at("/z"), at("/gone")), (Ok(None), Ok(None)));
+        for (pointer, want) in [
+            ("/h", "has 18446744073709551615 at '/h', which is too large"),
+            ("/i", "has 1e+300 at '/i', which is too large"),
+            ("/t", "has no number, string or array"),
+            ("/e", "has an empty string at '/e'"),
+            ("/m", "has an array of other than numbers at '/m'"),
+            (
+                "",
+                "has no number, string or array of numbers at the document",
+            ),
+        ] {
+            let e = at(pointer).unwrap_err();
+            assert!(e.starts_with(want), "{e}");
+        }
+        assert_eq!(of_json(b"5", ""), Ok(Some(Value::Number(5))));
+        assert!(of_json(b"{", "").unwrap_err().starts_with("is no JSON"));
+        assert!(of_json(&b"[".repeat(100_000), "").is_err());
+    }
+}

@@ -1,0 +1,513 @@
+//! Shards by the `tar` crate, read to indexes.
+
+mod dali;
+mod damage;
+mod kept;
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::time::{Duration, SystemTime};
+
+use crate::data::index::shards::*;
+use crate::data::index::{Classes, DamagedShard, Label, SkipReason};
+use crate::data::shard::idx::{Idx, Unusable};
+use crate::data::shard::walk::Walk;
+
+fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(data.len() as u64);
+    header.set_mode(0o644);
+    if name.starts_with('/') {
+        // Which the crate itself refuses.
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_cksum();
+        tar.append(&header, data).unwrap();
+    } else {
+        tar.append_data(&mut header, name, data).unwrap();
+    }
+}
+
+fn write(path: &Path, members: &[(&str, &str)]) {
+    let mut tar = tar::Builder::new(File::create(path).unwrap());
+    for (name, data) in members {
+        append(&mut tar, name, data.as_bytes());
+    }
+    tar.finish().unwrap();
+}
+
+fn nowhere(labels: ShardLabels) -> ShardOptions {
+    ShardOptions {
+        labels,
+        keep: KeepIndex::Nowhere,
+        ..ShardOptions::default()
+    }
+}
+
+/// One shard of these members.
+fn one(members: &[(&str, &str)], labels: ShardLabels) -> Result<(Index, ScanReport)> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    write(&path, members);
+    Index::from_shards(&[path], &nowhere(labels))
+}
+
+fn names(index: &Index) -> Vec<String> {
+    let name = |id| index.relative_path(id).display().to_string();
+    (0..index.len()).map(name).collect()
+}
+
+fn classes(index: &Index) -> Vec<i64> {
+    let class = |id| match index.label(id) {
+        Label::Class(class) => class,
+        other => panic!("{other:?}"),
+    };
+    (0..index.len()).map(class).collect()
+}
+
+fn bytes_of(index: &Index, id: u64) -> Vec<u8> {
+    let part = index.part(id).unwrap();
+    let all = fs::read(index.shard_path(part.shard)).unwrap();
+    all[part.at as usize..][..part.bytes as usize].to_vec()
+}
+
+fn field(name: &str) -> ShardLabels {
+    ShardLabels::Field(name.into())
+}
+
+fn json(field: &str, pointer: &str) -> ShardLabels {
+    ShardLabels::Json {
+        field: field.into(),
+        pointer: pointer.into(),
+    }
+}
+
+#[test]
+fn samples_are_consecutive_members_of_one_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a.tar"), dir.path().join("b.tar"));
+    write(
+        &a,
+        &[
+            ("d/2.cls", "7\n"),
+            ("d/2.JPG", "two"),
+            ("d/1.seg.png", "mask"),
+            ("d/1.png", "one"),
+            ("d/1.cls", "-1"),
+        ],
+    );
+    write(&b, &[("0.webp", "zero"), ("0.cls", "3")]);
+    let options = nowhere(ShardLabels::Auto);
+    let (index, report) = Index::from_shards(&[b.clone(), a.clone()], &options).unwrap();
+    assert_eq!(names(&index), ["0.webp", "d/2.JPG", "d/1.png"]);
+    assert_eq!(classes(&index), [3, 7, -1]);
+    let bytes: Vec<_> = (0..3).map(|id| bytes_of(&index, id)).collect();
+    assert_eq!(bytes, [&b"zero"[..], b"two", b"one"]);
+    assert_eq!(index.path(1), a.join("d/2.JPG"));
+    assert_eq!((index.root(), index.shards()), (dir.path(), 2));
+    assert_eq!((report.samples, report.skipped_total()), (3, 0));
+    assert!(report.damaged.is_empty());
+    // Moved as a whole it is the same data set.
+    let moved = tempfile::tempdir().unwrap();
+    for name in ["a.tar", "b.tar"] {
+        fs::copy(dir.path().join(name), moved.path().join(name)).unwrap();
+    }
+    let paths = ["b.tar", "a.tar"].map(|name| moved.path().join(name));
+    let (again, _) = Index::from_shards(&paths, &options).unwrap();
+    assert_eq!(again.hash(), index.hash());
+    let (other, _) = Index::from_shards(&[a, b], &options).unwrap();
+    assert_ne!(other.hash(), index.hash());
+}
+
+#[test]
+fn the_picture_is_the_first_of_the_known_extensions() {
+    let members = [
+        ("a.npy", "1"),
+        ("a.png", "2"),
+        ("a.jpg", "3"),
+        ("b.npy", "4"),
+        ("b.seg.png", "5"),
+        ("/c.npy", "6"),
+        ("/c.tiff", "7"),
+    ];
+    let (index, _) = one(&members, ShardLabels::Auto).unwrap();
+    assert_eq!(names(&index), ["a.jpg", "b.npy", "c.tiff"]);
+    assert_eq!(index.label_width(), 0);
+}
+
+#[test]
+fn what_is_no_sample_is_counted_with_an_example() {
+    let members = [
+        ("README", "1"),
+        (".hidden.jpg", "1"),
+        ("a.txt", "2"),
+        ("a.json", "2"),
+        ("b.jpg", "3"),
+        ("c.cls", "4"),
+    ];
+    let (index, report) = one(&members, ShardLabels::None).unwrap();
+    assert_eq!(index.len(), 1);
+    let skipped = |reason| {
+        let skipped = &report.skipped[&reason];
+        (skipped.count, skipped.examples[0].clone())
+    };
+    let example = |name: &str| PathBuf::from(name);
+    assert_eq!(skipped(SkipReason::NoPicture), (2, example("a.tar/a")));
+    assert_eq!(
+        skipped(SkipReason::NoSampleName),
+        (2, example("a.tar/.hidden.jpg"))
+    );
+    let e = one(&members[..4], ShardLabels::None)
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("no samples in") && e.contains("a.tar/a"), "{e}");
+}
+
+#[test]
+fn sparse_files_and_links_are_no_members_and_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let mut tar = tar::Builder::new(File::create(&path).unwrap());
+    let mut other = |name: &str, flag: u8| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::new(flag));
+        header.set_size(0);
+        header.set_link_name("1.jpg").unwrap();
+        tar.append_data(&mut header, name, &[][..]).unwrap();
+    };
+    let long = format!("{}/4.jpg", "d".repeat(150));
+    for (name, flag) in [("9.jpg", b'1'), ("8.jpg", b'2'), ("dir/", b'5')] {
+        other(name, flag);
+    }
+    other("7.jpg", b'S');
+    append(&mut tar, "1.jpg", b"5");
+    append(&mut tar, "1.cls", b"5");
+    let mut link = tar::Header::new_gnu();
+    link.set_entry_type(tar::EntryType::new(b'1'));
+    link.set_size(0);
+    tar.append_link(&mut link, &long, "1.jpg").unwrap();
+    let records = [("GNU.sparse.major", &b"1"[..]), ("path", b"6.jpg")];
+    tar.append_pax_extensions(records).unwrap();
+    append(&mut tar, "short", b"5");
+    append(&mut tar, "2.jpg", b"5");
+    append(&mut tar, "2.cls", b"5");
+    tar.finish().unwrap();
+    let counted = || {
+        let options = nowhere(ShardLabels::Auto);
+        let (index, report) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
+        assert_eq!((index.len(), report.skipped.len()), (2, 1));
+        report.skipped[&SkipReason::NotPlain].clone()
+    };
+    let walked = counted();
+    let examples = ["6.jpg", "7.jpg", "8.jpg"].map(|name| PathBuf::from("a.tar").join(name));
+    assert_eq!((walked.count, &walked.examples[..]), (5, &examples[..]));
+    // As beside an index of DALI's, which does not name them.
+    Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
+    assert_eq!(counted(), walked);
+}
+
+#[test]
+fn class_names_are_numbered_in_the_order_of_their_bytes_over_all_shards() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths: Vec<_> = (0..3)
+        .map(|i| dir.path().join(format!("{i}.tar")))
+        .collect();
+    for (path, name) in paths.iter().zip(["zebra", "ant", "zebra"]) {
+        let json = format!("{{\"a\":[{{\"label\":\"{name}\"}}]}}");
+        let cat = "{\"a\":[{\"label\":\"cat\"}]}";
+        write(
+            path,
+            &[
+                ("1.jpg", ""),
+                ("1.txt", name),
+                ("1.json", &json),
+                ("2.jpg", ""),
+                ("2.txt", "cat"),
+                ("2.json", cat),
+            ],
+        );
+    }
+    for labels in [field("txt"), field("TXT"), json("json", "/a/0/label")] {
+        let (index, _) = Index::from_shards(&paths, &nowhere(labels)).unwrap();
+        assert_eq!(
+            index.classes(),
+            &Classes::new(["ant", "cat", "zebra"]).unwrap()
+        );
+        assert_eq!(classes(&index), [2, 1, 0, 1, 2, 1]);
+    }
+}
+
+#[test]
+fn labels_are_vectors_numbers_or_none() {
+    let members = [
+        ("1.jpg", ""),
+        ("1.json", "{\"v\":[0,0.5],\"n\":4}"),
+        ("1.meta.json", "[1,2,3]"),
+        ("2.jpg", ""),
+        ("2.json", "{\"v\":[1,1],\"n\":2}"),
+        ("2.meta.json", "[4,5,6]"),
+    ];
+    let vectors = |labels| {
+        let (index, _) = one(&members, labels).unwrap();
+        let vector = |id| match index.label(id) {
+            Label::Vector(v) => v.iter().collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        [vector(0), vector(1)]
+    };
+    assert_eq!(vectors(json("json", "/v")), [[0.0, 0.5], [1.0, 1.0]]);
+    let whole = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+    assert_eq!(vectors(json("meta.json", "")), whole);
+    let (index, _) = one(&members, json("json", "/n")).unwrap();
+    assert_eq!(classes(&index), [4, 2]);
+    let (index, _) = one(&members, ShardLabels::Auto).unwrap();
+    assert_eq!(index.label_width(), 0);
+}
+
+#[test]
+fn labels_that_do_not_go_together_name_the_sample_and_the_fix() {
+    let told = |members: &[(&str, &str)], labels| {
+        let e = one(members, labels).unwrap_err();
+        assert!(e.is_usage());
+        e.to_string()
+    };
+    let jpg = |label: &'static str| {
+        [
+            ("1.jpg", ""),
+            ("1.cls", "5"),
+            ("2.jpg", ""),
+            ("2.cls", label),
+        ]
+    };
+    let missing = [("1.jpg", ""), ("1.cls", "5"), ("d/2.jpg", "")];
+    let e = told(&missing, ShardLabels::Auto);
+    assert!(e.contains("a.tar/d/2.jpg: this sample has no label"), "{e}");
+    assert!(e.contains("`labels: none`"), "{e}");
+    let e = told(&jpg("cat"), ShardLabels::Auto);
+    assert!(
+        e.contains("2.jpg: this sample's label is a class name"),
+        "{e}"
+    );
+    let e = told(&jpg("1 2"), ShardLabels::Auto);
+    assert!(
+        e.contains("is a vector, where those before it are a class number"),
+        "{e}"
+    );
+    let e = told(&jpg(""), ShardLabels::Auto);
+    assert!(e.contains("a.tar/2.cls: this label is empty"), "{e}");
+    let e = told(&[("1.jpg", ""), ("1.cls", ",")], ShardLabels::Auto);
+    assert!(e.contains("a.tar/1.cls: this label is empty"), "{e}");
+    let vectors = [
+        ("1.jpg", ""),
+        ("1.cls", "5 6"),
+        ("2.jpg", ""),
+        ("2.cls", "1 2 3"),
+    ];
+    let e = told(&vectors, ShardLabels::Auto);
+    assert!(
+        e.contains("2.jpg: this sample's label has 3 numbers"),
+        "{e}"
+    );
+    let e = told(&jpg("1"), field("txt"));
+    assert!(e.contains("no sample has a label in a field 'txt'"), "{e}");
+    let e = told(&[("1.jpg", ""), ("1.json", "{")], json("json", "/a"));
+    assert!(e.contains("a.tar/1.json: this label is no JSON"), "{e}");
+    let twice = [("1.jpg", ""), ("1.JPG", "")];
+    let e = told(&twice, ShardLabels::None);
+    assert!(
+        e.contains("a.tar/1.JPG: this extension stands twice"),
+        "{e}"
+    );
+    let e = told(&jpg("1"), json("json", "a"));
+    assert!(e.contains("'a' is no JSON pointer"), "{e}");
+    let e = told(&jpg("1"), field(""));
+    assert!(e.contains("is no extension"), "{e}");
+    let long = "x".repeat((1 << 20) + 1);
+    let e = told(&[("1.jpg", ""), ("1.cls", &long)], ShardLabels::Auto);
+    assert!(e.contains("1048577 bytes"), "{e}");
+}
+
+#[test]
+fn what_is_no_tar_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = |name: &str| {
+        let path = dir.path().join(name);
+        let e = Index::from_shards(&[path], &nowhere(ShardLabels::Auto)).unwrap_err();
+        assert!(e.to_string().contains(name), "{e}");
+        e.to_string()
+    };
+    fs::write(dir.path().join("a.tar.gz"), b"\x1f\x8b\x08 and more").unwrap();
+    assert!(told("a.tar.gz").contains("compressed by gzip"));
+    fs::write(dir.path().join("text.tar"), "text\n".repeat(300)).unwrap();
+    assert!(told("text.tar").contains("no tar archive"));
+    fs::write(dir.path().join("empty.tar"), "").unwrap();
+    assert!(told("empty.tar").contains("an empty file"));
+    fs::write(dir.path().join("zeros.tar"), [0; 10240]).unwrap();
+    assert!(told("zeros.tar").contains("no samples in"));
+    assert!(told("gone.tar").contains("No such file"));
+    fs::create_dir(dir.path().join("folder.tar")).unwrap();
+    assert!(told("folder.tar").contains("is a folder"));
+    // As it is said when an index could be kept.
+    let options = ShardOptions {
+        keep: KeepIndex::In(dir.path().to_owned()),
+        ..ShardOptions::default()
+    };
+    let e = Index::from_shards(&[dir.path().join("gone.tar")], &options).unwrap_err();
+    assert!(
+        e.is_usage() && e.to_string().contains("gone.tar: no such shard"),
+        "{e}"
+    );
+}
+
+/// Ten samples of two members, 1024 bytes each: sample i begins at 2048 i.
+fn ten(path: &Path) {
+    let names: Vec<_> = (0..10)
+        .map(|i| [format!("{i}.jpg"), format!("{i}.cls")])
+        .collect();
+    let members = names.iter().flatten().map(|name| (name.as_str(), "5"));
+    write(path, &members.collect::<Vec<_>>());
+}
+
+fn set_time(path: &Path, time: SystemTime) {
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+#[test]
+fn many_shards_are_read_in_their_order_whatever_the_threads_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut want = Vec::new();
+    for i in 0..40 {
+        let name = format!("{i:02}.jpg");
+        let data = "x".repeat(i * 100);
+        write(
+            &dir.path().join(format!("{i:02}.tar")),
+            &[(&name, &data), (&format!("{i:02}.cls"), &i.to_string())],
+        );
+        want.push(name);
+    }
+    let pattern = dir.path().join("{00..39}.tar");
+    let paths = Index::expand_shards(&[&pattern]).unwrap();
+    let options = nowhere(ShardLabels::Auto);
+    let (index, _) = Index::from_shards(&paths, &options).unwrap();
+    assert_eq!((names(&index), index.shards()), (want, 40));
+    assert_eq!(classes(&index), (0..40).collect::<Vec<_>>());
+    let globbed = Index::expand_shards(&[dir.path().join("*.tar")]).unwrap();
+    assert_eq!(globbed, paths);
+    // Of several that are wrong, the first is told.
+    fs::write(&paths[7], "no tar").unwrap();
+    fs::write(&paths[30], "no tar").unwrap();
+    let e = Index::from_shards(&paths, &options)
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("07.tar") || e.contains("30.tar"), "{e}");
+}
+
+#[test]
+fn shards_of_several_folders_have_the_folder_above_them_as_root() {
+    let dir = tempfile::tempdir().unwrap();
+    for sub in ["x/a", "x/ab"] {
+        fs::create_dir_all(dir.path().join(sub)).unwrap();
+        write(&dir.path().join(sub).join("1.tar"), &[("1.jpg", sub)]);
+    }
+    let paths = Index::expand_shards(&[dir.path().join("x/{a,ab}/1.tar")]).unwrap();
+    let (index, _) = Index::from_shards(&paths, &nowhere(ShardLabels::Auto)).unwrap();
+    assert_eq!(index.root(), dir.path().join("x"));
+    assert_eq!(index.path(1), dir.path().join("x/ab/1.tar/1.jpg"));
+    assert_eq!(bytes_of(&index, 1), b"x/ab");
+}
+
+#[test]
+fn names_of_shards_are_told_from_others() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("odd{1,2}"), "").unwrap();
+    fs::create_dir(dir.path().join("folder.tar")).unwrap();
+    let named = |name: &str| Index::names_shards(dir.path().join(name));
+    assert!(named("a.tar") && named("a.TAR") && named("a-{0..3}") && named("a-*"));
+    // Of which reading says what to do.
+    assert!(named("a.tar.gz") && named("a.TGZ") && named("a.b.tar.zst"));
+    assert!(!named("a") && !named("a.gz") && !named("odd{1,2}") && !named("folder.tar"));
+}
+
+#[test]
+fn a_folder_of_tars_says_how_to_read_them() {
+    let dir = tempfile::tempdir().unwrap();
+    ten(&dir.path().join("b.tar"));
+    let e = Index::folder(dir.path(), &Default::default()).unwrap_err();
+    let want = format!("to read them give '{}/*.tar'", dir.path().display());
+    assert!(e.to_string().contains(&want), "{e}");
+}
+
+/// Where kept indexes of a test lie, and the options that say so.
+fn kept_in(dir: &Path) -> (PathBuf, ShardOptions) {
+    let folder = dir.join("kept");
+    let options = ShardOptions {
+        keep: KeepIndex::In(folder.clone()),
+        ..ShardOptions::default()
+    };
+    (folder, options)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .map(|entries| entries.map(|e| e.unwrap().path()).collect())
+        .unwrap_or_default();
+    files.sort();
+    files
+}
+
+#[test]
+fn fields_that_are_neither_picture_nor_label_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a.tar"), dir.path().join("b.tar"));
+    let members = [
+        ("1.jpg", ""),
+        ("1.cls", "1"),
+        ("1.Seg.PNG", ""),
+        ("1.json", "{}"),
+        ("2.png", ""),
+        ("2.npy", ""),
+        ("2.cls", "1"),
+        // Which is no sample.
+        ("3.txt", ""),
+        ("4.jpg", ""),
+        ("4.cls", "1"),
+        ("4.json", "{}"),
+    ];
+    write(&a, &members);
+    write(&b, &members);
+    let paths = [a, b.clone()];
+    let counts = |options: &ShardOptions| {
+        let (_, report) = Index::from_shards(&paths, options).unwrap();
+        let counts = report.other_fields.into_iter();
+        counts
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let (_, kept) = kept_in(dir.path());
+    for _ in 0..2 {
+        assert_eq!(counts(&kept), "json 4, npy 2, seg.png 2");
+    }
+    assert_eq!(
+        counts(&nowhere(ShardLabels::None)),
+        "cls 6, json 4, npy 2, seg.png 2"
+    );
+    // A sample that lost its label is left out with its fields.
+    write(
+        &b,
+        &[
+            ("1.jpg", ""),
+            ("1.cls", "1"),
+            ("2.jpg", ""),
+            ("2.json", "{}"),
+        ],
+    );
+    let whole = fs::read(&b).unwrap();
+    fs::write(&b, &whole[..4 * 512 + 512 + 512]).unwrap();
+    let labels = nowhere(ShardLabels::Auto);
+    assert_eq!(counts(&labels), "json 2, npy 1, seg.png 1");
+    let labels = nowhere(ShardLabels::None);
+    assert_eq!(counts(&labels), "cls 4, json 3, npy 1, seg.png 1");
+}

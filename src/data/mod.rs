@@ -1,0 +1,14 @@
+//! What there is: the samples of a data set, where they lie, and how large they are.
+//!
+//! - [`index`]: paths, labels and class names, sealed for all processes;
+//! - [`shard`]: tar shards as bytes;
+//! - [`survey`]: the headers of all samples;
+//! - [`sizes`]: the upright size of every sample, in shared memory.
+//!
+//! Made in the consumer; coordinator and workers map what is sealed. Never in here:
+//! pixels, recipes, an order of samples, a thread that outlives a call.
+
+pub mod index;
+pub(crate) mod shard;
+pub(crate) mod sizes;
+pub mod survey;

@@ -1,0 +1,329 @@
+//! One header of a tar archive: a block of 512 bytes, checked and taken apart.
+//!
+//! Runs in the consumer. Works on the block alone: what GNU and pax headers say
+//! of the member behind them is put together by the walk.
+
+use std::fmt;
+
+/// Headers, and the data behind them, begin at multiples of this.
+pub(crate) const BLOCK: u64 = 512;
+
+/// A header's bytes.
+pub(crate) type Block = [u8; BLOCK as usize];
+
+const NAME: std::ops::Range<usize> = 0..100;
+const SIZE: std::ops::Range<usize> = 124..136;
+const CHECKSUM: std::ops::Range<usize> = 148..156;
+const FLAG: usize = 156;
+const MAGIC: std::ops::Range<usize> = 257..263;
+const PREFIX: std::ops::Range<usize> = 345..500;
+/// In GNU's old header of a sparse file: another block of the map follows.
+const SPARSE_FOLLOWS: usize = 482;
+/// In a block of such a map: yet another follows.
+pub(crate) const SPARSE_GOES_ON: usize = 504;
+
+/// What a header is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A regular file.
+    File,
+    /// GNU `L`: its data are the next member's name.
+    LongName,
+    /// GNU `K`: its data are where the next member, a link, leads.
+    LongLink,
+    /// Pax `x`: its data say more of the next member.
+    Pax,
+    /// Pax `g`: its data say more of all members that follow.
+    PaxGlobal,
+    /// A hard link or a symbolic one: no data follow, whatever its size says.
+    Link,
+    /// A folder, device or FIFO: no data follow, either.
+    Bare,
+    /// GNU `S`, a file with holes: `more_map` says that blocks of its map follow,
+    /// in front of data that are no run of the file's bytes.
+    Sparse { more_map: bool },
+    /// Anything else: its data are passed over.
+    Other,
+}
+
+/// A header that passed its checks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Header<'a> {
+    block: &'a Block,
+    pub(crate) kind: Kind,
+    /// Bytes of data behind it, unless a pax header says another number.
+    pub(crate) size: u64,
+}
+
+/// Why a block is no header, or what is wrong with what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The sum of its bytes is not what it says.
+    Checksum,
+    /// Its size is no number, or one that no file has.
+    Size,
+    /// No name, or one with a NUL byte in it.
+    Name,
+    /// A name, or pax records, of more than 64 KiB.
+    TooLong { bytes: u64 },
+    /// Pax records that break their own rules.
+    Pax,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Checksum => f.write_str("its checksum is wrong"),
+            Self::Size => f.write_str("its size is no number"),
+            Self::Name => f.write_str("it has no name, or one with a NUL byte"),
+            Self::TooLong { bytes } => {
+                write!(f, "a name or pax records of {bytes} bytes, over 64 KiB")
+            }
+            Self::Pax => f.write_str("its pax records are malformed"),
+        }
+    }
+}
+
+impl<'a> Header<'a> {
+    /// `None` for a block of zeros, which ends an archive.
+    pub(crate) fn parse(block: &'a Block) -> Result<Option<Self>, Fault> {
+        if is_zero(block) {
+            return Ok(None);
+        }
+        if !checksum_is_right(block) {
+            return Err(Fault::Checksum);
+        }
+        let size = number(&block[SIZE]).ok_or(Fault::Size)?;
+        let kind = match block[FLAG] {
+            0 | b'0' | b'7' => Kind::File,
+            b'1' | b'2' => Kind::Link,
+            b'3'..=b'6' => Kind::Bare,
+            b'L' => Kind::LongName,
+            b'K' => Kind::LongLink,
+            b'x' | b'X' => Kind::Pax,
+            b'g' => Kind::PaxGlobal,
+            b'S' => Kind::Sparse {
+                more_map: block[SPARSE_FOLLOWS] != 0,
+            },
+            _ => Kind::Other,
+        };
+        Ok(Some(Self { block, kind, size }))
+    }
+
+    /// Replaces `into` by the name as this header alone has it.
+    pub(crate) fn write_name(&self, into: &mut Vec<u8>) {
+        into.clear();
+        let prefix = text(&self.block[PREFIX]);
+        // GNU's magic ends in blanks, and keeps times where ustar has the prefix.
+        if &self.block[MAGIC] == b"ustar\0" && !prefix.is_empty() {
+            into.extend_from_slice(prefix);
+            into.push(b'/');
+        }
+        into.extend_from_slice(text(&self.block[NAME]));
+    }
+
+    /// Whether the name may be the beginning of one that did not fit.
+    pub(crate) fn name_may_be_cut(&self) -> bool {
+        !self.block[NAME].contains(&0)
+    }
+
+    /// Whether it is a folder when its name ends in a slash, as before ustar.
+    pub(crate) fn may_be_old_folder(&self) -> bool {
+        self.block[FLAG] == 0
+    }
+
+    /// Whether the block says which form of tar it is of: enough to be taken for
+    /// a header in the middle of bytes that are none.
+    pub(crate) fn has_magic(&self) -> bool {
+        self.block[MAGIC].starts_with(b"ustar")
+    }
+}
+
+/// Whether a block that is no right header can have been one of a kind that says
+/// more of the next: by its flag, which the damage may have spared.
+pub(crate) fn may_describe_the_next(block: &Block) -> bool {
+    !matches!(block[FLAG], 0 | b'0'..=b'7')
+}
+
+pub(crate) fn is_zero(block: &Block) -> bool {
+    // Most blocks differ in the first byte.
+    block[0] == 0 && block.iter().all(|&b| b == 0)
+}
+
+/// Writers of long ago summed signed bytes: both sums are right.
+fn checksum_is_right(block: &Block) -> bool {
+    let Some(stated) = number(&block[CHECKSUM]) else {
+        return false;
+    };
+    let (mut plain, mut high) = (0u64, 0u64);
+    for &byte in block {
+        plain += u64::from(byte);
+        high += u64::from(byte >> 7);
+    }
+    for &byte in &block[CHECKSUM] {
+        plain -= u64::from(byte);
+        high -= u64::from(byte >> 7);
+    }
+    // The field itself counts as blanks.
+    plain += 8 * u64::from(b' ');
+    stated == plain || stated + 256 * high == plain
+}
+
+/// The bytes in front of the first NUL.
+fn text(field: &[u8]) -> &[u8] {
+    field.split(|&b| b == 0).next().unwrap_or_default()
+}
+
+/// Octal digits among blanks, up to a NUL; nothing is 0. Or base 256, when the
+/// first bit is set: big-endian, and not negative.
+fn number(field: &[u8]) -> Option<u64> {
+    let (&first, rest) = field.split_first()?;
+    if first & 0x80 != 0 {
+        let first = u64::from(first & 0x7f);
+        return rest
+            .iter()
+            .try_fold(first, |sum, &byte| {
+                sum.checked_mul(256)?.checked_add(u64::from(byte))
+            })
+            .filter(|&sum| i64::try_from(sum).is_ok());
+    }
+    text(field)
+        .trim_ascii()
+        .iter()
+        .try_fold(0u64, |sum, digit| {
+            let digit = digit.wrapping_sub(b'0');
+            (digit < 8).then_some(())?;
+            sum.checked_mul(8)?.checked_add(u64::from(digit))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(name: &str, size: u64, flag: u8) -> Block {
+        let mut header = tar::Header::new_ustar();
+        header.set_path(name).unwrap();
+        header.set_size(size);
+        header.set_entry_type(tar::EntryType::new(flag));
+        header.set_cksum();
+        *header.as_bytes()
+    }
+
+    fn summed(mut block: Block) -> Block {
+        let mut header = tar::Header::new_old();
+        header.as_mut_bytes().copy_from_slice(&block);
+        header.set_cksum();
+        block.copy_from_slice(header.as_bytes());
+        block
+    }
+
+    fn name(block: &Block) -> Vec<u8> {
+        let mut name = b"old".to_vec();
+        Header::parse(block).unwrap().unwrap().write_name(&mut name);
+        name
+    }
+
+    #[test]
+    fn a_header_says_kind_size_and_name() {
+        let plain = block("a/b.jpg", 1234, b'0');
+        let header = Header::parse(&plain).unwrap().unwrap();
+        assert_eq!((header.kind, header.size), (Kind::File, 1234));
+        assert_eq!(name(&plain), b"a/b.jpg");
+        assert!(header.has_magic() && !header.name_may_be_cut());
+        assert!(!header.may_be_old_folder());
+        for (flag, kind) in [
+            (b'7', Kind::File),
+            (0, Kind::File),
+            (b'1', Kind::Link),
+            (b'2', Kind::Link),
+            (b'5', Kind::Bare),
+            (b'L', Kind::LongName),
+            (b'K', Kind::LongLink),
+            (b'x', Kind::Pax),
+            (b'g', Kind::PaxGlobal),
+            (b'S', Kind::Sparse { more_map: false }),
+            (b'V', Kind::Other),
+            (0xff, Kind::Other),
+        ] {
+            let block = block("a", 0, flag);
+            assert_eq!(Header::parse(&block).unwrap().unwrap().kind, kind, "{flag}");
+        }
+        let folder = summed({
+            let mut b = [0; 512];
+            b[..2].copy_from_slice(b"d/");
+            b
+        });
+        let header = Header::parse(&folder).unwrap().unwrap();
+        assert!(header.may_be_old_folder() && !header.has_magic());
+        assert!(Header::parse(&[0; 512]).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_prefix_of_ustar_is_part_of_the_name_and_gnus_times_are_not() {
+        let long = format!("{}/{}.jpg", "d".repeat(120), "f".repeat(90));
+        let ustar = block(&long, 0, b'0');
+        assert_eq!(name(&ustar), long.as_bytes());
+        let mut gnu = ustar;
+        gnu[MAGIC].copy_from_slice(b"ustar ");
+        let gnu = summed(gnu);
+        assert_eq!(name(&gnu), format!("{}.jpg", "f".repeat(90)).as_bytes());
+        let full = block(&"f".repeat(100), 0, b'0');
+        assert!(Header::parse(&full).unwrap().unwrap().name_may_be_cut());
+    }
+
+    #[test]
+    fn sizes_are_octal_or_base_256() {
+        let size = |field: &[u8; 12]| {
+            let mut b = block("a", 0, b'0');
+            b[SIZE].copy_from_slice(field);
+            Header::parse(&summed(b)).map(|h| h.unwrap().size)
+        };
+        assert_eq!(size(b"00000001234\0"), Ok(0o1234));
+        assert_eq!(size(b"     1234   "), Ok(0o1234));
+        assert_eq!(size(b"777777777777"), Ok((8u64 << 33) - 1));
+        assert_eq!(size(&[0; 12]), Ok(0));
+        assert_eq!(size(b"\x80\0\0\0\0\0\0\x05\0\0\0\x01"), Ok((5 << 32) + 1));
+        for bad in [
+            b"0000000123x\0",
+            b"00000001238\0",
+            b"-0000001234\0",
+            b"0001 000234\0",
+            b"\x80\0\0\0\xff\0\0\x05\0\0\0\x01",
+            b"\x80\0\0\x01\0\0\0\x05\0\0\0\x01",
+            &[0xff; 12],
+        ] {
+            assert_eq!(size(bad), Err(Fault::Size), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_seen() {
+        let good = block("a/b.jpg", 1234, b'0');
+        for at in 0..512 {
+            let mut bad = good;
+            bad[at] = bad[at].wrapping_add(1);
+            let header = Header::parse(&bad);
+            // The checksum's own NUL and blank mean nothing.
+            assert!(header.is_err() || CHECKSUM.contains(&at), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_sum_of_signed_bytes_is_right_too() {
+        let mut old = block("a", 0, b'0');
+        old[0..2].copy_from_slice(b"\xe9\xff");
+        let signed: i64 = old
+            .iter()
+            .enumerate()
+            .map(|(i, &b)| match i {
+                148..156 => 32,
+                _ => i64::from(b as i8),
+            })
+            .sum();
+        old[CHECKSUM].copy_from_slice(format!("{signed:06o}\0 ").as_bytes());
+        assert_eq!(name(&old), b"\xe9\xff");
+        old[CHECKSUM].copy_from_slice(format!("{:06o}\0 ", signed + 256).as_bytes());
+        assert_eq!(Header::parse(&old).unwrap_err(), Fault::Checksum);
+    }
+}

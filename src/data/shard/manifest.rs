@@ -1,0 +1,526 @@
+//! What a cache says of itself: `manifest.json`, and a `.json` beside each shard.
+//!
+//! Runs in the consumer. One text for one value: JSON as `serde_json` writes it,
+//! with a checksum of the text in it. What was read is written again and must be
+//! the same, so that any changed byte of a manifest is noticed. Never in here:
+//! times, host names, or where the cache lies.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use twox_hash::XxHash3_128;
+
+use crate::error::{Error, Result};
+use crate::sys::regular;
+use crate::sys::replace::replace_by;
+
+/// The name of a cache's manifest in its folder.
+pub(crate) const CACHE_MANIFEST: &str = "manifest.json";
+
+/// The name of the sealed index of all samples in a cache's folder; its root is
+/// `/`, so its bytes do not say where the cache lies.
+pub(crate) const CACHE_INDEX: &str = "index.fli";
+
+/// The version of both forms.
+pub(crate) const VERSION: u32 = 2;
+
+/// The most that is read of a manifest: a shard of 100 million samples has less.
+const MOST_BYTES: u64 = 64 << 30;
+
+/// A hash, 16 or 32 hexadecimal digits in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Hash64(pub(crate) u64);
+
+/// As [`Hash64`], of 128 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Hash128(pub(crate) u128);
+
+impl Hash128 {
+    /// The XXH3-128 of `bytes`.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(XxHash3_128::oneshot(bytes))
+    }
+}
+
+impl fmt::Display for Hash64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Display for Hash128 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl Serialize for Hash64 {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl Serialize for Hash128 {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash64 {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        u64::from_str_radix(&text, 16)
+            .map(Self)
+            .map_err(|_| de::Error::custom("not a hash of 16 hexadecimal digits"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash128 {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        u128::from_str_radix(&text, 16)
+            .map(Self)
+            .map_err(|_| de::Error::custom("not a hash of 32 hexadecimal digits"))
+    }
+}
+
+/// One shard of a cache: `shard-000000.json` beside `shard-000000.tar`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShardManifest {
+    /// [`ShardManifest::FORMAT`].
+    pub(crate) format: String,
+    pub(crate) version: u32,
+    /// Of the text of this manifest, with this field 0. Set by
+    /// [`Manifest::to_bytes`].
+    pub(crate) checksum: Hash128,
+    /// The id in the cache of the first sample.
+    pub(crate) first_id: u64,
+    /// Length of the tar, end blocks included.
+    pub(crate) bytes: u64,
+    /// XXH3-128 of the whole tar.
+    pub(crate) hash: Hash128,
+    /// In the cache's order: the n-th has id `first_id + n`.
+    pub(crate) samples: Vec<SampleEntry>,
+    /// Samples of the source that came between these, or behind the last of
+    /// them, and gave no member. In the cache's order.
+    pub(crate) skipped: Vec<SkippedEntry>,
+}
+
+/// One sample of a shard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SampleEntry {
+    /// Its id in the source.
+    pub(crate) source: u64,
+    /// The picture first, then the label, if it has one.
+    pub(crate) members: Vec<MemberEntry>,
+}
+
+/// One member of a shard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemberEntry {
+    pub(crate) name: String,
+    /// Where its (first) header begins; the bytes up to `data_at` are those of
+    /// `append::encode_header(name, size)`.
+    pub(crate) header_at: u64,
+    pub(crate) data_at: u64,
+    pub(crate) size: u64,
+    /// XXH3-64 of the data.
+    pub(crate) hash: Hash64,
+}
+
+/// A sample of the source that is not in the cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SkippedEntry {
+    /// Its id in the source.
+    pub(crate) source: u64,
+    /// Its path under the source's root; bytes that are no UTF-8 replaced.
+    pub(crate) path: String,
+    pub(crate) reason: String,
+}
+
+/// A cache: `manifest.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CacheManifest {
+    /// [`CacheManifest::FORMAT`].
+    pub(crate) format: String,
+    pub(crate) version: u32,
+    /// As in [`ShardManifest`].
+    pub(crate) checksum: Hash128,
+    /// The version of featherload that builds it.
+    pub(crate) featherload: String,
+    /// False from the begin of the build to its end; then `shards`, `samples`,
+    /// `skipped` and `index` are empty, 0 and none.
+    pub(crate) complete: bool,
+    pub(crate) options: OptionsEntry,
+    pub(crate) source: SourceEntry,
+    /// Names of the classes; empty when labels are none, numbers or vectors.
+    pub(crate) classes: Vec<String>,
+    /// Numbers per label: 0 without labels, 1 for classes, n for vectors.
+    pub(crate) label_width: u64,
+    /// Samples in all shards.
+    pub(crate) samples: u64,
+    /// Samples of the source that are in no shard.
+    pub(crate) skipped: u64,
+    /// In order; the n-th is `layout::shard_name(n)`.
+    pub(crate) shards: Vec<ShardEntry>,
+    /// Of the file `index.fli`.
+    pub(crate) index: Option<Hash128>,
+}
+
+/// What a cache was built by, as the command line spells it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OptionsEntry {
+    /// `copy`, `jpeg:90` or `raw`.
+    pub(crate) encode: String,
+    /// `shorter:256`, `longer:256`, `exact:224x224`; none = as it is.
+    pub(crate) resize: Option<String>,
+    /// Bytes that a shard of more than one sample does not exceed.
+    pub(crate) shard_size: u64,
+    /// The seed of the order; none = the source's order.
+    pub(crate) shuffle: Option<u64>,
+    /// `stop` or `skip`.
+    pub(crate) on_error: String,
+    pub(crate) max_pixels: u64,
+    pub(crate) max_scratch: u64,
+}
+
+/// By what a changed source is noticed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SourceEntry {
+    pub(crate) samples: u64,
+    /// `Index::hash`: paths under the root, labels and class names.
+    pub(crate) index: Hash128,
+    /// Of the length and the time of change (ns) of every file, in the source's
+    /// order; those of a path that no file has count as 0.
+    pub(crate) files: Hash128,
+    /// None where nobody knows: of a saved index, or of another cache.
+    pub(crate) lost: Option<SourceLosses>,
+}
+
+/// What of a source is no sample of its index, by what reading its names told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SourceLosses {
+    /// Shards of which something is lost.
+    pub damaged_shards: u64,
+    /// Samples that are known to be lost with them.
+    pub damaged_samples: u64,
+    /// Entries that are no samples, by the name of the reason.
+    pub left_out: BTreeMap<String, u64>,
+    /// Fields of samples that are neither picture nor label, by extension: how many
+    /// samples have them. They are not copied.
+    pub other_fields: BTreeMap<String, u64>,
+}
+
+/// What `manifest.json` says of a shard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShardEntry {
+    /// Without extension: `shard-000000`.
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+    pub(crate) samples: u64,
+    /// Of the file `NAME.json`.
+    pub(crate) manifest: Hash128,
+    /// Of the file `NAME.idx`.
+    pub(crate) idx: Hash128,
+}
+
+/// Why bytes are no manifest, or no longer one.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Damage {
+    /// No JSON, or not the fields of this manifest.
+    Text {
+        what: String,
+    },
+    /// Of another kind: what its `format` says.
+    Format {
+        found: String,
+    },
+    Version {
+        found: u32,
+    },
+    /// Other bytes than were written.
+    Checksum,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text { what } => write!(f, "damaged, or no manifest of a cache: {what}"),
+            Self::Format { found } => write!(f, "a manifest of another kind: `{found}`"),
+            Self::Version { found } => write!(
+                f,
+                "a manifest of version {found}, where version {VERSION} is understood: build the \
+                 cache again, in this folder with `force`, or use the featherload that built it"
+            ),
+            Self::Checksum => f.write_str("damaged: its checksum is wrong"),
+        }
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// What both manifests have in common: their text.
+pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
+    /// What stands in `format`.
+    const FORMAT: &'static str;
+    /// Whether people read it: many short lines, or few long ones.
+    const PRETTY: bool;
+
+    fn set_checksum(&mut self, checksum: Hash128);
+
+    /// The file's bytes, with the checksum that they must have.
+    ///
+    /// # Errors
+    /// None for values of these types; `serde_json` does not promise that.
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut manifest = self.clone();
+        manifest.set_checksum(Hash128(0));
+        let checksum = Hash128::of(&text(&manifest)?);
+        manifest.set_checksum(checksum);
+        text(&manifest)
+    }
+
+    /// Reads and checks a file's bytes.
+    ///
+    /// # Errors
+    /// When they are not, to the last byte, what [`Manifest::to_bytes`] gives.
+    fn from_bytes(bytes: &[u8]) -> Result<Self, Damage> {
+        /// What every version has.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let text = |e: serde_json::Error| Damage::Text {
+            what: e.to_string(),
+        };
+        let head: Head = serde_json::from_slice(bytes).map_err(text)?;
+        if head.format != Self::FORMAT {
+            return Err(Damage::Format { found: head.format });
+        }
+        if head.version != VERSION {
+            return Err(Damage::Version {
+                found: head.version,
+            });
+        }
+        let manifest: Self = serde_json::from_slice(bytes).map_err(text)?;
+        match manifest.to_bytes() {
+            Ok(again) if again == bytes => Ok(manifest),
+            _ => Err(Damage::Checksum),
+        }
+    }
+
+    /// As [`Manifest::from_bytes`], with the hash of the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no regular file, or is damaged: a data
+    /// set's error, which names the file.
+    fn read(path: &Path) -> Result<(Self, Hash128)> {
+        let none = || Error::dataset(path, "no manifest of a cache");
+        let failed = |e: io::Error| match e.kind() {
+            ErrorKind::InvalidInput => none(),
+            _ => Error::io_at("read", path, e),
+        };
+        let (file, len) = regular::open(path).map_err(failed)?;
+        if len > MOST_BYTES {
+            return Err(none());
+        }
+        let mut bytes = Vec::new();
+        file.take(len).read_to_end(&mut bytes).map_err(failed)?;
+        let manifest = Self::from_bytes(&bytes).map_err(|e| Error::dataset(path, e.to_string()))?;
+        Ok((manifest, Hash128::of(&bytes)))
+    }
+
+    /// Puts it in the place of what is at `path`: whole, or not at all. Returns
+    /// the hash of the file.
+    ///
+    /// # Errors
+    /// What the system says, with the path.
+    fn write(&self, path: &Path) -> Result<Hash128> {
+        let bytes = self.to_bytes()?;
+        replace_by(path, &bytes)?;
+        Ok(Hash128::of(&bytes))
+    }
+}
+
+fn text<M: Manifest>(manifest: &M) -> Result<Vec<u8>> {
+    let made = if M::PRETTY {
+        serde_json::to_vec_pretty(manifest)
+    } else {
+        serde_json::to_vec(manifest)
+    };
+    let mut bytes = made.map_err(|e| Error::protocol(format!("the manifest just made: {e}")))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+impl Manifest for ShardManifest {
+    const FORMAT: &'static str = "featherload-shard";
+    const PRETTY: bool = false;
+
+    fn set_checksum(&mut self, checksum: Hash128) {
+        self.checksum = checksum;
+    }
+}
+
+impl Manifest for CacheManifest {
+    const FORMAT: &'static str = "featherload-cache";
+    const PRETTY: bool = true;
+
+    fn set_checksum(&mut self, checksum: Hash128) {
+        self.checksum = checksum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shard() -> ShardManifest {
+        let member = |name: &str, header_at| MemberEntry {
+            name: name.into(),
+            header_at,
+            data_at: header_at + 512,
+            size: 7,
+            hash: Hash64(header_at + 3),
+        };
+        ShardManifest {
+            format: ShardManifest::FORMAT.into(),
+            version: VERSION,
+            checksum: Hash128(0),
+            first_id: 4,
+            bytes: 3072,
+            hash: Hash128(u128::MAX / 3),
+            samples: vec![SampleEntry {
+                source: 9,
+                members: vec![member("00000004_a.jpg", 0), member("00000004_a.cls", 1024)],
+            }],
+            skipped: vec![SkippedEntry {
+                source: 2,
+                path: "a/\u{1}\"é.jpg".into(),
+                reason: "the file is empty".into(),
+            }],
+        }
+    }
+
+    fn cache() -> CacheManifest {
+        CacheManifest {
+            format: CacheManifest::FORMAT.into(),
+            version: VERSION,
+            checksum: Hash128(0),
+            featherload: "0.1.0".into(),
+            complete: true,
+            options: OptionsEntry {
+                encode: "jpeg:90".into(),
+                resize: Some("shorter:256".into()),
+                shard_size: 1 << 28,
+                shuffle: Some(u64::MAX),
+                on_error: "stop".into(),
+                max_pixels: 1,
+                max_scratch: 2,
+            },
+            source: SourceEntry {
+                samples: 3,
+                index: Hash128(1),
+                files: Hash128(2),
+                lost: Some(SourceLosses {
+                    damaged_shards: 1,
+                    damaged_samples: 2,
+                    left_out: BTreeMap::from([("empty shard".into(), 3)]),
+                    other_fields: BTreeMap::from([("seg.png".into(), 4)]),
+                }),
+            },
+            classes: vec!["cat".into(), "dog".into()],
+            label_width: 1,
+            samples: 2,
+            skipped: 1,
+            shards: vec![ShardEntry {
+                name: "shard-000000".into(),
+                bytes: 3072,
+                samples: 2,
+                manifest: Hash128(5),
+                idx: Hash128(6),
+            }],
+            index: Some(Hash128(7)),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        let written = shard().write(&path).unwrap();
+        let (read, hash) = ShardManifest::read(&path).unwrap();
+        assert_eq!(hash, written);
+        let mut expected = shard();
+        expected.checksum = read.checksum;
+        assert_eq!(read, expected);
+        assert_ne!(read.checksum, Hash128(0));
+
+        let written = cache().write(&path).unwrap();
+        let (read, hash) = CacheManifest::read(&path).unwrap();
+        assert_eq!(hash, written);
+        assert_eq!(read.shards, cache().shards);
+        assert_eq!(read.options, cache().options);
+        let e = ShardManifest::read(&path).unwrap_err();
+        assert!(
+            e.is_usage() && e.to_string().contains("another kind"),
+            "{e}"
+        );
+    }
+
+    #[test]
+    fn every_changed_bit_and_every_truncation_is_noticed() {
+        fn check<M: Manifest + PartialEq + fmt::Debug>(manifest: &M) {
+            let good = manifest.to_bytes().unwrap();
+            assert!(M::from_bytes(&good).is_ok());
+            for len in 0..good.len() {
+                assert!(M::from_bytes(&good[..len]).is_err(), "{len}");
+            }
+            for bit in 0..good.len() * 8 {
+                let mut bad = good.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                assert!(M::from_bytes(&bad).is_err(), "bit {bit}");
+            }
+            for blank in 0..=good.len() {
+                let mut bad = good.clone();
+                bad.insert(blank, b' ');
+                assert!(M::from_bytes(&bad).is_err(), "a blank at {blank}");
+            }
+        }
+        check(&shard());
+        check(&cache());
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut newer = cache();
+        newer.version = 3;
+        let e = CacheManifest::from_bytes(&newer.to_bytes().unwrap()).unwrap_err();
+        assert_eq!(e, Damage::Version { found: 3 });
+        assert!(e.to_string().contains("version 3"), "{e}");
+    }
+
+    #[test]
+    fn a_folder_and_a_missing_file_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(CacheManifest::read(dir.path()).unwrap_err().is_usage());
+        let e = CacheManifest::read(&dir.path().join("none")).unwrap_err();
+        assert!(e.to_string().contains("none"), "{e}");
+    }
+}

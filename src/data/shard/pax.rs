@@ -1,0 +1,105 @@
+//! Pax records: `length key=value` lines that say more of a member than its
+//! header can.
+//!
+//! Runs in the consumer, on bytes that are in memory already.
+
+use crate::data::shard::header::Fault;
+
+/// What records say of where a member is and what it is called. Later records
+/// take the place of earlier ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Pax {
+    pub(crate) path: Option<Vec<u8>>,
+    pub(crate) size: Option<u64>,
+    /// GNU's form of a file with holes: the data are no run of the file's bytes.
+    pub(crate) sparse: bool,
+}
+
+impl Pax {
+    /// Adds what `records` say. An empty value takes back what was said before.
+    pub(crate) fn read(&mut self, mut records: &[u8]) -> Result<(), Fault> {
+        while !records.is_empty() {
+            let (key, value, rest) = first(records).ok_or(Fault::Pax)?;
+            records = rest;
+            match key {
+                b"path" if value.contains(&0) => return Err(Fault::Name),
+                b"path" => self.path = (!value.is_empty()).then(|| value.to_vec()),
+                b"size" if value.is_empty() => self.size = None,
+                b"size" => self.size = Some(decimal(value).ok_or(Fault::Size)?),
+                key if key.starts_with(b"GNU.sparse.") => self.sparse = true,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Key and value of the first record, and what follows it.
+fn first(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let blank = records.iter().take(20).position(|&b| b == b' ')?;
+    let bytes = usize::try_from(decimal(&records[..blank])?).ok()?;
+    let (record, rest) = records.split_at_checked(bytes)?;
+    let text = record.get(blank + 1..)?.strip_suffix(b"\n")?;
+    let equals = text.iter().position(|&b| b == b'=')?;
+    Some((&text[..equals], &text[equals + 1..], rest))
+}
+
+/// Digits alone, and no number that a file's size cannot be.
+fn decimal(digits: &[u8]) -> Option<u64> {
+    let number = digits.iter().try_fold(0u64, |sum, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        (digit < 10).then_some(())?;
+        sum.checked_mul(10)?.checked_add(u64::from(digit))
+    })?;
+    (!digits.is_empty() && i64::try_from(number).is_ok()).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(records: &[u8]) -> Result<Pax, Fault> {
+        let mut pax = Pax::default();
+        pax.read(records).map(|()| pax)
+    }
+
+    #[test]
+    fn records_are_read() {
+        let pax = read(b"16 path=a=b\n.jp\n12 size=123\n30 mtime=1700000000.123456789\n").unwrap();
+        assert_eq!(pax.path.as_deref(), Some(&b"a=b\n.jp"[..]));
+        assert_eq!((pax.size, pax.sparse), (Some(123), false));
+        assert!(read(b"22 GNU.sparse.major=1\n").unwrap().sparse);
+        let taken_back = read(b"12 path=abc\n8 path=\n12 size=123\n8 size=\n");
+        // A record of 8 bytes: "8 path=\n" has 8.
+        assert_eq!(taken_back, Ok(Pax::default()));
+        assert_eq!(read(b""), Ok(Pax::default()));
+    }
+
+    #[test]
+    fn records_that_break_the_rules_are_refused() {
+        for bad in [
+            &b"x"[..],
+            b"12 path=abc",
+            b"13 path=abc\n",
+            b"11 path=abc\n",
+            b"0 path=abc\n",
+            b"2 path=abc\n",
+            b"-12 path=abc\n",
+            b" path=abc\n",
+            b"9 pathabc\n",
+            b"99999999999999999999 path=abc\n",
+            b"18446744073709551615 path=abc\n",
+            b"12 path=abc\n\0",
+        ] {
+            assert_eq!(
+                read(bad),
+                Err(Fault::Pax),
+                "{:?}",
+                String::from_utf8_lossy(bad)
+            );
+        }
+        assert_eq!(read(b"12 path=a\0c\n"), Err(Fault::Name));
+        assert_eq!(read(b"11 size=-1\n"), Err(Fault::Size));
+        assert_eq!(read(b"28 size=9223372036854775808\n"), Err(Fault::Size));
+    }
+}

@@ -1,0 +1,587 @@
+//! The header walk: every member of a shard, in the order of the file.
+//!
+//! Runs in the consumer. Holds 8 KiB, and 64 KiB at most of a name or of pax
+//! records; every step goes forward by a block at least, so no file keeps it
+//! from ending.
+//!
+//! - **End.** The first block of zeros ends a shard, as it does for GNU tar,
+//!   Python's tarfile (which WebDataset reads with) and the `tar` crate. A shard
+//!   may also end behind a member, without such a block. Bytes other than zero
+//!   behind the end (a lone block of zeros, two archives one behind the other)
+//!   are not read, as there; unlike there they are said. So are more zeros than a
+//!   writer of tars pads by: a copy that allocates its file first and is broken off
+//!   leaves such a tail, and so does a crash.
+//! - **Damage.** What is no header is passed over up to the next block that is
+//!   one of ustar, pax or GNU: those readers stop there. A member whose name may
+//!   have been lost with such a block is passed over with it. A member that the
+//!   file ends in is no member.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+
+use crate::data::shard::header;
+use crate::data::shard::header::{BLOCK, Block, Fault, Header, Kind};
+use crate::data::shard::pax::Pax;
+use crate::data::shard::read_at;
+
+/// Bytes read at once: small members lie beside their neighbours' headers.
+const READ: usize = 16 * BLOCK as usize;
+/// The longest name, and the most of pax records.
+const MAX_RECORDS: u64 = 64 << 10;
+/// What a writer of tars pads by that was not asked for larger records: 10 KiB.
+const USUAL_RECORD: u64 = 20 * BLOCK;
+/// So many zeros behind the last member are no damage, whatever the length.
+const MOST_PADDING: u64 = 1 << 20;
+/// The largest record, or block of a copy, that a length is taken to speak for.
+/// Larger ones are rare, and a copy that was broken off may have lost that much.
+const LARGEST_RECORD: u64 = 16 << 20;
+/// How many places of damage are kept one by one.
+const KEPT: usize = 16;
+
+/// A regular file in a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Not empty, and without NUL bytes.
+    pub(crate) name: Vec<u8>,
+    /// Where the first of its headers begins.
+    pub(crate) header_at: u64,
+    /// Where its data begin: a multiple of 512.
+    pub(crate) data_at: u64,
+    /// All of them lie within the file.
+    pub(crate) size: u64,
+    /// Whether something in front of it, behind the member before it, is damaged.
+    pub(crate) behind_damage: bool,
+}
+
+/// How a shard ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// By a block of zeros.
+    Blocks,
+    /// Behind a member: the blocks of zeros are missing, and nothing else.
+    NoBlocks,
+    /// In the midst of something, or of bytes that are nothing.
+    Cut,
+}
+
+/// One place where a shard is damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Damage {
+    /// Offset in the shard.
+    pub(crate) at: u64,
+    /// Bytes from there on that were passed over.
+    pub(crate) lost: u64,
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum What {
+    /// No header, or one that says what cannot be.
+    Header(Fault),
+    /// The file ends within this member's data.
+    Cut { name: Vec<u8>, missing: u64 },
+    /// The file ends within a header, or behind one that describes a member.
+    CutHeader,
+    /// More than zeros behind the end.
+    BehindTheEnd,
+    /// Zeros up to the end of the file, and more of them than a writer pads by.
+    Zeros,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, lost, what } = self;
+        match what {
+            What::Header(fault) => {
+                write!(f, "damaged at byte {at}: no valid header ({fault}); ")?;
+                write!(f, "{lost} bytes are lost")
+            }
+            What::Cut { name, missing } => {
+                write!(f, "cut off: it ends within '{}' ", name.escape_ascii())?;
+                write!(f, "at byte {at}, {missing} bytes of which are missing")
+            }
+            What::CutHeader => write!(f, "cut off: it ends within the header at byte {at}"),
+            What::BehindTheEnd => write!(
+                f,
+                "its end stands at byte {at}, and {lost} bytes behind it are not zero: they are \
+                 not read"
+            ),
+            What::Zeros => write!(
+                f,
+                "its end stands at byte {at}, and {lost} bytes from there on are zero, where \
+                 tars have a few KiB: what was there is lost (a copy that was broken off?)"
+            ),
+        }
+    }
+}
+
+/// Files in a shard that are no members, for their data are no run of its bytes:
+/// sparse ones and links.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct NotPlain {
+    pub(crate) count: u64,
+    /// The few names that come first by their bytes.
+    pub(crate) names: Vec<Vec<u8>>,
+}
+
+impl NotPlain {
+    const NAMES: usize = 3;
+
+    fn add(&mut self, name: Vec<u8>) {
+        self.count += 1;
+        let at = self.names.partition_point(|known| *known <= name);
+        if at < Self::NAMES {
+            self.names.insert(at, name);
+            self.names.truncate(Self::NAMES);
+        }
+    }
+}
+
+/// What a walk has to say beside the members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Walked {
+    pub(crate) ending: Ending,
+    /// The first places of damage.
+    pub(crate) damage: Vec<Damage>,
+    /// How many places there are.
+    pub(crate) places: u64,
+    /// Bytes passed over at all of them.
+    pub(crate) lost: u64,
+    /// The last place, whether or not it is among the first.
+    pub(crate) last: Option<Damage>,
+    /// Whether something behind the last member is damaged, or its end is; but not
+    /// where all that is damaged there is a member that is cut, of which `last` has
+    /// the name.
+    pub(crate) tail_is_damaged: bool,
+    pub(crate) not_plain: NotPlain,
+}
+
+/// A walk over one shard.
+pub(crate) struct Walk<'a> {
+    file: &'a File,
+    len: u64,
+    /// Where the next header begins.
+    at: u64,
+    buffer: Box<[u8; READ]>,
+    buffer_at: u64,
+    buffered: usize,
+    /// The data of one `L`, `x` or `g` header.
+    records: Vec<u8>,
+    /// Of `L` and `x` headers, on their way to the member.
+    name: Option<Vec<u8>>,
+    pax: Option<Pax>,
+    /// Of `g` headers.
+    global: Pax,
+    /// Where the headers of the member begin that `name` and `pax` describe.
+    described_from: Option<u64>,
+    behind_damage: bool,
+    /// The next member may have lost its name.
+    nameless: Nameless,
+    out: Walked,
+    ended: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nameless {
+    No,
+    /// When its header's name field is full.
+    IfFull,
+    Yes,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk over the first `len` bytes of `file`.
+    pub(crate) fn new(file: &'a File, len: u64) -> Self {
+        Self {
+            file,
+            len,
+            at: 0,
+            buffer: Box::new([0; READ]),
+            buffer_at: 0,
+            buffered: 0,
+            records: Vec::new(),
+            name: None,
+            pax: None,
+            global: Pax::default(),
+            described_from: None,
+            behind_damage: false,
+            nameless: Nameless::No,
+            out: Walked {
+                ending: Ending::NoBlocks,
+                damage: Vec::new(),
+                places: 0,
+                lost: 0,
+                last: None,
+                tail_is_damaged: false,
+                not_plain: NotPlain::default(),
+            },
+            ended: false,
+        }
+    }
+
+    /// The next member; `None` at the end, and from then on.
+    ///
+    /// # Errors
+    /// When the file cannot be read. Damage is no error: [`Walk::finish`] has it.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Member>> {
+        while !self.ended {
+            if self.at >= self.len {
+                self.end_of_file();
+                break;
+            }
+            let at = self.at;
+            let Some(block) = self.block(at)? else {
+                self.cut(at, What::CutHeader);
+                break;
+            };
+            match Header::parse(&block) {
+                Ok(None) => self.end_blocks(at)?,
+                Ok(Some(header)) => match self.header(at, &header)? {
+                    Ok(None) => {}
+                    Ok(Some(member)) => return Ok(Some(member)),
+                    Err(fault) => self.pass_over(at, fault, &block)?,
+                },
+                Err(fault) => self.pass_over(at, fault, &block)?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes on with the header at `at`, whatever was in front of it.
+    pub(crate) fn go_on_at(&mut self, at: u64) {
+        self.at = at;
+        self.ended = false;
+        self.forget();
+    }
+
+    /// Whether anything was damaged so far.
+    pub(crate) fn has_damage(&self) -> bool {
+        self.out.places > 0
+    }
+
+    /// How the shard ended, as far as it was walked.
+    pub(crate) fn finish(mut self) -> Walked {
+        let is_member = |last: &Damage| matches!(last.what, What::Cut { .. });
+        let is_cut_within_one = self.out.last.as_ref().is_some_and(is_member);
+        self.out.tail_is_damaged |=
+            self.behind_damage || (self.out.ending == Ending::Cut && !is_cut_within_one);
+        self.out
+    }
+
+    /// A good header: a member, or one step towards it.
+    fn header(
+        &mut self,
+        at: u64,
+        header: &Header<'_>,
+    ) -> io::Result<Result<Option<Member>, Fault>> {
+        let data_at = at + BLOCK;
+        match header.kind {
+            Kind::LongName | Kind::Pax | Kind::PaxGlobal => {
+                if header.size > MAX_RECORDS {
+                    return Ok(Err(Fault::TooLong { bytes: header.size }));
+                }
+                if self.len - data_at.min(self.len) < header.size {
+                    self.cut(at, What::CutHeader);
+                    return Ok(Ok(None));
+                }
+                // 64 KiB at most.
+                self.records.resize(header.size as usize, 0);
+                if read_at(self.file, &mut self.records, data_at)? < self.records.len() {
+                    self.cut(at, What::CutHeader);
+                    return Ok(Ok(None));
+                }
+                if let Err(fault) = self.describe(header.kind) {
+                    return Ok(Err(fault));
+                }
+                if header.kind != Kind::PaxGlobal {
+                    self.described_from.get_or_insert(at);
+                }
+                self.at = past(data_at, header.size);
+                Ok(Ok(None))
+            }
+            // Of a link, which is no member: its own header follows.
+            Kind::LongLink => {
+                self.described_from.get_or_insert(at);
+                self.at = past(data_at, header.size);
+                Ok(Ok(None))
+            }
+            Kind::Link | Kind::Bare => {
+                if header.kind == Kind::Link {
+                    let name = self.name_of(header, self.pax.as_ref());
+                    self.out.not_plain.add(name);
+                }
+                self.forget();
+                self.at = data_at;
+                Ok(Ok(None))
+            }
+            Kind::Sparse { more_map } => {
+                let name = self.name_of(header, self.pax.as_ref());
+                self.out.not_plain.add(name);
+                self.sparse(at, more_map, header.size).map(Ok)
+            }
+            Kind::Other => {
+                self.skip(at, data_at, header.size);
+                Ok(Ok(None))
+            }
+            Kind::File => Ok(self.member(at, header)),
+        }
+    }
+
+    /// Takes what the data of an `L`, `x` or `g` header say.
+    fn describe(&mut self, kind: Kind) -> Result<(), Fault> {
+        match kind {
+            Kind::LongName => {
+                let name = self.records.split(|&b| b == 0).next().unwrap_or_default();
+                if name.is_empty() {
+                    return Err(Fault::Name);
+                }
+                self.name = Some(name.to_vec());
+                Ok(())
+            }
+            Kind::PaxGlobal => self.global.read(&self.records),
+            _ => {
+                let mut pax = self.pax.take().unwrap_or_else(|| self.global.clone());
+                pax.read(&self.records)?;
+                self.pax = Some(pax);
+                Ok(())
+            }
+        }
+    }
+
+    /// What a file is called, by what describes it or else by its own header.
+    fn name_of(&self, header: &Header<'_>, pax: Option<&Pax>) -> Vec<u8> {
+        let path = pax.and_then(|pax| pax.path.as_ref());
+        path.or(self.name.as_ref()).cloned().unwrap_or_else(|| {
+            let mut name = Vec::new();
+            header.write_name(&mut name);
+            name
+        })
+    }
+
+    fn member(&mut self, at: u64, header: &Header<'_>) -> Result<Option<Member>, Fault> {
+        let pax = self.pax.take().unwrap_or_else(|| self.global.clone());
+        let described = pax.path.is_some() || self.name.is_some();
+        let header_at = self.described_from.unwrap_or(at);
+        let name = self.name_of(header, Some(&pax));
+        self.forget();
+        if name.is_empty() {
+            return Err(Fault::Name);
+        }
+        let data_at = at + BLOCK;
+        // Of the whole name: one that was cut to fit may end in a slash, too.
+        if header.may_be_old_folder() && name.ends_with(b"/") {
+            self.at = data_at;
+            return Ok(None);
+        }
+        let size = pax.size.unwrap_or(header.size);
+        self.at = past(data_at, size);
+        let there = self.len.saturating_sub(data_at);
+        if there < size {
+            let missing = size - there;
+            self.cut(header_at, What::Cut { name, missing });
+            return Ok(None);
+        }
+        let nameless = std::mem::replace(&mut self.nameless, Nameless::No);
+        let lost_its_name = match nameless {
+            Nameless::No => false,
+            Nameless::IfFull => !described && header.name_may_be_cut(),
+            Nameless::Yes => !described,
+        };
+        if lost_its_name {
+            // Part of the damage in front of it.
+            self.lose(self.at.min(self.len) - header_at);
+            return Ok(None);
+        }
+        if pax.sparse {
+            self.out.not_plain.add(name);
+            return Ok(None);
+        }
+        let behind_damage = std::mem::take(&mut self.behind_damage);
+        Ok(Some(Member {
+            name,
+            header_at,
+            data_at,
+            size,
+            behind_damage,
+        }))
+    }
+
+    /// Passes over a file with holes, whose data are in pieces.
+    fn sparse(&mut self, at: u64, mut more_map: bool, size: u64) -> io::Result<Option<Member>> {
+        let mut data_at = at + BLOCK;
+        while more_map {
+            let Some(map) = self.block(data_at)? else {
+                self.cut(at, What::CutHeader);
+                return Ok(None);
+            };
+            more_map = map[header::SPARSE_GOES_ON] != 0;
+            data_at += BLOCK;
+        }
+        self.skip(at, data_at, size);
+        Ok(None)
+    }
+
+    /// Passes over what is described at `at` and no member.
+    fn skip(&mut self, at: u64, data_at: u64, size: u64) {
+        let size = self.pax.take().and_then(|pax| pax.size).unwrap_or(size);
+        self.at = past(data_at, size);
+        if self.len.saturating_sub(data_at) < size {
+            self.cut(at, What::CutHeader);
+        }
+        self.forget();
+    }
+
+    /// What was said of a member is of none that follows.
+    fn forget(&mut self) {
+        self.name = None;
+        self.pax = None;
+        self.described_from = None;
+    }
+
+    /// Looks for the next header behind what is none.
+    fn pass_over(&mut self, from: u64, fault: Fault, block: &Block) -> io::Result<()> {
+        self.nameless = if header::may_describe_the_next(block) {
+            Nameless::Yes
+        } else {
+            Nameless::IfFull
+        };
+        let from = self.described_from.unwrap_or(from).min(from);
+        self.forget();
+        self.behind_damage = true;
+        let mut at = self.at.max(from) + BLOCK;
+        loop {
+            let Some(block) = self.block(at)? else {
+                self.out.ending = Ending::Cut;
+                self.ended = true;
+                at = self.len;
+                break;
+            };
+            if matches!(Header::parse(&block), Ok(Some(header)) if header.has_magic()) {
+                break;
+            }
+            at += BLOCK;
+        }
+        self.at = at;
+        self.damaged(from, at - from, What::Header(fault));
+        Ok(())
+    }
+
+    /// The file ends where a header would begin.
+    fn end_of_file(&mut self) {
+        match self.described_from {
+            Some(from) => self.cut(from, What::CutHeader),
+            None => self.ended = true,
+        }
+    }
+
+    /// The file ends in the midst of what began at `from`.
+    fn cut(&mut self, from: u64, what: What) {
+        let from = self.described_from.unwrap_or(from).min(from);
+        self.damaged(from, self.len.saturating_sub(from), what);
+        self.out.ending = Ending::Cut;
+        self.ended = true;
+    }
+
+    /// A block of zeros. What follows is only looked at: a few KiB of zeros that
+    /// fill up a record.
+    fn end_blocks(&mut self, end: u64) -> io::Result<()> {
+        if let Some(from) = self.described_from {
+            // Nothing follows that could be what was described.
+            self.damaged(from, end - from, What::CutHeader);
+            self.out.tail_is_damaged = true;
+        }
+        self.ended = true;
+        self.out.ending = Ending::Blocks;
+        let mut at = end + BLOCK;
+        while let Some(block) = self.block(at)? {
+            if !header::is_zero(&block) {
+                self.damaged(end, self.len - at, What::BehindTheEnd);
+                self.out.tail_is_damaged = true;
+                return Ok(());
+            }
+            at += BLOCK;
+        }
+        if self.len - end > most_padding(self.len) {
+            self.damaged(end, self.len - end, What::Zeros);
+            self.out.tail_is_damaged = true;
+        }
+        Ok(())
+    }
+
+    fn damaged(&mut self, at: u64, lost: u64, what: What) {
+        self.out.places += 1;
+        self.out.lost += lost;
+        let damage = Damage { at, lost, what };
+        if self.out.damage.len() < KEPT {
+            self.out.damage.push(damage.clone());
+        }
+        self.out.last = Some(damage);
+    }
+
+    /// Adds to the bytes lost at the last place.
+    fn lose(&mut self, bytes: u64) {
+        self.out.lost += bytes;
+        if let Some(last) = &mut self.out.last {
+            last.lost += bytes;
+        }
+        if self.out.places <= KEPT as u64
+            && let Some(last) = self.out.damage.last_mut()
+        {
+            last.lost += bytes;
+        }
+    }
+
+    /// The block at `at`; `None` when the file ends before it does.
+    fn block(&mut self, at: u64) -> io::Result<Option<Block>> {
+        if at.checked_add(BLOCK).is_none_or(|end| end > self.len) {
+            return Ok(None);
+        }
+        let held = at
+            .checked_sub(self.buffer_at)
+            .filter(|&skip| skip + BLOCK <= self.buffered as u64);
+        let skip = match held {
+            Some(skip) => skip as usize,
+            None => {
+                let due = usize::try_from(self.len - at).map_or(READ, |left| left.min(READ));
+                self.buffered = 0;
+                self.buffered = read_at(self.file, &mut self.buffer[..due], at)?;
+                self.buffer_at = at;
+                0
+            }
+        };
+        // Shorter than `due` only when the file has shrunk since it was opened.
+        let bytes = self.buffer[..self.buffered].get(skip..);
+        Ok(bytes.and_then(|bytes| bytes.first_chunk()).copied())
+    }
+}
+
+/// The most zeros behind the last member of a shard of `len` bytes that are no
+/// damage.
+///
+/// A writer fills up its last record (`tar -b 4096`), and so does a copy by large
+/// blocks (`dd bs=4M conv=sync`); both leave a file of whole records, so no record is
+/// larger than what divides its length. By chance 2.5 MiB divide one of 256 lengths
+/// that are multiples of 10 KiB: a copy that allocated such a file first and lost no
+/// more than that of it goes unseen, as does one of another length that lost no more
+/// than [`MOST_PADDING`].
+fn most_padding(len: u64) -> u64 {
+    let twos = len.trailing_zeros();
+    let by_two = 1 << twos.min(LARGEST_RECORD.trailing_zeros());
+    // Ten KiB, or that doubled.
+    let by_ten = match len.is_multiple_of(5) {
+        true => 5 << twos.min((LARGEST_RECORD / 5).ilog2()),
+        false => 0,
+    };
+    // Of the two blocks that end a tar, one may stand in the record in front; and who
+    // copies pads what is padded already.
+    MOST_PADDING.max(by_two.max(by_ten) + USUAL_RECORD) + BLOCK
+}
+
+/// Where the block begins behind `size` bytes of data at `at`: past every file
+/// where the sum is no number.
+pub(crate) fn past(at: u64, size: u64) -> u64 {
+    size.checked_next_multiple_of(BLOCK)
+        .and_then(|bytes| at.checked_add(bytes))
+        .unwrap_or(u64::MAX)
+}

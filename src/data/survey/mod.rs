@@ -1,0 +1,235 @@
+//! What the pictures of a data set are: formats, sizes, orientations, and which
+//! of them cannot be read.
+//!
+//! In the consumer. Opens every file and reads its header, never a pixel; by
+//! threads that have ended when the call returns, so a caller with one thread
+//! has one again. Files are read, not mapped: nobody here could survive one that
+//! shrinks. A broken file is a finding, not an error; so is a picture over the
+//! limits that a run would hold it to.
+//!
+//! Memory: 8 bytes a sample, in shared memory; 8 more while it runs. Paths are
+//! kept for files that cannot be read alone, and of the first
+//! [`Survey::MAX_FAULTS`] of those.
+//!
+//! ```
+//! # fn main() -> featherload::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # std::fs::write(dir.path().join("half.jpg"), b"\xff\xd8\xff").unwrap();
+//! # let src = dir.path();
+//! use featherload::{Source, survey::Survey};
+//!
+//! let (index, _) = Source::detect(src)?.open()?;
+//! let survey = Survey::of(&index)?;
+//! println!("{} of {} have a header", survey.readable, survey.samples);
+//! for fault in &survey.faults {
+//!     println!("{}: {}", fault.path.display(), fault.reason);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - `scan`: headers by threads; `part`: those of samples in shards;
+//! - `statistics`: from the sizes of all samples to a few numbers.
+
+mod part;
+mod scan;
+mod statistics;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::data::index::{Index, lossy};
+use crate::data::sizes::Sizes;
+use crate::error::{FaultKind, Result, SampleFault};
+pub use crate::picture::Format;
+use crate::picture::Limits;
+use crate::picture::Upright;
+use crate::picture::header::PictureHeader;
+use scan::Seen;
+
+pub use statistics::{PictureSize, Quantiles, SizeStatistics};
+
+/// The findings over all samples of an index.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct Survey {
+    pub samples: u64,
+    /// Samples whose header could be read, and keeps to the limits. Their pixels
+    /// were not looked at.
+    pub readable: u64,
+    /// All others.
+    pub unreadable: u64,
+    /// Bytes of the readable files.
+    pub encoded_bytes: u64,
+    /// Readable samples of each format, by content.
+    pub formats: BTreeMap<Format, u64>,
+    /// Samples of each EXIF orientation but 1, the normal one, by the tag's value.
+    pub orientations: BTreeMap<u8, u64>,
+    /// Sizes of the pictures as they are to be looked at; none when no header
+    /// could be read.
+    pub sizes: Option<SizeStatistics>,
+    /// Unreadable samples of each kind.
+    #[serde(serialize_with = "by_name")]
+    pub fault_kinds: BTreeMap<u8, u64>,
+    /// The unreadable samples with the lowest ids, at most [`Survey::MAX_FAULTS`].
+    pub faults: Vec<SurveyFault>,
+    #[serde(skip)]
+    heights_and_widths: Sizes,
+}
+
+/// What a picture may be to count as readable: that of a run, by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SurveyOptions {
+    /// Most pixels that a picture may have. Default 178,956,970, as Pillow.
+    pub max_pixels: u64,
+    /// Most bytes that a worker may take to decode it, as far as its header
+    /// tells (the layers of an OpenEXR). Default 512 MiB.
+    pub max_scratch: u64,
+}
+
+impl Default for SurveyOptions {
+    fn default() -> Self {
+        let Limits {
+            max_pixels,
+            max_scratch,
+        } = Limits::default();
+        Self {
+            max_pixels,
+            max_scratch,
+        }
+    }
+}
+
+/// A sample whose header could not be read, or is over a limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SurveyFault {
+    pub id: u64,
+    /// As JSON with a replacement for bytes that are no UTF-8.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    #[serde(serialize_with = "name")]
+    pub kind: FaultKind,
+    pub reason: String,
+}
+
+impl Survey {
+    /// Most unreadable samples that are listed; the rest are counted.
+    pub const MAX_FAULTS: usize = 10_000;
+
+    /// Reads the headers of all samples, under the default limits
+    /// ([`SurveyOptions`]).
+    ///
+    /// # Errors
+    /// When the system gives no memory or a thread was lost; never because of
+    /// what is in a file.
+    pub fn of(index: &Index) -> Result<Self> {
+        Self::with(index, &SurveyOptions::default(), &|_| ())
+    }
+
+    /// As [`Survey::of`], under other limits; tells how many more samples are
+    /// done, now and then and from several threads.
+    ///
+    /// # Errors
+    /// As [`Survey::of`].
+    pub fn with(
+        index: &Index,
+        options: &SurveyOptions,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Self> {
+        let limits = Limits {
+            max_pixels: options.max_pixels,
+            max_scratch: options.max_scratch,
+        };
+        let (sizes, findings) =
+            scan::headers(index, &limits, Upright::Exif, Self::MAX_FAULTS, &|seen| {
+                if let Seen::Samples(n) = seen {
+                    progress(n);
+                }
+                ControlFlow::Continue(())
+            })?;
+        let readable = findings.formats.values().sum();
+        Ok(Self {
+            samples: index.len(),
+            readable,
+            unreadable: index.len() - readable,
+            encoded_bytes: findings.encoded_bytes,
+            formats: findings.formats,
+            orientations: findings.orientations,
+            sizes: SizeStatistics::of(&sizes),
+            fault_kinds: findings.fault_kinds,
+            faults: findings
+                .faults
+                .into_iter()
+                .map(|(id, fault)| SurveyFault {
+                    id,
+                    path: index.path(id),
+                    kind: fault.kind,
+                    reason: fault.reason,
+                })
+                .collect(),
+            heights_and_widths: sizes,
+        })
+    }
+
+    /// Height and width of a sample's picture, upright; none when it is not
+    /// readable.
+    pub fn size(&self, id: u64) -> Option<(u32, u32)> {
+        self.heights_and_widths.get(id)
+    }
+}
+
+/// The sizes of all samples, read this way up, for rows that have sizes of their
+/// own; none of those over a limit.
+pub(crate) fn read_sizes(index: &Index, limits: &Limits, upright: Upright) -> Result<Sizes> {
+    scan::headers(index, limits, upright, 0, &|_| ControlFlow::Continue(())).map(|(sizes, _)| sizes)
+}
+
+/// The header of one sample, read this way up.
+pub(crate) fn header_of(
+    index: &Index,
+    id: u64,
+    limits: &Limits,
+    upright: Upright,
+) -> std::result::Result<PictureHeader, SampleFault> {
+    scan::header_of(index, id, limits).map(|header| header.read_as(upright))
+}
+
+/// Calls `with` with the header, read this way up, of each sample that has one and
+/// keeps to the limits, from several threads, in no order: id, header, length of the file.
+/// `progress` hears how many more samples are done, and may break it off.
+/// The sizes, as [`read_sizes`] gives them; 0 of samples behind a break.
+pub(crate) fn each_header(
+    index: &Index,
+    limits: &Limits,
+    upright: Upright,
+    with: &(dyn Fn(u64, &PictureHeader, u64) + Sync),
+    progress: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<Sizes> {
+    let seen = |seen: Seen<'_>| match seen {
+        Seen::Header(id, header, bytes) => {
+            with(id, header, bytes);
+            ControlFlow::Continue(())
+        }
+        Seen::Samples(n) => progress(n),
+    };
+    scan::headers(index, limits, upright, 0, &seen).map(|(sizes, _)| sizes)
+}
+
+fn name<S: serde::Serializer>(kind: &FaultKind, s: S) -> std::result::Result<S::Ok, S::Error> {
+    s.serialize_str(kind.name())
+}
+
+fn by_name<S: serde::Serializer>(
+    counts: &BTreeMap<u8, u64>,
+    s: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    s.collect_map(
+        counts
+            .iter()
+            .map(|(code, count)| (FaultKind::from_code(*code).name(), count)),
+    )
+}

@@ -1,0 +1,309 @@
+//! Headers of all samples, by threads that are joined before the end.
+//!
+//! In the consumer. Each thread takes runs of samples, reads their headers and
+//! keeps counts of its own; what comes out does not depend on who took which.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use rayon::prelude::*;
+
+use crate::data::index::Index;
+use crate::data::sizes::Sizes;
+use crate::error::{Error, Result, SampleFault};
+use crate::picture::Upright;
+use crate::picture::header::{PictureHeader, read_header_within};
+use crate::picture::{Format, Limits, Orientation};
+use crate::sys::regular::open_regular;
+
+use crate::data::survey::part::Part;
+use crate::sys::threads::with_pool;
+
+/// Samples that a thread takes at a time: enough that taking costs nothing, few
+/// enough that no thread is left behind with many.
+const RUN: usize = 64;
+
+/// Reading headers waits for storage more than it computes.
+const THREADS_PER_CPU: usize = 2;
+const MAX_THREADS: usize = 32;
+
+/// Bytes read at a time.
+const PIECE: usize = 4096;
+
+/// What a scan tells while it goes on.
+pub(crate) enum Seen<'a> {
+    /// So many samples are done.
+    Samples(u64),
+    /// The header of a sample, and the length of its file.
+    Header(u64, &'a PictureHeader, u64),
+}
+
+/// What is counted beside the sizes.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) encoded_bytes: u64,
+    pub(crate) formats: BTreeMap<Format, u64>,
+    pub(crate) orientations: BTreeMap<u8, u64>,
+    /// By the code of the kind.
+    pub(crate) fault_kinds: BTreeMap<u8, u64>,
+    /// In the order of their ids.
+    pub(crate) faults: Vec<(u64, SampleFault)>,
+}
+
+/// Reads the header of every sample; what is over a limit is unreadable. Of
+/// unreadable ones the first `max_faults` are kept. Sizes, and headers that are
+/// `seen`, are those of pictures read this way up; orientations are counted as
+/// files have them. `Break` behind a run of samples ends it for all threads that hear
+/// it.
+pub(crate) fn headers(
+    index: &Index,
+    limits: &Limits,
+    upright: Upright,
+    max_faults: usize,
+    seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
+) -> Result<(Sizes, Findings)> {
+    let too_many = || Error::config(format!("{} samples are too many to survey", index.len()));
+    let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
+    let mut sizes = Vec::new();
+    sizes.try_reserve_exact(samples).map_err(|_| too_many())?;
+    sizes.resize(samples, [0u32; 2]);
+    let ended = AtomicBool::new(false);
+    let new = || Reader::new(index, limits, upright, max_faults);
+    let findings = with_pool("featherload-survey", thread_count(samples), |_| {
+        let runs = sizes.par_chunks_mut(RUN).enumerate();
+        runs.fold(new, |reader, (run, sizes)| {
+            reader.run(run, sizes, seen, &ended)
+        })
+        .map(|reader| reader.findings)
+        .reduce(Findings::default, |all, more| all.and(more, max_faults))
+    })?;
+    Ok((Sizes::seal(&sizes)?, findings))
+}
+
+fn thread_count(samples: usize) -> usize {
+    let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let useful = samples.div_ceil(RUN);
+    (cpus * THREADS_PER_CPU).min(MAX_THREADS).min(useful).max(1)
+}
+
+impl Findings {
+    fn and(mut self, other: Self, max_faults: usize) -> Self {
+        self.encoded_bytes += other.encoded_bytes;
+        for (format, n) in other.formats {
+            *self.formats.entry(format).or_default() += n;
+        }
+        for (tag, n) in other.orientations {
+            *self.orientations.entry(tag).or_default() += n;
+        }
+        for (kind, n) in other.fault_kinds {
+            *self.fault_kinds.entry(kind).or_default() += n;
+        }
+        // Each has its own lowest ids, so the lowest of all are among them.
+        self.faults.extend(other.faults);
+        self.faults.sort_unstable_by_key(|(id, _)| *id);
+        self.faults.truncate(max_faults);
+        self
+    }
+}
+
+/// A part of the work, by one thread.
+struct Reader<'a> {
+    index: &'a Index,
+    limits: &'a Limits,
+    upright: Upright,
+    max_faults: usize,
+    files: Files,
+    findings: Findings,
+}
+
+impl<'a> Reader<'a> {
+    fn new(index: &'a Index, limits: &'a Limits, upright: Upright, max_faults: usize) -> Self {
+        Self {
+            index,
+            limits,
+            upright,
+            max_faults,
+            files: Files::default(),
+            findings: Findings::default(),
+        }
+    }
+
+    /// One run of samples, unless the scan is ended.
+    fn run(
+        mut self,
+        number: usize,
+        sizes: &mut [[u32; 2]],
+        seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
+        ended: &AtomicBool,
+    ) -> Self {
+        if !ended.load(Ordering::Relaxed) {
+            for (id, size) in ((number * RUN) as u64..).zip(sizes.iter_mut()) {
+                *size = self.read(id, seen);
+            }
+            if seen(Seen::Samples(sizes.len() as u64)).is_break() {
+                ended.store(true, Ordering::Relaxed);
+            }
+        }
+        self
+    }
+
+    /// Height and width of a sample, or 0 x 0.
+    fn read(&mut self, id: u64, seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync)) -> [u32; 2] {
+        let found = self.files.read(self.index, id, self.limits);
+        let f = &mut self.findings;
+        match found {
+            Ok((header, bytes)) => {
+                f.encoded_bytes += bytes;
+                *f.formats.entry(header.format).or_default() += 1;
+                if header.orientation != Orientation::Normal {
+                    let tag = header.orientation as u8;
+                    *f.orientations.entry(tag).or_default() += 1;
+                }
+                let header = header.read_as(self.upright);
+                // Ended between two runs alone.
+                let _ = seen(Seen::Header(id, &header, bytes));
+                let (width, height) = header.upright();
+                [height, width]
+            }
+            Err(fault) => {
+                *f.fault_kinds.entry(fault.kind as u8).or_default() += 1;
+                // One reader takes runs with growing ids.
+                if f.faults.len() < self.max_faults {
+                    f.faults.push((id, fault));
+                }
+                [0, 0]
+            }
+        }
+    }
+}
+
+/// The header of one sample.
+pub(crate) fn header_of(
+    index: &Index,
+    id: u64,
+    limits: &Limits,
+) -> Result<PictureHeader, SampleFault> {
+    Files::default()
+        .read(index, id, limits)
+        .map(|(header, _)| header)
+}
+
+/// Where headers are read: a file for each sample, or the shard that was read
+/// last.
+#[derive(Default)]
+struct Files {
+    path: Vec<u8>,
+    shard: Option<(u64, Arc<File>)>,
+}
+
+impl Files {
+    /// The header of a sample, and the bytes that it has.
+    fn read(
+        &mut self,
+        index: &Index,
+        id: u64,
+        limits: &Limits,
+    ) -> Result<(PictureHeader, u64), SampleFault> {
+        let (path, located) = index.locate(id, &mut self.path)?;
+        let Some((range, part)) = located.zip(index.part(id)) else {
+            let (fd, len) = open_regular(path)?;
+            return Ok((header(File::from(fd), limits)?, len as u64));
+        };
+        let known = self
+            .shard
+            .take()
+            .filter(|(number, _)| *number == part.shard);
+        let file = match known {
+            Some((_, file)) => file,
+            None => Arc::new(index.open_shard(part.shard, path)?.0),
+        };
+        self.shard = Some((part.shard, file.clone()));
+        Ok((header(Part::new(file, range), limits)?, part.bytes))
+    }
+}
+
+fn header(file: impl Read + Seek, limits: &Limits) -> Result<PictureHeader, SampleFault> {
+    read_header_within(&mut BufReader::with_capacity(PIECE, file), limits)
+}
+
+#[cfg(all(test, feature = "codecs"))]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::data::index::FolderOptions;
+    use crate::error::FaultKind;
+    use crate::picture::jpeg::fixtures;
+    use crate::picture::jpeg::fixtures::Sampling;
+
+    /// More samples than one run, every seventh of them broken.
+    fn mixed(dir: &Path, samples: u64) -> Index {
+        for i in 0..samples {
+            let bytes = match i % 7 {
+                6 => b"no picture at all".to_vec(),
+                r => fixtures::jpeg(8 + i as u32 % 32, 3 + r as u32, Sampling::S444),
+            };
+            std::fs::write(dir.join(format!("{i:05}.jpg")), bytes).unwrap();
+        }
+        Index::folder(dir, &FolderOptions::default()).unwrap().0
+    }
+
+    #[test]
+    fn every_sample_is_read_once_whoever_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let samples = 300;
+        let index = mixed(dir.path(), samples);
+        let seen = AtomicU64::new(0);
+        let count = |what: Seen<'_>| {
+            if let Seen::Samples(n) = what {
+                seen.fetch_add(n, Ordering::Relaxed);
+            }
+            ControlFlow::Continue(())
+        };
+        let (sizes, findings) =
+            headers(&index, &Limits::default(), Upright::Exif, 5, &count).unwrap();
+        assert_eq!(seen.into_inner(), samples);
+        let broken = (0..samples).filter(|i| i % 7 == 6).count() as u64;
+        assert_eq!(findings.formats[&Format::Jpeg], samples - broken);
+        let kind = FaultKind::Unsupported as u8;
+        assert_eq!(findings.fault_kinds, BTreeMap::from([(kind, broken)]));
+        let listed: Vec<u64> = findings.faults.iter().map(|(id, _)| *id).collect();
+        assert_eq!(listed, [6, 13, 20, 27, 34]);
+        for id in 0..samples {
+            let size = (3 + id as u32 % 7, 8 + id as u32 % 32);
+            assert_eq!(sizes.get(id), (id % 7 != 6).then_some(size), "{id}");
+        }
+    }
+
+    #[test]
+    fn no_thread_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = mixed(dir.path(), 200);
+        let on = |_: Seen<'_>| ControlFlow::Continue(());
+        headers(&index, &Limits::default(), Upright::Exif, 5, &on).unwrap();
+        // Other tests run beside this one: look for our own threads alone.
+        let ours = || {
+            std::fs::read_dir("/proc/self/task")
+                .unwrap()
+                .flatten()
+                .filter(|e| {
+                    std::fs::read_to_string(e.path().join("comm"))
+                        .is_ok_and(|name| name.starts_with("featherload-sur"))
+                })
+                .count()
+        };
+        // A joined thread takes a moment to leave the kernel's list.
+        let began = Instant::now();
+        while ours() > 0 {
+            assert!(began.elapsed() < Duration::from_secs(20), "{} left", ours());
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

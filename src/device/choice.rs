@@ -1,0 +1,67 @@
+//! What a user chooses: where batches end, and how a device gets at pixels.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+
+/// Where batches end: in memory of the host, or of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Device {
+    /// Memory of the host.
+    #[default]
+    Cpu,
+    /// The CUDA device of this number among the visible ones.
+    Cuda(u32),
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        let ordinal = match s {
+            "cpu" => return Ok(Self::Cpu),
+            "cuda" => Some(0),
+            _ => s.strip_prefix("cuda:").and_then(|i| i.parse().ok()),
+        };
+        ordinal.map(Self::Cuda).ok_or_else(|| {
+            Error::config(format!(
+                "device '{s}' is not one of cpu, cuda, cuda:0, cuda:1 and so on"
+            ))
+        })
+    }
+}
+
+/// How a device gets at pixels that workers hand over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Upload {
+    /// Read over the bus while the kernel runs: each pixel once, twice where contrast is
+    /// changed, and no memory of the device for them.
+    #[default]
+    InPlace,
+    /// Copied first: by the device's copy engine, so that the kernel takes less of its
+    /// time, into memory for one batch of pixels.
+    Copied,
+}
+
+impl fmt::Display for Upload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InPlace => "in-place",
+            Self::Copied => "copied",
+        })
+    }
+}

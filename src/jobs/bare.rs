@@ -1,0 +1,291 @@
+//! The decoder alone: the same files in the same order, decoded by a bare loop
+//! from maps that stay mapped into one reused buffer, with no resize, no ring,
+//! no output. What a loader is measured against.
+//!
+//! Runs in processes of its own, which `measure::ceiling` makes. `maps`: where the
+//! bytes of each file are; `copy`: raw pictures, which are copied.
+
+mod copy;
+mod maps;
+
+use std::io::Cursor;
+use std::time::{Duration, Instant};
+
+use self::copy::Copies;
+use self::maps::Maps;
+use crate::cut::sample::Stored;
+use crate::data::index::Index;
+use crate::error::{Error, Result, SampleFault};
+use crate::jobs::input::{Input, InputMode};
+use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::jobs::shards::Pattern;
+use crate::picture::header::read_header;
+use crate::picture::jpeg;
+use crate::picture::jpeg::{JpegDecoder, Region, Scale, Scratch};
+use crate::picture::{Format, Limits};
+use crate::plan::{Plan, PositionRandom};
+use crate::pool::worker::meter::Meter;
+use crate::recipe::steps::OpStep;
+use crate::recipe::{Recipe, SampleProgram};
+
+/// How much of each picture is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it, at full size.
+    Full,
+    /// What the recipe's box needs, at the recipe's scale.
+    Crop,
+    /// Nothing: raw pixels are copied into memory of so many bytes.
+    Copy { room: u64 },
+}
+
+/// One process's share of the decoding.
+pub(crate) struct BareLoop {
+    index: Index,
+    plan: Plan,
+    work: Work,
+    /// Next row of the stream of all epochs, and how far apart ours are.
+    next: u64,
+    step: u64,
+}
+
+/// What is done to each picture.
+enum Work {
+    Decode(Box<Decode>),
+    Copy(Copies),
+}
+
+struct Decode {
+    maps: Maps,
+    program: SampleProgram,
+    /// At the recipe's boxes and scales, not whole.
+    crops: bool,
+    decoder: JpegDecoder,
+    scratch: Scratch,
+    steps: Vec<OpStep>,
+}
+
+impl BareLoop {
+    /// Share `share.0` of `share.1`. Maps every file of the index.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no JPEG (for [`Part::Copy`] no raw picture).
+    pub(crate) fn new(
+        index: Index,
+        plan: Plan,
+        program: SampleProgram,
+        part: Part,
+        share: (u64, u64),
+    ) -> Result<Self> {
+        let work = match part {
+            Part::Copy { room } => Work::Copy(Copies::new(&index, room)?),
+            Part::Full | Part::Crop => Work::Decode(Box::new(Decode {
+                maps: Maps::of(&index, Format::Jpeg)?,
+                program,
+                crops: part == Part::Crop,
+                decoder: JpegDecoder::new(&Limits::default()),
+                scratch: Scratch::default(),
+                steps: Vec::new(),
+            })),
+        };
+        Ok(Self {
+            index,
+            plan,
+            work,
+            next: share.0,
+            step: share.1,
+        })
+    }
+
+    /// Decodes for `limit` and says how many pictures it took how long.
+    pub(crate) fn run(&mut self, limit: Duration) -> Result<(u64, Duration)> {
+        let began = Instant::now();
+        let mut images = 0;
+        while began.elapsed() < limit {
+            self.decode_next()?;
+            images += 1;
+        }
+        Ok((images, began.elapsed()))
+    }
+
+    fn decode_next(&mut self) -> Result<()> {
+        let batch = u64::from(self.plan.options().batch);
+        let per_epoch = self.index.len();
+        let (epoch, at) = (self.next / per_epoch, self.next % per_epoch);
+        self.next += self.step;
+        let row = self.plan.row(epoch, at / batch, (at % batch) as u32);
+        let failed = |fault: SampleFault| Error::Sample {
+            id: row.id,
+            path: self.index.path(row.id),
+            fault,
+        };
+        match &mut self.work {
+            Work::Copy(copies) => copies.copy(row.id),
+            Work::Decode(decode) => {
+                let seed = self.plan.options().seed;
+                decode.decode(row.id, &PositionRandom::new(seed, epoch, row.position))
+            }
+        }
+        .map_err(failed)
+    }
+}
+
+impl Decode {
+    fn decode(&mut self, id: u64, random: &PositionRandom) -> std::result::Result<(), SampleFault> {
+        let bytes = self.maps.bytes(id);
+        let header = jpeg::read_header(bytes)?;
+        let (scale, want) = if self.crops {
+            let stored = Stored {
+                size: (header.width, header.height),
+                orientation: header.orientation.read_as(self.program.orientation),
+                decoding: header.decoding(),
+            };
+            let steps = &mut self.steps;
+            self.program.steps(stored.upright(), None, random, steps)?;
+            let cut = stored.cut(&self.program, steps);
+            (cut.scale, cut.want)
+        } else {
+            (Scale::Full, Region::whole((header.width, header.height)))
+        };
+        let decoded = self
+            .decoder
+            .decode_region(bytes, &header, scale, want, &mut self.scratch);
+        std::hint::black_box(decoded?);
+        Ok(())
+    }
+}
+
+/// Whole pictures of any format, one after the other, each into memory of its own.
+///
+/// Files are read, not mapped: whoever holds these images handles no SIGBUS.
+pub(crate) struct WholeImages {
+    input: Input,
+    decoder: SampleDecoder,
+    meter: Meter,
+}
+
+impl WholeImages {
+    pub(crate) fn new() -> Result<Self> {
+        let program = SampleProgram::compile(&Recipe::full())?;
+        let limits = Limits::default();
+        Ok(Self {
+            input: Input::new(InputMode::Read, limits.max_scratch, Pattern::InOrder),
+            decoder: SampleDecoder::new(&program, &limits)?,
+            meter: Meter::default(),
+        })
+    }
+
+    /// Picture `id` as RGB8, height x width x 3. A picture of more than `room`
+    /// bytes is refused before it is decoded.
+    pub(crate) fn decode(&mut self, index: &Index, id: u64, room: u64) -> Result<Vec<u8>> {
+        let failed = |fault: SampleFault| Error::Sample {
+            id,
+            path: index.path(id),
+            fault,
+        };
+        let bytes = self.input.open(index, id).map_err(failed)?;
+        let header = read_header(&mut Cursor::new(&bytes[..])).map_err(failed)?;
+        let (width, height) = header.stored;
+        Limits::default()
+            .check_pixels(header.format.name(), header.stored)
+            .map_err(failed)?;
+        let rgb_bytes = 3 * u64::from(width) * u64::from(height);
+        if rgb_bytes > room {
+            return Err(Error::config(format!(
+                "whole images do not fit into the memory that is available: at sample {id} of {} \
+                 there is room for {room} bytes more in each copy; give fewer workers or a smaller \
+                 data set",
+                index.len()
+            )));
+        }
+        let mut rgb = vec![0; rgb_bytes as usize];
+        // Nothing is random in whole pictures.
+        let request = RowRequest {
+            random: &PositionRandom::new(0, 0, 0),
+            size: None,
+            admit: &|_| Ok(()),
+        };
+        self.decoder
+            .fill(&bytes, &request, &mut rgb, &mut self.meter)
+            .map_err(failed)?;
+        Ok(rgb)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+
+    use super::*;
+    use crate::data::index::FolderOptions;
+    use crate::error::FaultKind;
+    use crate::picture::jpeg::fixtures;
+    use crate::picture::jpeg::fixtures::Sampling;
+    use crate::plan::PlanOptions;
+
+    /// One picture of 6 x 8, and beside it a link to nothing, a FIFO, and an
+    /// empty file.
+    fn folder() -> (tempfile::TempDir, Index) {
+        let dir = tempfile::tempdir().unwrap();
+        let jpeg = fixtures::jpeg(8, 6, Sampling::S444);
+        std::fs::write(dir.path().join("0.jpg"), jpeg).unwrap();
+        symlink("absent", dir.path().join("1.jpg")).unwrap();
+        nix::unistd::mkfifo(&dir.path().join("2.jpg"), Mode::S_IRWXU).unwrap();
+        std::fs::write(dir.path().join("3.jpg"), b"").unwrap();
+        let index = Index::folder(dir.path(), &FolderOptions::default());
+        (dir, index.unwrap().0)
+    }
+
+    #[test]
+    fn whole_images_of_files_that_cannot_be_read_are_failed_samples() {
+        let (_dir, index) = folder();
+        let mut images = WholeImages::new().unwrap();
+        assert_eq!(images.decode(&index, 0, 144).unwrap().len(), 144);
+        let refused = images.decode(&index, 0, 143).unwrap_err();
+        assert!(refused.is_usage(), "{refused}");
+        for (id, expected) in [
+            (1, FaultKind::Unreadable),
+            (2, FaultKind::NotRegular),
+            (3, FaultKind::Truncated),
+        ] {
+            match images.decode(&index, id, 144).unwrap_err() {
+                Error::Sample { fault, .. } => assert_eq!(fault.kind, expected),
+                other => panic!("sample {id}: {other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_ceiling_refuses_what_it_cannot_decode_and_names_it() {
+        let (dir, index) = folder();
+        let refusal = |index: Index| {
+            let plan = Plan::new(index.len(), PlanOptions::default()).unwrap();
+            let program = SampleProgram::compile(&Recipe::train224()).unwrap();
+            match BareLoop::new(index, plan, program, Part::Full, (0, 1)) {
+                Ok(_) => panic!("it is not refused"),
+                Err(e) => {
+                    assert!(e.is_usage(), "{e}");
+                    e.to_string()
+                }
+            }
+        };
+        let said = refusal(index);
+        assert!(said.contains("1.jpg (sample 1) cannot be opened"), "{said}");
+        for (name, bytes, word) in [
+            ("1.jpg", None, "2.jpg (sample 1) is a FIFO"),
+            ("2.jpg", None, "3.jpg (sample 1) is empty"),
+            ("3.jpg", Some(b"no picture"), "3.jpg (sample 1) is no JPEG"),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::remove_file(&path).unwrap();
+            if let Some(bytes) = bytes {
+                std::fs::write(&path, bytes).unwrap();
+            }
+            let (index, _) = Index::folder(dir.path(), &FolderOptions::default()).unwrap();
+            let said = refusal(index);
+            assert!(said.contains(word), "{word}: {said}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The copy alone: raw pictures in the order of a run, from maps that stay
+//! mapped into memory as large as a ring, with nothing else. What a loader of
+//! raw pictures is measured against.
+//!
+//! Runs in the processes of the ceiling alone.
+
+use memmap2::{Advice, MmapMut};
+
+use crate::data::index::Index;
+use crate::error::{Error, Result, SampleFault};
+use crate::jobs::bare::maps::Maps;
+use crate::picture::Format;
+use crate::picture::npy;
+
+pub(crate) struct Copies {
+    maps: Maps,
+    /// Where the next picture goes: in a circle, so that it is no nearer to the
+    /// processor's caches than a slot is.
+    to: MmapMut,
+    at: usize,
+}
+
+impl Copies {
+    /// `room` is what the ring has, bytes.
+    ///
+    /// # Errors
+    /// A picture that is not raw, or has no room.
+    pub(crate) fn new(index: &Index, room: u64) -> Result<Self> {
+        let maps = Maps::of(index, Format::Npy)?;
+        let too_large = || Error::config(format!("a ceiling's memory of {room} bytes"));
+        let len = usize::try_from(room).map_err(|_| too_large())?;
+        let mut to = MmapMut::map_anon(len.max(1))
+            .map_err(|e| Error::io("map memory for the ceiling", e))?;
+        // Pages as the ring has them.
+        let _ = to.advise(Advice::NoHugePage);
+        to.fill(1);
+        Ok(Self { maps, to, at: 0 })
+    }
+
+    pub(crate) fn copy(&mut self, id: u64) -> std::result::Result<(), SampleFault> {
+        let file = self.maps.bytes(id);
+        let pixels = npy::pixels(file)?;
+        if self.at + pixels.len() > self.to.len() {
+            self.at = 0;
+        }
+        let to = self.to.get_mut(self.at..self.at + pixels.len());
+        let to = to.ok_or_else(|| {
+            SampleFault::new(
+                crate::error::FaultKind::TooLarge,
+                "a picture that is larger than the ring",
+            )
+        })?;
+        to.copy_from_slice(pixels);
+        self.at += pixels.len();
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! Payloads of a cache in order: the pool of a loader with another job.
+//!
+//! In the consumer. A ticket is some places of the cache's order, as many as
+//! fit a slot; its number of a batch is its first place. What the rows of a slot
+//! say of themselves comes out of shared memory and is checked here. Never in
+//! here: files of the cache.
+
+use std::ops::Range;
+
+use crate::data::index::Index;
+use crate::data::sizes::Sizes;
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::encode::payload::PayloadHead;
+use crate::jobs::encode::rooms::Rooms;
+use crate::jobs::encode::spec::EncodeSpec;
+use crate::pool::crew::Ready;
+use crate::pool::engine::Engine;
+use crate::pool::filled::Filled;
+use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
+use crate::pool::ring::Shape;
+
+/// Bytes of a slot that holds many small payloads.
+const SLOT: u64 = 16 << 20;
+
+/// Most rows of a ticket.
+const ROWS: u32 = 256;
+
+/// A run over the places of a cache.
+#[derive(Debug)]
+pub(crate) struct EncodeRun {
+    engine: Engine,
+    rooms: Rooms,
+    slot_bytes: u64,
+    /// The first place of the next ticket that is handed over.
+    at: u64,
+}
+
+/// Slots enough that workers have work while one is written: more where a slot
+/// has room for one or two payloads only.
+fn slots(workers: u32, slot_bytes: u64, rooms: &Rooms) -> u32 {
+    let usual = rooms.bytes_from(0) / rooms.len().max(1);
+    match usual * 2 > slot_bytes {
+        true => workers + 2,
+        false => workers / 2 + 2,
+    }
+}
+
+/// The ticket that begins at place `at`; none behind the last place.
+fn place(rooms: &Rooms, slot_bytes: u64, at: u64) -> Option<Place> {
+    let rows = rooms.ticket(at, slot_bytes, ROWS);
+    (rows > 0).then_some(Place {
+        epoch: 0,
+        batch: at,
+        filled: rows,
+        rows,
+    })
+}
+
+impl EncodeRun {
+    /// Starts at place `first`, which must be one.
+    ///
+    /// # Errors
+    /// Too little memory, a system that refuses.
+    pub(crate) fn start(
+        crew: Ready,
+        spec: EncodeSpec,
+        index: &Index,
+        sizes: &Sizes,
+        rooms: &Rooms,
+        first: u64,
+    ) -> Result<Self> {
+        let rooms = rooms.try_clone()?;
+        let slot_bytes = rooms.largest().max(SLOT);
+        let workers = crew.workers();
+        let shape = Shape {
+            slots: slots(workers, slot_bytes, &rooms),
+            rows: ROWS,
+            slot_bytes,
+            lanes: workers.max(1),
+        };
+        let at = place(&rooms, slot_bytes, first)
+            .ok_or_else(|| Error::protocol(format!("there is no place {first}")))?;
+        let order = spec.order(index, sizes, &rooms)?;
+        let engine = crew.start(&order, shape, at, |needed, free| {
+            format!(
+                "the workers' shared memory needs {needed} bytes ({} slots of {} bytes, as many \
+                 as the largest sample takes), and {free} are available: take fewer workers, give \
+                 a resize, or lower max_pixels",
+                shape.slots, shape.slot_bytes
+            )
+        })?;
+        Ok(Self {
+            engine,
+            rooms,
+            slot_bytes,
+            at: first,
+        })
+    }
+
+    /// The next payloads, in order; none behind the last place. Let go of those
+    /// before first.
+    ///
+    /// # Errors
+    /// What ends the pool.
+    pub(crate) fn next(&mut self) -> Result<Option<Payloads>> {
+        let Some(next) = place(&self.rooms, self.slot_bytes, self.at) else {
+            return Ok(None);
+        };
+        let (rooms, slot_bytes) = (&self.rooms, self.slot_bytes);
+        let places = (0..next.filled)
+            .map(|row| rooms.place(next.batch, next.batch + u64::from(row)))
+            .map(Option::unwrap_or_default)
+            .collect();
+        let coming = |n: usize| {
+            (0..n).try_fold(next, |p, _| {
+                place(rooms, slot_bytes, p.batch + u64::from(p.filled))
+            })
+        };
+        let filled = self.engine.next(&coming)?;
+        self.at = next.batch + u64::from(next.filled);
+        Ok(Some(Payloads { places, filled }))
+    }
+
+    /// What happened so far.
+    pub(crate) fn report(&self) -> Result<PoolReport> {
+        self.engine.report()
+    }
+}
+
+impl Drop for EncodeRun {
+    /// Nothing that is under way will be asked for.
+    fn drop(&mut self) {
+        self.engine.cancel();
+    }
+}
+
+/// The payloads of a ticket. A slot is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Payloads {
+    places: Vec<Range<usize>>,
+    filled: Filled,
+}
+
+impl Payloads {
+    pub(crate) fn rows(&self) -> usize {
+        self.places.len()
+    }
+
+    /// What a row says of itself, and its payload.
+    ///
+    /// # Errors
+    /// Why its sample gave none.
+    pub(crate) fn row(&self, row: usize) -> Result<(PayloadHead, &[u8]), SampleFault> {
+        // At attempt 0 or failed: there is no other.
+        if let Some(bad) = self.filled.bad.iter().find(|bad| bad.row as usize == row) {
+            return Err(bad.fault.clone());
+        }
+        let bytes = self.filled.rows.bytes();
+        self.places
+            .get(row)
+            .and_then(|place| bytes.get(place.clone()))
+            .and_then(PayloadHead::split)
+            .ok_or_else(|| {
+                SampleFault::new(
+                    FaultKind::Unknown,
+                    "what it became was destroyed in shared memory, by a decoder gone wrong",
+                )
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::buffers::BufferPool;
+    use crate::pool::filled::Rows;
+
+    #[test]
+    fn a_row_that_was_destroyed_is_a_fault_and_nobodys_payload() {
+        let head = PayloadHead {
+            bytes: 4,
+            height: 1,
+            width: 1,
+        };
+        let mut good = vec![0; PayloadHead::BYTES + 4];
+        head.write(&mut good);
+        good[PayloadHead::BYTES..].copy_from_slice(b"abcd");
+        // More bytes than the row has room for.
+        let mut scribbled = good.clone();
+        scribbled[..8].fill(0xff);
+        let row = good.len();
+        let mut buffer = BufferPool::default().take(2 * row);
+        buffer.bytes_mut()[..2 * row].copy_from_slice(&[good, scribbled].concat());
+        let payloads = Payloads {
+            // The last lies behind the slot.
+            places: vec![0..row, row..2 * row, 2 * row..3 * row],
+            filled: Filled {
+                place: Place {
+                    epoch: 0,
+                    batch: 0,
+                    filled: 3,
+                    rows: 3,
+                },
+                rows: Rows::Own(buffer),
+                bad: Vec::new(),
+            },
+        };
+        assert_eq!(payloads.row(0).unwrap().1, b"abcd");
+        for destroyed in [1, 2, 3] {
+            let fault = payloads.row(destroyed).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Unknown, "{destroyed}");
+            assert!(fault.reason.contains("destroyed"), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What a worker must know to make the payloads of a cache.
+//!
+//! Plain data, used in every process; compiled without the decoders too.
+
+use std::os::fd::AsFd;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::index::Index;
+use crate::data::sizes::Sizes;
+use crate::error::Result;
+use crate::jobs::encode::encoding::{CacheResize, Encoding};
+use crate::jobs::encode::rooms::Rooms;
+use crate::picture::Limits;
+use crate::pool::job::JobOrder;
+
+/// By this name it is ordered.
+pub(crate) const NAME: &str = "encode";
+
+/// One row = one sample's payload in a cache.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct EncodeSpec {
+    pub(crate) encode: Encoding,
+    pub(crate) resize: Option<CacheResize>,
+    /// The seed of the order; none = the index's.
+    pub(crate) shuffle: Option<u64>,
+    pub(crate) limits: Limits,
+}
+
+impl EncodeSpec {
+    /// Orders the job. Nothing stands in for a sample of a cache.
+    pub(crate) fn order<'a>(
+        &self,
+        index: &'a Index,
+        sizes: &'a Sizes,
+        rooms: &'a Rooms,
+    ) -> Result<JobOrder<'a>> {
+        let descriptors = vec![index.as_fd(), sizes.as_fd(), rooms.as_fd()];
+        JobOrder::new(NAME, self, 0, descriptors)
+    }
+}

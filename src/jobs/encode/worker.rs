@@ -1,0 +1,349 @@
+//! Payloads of a cache: one row = one sample, from its place in the cache's order
+//! to the bytes of its member.
+//!
+//! Runs in workers, and in the consumer with zero workers. Decoding and resizing
+//! are `sample`'s; what is new here is what becomes of the pixels. Never in here:
+//! shards, names of members, labels.
+
+use std::io::Cursor;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use crate::data::index::Index;
+use crate::data::sizes::Sizes;
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::encode::encoding::{CacheResize, Encoding, RAW_HEADER};
+use crate::jobs::encode::payload::{Order, PayloadHead};
+use crate::jobs::encode::rooms::Rooms;
+use crate::jobs::encode::spec::{EncodeSpec, NAME};
+use crate::jobs::input::{Input, InputMode};
+use crate::jobs::sample;
+use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::jobs::shards::{Home, Pattern};
+use crate::jobs::stages;
+use crate::picture::header::read_header_within;
+use crate::picture::{Limits, grow};
+use crate::picture::{jpeg, npy};
+use crate::plan::PositionRandom;
+use crate::pool::job::{Job, JobKind, JobParts};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::worker::meter::Meter;
+use crate::recipe::{Decode, DecodeMode, Dtype, MemoryLayout, Recipe, Resize, SampleProgram};
+use crate::sys::cpu;
+
+/// Everything that a worker keeps from sample to sample.
+#[derive(Debug)]
+pub(crate) struct EncodeJob {
+    spec: EncodeSpec,
+    index: Index,
+    sizes: Sizes,
+    rooms: Rooms,
+    order: Order,
+    input: Input,
+    decoder: SampleDecoder,
+    /// Of the picture that a JPEG is made of.
+    pixels: Vec<u8>,
+    home: Home,
+}
+
+pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
+
+fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
+    cpu::prepare_decoder()?;
+    let spec: EncodeSpec = parts.spec()?;
+    let fds = std::mem::take(&mut parts.descriptors);
+    let Ok([index, sizes, rooms]) = <[OwnedFd; 3]>::try_from(fds) else {
+        return Err(Error::protocol(
+            "a job that encodes came with other descriptors than index, sizes and rooms",
+        ));
+    };
+    let index = Index::from_fd(index)?;
+    let sizes = Sizes::from_fd(sizes, index.len())?;
+    let rooms = Rooms::from_fd(rooms, index.len())?;
+    let mode = InputMode::of(parts.runs_in);
+    Ok(Box::new(EncodeJob::new(&spec, index, sizes, rooms, mode)?))
+}
+
+impl EncodeJob {
+    pub(crate) fn new(
+        spec: &EncodeSpec,
+        index: Index,
+        sizes: Sizes,
+        rooms: Rooms,
+        mode: InputMode,
+    ) -> Result<Self> {
+        let pattern = match spec.shuffle {
+            Some(_) => Pattern::Shuffled,
+            None => Pattern::InOrder,
+        };
+        Ok(Self {
+            home: Home::new(&index, pattern),
+            spec: *spec,
+            order: Order::new(index.len(), spec.shuffle),
+            index,
+            sizes,
+            rooms,
+            input: Input::new(mode, spec.limits.max_scratch, pattern),
+            decoder: SampleDecoder::new(&program(spec.resize)?, &spec.limits)?,
+            pixels: Vec::new(),
+        })
+    }
+
+    fn sample(&self, ticket: &Ticket, row: u32) -> Option<u64> {
+        self.order.sample(ticket.batch.checked_add(u64::from(row))?)
+    }
+}
+
+/// Whole upright pictures, u8, NHWC, resized where that is wanted: to the size
+/// that each row sets.
+fn program(resize: Option<CacheResize>) -> Result<SampleProgram> {
+    let mut recipe = Recipe::new("cache").then(Decode {
+        mode: Some(DecodeMode::Full),
+        ..Decode::default()
+    });
+    if resize.is_some() {
+        recipe = recipe.then(Resize::exact(1, 1));
+    }
+    let recipe = recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc);
+    SampleProgram::compile(&recipe)
+}
+
+impl Job for EncodeJob {
+    fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
+        let position = ticket.batch.saturating_add(u64::from(row));
+        // Nobody posts a ticket without places: its words were scribbled on, and
+        // `fill` says so.
+        self.rooms.place(ticket.batch, position).unwrap_or(0..0)
+    }
+
+    fn fill(
+        &mut self,
+        ticket: &Ticket,
+        row: u32,
+        _attempt: u32,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let (Some(id), Some((head, payload))) = (
+            self.sample(ticket, row),
+            out.split_at_mut_checked(PayloadHead::BYTES),
+        ) else {
+            return Err(SampleFault::new(
+                FaultKind::Unknown,
+                "its ticket names a row that holds no sample",
+            ));
+        };
+        self.home.go_to(&self.index, id);
+        let file = self.input.open(&self.index, id)?;
+        meter.bytes += file.len() as u64;
+        let Some(size) = self.sizes.get(id) else {
+            // Why it had no header when all were read, if it still has none.
+            header_size(&file, &self.spec.limits)?;
+            return Err(changed("its header could not be read then"));
+        };
+        let EncodeSpec { encode, resize, .. } = self.spec;
+        let output = resize.map(|r| r.output(size));
+        let mut render = |to: &mut [u8], meter: &mut Meter| {
+            let request = RowRequest {
+                // There is nothing random in the program.
+                random: &PositionRandom::new(0, 0, 0),
+                size: output,
+                admit: &|found| check_size(found, size),
+            };
+            self.decoder.fill(&file, &request, to, meter)
+        };
+        let (height, width) = output.unwrap_or(size);
+        let pixels = 3 * height as usize * width as usize;
+        let bytes = match encode {
+            Encoding::Copy => {
+                check_size(header_size(&file, &self.spec.limits)?, size)?;
+                meter.lap(stages::OPEN);
+                let to = payload.get_mut(..file.len());
+                let to = to.ok_or_else(|| changed("the file was shorter then"))?;
+                to.copy_from_slice(&file);
+                meter.lap(stages::EMIT);
+                file.len()
+            }
+            Encoding::Raw => {
+                let Some((header, rest)) = payload.split_at_mut_checked(RAW_HEADER as usize) else {
+                    return Err(too_small());
+                };
+                let to = rest.get_mut(..pixels).ok_or_else(too_small)?;
+                render(to, meter)?;
+                header.copy_from_slice(&npy::header((height, width), 3));
+                RAW_HEADER as usize + pixels
+            }
+            Encoding::Jpeg { quality } => {
+                let of_earlier = self.pixels.capacity();
+                if of_earlier > sample::KEEP && of_earlier > 2 * pixels {
+                    self.pixels = Vec::new();
+                }
+                grow(&mut self.pixels, pixels)?;
+                let picture = &mut self.pixels[..pixels];
+                render(picture, meter)?;
+                let bytes = jpeg::encode(picture, (height, width), quality, payload)?;
+                meter.lap(stages::EMIT);
+                bytes
+            }
+        };
+        PayloadHead {
+            bytes: bytes as u64,
+            height,
+            width,
+        }
+        .write(head);
+        Ok(())
+    }
+
+    fn is_choosy(&self) -> bool {
+        self.home.is_choosy()
+    }
+
+    fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
+        self.home.prefers(&self.index, || self.sample(ticket, row))
+    }
+
+    fn memory_limit(&self) -> u64 {
+        // The room of a JPEG is larger than its pixels.
+        let pixels = match self.spec.encode {
+            Encoding::Jpeg { .. } => self.rooms.largest().saturating_mul(2),
+            Encoding::Copy | Encoding::Raw => 0,
+        };
+        // What is kept of earlier samples may lie beside the whole of this one's.
+        self.spec
+            .limits
+            .max_scratch
+            .saturating_add(sample::KEEP as u64)
+            .saturating_add(sample::BESIDE_SCRATCH)
+            .saturating_add(pixels)
+    }
+
+    fn describe(&self, ticket: &Ticket, row: u32, _attempt: u32) -> String {
+        match self.sample(ticket, row) {
+            Some(id) => format!("sample {id} ({})", self.index.path(id).display()),
+            None => "no sample".into(),
+        }
+    }
+}
+
+/// The upright height and width that a file's header says.
+fn header_size(file: &[u8], limits: &Limits) -> std::result::Result<(u32, u32), SampleFault> {
+    let header = read_header_within(&mut Cursor::new(file), limits)?;
+    let (width, height) = header.upright();
+    Ok((height, width))
+}
+
+fn check_size(found: (u32, u32), then: (u32, u32)) -> std::result::Result<(), SampleFault> {
+    if found == then {
+        return Ok(());
+    }
+    Err(changed(&format!(
+        "the picture was {} x {} then, and is {} x {}",
+        then.0, then.1, found.0, found.1
+    )))
+}
+
+#[cold]
+fn changed(what: &str) -> SampleFault {
+    SampleFault::new(
+        FaultKind::Changed,
+        format!("changed since all headers were read: {what}"),
+    )
+}
+
+#[cold]
+fn too_small() -> SampleFault {
+    SampleFault::new(FaultKind::Unknown, "its row is smaller than the picture")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::index::FolderOptions;
+    use crate::jobs::encode::encoding::raw_bytes;
+    use crate::picture::jpeg::fixtures;
+    use crate::picture::jpeg::fixtures::Sampling;
+
+    fn ticket(batch: u64) -> Ticket {
+        Ticket {
+            sequence: 1,
+            epoch: 0,
+            batch,
+            rows: 2,
+        }
+    }
+
+    /// A job over two pictures, whose headers are said to have told `sizes`, with
+    /// rooms for payloads of `room` bytes.
+    fn job(
+        folder: &std::path::Path,
+        encode: Encoding,
+        sizes: [[u32; 2]; 2],
+        room: u64,
+    ) -> EncodeJob {
+        let (index, _) = Index::folder(folder, &FolderOptions::default()).unwrap();
+        let spec = EncodeSpec {
+            encode,
+            resize: None,
+            shuffle: None,
+            limits: Limits::default(),
+        };
+        let sizes = Sizes::seal(&sizes).unwrap();
+        let rooms = Rooms::seal([room, room].into_iter()).unwrap();
+        EncodeJob::new(&spec, index, sizes, rooms, InputMode::Read).unwrap()
+    }
+
+    fn fill(job: &mut EncodeJob, batch: u64, row: u32) -> Result<Vec<u8>, SampleFault> {
+        let place = job.place(&ticket(batch), row);
+        let mut out = vec![0; place.len()];
+        job.fill(&ticket(batch), row, 0, &mut out, &mut Meter::default())?;
+        let (head, payload) = PayloadHead::split(&out).unwrap();
+        assert_eq!((head.height, head.width), (40, 50));
+        Ok(payload.to_vec())
+    }
+
+    #[test]
+    fn what_changed_since_the_headers_were_read_is_a_fault_and_fits_its_row() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = fixtures::jpeg(50, 40, Sampling::S420);
+        for name in ["a.jpg", "b.jpg"] {
+            std::fs::write(dir.path().join(name), &good).unwrap();
+        }
+        let bytes = good.len() as u64;
+        let jpeg = Encoding::Jpeg { quality: 90 };
+        for encode in [Encoding::Copy, Encoding::Raw, jpeg] {
+            let room = encode.most_bytes((40, 50), bytes);
+            let payload = fill(&mut job(dir.path(), encode, [[40, 50]; 2], room), 0, 1).unwrap();
+            match encode {
+                Encoding::Copy => assert!(payload == good),
+                Encoding::Raw => assert_eq!(payload.len() as u64, raw_bytes((40, 50))),
+                Encoding::Jpeg { .. } => assert!(payload.starts_with(b"\xff\xd8")),
+            }
+            // A smaller one then; no header then.
+            for then in [[39, 50], [0, 0]] {
+                let mut job = job(dir.path(), encode, [then; 2], room);
+                let fault = fill(&mut job, 0, 0).unwrap_err();
+                assert_eq!(fault.kind, FaultKind::Changed, "{encode} {fault}");
+            }
+            // Longer than then.
+            let mut job = job(dir.path(), encode, [[40, 50]; 2], 64);
+            assert!(fill(&mut job, 0, 0).is_err());
+        }
+    }
+
+    #[test]
+    fn a_scribbled_ticket_is_a_fault() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = fixtures::jpeg(50, 40, Sampling::S420);
+        for name in ["a.jpg", "b.jpg"] {
+            std::fs::write(dir.path().join(name), &good).unwrap();
+        }
+        let mut job = job(dir.path(), Encoding::Copy, [[40, 50]; 2], 1 << 16);
+        for (batch, row) in [(0, 2), (2, 0), (u64::MAX, 1), (1, u32::MAX)] {
+            let fault = fill(&mut job, batch, row).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Unknown, "{batch} {row}");
+            assert!(job.describe(&ticket(batch), row, 0).contains("no sample"));
+        }
+        assert!(job.describe(&ticket(0), 1, 0).contains("b.jpg"));
+    }
+}

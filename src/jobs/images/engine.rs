@@ -1,0 +1,70 @@
+//! What makes the batches of a loader: whoever fills rows, and a device if there is one.
+//!
+//! In the consumer.
+
+use crate::device::{DeviceMemory, DeviceTimes};
+use crate::error::{Error, Result};
+use crate::jobs::images::batch::Batch;
+use crate::jobs::images::device_pool::DevicePool;
+use crate::jobs::images::replay::Replay;
+use crate::jobs::images::run::Run;
+use crate::pool::engine::Engine;
+use crate::pool::report::PoolReport;
+
+#[derive(Debug)]
+pub(crate) enum ImageEngine {
+    Host(Engine),
+    Device(Box<DevicePool>),
+}
+
+impl ImageEngine {
+    /// The batch at which the run stands.
+    pub(crate) fn next(&mut self, run: &mut Run) -> Result<Batch> {
+        match self {
+            Self::Host(engine) => {
+                let filled = engine.next(&|n| run.coming(n))?;
+                run.finished(filled)
+            }
+            Self::Device(device) => device.next(run),
+        }
+    }
+
+    /// Nothing that is under way will be asked for.
+    pub(crate) fn cancel(&mut self) {
+        match self {
+            Self::Host(engine) => engine.cancel(),
+            Self::Device(device) => device.cancel(),
+        }
+    }
+
+    pub(crate) fn report(&self) -> Result<PoolReport> {
+        match self {
+            Self::Host(engine) => engine.report(),
+            Self::Device(device) => device.pool.report(),
+        }
+    }
+
+    /// Where the device's time went; none without a device.
+    pub(crate) fn device_times(&self) -> Option<DeviceTimes> {
+        match self {
+            Self::Host(_) => None,
+            Self::Device(device) => Some(device.on.times()),
+        }
+    }
+
+    pub(crate) fn device_memory(&self) -> Result<Option<DeviceMemory>> {
+        match self {
+            Self::Host(_) => Ok(None),
+            Self::Device(device) => device.on.memory().map(Some),
+        }
+    }
+
+    pub(crate) fn replay(&mut self, run: &mut Run, rounds: u32) -> Result<Replay> {
+        match self {
+            Self::Device(device) => device.replay(run, rounds),
+            Self::Host(_) => Err(Error::config(
+                "a replay puts filled slots on a device again: choose one with device",
+            )),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Mixes one batch: draws how, then does it to rows and labels.
+//!
+//! In the consumer.
+
+use half::{bf16, f16};
+
+use crate::error::{Error, Result};
+use crate::jobs::images::mix::draw;
+use crate::jobs::images::mix::draw::{How, Partners};
+use crate::jobs::images::mix::mask;
+use crate::jobs::images::mix::mask::Mask;
+use crate::jobs::images::mix::rows;
+use crate::jobs::images::mix::rows::Element;
+use crate::jobs::images::mix::shape::RowShape;
+use crate::plan::PositionRandom;
+use crate::recipe::{Dtype, MixOp, Mixing};
+
+/// Mixes batches, with buffers that stay.
+#[derive(Debug)]
+pub(crate) struct Mixer {
+    mixing: Mixing,
+    partners: Partners,
+    mask: Mask,
+    saved: Saved,
+}
+
+/// One row, while its place is being overwritten: of one of the types.
+#[derive(Debug, Default)]
+struct Saved {
+    f32: Vec<f32>,
+    f16: Vec<f16>,
+    bf16: Vec<bf16>,
+    label: Vec<f32>,
+}
+
+impl Mixer {
+    pub(crate) fn new(mixing: Mixing) -> Self {
+        Self {
+            mixing,
+            partners: Partners::default(),
+            mask: Mask::default(),
+            saved: Saved::default(),
+        }
+    }
+
+    pub(crate) fn mixing(&self) -> &Mixing {
+        &self.mixing
+    }
+
+    /// Whether pixels are mixed, not labels alone.
+    pub(crate) fn mixes_rows(&self) -> bool {
+        self.mixing.mixer().is_some()
+    }
+
+    /// Mixes the rows that hold samples, whose numbers `sampled` has in ascending
+    /// order, and their labels: `num_classes` numbers for each row of the batch.
+    ///
+    /// # Errors
+    /// When the rows are not aligned for their type.
+    pub(crate) fn mix(
+        &mut self,
+        mut random: PositionRandom,
+        shape: RowShape,
+        bytes: &mut [u8],
+        sampled: &[usize],
+        labels: &mut [f32],
+    ) -> Result<()> {
+        let Some(op) = self.mixing.mixer() else {
+            return Ok(());
+        };
+        let size = (shape.height, shape.width);
+        let how = draw::draw(op, sampled, size, &mut random, &mut self.partners);
+        if let How::Mask {
+            keep,
+            decay_power,
+            max_soft,
+        } = how
+        {
+            self.mask
+                .draw(keep, decay_power, max_soft, shape, &mut random);
+        }
+        let (partners, mask, saved) = (&self.partners, &self.mask, &mut self.saved);
+        match shape.dtype {
+            Dtype::F32 => apply(&how, shape, partners, mask, bytes, &mut saved.f32)?,
+            Dtype::F16 => apply(&how, shape, partners, mask, bytes, &mut saved.f16)?,
+            Dtype::Bf16 => apply(&how, shape, partners, mask, bytes, &mut saved.bf16)?,
+            // Refused by the recipe's check.
+            Dtype::U8 => return Err(Error::protocol("batches of u8 cannot be mixed")),
+        }
+        let keep = how.keep();
+        if keep < 1.0 {
+            let n = self.mixing.num_classes as usize;
+            let saved = &mut self.saved.label;
+            rows::each(labels, n, &self.partners, saved, |own, other| {
+                Element::blend(own, other, keep);
+            });
+        }
+        Ok(())
+    }
+}
+
+fn apply<T: Element>(
+    how: &How,
+    shape: RowShape,
+    partners: &Partners,
+    mask: &Mask,
+    bytes: &mut [u8],
+    saved: &mut Vec<T>,
+) -> Result<()> {
+    let all = bytemuck::try_cast_slice_mut(bytes).map_err(|e| {
+        Error::protocol(format!("the batch is not aligned for {}: {e}", shape.dtype))
+    })?;
+    let elements = shape.elements();
+    match how {
+        How::Nothing => {}
+        How::Blend { keep } => {
+            if *keep < 1.0 {
+                rows::each(all, elements, partners, saved, |own, other| {
+                    T::blend(own, other, *keep);
+                });
+            }
+        }
+        How::Paste(at) => rows::each(all, elements, partners, saved, |own, other| {
+            rows::paste(own, other, at, shape);
+        }),
+        How::Mask { .. } => rows::each(all, elements, partners, saved, |own, other| {
+            // One mask a plane, or one for all that lie in each other.
+            let values = mask.values();
+            for (own, other) in own
+                .chunks_exact_mut(values.len())
+                .zip(other.chunks_exact(values.len()))
+            {
+                T::blend_by(own, other, values);
+            }
+        }),
+    }
+    Ok(())
+}
+
+/// What mixing takes in the consumer, bytes: once, and for each row of each batch
+/// that is alive. `row` is the largest row's elements' bytes, `pixels` its pixels.
+pub(crate) fn bytes(mixing: &Mixing, row: u64, pixels: u64) -> (u64, u64) {
+    let label = u64::from(mixing.num_classes) * 4;
+    let Some(op) = mixing.mixer() else {
+        return (0, label);
+    };
+    let mask = match op.needs_mask() {
+        true => mask::bytes(pixels),
+        false => 0,
+    };
+    (row.saturating_add(label).saturating_add(mask), label)
+}
+
+/// Whether labels of several classes each can be served.
+///
+/// # Errors
+/// When they would be smoothed.
+pub(crate) fn check_vectors(mixing: &Mixing, width: usize) -> Result<()> {
+    if width as u64 != u64::from(mixing.num_classes) {
+        return Err(Error::config(format!(
+            "mixing: num_classes is {}, and labels are vectors of {width} numbers: set num_classes \
+             to {width}",
+            mixing.num_classes
+        )));
+    }
+    if mixing.smoothing() > 0.0 {
+        let what = mixing
+            .ops
+            .iter()
+            .find(|op| matches!(op, MixOp::LabelSmoothing { .. }))
+            .map_or("label_smoothing of mixup_cutmix", MixOp::name);
+        return Err(Error::config(format!(
+            "mixing: {what} smooths labels that are classes, and these are vectors: leave it out \
+             or set it to 0"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Rows and their partners' rows, in place.
+//!
+//! Along the cycles of the permutation: each row is changed when its own pixels
+//! are no longer needed, but for the first of a cycle, of which a copy is kept.
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use crate::jobs::images::mix::draw::{Partners, Pasted};
+use crate::jobs::images::mix::shape::RowShape;
+use crate::recipe::MemoryLayout;
+
+/// Elements that are turned into `f32` at a time.
+const CHUNK: usize = 256;
+
+/// What a row consists of.
+pub(crate) trait Element: bytemuck::Pod {
+    /// `own * keep + other * (1 - keep)`, in `f32`, rounded once.
+    fn blend(own: &mut [Self], other: &[Self], keep: f64);
+
+    /// The same with a weight for each element.
+    fn blend_by(own: &mut [Self], other: &[Self], keep: &[f32]);
+}
+
+impl Element for f32 {
+    fn blend(own: &mut [Self], other: &[Self], keep: f64) {
+        let (keep, give) = (keep as f32, (1.0 - keep) as f32);
+        for (a, b) in own.iter_mut().zip(other) {
+            *a = *a * keep + *b * give;
+        }
+    }
+
+    fn blend_by(own: &mut [Self], other: &[Self], keep: &[f32]) {
+        for ((a, b), m) in own.iter_mut().zip(other).zip(keep) {
+            *a = *a * m + *b * (1.0 - m);
+        }
+    }
+}
+
+impl Element for f16 {
+    fn blend(own: &mut [Self], other: &[Self], keep: f64) {
+        in_f32(own, other, |_, a, b| f32::blend(a, b, keep));
+    }
+
+    fn blend_by(own: &mut [Self], other: &[Self], keep: &[f32]) {
+        in_f32(own, other, |at, a, b| {
+            f32::blend_by(a, b, &keep[at..at + a.len()]);
+        });
+    }
+}
+
+impl Element for bf16 {
+    fn blend(own: &mut [Self], other: &[Self], keep: f64) {
+        in_f32(own, other, |_, a, b| f32::blend(a, b, keep));
+    }
+
+    fn blend_by(own: &mut [Self], other: &[Self], keep: &[f32]) {
+        in_f32(own, other, |at, a, b| {
+            f32::blend_by(a, b, &keep[at..at + a.len()]);
+        });
+    }
+}
+
+/// Hands on a chunk of both, and where it begins.
+fn in_f32<T>(own: &mut [T], other: &[T], mut blend: impl FnMut(usize, &mut [f32], &[f32]))
+where
+    [T]: HalfFloatSliceExt,
+{
+    let (mut a, mut b) = ([0f32; CHUNK], [0f32; CHUNK]);
+    let chunks = own.chunks_mut(CHUNK).zip(other.chunks(CHUNK));
+    for (i, (own, other)) in chunks.enumerate() {
+        let (a, b) = (&mut a[..own.len()], &mut b[..own.len()]);
+        own.convert_to_f32_slice(a);
+        other.convert_to_f32_slice(b);
+        blend(i * CHUNK, a, b);
+        own.convert_from_f32_slice(a);
+    }
+}
+
+/// Combines each row of `width` elements with its partner's as that was before. A
+/// row that is its own partner is left as it is.
+pub(crate) fn each<T: Copy>(
+    all: &mut [T],
+    width: usize,
+    partners: &Partners,
+    saved: &mut Vec<T>,
+    mut combine: impl FnMut(&mut [T], &[T]),
+) {
+    let place = |i: usize| {
+        let row = partners.rows[i];
+        row * width..(row + 1) * width
+    };
+    let mut done = vec![false; partners.of.len()];
+    for first in 0..partners.of.len() {
+        if done[first] || partners.of[first] == first {
+            continue;
+        }
+        saved.clear();
+        saved.extend_from_slice(&all[place(first)]);
+        let mut at = first;
+        loop {
+            done[at] = true;
+            let next = partners.of[at];
+            if next == first {
+                combine(&mut all[place(at)], saved);
+                break;
+            }
+            let (own, other) = (place(at), place(next));
+            let (low, high) = all.split_at_mut(own.start.max(other.start));
+            match own.start < other.start {
+                true => combine(&mut low[own], &high[..width]),
+                false => combine(&mut high[..width], &low[other]),
+            }
+            at = next;
+        }
+    }
+}
+
+/// Copies the partner's pixels into a box.
+pub(crate) fn paste<T: Copy>(own: &mut [T], other: &[T], at: &Pasted, shape: RowShape) {
+    // Planes of single numbers, or one of whole pixels.
+    let (planes, pixel) = match shape.layout {
+        MemoryLayout::Nchw => (shape.channels, 1),
+        MemoryLayout::Nhwc => (1, shape.channels),
+    };
+    for plane in 0..planes {
+        for y in at.rows.clone() {
+            let line = (plane * shape.height + y) * shape.width;
+            let part = (line + at.columns.start) * pixel..(line + at.columns.end) * pixel;
+            own[part.clone()].copy_from_slice(&other[part]);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Images: one row of a batch = one sample.
+//!
+//! - `spec`: what a worker must know, and how the job is ordered;
+//! - `packing`: which bytes of a slot are a row's.
+//!
+//! The worker side, in workers and in the consumer with zero workers:
+//! - `worker`: from a place in the epoch to the row.
+//!
+//! The consumer side:
+//! - `engine`: who makes the batches; `device_pool`, `on_device`: with a device, and
+//!   `replay`: the device stage alone;
+//! - `run`: from filled rows to a batch; `mix`, `mixed`: batches whose rows are mixed;
+//! - `on_error`: what becomes of a row without pixels; [`batch`], `view`: what a trainer gets.
+//!
+//! Never in here: how processes live, how a file's bytes become a row (`jobs::sample`).
+
+pub mod batch;
+pub(crate) mod device_pool;
+pub(crate) mod engine;
+pub(crate) mod mix;
+pub(crate) mod mixed;
+pub(crate) mod on_device;
+pub(crate) mod on_error;
+pub(crate) mod packing;
+pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod spec;
+pub(crate) mod view;
+#[cfg(feature = "codecs")]
+pub(crate) mod worker;

@@ -1,0 +1,398 @@
+//! From a batch in a slot to one on a device.
+//!
+//! In the consumer. Opened behind the start of the pool, so that workers fill the
+//! first slots while the device is made ready. A slot is free again once the device
+//! has read it: looked at in each `next` (`device_pool`), no thread does it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cut::crop::CropHeader;
+use crate::device::cuda::{Context, CropStage, RowsStage};
+use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::shape::{CropShape, RowPlaces, rows_bytes};
+use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
+use crate::error::{Error, Result};
+use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
+use crate::plan::{Plan, RowStatus};
+use crate::pool::ring::Ring;
+use crate::pool::ring::slots::HeldSlot;
+use crate::recipe::{CropRule, RowExtent, SampleProgram};
+use crate::sys::clock::RunningClock;
+
+/// How long to sleep while every batch on the device is held.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A device, and what makes batches on it.
+#[derive(Debug)]
+pub(crate) struct OnDevice {
+    context: Arc<Context>,
+    stage: Stage,
+    /// Batches that may be on the device at a time.
+    outputs: usize,
+    /// Slots of the ring, and bytes of each.
+    slots: usize,
+    slot_bytes: u64,
+    planned: u64,
+    /// What was used of the device, by whomever, right after the context was made, and
+    /// since then once all of it was taken.
+    at_context: u64,
+    at_start: u64,
+}
+
+/// How the batch of a slot lies there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Laid {
+    /// Bytes of the slot that hold rows, where workers finish them.
+    used: usize,
+    /// Height and width, where all rows have one.
+    size: (u32, u32),
+}
+
+impl Laid {
+    pub(crate) fn of(batch: &Batch) -> Result<Self> {
+        Ok(match &batch.extent {
+            RowsExtent::Equal { height, width, .. } => Self {
+                used: batch.shape()?.iter().product::<usize>() * batch.dtype.size(),
+                size: (*height as u32, *width as u32),
+            },
+            RowsExtent::Own { bytes, .. } => Self {
+                used: *bytes,
+                size: (0, 0),
+            },
+        })
+    }
+}
+
+/// # Errors
+/// When the batch lies in none.
+pub(crate) fn slot_of(storage: Storage) -> Result<HeldSlot> {
+    match storage {
+        Storage::Slot(slot) => Ok(slot),
+        Storage::Own(_) | Storage::Device(_) => Err(Error::Device {
+            what: "a batch that lies in no slot of the ring".into(),
+        }),
+    }
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Rows as workers finished them.
+    Rows(RowsStage),
+    Crops {
+        stage: Box<CropStage>,
+        rule: CropRule,
+        read: Upload,
+        rows: Vec<KernelRow>,
+    },
+}
+
+/// What a device is opened for.
+pub(crate) struct DeviceWork<'a> {
+    pub(crate) program: &'a SampleProgram,
+    pub(crate) plan: &'a Plan,
+    pub(crate) upload: Upload,
+    /// Batches on the device at a time.
+    pub(crate) outputs: usize,
+}
+
+/// Batches on a device at a time, with so many slots: one is made while another is held.
+pub(crate) fn outputs(depth: u32) -> u32 {
+    depth.max(2)
+}
+
+/// What runs on a device cannot have.
+///
+/// # Errors
+/// No workers.
+pub(crate) fn check(device: Device, workers: u32) -> Result<()> {
+    if device == Device::Cpu {
+        return Ok(());
+    }
+    if workers == 0 {
+        return Err(Error::config(format!(
+            "{device} reads the slots that workers fill, and zero workers have none: use at least \
+             1 worker"
+        )));
+    }
+    Ok(())
+}
+
+impl DeviceWork<'_> {
+    /// Height, width and rows of each kind of batch.
+    fn batches(&self) -> Vec<((u32, u32), u32)> {
+        let scales: Vec<_> = self.plan.scales().collect();
+        match self.program.extent {
+            RowExtent::Fixed { height, width } if scales.is_empty() => {
+                vec![((height, width), self.plan.most_rows())]
+            }
+            _ => scales,
+        }
+    }
+
+    /// Of crops.
+    fn shape(&self, rule: CropRule) -> CropShape {
+        let batches = self.batches();
+        let most = |bytes: &dyn Fn((u32, u32)) -> usize| {
+            let of = batches
+                .iter()
+                .map(|(size, rows)| *rows as usize * bytes(*size));
+            of.max().unwrap_or(0)
+        };
+        CropShape {
+            rows: self.plan.most_rows() as usize,
+            source_bytes: most(&|size| places(rule, size).copied(self.upload)),
+            outputs: self.outputs,
+            output_bytes: most(&|size| self.program.row_bytes(size) as usize),
+            dtype: self.program.emission.dtype,
+            copies: self.upload == Upload::Copied,
+        }
+    }
+
+    /// Most bytes of the device that a run takes, its context apart. `slot_bytes` are those
+    /// of a slot of the ring.
+    pub(crate) fn device_bytes(&self, slot_bytes: u64) -> u64 {
+        match self.program.crops {
+            Some(rule) => self.shape(rule).device_bytes(),
+            None => rows_bytes(self.outputs, slot_bytes as usize),
+        }
+    }
+}
+
+fn places(rule: CropRule, size: (u32, u32)) -> RowPlaces {
+    let room = rule.room(size);
+    RowPlaces {
+        capacity: room.row_bytes(),
+        tables: room.pixels_at(),
+    }
+}
+
+impl OnDevice {
+    /// Opens the device, pins the ring, and takes all the memory that the run has there.
+    ///
+    /// # Errors
+    /// What is missing, and what to do.
+    pub(crate) fn open(ordinal: u32, ring: Arc<Ring>, work: &DeviceWork<'_>) -> Result<Self> {
+        let context = Context::open(ordinal)?;
+        let shape = ring.layout().shape();
+        let slot_bytes = shape.slot_bytes;
+        let stage = match work.program.crops {
+            None => Stage::Rows(RowsStage::new(
+                &context,
+                ring,
+                work.outputs,
+                slot_bytes as usize,
+            )?),
+            Some(rule) => Stage::Crops {
+                stage: Box::new(CropStage::new(&context, ring, work.shape(rule))?),
+                rule,
+                read: work.upload,
+                rows: Vec::new(),
+            },
+        };
+        let mut this = Self {
+            stage,
+            outputs: work.outputs,
+            slots: shape.slots as usize,
+            slot_bytes,
+            planned: work.device_bytes(slot_bytes),
+            at_context: context.used_bytes_at_start(),
+            at_start: 0,
+            context,
+        };
+        this.at_start = this.used_bytes()?;
+        Ok(this)
+    }
+
+    /// Of the device, since its context was made.
+    fn used_bytes(&self) -> Result<u64> {
+        let free = self.context.free_bytes()?;
+        Ok(self.context.free_bytes_at_start().saturating_sub(free))
+    }
+
+    /// Slots of the ring.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Bytes of a slot.
+    pub(crate) fn slot_bytes(&self) -> u64 {
+        self.slot_bytes
+    }
+
+    /// Where the device's time went.
+    pub(crate) fn times(&self) -> DeviceTimes {
+        match &self.stage {
+            Stage::Rows(stage) => stage.times(),
+            Stage::Crops { stage, .. } => stage.times(),
+        }
+    }
+
+    /// What the device's memory is used for.
+    ///
+    /// # Errors
+    /// When the device does not answer.
+    pub(crate) fn memory(&self) -> Result<DeviceMemory> {
+        Ok(DeviceMemory {
+            upload: match &self.stage {
+                Stage::Rows(_) => Upload::Copied,
+                Stage::Crops { read, .. } => *read,
+            },
+            planned_bytes: self.planned,
+            at_context_bytes: self.at_context,
+            at_start_bytes: self.at_start,
+            used_bytes: self.used_bytes()?,
+            pinned_bytes: match &self.stage {
+                Stage::Rows(stage) => stage.pinned_bytes(),
+                Stage::Crops { stage, .. } => stage.pinned_bytes(),
+            } as u64,
+        })
+    }
+
+    /// Gives back the slots that were read, waits until one is free for workers, and,
+    /// at most `limit`, until there is memory for a batch.
+    ///
+    /// # Errors
+    /// `SlotsHeld` when live batches hold all of it; a device error.
+    pub(crate) fn make_room(&mut self, limit: Duration) -> Result<()> {
+        self.reap()?;
+        while self.under_way() >= self.slots {
+            self.wait_one()?;
+        }
+        let mut clock: Option<RunningClock> = None;
+        while !self.has_room() {
+            let waited = clock.get_or_insert_with(RunningClock::start).read(LOOK);
+            if waited >= limit {
+                return Err(Error::SlotsHeld {
+                    what: format!(
+                        "all {} batches on the device are held by live batches and none was \
+                         dropped within {limit:?}: drop batches earlier, or raise depth above {}",
+                        self.outputs, self.outputs
+                    ),
+                });
+            }
+            std::thread::sleep(LOOK);
+            self.reap()?;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::make_room`], without waiting: true when there is room.
+    pub(crate) fn has_room_now(&mut self) -> Result<bool> {
+        self.reap()?;
+        Ok(self.has_room() && self.under_way() < self.slots)
+    }
+
+    /// Waits until every slot under way was read.
+    pub(crate) fn wait_all(&mut self) -> Result<()> {
+        while self.wait_one()? {}
+        Ok(())
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        match &mut self.stage {
+            Stage::Rows(stage) => stage.reap(),
+            Stage::Crops { stage, .. } => stage.reap(),
+        }
+    }
+
+    /// Sleeps until the oldest slot under way was read, and gives it back; false when
+    /// there is none.
+    pub(crate) fn wait_one(&mut self) -> Result<bool> {
+        match &mut self.stage {
+            Stage::Rows(stage) => stage.wait_one(),
+            Stage::Crops { stage, .. } => stage.wait_one(),
+        }
+    }
+
+    fn under_way(&self) -> usize {
+        match &self.stage {
+            Stage::Rows(stage) => stage.under_way(),
+            Stage::Crops { stage, .. } => stage.under_way(),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        match &self.stage {
+            Stage::Rows(stage) => stage.has_room(),
+            Stage::Crops { stage, .. } => stage.has_room(),
+        }
+    }
+
+    /// Puts a batch that lies in a slot on the device. The slot is free once it was read.
+    ///
+    /// # Errors
+    /// A device error, or a row that no worker in its senses writes.
+    pub(crate) fn put(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
+        let laid = Laid::of(&batch)?;
+        let slot = Arc::new(slot_of(batch.storage)?);
+        let rows = self.put_slot(slot, (&laid, &batch.status), program)?;
+        Ok(Batch {
+            storage: Storage::Device(rows),
+            ..batch
+        })
+    }
+
+    /// As [`Self::put`], of a slot that somebody may keep.
+    pub(crate) fn put_slot(
+        &mut self,
+        slot: Arc<HeldSlot>,
+        (laid, status): (&Laid, &[RowStatus]),
+        program: &SampleProgram,
+    ) -> Result<DeviceRows> {
+        match &mut self.stage {
+            Stage::Rows(stage) => stage.submit_rows(slot, laid.used),
+            Stage::Crops {
+                stage,
+                rule,
+                read,
+                rows,
+            } => {
+                let at = places(*rule, laid.size);
+                let masked = |row: usize| status[row].is_masked();
+                described(&slot, *rule, laid.size, status.len(), masked, rows)?;
+                let emission = KernelEmission::new(&program.emission, laid.size);
+                stage.submit(slot, rows, at, &emission, *read)
+            }
+        }
+    }
+}
+
+/// What the kernel is told of the rows of a slot, every number checked.
+fn described(
+    slot: &HeldSlot,
+    rule: CropRule,
+    size: (u32, u32),
+    count: usize,
+    masked: impl Fn(usize) -> bool,
+    rows: &mut Vec<KernelRow>,
+) -> Result<()> {
+    let room = rule.room(size);
+    let bytes = slot.bytes();
+    rows.clear();
+    for n in 0..count {
+        if masked(n) {
+            rows.push(KernelRow {
+                flags: MASKED,
+                ..KernelRow::default()
+            });
+            continue;
+        }
+        let begin = n * room.row_bytes();
+        let row = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
+        let read = CropHeader::read(row, room, size).and_then(|header| {
+            let row = KernelRow::of(&header, begin, room);
+            if row.takes_mean() && !rule.reads_twice() {
+                return Err("it changes its contrast, and the recipe has no such step".into());
+            }
+            Ok(row)
+        });
+        rows.push(read.map_err(|why| {
+            Error::protocol(format!(
+                "row {n} was destroyed in shared memory, by a decoder gone wrong: {why}; build a \
+                 new loader from the last state"
+            ))
+        })?);
+    }
+    Ok(())
+}

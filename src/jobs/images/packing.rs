@@ -1,0 +1,571 @@
+//! From a batch's number to the bytes of its slot: which row lies where, and
+//! how large a slot must be for any batch.
+//!
+//! Pure but for the sizes, which it reads out of shared memory that nobody can
+//! change. Rows of a batch lie one behind the other and never share a byte.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use crate::cut::descriptor::RowDescriptor;
+use crate::data::sizes::Sizes;
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::picture::Limits;
+use crate::plan::{Plan, RowPlan, RowStatus};
+use crate::recipe::{CropRule, RowExtent, SampleProgram};
+
+/// Rows of own sizes begin at multiples of this: a cache line, and enough for
+/// every vector register and every GPU load.
+const ROW_ALIGNMENT: usize = 64;
+
+/// Where rows lie.
+#[derive(Debug)]
+pub(crate) struct Packing {
+    plan: Plan,
+    /// Samples that may stand in for the one of a row: there is room for each.
+    tries: u32,
+    rule: Rule,
+}
+
+#[derive(Debug)]
+enum Rule {
+    /// Every row of a batch has as many bytes.
+    Equal {
+        /// Height and width, unless the plan gives the batch others.
+        size: (u32, u32),
+        row: EqualRow,
+    },
+    /// A row has its picture's size.
+    Own {
+        sizes: Sizes,
+        /// Bytes of one pixel of a row.
+        pixel: u64,
+        limits: Limits,
+        /// Bytes of the table in front of the rows.
+        table: usize,
+    },
+}
+
+/// What is in a row of a size that follows from the recipe.
+#[derive(Debug, Clone, Copy)]
+enum EqualRow {
+    /// Elements, so many bytes for a pixel.
+    Finished { pixel: u64 },
+    /// What a device makes a row of.
+    Crop(CropRule),
+}
+
+impl EqualRow {
+    /// Bytes of a row of this height and width.
+    fn bytes(self, (height, width): (u32, u32)) -> u64 {
+        match self {
+            Self::Finished { pixel } => {
+                (u64::from(height) * u64::from(width)).saturating_mul(pixel)
+            }
+            Self::Crop(rule) => rule.room((height, width)).row_bytes() as u64,
+        }
+    }
+}
+
+/// The places of one batch's rows, kept because they are asked for one by one.
+/// No heap allocation once it has held a full batch.
+#[derive(Debug, Default)]
+pub(crate) struct PackedBatch {
+    /// Epoch and batch.
+    of: Option<(u64, u64)>,
+    rows: Vec<Range<usize>>,
+}
+
+impl Packing {
+    /// # Errors
+    /// When sizes are there and not needed, or the other way round, or are those
+    /// of another number of samples.
+    pub(crate) fn new(
+        program: &SampleProgram,
+        plan: Plan,
+        tries: u32,
+        limits: Limits,
+        sizes: Option<Sizes>,
+    ) -> Result<Self> {
+        let rule = match (program.extent, sizes) {
+            (RowExtent::Fixed { height, width }, None) => Rule::Equal {
+                size: (height, width),
+                row: match program.crops {
+                    Some(rule) => EqualRow::Crop(rule),
+                    None => EqualRow::Finished {
+                        pixel: program.row_bytes((1, 1)),
+                    },
+                },
+            },
+            (RowExtent::Own, Some(sizes))
+                if sizes.len() == plan.samples() && plan.options().multi_scale.is_none() =>
+            {
+                Rule::Own {
+                    sizes,
+                    pixel: program.row_bytes((1, 1)),
+                    limits,
+                    table: table_bytes(plan.options().batch),
+                }
+            }
+            (extent, sizes) => {
+                return Err(Error::protocol(format!(
+                    "rows of extent {extent:?} over {} samples came with the sizes of {:?}",
+                    plan.samples(),
+                    sizes.map(|s| s.len())
+                )));
+            }
+        };
+        Ok(Self { plan, tries, rule })
+    }
+
+    /// Bytes of a slot that holds any batch of any epoch in any order.
+    pub(crate) fn slot_bytes(&self) -> u64 {
+        match &self.rule {
+            Rule::Equal { size, row } => {
+                let of_scale = |(size, rows)| row.bytes(size).saturating_mul(u64::from(rows));
+                let largest = self.plan.scales().map(of_scale).max();
+                largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
+            }
+            Rule::Own { table, .. } => {
+                let largest = self.largest(self.in_a_slot());
+                self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
+            }
+        }
+    }
+
+    /// Bytes of a row, where all rows of all batches have as many.
+    pub(crate) fn row_bytes(&self) -> Option<u64> {
+        match &self.rule {
+            Rule::Equal { size, row } if self.plan.scales().next().is_none() => {
+                Some(row.bytes(*size))
+            }
+            _ => None,
+        }
+    }
+
+    /// Samples that are in a slot at once, at least.
+    fn in_a_slot(&self) -> usize {
+        let rows = self.plan.rows_of_one_sample(self.tries);
+        (self.plan.options().batch as usize).div_ceil(rows as usize)
+    }
+
+    /// Bytes of a slot in which samples of these sizes are, largest first.
+    fn bound(&self, table: usize, samples: impl Iterator<Item = u64>) -> u64 {
+        let rows = self.plan.rows_of_one_sample(self.tries) as usize;
+        samples
+            .flat_map(|bytes| std::iter::repeat_n(bytes, rows))
+            .take(self.plan.options().batch as usize)
+            .fold(table as u64, u64::saturating_add)
+    }
+
+    /// Bytes of a slot if the `few` largest pictures were no larger than the next
+    /// one. None when rows are equal or there is no next one.
+    pub(crate) fn slot_bytes_but_for(&self, few: usize) -> Option<u64> {
+        let Rule::Own { table, .. } = &self.rule else {
+            return None;
+        };
+        let largest = self.largest(self.in_a_slot().max(few + 1));
+        let next = largest.get(few)?.0;
+        Some(self.bound(*table, largest.iter().map(|&(bytes, _)| bytes.min(next))))
+    }
+
+    /// The `count` samples that take the most room, largest first: bytes of the
+    /// slot and id. Empty when all rows are equal.
+    pub(crate) fn largest(&self, count: usize) -> Vec<(u64, u64)> {
+        let Rule::Own { sizes, .. } = &self.rule else {
+            return Vec::new();
+        };
+        let mut heap = BinaryHeap::new();
+        for (id, size) in (0..).zip(sizes.iter()) {
+            let bytes = self.own_bytes(size).unwrap_or(0);
+            let padded = bytes.next_multiple_of(ROW_ALIGNMENT) as u64;
+            heap.push(Reverse((padded, Reverse(id))));
+            if heap.len() > count {
+                heap.pop();
+            }
+        }
+        let sorted = heap.into_sorted_vec();
+        sorted
+            .into_iter()
+            .map(|Reverse((bytes, Reverse(id)))| (bytes, id))
+            .collect()
+    }
+
+    /// Height and width of a sample when the headers were read; none when they
+    /// were not, or could not be.
+    pub(crate) fn scanned_size(&self, id: u64) -> Option<(u32, u32)> {
+        match &self.rule {
+            Rule::Equal { .. } => None,
+            Rule::Own { sizes, .. } => sizes.get(id),
+        }
+    }
+
+    /// Checks that a picture, upright, is what its row was measured for.
+    ///
+    /// # Errors
+    /// When rows have their own sizes and this one's is another now, or is over
+    /// a limit, so that no room was kept for it.
+    pub(crate) fn check(&self, id: u64, (height, width): (u32, u32)) -> Result<(), SampleFault> {
+        let Rule::Own {
+            sizes,
+            pixel,
+            limits,
+            ..
+        } = &self.rule
+        else {
+            return Ok(());
+        };
+        match sizes.get(id) {
+            Some(size) if size == (height, width) => measure(size, *pixel, limits).map(|_| ()),
+            Some((h, w)) => Err(SampleFault::new(
+                FaultKind::Changed,
+                format!(
+                    "the picture is {height} x {width} now and was {h} x {w} when headers were read"
+                ),
+            )),
+            // Over a limit then and now is no change.
+            None => measure((height, width), *pixel, limits).and(Err(SampleFault::new(
+                FaultKind::Changed,
+                format!(
+                    "the picture is {height} x {width} now and could not be read when headers were"
+                ),
+            ))),
+        }
+    }
+
+    /// Bytes of the slot that are kept for a row: enough for each sample that may
+    /// stand in it.
+    pub(crate) fn place(
+        &self,
+        packed: &mut PackedBatch,
+        (epoch, batch): (u64, u64),
+        row: u32,
+    ) -> Range<usize> {
+        match &self.rule {
+            Rule::Equal { size, row: equal } => {
+                let of_batch = self.plan.size(epoch, batch);
+                let bytes = equal.bytes(of_batch.unwrap_or(*size)) as usize;
+                let start = row as usize * bytes;
+                start..start + bytes
+            }
+            Rule::Own { table, .. } => {
+                if packed.of != Some((epoch, batch)) {
+                    self.pack(*table, packed, (epoch, batch));
+                }
+                let end = packed.rows.last().map_or(*table, |r| r.end);
+                // Padding takes no bytes.
+                packed.rows.get(row as usize).cloned().unwrap_or(end..end)
+            }
+        }
+    }
+
+    /// Bytes of the slot that a batch of `rows` rows takes.
+    pub(crate) fn batch_bytes(&self, packed: &mut PackedBatch, at: (u64, u64), rows: u32) -> usize {
+        rows.checked_sub(1)
+            .map_or(0, |last| self.place(packed, at, last).end)
+    }
+
+    fn pack(&self, table: usize, packed: &mut PackedBatch, (epoch, batch): (u64, u64)) {
+        packed.rows.clear();
+        packed.rows.reserve(self.plan.options().batch as usize);
+        let mut end = table;
+        for row in 0..self.plan.filled_rows(epoch, batch) {
+            let start = end.next_multiple_of(ROW_ALIGNMENT);
+            let largest = (0..=self.tries)
+                .map(|attempt| self.plan.attempt(epoch, batch, row, attempt).id)
+                .filter_map(|id| self.own_bytes(self.scanned_size(id)))
+                .max();
+            end = start + largest.unwrap_or(0);
+            packed.rows.push(start..end);
+        }
+        packed.of = Some((epoch, batch));
+    }
+
+    /// Bytes of a row of this size; none when no picture of it is decoded.
+    fn own_bytes(&self, size: Option<(u32, u32)>) -> Option<usize> {
+        let Rule::Own { pixel, limits, .. } = &self.rule else {
+            return None;
+        };
+        measure(size?, *pixel, limits).ok()
+    }
+
+    /// The table of a batch in which `rows` stand; none when rows are equal.
+    pub(crate) fn descriptors(
+        &self,
+        packed: &mut PackedBatch,
+        at: (u64, u64),
+        rows: &[RowPlan],
+    ) -> Option<Vec<RowDescriptor>> {
+        let Rule::Own { sizes, .. } = &self.rule else {
+            return None;
+        };
+        let describe = |(row, stands): (u32, &RowPlan)| {
+            let place = self.place(packed, at, row);
+            let size = match stands.status {
+                RowStatus::Padding => None,
+                _ => sizes.get(stands.id),
+            };
+            let bytes = self.own_bytes(size);
+            let (height, width) = bytes.and(size).unwrap_or((0, 0));
+            RowDescriptor {
+                offset: place.start as u64,
+                bytes: bytes.unwrap_or(0) as u64,
+                height,
+                width,
+                flags: if stands.status.is_masked() {
+                    RowDescriptor::MASKED
+                } else {
+                    0
+                },
+                reserved: 0,
+            }
+        };
+        Some((0..).zip(rows).map(describe).collect())
+    }
+}
+
+/// Most bytes of one row: keeps the sums of [`Packing::pack`] in range for the
+/// most rows that a slot may have.
+const MAX_ROW: usize = 1 << 40;
+
+/// Bytes of a table for `rows` rows, up to the first row.
+fn table_bytes(rows: u32) -> usize {
+    (rows as usize * RowDescriptor::BYTES).next_multiple_of(ROW_ALIGNMENT)
+}
+
+/// Bytes of the row of a picture with `pixel` bytes to a pixel. Limits are those
+/// that every picture has to keep to whatever its format: its decoded pixels
+/// alone must fit what a worker may take.
+fn measure((height, width): (u32, u32), pixel: u64, limits: &Limits) -> Result<usize, SampleFault> {
+    limits.check_pixels("a picture", (width, height))?;
+    let pixels = u64::from(height) * u64::from(width);
+    limits.check_scratch("a picture at full size", pixels.saturating_mul(3))?;
+    let bytes = pixels.saturating_mul(pixel);
+    match usize::try_from(bytes) {
+        Ok(bytes) if bytes <= MAX_ROW => Ok(bytes),
+        _ => Err(SampleFault::new(
+            FaultKind::TooLarge,
+            format!("a row of {height} x {width} pixels has {bytes} bytes, over {MAX_ROW}"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{MultiScale, PlanOptions, Tail};
+    use crate::recipe::{Dtype, Recipe};
+    use proptest::prelude::*;
+
+    fn packing(sizes: &[[u32; 2]], options: PlanOptions, dtype: Dtype, limits: Limits) -> Packing {
+        with_tries(sizes, options, dtype, limits, 0)
+    }
+
+    fn with_tries(
+        sizes: &[[u32; 2]],
+        options: PlanOptions,
+        dtype: Dtype,
+        limits: Limits,
+        tries: u32,
+    ) -> Packing {
+        let program = SampleProgram::compile(&Recipe::full().with_dtype(dtype)).unwrap();
+        let plan = Plan::new(sizes.len() as u64, options).unwrap();
+        let sizes = Sizes::seal(sizes).unwrap();
+        Packing::new(&program, plan, tries, limits, Some(sizes)).unwrap()
+    }
+
+    fn options(batch: u32, seed: u64, tail: Tail) -> PlanOptions {
+        PlanOptions {
+            batch,
+            seed,
+            tail,
+            ..PlanOptions::default()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_of_any_batch_are_apart_and_within_the_bound(
+            sizes in prop::collection::vec((0u32..40, 0u32..40), 1..60),
+            batch in 1u32..20, seed: u64, epoch: u64, tries in 0u32..9,
+            (rank, world) in (1u32..4).prop_flat_map(|world| (0..world, Just(world))),
+            tail in prop_oneof![Just(Tail::Short), Just(Tail::Pad)],
+            dtype in prop::sample::select(&Dtype::ALL[..]),
+        ) {
+            let sizes: Vec<[u32; 2]> = sizes.into_iter().map(|(h, w)| [h, w]).collect();
+            let options = PlanOptions { rank, world, ..options(batch, seed, tail) };
+            let plan = Plan::new(sizes.len() as u64, options.clone()).unwrap();
+            let tries = tries.min(plan.substitutes());
+            let p = with_tries(&sizes, options, dtype, Limits::default(), tries);
+            let most = p.slot_bytes() as usize;
+            let mut packed = PackedBatch::default();
+            for b in 0..p.plan.batches() {
+                let rows = p.plan.rows(epoch, b);
+                let mut end = batch as usize * RowDescriptor::BYTES;
+                for attempt in 0..=tries {
+                    // Whatever stands in each row fits the room that is kept.
+                    let stand: Vec<RowPlan> =
+                        (0..rows).map(|row| p.plan.attempt(epoch, b, row, attempt)).collect();
+                    let described = p.descriptors(&mut packed, (epoch, b), &stand).unwrap();
+                    for (row, d) in (0..rows).zip(described) {
+                        let place = p.place(&mut packed, (epoch, b), row);
+                        prop_assert_eq!(d.offset, place.start as u64);
+                        prop_assert!(d.bytes <= place.len() as u64);
+                        prop_assert!(tries > 0 || d.bytes == place.len() as u64);
+                        let pixels = u64::from(d.height) * u64::from(d.width);
+                        prop_assert_eq!(d.bytes, pixels * 3 * dtype.size() as u64);
+                    }
+                }
+                for row in 0..rows {
+                    let place = p.place(&mut PackedBatch::default(), (epoch, b), row);
+                    prop_assert!(place.start >= end && place.end <= most);
+                    prop_assert!(place.is_empty() || place.start.is_multiple_of(ROW_ALIGNMENT));
+                    end = place.end;
+                }
+                prop_assert_eq!(p.batch_bytes(&mut packed, (epoch, b), rows), end.max(table_bytes(batch)));
+            }
+        }
+    }
+
+    /// The batch of the largest pictures, in whatever order, ends less than an
+    /// alignment below the bound.
+    #[test]
+    fn the_bound_is_tight() {
+        let sizes = [[9, 7], [1, 1], [100, 50], [30, 31], [0, 0], [64, 64]];
+        for (batch, largest) in [(1, 1), (2, 2), (3, 3), (6, 5), (9, 5)] {
+            let p = packing(
+                &sizes,
+                options(batch, 0, Tail::Short),
+                Dtype::U8,
+                Limits::default(),
+            );
+            let mut bytes: Vec<usize> = sizes.iter().map(|[h, w]| (3 * h * w) as usize).collect();
+            bytes.sort_unstable_by(|a, b| b.cmp(a));
+            let want = bytes[..largest]
+                .iter()
+                .map(|b| b.next_multiple_of(64))
+                .sum::<usize>()
+                + table_bytes(batch);
+            assert_eq!(p.slot_bytes(), want as u64, "batch of {batch}");
+        }
+        let ids: Vec<u64> = packing(
+            &sizes,
+            options(2, 0, Tail::Short),
+            Dtype::U8,
+            Limits::default(),
+        )
+        .largest(2)
+        .into_iter()
+        .map(|(_, id)| id)
+        .collect();
+        assert_eq!(ids, [2, 5]);
+    }
+
+    #[test]
+    fn the_bound_without_a_few_giants() {
+        let mut sizes = vec![[8, 8]; 20];
+        let of = |sizes: &[[u32; 2]], batch, tries| {
+            let options = options(batch, 0, Tail::Short);
+            let p = with_tries(sizes, options, Dtype::U8, Limits::default(), tries);
+            (p.slot_bytes(), p.slot_bytes_but_for(3))
+        };
+        let equal = |rows: u32| u64::from(rows) * 192 + table_bytes(rows) as u64;
+        for (batch, tries) in [(1, 0), (2, 0), (10, 0), (10, 8), (20, 3)] {
+            assert_eq!(of(&sizes, batch, tries), (equal(batch), Some(equal(batch))));
+        }
+        sizes[4] = [800, 800];
+        sizes[7] = [700, 800];
+        sizes[9] = [700, 700];
+        for (batch, tries) in [(1, 0), (2, 0), (10, 0), (10, 8), (20, 3)] {
+            let (with, without) = of(&sizes, batch, tries);
+            assert!(with > 800 * 800 * 3);
+            assert_eq!(without, Some(equal(batch)));
+        }
+        assert_eq!(of(&sizes[..3], 2, 0).1, None);
+    }
+
+    #[test]
+    fn what_is_over_a_limit_takes_no_bytes_and_fails_with_the_numbers() {
+        let limits = Limits {
+            max_pixels: 5000,
+            max_scratch: 12_000,
+        };
+        let sizes = [[100, 51], [65, 62], [60, 60], [0, 0]];
+        let p = packing(&sizes, options(4, 0, Tail::Short), Dtype::F32, limits);
+        assert_eq!(
+            p.slot_bytes(),
+            128 + (60 * 60 * 12_u64).next_multiple_of(64)
+        );
+        for (id, size, kind, text) in [
+            (0, (100, 51), FaultKind::TooLarge, "max_pixels = 5000"),
+            (1, (65, 62), FaultKind::TooLarge, "max_scratch = 12000"),
+            (
+                2,
+                (60, 61),
+                FaultKind::Changed,
+                "60 x 61 now and was 60 x 60",
+            ),
+            (3, (2, 2), FaultKind::Changed, "could not be read"),
+            (3, (100, 51), FaultKind::TooLarge, "max_pixels = 5000"),
+        ] {
+            let fault = p.check(id, size).unwrap_err();
+            assert_eq!(fault.kind, kind);
+            assert!(fault.reason.contains(text), "{}", fault.reason);
+        }
+        assert!(p.check(2, (60, 60)).is_ok());
+    }
+
+    #[test]
+    fn rows_of_a_batch_lie_by_its_size_and_the_largest_batch_fits() {
+        let program = SampleProgram::compile(&Recipe::eval224().with_dtype(Dtype::F16)).unwrap();
+        let scales = MultiScale::new([(224, 224), (160, 192), (512, 96), (1024, 1024)]);
+        let options = PlanOptions {
+            multi_scale: Some(scales),
+            ..options(8, 3, Tail::Pad)
+        };
+        let plan = Plan::new(100, options).unwrap();
+        let p = Packing::new(&program, plan.clone(), 0, Limits::default(), None).unwrap();
+        // One row of 1024 x 1024 is more than 8 of 224 x 224.
+        assert_eq!(p.slot_bytes(), 1024 * 1024 * 6);
+        let mut packed = PackedBatch::default();
+        for epoch in 0..2 {
+            for batch in 0..plan.batches() {
+                let (height, width) = plan.size(epoch, batch).unwrap();
+                let bytes = (height * width) as usize * 6;
+                let rows = plan.rows(epoch, batch);
+                for row in 0..rows {
+                    let start = row as usize * bytes;
+                    let place = p.place(&mut packed, (epoch, batch), row);
+                    assert_eq!(place, start..start + bytes);
+                }
+                let all = p.batch_bytes(&mut packed, (epoch, batch), rows);
+                assert_eq!(all, rows as usize * bytes);
+                assert!(all as u64 <= p.slot_bytes());
+            }
+        }
+        let full = SampleProgram::compile(&Recipe::full()).unwrap();
+        let sizes = Sizes::seal(&[[1, 1]; 100]).unwrap();
+        assert!(Packing::new(&full, plan, 0, Limits::default(), Some(sizes)).is_err());
+    }
+
+    #[test]
+    fn sizes_of_another_data_set_are_refused() {
+        let full = SampleProgram::compile(&Recipe::full()).unwrap();
+        let fixed = SampleProgram::compile(&Recipe::eval224()).unwrap();
+        let plan = || Plan::new(2, PlanOptions::default()).unwrap();
+        let sizes = |n: usize| Some(Sizes::seal(&vec![[1, 1]; n]).unwrap());
+        let limits = Limits::default();
+        assert!(Packing::new(&full, plan(), 0, limits, sizes(3)).is_err());
+        assert!(Packing::new(&full, plan(), 0, limits, None).is_err());
+        assert!(Packing::new(&fixed, plan(), 0, limits, sizes(2)).is_err());
+        let equal = Packing::new(&fixed, plan(), 1, limits, None).unwrap();
+        let row = 3 * 224 * 224 * 4;
+        assert_eq!(equal.slot_bytes(), 64 * row);
+        let mut packed = PackedBatch::default();
+        let row = row as usize;
+        assert_eq!(equal.place(&mut packed, (0, 0), 2), 2 * row..3 * row);
+        assert!(equal.descriptors(&mut packed, (0, 0), &[]).is_none());
+        assert!(equal.check(0, (1, 1)).is_ok());
+    }
+}

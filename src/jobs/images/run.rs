@@ -1,0 +1,245 @@
+//! What a run is, apart from who makes its rows; and from a slot to a batch.
+//!
+//! In the consumer.
+
+use std::time::{Duration, Instant};
+
+use nix::unistd::getpid;
+
+use crate::cut::descriptor::RowDescriptor;
+use crate::data::index::{Index, Label, ScanReport};
+use crate::error::{Error, Result};
+use crate::jobs::images::batch::{Batch, Labels, RowFault, RowsExtent, Storage};
+use crate::jobs::images::mixed::MixedBatches;
+use crate::jobs::images::on_error::OnError;
+use crate::jobs::images::packing::{PackedBatch, Packing};
+use crate::plan::{Plan, RowPlan, RowStatus, State};
+use crate::pool::filled::{BadRow, Filled};
+use crate::pool::place::Place;
+use crate::recipe::{RowExtent, SampleProgram};
+
+/// What the run is, apart from who makes the rows.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) index: Index,
+    pub(crate) scan: Option<ScanReport>,
+    pub(crate) plan: Plan,
+    pub(crate) program: SampleProgram,
+    pub(crate) packing: Packing,
+    pub(crate) packed: PackedBatch,
+    pub(crate) state: State,
+    pub(crate) epochs: Option<u64>,
+    pub(crate) on_error: OnError,
+    /// Samples that are tried in the place of one that gives no pixels.
+    pub(crate) tries: u32,
+    pub(crate) startup: Duration,
+    /// What is done to whole batches.
+    pub(crate) mixed: Option<MixedBatches>,
+    /// Time that it took so far.
+    pub(crate) mixing: Duration,
+}
+
+/// Where a batch stands, in numbers for the pool.
+pub(crate) fn place_of(plan: &Plan, epoch: u64, batch: u64) -> Place {
+    Place {
+        epoch,
+        batch,
+        filled: plan.filled_rows(epoch, batch),
+        rows: plan.rows(epoch, batch),
+    }
+}
+
+impl Run {
+    /// The place `n` batches behind the state, as far as the run is known: to
+    /// the end of this epoch, or of the last when their number was given.
+    pub(crate) fn coming(&self, n: usize) -> Option<Place> {
+        let batches = self.plan.batches();
+        let ahead = self.state.batch + n as u64;
+        let epoch = self.state.epoch + ahead / batches;
+        let known = epoch == self.state.epoch || self.epochs.is_some_and(|last| epoch < last);
+        known.then(|| place_of(&self.plan, epoch, ahead % batches))
+    }
+
+    /// The batch whose rows are filled.
+    ///
+    /// # Errors
+    /// The first bad sample, under [`OnError::Stop`].
+    pub(crate) fn finished(&mut self, filled: Filled) -> Result<Batch> {
+        let mut batch = self.batch(filled);
+        if self.on_error == OnError::Stop
+            && let Some(first) = batch.faults.first()
+        {
+            return Err(Error::Sample {
+                id: first.id,
+                path: first.path.clone(),
+                fault: first.fault.clone(),
+            });
+        }
+        self.mix(&mut batch)?;
+        Ok(batch)
+    }
+
+    /// One batch was handed over.
+    pub(crate) fn advance(&mut self) {
+        self.state.batch += 1;
+        if self.state.batch >= self.plan.batches() {
+            self.state.batch = 0;
+            self.state.epoch += 1;
+        }
+    }
+
+    /// Puts what stands in each row in its place, masks the rows that hold no
+    /// sample and describes the others.
+    fn batch(&mut self, filled: Filled) -> Batch {
+        let Filled { place, rows, bad } = filled;
+        let mut storage = Storage::from(rows);
+        let mut rows: Vec<_> = (0..place.rows)
+            .map(|row| self.plan.row(place.epoch, place.batch, row))
+            .collect();
+        // Before bad rows are settled: that changes their status.
+        let repeated = rows
+            .iter()
+            .map(|r| r.status == RowStatus::Repeated)
+            .collect();
+        let faults = bad
+            .into_iter()
+            .map(|bad| self.settle(&place, bad, &mut rows))
+            .collect();
+        let extent = self.lay_out(&place, &rows, &mut storage);
+        Batch {
+            storage,
+            owner: getpid(),
+            epoch: place.epoch,
+            number: place.batch,
+            extent,
+            dtype: self.program.emission.dtype,
+            layout: self.program.emission.layout,
+            channels: self.program.emission.channels(),
+            labels: self.labels(place.epoch, &rows),
+            ids: rows.iter().map(|r| r.id).collect(),
+            status: rows.iter().map(|r| r.status).collect(),
+            repeated,
+            faults,
+        }
+    }
+
+    /// Mixes the rows of a batch, where the recipe says so.
+    fn mix(&mut self, batch: &mut Batch) -> Result<()> {
+        let Some(mixed) = &mut self.mixed else {
+            return Ok(());
+        };
+        let began = Instant::now();
+        mixed.mix(batch, &self.plan)?;
+        self.mixing += began.elapsed();
+        Ok(())
+    }
+
+    /// Zeroes masked rows and, where rows have their own sizes, writes the table
+    /// in front of them.
+    fn lay_out(&mut self, place: &Place, rows: &[RowPlan], storage: &mut Storage) -> RowsExtent {
+        let packed = &mut self.packed;
+        let at = (place.epoch, place.batch);
+        let bytes = storage.bytes_mut();
+        // A device makes rows of zeros itself.
+        let rows_to_clear = match self.program.crops {
+            Some(_) => &[],
+            None => rows,
+        };
+        for (row, _) in (0..)
+            .zip(rows_to_clear)
+            .filter(|(_, r)| r.status.is_masked())
+        {
+            bytes[self.packing.place(packed, at, row)].fill(0);
+        }
+        match self.program.extent {
+            RowExtent::Fixed { height, width } => {
+                let size = self.plan.size(place.epoch, place.batch);
+                let (height, width) = size.unwrap_or((height, width));
+                RowsExtent::Equal {
+                    rows: rows.len(),
+                    height: height as usize,
+                    width: width as usize,
+                }
+            }
+            RowExtent::Own => {
+                let described = self.packing.descriptors(packed, at, rows);
+                let table = described.unwrap_or_default();
+                let unused = self.plan.most_rows() as usize - table.len();
+                let (head, rest) = bytes.split_at_mut(table.len() * RowDescriptor::BYTES);
+                head.copy_from_slice(bytemuck::cast_slice(&table));
+                rest[..unused * RowDescriptor::BYTES].fill(0);
+                RowsExtent::Own {
+                    table,
+                    bytes: self.packing.batch_bytes(packed, at, place.rows),
+                }
+            }
+        }
+    }
+
+    /// Puts what stands in a bad row in the place of what was planned.
+    fn settle(&self, place: &Place, bad: BadRow, rows: &mut [RowPlan]) -> RowFault {
+        let BadRow {
+            row,
+            mut fault,
+            attempt,
+        } = bad;
+        let now = &mut rows[row as usize];
+        let id = now.id;
+        match attempt {
+            Some(attempt) => *now = self.plan.attempt(place.epoch, place.batch, row, attempt),
+            None => {
+                now.status = RowStatus::Failed;
+                let tried = (1..=self.tries)
+                    .map(|attempt| self.plan.attempt(place.epoch, place.batch, row, attempt))
+                    .filter(|stands| stands.status == RowStatus::Substituted)
+                    .count();
+                if tried > 0 {
+                    let text = format!("; samples behind it that failed too: {tried}");
+                    fault.reason.push_str(&text);
+                }
+            }
+        }
+        RowFault {
+            row: row as usize,
+            id,
+            path: self.index.path(id),
+            fault,
+            substitute: attempt.map(|_| now.id),
+        }
+    }
+
+    /// The labels of what stands in the rows: the data set's, or those that an
+    /// operation drew for their positions. A masked row has none of its own.
+    fn labels(&self, epoch: u64, rows: &[RowPlan]) -> Labels {
+        let is_masked = |r: &RowPlan| r.status.is_masked();
+        if self.program.labelled_by().is_some() {
+            let drawn = rows.iter().map(|r| {
+                let label = self.program.label(&self.plan.random(epoch, r.position));
+                label.filter(|_| !is_masked(r)).unwrap_or(-1)
+            });
+            return Labels::Classes(drawn.collect());
+        }
+        let width = self.index.label_width();
+        match self.index.label(0) {
+            Label::None => Labels::None,
+            Label::Class(_) => Labels::Classes(
+                rows.iter()
+                    .map(|r| match self.index.label(r.id) {
+                        Label::Class(class) if !is_masked(r) => class,
+                        _ => -1,
+                    })
+                    .collect(),
+            ),
+            Label::Vector(_) => {
+                let mut values = Vec::with_capacity(rows.len() * width);
+                for r in rows {
+                    match self.index.label(r.id) {
+                        Label::Vector(v) if !is_masked(r) => values.extend(v.iter()),
+                        _ => values.resize(values.len() + width, 0.0),
+                    }
+                }
+                Labels::Vectors { width, values }
+            }
+        }
+    }
+}

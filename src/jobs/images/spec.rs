@@ -1,0 +1,45 @@
+//! What a worker must know to make rows of images.
+//!
+//! Plain data, used in every process; compiled without the decoders too.
+
+use std::os::fd::AsFd;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::index::Index;
+use crate::data::sizes::Sizes;
+use crate::error::Result;
+use crate::picture::Limits;
+use crate::plan::{PlanOptions, SamplerTable};
+use crate::pool::job::JobOrder;
+use crate::recipe::SampleProgram;
+
+/// By this name it is ordered.
+pub(crate) const NAME: &str = "images";
+
+/// One row = one sample.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ImageSpec {
+    pub(crate) program: SampleProgram,
+    /// The rest of the plan is the index's and the sampler's table.
+    pub(crate) plan: PlanOptions,
+    pub(crate) limits: Limits,
+    /// Samples that may stand in for the one of a row.
+    pub(crate) tries: u32,
+}
+
+impl ImageSpec {
+    /// Orders the job. The sizes are there when rows have sizes of their own, the
+    /// table when the sampler needs one.
+    pub(crate) fn order<'a>(
+        &self,
+        index: &'a Index,
+        sizes: Option<&'a Sizes>,
+        table: Option<&'a SamplerTable>,
+    ) -> Result<JobOrder<'a>> {
+        let sizes = sizes.map(|sizes| sizes.as_fd());
+        let table = table.map(|table| table.as_fd());
+        let descriptors = std::iter::once(index.as_fd()).chain(sizes).chain(table);
+        JobOrder::new(NAME, self, self.tries, descriptors.collect())
+    }
+}

@@ -1,0 +1,216 @@
+//! Views of a batch's pixels: one tensor, or a table with rows; and their elements.
+//!
+//! In the consumer. Borrows; copies no pixels. Never in here: what a row is for.
+
+use half::{bf16, f16};
+
+use crate::cut::descriptor::RowDescriptor;
+use crate::error::{Error, Result};
+use crate::recipe::{Dtype, MemoryLayout};
+
+/// A Rust type that batches may hold: `u8`, [`struct@f16`], [`bf16`] or `f32`.
+pub trait Element: sealed::Sealed + bytemuck::AnyBitPattern {
+    /// The recipe's name of it.
+    const DTYPE: Dtype;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u8 {}
+    impl Sealed for half::f16 {}
+    impl Sealed for half::bf16 {}
+    impl Sealed for f32 {}
+}
+
+impl Element for u8 {
+    const DTYPE: Dtype = Dtype::U8;
+}
+
+impl Element for f16 {
+    const DTYPE: Dtype = Dtype::F16;
+}
+
+impl Element for bf16 {
+    const DTYPE: Dtype = Dtype::Bf16;
+}
+
+impl Element for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+}
+
+/// The elements behind `bytes`, which are of type `dtype`.
+pub(crate) fn cast<T: Element>(dtype: Dtype, bytes: &[u8]) -> Result<&[T]> {
+    if T::DTYPE != dtype {
+        return Err(Error::config(format!(
+            "the batch holds {dtype}, not {} (see Recipe::with_dtype)",
+            T::DTYPE
+        )));
+    }
+    bytemuck::try_cast_slice(bytes)
+        .map_err(|e| Error::protocol(format!("the slot is not aligned for {dtype}: {e}")))
+}
+
+/// What a batch says that is asked for one tensor, and is none.
+pub(crate) fn no_tensor() -> Error {
+    Error::config(
+        "rows of this batch have sizes of their own, so they are no one tensor: take Batch::row \
+         or Pixels::packed, or give the recipe a resize or a crop",
+    )
+}
+
+/// The pixels of a batch, where the workers wrote them.
+///
+/// [`Pixels::as_slice`] is enough for a recipe whose rows have one size. Code for any
+/// recipe looks which it is:
+///
+/// ```
+/// # fn show(batch: &featherload::Batch) -> featherload::Result<()> {
+/// use featherload::batch::Pixels;
+/// use featherload::f16;
+///
+/// match batch.pixels()? {
+///     Pixels::Dense(tensor) => {
+///         let values = tensor.as_slice::<f16>()?;
+///         println!("{:?}: {} values", tensor.shape(), values.len());
+///     }
+///     Pixels::Packed(rows) => {
+///         println!("{} rows in {} bytes", rows.descriptors().len(), rows.bytes().len());
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub enum Pixels<'a> {
+    /// Rows of one size: one tensor. What most recipes end in.
+    Dense(DensePixels<'a>),
+    /// Rows of their own sizes behind a table: recipes without resize and crop.
+    Packed(PackedPixels<'a>),
+}
+
+impl<'a> Pixels<'a> {
+    /// All elements of the one tensor.
+    ///
+    /// # Errors
+    /// When the batch holds another type than `T`, or rows have sizes of their own.
+    pub fn as_slice<T: Element>(self) -> Result<&'a [T]> {
+        self.dense()?.as_slice()
+    }
+
+    /// All bytes of either: [`DensePixels::bytes`] or [`PackedPixels::bytes`].
+    #[must_use]
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Dense(pixels) => pixels.bytes(),
+            Self::Packed(pixels) => pixels.bytes(),
+        }
+    }
+
+    /// The one tensor.
+    ///
+    /// # Errors
+    /// When rows have sizes of their own, equal or not.
+    pub fn dense(self) -> Result<DensePixels<'a>> {
+        match self {
+            Self::Dense(pixels) => Ok(pixels),
+            Self::Packed(_) => Err(no_tensor()),
+        }
+    }
+
+    /// Table and rows.
+    ///
+    /// # Errors
+    /// When all rows have one size.
+    pub fn packed(self) -> Result<PackedPixels<'a>> {
+        match self {
+            Self::Packed(pixels) => Ok(pixels),
+            Self::Dense(_) => Err(Error::config(
+                "rows of this batch have one size and no table in front of them: take \
+                 Pixels::dense",
+            )),
+        }
+    }
+}
+
+/// One dense tensor: rows one behind the other.
+#[derive(Debug, Clone, Copy)]
+pub struct DensePixels<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) shape: [usize; 4],
+    pub(crate) dtype: Dtype,
+    pub(crate) layout: MemoryLayout,
+}
+
+impl<'a> DensePixels<'a> {
+    /// Length of each axis, in the order of [`DensePixels::layout`].
+    #[must_use]
+    pub fn shape(&self) -> [usize; 4] {
+        self.shape
+    }
+
+    /// Distance between neighbours along each axis, in elements: always dense.
+    #[must_use]
+    pub fn strides(&self) -> [usize; 4] {
+        let s = self.shape;
+        [s[1] * s[2] * s[3], s[2] * s[3], s[3], 1]
+    }
+
+    #[must_use]
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    #[must_use]
+    pub fn layout(&self) -> MemoryLayout {
+        self.layout
+    }
+
+    /// All elements.
+    ///
+    /// # Errors
+    /// When the batch holds another type than `T`.
+    pub fn as_slice<T: Element>(&self) -> Result<&'a [T]> {
+        cast(self.dtype, self.bytes)
+    }
+
+    /// The bytes of all elements, in the machine's byte order; aligned for the dtype.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+/// Rows of their own sizes in one piece, so that one copy brings all of it elsewhere.
+/// One row's elements are [`Row::as_slice`](crate::batch::Row::as_slice).
+#[derive(Debug, Clone, Copy)]
+pub struct PackedPixels<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) table: &'a [RowDescriptor],
+    pub(crate) dtype: Dtype,
+    pub(crate) layout: MemoryLayout,
+}
+
+impl<'a> PackedPixels<'a> {
+    /// Where each row lies in [`PackedPixels::bytes`].
+    #[must_use]
+    pub fn descriptors(&self) -> &'a [RowDescriptor] {
+        self.table
+    }
+
+    /// A [`RowDescriptor`] for each row of a full batch, then the rows, each at the
+    /// offset that its descriptor says. What lies between rows means nothing.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    #[must_use]
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    #[must_use]
+    pub fn layout(&self) -> MemoryLayout {
+        self.layout
+    }
+}

@@ -1,0 +1,157 @@
+//! Images: one row = one sample, from its place in the epoch to finished
+//! elements.
+//!
+//! Runs in workers, and in the consumer with zero workers. Which sample it is,
+//! and the bytes of its file; what becomes of them is `sample`.
+
+use std::ops::Range;
+
+use crate::data::index::Index;
+use crate::data::sizes::Sizes;
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::images::packing::{PackedBatch, Packing};
+use crate::jobs::images::spec::{ImageSpec, NAME};
+use crate::jobs::input::{Input, InputMode};
+use crate::jobs::sample;
+use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::jobs::shards::{Home, Pattern};
+use crate::plan::{Plan, RowStatus, SamplerTable};
+use crate::pool::job::{Job, JobKind, JobParts};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::worker::meter::Meter;
+use crate::recipe::RowExtent;
+use crate::sys::cpu;
+
+/// Everything that a worker keeps from sample to sample.
+#[derive(Debug)]
+pub(crate) struct ImageJob {
+    index: Index,
+    plan: Plan,
+    input: Input,
+    decoder: SampleDecoder,
+    packing: Packing,
+    packed: PackedBatch,
+    max_scratch: u64,
+    home: Home,
+}
+
+pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
+
+fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
+    cpu::prepare_decoder()?;
+    let spec: ImageSpec = parts.spec()?;
+    let mut fds = std::mem::take(&mut parts.descriptors).into_iter();
+    let index = fds.next().map(Index::from_fd).transpose()?;
+    let index = index.ok_or_else(|| Error::protocol("an image job came without its index"))?;
+    let sizes = match spec.program.extent {
+        RowExtent::Fixed { .. } => None,
+        RowExtent::Own => fds.next(),
+    };
+    let sizes = sizes
+        .map(|fd| Sizes::from_fd(fd, index.len()))
+        .transpose()?;
+    let sampler = &spec.plan.sampler;
+    let table = sampler.needs_table().then(|| fds.next()).flatten();
+    let table = table
+        .map(|fd| SamplerTable::from_fd(fd, sampler, index.len()))
+        .transpose()?;
+    if fds.next().is_some() {
+        return Err(Error::protocol(
+            "an image job came with more descriptors than its recipe and sampler need",
+        ));
+    }
+    let mode = InputMode::of(parts.runs_in);
+    Ok(Box::new(ImageJob::new(&spec, index, sizes, table, mode)?))
+}
+
+impl ImageJob {
+    /// `sizes` are those of the samples, where rows have sizes of their own;
+    /// `table` is the sampler's, if it needs one.
+    pub(crate) fn new(
+        spec: &ImageSpec,
+        index: Index,
+        sizes: Option<Sizes>,
+        table: Option<SamplerTable>,
+        mode: InputMode,
+    ) -> Result<Self> {
+        let plan = Plan::with_table(index.len(), spec.plan.clone(), table)?;
+        let limits = spec.limits;
+        let packing = Packing::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
+        let pattern = Pattern::of(&spec.plan.sampler);
+        Ok(Self {
+            home: Home::new(&index, pattern),
+            index,
+            plan,
+            input: Input::new(mode, spec.limits.max_scratch, pattern),
+            decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
+            packing,
+            packed: PackedBatch::default(),
+            max_scratch: spec.limits.max_scratch,
+        })
+    }
+}
+
+impl Job for ImageJob {
+    fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
+        let at = (ticket.epoch, ticket.batch);
+        self.packing.place(&mut self.packed, at, row)
+    }
+
+    fn fill(
+        &mut self,
+        ticket: &Ticket,
+        row: u32,
+        attempt: u32,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let row = self.plan.attempt(ticket.epoch, ticket.batch, row, attempt);
+        if row.status == RowStatus::Padding {
+            // Nobody posts padding: the ticket's words were scribbled on.
+            return Err(SampleFault::new(
+                FaultKind::Corrupt,
+                "its ticket names a row that holds no sample",
+            ));
+        }
+        if row.status == RowStatus::Failed {
+            return Err(SampleFault::new(
+                FaultKind::Unreadable,
+                "its identity has no further sample",
+            ));
+        }
+        self.home.go_to(&self.index, row.id);
+        let bytes = self.input.open(&self.index, row.id)?;
+        meter.bytes += bytes.len() as u64;
+        let request = RowRequest {
+            random: &self.plan.random(ticket.epoch, row.position),
+            size: row.size,
+            admit: &|size| self.packing.check(row.id, size),
+        };
+        self.decoder.fill(&bytes, &request, out, meter)
+    }
+
+    fn is_choosy(&self) -> bool {
+        self.home.is_choosy()
+    }
+
+    fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
+        self.home.prefers(&self.index, || {
+            // Its words may be scribbled on.
+            let is_there = ticket.batch < self.plan.batches() && row < ticket.rows;
+            is_there.then(|| self.plan.attempt(ticket.epoch, ticket.batch, row, 0).id)
+        })
+    }
+
+    fn memory_limit(&self) -> u64 {
+        // What is kept of earlier samples may lie beside the whole of this one's.
+        self.max_scratch
+            .saturating_add(sample::KEEP as u64)
+            .saturating_add(sample::BESIDE_SCRATCH)
+    }
+
+    fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String {
+        let row = self.plan.attempt(ticket.epoch, ticket.batch, row, attempt);
+        let id = row.id;
+        format!("sample {id} ({})", self.index.path(id).display())
+    }
+}

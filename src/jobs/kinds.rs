@@ -1,0 +1,44 @@
+//! Every kind of job that this library does: one line each.
+//!
+//! Used in the process that builds jobs: the coordinator, and the consumer with zero
+//! workers. Without the decoders there are none, and a helper does them.
+
+use crate::jobs::{encode, images};
+#[cfg(feature = "codecs")]
+use crate::pool::coordinator::own;
+use crate::pool::job::JobKind;
+
+pub(crate) const KINDS: &[JobKind] = &[
+    #[cfg(feature = "codecs")]
+    images::worker::KIND,
+    #[cfg(feature = "codecs")]
+    encode::worker::KIND,
+];
+
+/// Lets this program start its own worker processes: the first line of `main`.
+///
+/// ```no_run
+/// fn main() -> featherload::Result<()> {
+///     featherload::init();
+///     // Arguments, threads, loaders: all of it behind that line.
+///     Ok(())
+/// }
+/// ```
+///
+/// [`Launch::Exec`](crate::Launch::Exec) starts an executable that begins with this
+/// line, which then never returns: the process becomes the parent of the workers.
+/// Started in any other way the program goes on at once.
+///
+/// Whatever stands before it runs in the helper too, so nothing should: a parser of
+/// arguments would meet an argument that it does not know, and the helper may have one
+/// thread only. A program that links a library which starts threads before `main`
+/// cannot be its own helper; it takes the executable `featherload`
+/// (`cargo install featherload --features cli`).
+///
+/// Programs that `cargo test` builds have a `main` of the test harness. Tests name a
+/// program that begins with this line,
+/// `LoaderBuilder::helper(env!("CARGO_BIN_EXE_trainer"))`, or take zero workers.
+#[cfg(feature = "codecs")]
+pub fn init() {
+    own::init(KINDS);
+}

@@ -1,0 +1,27 @@
+//! Kinds of work that the pool does: each a folder, each one line in `kinds`.
+//!
+//! - [`images`]: one row = one sample of a batch;
+//! - [`encode`]: one row = one sample's payload in a cache;
+//! - [`kinds`]: the list of both, for who builds a job by its name.
+//!
+//! A kind has its spec, its rows, a worker side and a consumer side. What both share:
+//! - `sample`: from a file's bytes to a row; `input`: the bytes of one sample; `shards`:
+//!   which shards a worker has open; `stages`: what is counted and how it is called.
+//!
+//! `bare` is no job: the decoder alone, as a ceiling.
+//!
+//! The worker side runs in workers, and in the consumer with zero workers: no thread,
+//! no CUDA. The consumer side makes batches and payloads of slots. Never in here: how
+//! processes live, who may claim a row.
+
+#[cfg(feature = "codecs")]
+pub(crate) mod bare;
+pub(crate) mod encode;
+pub mod images;
+#[cfg(feature = "codecs")]
+pub(crate) mod input;
+pub(crate) mod kinds;
+#[cfg(feature = "codecs")]
+pub(crate) mod sample;
+pub(crate) mod shards;
+pub(crate) mod stages;

@@ -1,0 +1,191 @@
+//! The row of a crop: pixels as they were decoded, and the weights and steps by
+//! which a device makes a row of the batch of them.
+//!
+//! Runs in workers. A crop that has no room is resized here, and handed over with
+//! weights that copy: which crops, follows from the sample alone.
+
+use crate::cut::crop::{CROP_HEADER, CropHeader, CropStep};
+use crate::cut::sample::Cut;
+use crate::error::{FaultKind, SampleFault};
+use crate::recipe::steps::OpStep;
+use crate::recipe::weights::WeightTable;
+use crate::recipe::{CropRoom, CropRule, Placement, Step};
+
+/// Writes rows; keeps the tables of the last one.
+#[derive(Debug)]
+pub(crate) struct CropWriter {
+    rule: CropRule,
+    across: WeightTable,
+    down: WeightTable,
+}
+
+type Written<T> = std::result::Result<T, SampleFault>;
+
+impl CropWriter {
+    pub(crate) fn new(rule: CropRule) -> Self {
+        Self {
+            rule,
+            across: WeightTable::default(),
+            down: WeightTable::default(),
+        }
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.across.bytes() + self.down.bytes()
+    }
+
+    /// Begins a row of the pixels that were wanted, and gives their place in it.
+    /// None when they have no room: they are to be resized first.
+    pub(crate) fn begin<'a>(
+        &mut self,
+        cut: &Cut,
+        steps: &[OpStep],
+        size: Option<(u32, u32)>,
+        row: &'a mut [u8],
+    ) -> Written<Option<&'a mut [u8]>> {
+        let header = self.header(cut, steps)?;
+        let room = self.room(cut, &header, size);
+        let Some((x, y)) = cut.axes else {
+            return Ok(Some(copying(&header, room, row)));
+        };
+        // Windows are asked for before tables are made: those of a picture as thin
+        // as a thread are long.
+        let taps = |axis: &crate::recipe::weights::Axis| axis.window() as u32;
+        let most = CropHeader {
+            width: cut.want.w,
+            height: cut.want.h,
+            across_taps: taps(&x),
+            down_taps: taps(&y),
+            ..header
+        };
+        if !most.fits(room) {
+            return Ok(None);
+        }
+        self.across.prepare(x);
+        self.down.prepare(y);
+        let header = CropHeader {
+            across_taps: longest(&self.across, header.out_width),
+            down_taps: longest(&self.down, header.out_height),
+            ..most
+        };
+        let (front, pixels) = parts(&header, room, row);
+        let (of_header, tables) = front.split_at_mut(CROP_HEADER);
+        of_header.copy_from_slice(bytemuck::bytes_of(&header));
+        let end = 4 * header.out_width as usize * (1 + header.across_taps as usize);
+        let (across, down) = tables.split_at_mut(end);
+        write(&self.across, header.out_width, across);
+        write(&self.down, header.out_height, down);
+        Ok(Some(pixels))
+    }
+
+    /// Begins a row of pixels that are as large as the row, and gives their place.
+    pub(crate) fn begin_resized<'a>(
+        &mut self,
+        cut: &Cut,
+        steps: &[OpStep],
+        size: Option<(u32, u32)>,
+        row: &'a mut [u8],
+    ) -> Written<&'a mut [u8]> {
+        let header = self.header(cut, steps)?;
+        let room = self.room(cut, &header, size);
+        Ok(copying(&header, room, row))
+    }
+
+    /// Of a row of pixels that are as large as the row.
+    fn header(&self, cut: &Cut, steps: &[OpStep]) -> Written<CropHeader> {
+        let mut header = CropHeader {
+            width: cut.size.0,
+            height: cut.size.1,
+            across_taps: 1,
+            down_taps: 1,
+            out_width: cut.size.0,
+            out_height: cut.size.1,
+            ..CropHeader::default()
+        };
+        let mut placement = cut.fold.placement;
+        for step in &steps[cut.fold.steps..] {
+            // Colour steps know no place, so turns pass them.
+            if let Some(turned) = turned(placement, &step.step) {
+                placement = turned;
+                continue;
+            }
+            let to = header.step.get_mut(header.steps as usize);
+            let (Some(to), Some(step)) = (to, CropStep::of(&step.step)) else {
+                return Err(SampleFault::new(
+                    FaultKind::Unsupported,
+                    format!("{:?} cannot be handed over to a device", step.step),
+                ));
+            };
+            *to = step;
+            header.steps += 1;
+        }
+        header.flags = CropHeader::flags(placement);
+        Ok(header)
+    }
+
+    /// The room of the row, whose size is the batch's, or that of every row.
+    fn room(&self, cut: &Cut, header: &CropHeader, size: Option<(u32, u32)>) -> CropRoom {
+        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
+        let shown = header.placement().output_size(width, height);
+        self.rule
+            .room(size.unwrap_or((shown.1 as u32, shown.0 as u32)))
+    }
+}
+
+fn turned(placement: Placement, step: &Step) -> Option<Placement> {
+    match step {
+        Step::Mirror => Some(placement.mirrored()),
+        Step::UpsideDown => Some(placement.upside_down()),
+        Step::Turn(quarters) => Some(placement.turned(*quarters)),
+        _ => None,
+    }
+}
+
+/// A row whose output pixels are its pixels, and their place.
+fn copying<'a>(header: &CropHeader, room: CropRoom, row: &'a mut [u8]) -> &'a mut [u8] {
+    let (front, pixels) = parts(header, room, row);
+    let (of_header, mut tables) = front.split_at_mut(CROP_HEADER);
+    of_header.copy_from_slice(bytemuck::bytes_of(header));
+    for outputs in [header.out_width, header.out_height] {
+        let (of_axis, rest) = tables.split_at_mut(8 * outputs as usize);
+        let (starts, weights) = of_axis.split_at_mut(4 * outputs as usize);
+        for (o, to) in (0..outputs).zip(starts.as_chunks_mut().0) {
+            *to = o.to_ne_bytes();
+        }
+        weights.as_chunks_mut().0.fill(1.0f32.to_ne_bytes());
+        tables = rest;
+    }
+    pixels
+}
+
+/// Header and weights, and the pixels.
+fn parts<'a>(
+    header: &CropHeader,
+    room: CropRoom,
+    row: &'a mut [u8],
+) -> (&'a mut [u8], &'a mut [u8]) {
+    let (front, pixels) = row.split_at_mut(room.pixels_at());
+    (front, &mut pixels[..header.pixel_bytes() as usize])
+}
+
+/// The most weights of an output pixel.
+fn longest(table: &WeightTable, outputs: u32) -> u32 {
+    let of = |o: u32| table.row(o as usize).1.len() as u32;
+    (0..outputs).map(of).max().unwrap_or(0)
+}
+
+/// First pixels, then tap by tap the weights of all output pixels.
+fn write(table: &WeightTable, outputs: u32, to: &mut [u8]) {
+    let outputs = outputs as usize;
+    let to = to.as_chunks_mut::<4>().0;
+    let (starts, weights) = to.split_at_mut(outputs);
+    let taps = weights.len() / outputs;
+    for (o, to) in starts.iter_mut().enumerate() {
+        let (start, row) = table.row(o);
+        *to = (start as u32).to_ne_bytes();
+        for tap in 0..taps {
+            let weight = row.get(tap).copied().unwrap_or(0.0) as f32;
+            weights[tap * outputs + o] = weight.to_ne_bytes();
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A sample whose pixels lie in its file as they are: nothing is decoded, and each
+//! pixel that is wanted is read there once, by the resize, by the emission, or by
+//! a copy into the canvas that further steps work on.
+//!
+//! Runs where `sample` does.
+
+use crate::cut::sample::Cut;
+use crate::jobs::sample::{PIXEL, SampleDecoder, SampleFault, emit_levels};
+use crate::jobs::stages;
+use crate::pixels::resample::{Axes, Source};
+use crate::pixels::view::View;
+use crate::pool::worker::meter::Meter;
+
+impl SampleDecoder {
+    /// Fills the row from the pixels of a picture `width` wide, as stored.
+    pub(crate) fn fill_from_raw(
+        &mut self,
+        (pixels, width): (&[u8], usize),
+        cut: &Cut,
+        size: Option<(u32, u32)>,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let want = cut.want;
+        let first = want.y as usize * width + want.x as usize;
+        let seen = View {
+            pixels: &pixels.as_chunks::<PIXEL>().0[first..],
+            width: want.w as usize,
+            height: want.h as usize,
+            stride: width,
+        };
+        if let Some(crops) = &mut self.crops
+            && let Some(to) = crops.begin(cut, &self.steps, size, out)?
+        {
+            seen.copy_to(to);
+            meter.lap(stages::EMIT);
+            return Ok(());
+        }
+        let placement = cut.fold.placement;
+        let rest = (&self.steps[cut.fold.steps..], self.program.fuses);
+        if cut.axes.is_none() && emit_levels(&mut self.emitter, rest, seen, placement, out) {
+            meter.lap(stages::EMIT);
+            return Ok(());
+        }
+        let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
+        let to = self.canvas.begin(width, height, placement);
+        match cut.axes {
+            Some((x, y)) => {
+                let source = Source {
+                    pixels: seen.pixels.as_flattened(),
+                    width: seen.width,
+                    height: seen.height,
+                    stride: PIXEL * seen.stride,
+                };
+                self.resampler.resample(source, Axes { x, y }, to);
+            }
+            None => seen.copy_to(to),
+        }
+        meter.lap(stages::RESAMPLE);
+        self.finish(cut, size, out, meter)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! What the pool's counters mean where samples are decoded: the stages of a sample.
+//!
+//! Used in workers, which count, and in the consumer, which reports.
+
+use serde::Serialize;
+
+use crate::pool::report::PoolReport;
+use crate::pool::worker::meter::Stage;
+
+/// Open, map, header.
+pub(crate) const OPEN: Stage = Stage::of_job(0);
+/// Entropy decoding, IDCT, colour.
+pub(crate) const DECODE: Stage = Stage::of_job(1);
+/// Resampling.
+pub(crate) const RESAMPLE: Stage = Stage::of_job(2);
+/// Flip, normalise, cast, layout.
+pub(crate) const EMIT: Stage = Stage::of_job(3);
+
+/// Seconds by stage, summed over workers.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[non_exhaustive]
+pub struct StageTimes {
+    pub rows: u64,
+    /// Encoded bytes read.
+    pub input_bytes: u64,
+    /// Waiting for a ticket: the consumer is slower than the workers.
+    pub idle_s: f64,
+    /// Open, map and header.
+    pub open_s: f64,
+    pub decode_s: f64,
+    pub resample_s: f64,
+    /// Flip, normalise, cast, layout.
+    pub emit_s: f64,
+}
+
+impl StageTimes {
+    pub(crate) fn of(pool: &PoolReport) -> Self {
+        let seconds = |stage: Stage| stage.seconds(&pool.stage_ns);
+        Self {
+            rows: pool.rows,
+            input_bytes: pool.input_bytes,
+            idle_s: seconds(Stage::IDLE),
+            open_s: seconds(OPEN),
+            decode_s: seconds(DECODE),
+            resample_s: seconds(RESAMPLE),
+            emit_s: seconds(EMIT),
+        }
+    }
+
+    /// Time spent on samples.
+    pub fn busy_s(&self) -> f64 {
+        self.open_s + self.decode_s + self.resample_s + self.emit_s
+    }
+}

@@ -1,0 +1,226 @@
+//! The start of a run, in its order.
+//!
+//! In the consumer. First the coordinator (before a thread or a byte of data
+//! exists), then the names of the samples (and their sizes, where rows have their
+//! own), then the ring, then the workers.
+
+use std::time::{Duration, Instant};
+
+use crate::data::index::Index;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::forecast::MemoryLimit;
+use crate::jobs::images::device_pool::DevicePool;
+use crate::jobs::images::engine::ImageEngine;
+use crate::jobs::images::mixed::MixedBatches;
+use crate::jobs::images::on_device;
+use crate::jobs::images::on_device::{DeviceWork, OnDevice};
+use crate::jobs::images::packing::{PackedBatch, Packing};
+use crate::jobs::images::run::{Run, place_of};
+use crate::jobs::images::spec::ImageSpec;
+use crate::jobs::kinds::KINDS;
+use crate::loader::builder::LoaderBuilder;
+use crate::loader::epoch::Loader;
+use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
+use crate::loader::source::Source;
+use crate::plan::{Position, SamplerTable, State};
+use crate::pool::engine::Engine;
+use crate::pool::ring::Shape;
+use crate::recipe::NumericProfile;
+use crate::sys::cpu::CpuLevel;
+
+impl Loader {
+    /// Starts the description of a loader over `source`.
+    pub fn builder(source: impl Into<Source>) -> LoaderBuilder {
+        LoaderBuilder::new(source.into())
+    }
+}
+
+impl LoaderBuilder {
+    /// Starts the pool.
+    ///
+    /// # Errors
+    /// Options that cannot work, a data set that cannot be read, a helper that
+    /// is missing or of another version, a system that refuses.
+    pub fn build(self) -> Result<Loader> {
+        let began = Instant::now();
+        let program = self.program()?;
+        // Asked again by the workers; here for an error that the caller sees.
+        CpuLevel::detect()?;
+        let workers = self.crew.count()?;
+        on_device::check(self.device, workers)?;
+        let uploads = self.uploads(&program)?;
+        if let Some(uploads) = &uploads {
+            uploads.check(self.depth)?;
+        }
+        let hold_timeout = self.crew.hold_timeout;
+        let crew = self.crew.launch(KINDS)?;
+        let host = self
+            .memory_limit
+            .and_then(|asked| MemoryLimit::lowest(Some(asked)))
+            .map_or(HostLimit::None, HostLimit::LowersDepth);
+        let prepared = Prepared::new(
+            self.source,
+            &Wanted {
+                program: &program,
+                plan: &self.plan,
+                sample_weights: self.sample_weights.as_deref(),
+                limits: self.limits,
+                on_error: self.on_error,
+                forecasts: self.memory_limit.is_some(),
+            },
+        )?;
+        let Settled { memory, upload } =
+            prepared.settle(workers, host, self.depth, uploads.as_ref())?;
+        let depth = memory.depth;
+        let Prepared {
+            index,
+            scan,
+            plan,
+            packing,
+            sizes,
+            tries,
+            ..
+        } = prepared;
+        let mut state = State {
+            version: State::VERSION,
+            epoch: self.start.epoch,
+            batch: self.start.batch,
+            plan: plan.options().clone(),
+            sampler_hash: plan.table().map(SamplerTable::hash),
+            index_hash: format!("{:032x}", index.hash()),
+            recipe_hash: format!("{:016x}", self.recipe.hash()),
+            profile: NumericProfile::of(&program),
+            max_pixels: self.limits.max_pixels,
+            max_scratch: self.limits.max_scratch,
+        };
+        if let Some(from) = self.resume {
+            from.check_resumable(&state)?;
+            if self.start != Position::default() {
+                return Err(Error::option(
+                    "start",
+                    "start and resume both say where to begin: give one of them",
+                ));
+            }
+            state.epoch = from.epoch;
+            state.batch = from.batch;
+        }
+        if state.batch >= plan.batches() && state.batch != 0 {
+            return Err(Error::option(
+                "start",
+                format!(
+                    "start is batch {} of epoch {}, an epoch has {} batches",
+                    state.batch,
+                    state.epoch,
+                    plan.batches()
+                ),
+            ));
+        }
+        let spec = ImageSpec {
+            program: program.clone(),
+            plan: plan.options().clone(),
+            limits: self.limits,
+            tries,
+        };
+        let shape = Shape {
+            slots: depth,
+            rows: plan.most_rows(),
+            slot_bytes: packing.slot_bytes(),
+            lanes: workers.max(1),
+        };
+        let engine = crew.start(
+            &spec.order(&index, sizes.as_ref(), plan.table())?,
+            shape,
+            place_of(&plan, state.epoch, state.batch),
+            |needed, free| {
+                format!(
+                    "the ring needs {needed} bytes and {free} are available: lower batch or \
+                     depth, or take a smaller dtype{}",
+                    what_is_large(shape, &packing, &index)
+                )
+            },
+        )?;
+        if workers > 0
+            && let Some(what) = what_is_uneven(shape, &packing, &index)
+        {
+            tracing::warn!("{what}");
+        }
+        let engine = match (self.device, engine, upload) {
+            (Device::Cuda(ordinal), Engine::Workers(pool), Some(choice)) => {
+                let work = DeviceWork {
+                    program: &program,
+                    plan: &plan,
+                    upload: choice.upload,
+                    outputs: on_device::outputs(depth) as usize,
+                };
+                let on = OnDevice::open(ordinal, pool.ring(), &work)?;
+                ImageEngine::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
+            }
+            (_, engine, _) => ImageEngine::Host(engine),
+        };
+        Ok(Loader::new(
+            engine,
+            Run {
+                index,
+                scan,
+                plan,
+                program,
+                packing,
+                packed: PackedBatch::default(),
+                state,
+                epochs: self.epochs,
+                on_error: self.on_error,
+                tries,
+                startup: began.elapsed(),
+                mixed: self.recipe.mixing.as_ref().map(MixedBatches::new),
+                mixing: Duration::ZERO,
+            },
+        ))
+    }
+}
+
+/// The largest pictures that are named.
+const NAMED: usize = 3;
+
+/// Where rows have sizes of their own: which pictures make a slot so large.
+fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
+    let Some(named) = largest(packing, index) else {
+        return String::new();
+    };
+    format!(
+        ", or leave the largest pictures out, or give the recipe a resize; each of {} slots has \
+         {} bytes, room for any {} rows; the largest: {named}",
+        shape.slots, shape.slot_bytes, shape.rows,
+    )
+}
+
+/// What there is to say when a few pictures make most of every slot.
+fn what_is_uneven(shape: Shape, packing: &Packing, index: &Index) -> Option<String> {
+    let without = packing.slot_bytes_but_for(NAMED)?;
+    if shape.slot_bytes / 2 <= without {
+        return None;
+    }
+    Some(format!(
+        "a few pictures make most of the ring: each of {} slots has {} bytes, and would have \
+         {without} if the largest were like the rest; leave them out, lower max_pixels, or give \
+         the recipe a resize: {}",
+        shape.slots,
+        shape.slot_bytes,
+        largest(packing, index)?
+    ))
+}
+
+/// Paths and sizes of the largest pictures; none when rows are equal.
+fn largest(packing: &Packing, index: &Index) -> Option<String> {
+    let named: Vec<String> = packing
+        .largest(NAMED)
+        .into_iter()
+        .filter_map(|(bytes, id)| {
+            let (height, width) = packing.scanned_size(id)?;
+            let path = index.path(id);
+            let path = path.display();
+            Some(format!("{path} of {height} x {width} takes {bytes}"))
+        })
+        .collect();
+    (!named.is_empty()).then(|| named.join(", "))
+}

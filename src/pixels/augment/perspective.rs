@@ -1,0 +1,102 @@
+//! `Image.transform(PERSPECTIVE)`: for each pixel the place that it comes from.
+//!
+//! A place outside the picture, or nowhere, shows the fill, unmixed; of one inside,
+//! taps beyond an edge are the edge's. Fractions are cut. Sums have Pillow's order.
+
+use super::affine::holds;
+use super::between::{Cubic, Linear, between};
+use crate::pixels::shown::Shown;
+use crate::pixels::view::Pixel;
+use crate::recipe::Interpolation;
+
+/// Fills `out`, tight, upright and of the picture's size.
+///
+/// `coefficients` = a, b, c, d, e, f, g, h: the middle of pixel `(y, x)` comes from
+/// `(a x + b y + c) / (g x + h y + 1)` to the right and `(d x + e y + f) / (g x + h y + 1)`
+/// down. Nearest, bilinear or bicubic: no other interpolation gets here.
+pub(crate) fn perspective(
+    src: &Shown<'_, u8>,
+    coefficients: [f64; 8],
+    interpolation: Interpolation,
+    fill: Pixel<u8>,
+    out: &mut [Pixel<u8>],
+) {
+    let [a, b, c, d, e, f, g, h] = coefficients;
+    let from = |x: f64, y: f64| {
+        let depth = g * x + h * y + 1.0;
+        ((a * x + b * y + c) / depth, (d * x + e * y + f) / depth)
+    };
+    match interpolation {
+        Interpolation::Nearest => {
+            for (y, row) in out.chunks_exact_mut(src.width.max(1)).enumerate() {
+                for (x, out) in row.iter_mut().enumerate() {
+                    let (right, down) = from(x as f64 + 0.5, y as f64 + 0.5);
+                    *out = match (holds(right, src.width), holds(down, src.height)) {
+                        (Some(x), Some(y)) => src.pixel(x, y),
+                        _ => fill,
+                    };
+                }
+            }
+        }
+        Interpolation::Bicubic => between::<Cubic>(src, from, fill, out),
+        _ => {
+            debug_assert_eq!(interpolation, Interpolation::Bilinear);
+            between::<Linear>(src, from, fill, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pixels::augment::affine::affine;
+    use crate::pixels::view::View;
+    use crate::recipe::Placement;
+
+    const FILL: Pixel<u8> = [9, 8, 7];
+
+    fn picture() -> Vec<Pixel<u8>> {
+        let v = |i: usize| (i * 89 % 251) as u8;
+        (0..11 * 8).map(|i| [v(i), v(i + 7), v(i * 3)]).collect()
+    }
+
+    #[test]
+    fn without_vanishing_points_it_is_affine() {
+        let pixels = picture();
+        let shown = Shown::new(View::tight(&pixels, 11, 8), Placement::default());
+        let matrix = [0.8, 0.3, 1.3, -0.25, 1.1, 2.5];
+        let [a, b, c, d, e, f] = matrix;
+        for how in [Interpolation::Bilinear, Interpolation::Bicubic] {
+            let (mut got, mut want) = (vec![[0; 3]; 88], vec![[1; 3]; 88]);
+            perspective(&shown, [a, b, c, d, e, f, 0.0, 0.0], how, FILL, &mut got);
+            affine(&shown, matrix, how, FILL, &mut want);
+            assert_eq!(got, want);
+        }
+    }
+
+    #[test]
+    fn places_that_are_nowhere_show_the_fill() {
+        let pixels = picture();
+        let shown = Shown::new(View::tight(&pixels, 11, 8), Placement::default());
+        let far = [0.0, 0.0, 1e300, 0.0, 0.0, -1e300, 1e-300, 0.0];
+        let no_number = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, f64::INFINITY];
+        let divided = [f64::INFINITY, 0.0, 0.0, 0.0, 0.0, 0.0, f64::INFINITY, 0.0];
+        for how in [
+            Interpolation::Nearest,
+            Interpolation::Bilinear,
+            Interpolation::Bicubic,
+        ] {
+            for coefficients in [far, divided] {
+                let mut out = vec![[0; 3]; 88];
+                perspective(&shown, coefficients, how, FILL, &mut out);
+                assert!(out.iter().all(|pixel| *pixel == FILL), "{how:?}");
+            }
+        }
+        // Every pixel comes from the corner.
+        for how in [Interpolation::Nearest, Interpolation::Bilinear] {
+            let mut out = vec![[0; 3]; 88];
+            perspective(&shown, no_number, how, FILL, &mut out);
+            assert!(out.iter().all(|pixel| *pixel == pixels[0]), "{how:?}");
+        }
+    }
+}

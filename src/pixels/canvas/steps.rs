@@ -1,0 +1,427 @@
+//! Each step on the buffers of a canvas.
+
+use half::{bf16, f16};
+
+use super::buffers::{Pair, Part, fit, room};
+use super::mix::Mix;
+use crate::cut::fold::Fold;
+use crate::pixels::convert::Converter;
+use crate::pixels::elastic::{self, Elastic};
+use crate::pixels::level::Level;
+use crate::pixels::normalise;
+use crate::pixels::normalise::Scaling;
+use crate::pixels::resample::{Axes, Resampler, Source};
+use crate::pixels::view::{Pixel, View};
+use crate::pixels::{blur, erase, grey, jitter, pad, rotate, warp};
+use crate::recipe::{
+    Dtype, Interpolation, Padding, PaddingMode, Placement, RotationStyle, Size, Step,
+};
+
+/// A function on the picture in place, in whichever type it is held.
+macro_rules! in_place {
+    ($canvas:expr, $f:path $(, $with:expr)*) => {
+        match $canvas.at.is_floats {
+            false => $f($canvas.at.of_mut(&mut $canvas.bytes.here) $(, $with)*),
+            true => $f($canvas.at.of_mut(&mut $canvas.floats.here) $(, $with)*),
+        }
+    };
+}
+
+/// A picture, and memory for what becomes of it: a warm call allocates nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Canvas {
+    pub(super) bytes: Pair<u8>,
+    pub(super) floats: Pair<f32>,
+    /// Rows of a blur.
+    rows: Vec<f32>,
+    pub(super) mix: Mix,
+    /// Made when it is first needed: its table takes a moment.
+    converter: Option<Converter>,
+    pub(super) at: Part,
+}
+
+/// The picture, in whichever type it is held.
+pub(crate) enum Held<'a> {
+    Bytes(View<'a, u8>),
+    Floats(View<'a, f32>),
+}
+
+impl Canvas {
+    /// Bytes that are held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let floats = [&self.floats.here, &self.floats.there, &self.rows];
+        let floats: usize = floats.iter().map(|v| v.capacity()).sum();
+        let bytes = self.bytes.here.capacity() + self.bytes.there.capacity();
+        bytes + floats * size_of::<f32>() + self.mix.held_bytes()
+    }
+
+    /// Gives all buffers back.
+    pub(crate) fn give_back(&mut self) {
+        self.bytes = Pair::default();
+        self.floats = Pair::default();
+        self.rows = Vec::new();
+        self.mix = Mix::default();
+    }
+
+    /// Begins with a tight picture of this stored width and height, in `u8`, which
+    /// the caller fills.
+    pub(crate) fn begin(&mut self, width: usize, height: usize, placement: Placement) -> &mut [u8] {
+        let bytes = 3 * width * height;
+        self.home();
+        fit(&mut self.bytes.here, bytes);
+        self.at = Part {
+            is_floats: false,
+            first: 0,
+            stride: width,
+            width,
+            height,
+            placement,
+        };
+        &mut self.bytes.here[..bytes]
+    }
+
+    /// As [`Canvas::begin`], in floats.
+    #[cfg(test)]
+    pub(crate) fn begin_floats(
+        &mut self,
+        width: usize,
+        height: usize,
+        placement: Placement,
+    ) -> &mut [f32] {
+        self.home();
+        fit(&mut self.floats.here, 3 * width * height);
+        self.at = Part {
+            is_floats: true,
+            first: 0,
+            stride: width,
+            width,
+            height,
+            placement,
+        };
+        &mut self.floats.here[..3 * width * height]
+    }
+
+    /// Begins with a picture that lies in `buffer`, which changes places with one
+    /// of the canvas: pixels in front of the first, pixels from row to row, width
+    /// and height.
+    pub(crate) fn adopt(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        (first, stride): (usize, usize),
+        (width, height): (usize, usize),
+        placement: Placement,
+    ) {
+        self.home();
+        std::mem::swap(&mut self.bytes.here, buffer);
+        self.at = Part {
+            is_floats: false,
+            first,
+            stride,
+            width,
+            height,
+            placement,
+        };
+    }
+
+    /// Gives the buffer back to where the picture was adopted from, whatever steps
+    /// made of it.
+    pub(crate) fn release(&mut self, buffer: &mut Vec<u8>) {
+        self.home();
+        std::mem::swap(&mut self.bytes.here, buffer);
+    }
+
+    fn home(&mut self) {
+        self.bytes.home();
+        self.floats.home();
+    }
+
+    /// The picture, and how it is turned.
+    pub(crate) fn held(&self) -> (Held<'_>, Placement) {
+        let held = match self.at.is_floats {
+            false => Held::Bytes(self.at.of(&self.bytes.here)),
+            true => Held::Floats(self.at.of(&self.floats.here)),
+        };
+        (held, self.at.placement)
+    }
+
+    /// Does the first of `steps`, or more where a resize takes the crops behind
+    /// it along. How many.
+    pub(crate) fn apply<'a>(
+        &mut self,
+        steps: impl Iterator<Item = &'a Step> + Clone,
+        fuses: bool,
+        resampler: &mut Resampler,
+    ) -> usize {
+        let most = if fuses { usize::MAX } else { 1 };
+        let Some(step) = steps.clone().next() else {
+            return 0;
+        };
+        match *step {
+            Step::Crop(_)
+            | Step::Mirror
+            | Step::UpsideDown
+            | Step::Turn(_)
+            | Step::Resize { .. } => {
+                let stored = (self.at.width as u32, self.at.height as u32);
+                let fold = Fold::of(steps.take(most), stored, self.at.placement);
+                self.fold(&fold, resampler);
+                return fold.steps;
+            }
+            Step::Pad {
+                padding,
+                mode,
+                fill,
+            } => self.pad(padding, mode, fill),
+            Step::Rotate {
+                degrees,
+                interpolation,
+                size,
+                fill,
+                style,
+            } => {
+                let size = (size.width as usize, size.height as usize);
+                let at = self.at;
+                let turn = (at.placement, degrees, interpolation, size, fill);
+                match (style, at.is_floats) {
+                    // Stands where pixels are bytes.
+                    (RotationStyle::Opencv, _) => {
+                        let to = room(&mut self.bytes.there, size.0 * size.1);
+                        let view = at.of(&self.bytes.here);
+                        let fill = fill.map(u8::rounded);
+                        warp::turn(view, at.placement, degrees, interpolation, fill, to);
+                        self.bytes.swap();
+                    }
+                    (RotationStyle::Tensor, false) => rotate_pair(&mut self.bytes, at, turn),
+                    (RotationStyle::Tensor, true) => rotate_pair(&mut self.floats, at, turn),
+                }
+                // Comes out upright.
+                self.at.placement = Placement::default();
+                self.at.becomes(size.0, size.1);
+            }
+            Step::Blur { kernel, sigma } => {
+                let (at, rows) = (self.at, &mut self.rows);
+                // The kernel's sides are those of the picture.
+                let kernel = match at.placement.transpose {
+                    true => Size {
+                        height: kernel.width,
+                        width: kernel.height,
+                    },
+                    false => kernel,
+                };
+                match at.is_floats {
+                    false => blur_pair(&mut self.bytes, at, kernel, sigma, rows),
+                    true => blur_pair(&mut self.floats, at, kernel, sigma, rows),
+                }
+                self.at.becomes(at.width, at.height);
+            }
+            Step::Elastic {
+                key,
+                alpha,
+                sigma,
+                interpolation,
+                fill,
+            } => {
+                let by = Elastic { key, alpha, sigma };
+                let (at, rows) = (self.at, &mut self.rows);
+                match at.is_floats {
+                    false => elastic_pair(&mut self.bytes, at, by, (interpolation, fill), rows),
+                    true => elastic_pair(&mut self.floats, at, by, (interpolation, fill), rows),
+                }
+                // Comes out upright.
+                self.begin_again();
+            }
+            Step::Brightness(factor) => in_place!(self, jitter::brightness, factor),
+            Step::Contrast(factor) => in_place!(self, jitter::contrast, factor),
+            Step::Saturation(factor) => in_place!(self, jitter::saturation, factor),
+            Step::Hue(factor) => in_place!(self, jitter::hue, factor),
+            Step::Shift(by) => in_place!(self, jitter::shift, by),
+            Step::Grayscale => in_place!(self, grey::grayscale),
+            // Stands first, where pixels are bytes.
+            Step::Luma => grey::luma(self.at.of_mut(&mut self.bytes.here)),
+            Step::Erase { rect, with, grey } => {
+                let stored = (self.at.width as u32, self.at.height as u32);
+                let placement = self.at.placement;
+                let rect = placement.to_stored(rect, stored);
+                in_place!(self, erase::erase, rect, placement, with, grey);
+            }
+            Step::Convert(to, white) => {
+                let converter = self.converter.get_or_insert_with(Converter::new);
+                if self.at.is_floats {
+                    let view = self.at.of_mut(&mut self.floats.here);
+                    converter.convert_in_place(view, to, white);
+                } else {
+                    let at = self.at;
+                    let out = room(&mut self.floats.here, at.width * at.height);
+                    let view = at.of(&self.bytes.here);
+                    converter.convert(view, to, white, out);
+                    self.are_floats();
+                }
+            }
+            Step::Normalize { unit, mean, std } => {
+                let scaling = Scaling { unit, mean, std };
+                if self.at.is_floats {
+                    normalise::normalise_in_place(self.at.of_mut(&mut self.floats.here), scaling);
+                } else {
+                    let (view, out) = self.room_in_floats();
+                    normalise::normalise(view, scaling, out);
+                    self.are_floats();
+                }
+            }
+            Step::Cast(dtype) => self.cast(dtype),
+            Step::Augment(step) => self.augment(step),
+        }
+        1
+    }
+
+    fn pad(&mut self, padding: Padding, mode: PaddingMode, fill: [f32; 3]) {
+        let at = self.at;
+        let padding = at.placement.padding_to_stored(padding);
+        let width = at.width + (padding.left + padding.right) as usize;
+        let height = at.height + (padding.top + padding.bottom) as usize;
+        match at.is_floats {
+            false => pad_pair(&mut self.bytes, at, padding, mode, fill.map(u8::rounded)),
+            true => pad_pair(&mut self.floats, at, padding, mode, fill),
+        }
+        self.at.becomes(width, height);
+    }
+
+    fn cast(&mut self, dtype: Dtype) {
+        match (dtype, self.at.is_floats) {
+            (Dtype::U8, false) | (Dtype::F32, true) => {}
+            (Dtype::U8, true) => {
+                let at = self.at;
+                fit(&mut self.bytes.here, 3 * at.width * at.height);
+                let to = self.bytes.here.as_chunks_mut().0;
+                let rows = at.of(&self.floats.here);
+                for (to, row) in to.chunks_exact_mut(at.width).zip(rows.rows()) {
+                    for (to, pixel) in to.iter_mut().zip(row) {
+                        *to = pixel.map(u8::rounded);
+                    }
+                }
+                self.at.becomes(at.width, at.height);
+                self.at.is_floats = false;
+            }
+            (Dtype::F16 | Dtype::Bf16 | Dtype::F32, false) => {
+                // f16 and bf16 hold every level.
+                let (view, out) = self.room_in_floats();
+                for (to, row) in out.chunks_exact_mut(view.width).zip(view.rows()) {
+                    for (to, pixel) in to.iter_mut().zip(row) {
+                        *to = pixel.map(f32::from);
+                    }
+                }
+                self.are_floats();
+            }
+            (Dtype::F16, true) => self.round(|v| f16::from_f32(v).to_f32()),
+            (Dtype::Bf16, true) => self.round(|v| bf16::from_f32(v).to_f32()),
+        }
+    }
+
+    /// To the values that a smaller type of floats has.
+    fn round(&mut self, to: impl Fn(f32) -> f32) {
+        for row in self.at.of_mut(&mut self.floats.here).rows_mut() {
+            for value in row.as_flattened_mut() {
+                *value = to(*value);
+            }
+        }
+    }
+
+    /// The picture in bytes, and room for it in floats.
+    fn room_in_floats(&mut self) -> (View<'_, u8>, &mut [Pixel<f32>]) {
+        let pixels = self.at.width * self.at.height;
+        let to = room(&mut self.floats.here, pixels);
+        (self.at.of(&self.bytes.here), to)
+    }
+
+    /// That room holds the picture now.
+    fn are_floats(&mut self) {
+        self.at.is_floats = true;
+        self.at.becomes(self.at.width, self.at.height);
+    }
+
+    fn fold(&mut self, fold: &Fold, resampler: &mut Resampler) {
+        let at = &mut self.at;
+        let rect = fold.rect;
+        at.placement = fold.placement;
+        at.first += rect.top as usize * at.stride + rect.left as usize;
+        (at.width, at.height) = (rect.width as usize, rect.height as usize);
+        let Some((x, y)) = fold.reads_all() else {
+            return;
+        };
+        let axes = Axes { x, y };
+        let (width, height) = (x.out_size as usize, y.out_size as usize);
+        if at.is_floats {
+            let view = at.of(&self.floats.here);
+            let to = room(&mut self.floats.there, width * height);
+            resampler.resample_floats(view, axes, to);
+            self.floats.swap();
+        } else {
+            let source = Source {
+                pixels: &self.bytes.here[3 * at.first..],
+                width: at.width,
+                height: at.height,
+                stride: 3 * at.stride,
+            };
+            let to = room(&mut self.bytes.there, width * height);
+            resampler.resample(source, axes, to.as_flattened_mut());
+            self.bytes.swap();
+        }
+        self.at.becomes(width, height);
+    }
+}
+
+fn pad_pair<T: Copy + Default>(
+    pair: &mut Pair<T>,
+    at: Part,
+    padding: Padding,
+    mode: PaddingMode,
+    fill: Pixel<T>,
+) {
+    let width = at.width + (padding.left + padding.right) as usize;
+    let height = at.height + (padding.top + padding.bottom) as usize;
+    let to = room(&mut pair.there, width * height);
+    pad::pad(at.of(&pair.here), padding, mode, fill, to);
+    pair.swap();
+}
+
+/// How the picture is turned, by how many degrees, how, to which size, with what
+/// in the corners.
+type Turn = (Placement, f64, Interpolation, (usize, usize), [f32; 3]);
+
+fn rotate_pair<T: Level + Default>(
+    pair: &mut Pair<T>,
+    at: Part,
+    (placement, degrees, interpolation, size, fill): Turn,
+) {
+    let to = room(&mut pair.there, size.0 * size.1);
+    let view = at.of(&pair.here);
+    rotate::rotate(view, placement, degrees, interpolation, size, fill, to);
+    pair.swap();
+}
+
+fn elastic_pair<T: Level + Default>(
+    pair: &mut Pair<T>,
+    at: Part,
+    by: Elastic,
+    (interpolation, fill): (Interpolation, [f32; 3]),
+    rows: &mut Vec<f32>,
+) {
+    let (width, height) = at.placement.output_size(at.width, at.height);
+    let to = room(&mut pair.there, width * height);
+    fit(rows, elastic::scratch_len(width, height, by.sigma));
+    let view = at.of(&pair.here);
+    elastic::elastic(view, at.placement, by, interpolation, fill, to, rows);
+    pair.swap();
+}
+
+fn blur_pair<T: Level + Default>(
+    pair: &mut Pair<T>,
+    at: Part,
+    kernel: Size,
+    sigma: f64,
+    rows: &mut Vec<f32>,
+) {
+    let to = room(&mut pair.there, at.width * at.height);
+    fit(rows, blur::scratch_len(at.width, at.height, kernel));
+    blur::gaussian_blur(at.of(&pair.here), kernel, sigma, to, rows);
+    pair.swap();
+}

@@ -1,0 +1,47 @@
+//! One row across and one row down, by the instruction set that the CPU has.
+
+use super::lanes::Lanes;
+use super::scalar;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, sse41};
+use crate::recipe::weights::FixedTable;
+use crate::sys::cpu::CpuLevel;
+
+/// One row across: `dst` from the pixels of `src`, which begins with pixel 0.
+pub(super) fn across(cpu: CpuLevel, table: &FixedTable, lanes: &Lanes, src: &[u8], dst: &mut [u8]) {
+    match cpu {
+        CpuLevel::Scalar => scalar::across(table, src, dst),
+        // SAFETY: `Resampler::new` has checked that this CPU has SSE4.1.
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Sse41 => unsafe { sse41::across(lanes, src, dst) },
+        // SAFETY: `Resampler::new` has checked that this CPU has AVX2.
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Avx2 => unsafe { avx2::across(lanes, src, dst) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => scalar::across(table, src, dst),
+    }
+}
+
+/// One row down: `dst` from the rows of `src` that begin at `offsets`.
+pub(super) fn down(
+    cpu: CpuLevel,
+    table: &FixedTable,
+    o: usize,
+    src: &[u8],
+    offsets: &[usize],
+    dst: &mut [u8],
+) {
+    let coeffs = &table.row(o).2[..offsets.len()];
+    let precision = table.precision();
+    match cpu {
+        CpuLevel::Scalar => scalar::down(coeffs, precision, src, offsets, dst),
+        // SAFETY: `Resampler::new` has checked that this CPU has SSE4.1.
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Sse41 => unsafe { sse41::down(coeffs, precision, src, offsets, dst) },
+        // SAFETY: `Resampler::new` has checked that this CPU has AVX2.
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Avx2 => unsafe { avx2::down(coeffs, precision, src, offsets, dst) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => scalar::down(coeffs, precision, src, offsets, dst),
+    }
+}

@@ -1,0 +1,183 @@
+//! torchvision's transforms of Pillow pictures against what torchvision makes of the
+//! same pixels by the same numbers: tests/goldens/torchvision_ops.tar, which
+//! scripts/op_goldens/torchvision_ops.py has written and explains.
+//!
+//! Operations run as in a recipe, from their text form, on the canvas, in every way in
+//! which the picture may be stored.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use serde::Deserialize;
+
+use crate::fuzz_support::golden;
+use crate::pixels::canvas::{Canvas, Held};
+use crate::pixels::resample::Resampler;
+use crate::pixels::shown::Shown;
+use crate::pixels::view::Pixel;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::random::Streams;
+use crate::recipe::{Op, Placement, Recipe, Reorder, Resize, SampleProgram, Step};
+use crate::sys::cpu::CpuLevel;
+
+/// Height, width.
+type Sides = (u32, u32);
+
+#[derive(Deserialize)]
+struct Manifest {
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    op: Op,
+    numbers: Vec<f64>,
+    size: Sides,
+    becomes: Sides,
+    /// First bytes.
+    input: usize,
+    expected: usize,
+    /// Levels that an element may be off by.
+    #[serde(default)]
+    most: u8,
+    /// Of the elements, how many may be.
+    #[serde(default)]
+    share: f64,
+}
+
+/// One list, whoever draws.
+#[derive(Clone)]
+struct Listed(Rc<RefCell<VecDeque<f64>>>);
+
+impl Uniform for Listed {
+    fn next_f64(&mut self) -> f64 {
+        let mut numbers = self.0.borrow_mut();
+        numbers
+            .pop_front()
+            .expect("more numbers than torchvision draws")
+    }
+}
+
+impl Streams for Listed {
+    type Stream = Self;
+
+    fn stream(&self, _: u32) -> Self {
+        self.clone()
+    }
+}
+
+fn file(name: &str) -> Vec<u8> {
+    golden("torchvision_ops", name).unwrap()
+}
+
+/// The steps that are drawn by the numbers of a case.
+fn steps(case: &Case) -> Vec<Step> {
+    let (height, width) = case.becomes;
+    let recipe = Recipe::new("golden")
+        .then(case.op.clone())
+        // Changes nothing: rows have one size.
+        .then(Resize::exact(height, width))
+        .with_reorder(Reorder::Off);
+    let program = SampleProgram::compile(&recipe).unwrap();
+    let numbers = Rc::new(RefCell::new(case.numbers.iter().copied().collect()));
+    let mut steps = Vec::new();
+    let random = Listed(Rc::clone(&numbers));
+    program.steps(case.size, None, &random, &mut steps).unwrap();
+    let left = numbers.borrow().len();
+    assert_eq!(left, 0, "numbers that are not drawn: {:?}", case.op);
+    steps.into_iter().map(|s| s.step).collect()
+}
+
+/// A picture stored so that `placement` shows it: pixels, width and height.
+fn stored(upright: &[Pixel<u8>], (height, width): Sides, p: Placement) -> (Vec<u8>, usize, usize) {
+    let (width, height) = (width as usize, height as usize);
+    let (w, h) = p.output_size(width, height);
+    let mut pixels = vec![[171; 3]; w * h];
+    for y in 0..height {
+        for x in 0..width {
+            let (mut sy, mut sx) = if p.transpose { (x, y) } else { (y, x) };
+            if p.flip_x {
+                sx = w - 1 - sx;
+            }
+            if p.flip_y {
+                sy = h - 1 - sy;
+            }
+            pixels[sy * w + sx] = upright[y * width + x];
+        }
+    }
+    (pixels.into_flattened(), w, h)
+}
+
+#[test]
+fn every_element_is_torchvisions_however_the_picture_is_stored() {
+    let manifest: Manifest = serde_json::from_slice(&file("manifest.json")).unwrap();
+    let pixels = file("pixels.u8");
+    let picture = |at: usize, (h, w): Sides| -> &[Pixel<u8>] {
+        let bytes = 3 * h as usize * w as usize;
+        pixels[at..][..bytes].as_chunks().0
+    };
+    let mut resampler = Resampler::new(CpuLevel::Scalar);
+    let mut canvas = Canvas::default();
+    let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
+    for case in &manifest.cases {
+        seen.insert(case.op.name());
+        let steps = steps(case);
+        let want = picture(case.expected, case.becomes);
+        for i in 0..8 {
+            let placement = Placement {
+                flip_x: i & 1 != 0,
+                flip_y: i & 2 != 0,
+                transpose: i & 4 != 0,
+            };
+            let (raw, w, h) = stored(picture(case.input, case.size), case.size, placement);
+            canvas.begin(w, h, placement).copy_from_slice(&raw);
+            for step in &steps {
+                canvas.apply([step].into_iter(), false, &mut resampler);
+            }
+            let (Held::Bytes(view), placement) = canvas.held() else {
+                panic!("not in bytes");
+            };
+            let shown = Shown::new(view, placement);
+            assert_eq!((shown.height as u32, shown.width as u32), case.becomes);
+            let mut got = vec![[0; 3]; shown.width * shown.height];
+            shown.each(&mut got, |pixel, out| *out = pixel);
+            let pairs = got.as_flattened().iter().zip(want.as_flattened());
+            let off: Vec<u8> = pairs.map(|(a, b)| a.abs_diff(*b)).collect();
+            let most = off.iter().copied().max().unwrap_or(0);
+            let other = off.iter().filter(|off| **off > 0).count();
+            if most > case.most || other as f64 > case.share * off.len() as f64 {
+                let op = serde_json::to_string(&case.op).unwrap();
+                wrong.push(format!(
+                    "{other} of {} by up to {most}: {:?} {placement:?} {op} {:?}",
+                    off.len(),
+                    case.size,
+                    case.numbers
+                ));
+            }
+        }
+    }
+    let shown = &wrong[..wrong.len().min(40)];
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        shown.join("\n")
+    );
+    let all = BTreeSet::from([
+        "elastic_transform",
+        "random_adjust_sharpness",
+        "random_affine",
+        "random_apply",
+        "random_autocontrast",
+        "random_choice",
+        "random_equalize",
+        "random_invert",
+        "random_order",
+        "random_perspective",
+        "random_posterize",
+        "random_solarize",
+        "random_zoom_out",
+    ]);
+    assert_eq!(seen, all);
+}

@@ -1,0 +1,314 @@
+//! Batches by workers: tickets go out in order, ready slots come in in order.
+//!
+//! In the consumer. Knows tickets and slots; samples and recipes are the epoch's
+//! business.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use nix::unistd::{Pid, getpid};
+
+use crate::error::{Error, Result};
+use crate::pool::coordinator::handle::CoordinatorHandle;
+use crate::pool::coordinator::messages::StartRequest;
+use crate::pool::filled::Filled;
+use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
+use crate::pool::ring::Ring;
+use crate::pool::ring::consumer_side::Wait;
+use crate::pool::ring::layout::worker_word;
+use crate::pool::ring::slots::{PostedSlot, Slots};
+use crate::pool::ring::words::Words;
+use crate::sys::clock::RunningClock;
+
+/// How long to sleep before looking whether the coordinator lives.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The same while cancelled rows are awaited: a batch that another thread
+/// drops frees a slot without a wake.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
+
+/// A started pool.
+#[derive(Debug)]
+pub struct Pool {
+    slots: Slots,
+    coordinator: CoordinatorHandle,
+    in_flight: VecDeque<(Place, PostedSlot)>,
+    draining: Vec<PostedSlot>,
+    sequence: u32,
+    /// Attempts behind a row's first.
+    tries: u32,
+    options: PoolOptions,
+    waited: Duration,
+    /// The error that ended the pool; every later call gives its text again.
+    ended: Option<String>,
+    owner: Pid,
+}
+
+/// What a pool needs to know beside its work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PoolOptions {
+    /// How long `next` waits when every slot is held.
+    pub(crate) hold_timeout: Duration,
+    /// 1, but in tests of the count's limit.
+    pub(crate) first_sequence: u32,
+    /// When the build began, nanoseconds of CLOCK_MONOTONIC.
+    pub(crate) began_ns: u64,
+}
+
+impl Pool {
+    /// Sends ring and job to a coordinator that waits for them, and the first
+    /// ticket; while workers begin with it, the rest of the ring is allocated.
+    pub(crate) fn start(
+        coordinator: CoordinatorHandle,
+        ring: Ring,
+        request: StartRequest,
+        job: &[BorrowedFd<'_>],
+        options: PoolOptions,
+        first: Place,
+    ) -> Result<Self> {
+        let tries = request.job.tries;
+        coordinator.send_start(request, ring.as_fd(), job)?;
+        let mut pool = Self {
+            slots: Slots::new(ring),
+            coordinator,
+            in_flight: VecDeque::new(),
+            draining: Vec::new(),
+            sequence: options.first_sequence.max(1),
+            tries,
+            options,
+            waited: Duration::ZERO,
+            ended: None,
+            owner: getpid(),
+        };
+        let nobody_else = |n| (n == 0).then_some(first);
+        pool.post_ahead(&nobody_else);
+        pool.slots.ring().allocate_rest()?;
+        pool.coordinator.await_start()?;
+        Ok(pool)
+    }
+
+    pub(crate) fn ring(&self) -> Arc<Ring> {
+        self.slots.shared_ring()
+    }
+
+    /// Posts as many of the coming batches as there are free slots. `coming`
+    /// gives the batch that is `n` behind those in flight.
+    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<Place>) {
+        self.slots.drain(&mut self.draining);
+        // At the last number nothing is posted any more; what is in flight is
+        // still delivered.
+        while self.sequence != u32::MAX
+            && let Some(place) = coming(self.in_flight.len())
+            && let Some(free) = self.slots.take_free()
+        {
+            let ticket = place.ticket(self.sequence);
+            self.sequence += 1;
+            let posted = self.slots.post(free, ticket);
+            self.in_flight.push_back((place, posted));
+        }
+    }
+
+    /// As [`Pool::post_ahead`], when slots came back.
+    pub(crate) fn refill(&mut self, coming: &impl Fn(usize) -> Option<Place>) {
+        if self.ended.is_none() && getpid() == self.owner {
+            self.post_ahead(coming);
+        }
+    }
+
+    /// As [`Pool::next`], if the batch is finished; does not wait.
+    pub(crate) fn next_finished(
+        &mut self,
+        coming: &impl Fn(usize) -> Option<Place>,
+    ) -> Result<Option<Filled>> {
+        self.check_owner()?;
+        if self.ended.is_some() {
+            return Ok(None);
+        }
+        self.post_ahead(coming);
+        let Some((place, posted)) = self.in_flight.pop_front() else {
+            return Ok(None);
+        };
+        match self.slots.hold(posted) {
+            Ok(held) => {
+                self.post_ahead(&|n| coming(n + 1));
+                Ok(Some(Filled::of_slot(place, held, self.tries)))
+            }
+            Err(posted) => {
+                self.in_flight.push_front((place, posted));
+                Ok(None)
+            }
+        }
+    }
+
+    /// The next batch. `coming(0)` is its place, `coming(n)` that of the n-th
+    /// behind it, as far as the run is known.
+    pub(crate) fn next(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<Filled> {
+        self.check_owner()?;
+        if let Some(text) = &self.ended {
+            return Err(Error::worker(text.clone()));
+        }
+        let began = Instant::now();
+        let result = self.wait_for_front(coming);
+        self.waited += began.elapsed();
+        let next = result?;
+        // The slot just taken was the front: refill behind the others.
+        self.post_ahead(&|n| coming(n + 1));
+        Ok(next)
+    }
+
+    fn wait_for_front(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<Filled> {
+        // Runs while live batches alone are in the way.
+        let mut held = None;
+        loop {
+            self.post_ahead(coming);
+            let Some((place, posted)) = self.in_flight.pop_front() else {
+                if self.sequence == u32::MAX {
+                    return Err(self.end(Error::worker(format!(
+                        "{} batches were posted, the most that a pool can count: build a new \
+                         loader from the state of this one",
+                        u32::MAX
+                    ))));
+                }
+                self.wait_for_slot(&mut held)?;
+                continue;
+            };
+            match self.slots.wait(&posted, LOOK) {
+                Wait::Ready => match self.slots.hold(posted) {
+                    Ok(held) => return Ok(Filled::of_slot(place, held, self.tries)),
+                    Err(posted) => self.in_flight.push_front((place, posted)),
+                },
+                Wait::Fatal => {
+                    self.in_flight.push_front((place, posted));
+                    let why = self.fatal();
+                    return Err(self.end(why));
+                }
+                Wait::Again => {
+                    let destroyed = self.slots.destroyed_row(&posted);
+                    self.in_flight.push_front((place, posted));
+                    self.check_alive()?;
+                    if let Some(row) = destroyed {
+                        return Err(self.end(Error::protocol(format!(
+                            "row {row} of batch {} of epoch {} was destroyed in shared memory, by \
+                             a decoder gone wrong; build a new loader from the last state",
+                            place.batch, place.epoch
+                        ))));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn check_owner(&self) -> Result<()> {
+        if getpid() == self.owner {
+            return Ok(());
+        }
+        Err(Error::worker(
+            "a loader cannot be used in a forked copy of the process that built it",
+        ))
+    }
+
+    fn check_alive(&mut self) -> Result<()> {
+        if self.coordinator.is_alive() {
+            return Ok(());
+        }
+        let why = self.coordinator.ended();
+        Err(self.end(why))
+    }
+
+    /// No batch will come any more: every later call says why again.
+    pub(crate) fn end(&mut self, why: Error) -> Error {
+        self.ended = Some(why.to_string());
+        why
+    }
+
+    /// No slot is free: workers finish rows of cancelled tickets, or live
+    /// batches hold every slot.
+    fn wait_for_slot(&mut self, held: &mut Option<RunningClock>) -> Result<()> {
+        self.check_alive()?;
+        if !self.draining.is_empty() {
+            // Not the user's doing, so it does not count against the limit.
+            return match self.slots.wait_drained(&mut self.draining, DRAIN_LOOK) {
+                Wait::Ready | Wait::Again => Ok(()),
+                Wait::Fatal => {
+                    let why = self.fatal();
+                    Err(self.end(why))
+                }
+            };
+        }
+        let limit = self.options.hold_timeout;
+        // Stopped, the threads that drop batches do not run either.
+        let clock = held.get_or_insert_with(RunningClock::start);
+        let left = limit.saturating_sub(clock.read(LOOK));
+        if self.slots.wait_free(left.min(LOOK)) || !left.is_zero() {
+            return Ok(());
+        }
+        let depth = self.slots.ring().layout().shape().slots;
+        Err(Error::SlotsHeld {
+            what: format!(
+                "all {depth} slots are held by live batches and none was dropped within \
+                 {limit:?}: drop batches earlier, or raise depth above {depth}"
+            ),
+        })
+    }
+
+    fn fatal(&self) -> Error {
+        match self.coordinator.report() {
+            Ok(r) => Error::worker(format!(
+                "the pool was given up: {}",
+                r.fatal.as_deref().unwrap_or("no reason was given")
+            )),
+            Err(e) => e,
+        }
+    }
+
+    /// Cancels every ticket that is out. Not in a forked copy: the ring is
+    /// shared, the tickets are the parent's.
+    pub(crate) fn cancel(&mut self) {
+        if getpid() != self.owner {
+            return;
+        }
+        let posted = self.in_flight.drain(..).map(|(_, posted)| posted);
+        self.draining.extend(posted);
+        self.slots.drain(&mut self.draining);
+    }
+
+    pub(crate) fn report(&self) -> Result<PoolReport> {
+        self.check_owner()?;
+        let ring = self.slots.ring();
+        let mut report = PoolReport {
+            coordinator: Some(self.coordinator.pid()),
+            ring_bytes: ring.bytes() as u64,
+            rows_by_worker: ring.rows_by_lane().collect(),
+            consumer_wait_s: self.waited.as_secs_f64(),
+            ..PoolReport::default()
+        };
+        report.rows = report.rows_by_worker.iter().sum();
+        let mut first_commit = u64::MAX;
+        for lane in 0..ring.layout().shape().lanes {
+            let record = ring.layout().worker(lane);
+            let get = |word| ring.words().load(record + word, Relaxed);
+            report.input_bytes += get(worker_word::BYTES);
+            report.counted += get(worker_word::COUNTED);
+            for (stage, ns) in report.stage_ns.iter_mut().enumerate() {
+                *ns += get(worker_word::STAGES + stage);
+            }
+            match get(worker_word::FIRST_COMMIT) {
+                0 => {}
+                first => first_commit = first_commit.min(first),
+            }
+        }
+        report.first_row_ms = (first_commit != u64::MAX)
+            .then(|| first_commit.saturating_sub(self.options.began_ns) as f64 * 1e-6);
+        let told = self.coordinator.report()?;
+        report.workers = told.workers;
+        report.worker_deaths = told.deaths;
+        report.ordered_deaths = told.ordered_deaths;
+        report.events = told.events;
+        report.events_lost = told.events_lost;
+        Ok(report)
+    }
+}

@@ -1,0 +1,192 @@
+//! The consumer's hold on its coordinator.
+//!
+//! Runs in the consumer. Dropping it ends the coordinator and all workers, and
+//! waits until they are gone; in a forked copy of the consumer it does nothing.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ipc_channel::TryRecvError;
+use ipc_channel::ipc::{IpcReceiver, IpcSender};
+use nix::sys::wait::WaitStatus;
+use nix::unistd::{Pid, getpid};
+
+use crate::error::{Error, Result};
+use crate::pool::coordinator::messages::{
+    Bootstrap, Command, Reply, Report, Request, StartRequest,
+};
+use crate::sys::clock::RunningClock;
+use crate::sys::process::PidFd;
+use crate::sys::socket;
+
+/// How long the coordinator may take to map the ring and fork its workers.
+const START_LIMIT: Duration = Duration::from_secs(30);
+const REPORT_LIMIT: Duration = Duration::from_secs(2);
+/// The coordinator gives workers 100 ms; after this it is killed, and they die
+/// with it.
+const END_LIMIT: Duration = Duration::from_millis(400);
+
+/// The longest sleep before looking whether the coordinator lives.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A live coordinator.
+#[derive(Debug)]
+pub(crate) struct CoordinatorHandle {
+    socket: OwnedFd,
+    requests: IpcSender<Request>,
+    replies: IpcReceiver<Reply>,
+    pid: Pid,
+    pidfd: PidFd,
+    /// The process that owns this value; a forked copy of it does not.
+    owner: Pid,
+    /// How it ended, once that is known.
+    how: OnceLock<String>,
+    /// Reports asked for.
+    reports: AtomicU64,
+}
+
+impl CoordinatorHandle {
+    pub(crate) fn new(socket: OwnedFd, bootstrap: Bootstrap, pid: Pid, pidfd: PidFd) -> Self {
+        Self {
+            socket,
+            requests: bootstrap.requests,
+            replies: bootstrap.replies,
+            pid,
+            pidfd,
+            owner: getpid(),
+            how: OnceLock::new(),
+            reports: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    /// Sends the ring and the job; workers are forked while the caller goes on.
+    pub(crate) fn send_start(
+        &self,
+        request: StartRequest,
+        ring: BorrowedFd<'_>,
+        job: &[BorrowedFd<'_>],
+    ) -> Result<()> {
+        self.requests
+            .send(Request::Start(Box::new(request)))
+            .map_err(|e| self.why(Error::protocol(format!("send the start request: {e}"))))?;
+        let mut fds = vec![ring];
+        fds.extend_from_slice(job);
+        socket::send(self.socket.as_fd(), &[Command::Start as u8], &fds).map_err(|e| self.why(e))
+    }
+
+    /// Waits until the workers are forked.
+    pub(crate) fn await_start(&self) -> Result<()> {
+        match self.receive(START_LIMIT)? {
+            Reply::Started => Ok(()),
+            Reply::Refused { what } => {
+                Err(Error::worker(format!("the pool did not start: {what}")))
+            }
+            Reply::Report { .. } => Err(Error::protocol("a report came instead of a start")),
+        }
+    }
+
+    /// What happened since the start.
+    pub(crate) fn report(&self) -> Result<Report> {
+        socket::send(self.socket.as_fd(), &[Command::Report as u8], &[])
+            .map_err(|e| self.why(e))?;
+        let asked = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
+        loop {
+            match self.receive(REPORT_LIMIT)? {
+                // The late answer to a question that was given up.
+                Reply::Report { number, .. } if number < asked => {}
+                Reply::Report { report, .. } => return Ok(report),
+                other => {
+                    return Err(Error::protocol(format!(
+                        "{other:?} came instead of a report"
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Time in which we were stopped does not count: the coordinator may have
+    /// been stopped with us.
+    fn receive(&self, limit: Duration) -> Result<Reply> {
+        let mut clock = RunningClock::start();
+        loop {
+            let left = limit.saturating_sub(clock.read(LOOK));
+            // Short waits: the crate does not retry EINTR, and the coordinator
+            // may end meanwhile.
+            match self.replies.try_recv_timeout(left.min(LOOK)) {
+                Ok(reply) => return Ok(reply),
+                Err(TryRecvError::Empty) if left.is_zero() => {
+                    return Err(Error::worker(format!(
+                        "the coordinator (pid {}) did not answer within {limit:?}",
+                        self.pid
+                    )));
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(_) if !self.is_alive() => return Err(self.ended()),
+                Err(e) if left.is_zero() => {
+                    return Err(Error::protocol(format!("read a reply: {e}")));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
+            if !self.is_alive() {
+                return Err(self.ended());
+            }
+        }
+    }
+
+    /// False once the coordinator has ended, reaped or not.
+    pub(crate) fn is_alive(&self) -> bool {
+        matches!(
+            socket::readable(self.pidfd.as_fd(), Duration::ZERO),
+            Ok(false)
+        )
+    }
+
+    /// The end of the coordinator, when that is what is behind `error`: its
+    /// sockets close a moment before it has ended.
+    fn why(&self, error: Error) -> Error {
+        match socket::readable(self.pidfd.as_fd(), Duration::from_millis(50)) {
+            Ok(true) => self.ended(),
+            _ => error,
+        }
+    }
+
+    /// The error of a coordinator that is gone.
+    pub(crate) fn ended(&self) -> Error {
+        let how = self.how.get_or_init(|| match self.pidfd.reap(false) {
+            Some(WaitStatus::Signaled(_, signal, _)) => format!("was ended by {signal}"),
+            Some(WaitStatus::Exited(_, code)) => format!("ended with status {code}"),
+            _ => "ended".to_owned(),
+        });
+        Error::worker(format!(
+            "the coordinator (pid {}) {how} and its workers with it; build a new loader, from the \
+             last state if one was kept",
+            self.pid
+        ))
+    }
+}
+
+impl Drop for CoordinatorHandle {
+    fn drop(&mut self) {
+        if getpid() != self.owner {
+            return;
+        }
+        // A coordinator that is gone already, or does not listen, is killed below.
+        let _ = socket::send(self.socket.as_fd(), &[Command::Stop as u8], &[]);
+        let end = Instant::now() + END_LIMIT;
+        while self.is_alive() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.pidfd.kill();
+                break;
+            }
+            let _ = socket::readable(self.pidfd.as_fd(), left);
+        }
+        self.pidfd.reap(true);
+    }
+}

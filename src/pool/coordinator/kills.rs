@@ -1,0 +1,89 @@
+//! Whom the coordinator kills: by order, for a stop, for a row that takes too long.
+//!
+//! Runs in the coordinator. Only sends signals: who was killed is buried when the
+//! kernel says that it ended (`burial`).
+
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+
+use crate::pool::coordinator::lanes::{Killed, Lane, Worker};
+use crate::pool::coordinator::supervisor::{REAP_LIMIT, Supervisor};
+use crate::pool::ring::coordinator_side;
+use crate::pool::ring::ticket;
+
+impl Supervisor {
+    pub(super) fn kill_by_order(&mut self, now: Duration) {
+        let Some(k) = &mut self.kills else { return };
+        if now < k.next {
+            return;
+        }
+        k.next = now + k.every;
+        let n = self.lanes.len();
+        for i in 0..n {
+            let lane = (k.turn + i) % n;
+            if let Lane::Running(w) = &mut self.lanes[lane]
+                && w.killed.is_none()
+            {
+                w.killed = Some((now, Killed::Ordered));
+                // Not reaped yet, so the number is still this worker's.
+                let _ = kill(w.pid, Signal::SIGKILL);
+                k.turn = lane + 1;
+                return;
+            }
+        }
+    }
+
+    /// Rule 6: who was stopped and is not let go on, at work or idle.
+    pub(super) fn kill_stopped(&mut self, now: Duration) {
+        for lane in &mut self.lanes {
+            if let Lane::Running(w) = lane
+                && let Some((by, signal)) = w.end_of_stop(self.stop_limit)
+                && now >= by
+            {
+                w.killed = Some((now, Killed::Stopped(signal)));
+                let _ = kill(w.pid, Signal::SIGKILL);
+            }
+        }
+    }
+
+    /// Rule 6: who is at one row for too long.
+    pub(super) fn kill_overdue(&mut self, now: Duration) {
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = now + self.overdue.tick();
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        let over = self.overdue.look(now, coordinator_side::claimed(&w, l));
+        for held in over {
+            let what = || {
+                let ticket = ticket::read(&w, l, held.slot, held.sequence);
+                self.job.describe(&ticket, held.row, held.attempt)
+            };
+            let worker = self.lanes.iter_mut().find_map(|lane| match lane {
+                Lane::Running(w) if w.serial == held.owner => Some(w),
+                _ => None,
+            });
+            match worker {
+                Some(w) if w.killed.is_none() && w.stopped.is_none() => {
+                    w.killed = Some((now, Killed::TimedOut(held)));
+                    let _ = kill(w.pid, Signal::SIGKILL);
+                }
+                Some(Worker {
+                    pid,
+                    killed: Some((at, _)),
+                    ..
+                }) if now.saturating_sub(*at) > REAP_LIMIT => {
+                    let text = format!(
+                        "worker (pid {pid}) cannot be killed while it reads {}: its storage does \
+                         not answer",
+                        what()
+                    );
+                    self.give_up(text);
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+}

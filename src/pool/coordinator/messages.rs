@@ -1,0 +1,237 @@
+//! What consumer and coordinator say to each other.
+//!
+//! The hello is plain bytes of fixed form, so that two versions that would
+//! misread each other's messages still understand that they differ. After it,
+//! commands are single bytes on the socket; typed requests and replies travel
+//! on an ipc-channel, one outstanding, each announced by a command: receivers of
+//! that crate cannot be polled, so nobody ever waits on one for a first word.
+
+use std::time::Duration;
+
+use ipc_channel::ipc::{IpcReceiver, IpcSender};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::pool::job::OrderedJob;
+use crate::pool::ring::Shape;
+use crate::pool::ring::layout::LAYOUT_VERSION;
+
+/// The argument with which a program that calls `init` becomes a coordinator.
+pub(crate) const COORDINATOR_COMMAND: &str = "__coordinator";
+
+/// Changes with every change of commands, requests or replies.
+const PROTOCOL: u32 = 4;
+
+const HELLO_MAGIC: [u8; 8] = *b"fthrload";
+const VERSION_BYTES: usize = 32;
+
+/// How long each side may take to greet.
+pub(crate) const HELLO_LIMIT: Duration = Duration::from_secs(5);
+
+/// Bytes of a hello on the socket.
+pub(crate) const HELLO_BYTES: usize = 8 + 4 + 8 + VERSION_BYTES;
+
+/// Most bytes of a helper's first message.
+pub(crate) const LONGEST_HELLO: usize = 512;
+
+/// How a helper begins that cannot become a coordinator, in the place of a hello.
+const REFUSAL: &[u8] = b"refused: ";
+
+/// The first message of a helper that cannot become a coordinator.
+pub(crate) fn refusal(why: &str) -> Vec<u8> {
+    let mut message = [REFUSAL, why.as_bytes()].concat();
+    message.truncate(LONGEST_HELLO);
+    message
+}
+
+/// Why the helper cannot become a coordinator, if its first message says that.
+pub(crate) fn refused(message: &[u8]) -> Option<String> {
+    let why = message.strip_prefix(REFUSAL)?;
+    Some(String::from_utf8_lossy(why).into_owned())
+}
+
+/// Who speaks: the same form in both directions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hello {
+    protocol: u32,
+    layout: u64,
+    version: String,
+}
+
+impl Hello {
+    pub(crate) fn ours() -> Self {
+        Self {
+            protocol: PROTOCOL,
+            layout: LAYOUT_VERSION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    pub(crate) fn to_bytes(&self) -> [u8; HELLO_BYTES] {
+        let mut b = [0; HELLO_BYTES];
+        b[..8].copy_from_slice(&HELLO_MAGIC);
+        b[8..12].copy_from_slice(&self.protocol.to_le_bytes());
+        b[12..20].copy_from_slice(&self.layout.to_le_bytes());
+        let v = self.version.as_bytes();
+        let n = v.len().min(VERSION_BYTES);
+        b[20..20 + n].copy_from_slice(&v[..n]);
+        b
+    }
+
+    /// Reads a hello; `from` names the other side's executable.
+    pub(crate) fn read(bytes: &[u8], from: &str) -> Result<Self> {
+        let b: &[u8; HELLO_BYTES] = bytes.try_into().map_err(|_| {
+            Error::protocol(format!(
+                "{from} greeted with {} bytes, a featherload greets with {HELLO_BYTES}",
+                bytes.len()
+            ))
+        })?;
+        if b[..8] != HELLO_MAGIC {
+            return Err(Error::protocol(format!("{from} is no featherload")));
+        }
+        let mut protocol = [0; 4];
+        protocol.copy_from_slice(&b[8..12]);
+        let mut layout = [0; 8];
+        layout.copy_from_slice(&b[12..20]);
+        let version = b[20..].split(|c| *c == 0).next().unwrap_or_default();
+        Ok(Self {
+            protocol: u32::from_le_bytes(protocol),
+            layout: u64::from_le_bytes(layout),
+            version: String::from_utf8_lossy(version).into_owned(),
+        })
+    }
+
+    /// # Errors
+    /// When the two do not speak alike: names both executables and versions.
+    pub(crate) fn check(&self, own_path: &str, other: &Self, other_path: &str) -> Result<()> {
+        if self == other {
+            return Ok(());
+        }
+        let text = |h: &Self, path: &str| {
+            format!(
+                "{path} is version {} (protocol {}, ring {})",
+                h.version, h.protocol, h.layout
+            )
+        };
+        Err(Error::protocol(format!(
+            "{}, {}: install the same version of both, or name another helper \
+             (FEATHERLOAD_HELPER)",
+            text(self, own_path),
+            text(other, other_path)
+        )))
+    }
+}
+
+/// A command on the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Command {
+    /// A [`Request::Start`] lies in the channel; ring and job descriptors come along.
+    Start = 1,
+    /// Reply with a report.
+    Report = 2,
+    /// End the workers, then yourself.
+    Stop = 3,
+}
+
+impl Command {
+    pub(crate) fn from_byte(b: u8) -> Option<Self> {
+        [Self::Start, Self::Report, Self::Stop]
+            .into_iter()
+            .find(|c| *c as u8 == b)
+    }
+}
+
+/// The first message of the coordinator on the typed channel: the two ends that
+/// carry everything later.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Bootstrap {
+    pub(crate) requests: IpcSender<Request>,
+    pub(crate) replies: IpcReceiver<Reply>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    Start(Box<StartRequest>),
+}
+
+/// What a pool is made of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StartRequest {
+    pub(crate) shape: Shape,
+    pub(crate) job: OrderedJob,
+    /// Most time that one row may take, milliseconds.
+    pub(crate) row_limit_ms: u64,
+    /// Kill a worker that often, milliseconds: a test of the recovery.
+    pub(crate) kill_every_ms: Option<u64>,
+    /// Serial of the first worker; 1 but in tests of the limit.
+    pub(crate) first_serial: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Started,
+    Refused {
+        what: String,
+    },
+    /// Numbered from 1, in the order of the commands.
+    Report {
+        number: u64,
+        report: Report,
+    },
+}
+
+/// What happened since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// Process ids of the live workers.
+    pub(crate) workers: Vec<i32>,
+    /// Workers that ended without being told to.
+    pub(crate) deaths: u64,
+    /// Of these, killed by order (`--kill-workers-every`).
+    pub(crate) ordered_deaths: u64,
+    /// The latest events, oldest first.
+    pub(crate) events: Vec<String>,
+    /// Events that were dropped because nobody asked for them in time.
+    pub(crate) events_lost: u64,
+    /// Why the pool was given up, if it was.
+    pub(crate) fatal: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hello_round_trips_and_differences_name_both_sides() {
+        let a = Hello::ours();
+        let b = Hello::read(&a.to_bytes(), "x").unwrap();
+        assert_eq!(a, b);
+        a.check("me", &b, "you").unwrap();
+        let old = Hello {
+            version: "0.0.9".into(),
+            ..a.clone()
+        };
+        let e = a
+            .check("/bin/me", &old, "/bin/you")
+            .unwrap_err()
+            .to_string();
+        for part in ["/bin/me", "/bin/you", "0.0.9", env!("CARGO_PKG_VERSION")] {
+            assert!(e.contains(part), "{e} lacks {part}");
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_no_hello() {
+        assert!(Hello::read(b"GET / HTTP/1.1", "x").is_err());
+        assert!(Hello::read(&[7; HELLO_BYTES], "x").is_err());
+    }
+
+    #[test]
+    fn commands_round_trip() {
+        for c in [Command::Start, Command::Report, Command::Stop] {
+            assert_eq!(Command::from_byte(c as u8), Some(c));
+        }
+        assert_eq!(Command::from_byte(0), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! The process between the consumer and its workers.
+//!
+//! In the consumer:
+//! - [`launch`] makes the coordinator and shakes hands with it;
+//! - [`helper`] finds the executable that becomes it; [`own`] is the first line of
+//!   `main` of a program that is its own;
+//! - [`handle`] asks it, watches it and ends it.
+//!
+//! In both: [`messages`] is what the two say to each other.
+//!
+//! In the coordinator, single-threaded for life, without pixels and CUDA, so that it
+//! can fork a lean worker at any time:
+//! - [`process`] is its beginning; [`line`] its ends of the connection;
+//! - [`supervisor`] is its work; `burial`: what becomes of a worker that ended, `kills`:
+//!   whom it kills;
+//! - [`lanes`], [`strikes`], [`overdue`] are the books that the supervisor keeps: who
+//!   runs where, what becomes of a dead worker's row, which rows take too long.
+//!
+//! Never in here: what a row is made of (`pool::job`), who may claim it (`pool::ring`).
+
+mod burial;
+pub(crate) mod handle;
+mod helper;
+mod kills;
+mod lanes;
+pub(crate) mod launch;
+mod line;
+pub(crate) mod messages;
+mod overdue;
+pub(crate) mod own;
+pub(crate) mod process;
+mod strikes;
+mod supervisor;

@@ -1,0 +1,95 @@
+//! The caller's own executable as its helper.
+//!
+//! Runs in the consumer, at the very start of its `main`; and at the same place of
+//! the helper, which it turns into the coordinator. Starts no thread.
+
+use std::env;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
+
+use nix::sys::socket::{SockType, getsockopt, sockopt};
+
+use crate::pool::coordinator::messages::{COORDINATOR_COMMAND, refusal};
+use crate::pool::coordinator::process::run_coordinator;
+use crate::pool::job::JobKind;
+use crate::sys::process;
+use crate::sys::socket;
+
+/// Exit status of a helper that cannot become a coordinator.
+const EXIT_REFUSED: i32 = 2;
+
+/// Threads of the process at the first call of [`init`].
+static THREADS: OnceLock<usize> = OnceLock::new();
+
+/// Whether this executable can be its own helper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// `init` was not called.
+    Unknown,
+    /// `init` was the first line of `main`.
+    Ready,
+    /// `init` was called when so many threads ran.
+    Late(usize),
+}
+
+pub(crate) fn own() -> Own {
+    match THREADS.get() {
+        None => Own::Unknown,
+        Some(1) => Own::Ready,
+        Some(threads) => Own::Late(*threads),
+    }
+}
+
+/// The first line of `main` of a program that can do `kinds`: what
+/// [`featherload::init`](crate::init()) is for the library's own.
+pub fn init(kinds: &[JobKind]) {
+    let mut args = env::args_os().skip(1);
+    if args.next().is_none_or(|first| first != COORDINATOR_COMMAND) {
+        // A system that does not say how many counts as several.
+        THREADS.get_or_init(|| process::thread_count().unwrap_or(usize::MAX));
+        return;
+    }
+    let channel = match (args.next(), args.next()) {
+        (Some(channel), None) => channel.into_string().ok(),
+        _ => None,
+    };
+    let code = match channel.filter(|_| is_started_by_a_loader()) {
+        Some(channel) => coordinate(&channel, kinds),
+        None => {
+            // A user's mistake in a process of its own, which ends here.
+            let text = format!(
+                "the argument {COORDINATOR_COMMAND} is featherload's own: a loader starts its \
+                 helper with it; leave it out\n"
+            );
+            let _ = io::stderr().write_all(text.as_bytes());
+            EXIT_REFUSED
+        }
+    };
+    std::process::exit(code)
+}
+
+/// A loader's end of a packet socket is its helper's standard input.
+fn is_started_by_a_loader() -> bool {
+    getsockopt(&io::stdin(), sockopt::SockType).is_ok_and(|kind| kind == SockType::SeqPacket)
+}
+
+/// Lives as a coordinator, which forks and so has one thread for life.
+fn coordinate(channel: &str, kinds: &[JobKind]) -> i32 {
+    match process::thread_count() {
+        Ok(1) => run_coordinator(channel, kinds),
+        threads => {
+            let threads = threads.map_or("an unknown number of".to_owned(), |n| n.to_string());
+            let why = format!(
+                "{threads} threads ran before featherload::init(), and the helper may have one: \
+                 make it the first line of main, or name another helper with LoaderBuilder::helper"
+            );
+            // The loader waits for the first word.
+            match socket::send(io::stdin().as_fd(), &refusal(&why), &[]) {
+                Ok(()) => {}
+                Err(e) => tracing::error!("coordinator: {why}; tell the loader: {e}"),
+            }
+            EXIT_REFUSED
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The coordinator's beginning: cut the ties to the parent, shake hands, map
+//! what the consumer sends, hand over to the supervisor.
+//!
+//! Runs in the coordinator. The same path after a fork and after an exec.
+
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::time::Duration;
+
+use ipc_channel::ipc::{self, IpcSender};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::error::{Error, Result};
+use crate::pool::coordinator::line::Line;
+use crate::pool::coordinator::messages::{
+    Bootstrap, Command, HELLO_BYTES, HELLO_LIMIT, Hello, Reply, Request, StartRequest,
+};
+use crate::pool::coordinator::supervisor::{Supervisor, abandon};
+use crate::pool::job::{JobKind, RunsIn};
+use crate::pool::ring::Ring;
+use crate::sys::process;
+use crate::sys::process::PidFd;
+use crate::sys::socket;
+use crate::sys::socket::Received;
+
+/// Exit status when the hand-shake or the start failed; the consumer knows why.
+const EXIT_NOT_STARTED: i32 = 2;
+
+/// Lives as a coordinator on `socket`; the return value is the exit status.
+/// `channel` names the one-shot server of the typed channel.
+/// `kinds` are the jobs that it can be told to do.
+pub(crate) fn live(socket: OwnedFd, channel: &str, kinds: &[JobKind]) -> i32 {
+    match begin(socket, channel, kinds) {
+        Ok(None) => 0,
+        Ok(Some((supervisor, line, consumer, children))) => {
+            match supervisor.run(&line, &consumer, &children) {
+                Ok(()) => 0,
+                Err(e) => abandon(&e),
+            }
+        }
+        Err(e) => {
+            tracing::error!("coordinator: {e}");
+            EXIT_NOT_STARTED
+        }
+    }
+}
+
+/// The helper executable's life as a coordinator: standard input is the socket
+/// to the consumer, `channel` the name of the typed channel. Returns the exit
+/// status. The process has one thread. `kinds` are the jobs that it can be told to do.
+pub(crate) fn run_coordinator(channel: &str, kinds: &[JobKind]) -> i32 {
+    match std::io::stdin().as_fd().try_clone_to_owned() {
+        Ok(socket) => live(socket, channel, kinds),
+        Err(e) => {
+            tracing::error!("coordinator: take the socket from standard input: {e}");
+            EXIT_NOT_STARTED
+        }
+    }
+}
+
+type Begun = (Supervisor, Line, PidFd, SignalFd);
+
+fn begin(socket: OwnedFd, channel: &str, kinds: &[JobKind]) -> Result<Option<Begun>> {
+    process::reset_signals()?;
+    process::lead_own_group()?;
+    let socket = process::above_standard_streams(socket)?;
+    process::close_all_but(&[0, 1, 2, socket.as_raw_fd()])?;
+    process::standard_streams_to_null()?;
+    process::set_name(c"featherload-co");
+    let children = watch_children()?;
+    let (line, consumer) = greet(socket, channel)?;
+    loop {
+        let mut byte = [0; 1];
+        // The consumer may scan its data set for long: no limit here, but its
+        // end is noticed.
+        if consumer_ended(&consumer)? {
+            return Ok(None);
+        }
+        match socket::receive(line.socket.as_fd(), &mut byte, Duration::from_millis(200))? {
+            Received::Timeout => {}
+            Received::Closed => return Ok(None),
+            Received::Message(_, fds) => match Command::from_byte(byte[0]) {
+                Some(Command::Start) => match start(&line, fds, kinds) {
+                    Ok(supervisor) => {
+                        line.reply(Reply::Started)?;
+                        return Ok(Some((supervisor, line, consumer, children)));
+                    }
+                    Err(e) => {
+                        line.reply(Reply::Refused {
+                            what: e.to_string(),
+                        })?;
+                        return Err(e);
+                    }
+                },
+                Some(Command::Stop) => return Ok(None),
+                Some(Command::Report) => {
+                    return Err(Error::protocol("a report was asked for before the start"));
+                }
+                None => return Err(Error::protocol(format!("command {} is unknown", byte[0]))),
+            },
+        }
+    }
+}
+
+fn watch_children() -> Result<SignalFd> {
+    let mut mask = SigSet::empty();
+    mask.add(Signal::SIGCHLD);
+    mask.thread_block()
+        .map_err(|e| Error::io("block SIGCHLD", e))?;
+    SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+        .map_err(|e| Error::io("signalfd", e))
+}
+
+/// Opens the typed channel, then greets, so that the consumer never waits for a
+/// channel that nobody opens.
+fn greet(socket: OwnedFd, channel: &str) -> Result<(Line, PidFd)> {
+    let failed = |what: &str, e: &dyn std::fmt::Display| Error::protocol(format!("{what}: {e}"));
+    let bootstrap = IpcSender::<Bootstrap>::connect(channel.to_owned())
+        .map_err(|e| Error::io_at("connect to", channel, e));
+    remove_socket(Path::new(channel));
+    let bootstrap = bootstrap?;
+    let (requests_to_us, requests) =
+        ipc::channel::<Request>().map_err(|e| failed("make a channel", &e))?;
+    let (replies, replies_from_us) =
+        ipc::channel::<Reply>().map_err(|e| failed("make a channel", &e))?;
+    bootstrap
+        .send(Bootstrap {
+            requests: requests_to_us,
+            replies: replies_from_us,
+        })
+        .map_err(|e| failed("send the channel's ends", &e))?;
+    let ours = Hello::ours();
+    socket::send(socket.as_fd(), &ours.to_bytes(), &[])?;
+    let mut buffer = [0; HELLO_BYTES + 1];
+    let (n, fds) = match socket::receive(socket.as_fd(), &mut buffer, HELLO_LIMIT)? {
+        Received::Message(n, fds) => (n, fds),
+        Received::Closed => return Err(Error::protocol("the consumer ended in the hand-shake")),
+        Received::Timeout => {
+            return Err(Error::protocol(format!(
+                "the consumer did not answer within {HELLO_LIMIT:?}"
+            )));
+        }
+    };
+    let theirs = Hello::read(&buffer[..n], "the consumer")?;
+    ours.check("the helper", &theirs, "the consumer")?;
+    let [consumer] = <[OwnedFd; 1]>::try_from(fds)
+        .map_err(|_| Error::protocol("the consumer sent no descriptor of itself"))?;
+    let line = Line {
+        socket,
+        requests,
+        replies,
+    };
+    Ok((line, PidFd::from_fd(consumer)))
+}
+
+/// Takes the typed channel's socket out of the temporary folder, connected or
+/// not: nobody connects a second time, and a consumer that is killed before it
+/// accepts cannot do it.
+fn remove_socket(socket: &Path) {
+    let is_socket = |m: fs::Metadata| m.file_type().is_socket();
+    if !fs::symlink_metadata(socket).is_ok_and(is_socket) {
+        return;
+    }
+    // The consumer may be at it as well: gone is gone. The folder was made for
+    // the socket; one that holds anything else stays.
+    let _ = fs::remove_file(socket);
+    if let Some(folder) = socket.parent() {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+fn consumer_ended(consumer: &PidFd) -> Result<bool> {
+    socket::readable(consumer.as_fd(), Duration::ZERO)
+}
+
+fn start(line: &Line, mut fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<Supervisor> {
+    let Request::Start(request) = line
+        .requests
+        .recv()
+        .map_err(|e| Error::protocol(format!("read the start request: {e}")))?;
+    let StartRequest { shape, job, .. } = &*request;
+    if fds.is_empty() {
+        return Err(Error::protocol("the start request came without a ring"));
+    }
+    let ring = Ring::open(fds.remove(0), *shape)?;
+    let job = job.build(kinds, fds, RunsIn::Worker)?;
+    // Lives as long as the process: workers are forked out of this function's
+    // callee and use the map until they end.
+    let ring: &'static Ring = Box::leak(Box::new(ring));
+    Supervisor::start(ring, job, &request)
+}

@@ -1,0 +1,254 @@
+//! What becomes of a row whose worker died.
+//!
+//! Pure; runs in the coordinator. A row that keeps killing its workers must not
+//! kill for ever, a row that was merely there when somebody killed must not
+//! suffer for it. What is counted is counted for each attempt at a row.
+
+use std::collections::HashMap;
+
+use nix::sys::signal::Signal;
+
+use crate::error::{FaultKind, SampleFault};
+use crate::pool::ring::coordinator_side::{Held, Verdict};
+
+/// Deaths of the row's own making before it is quarantined.
+const CRASH_LIMIT: u32 = 2;
+/// Kills from outside before it is.
+const OUTSIDE_LIMIT: u32 = 5;
+/// Rows remembered; far more than can be in flight.
+const MEMORY: usize = 4096;
+
+/// Why a worker ended, as far as its row is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The input map broke: the file shrank or could not be read.
+    BrokenMap,
+    /// A signal of its own making, or an exit nobody asked for.
+    Crash { signal: Option<Signal>, code: i32 },
+    /// We killed it because the row took too long.
+    TimedOut,
+    /// SIGKILL, SIGTERM and the like from somebody else.
+    Outside(Signal),
+    /// Stopped by somebody else, by this signal, and killed by us.
+    Stopped(Signal),
+    /// Killed by order, as a test.
+    Ordered,
+}
+
+impl Cause {
+    /// Reads a signal that ended a worker.
+    pub(crate) fn of_signal(signal: Signal) -> Self {
+        match signal {
+            Signal::SIGSEGV
+            | Signal::SIGBUS
+            | Signal::SIGILL
+            | Signal::SIGFPE
+            | Signal::SIGABRT
+            | Signal::SIGSYS => Self::Crash {
+                signal: Some(signal),
+                code: 0,
+            },
+            other => Self::Outside(other),
+        }
+    }
+
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::BrokenMap => "its input file shrank or became unreadable".into(),
+            Self::Crash {
+                signal: Some(s), ..
+            } => format!("crashed with {s}"),
+            Self::Crash { code, .. } => format!("ended with status {code}"),
+            Self::TimedOut => "was killed: its row took too long".into(),
+            Self::Outside(s) => format!("was ended from outside by {s}"),
+            Self::Stopped(s) => format!("was stopped from outside ({s}) and killed"),
+            Self::Ordered => "was killed by order".into(),
+        }
+    }
+}
+
+/// Strikes against rows, by ticket sequence, row and attempt.
+#[derive(Debug)]
+pub(crate) struct Strikes {
+    /// Crashes and kills from outside.
+    rows: HashMap<(u32, u32, u32), (u32, u32)>,
+    row_limit_ms: u64,
+    /// Attempts behind a row's first.
+    tries: u32,
+}
+
+impl Strikes {
+    pub(crate) fn new(row_limit_ms: u64, tries: u32) -> Self {
+        Self {
+            rows: HashMap::new(),
+            row_limit_ms,
+            tries,
+        }
+    }
+
+    /// Counts a death and says what becomes of the row, with the fault of the
+    /// attempt when that is given up.
+    pub(crate) fn judge(&mut self, held: Held, cause: Cause) -> (Verdict, Option<SampleFault>) {
+        let Held {
+            sequence,
+            row,
+            attempt,
+            ..
+        } = held;
+        if self.rows.len() >= MEMORY {
+            // Old tickets are long delivered; sequence numbers only rise.
+            self.rows
+                .retain(|(s, _, _), _| s.saturating_add(1024) > sequence);
+        }
+        let verdict = if attempt < self.tries {
+            Verdict::MoveOn
+        } else {
+            Verdict::Fail
+        };
+        let fail = |kind, reason: String| (verdict, Some(SampleFault::new(kind, reason)));
+        let row_limit_ms = self.row_limit_ms;
+        let (crashes, kills) = self.rows.entry((sequence, row, attempt)).or_default();
+        match cause {
+            Cause::Ordered => (Verdict::Return, None),
+            Cause::BrokenMap => fail(
+                FaultKind::Shrunk,
+                "file shrank or unreadable while mapped".into(),
+            ),
+            Cause::TimedOut => fail(
+                FaultKind::TimedOut,
+                format!("took longer than {row_limit_ms} ms (option row_limit)"),
+            ),
+            Cause::Crash { .. } => {
+                *crashes += 1;
+                if *crashes < CRASH_LIMIT {
+                    return (Verdict::Return, None);
+                }
+                fail(
+                    FaultKind::Quarantined,
+                    format!(
+                        "quarantined: {crashes} workers died of it, the last {}",
+                        cause.text()
+                    ),
+                )
+            }
+            Cause::Outside(_) | Cause::Stopped(_) => {
+                *kills += 1;
+                if *kills < OUTSIDE_LIMIT {
+                    return (Verdict::Return, None);
+                }
+                let reason = match cause {
+                    Cause::Stopped(_) => format!(
+                        "quarantined: {kills} workers were stopped or killed from outside while \
+                         at it, the last {}",
+                        cause.text()
+                    ),
+                    _ => format!(
+                        "quarantined: {kills} workers were killed while at it, perhaps out of memory"
+                    ),
+                };
+                fail(FaultKind::Quarantined, reason)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crash() -> Cause {
+        Cause::of_signal(Signal::SIGSEGV)
+    }
+
+    fn held(sequence: u32, row: u32, attempt: u32) -> Held {
+        Held {
+            slot: 0,
+            row,
+            owner: 1,
+            sequence,
+            attempt,
+        }
+    }
+
+    #[test]
+    fn two_crashes_quarantine_a_row_and_only_that_row() {
+        let mut s = Strikes::new(1, 0);
+        assert_eq!(s.judge(held(1, 0, 0), crash()).0, Verdict::Return);
+        assert_eq!(s.judge(held(1, 1, 0), crash()).0, Verdict::Return);
+        assert_eq!(s.judge(held(2, 0, 0), crash()).0, Verdict::Return);
+        let (v, fault) = s.judge(held(1, 0, 0), crash());
+        assert_eq!(v, Verdict::Fail);
+        assert_eq!(fault.unwrap().kind, FaultKind::Quarantined);
+    }
+
+    #[test]
+    fn outside_kills_count_apart_and_orders_never() {
+        let mut s = Strikes::new(1, 0);
+        let row = held(1, 0, 0);
+        for _ in 0..100 {
+            assert_eq!(s.judge(row, Cause::Ordered).0, Verdict::Return);
+        }
+        for _ in 0..4 {
+            let c = Cause::of_signal(Signal::SIGKILL);
+            assert_eq!(s.judge(row, c).0, Verdict::Return);
+        }
+        assert_eq!(s.judge(row, crash()).0, Verdict::Return);
+        let (v, fault) = s.judge(row, Cause::of_signal(Signal::SIGKILL));
+        assert_eq!(v, Verdict::Fail);
+        assert!(fault.unwrap().reason.contains("out of memory"));
+    }
+
+    #[test]
+    fn stops_count_as_kills_from_outside() {
+        let mut s = Strikes::new(1, 0);
+        let stop = Cause::Stopped(Signal::SIGSTOP);
+        for i in 0..4 {
+            let kill = Cause::of_signal(Signal::SIGKILL);
+            let cause = if i % 2 == 0 { stop } else { kill };
+            assert_eq!(s.judge(held(1, 0, 0), cause), (Verdict::Return, None));
+        }
+        let (v, fault) = s.judge(held(1, 0, 0), stop);
+        assert_eq!(v, Verdict::Fail);
+        let reason = fault.unwrap().reason;
+        assert!(reason.contains("5 workers") && reason.contains("(SIGSTOP)"));
+    }
+
+    #[test]
+    fn a_broken_map_and_a_time_limit_fail_at_once() {
+        let mut s = Strikes::new(60_000, 0);
+        assert_eq!(s.judge(held(1, 0, 0), Cause::BrokenMap).0, Verdict::Fail);
+        let (v, fault) = s.judge(held(1, 1, 0), Cause::TimedOut);
+        assert_eq!(v, Verdict::Fail);
+        assert!(fault.unwrap().reason.contains("60000 ms"));
+    }
+
+    #[test]
+    fn attempts_have_strikes_of_their_own_and_the_last_one_fails() {
+        let mut s = Strikes::new(1, 2);
+        for (attempt, end) in [
+            (0, Verdict::MoveOn),
+            (1, Verdict::MoveOn),
+            (2, Verdict::Fail),
+            // Scribbled on: there is no such attempt.
+            (255, Verdict::Fail),
+        ] {
+            let row = held(1, 0, attempt);
+            assert_eq!(s.judge(row, Cause::Ordered), (Verdict::Return, None));
+            assert_eq!(s.judge(row, crash()), (Verdict::Return, None));
+            let (v, fault) = s.judge(row, crash());
+            assert_eq!(v, end, "attempt {attempt}");
+            assert_eq!(fault.unwrap().kind, FaultKind::Quarantined);
+            assert_eq!(s.judge(held(2, 0, attempt), Cause::BrokenMap).0, end);
+            assert_eq!(s.judge(held(3, 0, attempt), Cause::TimedOut).0, end);
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut s = Strikes::new(1, 0);
+        for sequence in 0..20_000 {
+            s.judge(held(sequence, 0, 0), crash());
+        }
+        assert!(s.rows.len() <= MEMORY + 1);
+    }
+}

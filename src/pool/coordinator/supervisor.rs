@@ -1,0 +1,333 @@
+//! The coordinator's work: keep every lane manned, answer the consumer, end when it
+//! ends. What the dead held is `burial`'s, whom to kill is `kills`'.
+//!
+//! Runs in the coordinator, single-threaded, never touching a pixel.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::{Pid, getpid};
+
+use crate::error::{Error, Result};
+use crate::pool::coordinator::lanes;
+use crate::pool::coordinator::lanes::{Backoff, Lane, Worker};
+use crate::pool::coordinator::line::Line;
+use crate::pool::coordinator::messages::{Command, Reply, Report, StartRequest};
+use crate::pool::coordinator::overdue::Overdue;
+use crate::pool::coordinator::strikes::Strikes;
+use crate::pool::job::Job;
+use crate::pool::ring::Ring;
+use crate::pool::ring::consumer_side;
+use crate::pool::ring::coordinator_side;
+use crate::pool::ring::row_word::MAX_SERIAL;
+use crate::pool::worker;
+use crate::sys::clock::RunningClock;
+use crate::sys::process;
+use crate::sys::process::{PidFd, fork_never_returning};
+use crate::sys::socket;
+use crate::sys::socket::Received;
+
+/// How long workers may finish their rows after a stop.
+const GRACE: Duration = Duration::from_millis(100);
+/// How long a killed worker may stay unreaped before the pool is given up.
+pub(super) const REAP_LIMIT: Duration = Duration::from_secs(5);
+/// Failed forks in a row before the pool is given up, and the wait between two.
+const FORK_TRIES: u32 = 50;
+const FORK_WAIT: Duration = Duration::from_millis(100);
+
+/// Everything that the coordinator keeps about its pool. Every time in it is
+/// one of `clock`: none of its limits is over because the whole job was stopped
+/// for an hour and continued.
+pub(crate) struct Supervisor {
+    pub(super) ring: &'static Ring,
+    pub(super) job: Box<dyn Job>,
+    pub(super) clock: RunningClock,
+    pub(super) lanes: Vec<Lane>,
+    pub(super) next_serial: u32,
+    /// One for each lane.
+    pub(super) backoff: Vec<Backoff>,
+    /// Forks that failed in a row.
+    pub(super) failed_forks: u32,
+    pub(super) strikes: Strikes,
+    pub(super) overdue: Overdue,
+    pub(super) next_look: Duration,
+    /// How long a worker may stand stopped.
+    pub(super) stop_limit: Duration,
+    pub(super) tries: u32,
+    pub(super) kills: Option<OrderedKills>,
+    pub(super) report: Report,
+    /// Reports sent.
+    pub(super) reports: u64,
+    pub(super) events: VecDeque<String>,
+    /// Set once workers are told to stop: those left at that time are killed.
+    pub(super) ending: Option<Duration>,
+    /// Attempts at rows that ended without a worker's doing: progress as well.
+    pub(super) given_up: u64,
+    pub(super) me: Pid,
+}
+
+/// `--kill-workers-every`: a test of the recovery, on demand.
+pub(super) struct OrderedKills {
+    pub(super) every: Duration,
+    pub(super) next: Duration,
+    pub(super) turn: usize,
+}
+
+impl Supervisor {
+    /// Forks the first workers.
+    pub(crate) fn start(
+        ring: &'static Ring,
+        job: Box<dyn Job>,
+        request: &StartRequest,
+    ) -> Result<Self> {
+        let clock = RunningClock::start();
+        let now = Duration::ZERO;
+        let row_limit = Duration::from_millis(request.row_limit_ms);
+        let overdue = Overdue::new(row_limit);
+        let mut s = Self {
+            ring,
+            job,
+            clock,
+            lanes: vec![Lane::Due(now); request.shape.lanes as usize],
+            next_serial: request.first_serial.max(1),
+            backoff: vec![Backoff::default(); request.shape.lanes as usize],
+            failed_forks: 0,
+            strikes: Strikes::new(request.row_limit_ms, request.job.tries),
+            next_look: now + overdue.tick(),
+            overdue,
+            stop_limit: lanes::stop_limit(row_limit),
+            tries: request.job.tries,
+            kills: request.kill_every_ms.map(|ms| {
+                let every = Duration::from_millis(ms.max(1));
+                OrderedKills {
+                    every,
+                    next: now + every,
+                    turn: 0,
+                }
+            }),
+            report: Report::default(),
+            reports: 0,
+            events: VecDeque::new(),
+            ending: None,
+            given_up: 0,
+            me: getpid(),
+        };
+        s.fork_due(now)?;
+        Ok(s)
+    }
+
+    fn worker_pids(&self) -> Vec<i32> {
+        self.lanes
+            .iter()
+            .filter_map(|lane| match lane {
+                Lane::Running(w) => Some(w.pid.as_raw()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Runs until the consumer says stop, closes its socket or dies, and no
+    /// worker is left.
+    pub(crate) fn run(mut self, line: &Line, consumer: &PidFd, children: &SignalFd) -> Result<()> {
+        loop {
+            let now = self.clock.read(Duration::ZERO);
+            let timeout = self.next_deadline(now).saturating_sub(now);
+            let [from_consumer, consumer_gone, child_ended] =
+                wait_for(&line.socket, consumer, children, timeout)?;
+            let now = self.clock.read(timeout);
+            if consumer_gone {
+                self.end(now);
+            } else if from_consumer {
+                self.serve(line, now)?;
+            }
+            if child_ended {
+                // One signal stands for any number of children.
+                while matches!(children.read_signal(), Ok(Some(_))) {}
+            }
+            self.attend(now)?;
+            if self.ending.is_some() {
+                if self.finish_ending(now) {
+                    return Ok(());
+                }
+                if consumer_gone || from_consumer {
+                    // Both stay readable for ever once closed: wait for the
+                    // workers instead of spinning.
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                continue;
+            }
+            self.kill_by_order(now);
+            self.kill_stopped(now);
+            self.kill_overdue(now);
+            if let Err(e) = self.fork_due(now) {
+                self.give_up(e.to_string());
+            }
+        }
+    }
+
+    /// Answers one command.
+    fn serve(&mut self, line: &Line, now: Duration) -> Result<()> {
+        let mut byte = [0; 1];
+        match socket::receive(line.socket.as_fd(), &mut byte, Duration::ZERO)? {
+            Received::Timeout => {}
+            Received::Closed => self.end(now),
+            Received::Message(..) => match Command::from_byte(byte[0]) {
+                Some(Command::Stop) => self.end(now + GRACE),
+                Some(Command::Report) => {
+                    self.report.workers = self.worker_pids();
+                    self.report.events = self.events.drain(..).collect();
+                    self.reports += 1;
+                    line.reply(Reply::Report {
+                        number: self.reports,
+                        report: self.report.clone(),
+                    })?;
+                }
+                Some(Command::Start) => line.reply(Reply::Refused {
+                    what: "the pool has been started already".into(),
+                })?,
+                None => {
+                    return Err(Error::protocol(format!("command {} is unknown", byte[0])));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn next_deadline(&self, now: Duration) -> Duration {
+        if let Some(at) = self.ending {
+            // After the grace the killed are reaped by signal; look now and then.
+            return at.max(now + Duration::from_millis(1));
+        }
+        let lanes = self.lanes.iter().filter_map(|lane| match lane {
+            Lane::Due(at) => Some(*at),
+            // In steps: what is planned counts, also if nobody runs meanwhile.
+            Lane::Running(w) => w
+                .end_of_stop(self.stop_limit)
+                .map(|(at, _)| at.min(now + self.stop_limit / 4)),
+            Lane::Ended => None,
+        });
+        let kills = self.kills.iter().map(|k| k.next);
+        lanes.chain(kills).fold(self.next_look, Duration::min)
+    }
+
+    fn fork_due(&mut self, now: Duration) -> Result<()> {
+        for lane in 0..self.lanes.len() {
+            if !matches!(self.lanes[lane], Lane::Due(at) if at <= now)
+                || self.report.fatal.is_some()
+            {
+                continue;
+            }
+            let serial = self.next_serial;
+            if serial > MAX_SERIAL {
+                return Err(Error::worker(format!(
+                    "{MAX_SERIAL} workers were forked, the most that a pool can count: build a \
+                     new loader"
+                )));
+            }
+            let (ring, job, tries, me) = (self.ring, &mut *self.job, self.tries, self.me);
+            let forked = fork_never_returning(|| {
+                worker::process::live(ring, job, lane as u32, serial, tries, me)
+            });
+            let pid = match forked {
+                Ok(pid) => pid,
+                Err(e) => {
+                    // A limit on processes may pass.
+                    self.failed_forks += 1;
+                    if self.failed_forks > FORK_TRIES {
+                        return Err(e);
+                    }
+                    self.lanes[lane] = Lane::Due(now + FORK_WAIT);
+                    continue;
+                }
+            };
+            self.failed_forks = 0;
+            self.next_serial += 1;
+            self.lanes[lane] = Lane::Running(Worker {
+                pid,
+                serial,
+                forked: now,
+                stopped: None,
+                killed: None,
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn give_up(&mut self, what: String) {
+        tracing::error!("{what}");
+        self.report.fatal.get_or_insert(what);
+        for lane in &self.lanes {
+            if let Lane::Running(w) = lane {
+                let _ = kill(w.pid, Signal::SIGKILL);
+            }
+        }
+        for lane in &mut self.lanes {
+            if matches!(lane, Lane::Due(_)) {
+                *lane = Lane::Ended;
+            }
+        }
+        coordinator_side::give_up(&self.ring.words(), self.ring.layout());
+    }
+
+    /// Tells the workers to stop, and gives them time until `by`.
+    fn end(&mut self, by: Duration) {
+        consumer_side::stop(&self.ring.words(), self.ring.layout());
+        self.ending = Some(self.ending.map_or(by, |sooner| by.min(sooner)));
+        for lane in &mut self.lanes {
+            if matches!(lane, Lane::Due(_)) {
+                *lane = Lane::Ended;
+            }
+        }
+    }
+
+    /// Kills who is left after the grace; true when nobody is.
+    fn finish_ending(&mut self, now: Duration) -> bool {
+        let Some(by) = self.ending else {
+            return false;
+        };
+        let mut left = false;
+        for lane in &self.lanes {
+            if let Lane::Running(w) = lane {
+                left = true;
+                if now >= by {
+                    let _ = kill(w.pid, Signal::SIGKILL);
+                }
+            }
+        }
+        // Who survives SIGKILL that long sits in uninterruptible I/O; the death
+        // signal gets it when the kernel lets go.
+        !left || now >= by + REAP_LIMIT
+    }
+}
+
+/// Sleeps until something happens: [a command, the consumer's end, a child's end].
+fn wait_for(
+    socket: &OwnedFd,
+    consumer: &PidFd,
+    children: &SignalFd,
+    timeout: Duration,
+) -> Result<[bool; 3]> {
+    let mut fds = [
+        PollFd::new(socket.as_fd(), PollFlags::POLLIN),
+        PollFd::new(consumer.as_fd(), PollFlags::POLLIN),
+        PollFd::new(children.as_fd(), PollFlags::POLLIN),
+    ];
+    // Rounded up: a deadline half a millisecond away must not spin.
+    let ms = timeout.as_micros().div_ceil(1000).min(60_000) as u16;
+    match poll(&mut fds, PollTimeout::from(ms)) {
+        Ok(_) => Ok(fds.map(|fd| fd.revents().is_some_and(|r| !r.is_empty()))),
+        Err(nix::errno::Errno::EINTR) => Ok([false; 3]),
+        Err(e) => Err(Error::io("poll", e)),
+    }
+}
+
+/// Ends the process group's own children when the loop broke off with an error.
+pub(crate) fn abandon(error: &Error) -> i32 {
+    tracing::error!("coordinator: {error}");
+    // The workers' death signal does the rest.
+    process::exit_now(1)
+}

@@ -1,0 +1,53 @@
+//! Who fills the rows of a run: workers, or this process.
+//!
+//! In the consumer. The one place where the two are told apart once a run has begun.
+
+use crate::error::{Error, Result};
+use crate::pool::consumer::Pool;
+use crate::pool::filled::Filled;
+use crate::pool::in_process::InProcess;
+use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
+
+/// Who fills the rows.
+#[derive(Debug)]
+pub enum Engine {
+    Workers(Box<Pool>),
+    InProcess(Box<InProcess>),
+}
+
+impl Engine {
+    /// The next batch. `coming(0)` is its place, `coming(n)` that of the n-th
+    /// behind it, as far as the run is known.
+    ///
+    /// # Errors
+    /// What ends the pool; every slot held for too long.
+    pub fn next(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<Filled> {
+        match self {
+            Self::Workers(pool) => pool.next(coming),
+            Self::InProcess(process) => match coming(0) {
+                Some(place) => Ok(process.fill(place)),
+                None => Err(Error::protocol("a batch behind the last was asked for")),
+            },
+        }
+    }
+
+    /// Nothing that is under way will be asked for.
+    pub fn cancel(&mut self) {
+        match self {
+            Self::Workers(pool) => pool.cancel(),
+            Self::InProcess(_) => {}
+        }
+    }
+
+    /// What happened so far.
+    ///
+    /// # Errors
+    /// When the coordinator does not answer.
+    pub fn report(&self) -> Result<PoolReport> {
+        match self {
+            Self::Workers(pool) => pool.report(),
+            Self::InProcess(process) => Ok(process.report()),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Rows by workers: one ring of slots, one coordinator, any number of workers.
+//!
+//! The pool knows numbers and bytes. A row is some bytes of a slot, a batch is an
+//! epoch, a number and a count of rows. What rows are made of is a job, which the
+//! pool builds from a name, bytes and descriptors.
+//!
+//! | file | runs in | what it is |
+//! |---|---|---|
+//! | [`job`] | all | the one seam: a kind of job, how it is ordered, what it does |
+//! | [`crew`] | consumer | who makes the rows, as a user asks; the order of the start |
+//! | [`engine`] | consumer | workers or this process: the next batch, and the report |
+//! | [`consumer`] | consumer | by workers: tickets out, ready slots in |
+//! | [`in_process`] | consumer | by a loop in this process, with zero workers |
+//! | [`place`], [`filled`] | consumer | where a batch stands; its rows once they are final |
+//! | [`buffers`] | consumer | memory for rows where no ring is |
+//! | [`report`] | consumer | what happened, in numbers |
+//! | [`ring`] | all | the shared memory and its protocol |
+//! | [`coordinator`] | see there | the process between consumer and workers |
+//! | [`worker`] | workers | the life of a worker |
+//!
+//! Never in here: any kind of work, and so no picture, recipe, index, plan or device;
+//! names of stages; a list of jobs (`jobs::kinds` has it).
+
+pub(crate) mod buffers;
+pub(crate) mod consumer;
+pub(crate) mod coordinator;
+pub(crate) mod crew;
+pub(crate) mod engine;
+pub(crate) mod filled;
+pub(crate) mod in_process;
+pub(crate) mod job;
+pub(crate) mod place;
+pub(crate) mod report;
+pub(crate) mod ring;
+pub(crate) mod worker;

@@ -1,0 +1,129 @@
+//! What the consumer does to the ring: post tickets, see that a slot is ready,
+//! cancel, drain, stop.
+//!
+//! Runs in the consumer only. Never claims or fills a row.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use crate::pool::ring::attempt;
+use crate::pool::ring::layout::{Layout, ticket_word};
+use crate::pool::ring::row_word::{RowState, RowWord};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::words::Words;
+
+/// Posts a ticket into a slot that no worker holds a row of.
+pub(crate) fn post<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) {
+    debug_assert!(t.rows <= l.shape().rows && t.sequence != 0);
+    w.store(l.ticket(slot, ticket_word::EPOCH), t.epoch, Relaxed);
+    w.store(l.ticket(slot, ticket_word::BATCH), t.batch, Relaxed);
+    w.store(
+        l.ticket(slot, ticket_word::ROWS),
+        u64::from(t.rows),
+        Relaxed,
+    );
+    w.store(l.ticket(slot, ticket_word::HINT), 0, Relaxed);
+    for row in 0..l.shape().rows {
+        let word = if row < t.rows {
+            RowWord::open(t.sequence)
+        } else {
+            RowWord::void(t.sequence)
+        };
+        // SYNC: pairs with the compare-and-swap in `worker_side::claim`; who
+        // claims the row sees the ticket's words.
+        w.store(l.row(slot, row), word.pack(), Release);
+    }
+    // SYNC: pairs with the Acquire load in `worker_side::claim`.
+    w.store(
+        l.ticket(slot, ticket_word::SEQUENCE),
+        u64::from(t.sequence),
+        Release,
+    );
+    w.fetch_add(l.work(), 1);
+    w.wake_all(l.work());
+}
+
+/// True when every row of the ticket is final. The row words decide, not a counter.
+pub(crate) fn is_ready<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
+    // SYNC: Acquire pairs with the compare-and-swap in `worker_side::commit`:
+    // whoever sees the row final sees its bytes.
+    (0..t.rows).all(|row| RowWord::unpack(w.load(l.row(slot, row), Acquire)).is_final(t.sequence))
+}
+
+/// A row of a posted ticket whose word is none that the protocol writes: a
+/// worker's decoder has destroyed it. It would never become ready.
+pub(crate) fn destroyed_row<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> Option<u32> {
+    (0..t.rows).find(|row| {
+        let word = RowWord::unpack(w.load(l.row(slot, *row), Acquire));
+        word.sequence != t.sequence || word.state == RowState::Void
+    })
+}
+
+/// What a wait for a slot found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Ready,
+    /// The coordinator gave up.
+    Fatal,
+    /// `limit` passed, or something changed: look around and wait again.
+    Again,
+}
+
+/// One wait for a slot: read the word, re-check the condition, sleep on that value.
+pub(crate) fn wait_ready<W: Words>(
+    w: &W,
+    l: &Layout,
+    slot: u32,
+    t: Ticket,
+    limit: Duration,
+) -> Wait {
+    let done = w.load(l.done(), Acquire);
+    if is_ready(w, l, slot, t) {
+        return Wait::Ready;
+    }
+    if w.load(l.fatal(), Acquire) != 0 {
+        return Wait::Fatal;
+    }
+    w.wait(l.done(), done, limit);
+    Wait::Again
+}
+
+/// Whether a final row carries pixels.
+pub(crate) fn row_failed<W: Words>(w: &W, l: &Layout, slot: u32, row: u32) -> bool {
+    RowWord::unpack(w.load(l.row(slot, row), Acquire)).state == RowState::Failed
+}
+
+/// The attempt at which a final row ended. Any number up to 255 if a decoder
+/// has scribbled on it: bound it before use.
+pub(crate) fn row_attempt<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, t: Ticket) -> u32 {
+    attempt::load(w, l, slot, row, t.sequence)
+}
+
+/// Takes back what nobody has claimed of a ticket and says whether the slot may
+/// be used again, that is, whether no row of it is being filled. Call again
+/// until it is true: a dead worker's row comes back open.
+pub(crate) fn drain<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
+    for row in 0..t.rows {
+        // A row that is not open stays what it is.
+        let open = RowWord::open(t.sequence).pack();
+        let _ = w.compare_exchange(l.row(slot, row), open, RowWord::void(t.sequence).pack());
+    }
+    // Only now look for rows that live on. A worker wakes us when its commit
+    // leaves neither open nor claimed rows; if we saw its row claimed before we
+    // had voided the others, it could still see them open and wake nobody, and
+    // we would sleep on. With the fence, the one in `commit` and every row
+    // voided before the look, it sees them void or we see its row final. An
+    // open row here was given back by the coordinator meanwhile: it wakes us.
+    w.full_fence();
+    (0..t.rows).all(|row| {
+        let word = RowWord::unpack(w.load(l.row(slot, row), Acquire));
+        !matches!(word.state, RowState::Open | RowState::Claimed)
+    })
+}
+
+/// Tells every worker to end after its present row.
+pub(crate) fn stop<W: Words>(w: &W, l: &Layout) {
+    w.store(l.stop(), 1, Release);
+    w.fetch_add(l.work(), 1);
+    w.wake_all(l.work());
+}

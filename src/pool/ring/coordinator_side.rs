@@ -1,0 +1,116 @@
+//! What the coordinator does to the ring: give back the rows of a worker that
+//! is dead for certain, wake everybody, say that the pool ended.
+//!
+//! Runs in the coordinator only, after waitpid has said that the owner ended,
+//! so nobody but us can touch the row between the look and the swap.
+
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use crate::pool::ring::attempt;
+use crate::pool::ring::layout::Layout;
+use crate::pool::ring::row_word::{RowState, RowWord};
+use crate::pool::ring::words::Words;
+
+/// A row found in the hands of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Held {
+    pub(crate) slot: u32,
+    pub(crate) row: u32,
+    pub(crate) owner: u32,
+    pub(crate) sequence: u32,
+    /// Which of the samples that may stand in the row is under way.
+    pub(crate) attempt: u32,
+}
+
+/// What becomes of a dead worker's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Another worker redoes it, at the same attempt, with the same bytes.
+    Return,
+    /// Another worker goes on with the next attempt.
+    MoveOn,
+    /// It is final without pixels; why was written into its record.
+    Fail,
+}
+
+/// Every row in the hands of `owner`.
+pub(crate) fn held_by<W: Words>(w: &W, l: &Layout, owner: u32) -> impl Iterator<Item = Held> {
+    claimed_if(w, l, move |o| o == owner)
+}
+
+/// Every row in the hands of anybody.
+pub(crate) fn claimed<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Held> {
+    claimed_if(w, l, |_| true)
+}
+
+/// The attempt is read after the row word: of a row in living hands it may be
+/// that of a moment later.
+fn claimed_if<W: Words>(
+    w: &W,
+    l: &Layout,
+    wanted: impl Fn(u32) -> bool,
+) -> impl Iterator<Item = Held> {
+    let shape = l.shape();
+    (0..shape.slots)
+        .flat_map(move |slot| (0..shape.rows).map(move |row| (slot, row)))
+        .filter_map(move |(slot, row)| {
+            let word = RowWord::unpack(w.load(l.row(slot, row), Acquire));
+            (word.state == RowState::Claimed && wanted(word.owner)).then(|| Held {
+                slot,
+                row,
+                owner: word.owner,
+                sequence: word.sequence,
+                attempt: attempt::load(w, l, slot, row, word.sequence),
+            })
+        })
+}
+
+/// Settles one row of a dead worker, on its exact owner and sequence. False
+/// when the row was not that owner's any more.
+pub(crate) fn settle<W: Words>(w: &W, l: &Layout, held: Held, verdict: Verdict) -> bool {
+    let from = RowWord::claimed(held.owner, held.sequence).pack();
+    if verdict == Verdict::MoveOn {
+        // Before the row is open: who claims it begins with this attempt.
+        let (slot, row) = (held.slot, held.row);
+        attempt::store(w, l, slot, row, held.sequence, held.attempt + 1);
+    }
+    let to = match verdict {
+        Verdict::Return | Verdict::MoveOn => RowWord::open(held.sequence),
+        Verdict::Fail => RowWord::new(RowState::Failed, held.owner, held.sequence),
+    };
+    w.compare_exchange(l.row(held.slot, held.row), from, to.pack())
+        .is_ok()
+}
+
+/// Step one and two after a death: settle the dead worker's rows by `verdict`,
+/// then wake all workers and the consumer. The replacement is forked after it,
+/// by the caller.
+pub(crate) fn bury<W: Words>(
+    w: &W,
+    l: &Layout,
+    owner: u32,
+    mut verdict: impl FnMut(Held) -> Verdict,
+) -> u32 {
+    let mut settled = 0;
+    for held in held_by(w, l, owner) {
+        let v = verdict(held);
+        settled += u32::from(settle(w, l, held, v));
+    }
+    w.fetch_add(l.work(), 1);
+    w.wake_all(l.work());
+    wake_consumer(w, l);
+    settled
+}
+
+/// Makes the consumer look again: a worker may have died between its last
+/// commit and its wake.
+pub(crate) fn wake_consumer<W: Words>(w: &W, l: &Layout) {
+    w.fetch_add(l.done(), 1);
+    w.wake_all(l.done());
+}
+
+/// Says that no more rows will come.
+pub(crate) fn give_up<W: Words>(w: &W, l: &Layout) {
+    w.store(l.fatal(), 1, Release);
+    wake_consumer(w, l);
+}

@@ -1,0 +1,376 @@
+//! Which word and which byte of the ring lies where.
+//!
+//! Pure arithmetic, the same in every process: consumer and coordinator compare
+//! [`Layout::hash`] in the hand-shake before either trusts the other's memory.
+//!
+//! ```text
+//! header        magic, hash of the layout, one cache line for each hot word
+//! workers       one record of 4 cache lines for each lane, in blocks of 64
+//! slots         for each: ticket (1 cache line), row words, row records
+//! data          for each slot, page-aligned: where its rows lie is for others to say
+//! ```
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::pool::ring::words::WordIndex;
+
+/// Marks a mapping as a ring.
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"fthrring");
+
+/// Changes with every change of layout or protocol.
+pub(crate) const LAYOUT_VERSION: u64 = 3;
+
+const LINE: usize = 8;
+const PAGE: usize = 4096;
+
+/// Workers' records are reserved in blocks of this many (16 KiB), so that the
+/// ring has the same size for any number of workers up to here.
+const RECORD_BLOCK: usize = 64;
+
+/// Words of a worker's record.
+pub(crate) mod worker_word {
+    use crate::pool::ring::words::WordIndex;
+
+    /// Spawn serial of the process that uses the lane now.
+    pub(crate) const SERIAL: WordIndex = 0;
+    pub(crate) const PID: WordIndex = 1;
+    /// Written by the SIGBUS handler: 1 = the live input map broke.
+    pub(crate) const BROKEN_MAP: WordIndex = 2;
+    /// Rows committed by all processes that used the lane.
+    pub(crate) const ROWS: WordIndex = 8;
+    /// Bytes of encoded input read.
+    pub(crate) const BYTES: WordIndex = 9;
+    /// First of the stage times, nanoseconds each: `meter::STAGES` of them.
+    pub(crate) const STAGES: WordIndex = 10;
+    /// When the first row was about to be committed, nanoseconds of the monotonic clock.
+    pub(crate) const FIRST_COMMIT: WordIndex = 20;
+    /// What the job counts beside.
+    pub(crate) const COUNTED: WordIndex = 21;
+    /// Length of a record, in words.
+    pub(crate) const LEN: usize = 32;
+}
+
+/// Words of a slot's ticket.
+pub(crate) mod ticket_word {
+    use crate::pool::ring::words::WordIndex;
+
+    pub(crate) const SEQUENCE: WordIndex = 0;
+    pub(crate) const EPOCH: WordIndex = 1;
+    pub(crate) const BATCH: WordIndex = 2;
+    pub(crate) const ROWS: WordIndex = 3;
+    /// Where workers start to look for an open row: a hint.
+    pub(crate) const HINT: WordIndex = 4;
+    /// One cache line.
+    pub(crate) const LEN: usize = 8;
+}
+
+/// Words of a row's record: at which attempt it stands, why its sample failed.
+pub(crate) mod record_word {
+    use crate::pool::ring::words::WordIndex;
+
+    /// Sequence and attempt, see `ring::attempt`.
+    pub(crate) const ATTEMPT: WordIndex = 0;
+    /// Fault kind in the low byte, length of the text in the next 16 bits.
+    pub(crate) const FAULT: WordIndex = 1;
+    /// The text, at most `TEXT_BYTES` of UTF-8.
+    pub(crate) const TEXT: WordIndex = 2;
+    pub(crate) const LEN: usize = 32;
+    pub(crate) const TEXT_BYTES: usize = (LEN - TEXT) * 8;
+}
+
+/// The numbers that a layout follows from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Shape {
+    /// Slots, each holding one batch.
+    pub slots: u32,
+    /// Rows of a slot: the batch size.
+    pub rows: u32,
+    /// Bytes of a slot's data: enough for the rows of any batch.
+    pub slot_bytes: u64,
+    /// Workers alive at a time.
+    pub lanes: u32,
+}
+
+/// Where everything lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    shape: Shape,
+    workers: usize,
+    slots: usize,
+    slot_words: usize,
+    data: usize,
+    slot_bytes: usize,
+    total: usize,
+}
+
+impl Layout {
+    /// Lays out a ring, or says which number is out of range.
+    pub(crate) fn new(shape: Shape) -> Result<Self> {
+        let Shape {
+            slots,
+            rows,
+            slot_bytes,
+            lanes,
+        } = shape;
+        for (what, value, most) in [
+            ("depth", slots, 1 << 10),
+            ("batch size", rows, 1 << 20),
+            ("workers", lanes, 1 << 12),
+        ] {
+            if value == 0 || value > most {
+                return Err(Error::config(format!(
+                    "{what} is {value}, it must lie between 1 and {most}"
+                )));
+            }
+        }
+        if slot_bytes == 0 {
+            return Err(Error::config("a slot of 0 bytes holds no row"));
+        }
+        let too_large = || {
+            Error::config(format!(
+                "a ring of {slots} slots x {slot_bytes} bytes, for {rows} rows each, does not fit the address space (lower batch or depth)"
+            ))
+        };
+        let workers = 8 * LINE;
+        let records = (lanes as usize).next_multiple_of(RECORD_BLOCK);
+        let slot_table = workers + records * worker_word::LEN;
+        let row_words = (rows as usize).next_multiple_of(LINE);
+        let slot_words = ticket_word::LEN + row_words + rows as usize * record_word::LEN;
+        let words = slot_table + slots as usize * slot_words;
+        let data = (words * 8).next_multiple_of(PAGE);
+        let slot_bytes = usize::try_from(slot_bytes)
+            .ok()
+            .and_then(|b| b.checked_next_multiple_of(PAGE))
+            .ok_or_else(too_large)?;
+        let total = slot_bytes
+            .checked_mul(slots as usize)
+            .and_then(|b| b.checked_add(data))
+            .filter(|b| *b <= isize::MAX as usize)
+            .ok_or_else(too_large)?;
+        Ok(Self {
+            shape,
+            workers,
+            slots: slot_table,
+            slot_words,
+            data,
+            slot_bytes,
+            total,
+        })
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Bytes of the whole ring: what is pinned when there is a GPU.
+    pub(crate) fn total_bytes(&self) -> usize {
+        self.total
+    }
+
+    /// A number that differs when any word or byte would lie elsewhere.
+    pub(crate) fn hash(&self) -> u64 {
+        let numbers = [
+            LAYOUT_VERSION,
+            u64::from(self.shape.slots),
+            u64::from(self.shape.rows),
+            self.shape.slot_bytes,
+            u64::from(self.shape.lanes),
+            self.workers as u64,
+            worker_word::LEN as u64,
+            self.slots as u64,
+            self.slot_words as u64,
+            ticket_word::LEN as u64,
+            record_word::LEN as u64,
+            self.data as u64,
+            self.slot_bytes as u64,
+        ];
+        // FNV-1a: a fingerprint of a handful of numbers, not of data.
+        numbers.iter().fold(0xcbf2_9ce4_8422_2325, |h, n| {
+            (h ^ n).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    }
+
+    pub(crate) fn magic(&self) -> WordIndex {
+        0
+    }
+
+    pub(crate) fn hash_word(&self) -> WordIndex {
+        1
+    }
+
+    /// 1 = every worker ends after its present row.
+    pub(crate) fn stop(&self) -> WordIndex {
+        LINE
+    }
+
+    /// Counts up when there may be rows to claim; workers sleep on it.
+    pub(crate) fn work(&self) -> WordIndex {
+        2 * LINE
+    }
+
+    /// Counts up when a slot may be ready or the pool ended; the consumer
+    /// sleeps on it.
+    pub(crate) fn done(&self) -> WordIndex {
+        3 * LINE
+    }
+
+    /// Not 0 = the coordinator gave the pool up; it says why on request.
+    pub(crate) fn fatal(&self) -> WordIndex {
+        4 * LINE
+    }
+
+    /// First word of a worker lane's record.
+    pub(crate) fn worker(&self, lane: u32) -> WordIndex {
+        assert!(lane < self.shape.lanes, "lane {lane} does not exist");
+        self.workers + lane as usize * worker_word::LEN
+    }
+
+    fn slot(&self, slot: u32) -> WordIndex {
+        assert!(slot < self.shape.slots, "slot {slot} does not exist");
+        self.slots + slot as usize * self.slot_words
+    }
+
+    /// A word of a slot's ticket.
+    pub(crate) fn ticket(&self, slot: u32, word: WordIndex) -> WordIndex {
+        self.slot(slot) + word
+    }
+
+    /// The word of a row.
+    pub(crate) fn row(&self, slot: u32, row: u32) -> WordIndex {
+        assert!(row < self.shape.rows, "row {row} does not exist");
+        self.slot(slot) + ticket_word::LEN + row as usize
+    }
+
+    /// First word of a row's record.
+    pub(crate) fn record(&self, slot: u32, row: u32) -> WordIndex {
+        assert!(row < self.shape.rows, "row {row} does not exist");
+        let row_words = (self.shape.rows as usize).next_multiple_of(LINE);
+        self.slot(slot) + ticket_word::LEN + row_words + row as usize * record_word::LEN
+    }
+
+    /// Offset in bytes, and length, of a slot's data.
+    pub(crate) fn slot_data(&self, slot: u32) -> (usize, usize) {
+        assert!(slot < self.shape.slots, "slot {slot} does not exist");
+        (
+            self.data + slot as usize * self.slot_bytes,
+            self.shape.slot_bytes as usize,
+        )
+    }
+
+    /// First byte behind a slot's data and padding.
+    pub(crate) fn slot_end(&self, slot: u32) -> usize {
+        self.slot_data(slot).0 + self.slot_bytes
+    }
+
+    /// Offset in bytes, and length, of a part of a slot's data; none when it
+    /// does not lie inside.
+    pub(crate) fn part(&self, slot: u32, part: &Range<usize>) -> Option<(usize, usize)> {
+        let (start, len) = self.slot_data(slot);
+        (part.start <= part.end && part.end <= len).then(|| (start + part.start, part.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(slots: u32, rows: u32, slot_bytes: u64, lanes: u32) -> Shape {
+        Shape {
+            slots,
+            rows,
+            slot_bytes,
+            lanes,
+        }
+    }
+
+    #[test]
+    fn nothing_overlaps_and_all_lies_inside() {
+        for s in [
+            shape(1, 1, 1, 1),
+            shape(3, 5, 4995, 4),
+            shape(2, 64, 1 << 18, 1),
+        ] {
+            let l = Layout::new(s).unwrap();
+            let mut used = vec![0u8; l.total_bytes().div_ceil(8)];
+            let mut take = |from: usize, n: usize| {
+                for w in &mut used[from..from + n] {
+                    assert_eq!(*w, 0);
+                    *w = 1;
+                }
+            };
+            for w in [
+                l.magic(),
+                l.hash_word(),
+                l.stop(),
+                l.work(),
+                l.done(),
+                l.fatal(),
+            ] {
+                take(w, 1);
+            }
+            for lane in 0..s.lanes {
+                take(l.worker(lane), worker_word::LEN);
+            }
+            for slot in 0..s.slots {
+                take(l.ticket(slot, 0), ticket_word::LEN);
+                for row in 0..s.rows {
+                    take(l.row(slot, row), 1);
+                    take(l.record(slot, row), record_word::LEN);
+                }
+                let (start, len) = l.slot_data(slot);
+                assert_eq!(start % PAGE, 0);
+                take(start / 8, len.div_ceil(8));
+                assert_eq!(l.part(slot, &(0..len)), Some((start, len)));
+                assert_eq!(l.part(slot, &(len..len)), Some((start + len, 0)));
+                for outside in [0..len + 1, len + 1..len + 1, usize::MAX..usize::MAX] {
+                    assert_eq!(l.part(slot, &outside), None);
+                }
+                #[expect(clippy::reversed_empty_ranges, reason = "what must be refused")]
+                let reversed = 1..0;
+                assert_eq!(l.part(slot, &reversed), None);
+            }
+        }
+    }
+
+    #[test]
+    fn the_hash_sees_every_number() {
+        let base = Layout::new(shape(2, 4, 100, 3)).unwrap().hash();
+        for s in [
+            shape(3, 4, 100, 3),
+            shape(2, 5, 100, 3),
+            shape(2, 4, 101, 3),
+            shape(2, 4, 100, 4),
+        ] {
+            assert_ne!(Layout::new(s).unwrap().hash(), base);
+        }
+    }
+
+    #[test]
+    fn the_ring_has_the_same_size_for_1_to_64_workers() {
+        for (rows, row_bytes) in [(1, 1), (8, 602_112), (64, 301_056)] {
+            let size = |lanes| {
+                let l = Layout::new(shape(3, rows, row_bytes, lanes)).unwrap();
+                l.total_bytes()
+            };
+            assert!((1..=64).all(|lanes| size(lanes) == size(1)));
+            assert!(size(65) > size(64));
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_named() {
+        for (s, name) in [
+            (shape(0, 1, 1, 1), "depth"),
+            (shape(1, 0, 1, 1), "batch size"),
+            (shape(1, 1, 1, 0), "workers"),
+            (shape(1, 1, 0, 1), "slot"),
+            (shape(1000, 1 << 20, 1 << 60, 1), "ring"),
+        ] {
+            let e = Layout::new(s).unwrap_err().to_string();
+            assert!(e.contains(name), "{e}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Walks every order of operations, and every place for a death among them.
+//!
+//! Depth first, with an explicit stack; states are told apart by a 128-bit hash.
+//! A state that is met again on the way from the start would be an execution
+//! that never ends, and is a violation, so all executions are finite and "every
+//! maximal execution ends well" is what is checked. Every operation on a
+//! word is interleaved with every other, but for those named at `steps::settle`.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::time::Instant;
+
+use crate::pool::ring::model::automaton::Automaton;
+use crate::pool::ring::model::plan::Config;
+use crate::pool::ring::model::properties;
+use crate::pool::ring::model::state::State;
+use crate::pool::ring::model::steps;
+use crate::pool::ring::model::steps::{Step, mishaps, settle, take};
+
+/// A broken property and the way to it.
+#[derive(Debug)]
+pub(crate) struct Violation {
+    pub(crate) what: String,
+    pub(crate) path: Vec<String>,
+}
+
+/// What an exploration found.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) states: usize,
+    pub(crate) transitions: usize,
+    /// Executions' ends, told apart by their last state.
+    pub(crate) ends: usize,
+    pub(crate) violation: Option<Violation>,
+}
+
+/// A larger exploration is a mistake in the configuration.
+const MOST_STATES: usize = 20_000_000;
+
+struct Frame {
+    state: State,
+    key: u128,
+    steps: Vec<Step>,
+    taken: usize,
+}
+
+impl Frame {
+    /// The step taken last, in words.
+    fn describe(&self, a: &Automaton) -> String {
+        match self.taken.checked_sub(1) {
+            Some(at) => steps::describe(a, &self.state, self.steps[at]),
+            None => "nothing can happen".into(),
+        }
+    }
+}
+
+/// Explores everything, or up to the first violation.
+pub(crate) fn explore(name: &str, config: Config) -> Report {
+    let started = Instant::now();
+    let mut a = Automaton::new(config);
+    let mut state = State::start(&mut a);
+    settle(&mut a, &mut state).expect("a start breaks no rule");
+    let mut seen = Seen::default();
+    let mut report = Report {
+        states: 1,
+        transitions: 0,
+        ends: 0,
+        violation: None,
+    };
+    let mut stack = Vec::new();
+    let found = enter(&a, state, &mut seen, &mut stack, &mut report.ends);
+    let mut found = found.err();
+    while found.is_none()
+        && let Some(top) = stack.last_mut()
+    {
+        let Some(&step) = top.steps.get(top.taken) else {
+            seen.insert(top.key, false);
+            stack.pop();
+            continue;
+        };
+        top.taken += 1;
+        report.transitions += 1;
+        assert!(
+            seen.len() < MOST_STATES,
+            "{name}: over {MOST_STATES} states, {} nodes",
+            a.len()
+        );
+        let mut state = top.state.clone();
+        found = match take(&mut a, &mut state, step) {
+            Ok(()) => enter(&a, state, &mut seen, &mut stack, &mut report.ends).err(),
+            broken => broken.err(),
+        };
+    }
+    report.states = seen.len();
+    report.violation = found.map(|what| Violation {
+        what,
+        path: stack.iter().map(|f| f.describe(&a)).collect(),
+    });
+    println!(
+        "{name}: {} states, {} transitions, {} ends, {} nodes, {:.1} s{}",
+        report.states,
+        report.transitions,
+        report.ends,
+        a.len(),
+        started.elapsed().as_secs_f64(),
+        report.violation.as_ref().map_or(String::new(), |v| format!(
+            "; after {} steps: {}",
+            v.path.len(),
+            v.what
+        ))
+    );
+    report
+}
+
+/// Puts a state on the stack unless it was visited.
+fn enter(
+    a: &Automaton,
+    state: State,
+    seen: &mut Seen,
+    stack: &mut Vec<Frame>,
+    ends: &mut usize,
+) -> Result<(), String> {
+    let key = state.key(a);
+    match seen.get(&key) {
+        Some(true) => return Err("an execution that never ends".into()),
+        Some(false) => return Ok(()),
+        None => {}
+    }
+    seen.insert(key, true);
+    let mut steps = steps::steps(a, &state);
+    if steps.is_empty() {
+        *ends += 1;
+        let all: Vec<_> = (0..state.processes.len())
+            .map(|p| state.end(a, p))
+            .collect();
+        properties::at_the_end(&a.config, &state, &all)?;
+    }
+    // What may happen, but need not: it must not hide that nothing else can.
+    steps.extend(mishaps(a, &state));
+    stack.push(Frame {
+        state,
+        key,
+        steps,
+        taken: 0,
+    });
+    Ok(())
+}
+
+/// The keys of the states visited; true = on the way to the present one.
+type Seen = HashMap<u128, bool, BuildHasherDefault<KeyHasher>>;
+
+/// Keys are hashes already.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are u128")
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+}

@@ -1,0 +1,259 @@
+//! Planted faults: wrong versions of single rules of the protocol. The
+//! explorer must find what each does; else it would find nothing at all.
+
+use std::sync::atomic::Ordering::{self, Acquire, Release};
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::pool::ring::attempt;
+use crate::pool::ring::consumer_side::Wait;
+use crate::pool::ring::coordinator_side;
+use crate::pool::ring::coordinator_side::Verdict;
+use crate::pool::ring::layout::{Layout, ticket_word};
+use crate::pool::ring::model::processes::LIMIT;
+use crate::pool::ring::row_word::{RowState, RowWord};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::words::{WordIndex, Words};
+use crate::pool::ring::worker_side;
+use crate::pool::ring::worker_side::{Claim, Next, Outcome};
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Fault {
+    None,
+    /// Nobody wakes workers.
+    DropWorkWake,
+    /// Nobody wakes the consumer.
+    DropDoneWake,
+    /// A worker sleeps on a value of `work` read after it looked for rows.
+    WaitUnchecked,
+    /// After a death: wake, fork, and only then return the rows.
+    WakeForkReturn,
+    /// After a death: return the rows, wake nobody.
+    BuryWithoutWake,
+    /// The coordinator returns the rows of a worker that lives.
+    ReturnFromTheLiving,
+    /// The same, and commit is a plain store instead of a compare-and-swap.
+    CommitByStore,
+    /// The consumer believes a counter that workers bump after their commit.
+    ReadyByCounter,
+    /// A row is marked as taken first, and then the owner is written.
+    ClaimInTwoSteps,
+    /// A slot of a cancelled ticket is used again while rows of it are claimed.
+    ReuseUndrained,
+    /// Drain takes a row that was given back meanwhile for settled.
+    DrainMissesReturned,
+    /// Drain looks at each row once: a row is seen claimed before the next one
+    /// is voided.
+    DrainInOnePass,
+    /// An attempt is taken for that of the row whatever ticket it belongs to.
+    StaleAttempt,
+    /// After a death: open the row, and only then move its attempt on.
+    OpenThenMoveOn,
+}
+
+/// `Words` with some operations left out.
+pub(crate) struct Tampered<'a, W> {
+    pub(crate) inner: &'a W,
+    pub(crate) layout: &'a Layout,
+    pub(crate) fault: Fault,
+}
+
+impl<W: Words> Words for Tampered<'_, W> {
+    fn load(&self, word: WordIndex, order: Ordering) -> u64 {
+        self.inner.load(word, order)
+    }
+
+    fn store(&self, word: WordIndex, value: u64, order: Ordering) {
+        self.inner.store(word, value, order);
+    }
+
+    fn compare_exchange(
+        &self,
+        word: WordIndex,
+        current: u64,
+        new: u64,
+    ) -> std::result::Result<u64, u64> {
+        self.inner.compare_exchange(word, current, new)
+    }
+
+    fn fetch_add(&self, word: WordIndex, value: u64) -> u64 {
+        self.inner.fetch_add(word, value)
+    }
+
+    fn full_fence(&self) {
+        self.inner.full_fence();
+    }
+
+    fn wait(&self, word: WordIndex, value: u64, limit: Duration) {
+        self.inner.wait(word, value, limit);
+    }
+
+    fn wake_all(&self, word: WordIndex) {
+        let dropped = match self.fault {
+            Fault::DropWorkWake => word == self.layout.work(),
+            Fault::DropDoneWake => word == self.layout.done(),
+            _ => false,
+        };
+        if !dropped {
+            self.inner.wake_all(word);
+        }
+    }
+}
+
+/// `worker_side::next` that reads the word to sleep on too late.
+pub(crate) fn next_unchecked<W: Words>(w: &W, l: &Layout, serial: u32) -> Next {
+    // The production function, left when it is about to sleep.
+    let looked = NoSleep(w);
+    match worker_side::next(&looked, l, serial, LIMIT, None) {
+        Next::Again => {
+            let work = w.load(l.work(), Acquire);
+            w.wait(l.work(), work, LIMIT);
+            Next::Again
+        }
+        other => other,
+    }
+}
+
+/// `worker_side::next` whose claim is: mark the row as taken, write the owner.
+pub(crate) fn next_in_two_steps<W: Words>(w: &W, l: &Layout, serial: u32) -> Next {
+    match worker_side::next(w, l, 0, LIMIT, None) {
+        Next::Fill(claim) => {
+            let word = RowWord::claimed(serial, claim.ticket.sequence).pack();
+            w.store(l.row(claim.slot, claim.row), word, Release);
+            Next::Fill(claim)
+        }
+        other => other,
+    }
+}
+
+/// `worker_side::commit` that does not look whether the row is still its own.
+pub(crate) fn commit_by_store<W: Words>(w: &W, l: &Layout, serial: u32, c: Claim) -> Result<()> {
+    let last = RowWord::new(RowState::Done, serial, c.ticket.sequence);
+    w.store(l.row(c.slot, c.row), last.pack(), Release);
+    w.fetch_add(l.done(), 1);
+    w.wake_all(l.done());
+    Ok(())
+}
+
+/// A word of the ticket that the protocol does not use: rows committed.
+fn counter(l: &Layout, slot: u32) -> WordIndex {
+    l.ticket(slot, ticket_word::LEN - 1)
+}
+
+/// `worker_side::commit` that also counts.
+pub(crate) fn commit_and_count<W: Words>(w: &W, l: &Layout, serial: u32, c: Claim) -> Result<()> {
+    worker_side::commit(w, l, serial, c, Outcome::Done)?;
+    if w.fetch_add(counter(l, c.slot), 1) + 1 == u64::from(c.ticket.rows) {
+        w.fetch_add(l.done(), 1);
+        w.wake_all(l.done());
+    }
+    Ok(())
+}
+
+/// Clears the counter of a slot, where the consumer believes it.
+pub(crate) fn before_post<W: Words>(fault: Fault, w: &W, l: &Layout, slot: u32) {
+    if fault == Fault::ReadyByCounter {
+        w.store(counter(l, slot), 0, Release);
+    }
+}
+
+/// `consumer_side::wait_ready` that believes the counter.
+pub(crate) fn wait_by_counter<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> Wait {
+    let done = w.load(l.done(), Acquire);
+    if w.load(counter(l, slot), Acquire) >= u64::from(t.rows) {
+        return Wait::Ready;
+    }
+    w.wait(l.done(), done, LIMIT);
+    Wait::Again
+}
+
+/// `coordinator_side::bury` in the wrong order.
+pub(crate) fn wake_fork_return<W: Words>(w: &W, l: &Layout, dead: u32, fork: impl FnOnce()) {
+    w.fetch_add(l.work(), 1);
+    w.wake_all(l.work());
+    coordinator_side::wake_consumer(w, l);
+    fork();
+    for held in coordinator_side::held_by(w, l, dead) {
+        coordinator_side::settle(w, l, held, Verdict::Return);
+    }
+}
+
+/// `coordinator_side::bury` without its last lines.
+pub(crate) fn return_silently<W: Words>(w: &W, l: &Layout, dead: u32) {
+    for held in coordinator_side::held_by(w, l, dead) {
+        coordinator_side::settle(w, l, held, Verdict::Return);
+    }
+}
+
+/// `consumer_side::drain` that looks at each row once, in order.
+pub(crate) fn drain_in_one_pass<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
+    let mut idle = true;
+    for row in 0..t.rows {
+        let open = RowWord::open(t.sequence).pack();
+        let void = RowWord::void(t.sequence).pack();
+        match w.compare_exchange(l.row(slot, row), open, void) {
+            Ok(_) => {}
+            Err(found) => idle &= RowWord::unpack(found).state != RowState::Claimed,
+        }
+    }
+    idle
+}
+
+/// `consumer_side::drain` whose second look is for claimed rows only.
+pub(crate) fn drain_missing_returned<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
+    drain_in_one_pass(w, l, slot, t);
+    (0..t.rows)
+        .all(|row| RowWord::unpack(w.load(l.row(slot, row), Acquire)).state != RowState::Claimed)
+}
+
+/// `attempt::load` that does not look at the sequence.
+pub(crate) fn attempt_of_any_ticket<W: Words>(w: &W, l: &Layout, c: &Claim) -> u32 {
+    let word = w.load(attempt::word(l, c.slot, c.row), Acquire);
+    attempt::unpack(word, word as u32)
+}
+
+/// `coordinator_side::bury` that moves a row on in the wrong order.
+pub(crate) fn open_then_move_on<W: Words>(w: &W, l: &Layout, dead: u32) {
+    coordinator_side::bury(w, l, dead, |held| {
+        coordinator_side::settle(w, l, held, Verdict::Return);
+        attempt::store(w, l, held.slot, held.row, held.sequence, held.attempt + 1);
+        Verdict::Return
+    });
+}
+
+/// `Words` on which nobody sleeps.
+struct NoSleep<'a, W>(&'a W);
+
+impl<W: Words> Words for NoSleep<'_, W> {
+    fn load(&self, word: WordIndex, order: Ordering) -> u64 {
+        self.0.load(word, order)
+    }
+
+    fn store(&self, word: WordIndex, value: u64, order: Ordering) {
+        self.0.store(word, value, order);
+    }
+
+    fn compare_exchange(
+        &self,
+        word: WordIndex,
+        current: u64,
+        new: u64,
+    ) -> std::result::Result<u64, u64> {
+        self.0.compare_exchange(word, current, new)
+    }
+
+    fn fetch_add(&self, word: WordIndex, value: u64) -> u64 {
+        self.0.fetch_add(word, value)
+    }
+
+    fn full_fence(&self) {
+        self.0.full_fence();
+    }
+
+    fn wait(&self, _: WordIndex, _: u64, _: Duration) {}
+
+    fn wake_all(&self, word: WordIndex) {
+        self.0.wake_all(word);
+    }
+}

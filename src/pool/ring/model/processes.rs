@@ -1,0 +1,393 @@
+//! The processes of the model: what each does around the production functions.
+//!
+//! Each `*_step` is one *routine*: a plain function from the local state that
+//! it starts with to the one that it ends with. All else that it knows, it
+//! learned through `Words` or the kernel's calls, so it can be run again from
+//! its record.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Duration;
+
+use crate::pool::ring::consumer_side;
+use crate::pool::ring::consumer_side::Wait;
+use crate::pool::ring::coordinator_side;
+use crate::pool::ring::coordinator_side::{Held, Verdict};
+use crate::pool::ring::layout::Layout;
+use crate::pool::ring::model::faults;
+use crate::pool::ring::model::faults::{Fault, Tampered};
+use crate::pool::ring::model::memory::{Replay, payload};
+use crate::pool::ring::model::plan::Config;
+use crate::pool::ring::row_word::RowState;
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::words::Words;
+use crate::pool::ring::worker_side;
+use crate::pool::ring::worker_side::{Claim, Next, Outcome};
+
+/// Ignored: a model process sleeps until it is woken.
+pub(crate) const LIMIT: Duration = Duration::MAX;
+
+/// Marks a row's bytes as written to the end.
+const WHOLE: u64 = 1 << 63;
+
+/// The bytes of a row, as an attempt writes them.
+fn whole(sequence: u32, row: u32, attempt: u32) -> u64 {
+    WHOLE | torn(sequence, row, attempt)
+}
+
+/// The bytes of a row, half written.
+fn torn(sequence: u32, row: u32, attempt: u32) -> u64 {
+    u64::from(attempt) << 16 | u64::from(sequence) << 8 | u64::from(row)
+}
+
+/// Tells the second half of a write from the first.
+pub(crate) fn is_whole(bytes: u64) -> bool {
+    bytes & WHOLE != 0
+}
+
+/// What a slot is to the consumer; the number is the ticket's index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum SlotUse {
+    Free,
+    Posted(usize),
+    Held(usize),
+}
+
+/// What the consumer knows between routines.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Consumer {
+    /// Next ticket to post.
+    post: usize,
+    /// Next ticket to deliver.
+    deliver: usize,
+    slots: Vec<SlotUse>,
+    /// The slot found ready, not checked yet.
+    ready: Option<u32>,
+}
+
+/// What the coordinator knows between routines.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Coordinator {
+    /// Serial of each lane's worker.
+    serials: Vec<u32>,
+    next_serial: u32,
+    deaths: u32,
+}
+
+impl Coordinator {
+    /// For telling states apart.
+    pub(crate) fn forget_serials(&mut self) {
+        self.serials.clear();
+        self.next_serial = 0;
+    }
+}
+
+/// The local state of a process between routines.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Local {
+    Worker { serial: u32 },
+    Consumer(Consumer),
+    Coordinator(Coordinator),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum End {
+    /// A worker saw the stop word, the coordinator saw the consumer go.
+    Stopped,
+    /// The consumer delivered its plan.
+    Delivered,
+    /// The consumer was told that the coordinator gave up.
+    GivenUp,
+    /// The consumer saw that the coordinator is dead.
+    CoordinatorLost,
+}
+
+/// What comes after a routine.
+pub(crate) enum Flow {
+    Go(Local),
+    End(End),
+}
+
+/// The local state that a consumer starts with.
+pub(crate) fn consumer(c: &Config) -> Local {
+    Local::Consumer(Consumer {
+        post: 0,
+        deliver: 0,
+        slots: vec![SlotUse::Free; c.slots as usize],
+        ready: None,
+    })
+}
+
+/// The local state that a coordinator starts with: its workers have serials
+/// from 1.
+pub(crate) fn coordinator(c: &Config) -> Local {
+    Local::Coordinator(Coordinator {
+        serials: (1..=c.workers).collect(),
+        next_serial: c.workers + 1,
+        deaths: 0,
+    })
+}
+
+/// Runs one routine. `Err` is a broken property, seen by the process itself.
+pub(crate) fn step(
+    c: &Config,
+    l: &Layout,
+    replay: &Replay<'_>,
+    local: &Local,
+) -> Result<Flow, String> {
+    let w = &Tampered {
+        inner: replay,
+        layout: l,
+        fault: c.fault,
+    };
+    match local {
+        Local::Worker { serial } => worker_step(c, l, w, *serial),
+        Local::Consumer(s) => consumer_step(c, l, replay, w, s),
+        Local::Coordinator(s) => coordinator_step(c, l, replay, w, s),
+    }
+}
+
+fn worker_step<W: Words>(c: &Config, l: &Layout, w: &W, serial: u32) -> Result<Flow, String> {
+    let next = match c.fault {
+        Fault::WaitUnchecked => faults::next_unchecked(w, l, serial),
+        Fault::ClaimInTwoSteps => faults::next_in_two_steps(w, l, serial),
+        _ if c.prefers => {
+            // Half of the workers each half of the rows.
+            let mut prefers = |_: &Ticket, row: u32| row % 2 == serial % 2;
+            worker_side::next(w, l, serial, LIMIT, Some(&mut prefers))
+        }
+        _ => worker_side::next(w, l, serial, LIMIT, None),
+    };
+    match next {
+        Next::Stop => return Ok(Flow::End(End::Stopped)),
+        Next::Again => {}
+        Next::Fill(claim) => {
+            let t = claim.ticket;
+            if t != c.ticket(t.sequence as usize - 1) {
+                return Err(format!("worker {serial} claimed a row of {t:?}"));
+            }
+            let outcome = fill(c, l, w, &claim);
+            match c.fault {
+                Fault::CommitByStore => faults::commit_by_store(w, l, serial, claim),
+                Fault::ReadyByCounter => faults::commit_and_count(w, l, serial, claim),
+                _ => worker_side::commit(w, l, serial, claim, outcome),
+            }
+            .map_err(|e| e.to_string())?;
+        }
+    }
+    Ok(Flow::Go(Local::Worker { serial }))
+}
+
+/// What the worker's loop over attempts does to the ring.
+fn fill<W: Words>(c: &Config, l: &Layout, w: &W, claim: &Claim) -> Outcome {
+    let at = payload(l, claim.slot, claim.row);
+    let (sequence, row) = (claim.ticket.sequence, claim.row);
+    let first = match c.fault {
+        Fault::StaleAttempt => faults::attempt_of_any_ticket(w, l, claim),
+        _ => claim.attempt,
+    };
+    for attempt in first.min(c.tries)..=c.tries {
+        w.store(at, torn(sequence, row, attempt), Relaxed);
+        if attempt >= c.bad {
+            w.store(at, whole(sequence, row, attempt), Relaxed);
+            return Outcome::Done;
+        }
+        if attempt < c.tries {
+            worker_side::move_on(w, l, claim, attempt + 1);
+        }
+    }
+    Outcome::Failed
+}
+
+fn coordinator_step<W: Words>(
+    c: &Config,
+    l: &Layout,
+    kernel: &Replay<'_>,
+    w: &W,
+    s: &Coordinator,
+) -> Result<Flow, String> {
+    let mut s = s.clone();
+    if matches!(c.fault, Fault::ReturnFromTheLiving | Fault::CommitByStore) && s.deaths == 0 {
+        s.deaths = 1;
+        coordinator_side::bury(w, l, s.serials[0], |_| Verdict::Return);
+        return Ok(Flow::Go(Local::Coordinator(s)));
+    }
+    let Some(lane) = kernel.reap() else {
+        consumer_side::stop(w, l);
+        kernel.all_ended();
+        return Ok(Flow::End(End::Stopped));
+    };
+    s.deaths += 1;
+    let dead = std::mem::replace(&mut s.serials[lane], s.next_serial);
+    let given_up = c.give_up_at.is_some_and(|at| s.deaths >= at);
+    let verdict = |held: Held| match (c.quarantine, held.attempt < c.tries) {
+        (true, true) => Verdict::MoveOn,
+        (true, false) => Verdict::Fail,
+        (false, _) => Verdict::Return,
+    };
+    match c.fault {
+        Fault::BuryWithoutWake => faults::return_silently(w, l, dead),
+        Fault::OpenThenMoveOn => faults::open_then_move_on(w, l, dead),
+        Fault::WakeForkReturn => {
+            faults::wake_fork_return(w, l, dead, || kernel.fork(lane, s.next_serial));
+        }
+        _ => {
+            coordinator_side::bury(w, l, dead, verdict);
+        }
+    }
+    if given_up {
+        coordinator_side::give_up(w, l);
+    } else if c.fault != Fault::WakeForkReturn {
+        kernel.fork(lane, s.next_serial);
+    }
+    s.next_serial += 1;
+    Ok(Flow::Go(Local::Coordinator(s)))
+}
+
+fn consumer_step<W: Words>(
+    c: &Config,
+    l: &Layout,
+    kernel: &Replay<'_>,
+    w: &W,
+    s: &Consumer,
+) -> Result<Flow, String> {
+    let mut s = s.clone();
+    let go = |s| Ok(Flow::Go(Local::Consumer(s)));
+    let all_delivered = s.deliver == c.tickets();
+
+    // A batch was found ready: look at every row, then keep it.
+    if let Some(slot) = s.ready.take() {
+        check_batch(c, l, w, slot, s.deliver)?;
+        s.slots[slot as usize] = SlotUse::Held(s.deliver);
+        s.deliver += 1;
+        return go(s);
+    }
+    // Let go of the oldest batch: it must be what it was.
+    let held = |u: &SlotUse| match u {
+        SlotUse::Held(ticket) => Some(*ticket),
+        _ => None,
+    };
+    if s.slots.iter().filter_map(held).count() > if all_delivered { 0 } else { c.hold } {
+        let oldest = s.slots.iter().filter_map(held).min();
+        let slot = s.slots.iter().position(|u| held(u) == oldest);
+        if let (Some(ticket), Some(slot)) = (oldest, slot) {
+            check_batch(c, l, w, slot as u32, ticket)?;
+            s.slots[slot] = SlotUse::Free;
+            return go(s);
+        }
+    }
+    // Keep every slot busy.
+    if s.post < c.known(s.deliver)
+        && let Some(slot) = s.slots.iter().position(|u| *u == SlotUse::Free)
+    {
+        faults::before_post(c.fault, w, l, slot as u32);
+        consumer_side::post(w, l, slot as u32, c.ticket(s.post));
+        s.slots[slot] = SlotUse::Posted(s.post);
+        s.post += 1;
+        return go(s);
+    }
+    // Break the epoch off: cancel its tickets, until every slot is free.
+    if let Some(next) = c.break_at(s.deliver) {
+        let done = w.load(l.done(), Acquire);
+        let mut idle = true;
+        for slot in 0..c.slots {
+            if let SlotUse::Posted(ticket) = s.slots[slot as usize] {
+                let t = c.ticket(ticket);
+                idle &= match c.fault {
+                    Fault::DrainInOnePass => faults::drain_in_one_pass(w, l, slot, t),
+                    Fault::DrainMissesReturned => faults::drain_missing_returned(w, l, slot, t),
+                    _ => consumer_side::drain(w, l, slot, t),
+                };
+            }
+        }
+        if idle || c.fault == Fault::ReuseUndrained {
+            (s.post, s.deliver) = (next, next);
+            for u in &mut s.slots {
+                if matches!(u, SlotUse::Posted(_)) {
+                    *u = SlotUse::Free;
+                }
+            }
+            return go(s);
+        }
+        if w.load(l.fatal(), Acquire) != 0 {
+            return give_up(w, l);
+        }
+        w.wait(l.done(), done, LIMIT);
+        return if kernel.coordinator_lives() {
+            go(s)
+        } else {
+            Ok(Flow::End(End::CoordinatorLost))
+        };
+    }
+    if all_delivered {
+        consumer_side::stop(w, l);
+        return Ok(Flow::End(End::Delivered));
+    }
+    // Wait for the lowest sequence.
+    let slot = s
+        .slots
+        .iter()
+        .position(|u| *u == SlotUse::Posted(s.deliver));
+    let slot = slot.expect("the ticket to deliver is posted") as u32;
+    let ticket = c.ticket(s.deliver);
+    let wait = match c.fault {
+        Fault::ReadyByCounter => faults::wait_by_counter(w, l, slot, ticket),
+        _ => consumer_side::wait_ready(w, l, slot, ticket, LIMIT),
+    };
+    match wait {
+        Wait::Ready => s.ready = Some(slot),
+        Wait::Fatal => return give_up(w, l),
+        Wait::Again if kernel.coordinator_lives() => {}
+        Wait::Again => return Ok(Flow::End(End::CoordinatorLost)),
+    }
+    go(s)
+}
+
+fn give_up<W: Words>(w: &W, l: &Layout) -> Result<Flow, String> {
+    consumer_side::stop(w, l);
+    Ok(Flow::End(End::GivenUp))
+}
+
+/// Every row must be final and, unless it failed at the last attempt, hold
+/// exactly the bytes of the attempt that it says: the first that gives pixels,
+/// or one behind those that killed.
+fn check_batch<W: Words>(
+    c: &Config,
+    l: &Layout,
+    w: &W,
+    slot: u32,
+    ticket: usize,
+) -> Result<(), String> {
+    let t = c.ticket(ticket);
+    for row in 0..t.rows {
+        if consumer_side::row_failed(w, l, slot, row) {
+            if !c.quarantine && c.bad <= c.tries {
+                return Err(format!(
+                    "{:?} delivered for row {row} of {t:?}",
+                    RowState::Failed
+                ));
+            }
+            let attempt = consumer_side::row_attempt(w, l, slot, row, t);
+            if attempt != c.tries {
+                return Err(format!(
+                    "row {row} of {t:?} failed at attempt {attempt} of {}",
+                    c.tries
+                ));
+            }
+            continue;
+        }
+        let bytes = w.load(payload(l, slot, row), Relaxed);
+        let attempt = consumer_side::row_attempt(w, l, slot, row, t);
+        if bytes != whole(t.sequence, row, attempt) {
+            return Err(format!(
+                "row {row} of {t:?} at attempt {attempt} delivered with payload {bytes:#x}"
+            ));
+        }
+        if attempt < c.bad || attempt > c.bad && !c.quarantine {
+            return Err(format!(
+                "row {row} of {t:?} delivered with attempt {attempt}"
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! A global state: the words, where each process is, what may still go wrong;
+//! and what tells two states apart.
+
+use twox_hash::XxHash3_128;
+
+use crate::pool::ring::model::automaton::{Automaton, NodeId, Pending};
+use crate::pool::ring::model::memory::Place;
+use crate::pool::ring::model::processes;
+use crate::pool::ring::model::processes::{End, Local};
+use crate::pool::ring::row_word::{RowState, RowWord};
+
+/// Whether a process is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Or has ended by itself: its node says so.
+    Runs,
+    /// In a futex wait, on the word of its pending operation.
+    Asleep,
+    /// Dead; a worker's rows are still its own.
+    Zombie,
+    /// Dead and reaped.
+    Absent,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process {
+    pub(crate) life: Life,
+    pub(crate) node: NodeId,
+    pub(crate) serial: u32,
+}
+
+/// One global state. Processes: the workers by lane, the consumer, the
+/// coordinator.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    pub(crate) words: Vec<u64>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) worker_deaths: u8,
+    pub(crate) coordinator_deaths: u8,
+    pub(crate) consumer_deaths: u8,
+    pub(crate) spurious_wakes: u8,
+}
+
+impl State {
+    pub(crate) fn start(a: &mut Automaton) -> Self {
+        let c = a.config.clone();
+        let mut processes: Vec<_> = (1..=c.workers)
+            .map(|serial| (serial, Local::Worker { serial }))
+            .collect();
+        processes.push((0, processes::consumer(&c)));
+        processes.push((0, processes::coordinator(&c)));
+        Self {
+            words: a.places.fresh(),
+            processes: processes
+                .into_iter()
+                .map(|(serial, local)| Process {
+                    life: Life::Runs,
+                    node: a.start(local),
+                    serial,
+                })
+                .collect(),
+            worker_deaths: c.worker_deaths,
+            coordinator_deaths: u8::from(c.coordinator_dies),
+            consumer_deaths: u8::from(c.consumer_dies),
+            spurious_wakes: c.spurious_wakes,
+        }
+    }
+
+    pub(crate) fn consumer(&self) -> usize {
+        self.processes.len() - 2
+    }
+
+    pub(crate) fn coordinator(&self) -> usize {
+        self.processes.len() - 1
+    }
+
+    pub(crate) fn lives(&self) -> impl Iterator<Item = Life> {
+        self.processes.iter().map(|p| p.life)
+    }
+
+    pub(crate) fn life(&self, process: usize) -> Life {
+        self.processes[process].life
+    }
+
+    pub(crate) fn name(&self, process: usize) -> String {
+        if process == self.consumer() {
+            "consumer".into()
+        } else if process == self.coordinator() {
+            "coordinator".into()
+        } else {
+            format!("worker {}", self.processes[process].serial)
+        }
+    }
+
+    /// Whether a worker of this serial runs, or is dead but not waited for.
+    pub(crate) fn not_reaped(&self, serial: u32) -> bool {
+        self.processes
+            .iter()
+            .any(|p| p.serial == serial && p.life != Life::Absent)
+    }
+
+    pub(crate) fn end(&self, a: &Automaton, process: usize) -> Option<End> {
+        match a.pending(self.processes[process].node) {
+            Pending::Ended(end) => Some(*end),
+            _ => None,
+        }
+    }
+
+    /// Dead, or ended by itself.
+    pub(crate) fn gone(&self, a: &Automaton, process: usize) -> bool {
+        matches!(self.life(process), Life::Zombie | Life::Absent) || self.end(a, process).is_some()
+    }
+
+    /// Tells states apart. Workers are alike: unless the coordinator has one in
+    /// mind, they are told apart by what they do and which rows they own, not
+    /// by lane and serial.
+    pub(crate) fn key(&self, a: &Automaton) -> u128 {
+        let coordinator = &self.processes[self.coordinator()];
+        let merge = a.config.merge;
+        let alike = merge && (coordinator.life == Life::Zombie || !a.burying(coordinator.node));
+        let mut owned = [0_u32; 8];
+        let mut bytes = Vec::with_capacity(256);
+        for (i, (value, place)) in self.words.iter().zip(a.places.all()).enumerate() {
+            let mut value = *value;
+            if merge {
+                value = a.what_matters(*place, value);
+            }
+            let row = RowWord::unpack(value);
+            if alike && matches!(place, Place::Row(..)) && row.state == RowState::Claimed {
+                let is_owner = |p: &Process| p.serial == row.owner && p.life != Life::Absent;
+                if let Some(owner) = self.processes.iter().position(is_owner) {
+                    owned[owner] |= 1 << i;
+                    value = RowWord::claimed(0, row.sequence).pack();
+                }
+            }
+            bytes.extend_from_slice(&value.to_le_bytes());
+        }
+        let mut processes = [(0, 0, 0, 0); 8];
+        let count = self.processes.len();
+        for (i, p) in self.processes.iter().enumerate() {
+            let (class, serial) = match p.life {
+                Life::Runs | Life::Asleep => {
+                    (if merge { a.class(p.node) } else { p.node }, p.serial)
+                }
+                Life::Zombie => (0, p.serial),
+                Life::Absent => (0, 0),
+            };
+            let serial = if alike { 0 } else { serial };
+            processes[i] = (p.life as u32, class, serial, owned[i]);
+        }
+        if alike {
+            processes[..self.consumer()].sort_unstable();
+        }
+        for p in &processes[..count] {
+            for part in [p.0, p.1, p.2, p.3] {
+                bytes.extend_from_slice(&part.to_le_bytes());
+            }
+        }
+        bytes.extend_from_slice(&[
+            u8::from(alike),
+            self.worker_deaths,
+            self.coordinator_deaths,
+            self.consumer_deaths,
+            self.spurious_wakes,
+        ]);
+        XxHash3_128::oneshot(&bytes)
+    }
+}

@@ -1,0 +1,298 @@
+//! What can happen in a state, and what it does to the state.
+
+use crate::pool::ring::model::automaton::{Automaton, Pending};
+use crate::pool::ring::model::memory::{CONSUMER_GONE, FRESH, Op, Place, STALE};
+use crate::pool::ring::model::processes::{Local, is_whole};
+use crate::pool::ring::model::properties;
+use crate::pool::ring::model::properties::Actor;
+use crate::pool::ring::model::state::{Life, Process, State};
+
+/// One transition.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    /// The pending operation; the number is for the kernel's calls that may
+    /// give several results.
+    Do(usize, u64),
+    Die(usize),
+    /// A sleeper wakes without a wake: spurious, or the consumer's look at the
+    /// coordinator's pidfd.
+    Rise(usize),
+}
+
+/// What will happen sooner or later.
+pub(crate) fn steps(a: &Automaton, s: &State) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let orphans = s.life(s.coordinator()) == Life::Zombie;
+    for (i, p) in s.processes.iter().enumerate() {
+        let worker = i < s.consumer();
+        match p.life {
+            Life::Zombie | Life::Absent => continue,
+            Life::Asleep if orphans && i == s.consumer() => steps.push(Step::Rise(i)),
+            Life::Asleep => {}
+            Life::Runs => match a.pending(p.node) {
+                Pending::Do(Op::Reap) => {
+                    let dead = (0..s.consumer()).filter(|&w| s.life(w) == Life::Zombie);
+                    steps.extend(dead.map(|w| Step::Do(i, w as u64)));
+                    if s.gone(a, s.consumer()) {
+                        steps.push(Step::Do(i, CONSUMER_GONE));
+                    }
+                }
+                Pending::Do(Op::AllEnded) => {
+                    if (0..s.consumer()).all(|w| s.gone(a, w)) {
+                        steps.push(Step::Do(i, 0));
+                    }
+                }
+                Pending::Do(Op::Load(w)) if a.places.is_hint(*w) => {
+                    steps.extend((0..a.config.rows).map(|hint| Step::Do(i, hint.into())));
+                }
+                Pending::Do(_) => steps.push(Step::Do(i, 0)),
+                Pending::Ended(_) | Pending::Broken(_) => continue,
+            },
+        }
+        // The parent-death signal arrives, some time after the death.
+        if worker && orphans {
+            steps.push(Step::Die(i));
+        }
+    }
+    steps
+}
+
+/// Deaths and wakes that the budget of the configuration allows.
+pub(crate) fn mishaps(a: &Automaton, s: &State) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (i, p) in s.processes.iter().enumerate() {
+        if s.gone(a, i) {
+            continue;
+        }
+        let deaths = if i == s.consumer() {
+            s.consumer_deaths
+        } else if i == s.coordinator() {
+            s.coordinator_deaths
+        } else {
+            s.worker_deaths
+        };
+        if deaths > 0 {
+            steps.push(Step::Die(i));
+        }
+        if p.life == Life::Asleep && s.spurious_wakes > 0 {
+            steps.push(Step::Rise(i));
+        }
+    }
+    steps
+}
+
+pub(crate) fn take(a: &mut Automaton, s: &mut State, step: Step) -> Result<(), String> {
+    match step {
+        Step::Do(i, answer) => perform(a, s, i, answer)?,
+        Step::Die(i) => {
+            s.processes[i].life = Life::Zombie;
+            if i == s.consumer() {
+                s.consumer_deaths -= 1;
+            } else if i == s.coordinator() {
+                s.coordinator_deaths -= 1;
+            } else {
+                s.worker_deaths = s.worker_deaths.saturating_sub(1);
+            }
+            return Ok(());
+        }
+        Step::Rise(i) => {
+            if s.life(s.coordinator()) != Life::Zombie || i != s.consumer() {
+                s.spurious_wakes -= 1;
+            }
+            wake(a, s, i);
+        }
+    }
+    settle(a, s)?;
+    for p in &s.processes {
+        if let Pending::Broken(what) = a.pending(p.node) {
+            return Err(what.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Performs at once what needs no interleaving.
+///
+/// - A hint is any number: loads of it give every row in turn, so stores to it
+///   do nothing. That is more than can really happen.
+/// - The other words of a ticket are written by the consumer only, while no row
+///   of the slot is claimed, and read by workers only, while they have one
+///   claimed. `write` checks the former at every store; so no store can fall
+///   between a claim and the reads that follow it, and when they happen within
+///   that time makes no difference.
+/// - The attempt at which a row stands is written only while the row is claimed,
+///   by its owner or for a dead one, and read by who has claimed it, for a dead
+///   owner, or with the look at a final row word: `row_rules` checks the former.
+///   Each such store is an operation of its own, with a place for a death on
+///   both sides.
+/// - The first half of a row's bytes is written with what comes before it, and the
+///   consumer reads a row's bytes with the look at its row word: `row_rules`
+///   checks that bytes change only while their row is claimed. The second half
+///   is an operation of its own, so a death may leave a torn row.
+pub(crate) fn settle(a: &mut Automaton, s: &mut State) -> Result<(), String> {
+    for i in 0..s.processes.len() {
+        while s.life(i) == Life::Runs
+            && let Pending::Do(op) = *a.pending(s.processes[i].node)
+            && match op {
+                Op::Load(word) => a.places.is_guarded(word),
+                Op::Store(word, value) => {
+                    let at_once = a.places.is_guarded(word) && !a.places.is_attempt(word);
+                    a.places.is_hint(word) || at_once && !is_whole(value)
+                }
+                _ => false,
+            }
+        {
+            perform(a, s, i, 0)?;
+        }
+    }
+    Ok(())
+}
+
+fn wake(a: &mut Automaton, s: &mut State, i: usize) {
+    let p = &mut s.processes[i];
+    p.life = Life::Runs;
+    p.node = a.after(p.node, 0);
+}
+
+/// Performs the pending operation of a process.
+fn perform(a: &mut Automaton, s: &mut State, i: usize, answer: u64) -> Result<(), String> {
+    let Pending::Do(op) = *a.pending(s.processes[i].node) else {
+        unreachable!("only pending operations are chosen")
+    };
+    let result = match op {
+        Op::Load(word) if a.places.is_hint(word) => answer,
+        Op::Store(word, _) if a.places.is_hint(word) => 0,
+        Op::Load(word) => s.words[a.places.index(word)],
+        Op::Store(word, value) => {
+            write(a, s, i, word, value)?;
+            0
+        }
+        Op::CompareExchange { word, current, new } => {
+            let found = s.words[a.places.index(word)];
+            if found == current {
+                write(a, s, i, word, new)?;
+            }
+            found
+        }
+        Op::Add(word, value) => {
+            if a.places.is_counter(word) {
+                let p = &mut s.processes[i];
+                p.node = a.after(p.node, STALE);
+                for p in &mut s.processes {
+                    if matches!(p.life, Life::Runs | Life::Asleep) {
+                        p.node = a.aged(p.node, word);
+                    }
+                }
+                return Ok(());
+            }
+            let at = &mut s.words[a.places.index(word)];
+            *at += value;
+            *at - value
+        }
+        Op::Fence => 0,
+        Op::Wait(_, value) => {
+            if value == FRESH {
+                s.processes[i].life = Life::Asleep;
+                return Ok(());
+            }
+            0
+        }
+        Op::Wake(word) => {
+            for j in 0..s.processes.len() {
+                let sleeps_on =
+                    |op: &Pending| matches!(op, Pending::Do(Op::Wait(w, _)) if *w == word);
+                if s.life(j) == Life::Asleep && sleeps_on(a.pending(s.processes[j].node)) {
+                    wake(a, s, j);
+                }
+            }
+            0
+        }
+        Op::CoordinatorLives => u64::from(s.life(s.coordinator()) != Life::Zombie),
+        Op::Reap => {
+            if answer != CONSUMER_GONE {
+                s.processes[answer as usize].life = Life::Absent;
+            }
+            answer
+        }
+        Op::Fork(lane, serial) => {
+            s.processes[lane as usize] = Process {
+                life: Life::Runs,
+                node: a.start(Local::Worker { serial }),
+                serial,
+            };
+            0
+        }
+        Op::AllEnded => 0,
+    };
+    let p = &mut s.processes[i];
+    p.node = a.after(p.node, result);
+    Ok(())
+}
+
+fn write(a: &Automaton, s: &mut State, i: usize, word: usize, value: u64) -> Result<(), String> {
+    let at = a.places.index(word);
+    let place = a.places.place(word);
+    if a.config.row_rules
+        && let Place::Row(slot, row) | Place::Attempt(slot, row) | Place::Payload(slot, row) = place
+    {
+        let actor = if i == s.consumer() {
+            Actor::Consumer
+        } else if i == s.coordinator() {
+            Actor::Coordinator
+        } else {
+            Actor::Worker {
+                lane: i,
+                serial: s.processes[i].serial,
+            }
+        };
+        let row_word = s.words[a.places.index(a.layout.row(slot, row))];
+        properties::row_rules(s, actor, place, row_word, value)?;
+        if matches!(place, Place::Attempt(..)) {
+            properties::attempt_rule(&a.config, row_word, s.words[at], value)?;
+        }
+    }
+    if let Place::Ticket(slot, _) = place {
+        let rows = (0..a.config.rows).map(|row| s.words[a.places.index(a.layout.row(slot, row))]);
+        properties::ticket_rule(slot, rows)?;
+    }
+    s.words[at] = value;
+    Ok(())
+}
+
+/// A step from state `s`, in words.
+pub(crate) fn describe(a: &Automaton, s: &State, step: Step) -> String {
+    match step {
+        Step::Die(i) => format!("{} dies", s.name(i)),
+        Step::Rise(i) => format!("{} wakes by itself", s.name(i)),
+        Step::Do(i, answer) => {
+            let op = match a.pending(s.processes[i].node) {
+                Pending::Do(op) => *op,
+                other => unreachable!("{other:?} was performed"),
+            };
+            let on = |word| (a.places.place(word), s.words[a.places.index(word)]);
+            let what = match op {
+                Op::Load(w) => format!("loads {:?} = {:#x}", on(w).0, on(w).1),
+                Op::Store(w, v) => format!("stores {v:#x} to {:?}", on(w).0),
+                Op::CompareExchange { word, current, new } => format!(
+                    "swaps {:?} {current:#x} -> {new:#x}, found {:#x}",
+                    on(word).0,
+                    on(word).1
+                ),
+                Op::Add(w, v) => format!("adds {v} to {:?}", on(w).0),
+                Op::Wait(w, v) => format!(
+                    "waits on {:?}, {}",
+                    on(w).0,
+                    if v == FRESH {
+                        "sleeps"
+                    } else {
+                        "which has changed"
+                    }
+                ),
+                Op::Wake(w) => format!("wakes who sleeps on {:?}", on(w).0),
+                Op::Reap if answer == CONSUMER_GONE => "sees that the consumer is gone".into(),
+                other => format!("{other:?} ({answer})"),
+            };
+            format!("{}: {what}", s.name(i))
+        }
+    }
+}

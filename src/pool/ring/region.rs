@@ -1,0 +1,264 @@
+//! The mapped ring: rows and slots as bytes, faults as text.
+//!
+//! Used in every process. This is where a claim becomes permission to write:
+//! the two functions that hand out slices are `unsafe`, and their callers show
+//! the row word that makes it right.
+
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::pool::ring::layout::{Layout, MAGIC, Shape, record_word, worker_word};
+use crate::pool::ring::words::{SharedWords, WordIndex, Words};
+use crate::pool::ring::worker_side::Claim;
+use crate::sys::shared::SharedMemory;
+
+/// The name that the ring shows in `/proc/PID/maps`.
+pub(crate) const MEMFD_NAME: &str = "featherload-ring";
+
+/// A mapped ring.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    memory: SharedMemory,
+    layout: Layout,
+}
+
+impl Ring {
+    /// Makes a ring and allocates it as far as its first slot's end, which is
+    /// enough to begin with. In the consumer.
+    pub(crate) fn create(shape: Shape) -> Result<Self> {
+        let layout = Layout::new(shape)?;
+        let memory = SharedMemory::create(MEMFD_NAME, layout.total_bytes())?;
+        memory.allocate(0..layout.slot_end(0))?;
+        let ring = Self { memory, layout };
+        let w = ring.words();
+        w.store(layout.magic(), MAGIC, Relaxed);
+        w.store(layout.hash_word(), layout.hash(), Relaxed);
+        Ok(ring)
+    }
+
+    /// Allocates the other slots: before the start is over, and before any of
+    /// them is posted.
+    pub(crate) fn allocate_rest(&self) -> Result<()> {
+        self.memory
+            .allocate(self.layout.slot_end(0)..self.layout.total_bytes())
+    }
+
+    /// Maps a ring that another process made. In the coordinator.
+    pub(crate) fn open(fd: OwnedFd, shape: Shape) -> Result<Self> {
+        let layout = Layout::new(shape)?;
+        let memory = SharedMemory::open(fd, layout.total_bytes())?;
+        let ring = Self { memory, layout };
+        let w = ring.words();
+        if w.load(layout.magic(), Acquire) != MAGIC
+            || w.load(layout.hash_word(), Acquire) != layout.hash()
+        {
+            return Err(Error::protocol(
+                "the received memory is no ring of this layout",
+            ));
+        }
+        Ok(ring)
+    }
+
+    pub(crate) fn words(&self) -> SharedWords<'_> {
+        SharedWords(&self.memory)
+    }
+
+    /// One word, for who must reach it without the trait: a signal handler.
+    pub(crate) fn word(&self, i: WordIndex) -> &AtomicU64 {
+        self.memory.word(i)
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Where the mapping begins, for who pins it.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "for a device alone"))]
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.memory.bytes_at(0, self.memory.len())
+    }
+
+    /// Brings a part of a slot into this process, before its first use. Parts
+    /// that do not exist are left to who asks for their bytes.
+    pub(crate) fn populate(&self, slot: u32, part: &Range<usize>) {
+        if let Some((offset, len)) = self.layout.part(slot, part) {
+            // Refused by an older kernel: the pages come one by one.
+            let _ = self.memory.populate(offset, len);
+        }
+    }
+
+    /// The bytes of a claimed row, to be filled: those at `place` in its slot.
+    ///
+    /// # Errors
+    /// When the place does not lie inside the slot: the ticket's words, from
+    /// which it was computed, were scribbled on.
+    ///
+    /// # Safety
+    /// The claim must be live: `Claimed` by this process and not committed.
+    /// `place` must be the row's own, that of its job: every process computes
+    /// the same for a ticket, and those of two rows share no byte.
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the claim, not the borrow, is what makes it ours"
+    )]
+    pub(crate) unsafe fn row_mut(&self, claim: &Claim, place: Range<usize>) -> Result<&mut [u8]> {
+        let (offset, len) = self.layout.part(claim.slot, &place).ok_or_else(|| {
+            Error::protocol(format!(
+                "row {} of batch {} of epoch {} would lie at bytes {place:?} of a slot of {}",
+                claim.row,
+                claim.ticket.batch,
+                claim.ticket.epoch,
+                self.layout.shape().slot_bytes
+            ))
+        })?;
+        let bytes = self.memory.bytes_at(offset, len);
+        // SAFETY: in bounds by `bytes_at`; exclusive by this function's contract.
+        Ok(unsafe { std::slice::from_raw_parts_mut(bytes, len) })
+    }
+
+    /// The bytes of a whole slot, to be read.
+    ///
+    /// # Safety
+    /// The slot's ticket must be ready (all its rows final) or drained, and the
+    /// slot must not be posted again while the slice lives. Then nobody writes it.
+    pub(crate) unsafe fn slot_bytes(&self, slot: u32) -> &[u8] {
+        let (offset, len) = self.layout.slot_data(slot);
+        let bytes = self.memory.bytes_at(offset, len);
+        // SAFETY: in bounds by `bytes_at`; not written by this function's contract.
+        unsafe { std::slice::from_raw_parts(bytes, len) }
+    }
+
+    /// The bytes of a whole slot, to be written by the consumer.
+    ///
+    /// # Safety
+    /// As for [`Ring::slot_bytes`], and no other slice of the slot may be alive.
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "holding the slot, not the borrow, is what makes it ours"
+    )]
+    pub(crate) unsafe fn slot_bytes_mut(&self, slot: u32) -> &mut [u8] {
+        let (offset, len) = self.layout.slot_data(slot);
+        let bytes = self.memory.bytes_at(offset, len);
+        // SAFETY: in bounds by `bytes_at`; exclusive by this function's contract.
+        unsafe { std::slice::from_raw_parts_mut(bytes, len) }
+    }
+
+    /// Writes why a row's own sample gave no pixels, before the row goes on to
+    /// the next attempt or is committed as failed.
+    pub(crate) fn write_fault(&self, slot: u32, row: u32, fault: &SampleFault) {
+        let record = self.layout.record(slot, row);
+        let text = told_of(&fault.reason).as_bytes();
+        let w = self.words();
+        for (i, chunk) in text.chunks(8).enumerate() {
+            let mut bytes = [0; 8];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            let at = record + record_word::TEXT + i;
+            w.store(at, u64::from_le_bytes(bytes), Relaxed);
+        }
+        let head = u64::from(fault.kind as u8) | (text.len() as u64) << 8;
+        w.store(record + record_word::FAULT, head, Relaxed);
+    }
+
+    /// Reads why a row's own sample gave no pixels. Checks every length: workers
+    /// run decoders on untrusted bytes.
+    pub(crate) fn read_fault(&self, slot: u32, row: u32) -> SampleFault {
+        let record = self.layout.record(slot, row);
+        let w = self.words();
+        let head = w.load(record + record_word::FAULT, Relaxed);
+        let len = ((head >> 8) as usize & 0xffff).min(record_word::TEXT_BYTES);
+        let mut text = Vec::with_capacity(len.next_multiple_of(8));
+        for i in 0..len.div_ceil(8) {
+            let word = w.load(record + record_word::TEXT + i, Relaxed);
+            text.extend_from_slice(&word.to_le_bytes());
+        }
+        text.truncate(len);
+        SampleFault::new(
+            FaultKind::from_code(head as u8),
+            String::from_utf8_lossy(&text).into_owned(),
+        )
+    }
+
+    /// Rows committed since the start, by all workers.
+    pub(crate) fn rows_committed(&self) -> u64 {
+        self.rows_by_lane().sum()
+    }
+
+    /// Rows committed since the start, lane by lane.
+    pub(crate) fn rows_by_lane(&self) -> impl Iterator<Item = u64> {
+        (0..self.layout.shape().lanes).map(|lane| {
+            let at = self.layout.worker(lane) + worker_word::ROWS;
+            self.words().load(at, Relaxed)
+        })
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+}
+
+/// As much of a fault's reason as a record holds. Where no ring is, reasons are cut
+/// by it too, so that a cache says the same whoever found the fault.
+pub(crate) fn told_of(reason: &str) -> &str {
+    let mut end = reason.len().min(record_word::TEXT_BYTES);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    &reason[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring() -> Ring {
+        Ring::create(Shape {
+            slots: 2,
+            rows: 3,
+            slot_bytes: 300,
+            lanes: 1,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn faults_round_trip_and_are_cut_at_a_character() {
+        let r = ring();
+        for reason in ["", "short", "exactly8", &"é".repeat(400)] {
+            r.write_fault(1, 2, &SampleFault::new(FaultKind::Corrupt, reason));
+            let f = r.read_fault(1, 2);
+            assert_eq!(f.kind, FaultKind::Corrupt);
+            assert!(reason.starts_with(&f.reason));
+            assert_eq!(f.reason, told_of(reason), "as without a ring");
+            assert!(f.reason.len() + 2 > reason.len().min(record_word::TEXT_BYTES));
+        }
+    }
+
+    #[test]
+    fn a_scribbled_record_is_read_without_harm() {
+        let r = ring();
+        let at = r.layout().record(0, 0);
+        for i in 0..record_word::LEN {
+            r.words().store(at + i, u64::MAX, Relaxed);
+        }
+        assert_eq!(r.read_fault(0, 0).kind, FaultKind::Unknown);
+    }
+
+    #[test]
+    fn another_layout_is_refused() {
+        let r = ring();
+        let fd = || r.as_fd().try_clone_to_owned().unwrap();
+        assert!(Ring::open(fd(), r.layout().shape()).is_ok());
+        let mut other = r.layout().shape();
+        other.lanes += 1;
+        assert!(Ring::open(fd(), other).is_err());
+    }
+}

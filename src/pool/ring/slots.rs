@@ -1,0 +1,351 @@
+//! The life of a slot in the consumer, as types: free, posted, held, free.
+//!
+//! Runs in the consumer only. A slot number exists in one of these values at a
+//! time and none of them can be copied, so a slot that a batch still shows
+//! cannot be posted, and a posted slot cannot be read.
+
+use std::sync::atomic::Ordering::Acquire;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::error::SampleFault;
+use crate::pool::ring::consumer_side;
+use crate::pool::ring::consumer_side::Wait;
+use crate::pool::ring::region::Ring;
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::words::Words;
+
+/// A slot that nobody uses.
+#[derive(Debug)]
+pub(crate) struct FreeSlot(u32);
+
+/// A slot whose ticket workers are filling.
+#[derive(Debug)]
+pub(crate) struct PostedSlot {
+    slot: u32,
+    ticket: Ticket,
+}
+
+/// A ready slot. Free again when dropped.
+#[derive(Debug)]
+pub struct HeldSlot {
+    slot: u32,
+    ticket: Ticket,
+    ring: Arc<Ring>,
+    returned: Arc<Returned>,
+}
+
+/// Where held slots go when their batches are dropped, from any thread.
+#[derive(Debug, Default)]
+struct Returned {
+    slots: Mutex<Vec<FreeSlot>>,
+    changed: Condvar,
+}
+
+/// All slots of a ring.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    ring: Arc<Ring>,
+    returned: Arc<Returned>,
+}
+
+impl Slots {
+    /// Takes possession of every slot of a fresh ring.
+    pub(crate) fn new(ring: Ring) -> Self {
+        let slots = (0..ring.layout().shape().slots).rev().map(FreeSlot);
+        Self {
+            returned: Arc::new(Returned {
+                slots: Mutex::new(slots.collect()),
+                changed: Condvar::new(),
+            }),
+            ring: Arc::new(ring),
+        }
+    }
+
+    pub(crate) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// For who keeps the map beyond the slots.
+    pub(crate) fn shared_ring(&self) -> Arc<Ring> {
+        self.ring.clone()
+    }
+
+    /// A free slot, if there is one now.
+    pub(crate) fn take_free(&self) -> Option<FreeSlot> {
+        self.returned.lock().pop()
+    }
+
+    /// Waits until a batch is dropped, at most `limit`; true when a slot is free.
+    pub(crate) fn wait_free(&self, limit: Duration) -> bool {
+        let slots = self.returned.lock();
+        let (slots, _) = self
+            .returned
+            .changed
+            .wait_timeout_while(slots, limit, |s| s.is_empty())
+            .unwrap_or_else(PoisonError::into_inner);
+        !slots.is_empty()
+    }
+
+    pub(crate) fn post(&self, free: FreeSlot, ticket: Ticket) -> PostedSlot {
+        consumer_side::post(&self.ring.words(), self.ring.layout(), free.0, ticket);
+        PostedSlot {
+            slot: free.0,
+            ticket,
+        }
+    }
+
+    /// One wait for a posted slot, at most `limit`.
+    pub(crate) fn wait(&self, posted: &PostedSlot, limit: Duration) -> Wait {
+        consumer_side::wait_ready(
+            &self.ring.words(),
+            self.ring.layout(),
+            posted.slot,
+            posted.ticket,
+            limit,
+        )
+    }
+
+    /// A row of a posted slot that was destroyed, if there is one.
+    pub(crate) fn destroyed_row(&self, posted: &PostedSlot) -> Option<u32> {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        consumer_side::destroyed_row(&w, l, posted.slot, posted.ticket)
+    }
+
+    /// Holds a posted slot for a batch, or gives it back when it is not ready.
+    pub(crate) fn hold(&self, posted: PostedSlot) -> Result<HeldSlot, PostedSlot> {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        let PostedSlot { slot, ticket } = posted;
+        if !consumer_side::is_ready(&w, l, slot, ticket) {
+            return Err(posted);
+        }
+        Ok(HeldSlot {
+            slot,
+            ticket,
+            ring: self.ring.clone(),
+            returned: self.returned.clone(),
+        })
+    }
+
+    /// Takes back what is unclaimed of cancelled tickets. Those that no worker
+    /// is at become free; the others stay in `draining`, to be asked again.
+    pub(crate) fn drain(&self, draining: &mut Vec<PostedSlot>) {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        draining.retain(|posted| {
+            let idle = consumer_side::drain(&w, l, posted.slot, posted.ticket);
+            if idle {
+                self.returned.put(posted.slot);
+            }
+            !idle
+        });
+    }
+
+    /// One wait for a cancelled slot, at most `limit`: read the word, drain
+    /// them all, sleep on that value when none became free.
+    pub(crate) fn wait_drained(&self, draining: &mut Vec<PostedSlot>, limit: Duration) -> Wait {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        let done = w.load(l.done(), Acquire);
+        let before = draining.len();
+        self.drain(draining);
+        if draining.len() < before {
+            return Wait::Ready;
+        }
+        if w.load(l.fatal(), Acquire) != 0 {
+            return Wait::Fatal;
+        }
+        w.wait(l.done(), done, limit);
+        Wait::Again
+    }
+}
+
+impl HeldSlot {
+    /// The bytes of the slot. Those of failed rows, and outside of rows, are
+    /// whatever was there.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `hold` saw every row of the ticket final, and the slot cannot
+        // be posted again before `self`, which the slice borrows, is dropped.
+        unsafe { self.ring.slot_bytes(self.slot) }
+    }
+
+    pub(crate) fn failed(&self, row: u32) -> bool {
+        consumer_side::row_failed(&self.ring.words(), self.ring.layout(), self.slot, row)
+    }
+
+    /// The attempt at which the row ended; to be bounded before use.
+    pub(crate) fn attempt(&self, row: u32) -> u32 {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        consumer_side::row_attempt(&w, l, self.slot, row, self.ticket)
+    }
+
+    pub(crate) fn fault(&self, row: u32) -> SampleFault {
+        self.ring.read_fault(self.slot, row)
+    }
+
+    /// Where its bytes lie in a ring, and how many there are; none when it is a slot
+    /// of another one.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "for a device alone"))]
+    pub(crate) fn place_in(&self, ring: &Arc<Ring>) -> Option<(usize, usize)> {
+        Arc::ptr_eq(&self.ring, ring).then(|| ring.layout().slot_data(self.slot))
+    }
+
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// As [`HeldSlot::bytes`], to be written: for who holds the slot alone.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`; slices of the slot borrow `self`, of which
+        // this is the only borrow.
+        unsafe { self.ring.slot_bytes_mut(self.slot) }
+    }
+}
+
+impl Drop for HeldSlot {
+    fn drop(&mut self) {
+        self.returned.put(self.slot);
+    }
+}
+
+impl Returned {
+    fn lock(&self) -> MutexGuard<'_, Vec<FreeSlot>> {
+        // The list is whole at every moment: a panic elsewhere cannot tear it.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, slot: u32) {
+        self.lock().push(FreeSlot(slot));
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::ring::Shape;
+    use crate::pool::ring::worker_side;
+    use crate::pool::ring::worker_side::{Next, Outcome};
+
+    fn slots() -> Slots {
+        Slots::new(
+            Ring::create(Shape {
+                slots: 2,
+                rows: 3,
+                slot_bytes: 48,
+                lanes: 1,
+            })
+            .unwrap(),
+        )
+    }
+
+    fn ticket(sequence: u32, rows: u32) -> Ticket {
+        Ticket {
+            sequence,
+            epoch: 0,
+            batch: 0,
+            rows,
+        }
+    }
+
+    fn fill_one(s: &Slots, byte: u8, outcome: Outcome) {
+        let (w, l) = (s.ring().words(), s.ring().layout());
+        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+            panic!("nothing to fill");
+        };
+        let place = c.row as usize * 16..(c.row as usize + 1) * 16;
+        // SAFETY: claimed just above; the places of these tests are 16 bytes each.
+        unsafe { s.ring().row_mut(&c, place) }.unwrap().fill(byte);
+        worker_side::commit(&w, l, 1, c, outcome).unwrap();
+    }
+
+    #[test]
+    fn a_slot_goes_round() {
+        let s = slots();
+        for sequence in 1..10 {
+            let posted = s.post(s.take_free().unwrap(), ticket(sequence, 2));
+            assert_eq!(s.wait(&posted, Duration::ZERO), Wait::Again);
+            fill_one(&s, 7, Outcome::Done);
+            let posted = s.hold(posted).unwrap_err();
+            fill_one(&s, 8, Outcome::Failed);
+            assert_eq!(s.wait(&posted, Duration::ZERO), Wait::Ready);
+            let mut held = s.hold(posted).unwrap();
+            assert_eq!(held.bytes()[..16], [7; 16]);
+            assert_eq!(held.bytes()[16..32], [8; 16]);
+            held.bytes_mut()[16..].fill(0);
+            assert_eq!(held.bytes()[16..], [0; 32]);
+            assert!(!held.failed(0) && held.failed(1));
+        }
+    }
+
+    #[test]
+    fn a_place_outside_of_the_slot_is_refused() {
+        let s = slots();
+        let _posted = s.post(s.take_free().unwrap(), ticket(1, 1));
+        let (w, l) = (s.ring().words(), s.ring().layout());
+        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+            panic!("nothing to fill");
+        };
+        for (place, fits) in [
+            (0..48, true),
+            (32..48, true),
+            (48..48, true),
+            (32..49, false),
+        ] {
+            // SAFETY: claimed just above; nobody else has rows.
+            let row = unsafe { s.ring().row_mut(&c, place.clone()) };
+            assert_eq!(row.is_ok(), fits, "{place:?}");
+        }
+    }
+
+    #[test]
+    fn a_destroyed_row_is_found() {
+        let s = slots();
+        let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
+        assert_eq!(s.destroyed_row(&posted), None);
+        fill_one(&s, 7, Outcome::Done);
+        assert_eq!(s.destroyed_row(&posted), None);
+        for scribble in [0, u64::MAX, 9 << 56 | 1] {
+            let at = s.ring().layout().row(posted.slot, 1);
+            s.ring()
+                .words()
+                .store(at, scribble, std::sync::atomic::Ordering::Release);
+            assert_eq!(s.destroyed_row(&posted), Some(1));
+        }
+    }
+
+    #[test]
+    fn a_held_slot_is_not_free() {
+        let s = slots();
+        let mut held = Vec::new();
+        for sequence in 1..=2 {
+            let posted = s.post(s.take_free().unwrap(), ticket(sequence, 1));
+            fill_one(&s, 1, Outcome::Done);
+            held.push(s.hold(posted).unwrap());
+        }
+        assert!(s.take_free().is_none());
+        assert!(!s.wait_free(Duration::from_millis(5)));
+        held.pop();
+        assert!(s.wait_free(Duration::from_millis(5)));
+        assert!(s.take_free().is_some());
+    }
+
+    #[test]
+    fn a_cancelled_slot_is_free_once_nobody_is_at_it() {
+        let s = slots();
+        let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
+        let (w, l) = (s.ring().words(), s.ring().layout());
+        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+            panic!("nothing to fill");
+        };
+        let mut draining = vec![posted];
+        assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Again);
+        assert_eq!(draining.len(), 1);
+        assert_eq!(
+            worker_side::next(&w, l, 1, Duration::ZERO, None),
+            Next::Again
+        );
+        worker_side::commit(&w, l, 1, c, Outcome::Done).unwrap();
+        assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Ready);
+        assert!(draining.is_empty());
+        assert!(s.take_free().is_some() && s.take_free().is_some());
+    }
+}

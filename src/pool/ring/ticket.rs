@@ -1,0 +1,34 @@
+//! The order to fill one slot: numbers, and nothing that says what rows are made of.
+//!
+//! Used by every process: the consumer posts it, workers and the coordinator read it
+//! out of the slot's words.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::pool::ring::layout::{Layout, ticket_word};
+use crate::pool::ring::words::Words;
+
+/// The order to fill one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// Global and never reused; 0 is "no ticket".
+    pub sequence: u32,
+    pub epoch: u64,
+    /// Batch of this rank within the epoch.
+    pub batch: u64,
+    /// Rows to fill, from row 0; at most the slot's rows.
+    pub rows: u32,
+}
+
+/// The words of a slot's ticket. Only a claim keeps them from being another
+/// one's; the count is bounded all the same: another worker's decoder may have
+/// scribbled on it.
+pub(crate) fn read<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32) -> Ticket {
+    let rows = w.load(l.ticket(slot, ticket_word::ROWS), Relaxed);
+    Ticket {
+        sequence,
+        epoch: w.load(l.ticket(slot, ticket_word::EPOCH), Relaxed),
+        batch: w.load(l.ticket(slot, ticket_word::BATCH), Relaxed),
+        rows: rows.min(u64::from(l.shape().rows)) as u32,
+    }
+}

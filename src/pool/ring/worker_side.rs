@@ -1,0 +1,199 @@
+//! What a worker does to the ring: claim the next open row, move it on to the
+//! next attempt, commit it, sleep.
+//!
+//! Runs in workers only. A worker never posts, frees or returns anything.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::pool::ring::attempt;
+use crate::pool::ring::layout::{Layout, ticket_word};
+use crate::pool::ring::row_word::{RowState, RowWord};
+use crate::pool::ring::ticket;
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::words::Words;
+
+/// A row that this worker owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Claim {
+    pub(crate) slot: u32,
+    pub(crate) row: u32,
+    pub(crate) ticket: Ticket,
+    /// Where to begin: others may have given up attempts before this one.
+    pub(crate) attempt: u32,
+}
+
+/// How a row ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Outcome {
+    Done,
+    Failed,
+}
+
+/// What a worker should do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    Fill(Claim),
+    /// Woken, or the limit passed: ask again.
+    Again,
+    Stop,
+}
+
+/// Whether a worker would rather have this row than another of the same ticket:
+/// it has at hand what the row is made from. None = all rows are alike.
+pub(crate) type Prefers<'a> = Option<&'a mut dyn FnMut(&Ticket, u32) -> bool>;
+
+/// Open rows of a ticket that are asked for a preference before any is taken.
+const ASKED: usize = 8;
+
+/// The next thing to do, sleeping at most `limit` when there is nothing.
+pub(crate) fn next<W: Words>(
+    w: &W,
+    l: &Layout,
+    serial: u32,
+    limit: Duration,
+    prefers: Prefers<'_>,
+) -> Next {
+    let work = w.load(l.work(), Acquire);
+    if w.load(l.stop(), Acquire) != 0 {
+        return Next::Stop;
+    }
+    if let Some(claim) = claim(w, l, serial, prefers) {
+        return Next::Fill(claim);
+    }
+    w.wait(l.work(), work, limit);
+    Next::Again
+}
+
+/// Claims an open row of the open ticket with the lowest sequence: a preference
+/// never leaves an older ticket waiting.
+fn claim<W: Words>(w: &W, l: &Layout, serial: u32, mut prefers: Prefers<'_>) -> Option<Claim> {
+    let mut tried = 0;
+    loop {
+        // The lowest sequence above those that had no open row. Slots are few
+        // and this loads one word of each, so no order is kept anywhere.
+        let (slot, sequence) = (0..l.shape().slots)
+            .filter_map(|slot| {
+                // SYNC: pairs with the Release store in `consumer_side::post`.
+                let s = w.load(l.ticket(slot, ticket_word::SEQUENCE), Acquire) as u32;
+                (s > tried).then_some((slot, s))
+            })
+            .min_by_key(|&(_, s)| s)?;
+        let preferred = prefers
+            .as_mut()
+            .and_then(|prefers| claim_preferred(w, l, slot, sequence, serial, prefers));
+        if let Some(row) = preferred.or_else(|| claim_in(w, l, slot, sequence, serial)) {
+            // The claim holds the slot: the consumer cannot post into it now,
+            // so these words are those of our ticket.
+            return Some(Claim {
+                slot,
+                row,
+                ticket: ticket::read(w, l, slot, sequence),
+                attempt: attempt::load(w, l, slot, row, sequence),
+            });
+        }
+        tried = sequence;
+    }
+}
+
+/// The rows of a slot, in a circle from the hint: a stale hint costs time, never
+/// a row.
+fn rows<W: Words>(w: &W, l: &Layout, slot: u32) -> impl Iterator<Item = u32> {
+    let rows = l.shape().rows;
+    let start = (w.load(l.ticket(slot, ticket_word::HINT), Relaxed) % u64::from(rows)) as u32;
+    (0..rows).map(move |i| (start + i) % rows)
+}
+
+/// Claims a row if it is open.
+fn claim_row<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, sequence: u32, serial: u32) -> bool {
+    let open = RowWord::open(sequence).pack();
+    let claimed = RowWord::claimed(serial, sequence).pack();
+    let won = w.compare_exchange(l.row(slot, row), open, claimed).is_ok();
+    if won {
+        w.store(
+            l.ticket(slot, ticket_word::HINT),
+            u64::from(row) + 1,
+            Relaxed,
+        );
+    }
+    won
+}
+
+/// Claims a row that is preferred, if one of the first open ones is. The ticket
+/// that the preference goes by may be another one's by now; then no row of
+/// `sequence` is open any more, and no claim succeeds.
+fn claim_preferred<W: Words>(
+    w: &W,
+    l: &Layout,
+    slot: u32,
+    sequence: u32,
+    serial: u32,
+    prefers: &mut dyn FnMut(&Ticket, u32) -> bool,
+) -> Option<u32> {
+    let open = RowWord::open(sequence).pack();
+    let ticket = ticket::read(w, l, slot, sequence);
+    rows(w, l, slot)
+        .filter(|&row| w.load(l.row(slot, row), Relaxed) == open)
+        .take(ASKED)
+        .find(|&row| prefers(&ticket, row) && claim_row(w, l, slot, row, sequence, serial))
+}
+
+/// Claims the first open row of a slot.
+fn claim_in<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32, serial: u32) -> Option<u32> {
+    let open = RowWord::open(sequence).pack();
+    // A look before the compare-and-swap keeps the line shared while searching;
+    // the swap alone decides.
+    rows(w, l, slot).find(|&row| {
+        w.load(l.row(slot, row), Relaxed) == open && claim_row(w, l, slot, row, sequence, serial)
+    })
+}
+
+/// Records that a claimed row goes on with `attempt`, before it is begun: if
+/// this worker dies in it, the next one begins with the same.
+pub(crate) fn move_on<W: Words>(w: &W, l: &Layout, c: &Claim, attempt: u32) {
+    attempt::store(w, l, c.slot, c.row, c.ticket.sequence, attempt);
+}
+
+/// Hands a filled row over and wakes the consumer when it was the slot's last.
+///
+/// # Errors
+/// When the row is not ours any more: the protocol is broken, end at once.
+pub(crate) fn commit<W: Words>(
+    w: &W,
+    l: &Layout,
+    serial: u32,
+    c: Claim,
+    outcome: Outcome,
+) -> Result<()> {
+    let state = match outcome {
+        Outcome::Done => RowState::Done,
+        Outcome::Failed => RowState::Failed,
+    };
+    let mine = RowWord::claimed(serial, c.ticket.sequence).pack();
+    let last = RowWord::new(state, serial, c.ticket.sequence).pack();
+    // SYNC: the swap is a Release for the row's bytes; it pairs with the
+    // Acquire load in `consumer_side::is_ready`.
+    w.compare_exchange(l.row(c.slot, c.row), mine, last)
+        .map_err(|found| {
+            Error::protocol(format!(
+                "worker {serial} committed row {} of slot {} but its word is {:?}",
+                c.row,
+                c.slot,
+                RowWord::unpack(found)
+            ))
+        })?;
+    // Two workers may commit a slot's last two rows at once; with the fence at
+    // least one of them sees both, so the consumer is woken by one at least.
+    // Void rows of a cancelled ticket count: somebody waits for the slot.
+    w.full_fence();
+    let settled = (0..c.ticket.rows).all(|row| {
+        let word = RowWord::unpack(w.load(l.row(c.slot, row), Acquire));
+        !matches!(word.state, RowState::Open | RowState::Claimed)
+    });
+    if settled {
+        w.fetch_add(l.done(), 1);
+        w.wake_all(l.done());
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! One row, from the attempt at which it stands to pixels or to the last one.
+//!
+//! Runs in workers, and in the consumer with zero workers: the order of attempts
+//! is written here and nowhere else. Who calls keeps where the row stands.
+
+use crate::error::SampleFault;
+use crate::pool::job::Job;
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::worker::meter::Meter;
+
+/// Which attempts there are for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Attempts {
+    /// Where to begin. Out of shared memory: any number.
+    pub(crate) first: u32,
+    /// Samples that may stand in for the row's own: 0 = none.
+    pub(crate) tries: u32,
+}
+
+/// Fills a row with the first sample that gives pixels: the attempt that it
+/// was, or none. Before a further attempt is begun, and behind the last,
+/// `failed` gets the attempt that gave none, its fault and the one that comes next.
+pub(crate) fn fill(
+    job: &mut dyn Job,
+    ticket: &Ticket,
+    row: u32,
+    attempts: Attempts,
+    out: &mut [u8],
+    meter: &mut Meter,
+    mut failed: impl FnMut(u32, SampleFault, Option<u32>),
+) -> Option<u32> {
+    let last = attempts.tries;
+    for attempt in attempts.first.min(last)..=last {
+        match job.fill(ticket, row, attempt, out, meter) {
+            Ok(()) => return Some(attempt),
+            Err(fault) => failed(attempt, fault, (attempt < last).then_some(attempt + 1)),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::FaultKind;
+
+    /// Fails at each attempt below a number; notes which were asked for.
+    struct FailsBelow(u32, Vec<u32>);
+
+    impl Job for FailsBelow {
+        fn place(&mut self, _: &Ticket, _: u32) -> std::ops::Range<usize> {
+            unreachable!("nobody asks")
+        }
+
+        fn fill(
+            &mut self,
+            _: &Ticket,
+            _: u32,
+            attempt: u32,
+            out: &mut [u8],
+            _: &mut Meter,
+        ) -> Result<(), SampleFault> {
+            self.1.push(attempt);
+            out.fill(attempt as u8);
+            if attempt < self.0 {
+                return Err(SampleFault::new(FaultKind::Corrupt, attempt.to_string()));
+            }
+            Ok(())
+        }
+
+        fn memory_limit(&self) -> u64 {
+            unreachable!("nobody asks")
+        }
+
+        fn describe(&self, _: &Ticket, _: u32, _: u32) -> String {
+            unreachable!("nobody asks")
+        }
+    }
+
+    #[test]
+    fn every_attempt_is_made_once_in_order_and_none_behind_the_last() {
+        let ticket = Ticket {
+            sequence: 1,
+            epoch: 0,
+            batch: 0,
+            rows: 1,
+        };
+        for tries in [0, 1, 8] {
+            for bad in 0..tries + 2 {
+                for first in [0, 1, tries, 255] {
+                    let mut job = FailsBelow(bad, Vec::new());
+                    let mut out = [0; 1];
+                    let mut notes = Vec::new();
+                    let attempts = Attempts { first, tries };
+                    let filled = fill(
+                        &mut job,
+                        &ticket,
+                        0,
+                        attempts,
+                        &mut out,
+                        &mut Meter::default(),
+                        |attempt, fault, next| notes.push((attempt, fault.reason, next)),
+                    );
+                    let from = first.min(tries);
+                    let until = bad.max(from).min(tries);
+                    assert_eq!(job.1, (from..=until).collect::<Vec<_>>());
+                    let expected = (bad.max(from) <= tries).then_some(until);
+                    assert_eq!(filled, expected, "{bad} bad of {tries} from {first}");
+                    let failed = (from..bad.min(tries + 1)).map(|a| {
+                        let next = (a < tries).then_some(a + 1);
+                        (a, a.to_string(), next)
+                    });
+                    assert_eq!(notes, failed.collect::<Vec<_>>());
+                    if let Some(attempt) = filled {
+                        assert_eq!(out[0], attempt as u8);
+                    }
+                }
+            }
+        }
+    }
+}

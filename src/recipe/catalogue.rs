@@ -1,0 +1,310 @@
+//! What can be said of an operation to a user: out of its struct, its documentation and
+//! its example, so that no list is kept by hand.
+//!
+//! Names, forms and defaults of parameters are asked of the same derived code that reads
+//! recipe files. Used by the CLI, never by a worker.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, MapAccess, SeqAccess, Visitor,
+};
+use serde::{Serialize, forward_to_deserialize_any};
+use serde_json::{Map, Value};
+
+use super::described::Described;
+use super::file::{de as tree, yaml};
+
+/// An operation, as a user may write it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct OperationInfo {
+    pub name: &'static str,
+    /// The first sentence of `about`.
+    pub summary: String,
+    pub about: String,
+    pub parameters: Vec<ParameterInfo>,
+    /// As in a list of a recipe file, behind the dash.
+    pub example: &'static str,
+}
+
+/// A parameter of an operation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ParameterInfo {
+    pub name: &'static str,
+    /// What may be written.
+    pub form: String,
+    /// It must be written.
+    pub required: bool,
+    /// What it is where it is not written; none: it has no value then.
+    pub default: Option<String>,
+    pub meaning: String,
+}
+
+/// All about one operation.
+pub(crate) fn info<T>(name: &'static str) -> OperationInfo
+where
+    T: Described + DeserializeOwned + Serialize + PartialEq,
+{
+    let about = text(T::ABOUT);
+    let (fields, _) = ask::<T>(None);
+    let example = example::<T>(name);
+    let parameters = fields.iter().map(|field| {
+        let (_, form) = ask::<T>(Some(field));
+        let (required, default) = match &example {
+            Some(example) => default(example, field),
+            None => (true, None),
+        };
+        let meaning = T::PARAMETERS.iter().find(|(name, _)| name == field);
+        ParameterInfo {
+            name: field,
+            form,
+            required,
+            default,
+            meaning: meaning.map_or(String::new(), |(_, lines)| text(lines)),
+        }
+    });
+    OperationInfo {
+        name,
+        summary: first_sentence(&about),
+        parameters: parameters.collect(),
+        about,
+        example: T::EXAMPLE,
+    }
+}
+
+/// Documentation in one line.
+fn text(lines: &[&str]) -> String {
+    let words = lines.iter().map(|line| line.trim());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn first_sentence(about: &str) -> String {
+    match about.find(". ") {
+        Some(end) => about[..=end].to_owned(),
+        None => about.to_owned(),
+    }
+}
+
+/// The operation of the example. A test sees that there is one.
+fn example<T: Described + DeserializeOwned>(name: &str) -> Option<T> {
+    let tree = yaml::read(T::EXAMPLE).ok()?;
+    tree::read(tree.get(name)?).ok()
+}
+
+/// Whether a parameter must be written, and what it is otherwise: the example without it
+/// is read again.
+fn default<T>(example: &T, field: &str) -> (bool, Option<String>)
+where
+    T: DeserializeOwned + Serialize + PartialEq,
+{
+    let Ok(Value::Object(mut all)) = serde_json::to_value(example) else {
+        return (true, None);
+    };
+    all.remove(field);
+    let Some(without) = read::<T>(&all) else {
+        return (true, None);
+    };
+    let written = match serde_json::to_value(&without) {
+        Ok(Value::Object(written)) => written.get(field).cloned(),
+        _ => None,
+    };
+    // A file leaves some out where they have their default: then it is the value that
+    // changes nothing.
+    let silent = || {
+        let (_, form) = ask::<T>(Some(field));
+        let words = form.split(", ").map(Value::from);
+        let plain = [false.into(), true.into(), 0.into(), 1.into()];
+        plain.into_iter().chain(words).find(|value| {
+            let mut all = all.clone();
+            all.insert(field.to_owned(), value.clone());
+            read::<T>(&all).is_some_and(|with| with == without)
+        })
+    };
+    let shown = |value: Value| match value {
+        Value::String(word) => Some(word),
+        Value::Null => None,
+        other => Some(other.to_string().replace(',', ", ")),
+    };
+    (false, written.or_else(silent).and_then(shown))
+}
+
+fn read<T: DeserializeOwned>(all: &Map<String, Value>) -> Option<T> {
+    serde_json::from_value(Value::Object(all.clone())).ok()
+}
+
+/// The names of all parameters, and what one of them is read as.
+fn ask<T: DeserializeOwned>(field: Option<&str>) -> (&'static [&'static str], String) {
+    let asked = Asked::default();
+    // It ends where the answer is known.
+    let _ = T::deserialize(Fields {
+        asked: &asked,
+        field,
+    });
+    (asked.fields.get(), asked.form.into_inner())
+}
+
+/// What derived code was heard to ask for.
+#[derive(Default)]
+struct Asked {
+    fields: Cell<&'static [&'static str]>,
+    form: RefCell<String>,
+}
+
+/// Nothing more is to be heard.
+#[derive(Debug)]
+struct Heard;
+
+impl fmt::Display for Heard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("heard")
+    }
+}
+
+impl std::error::Error for Heard {}
+
+impl de::Error for Heard {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+}
+
+/// Hears a struct ask for its fields, and hands it one.
+struct Fields<'a> {
+    asked: &'a Asked,
+    field: Option<&'a str>,
+}
+
+impl<'de> Deserializer<'de> for Fields<'_> {
+    type Error = Heard;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Heard> {
+        Err(Heard)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Heard> {
+        self.asked.fields.set(fields);
+        visitor.visit_map(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        option unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier
+        ignored_any
+    }
+}
+
+impl<'de> MapAccess<'de> for Fields<'_> {
+    type Error = Heard;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Heard> {
+        let field = self.field.take().ok_or(Heard)?;
+        seed.deserialize(StrDeserializer::new(field)).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Heard> {
+        seed.deserialize(Form(self.asked))
+    }
+}
+
+/// Hears what a value is read as.
+struct Form<'a>(&'a Asked);
+
+impl Form<'_> {
+    fn is<T>(self, what: impl fmt::Display) -> Result<T, Heard> {
+        self.0.form.borrow_mut().push_str(&what.to_string());
+        Err(Heard)
+    }
+}
+
+macro_rules! forms {
+    ($($method:ident => $what:literal),* $(,)?) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Heard> {
+            self.is($what)
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for Form<'_> {
+    type Error = Heard;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Heard> {
+        let expected: &dyn Expected = &visitor;
+        self.is(expected)
+    }
+
+    forms! {
+        deserialize_bool => "true or false",
+        deserialize_i8 => "a whole number",
+        deserialize_i16 => "a whole number",
+        deserialize_i32 => "a whole number",
+        deserialize_i64 => "a whole number",
+        deserialize_u8 => "a whole number, 0 or more",
+        deserialize_u16 => "a whole number, 0 or more",
+        deserialize_u32 => "a whole number, 0 or more",
+        deserialize_u64 => "a whole number, 0 or more",
+        deserialize_f32 => "a number",
+        deserialize_f64 => "a number",
+        deserialize_str => "text",
+        deserialize_string => "text",
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Heard> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Heard> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Heard> {
+        self.0.form.borrow_mut().push_str("a list, each ");
+        visitor.visit_seq(self)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, n: usize, visitor: V) -> Result<V::Value, Heard> {
+        let start = format!("a list of {n}, each ");
+        self.0.form.borrow_mut().push_str(&start);
+        visitor.visit_seq(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Heard> {
+        self.is(variants.join(", "))
+    }
+
+    forward_to_deserialize_any! {
+        i128 u128 char bytes byte_buf unit unit_struct tuple_struct map struct identifier
+        ignored_any
+    }
+}
+
+impl<'de> SeqAccess<'de> for Form<'_> {
+    type Error = Heard;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Heard> {
+        seed.deserialize(Form(self.0)).map(Some)
+    }
+}

@@ -1,0 +1,107 @@
+//! The checks of a recipe: every number in its range, every operation on pixels
+//! that it can work on.
+//!
+//! Walks the operations in the written order and keeps what is known of the
+//! pixels between them; the first mistake ends the walk. What an operation's own
+//! numbers may be is in its file.
+
+use super::fault::RecipeFault;
+use super::known::Known;
+use super::op::Op;
+use super::operation::Operation;
+use super::tensor::Dtype;
+use super::written::Recipe;
+
+/// What is known behind the last operation, and of the batch.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Checked {
+    /// What is known in front of each operation.
+    pub(crate) before: Vec<Known>,
+    pub(crate) known: Known,
+    /// Of the batch.
+    pub(crate) dtype: Dtype,
+    /// The size of the rows: none = each its own picture's.
+    pub(crate) size: Option<(u32, u32)>,
+}
+
+/// Checks every operation.
+pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
+    let mut known = Known::decoded(recipe.decode().color);
+    let mut seen = Seen::default();
+    let mut before = Vec::new();
+    for (i, op) in recipe.ops.iter().enumerate() {
+        let fault = |message: String| RecipeFault {
+            op: Some(i),
+            message: format!("{}: {message}", op.name()),
+        };
+        seen.note(op, i).map_err(fault)?;
+        before.push(known);
+        op.check(&mut known).map_err(fault)?;
+    }
+    let dtype = seen.dtype.unwrap_or(Dtype::F32);
+    known.values.fit(dtype).map_err(|message| RecipeFault {
+        op: seen.cast,
+        message: format!("cast: {message}"),
+    })?;
+    if known.size.is_none() && known.resized {
+        return Err(RecipeFault {
+            op: seen.last_resize,
+            message: format!(
+                "{} leaves pictures of different sizes, and rows of a batch have one size, or all \
+                 their pictures' own: add a center_crop, random_crop or a resize to [height, width] \
+                 behind it, or leave it out",
+                seen.last_resize
+                    .map_or("the recipe", |i| recipe.ops[i].name())
+            ),
+        });
+    }
+    Ok(Checked {
+        before,
+        known,
+        dtype,
+        size: known.size,
+    })
+}
+
+/// Operations that may stand once, and where some stood last.
+#[derive(Default)]
+struct Seen {
+    normalize: bool,
+    layout: bool,
+    label: Option<&'static str>,
+    cast: Option<usize>,
+    dtype: Option<Dtype>,
+    last_resize: Option<usize>,
+}
+
+impl Seen {
+    fn note(&mut self, op: &Op, at: usize) -> Result<(), String> {
+        let twice = |seen: &mut bool| match std::mem::replace(seen, true) {
+            true => Err("is written twice: leave one out".to_owned()),
+            false => Ok(()),
+        };
+        if op.labels().is_some()
+            && let Some(first) = self.label.replace(op.name())
+        {
+            return Err(format!(
+                "label is true, and {first} in front of it gives the labels: leave one of them out"
+            ));
+        }
+        if op.sets_size() {
+            self.last_resize = Some(at);
+        }
+        match op {
+            Op::Decode(_) if at > 0 => {
+                return Err("is the first operation, and written once: move it to the top".into());
+            }
+            Op::Normalize(_) => twice(&mut self.normalize)?,
+            Op::Layout(_) => twice(&mut self.layout)?,
+            Op::Cast(cast) => {
+                self.cast = Some(at);
+                self.dtype = Some(cast.dtype);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! An operation at its place of a recipe: from the random numbers of a position to its
+//! steps, on the size that the picture has there.
+//!
+//! Distributions are torchvision's (`get_params` of each transform) where no operation
+//! says others.
+
+use super::known::Known;
+use super::op::Op;
+use super::operation::Operation;
+use super::random::{Numbers, Streams};
+use super::reach::Sides;
+use super::steps::{Drawing, Largest, OpStep};
+use crate::error::SampleFault;
+
+/// An operation, with what the draw must know of its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Drawn {
+    pub(crate) op: Op,
+    /// Whose numbers it draws.
+    pub(crate) stream: u32,
+    /// What is known in front of it.
+    pub(crate) known: Known,
+}
+
+impl Drawn {
+    /// The label that is drawn here.
+    pub(crate) fn label(&self, random: &impl Streams) -> Option<i64> {
+        self.op.label(&mut Numbers::new(random, self.stream))
+    }
+
+    /// Adds the steps of this operation on a picture of this height and width;
+    /// what that becomes.
+    ///
+    /// # Errors
+    /// When the picture is too small.
+    pub(crate) fn draw(
+        &self,
+        at: usize,
+        size: Sides,
+        random: &impl Streams,
+        steps: &mut Vec<OpStep>,
+    ) -> Result<Sides, SampleFault> {
+        let mut numbers = Numbers::new(random, self.stream);
+        let mut drawing = Drawing::new(at, self.op.parts(), steps);
+        self.op.draw(&self.known, size, &mut numbers, &mut drawing)
+    }
+
+    /// Adds the steps that take the most memory, instead of drawn ones.
+    pub(crate) fn largest(&self, at: usize, size: Sides, most: &mut Largest<'_>) -> Sides {
+        most.begin(at, self.op.parts());
+        self.op.largest(&self.known, size, most)
+    }
+
+    /// The same, making pictures of this size where that has a meaning.
+    pub(crate) fn with_size(&self, size: Sides) -> Self {
+        let op = self.op.with_size(size);
+        Self {
+            op: op.unwrap_or_else(|| self.op.clone()),
+            ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

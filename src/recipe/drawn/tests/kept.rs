@@ -1,0 +1,185 @@
+//! The box that `crop_with_padding` keeps, and the room that `pad_to` and a centre
+//! crop by a ratio leave.
+
+use super::*;
+use crate::recipe::random::{Lowest, OneStream};
+use crate::recipe::{Anchor, CenterCrop, CropWithPadding, PadTo, PerChannel, Rounding};
+
+fn drawn(op: impl Into<Op>) -> Drawn {
+    Drawn {
+        op: op.into(),
+        stream: 0,
+        known: Known::decoded(ColorOrder::Rgb),
+    }
+}
+
+/// What no step fills: one box, and everything else is filled once.
+fn kept(steps: &[OpStep], (height, width): Sides) -> Rect {
+    let mut filled = vec![0u32; (height * width) as usize];
+    for step in steps {
+        let Step::Erase { rect, with, .. } = step.step else {
+            panic!("{step:?}")
+        };
+        assert_eq!(with, Erased::Value([1.0, 2.0, 3.0]));
+        for y in rect.top..rect.top + rect.height {
+            for x in rect.left..rect.left + rect.width {
+                filled[(y * width + x) as usize] += 1;
+            }
+        }
+    }
+    assert!(filled.iter().all(|n| *n <= 1), "{steps:?}");
+    let at = |i: usize| (i as u32 % width, i as u32 / width);
+    let open: Vec<_> = (0..filled.len())
+        .filter(|i| filled[*i] == 0)
+        .map(at)
+        .collect();
+    let ends = |of: fn(&(u32, u32)) -> u32| {
+        let all = open.iter().map(of);
+        (all.clone().min().unwrap(), all.max().unwrap())
+    };
+    let ((left, right), (top, bottom)) = (ends(|p| p.0), ends(|p| p.1));
+    let (width, height) = (right - left + 1, bottom - top + 1);
+    assert_eq!(open.len() as u32, width * height, "{steps:?}");
+    Rect {
+        left,
+        top,
+        width,
+        height,
+    }
+}
+
+#[test]
+fn the_kept_box_is_that_of_a_random_resized_crop() {
+    let spans = [
+        (Span(0.08, 1.0), Span(0.75, 4.0 / 3.0)),
+        (Span(0.001, 0.05), Span(0.2, 5.0)),
+        (Span(1.0, 1.0), Span(3.0, 3.0)),
+    ];
+    let mut boxes = BTreeSet::new();
+    for size in [(13, 17), (1, 1), (2, 40), (30, 9)] {
+        for (scale, ratio) in spans {
+            let keep = drawn(CropWithPadding {
+                p: 1.0,
+                scale,
+                ratio,
+                value: PerChannel([1.0, 2.0, 3.0]),
+            });
+            let crop = drawn(RandomResizedCrop {
+                scale,
+                ratio,
+                ..RandomResizedCrop::new(5)
+            });
+            for position in 0..300 {
+                let random = PositionRandom::new(5, 1, position);
+                let [mut steps, mut crops] = [const { Vec::new() }; 2];
+                let becomes = keep.draw(0, size, &random, &mut steps);
+                assert_eq!(becomes.unwrap(), size);
+                // The first number said whether.
+                let rest = OneStream(|| {
+                    let mut rest = random.stream(0);
+                    rest.next_f64();
+                    rest
+                });
+                crop.draw(0, size, &rest, &mut crops).unwrap();
+                let Step::Crop(want) = crops[0].step else {
+                    panic!("{crops:?}")
+                };
+                assert_eq!(kept(&steps, size), want, "{size:?}");
+                boxes.insert((want.left, want.top, want.width, want.height));
+            }
+        }
+    }
+    assert!(boxes.len() > 500, "only {} boxes", boxes.len());
+}
+
+#[test]
+fn a_box_is_kept_with_its_probability() {
+    for p in [0.0, 0.25, 1.0] {
+        let op = CropWithPadding {
+            p,
+            scale: Span(0.1, 0.2),
+            ..CropWithPadding::default()
+        };
+        let all = levels(op, SQUARE);
+        let happened = all.iter().filter(|steps| !steps.is_empty()).count();
+        assert_share(happened, POSITIONS, p, "keeping a box");
+    }
+}
+
+/// Left, top, right, bottom.
+fn padding(op: PadTo, size: Sides) -> Option<[u32; 4]> {
+    let mut steps = Vec::new();
+    let becomes = drawn(op).draw(0, size, &Lowest, &mut steps).ok()?;
+    let Step::Pad { padding: p, .. } = steps[0].step else {
+        panic!("{steps:?}")
+    };
+    let sum = (size.0 + p.top + p.bottom, size.1 + p.left + p.right);
+    assert_eq!(becomes, sum);
+    assert_eq!(becomes, op.output(size));
+    Some([p.left, p.top, p.right, p.bottom])
+}
+
+#[test]
+fn pictures_lie_where_their_anchor_says() {
+    let at = |anchor| PadTo {
+        anchor,
+        ..PadTo::size((20, 31))
+    };
+    let size = (13, 20);
+    assert_eq!(padding(at(Anchor::TopLeft), size), Some([0, 0, 11, 7]));
+    assert_eq!(padding(at(Anchor::Center), size), Some([5, 3, 6, 4]));
+    assert_eq!(padding(at(Anchor::BottomRight), size), Some([11, 7, 0, 0]));
+    let offset = |left, top| PadTo {
+        offset: Some([left, top]),
+        ..PadTo::size((20, 31))
+    };
+    assert_eq!(padding(offset(2, 7), size), Some([2, 7, 9, 0]));
+    assert_eq!(padding(offset(2, 8), size), None);
+    assert_eq!(padding(offset(12, 0), size), None);
+    // What has the size already stays.
+    assert_eq!(padding(offset(12, 8), (20, 31)), Some([0; 4]));
+    // And what is larger has no room.
+    assert_eq!(padding(at(Anchor::Center), (21, 20)), None);
+    assert_eq!(padding(at(Anchor::Center), (13, 32)), None);
+}
+
+#[test]
+fn sides_become_multiples() {
+    let op = PadTo::multiple_of((8, 32));
+    assert_eq!(padding(op, (13, 20)), Some([0, 0, 12, 3]));
+    assert_eq!(padding(op, (16, 64)), Some([0; 4]));
+    assert_eq!(op.output((1, 33)), (8, 64));
+    // A header may claim any size.
+    assert_eq!(op.output((u32::MAX, 33)), (u32::MAX, 64));
+}
+
+#[test]
+fn a_part_of_the_shorter_side_is_cut_to_whole_pixels() {
+    let op = |ratio, rounding| CenterCrop {
+        rounding,
+        ..CenterCrop::at_ratio(ratio)
+    };
+    for (ratio, size, side) in [
+        (0.875, (256, 300), 224),
+        (0.875, (333, 500), 291),
+        (224.0 / 254.0, (500, 333), 293),
+        (1.0, (7, 9), 7),
+        (0.01, (7, 9), 1),
+    ] {
+        for rounding in [Rounding::Down, Rounding::Nearest] {
+            let mut steps = Vec::new();
+            let drawn = drawn(op(ratio, rounding));
+            let becomes = drawn.draw(0, size, &Lowest, &mut steps).unwrap();
+            assert_eq!(becomes, (side, side));
+            let Step::Crop(rect) = steps[0].step else {
+                panic!("{steps:?}")
+            };
+            assert_eq!((rect.height, rect.width), (side, side));
+            let middle = |all: u32| match rounding {
+                Rounding::Down => (all - side) / 2,
+                Rounding::Nearest => (f64::from(all - side) / 2.0).round_ties_even() as u32,
+            };
+            assert_eq!((rect.top, rect.left), (middle(size.0), middle(size.1)));
+        }
+    }
+}

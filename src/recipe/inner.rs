@@ -1,0 +1,102 @@
+//! What operations that hold operations share: which ones may stand inside, whose
+//! numbers those draw, and their largest case.
+//!
+//! Pure. An operation inside keeps a stream of its own, by its name and by how many of
+//! its kind stand in front of it in there: whether and when it is done shifts no numbers.
+
+use super::known::Known;
+use super::operation::Named;
+use super::random::{Numbers, Streams};
+use super::reach::Sides;
+use super::steps::{Largest, Sink};
+use super::unit::Part;
+use crate::error::SampleFault;
+
+/// Most operations inside of one.
+const MOST: usize = 64;
+/// Most levels of operations inside of each other.
+const DEEPEST: usize = 4;
+
+/// How many levels there are of operations inside of one that holds these.
+pub(crate) fn levels<O: Named>(transforms: &[O]) -> usize {
+    let deepest = transforms.iter().map(O::levels).max();
+    deepest.unwrap_or(0) + 1
+}
+
+/// Whether these may be done or not, in any order: what is known of the pixels stays.
+///
+/// # Errors
+/// Names the operation inside, and what would be accepted.
+pub(crate) fn check<O: Named>(transforms: &[O], known: &Known) -> Result<(), String> {
+    if !(1..=MOST).contains(&transforms.len()) {
+        return Err(format!(
+            "transforms has {} operations, it must have 1 to {MOST}",
+            transforms.len()
+        ));
+    }
+    if levels(transforms) > DEEPEST {
+        return Err(format!(
+            "operations stand inside of each other over {DEEPEST} levels deep: take some out"
+        ));
+    }
+    for op in transforms {
+        let fault = |why: &str| Err(format!("{} in transforms: {why}", op.called()));
+        let mut behind = *known;
+        if let Err(why) = op.check(&mut behind) {
+            return fault(&why);
+        }
+        if op.labels().is_some() {
+            return fault("gives labels, which every sample needs: move it out of transforms");
+        }
+        if op.sets_size() || (behind.size, behind.resized) != (known.size, known.resized) {
+            return fault(
+                "changes the size of pictures, which must not depend on what is drawn: move it \
+                 out of transforms",
+            );
+        }
+        let ends = |part: &Part| matches!(part, Part::Normalize | Part::Cast);
+        let parts = op.parts();
+        if behind != *known || parts.is_empty() || parts.iter().any(ends) {
+            return fault(
+                "changes what the values of pixels mean, which must not depend on what is drawn: \
+                 move it out of transforms",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Pushes the steps of the operation at that place.
+///
+/// # Errors
+/// As the operation inside has them.
+pub(crate) fn draw<O: Named, S: Streams>(
+    transforms: &[O],
+    at: usize,
+    (known, size): (&Known, Sides),
+    random: &Numbers<'_, S>,
+    steps: &mut impl Sink,
+) -> Result<(), SampleFault> {
+    let (before, rest) = transforms.split_at(at.min(transforms.len()));
+    let Some(op) = rest.first() else {
+        return Ok(());
+    };
+    let name = op.called();
+    let earlier = before.iter().filter(|o| o.called() == name).count();
+    let mut numbers = random.inner(name, earlier as u32);
+    op.draw(known, size, &mut numbers, steps).map(|_| ())
+}
+
+/// Pushes the largest case of each, none of which need be drawn.
+pub(crate) fn largest<O: Named>(
+    transforms: &[O],
+    known: &Known,
+    size: Sides,
+    most: &mut Largest<'_>,
+) {
+    most.optionally(|most| {
+        for op in transforms {
+            op.largest(known, size, most);
+        }
+    });
+}

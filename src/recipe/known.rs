@@ -1,0 +1,189 @@
+//! What is known of pixels at a place of the order, whatever the picture: what a
+//! check of the next operation asks, and what each operation changes.
+
+use super::ranges::{MAX_SIDE, finite};
+use super::tensor::Dtype;
+use super::values::{ColorOrder, ColorSpace, Padding, Size};
+
+/// What the values of a pixel are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// 0 to 255.
+    Levels,
+    /// As `lab` or `hsv` has them.
+    Color(ColorSpace),
+    /// What `normalize` left.
+    Normalized,
+}
+
+/// What is known of the pixels at a place of the order, whatever the picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Known {
+    pub(crate) values: Values,
+    /// Red, green and blue, or something made of them.
+    pub(crate) is_rgb: bool,
+    pub(crate) channels: u8,
+    /// Blue first.
+    pub(crate) bgr: bool,
+    /// Held in floats, whatever the values are.
+    pub(crate) floats: bool,
+    /// Height and width, when every picture has the same here.
+    pub(crate) size: Option<(u32, u32)>,
+    /// No side is smaller; none = nothing is known of the sides.
+    pub(crate) at_least: Option<u32>,
+    /// An operation has changed the size of some pictures.
+    pub(crate) resized: bool,
+}
+
+/// What divides levels before a mean is taken off.
+pub(crate) fn unit(values: Values) -> f32 {
+    match values {
+        Values::Levels => 255.0,
+        Values::Color(_) | Values::Normalized => 1.0,
+    }
+}
+
+impl Known {
+    /// Behind the decoding.
+    pub(crate) fn decoded(color: ColorOrder) -> Self {
+        Self {
+            values: Values::Levels,
+            is_rgb: true,
+            channels: if color == ColorOrder::Grey { 1 } else { 3 },
+            bgr: color == ColorOrder::Bgr,
+            floats: false,
+            size: None,
+            at_least: None,
+            resized: false,
+        }
+    }
+
+    /// From the recipe's channels to those in memory.
+    pub(crate) fn in_memory(&self, mut v: [f32; 3]) -> [f32; 3] {
+        if self.bgr {
+            v.reverse();
+        }
+        v
+    }
+
+    /// The three channels are one.
+    pub(crate) fn is_grey(&self) -> bool {
+        self.channels == 1
+    }
+
+    /// A colour for these pictures: three values where they have three channels.
+    pub(crate) fn color(&self, what: &str, v: [f32; 3]) -> Result<(), String> {
+        finite(what, &v)?;
+        if self.channels == 1 && !(v[0] == v[1] && v[1] == v[2]) {
+            return Err(format!(
+                "{what} has three values, and the pictures are grey: give one"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Pillow's arithmetic works on bytes of red, green and blue.
+    pub(crate) fn is_rgb8(&self) -> Result<(), String> {
+        let what = "works on 8-bit levels of red, green and blue";
+        self.is_levels_of_rgb(what)?;
+        let why = match (self.floats, self.channels, self.bgr) {
+            (true, _, _) => "stands behind a cast to floats: move it in front of that",
+            (_, 1, _) => {
+                "the pictures are grey: decode them to rgb, and give grayscale \
+                 num_output_channels: 3"
+            }
+            (_, _, true) => "blue is first: leave out color: bgr of decode",
+            _ => return Ok(()),
+        };
+        Err(format!("{what}, and {why}"))
+    }
+
+    /// Pillow's arithmetic that does the same to each channel works on bytes.
+    pub(crate) fn is_levels8(&self) -> Result<(), String> {
+        let what = "works on 8-bit levels";
+        self.is_levels_of_rgb(what)?;
+        match self.floats {
+            false => Ok(()),
+            true => Err(format!(
+                "{what}, and stands behind a cast to floats: move it in front of that"
+            )),
+        }
+    }
+
+    pub(crate) fn is_levels_of_rgb(&self, what: &str) -> Result<(), String> {
+        match (self.values, self.is_rgb) {
+            (Values::Levels, true) => Ok(()),
+            (Values::Normalized, _) => Err(format!(
+                "{what}, and stands behind normalize: move it in front of that"
+            )),
+            _ => Err(format!(
+                "{what}, and stands behind convert_color: move it in front of that"
+            )),
+        }
+    }
+
+    /// Follows a size that grows with both sides.
+    pub(crate) fn becomes(&mut self, of: impl Fn((u32, u32)) -> (u32, u32)) {
+        let shorter = |(h, w): (u32, u32)| h.min(w);
+        self.at_least = self.at_least.map(|side| shorter(of((side, side))));
+        self.size = self.size.map(&of);
+        self.at_least = self.size.map(shorter).or(self.at_least);
+        self.resized = true;
+    }
+
+    pub(crate) fn has_size(&mut self, size: Size) {
+        self.size = Some((size.height, size.width));
+        self.at_least = Some(size.height.min(size.width));
+        self.resized = true;
+    }
+
+    pub(crate) fn grows(&mut self, p: Padding) -> Result<(), String> {
+        let (x, y) = (p.left + p.right, p.top + p.bottom);
+        self.size = self.size.map(|(h, w)| (h + y, w + x));
+        let known = self.size.map(|(h, w)| h.min(w));
+        self.at_least = known.or(self.at_least.map(|side| side + x.min(y)));
+        match self.size {
+            Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
+                "makes pictures of {h}x{w}, a side may have {MAX_SIDE} pixels: give it less padding"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A crop of `size` fits, as far as is known.
+    pub(crate) fn holds(&self, size: Size, fix: &str) -> Result<(), String> {
+        let (height, width) = match (self.size, self.at_least) {
+            (Some(known), _) => known,
+            (None, Some(side)) => (side, side),
+            // A picture that is too small will be a failed sample.
+            (None, None) => return Ok(()),
+        };
+        if size.height <= height && size.width <= width {
+            return Ok(());
+        }
+        let what = match self.size {
+            Some((h, w)) => format!("the image, which is {h}x{w} here"),
+            None => format!("the shorter side of the image, which is {height} here"),
+        };
+        Err(format!("size {size} is larger than {what}: {fix}"))
+    }
+}
+
+impl Values {
+    /// Whether elements of that type hold them.
+    pub(crate) fn fit(self, dtype: Dtype) -> Result<(), String> {
+        match (dtype, self) {
+            (Dtype::F16 | Dtype::Bf16 | Dtype::F32, _) | (Dtype::U8, Self::Levels) => Ok(()),
+            (Dtype::U8, Self::Normalized) => Err(format!(
+                "u8 holds levels, and the pixels were normalized: leave out normalize, or cast to \
+                 one of {}",
+                Dtype::floats()
+            )),
+            (Dtype::U8, Self::Color(space)) => Err(format!(
+                "u8 cannot hold {}: cast to one of {}",
+                space.name(),
+                Dtype::floats()
+            )),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The list of operations, and the one place that knows them all: every question that
+//! [`Operation`] asks is handed on to the struct in the [`Op`].
+//!
+//! To add an operation: its file in `ops`, and its line below.
+
+use serde::{Deserialize, Serialize};
+
+use super::catalogue::{OperationInfo, info};
+use super::geometry::Uniform;
+use super::known::Known;
+use super::operation::{Named, OnDevice, Operation, Rights};
+use super::random::{Numbers, Streams};
+use super::reach::Sides;
+use super::steps::{Largest, Sink};
+use super::unit::Part;
+use crate::error::SampleFault;
+
+/// Each operation's file in `ops`, its struct, and its name in a recipe file.
+macro_rules! ops {
+    ($($file:ident::$name:ident $(<$inner:ident>)? => $text:literal),* $(,)?) => {
+        $(pub use super::ops::$file::$name;)*
+
+        /// One operation on one sample.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum Op {
+            $(#[serde(rename = $text)] $name($name $(<$inner>)?),)*
+        }
+
+        $(impl From<$name $(<$inner>)?> for Op {
+            fn from(op: $name $(<$inner>)?) -> Self {
+                Self::$name(op)
+            }
+        })*
+
+        impl Op {
+            /// As in a recipe file.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => $text,)*
+                }
+            }
+
+            /// How many labels there are, where what is drawn is the sample's label.
+            pub(crate) fn gives_labels(&self) -> Option<u32> {
+                self.labels()
+            }
+        }
+
+        impl Named for Op {
+            fn called(&self) -> &'static str {
+                self.name()
+            }
+        }
+
+        /// Every operation, with its parameters and an example.
+        pub fn operations() -> Vec<OperationInfo> {
+            vec![$(info::<$name $(<$inner>)?>($text)),*]
+        }
+
+        impl Operation for Op {
+            fn check(&self, known: &mut Known) -> Result<(), String> {
+                match self {
+                    $(Self::$name(op) => op.check(known),)*
+                }
+            }
+
+            fn parts(&self) -> &'static [Part] {
+                match self {
+                    $(Self::$name(op) => op.parts(),)*
+                }
+            }
+
+            fn draw<S: Streams>(
+                &self,
+                known: &Known,
+                size: Sides,
+                random: &mut Numbers<'_, S>,
+                steps: &mut impl Sink,
+            ) -> Result<Sides, SampleFault> {
+                match self {
+                    $(Self::$name(op) => op.draw(known, size, random, steps),)*
+                }
+            }
+
+            fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+                match self {
+                    $(Self::$name(op) => op.largest(known, size, most),)*
+                }
+            }
+
+            fn draws(&self) -> bool {
+                match self {
+                    $(Self::$name(op) => op.draws(),)*
+                }
+            }
+
+            fn sets_size(&self) -> bool {
+                match self {
+                    $(Self::$name(op) => op.sets_size(),)*
+                }
+            }
+
+            fn with_size(&self, size: Sides) -> Option<Self> {
+                match self {
+                    $(Self::$name(op) => op.with_size(size).map(Self::$name),)*
+                }
+            }
+
+            fn part_name(&self, part: Part) -> Option<&'static str> {
+                match self {
+                    $(Self::$name(op) => op.part_name(part),)*
+                }
+            }
+
+            fn rights(&self) -> Rights {
+                match self {
+                    $(Self::$name(op) => op.rights(),)*
+                }
+            }
+
+            fn on_device(&self) -> OnDevice {
+                match self {
+                    $(Self::$name(op) => op.on_device(),)*
+                }
+            }
+
+            fn levels(&self) -> usize {
+                match self {
+                    $(Self::$name(op) => op.levels(),)*
+                }
+            }
+
+            fn labels(&self) -> Option<u32> {
+                match self {
+                    $(Self::$name(op) => op.labels(),)*
+                }
+            }
+
+            fn label(&self, random: &mut impl Uniform) -> Option<i64> {
+                match self {
+                    $(Self::$name(op) => op.label(random),)*
+                }
+            }
+        }
+    };
+}
+
+ops! {
+    decode::Decode => "decode",
+    resize::Resize => "resize",
+    random_resized_crop::RandomResizedCrop => "random_resized_crop",
+    bounded_resized_crop::BoundedResizedCrop => "bounded_resized_crop",
+    random_crop::RandomCrop => "random_crop",
+    center_crop::CenterCrop => "center_crop",
+    random_horizontal_flip::RandomHorizontalFlip => "random_horizontal_flip",
+    random_vertical_flip::RandomVerticalFlip => "random_vertical_flip",
+    random_rotation::RandomRotation => "random_rotation",
+    rotate90::Rotate90 => "rotate90",
+    random_rotate90::RandomRotate90 => "random_rotate90",
+    random_affine::RandomAffine => "random_affine",
+    random_perspective::RandomPerspective => "random_perspective",
+    elastic_transform::ElasticTransform => "elastic_transform",
+    random_zoom_out::RandomZoomOut => "random_zoom_out",
+    pad::Pad => "pad",
+    pad_to::PadTo => "pad_to",
+    color_jitter::ColorJitter => "color_jitter",
+    grayscale::Grayscale => "grayscale",
+    random_grayscale::RandomGrayscale => "random_grayscale",
+    convert_color::ConvertColor => "convert_color",
+    pca_lighting::PcaLighting => "pca_lighting",
+    gaussian_blur::GaussianBlur => "gaussian_blur",
+    random_posterize::RandomPosterize => "random_posterize",
+    random_solarize::RandomSolarize => "random_solarize",
+    random_equalize::RandomEqualize => "random_equalize",
+    random_autocontrast::RandomAutocontrast => "random_autocontrast",
+    random_invert::RandomInvert => "random_invert",
+    random_adjust_sharpness::RandomAdjustSharpness => "random_adjust_sharpness",
+    random_apply::RandomApply<Op> => "random_apply",
+    random_choice::RandomChoice<Op> => "random_choice",
+    random_order::RandomOrder<Op> => "random_order",
+    auto_augment::AutoAugment => "auto_augment",
+    rand_augment::RandAugment => "rand_augment",
+    trivial_augment::TrivialAugment => "trivial_augment",
+    aug_mix::AugMix => "aug_mix",
+    timm_augment::TimmAugment => "timm_augment",
+    cutout::Cutout => "cutout",
+    random_erasing::RandomErasing => "random_erasing",
+    crop_with_padding::CropWithPadding => "crop_with_padding",
+    hide_and_seek::HideAndSeek => "hide_and_seek",
+    random_blur::RandomBlur => "random_blur",
+    normalize::Normalize => "normalize",
+    cast::Cast => "cast",
+    layout::Layout => "layout",
+    zero_channel::ZeroChannel => "zero_channel",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{Recipe, RecipeFormat, SampleProgram};
+
+    #[test]
+    fn every_operation_says_what_it_takes() {
+        for op in operations() {
+            assert!(!op.summary.is_empty(), "{}", op.name);
+            for parameter in &op.parameters {
+                let of = format!("{} of {}", parameter.name, op.name);
+                assert!(!parameter.meaning.is_empty(), "{of}");
+                assert!(!parameter.form.is_empty(), "{of}");
+            }
+        }
+    }
+
+    /// The names that documentation is kept by are those that files are read by.
+    #[test]
+    fn every_field_is_listed() {
+        fn documented<T: crate::recipe::described::Described>(_: fn(T) -> Op) -> Vec<&'static str> {
+            T::PARAMETERS.iter().map(|(name, _)| *name).collect()
+        }
+        let listed = |name: &str| -> Vec<&'static str> {
+            let all = operations();
+            let op = all.iter().find(|op| op.name == name).unwrap();
+            op.parameters.iter().map(|p| p.name).collect()
+        };
+        assert_eq!(documented(Op::Resize), listed("resize"));
+        assert_eq!(documented(Op::Cutout), listed("cutout"));
+        assert_eq!(listed("pad"), ["padding", "fill", "padding_mode"]);
+    }
+
+    #[test]
+    fn every_example_is_a_recipe() {
+        for op in operations() {
+            let first = match op.name {
+                "decode" => "",
+                _ => "  - decode\n  - resize: {size: [300, 300]}\n",
+            };
+            let last = "  - random_crop: {size: 8, pad_if_needed: true}\n";
+            let yaml = format!("featherload: 1\nops:\n{first}  - {}\n{last}", op.example);
+            let recipe = Recipe::from_text(&yaml, RecipeFormat::Yaml, "example.yaml")
+                .unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+            assert!(recipe.ops.iter().any(|o| o.name() == op.name));
+            SampleProgram::compile(&recipe).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_that_files_are_read_with() {
+        let all = operations();
+        let parameter = |op: &str, name: &str| {
+            let op = all.iter().find(|o| o.name == op).unwrap();
+            let p = op.parameters.iter().find(|p| p.name == name).unwrap();
+            (p.required, p.default.as_deref())
+        };
+        assert_eq!(
+            parameter("random_horizontal_flip", "p"),
+            (false, Some("0.5"))
+        );
+        assert_eq!(parameter("random_resized_crop", "size"), (true, None));
+        assert_eq!(
+            parameter("random_resized_crop", "scale"),
+            (false, Some("[0.08, 1.0]"))
+        );
+        // Files leave these out.
+        assert_eq!(parameter("resize", "rounding"), (false, Some("down")));
+        assert_eq!(parameter("random_rotation", "p"), (false, Some("1")));
+        assert_eq!(
+            parameter("random_rotation", "style"),
+            (false, Some("tensor"))
+        );
+        assert_eq!(
+            parameter("random_rotate90", "label"),
+            (false, Some("false"))
+        );
+        assert_eq!(parameter("resize", "max_size"), (false, None));
+    }
+}

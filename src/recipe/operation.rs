@@ -1,0 +1,154 @@
+//! What an operation is: everything that the rest of the program asks of one.
+//!
+//! Each file of `ops` answers for its struct; `op` hands a question on to the struct
+//! that an [`Op`](super::op::Op) holds. Never here: the name of an operation.
+
+use super::geometry::Uniform;
+use super::known::Known;
+use super::random::{Lowest, Numbers, Streams};
+use super::reach::Sides;
+use super::steps::{Largest, Sink};
+use super::tensor::Dtype;
+use super::unit::Part;
+use super::values::{Interpolation, PaddingMode, PerChannel, Span};
+use crate::error::SampleFault;
+
+/// One operation on one sample.
+///
+/// What must be answered stands first; the rest has an answer for operations to
+/// which the question means nothing. An operation that holds operations is a generic
+/// struct of `O: Operation`, so that its file does not depend on the list of all.
+pub(crate) trait Operation: Clone + Sized {
+    /// Whether every number is in its range and the operation can work on such pixels;
+    /// `known` becomes what is known behind it.
+    ///
+    /// # Errors
+    /// What is wrong, and what would be accepted; the operation's name is put in front.
+    fn check(&self, known: &mut Known) -> Result<(), String>;
+
+    /// The units that the planner moves, in the order in which it does them. All steps of
+    /// an operation of one part are of that part.
+    fn parts(&self) -> &'static [Part];
+
+    /// Pushes the steps on a picture of this height and width; what that becomes. `known`
+    /// is what is known of the pixels in front of it.
+    ///
+    /// # Errors
+    /// When the picture is too small or too large.
+    fn draw<S: Streams>(
+        &self,
+        known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault>;
+
+    /// Pushes the steps that take the most memory, instead of drawn ones.
+    ///
+    /// Without an answer of its own: those of the lowest numbers. So an operation that
+    /// draws a size, or that may do nothing, has an answer. A picture too small for a
+    /// crop is a failed sample and takes nothing more.
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        lowest(self, known, size, most)
+    }
+
+    /// Whether it takes random numbers.
+    fn draws(&self) -> bool {
+        false
+    }
+
+    /// Whether the size behind it is not that in front of it.
+    fn sets_size(&self) -> bool {
+        let sets = |p: &Part| matches!(p, Part::Crop | Part::Resize | Part::Pad);
+        self.parts().iter().any(sets)
+    }
+
+    /// The same, making pictures of this size, where that has a meaning.
+    fn with_size(&self, _size: Sides) -> Option<Self> {
+        None
+    }
+
+    /// What a user reads of a part, where the operation's name alone does not say it.
+    fn part_name(&self, _part: Part) -> Option<&'static str> {
+        None
+    }
+
+    /// What the planner may do with it.
+    fn rights(&self) -> Rights {
+        Rights::default()
+    }
+
+    /// What a device needs to know to do it.
+    fn on_device(&self) -> OnDevice {
+        OnDevice::default()
+    }
+
+    /// Levels of operations that stand inside of it.
+    fn levels(&self) -> usize {
+        0
+    }
+
+    /// How many labels there are, where what is drawn is the sample's label: from 0 on.
+    fn labels(&self) -> Option<u32> {
+        None
+    }
+
+    /// The label that is drawn. No picture's size has a part in it: who knows a row's
+    /// position knows its label.
+    fn label(&self, _random: &mut impl Uniform) -> Option<i64> {
+        None
+    }
+}
+
+/// An operation that knows what a recipe calls it: one that may stand inside of another.
+pub(crate) trait Named: Operation {
+    fn called(&self) -> &'static str;
+}
+
+/// The steps of the lowest numbers, whatever may be drawn.
+pub(crate) fn lowest(
+    op: &impl Operation,
+    known: &Known,
+    size: Sides,
+    most: &mut Largest<'_>,
+) -> Sides {
+    let mut lowest = Numbers::new(&Lowest, 0);
+    op.draw(known, size, &mut lowest, most).unwrap_or(size)
+}
+
+/// What the rules of the planner ask.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rights {
+    /// Why values change where it stands behind a crop. None: no bit does.
+    pub(crate) behind_crop: Option<&'static str>,
+    /// Why values change where it stands behind a resize.
+    pub(crate) behind_resize: &'static str,
+    /// The type that it casts to.
+    pub(crate) casts_to: Option<Dtype>,
+    /// The border that it may add.
+    pub(crate) border: Option<(PaddingMode, PerChannel)>,
+}
+
+impl Default for Rights {
+    fn default() -> Self {
+        Self {
+            behind_crop: None,
+            behind_resize: "both round to whole levels: up to about a level",
+            casts_to: None,
+            border: None,
+        }
+    }
+}
+
+/// What a device does of an operation. Whatever is not said is done by workers.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct OnDevice {
+    /// Of crops with random shapes: width by height.
+    pub(crate) ratio: Option<Span>,
+    /// Of resizes: the filter, and whether it is antialiased.
+    pub(crate) filter: Option<(Interpolation, bool)>,
+    /// The most colour steps that it may draw.
+    pub(crate) colors: Option<usize>,
+    /// One of these takes the mean of the row.
+    pub(crate) takes_mean: bool,
+}

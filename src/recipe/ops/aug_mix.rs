@@ -1,0 +1,173 @@
+//! AugMix as PaddleClas' (`ppcls/data/preprocess/ops/operators.py`, `functional.py`):
+//! chains of operations on the picture, summed with Dirichlet weights, and that
+//! sum mixed with the picture by a beta number. Bilinear, corners black.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::augment::distribution::{beta, dirichlet, sign};
+use crate::recipe::augment::kind::{Kind, Look, happens, moved, one_of};
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{count, number};
+use crate::recipe::reach::Sides;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::unit::Part;
+use crate::recipe::values::{ChainDepth, Interpolation};
+
+described! {
+    example: "aug_mix: {width: 3, depth: random}";
+
+    /// AugMix: `width` chains of `depth` operations, mixed with the picture (Hendrycks
+    /// et al. 2020), as PaddleClas'.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct AugMix {
+        /// The probability, 0 to 1.
+        pub p: f64,
+        /// Of the Dirichlet and beta distributions of the weights, 0.01 to 100.
+        pub alpha: f64,
+        /// 1 to 8.
+        pub width: u32,
+        /// Operations of a chain, 1 to 8, or `random`: 1 to 3.
+        pub depth: ChainDepth,
+        /// 0.1 to 10; levels are uniform from 0.1 to it.
+        pub severity: f64,
+    }
+}
+
+impl Default for AugMix {
+    fn default() -> Self {
+        Self {
+            p: 0.5,
+            alpha: 0.1,
+            width: 3,
+            depth: ChainDepth::Fixed(1),
+            severity: 1.0,
+        }
+    }
+}
+
+impl Operation for AugMix {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.is_rgb8()?;
+        number("p", self.p, 0.0, 1.0)?;
+        number("alpha", self.alpha, 0.01, 100.0)?;
+        number("severity", self.severity, 0.1, 10.0)?;
+        count("width", self.width, MOST)?;
+        match self.depth {
+            ChainDepth::Fixed(depth) => count("depth", depth, MOST),
+            ChainDepth::Random => Ok(()),
+        }
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Augment]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        draw(self, size, random, &mut |step| {
+            steps.push(Step::Augment(step))
+        });
+        Ok(size)
+    }
+
+    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        if self.p > 0.0 {
+            most.optionally(|most| {
+                most.push(Step::Augment(Augment::Keep));
+                for _ in 0..self.width.min(2) {
+                    moved(deepest(self.depth), most);
+                    most.push(Step::Augment(Augment::Add { weight: 1.0 }));
+                }
+                most.push(Step::Augment(Augment::Blend { by: 1.0 }));
+            });
+        }
+        size
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+}
+
+/// Most chains, and most operations of one.
+pub(crate) const MOST: u32 = 8;
+
+/// Most operations of a chain whose depth is drawn.
+const DRAWN: u32 = 3;
+
+/// Most operations of a chain.
+pub(crate) fn deepest(depth: ChainDepth) -> u32 {
+    match depth {
+        ChainDepth::Fixed(depth) => depth,
+        ChainDepth::Random => DRAWN,
+    }
+}
+
+pub(crate) const KINDS: [Kind; 9] = [
+    Kind::AutoContrast,
+    Kind::Equalize,
+    Kind::Posterize,
+    Kind::Rotate,
+    Kind::Solarize,
+    Kind::ShearX,
+    Kind::ShearY,
+    Kind::TranslateX,
+    Kind::TranslateY,
+];
+
+pub(crate) const LOOK: Look = Look {
+    interpolation: Interpolation::Bilinear,
+    fill: [0; 3],
+};
+
+/// The amount of a level, at most 10: `int_parameter` and `float_parameter`.
+pub(crate) fn amount(kind: Kind, level: f64, sign: f64, size: (u32, u32)) -> f64 {
+    let whole = |most: f64| (level * most / 10.0).trunc();
+    match kind {
+        Kind::Posterize => 4.0 - whole(4.0),
+        Kind::Rotate => whole(30.0) * sign,
+        Kind::Solarize => 256.0 - whole(256.0),
+        Kind::ShearX | Kind::ShearY => level * 0.3 / 10.0 * sign,
+        Kind::TranslateX | Kind::TranslateY => whole(kind.side(size) / 3.0) * sign,
+        _ => 0.0,
+    }
+}
+
+fn draw(o: &AugMix, size: (u32, u32), random: &mut impl Uniform, push: &mut impl FnMut(Augment)) {
+    if !happens(o.p, random) {
+        return;
+    }
+    let weights: [f64; MOST as usize] = dirichlet(o.alpha, o.width as usize, random);
+    let by = beta(o.alpha, random);
+    push(Augment::Keep);
+    for weight in weights.iter().take(o.width as usize) {
+        let depth = match o.depth {
+            ChainDepth::Fixed(depth) => depth,
+            ChainDepth::Random => 1 + random.next_up_to(DRAWN - 1),
+        };
+        for _ in 0..depth {
+            let kind = one_of(&KINDS, random);
+            let level = 0.1 + (o.severity - 0.1) * random.next_f64();
+            let sign = sign(random);
+            kind.step(amount(kind, level, sign, size), LOOK)
+                .into_iter()
+                .for_each(&mut *push);
+        }
+        push(Augment::Add {
+            weight: *weight as f32,
+        });
+    }
+    push(Augment::Blend { by: by as f32 });
+}

@@ -1,0 +1,153 @@
+//! A crop of random area and shape by PaddleClas' law, resized.
+
+use serde::{Deserialize, Serialize};
+
+use super::random_resized_crop::RandomResizedCrop;
+use crate::error::SampleFault;
+use crate::recipe::defaults::{is_default, yes};
+use crate::recipe::described::described;
+use crate::recipe::geometry::{Uniform, bounded_box, largest_box};
+use crate::recipe::known::Known;
+use crate::recipe::operation::{OnDevice, Operation};
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{range, sides};
+use crate::recipe::reach::{Shape, Sides};
+use crate::recipe::step::Step;
+use crate::recipe::steps::{Largest, Over, Sink};
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Aspect, Interpolation, Size, Span};
+use crate::recipe::weights::Filter;
+
+described! {
+    example: "bounded_resized_crop: {size: 224, scale: [0.08, 1.0]}";
+
+    /// A crop of random area and aspect ratio, resized to `size`, by PaddleClas' law
+    /// (`RandCropImage`): the aspect ratio is drawn first, and the area from what such
+    /// a box can have at most, so that one draw is always enough.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct BoundedResizedCrop {
+        /// Height and width of what it makes, pixels; one number for both.
+        pub size: Size,
+        /// Range of the crop's area as a part of the image's.
+        #[serde(default = "RandomResizedCrop::default_scale")]
+        pub scale: Span,
+        /// Range of the crop's width divided by its height.
+        #[serde(default = "RandomResizedCrop::default_ratio")]
+        pub ratio: Span,
+        /// How the aspect ratio is drawn from its range.
+        #[serde(default = "Aspect::uniform")]
+        pub aspect: Aspect,
+        /// How pixels between pixels are found.
+        #[serde(default)]
+        pub interpolation: Interpolation,
+        /// What takes the place of `interpolation` for half of the samples.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub interpolation_or: Option<Interpolation>,
+        /// A smaller picture is made of all pixels, as Pillow does.
+        #[serde(default = "yes")]
+        pub antialias: bool,
+    }
+}
+
+impl BoundedResizedCrop {
+    /// Bilinear without antialias, as OpenCV; scale 0.08 to 1, ratio 3/4 to 4/3.
+    pub fn new(size: impl Into<Size>) -> Self {
+        Self {
+            size: size.into(),
+            scale: RandomResizedCrop::default_scale(),
+            ratio: RandomResizedCrop::default_ratio(),
+            aspect: Aspect::Uniform,
+            interpolation: Interpolation::Bilinear,
+            interpolation_or: None,
+            antialias: false,
+        }
+    }
+
+    /// Of two interpolations the one that reads more pixels.
+    fn widest(&self) -> Interpolation {
+        let reach = |i: Interpolation| Filter::of(i, self.antialias).0.support();
+        match self.interpolation_or {
+            Some(other) if reach(other) > reach(self.interpolation) => other,
+            _ => self.interpolation,
+        }
+    }
+}
+
+impl Operation for BoundedResizedCrop {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        sides(self.size)?;
+        range("scale", self.scale, 0.0, 1.0)?;
+        range("ratio", self.ratio, 0.0, f64::MAX)?;
+        known.has_size(self.size);
+        Ok(())
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Crop, Part::Resize]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        (height, width): Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
+        let rect = bounded_box(width, height, scale, ratio, self.aspect, random);
+        steps.push(Step::Crop(rect));
+        // Drawn last, and only where it matters: the box is that of one interpolation.
+        let interpolation = match self.interpolation_or {
+            Some(other) if random.next_up_to(1) == 1 => other,
+            _ => self.interpolation,
+        };
+        steps.push(Step::Resize {
+            size: self.size,
+            interpolation,
+            antialias: self.antialias,
+        });
+        Ok((self.size.height, self.size.width))
+    }
+
+    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        let over = Over {
+            behind: Some(most.reach().random_part(self.scale, self.ratio)),
+            shape: Some(Shape::cut(self.ratio)),
+            ..Over::default()
+        };
+        most.add(Step::Crop(largest_box(size, self.scale, self.ratio)), over);
+        most.push(Step::Resize {
+            size: self.size,
+            interpolation: self.widest(),
+            antialias: self.antialias,
+        });
+        (self.size.height, self.size.width)
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn with_size(&self, size: Sides) -> Option<Self> {
+        Some(Self {
+            size: size.into(),
+            ..*self
+        })
+    }
+
+    fn part_name(&self, part: Part) -> Option<&'static str> {
+        Some(match part {
+            Part::Crop => "its crop",
+            _ => "its resize",
+        })
+    }
+
+    fn on_device(&self) -> OnDevice {
+        OnDevice {
+            ratio: Some(self.ratio),
+            filter: Some((self.widest(), self.antialias)),
+            ..OnDevice::default()
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Brightness, contrast, saturation and hue by random factors.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::known::Known;
+use crate::recipe::operation::{OnDevice, Operation, Rights, lowest};
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{MAX_FACTOR, probability, range};
+use crate::recipe::reach::Sides;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::unit::Part;
+use crate::recipe::values::{JitterStyle, Span};
+
+described! {
+    example: "color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}";
+
+    /// With probability `p`: brightness, contrast, saturation and hue, each by a
+    /// factor uniform in its range, in random order (or in this one). A number b
+    /// is the range max(0, 1 - b) to 1 + b, for hue -b to b.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ColorJitter {
+        /// Range of the factor of brightness.
+        #[serde(deserialize_with = "Span::around_one")]
+        pub brightness: Span,
+        /// Range of the factor of contrast.
+        #[serde(deserialize_with = "Span::around_one")]
+        pub contrast: Span,
+        /// Range of the factor of saturation.
+        #[serde(deserialize_with = "Span::around_one")]
+        pub saturation: Span,
+        /// As a part of the colour circle, -0.5 to 0.5.
+        #[serde(deserialize_with = "Span::around_zero")]
+        pub hue: Span,
+        /// The probability, 0 to 1.
+        pub p: f64,
+        /// The four changes are made in a drawn order.
+        pub random_order: bool,
+        /// Whose arithmetic it has.
+        pub style: JitterStyle,
+    }
+}
+
+/// Changes nothing.
+impl Default for ColorJitter {
+    fn default() -> Self {
+        Self {
+            brightness: Span(1.0, 1.0),
+            contrast: Span(1.0, 1.0),
+            saturation: Span(1.0, 1.0),
+            hue: Span(0.0, 0.0),
+            p: 1.0,
+            random_order: true,
+            style: JitterStyle::Tensor,
+        }
+    }
+}
+
+impl Operation for ColorJitter {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.is_levels_of_rgb("changes colours of rgb levels")?;
+        if self.style == JitterStyle::Pillow {
+            known
+                .is_rgb8()
+                .map_err(|why| format!("{why}, or leave out style: pillow"))?;
+        }
+        probability(self.p)?;
+        range("brightness", self.brightness, 0.0, MAX_FACTOR)?;
+        range("contrast", self.contrast, 0.0, MAX_FACTOR)?;
+        range("saturation", self.saturation, 0.0, MAX_FACTOR)?;
+        range("hue", self.hue, -0.5, 0.5)?;
+        Ok(())
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        match self.style {
+            JitterStyle::Tensor => &[Part::Color],
+            // As a policy's: several steps in a drawn order, of which one sees the whole
+            // picture.
+            JitterStyle::Pillow => &[Part::Augment],
+        }
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        if random.next_f64() >= self.p && self.p < 1.0 {
+            return Ok(size);
+        }
+        let factors = [self.brightness, self.contrast, self.saturation, self.hue]
+            .map(|span: Span| span.draw(random));
+        let mut order = [0usize, 1, 2, 3];
+        if self.random_order {
+            for i in (1..order.len()).rev() {
+                order.swap(i, random.next_up_to(i as u32) as usize);
+            }
+        }
+        let nothing = [
+            Span(1.0, 1.0),
+            Span(1.0, 1.0),
+            Span(1.0, 1.0),
+            Span(0.0, 0.0),
+        ];
+        let spans = [self.brightness, self.contrast, self.saturation, self.hue];
+        for i in order {
+            if spans[i] == nothing[i] {
+                continue;
+            }
+            let factor = factors[i] as f32;
+            steps.push(match i {
+                _ if self.style == JitterStyle::Pillow => Step::Augment(pillow(i, factors[i])),
+                0 => Step::Brightness(factor),
+                1 => Step::Contrast(factor),
+                2 => Step::Saturation(factor),
+                _ => Step::Hue(factor),
+            });
+        }
+        Ok(size)
+    }
+
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        most.optionally(|most| lowest(self, known, size, most))
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn rights(&self) -> Rights {
+        Rights {
+            behind_crop: self.changes_contrast().then_some(
+                "contrast is measured from the mean of the picture, which is not that of the crop",
+            ),
+            behind_resize: "jitter clips at 0 and 255 and rounds, so that of a mean is not the mean of jittered \
+                            pixels",
+            ..Rights::default()
+        }
+    }
+
+    fn on_device(&self) -> OnDevice {
+        OnDevice {
+            // Brightness, saturation, hue, and contrast where it is changed.
+            colors: Some(3 + usize::from(self.changes_contrast())),
+            takes_mean: self.changes_contrast(),
+            ..OnDevice::default()
+        }
+    }
+}
+
+impl ColorJitter {
+    fn changes_contrast(&self) -> bool {
+        self.contrast != Span(1.0, 1.0)
+    }
+}
+
+/// `ImageEnhance`'s and the hue's step of a colour jitter: brightness, contrast,
+/// saturation, hue.
+pub(crate) fn pillow(which: usize, factor: f64) -> Augment {
+    match which {
+        0 => Augment::Brightness(factor as f32),
+        1 => Augment::Contrast(factor as f32),
+        2 => Augment::Color(factor as f32),
+        // Pillow's hue is a byte: cut towards zero, and once around.
+        _ => Augment::Hue(((factor * 255.0) as i32).rem_euclid(256) as u8),
+    }
+}

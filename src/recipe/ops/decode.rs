@@ -1,0 +1,60 @@
+//! The decoding, which always stands first.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::defaults::is_default;
+use crate::recipe::described::described;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::reach::Sides;
+use crate::recipe::steps::Sink;
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Alpha, Background, ColorOrder, DecodeMode, Upright};
+
+described! {
+    example: "decode: {color: rgb, background: white}";
+
+    /// To 8 bits a channel: EXIF orientation is applied or not, grey, CMYK, palettes
+    /// and 16 bits are converted, alpha is composited on `background` or left out.
+    /// Always the first operation; a recipe that does not write it gets the default.
+    #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Decode {
+        /// Channels and their order: `rgb`, `bgr`, or `grey` (one channel, Pillow's
+        /// `L`).
+        pub color: ColorOrder,
+        /// None: `scaled`, or `full` where the recipe says `reorder: exact` or `off`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub mode: Option<DecodeMode>,
+        /// What shows through where a picture is transparent.
+        pub background: Background,
+        /// `exif`, or `stored`: as torchvision's `ImageFolder` and Pillow's `open`.
+        #[serde(skip_serializing_if = "is_default")]
+        pub orientation: Upright,
+        /// `composite` on the background, or `drop`, as OpenCV.
+        #[serde(skip_serializing_if = "is_default")]
+        pub alpha: Alpha,
+    }
+}
+
+impl Operation for Decode {
+    fn check(&self, _known: &mut Known) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        _random: &mut Numbers<'_, S>,
+        _steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        Ok(size)
+    }
+}

@@ -1,0 +1,104 @@
+//! Every pixel from a random place near it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::number;
+use crate::recipe::reach::Sides;
+use crate::recipe::step::Step;
+use crate::recipe::steps::Sink;
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Interpolation, PerChannel, two};
+
+described! {
+    example: "elastic_transform: {alpha: 50, sigma: 5}";
+
+    /// Every pixel comes from a place near it, as if seen through water: noise from -1 to
+    /// 1, blurred, moves it by half of `alpha` pixels at most; the size stays.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ElasticTransform {
+        /// How far pixels move: one number, or `[along the width, along the height]`.
+        #[serde(deserialize_with = "two")]
+        pub alpha: [f64; 2],
+        /// Deviation of the blur, pixels, at most 64; 0 of both: none.
+        #[serde(deserialize_with = "two")]
+        pub sigma: [f64; 2],
+        /// `nearest` or `bilinear`.
+        pub interpolation: Interpolation,
+        /// The colour where there is no picture.
+        pub fill: PerChannel,
+    }
+}
+
+impl Default for ElasticTransform {
+    fn default() -> Self {
+        Self {
+            alpha: [50.0; 2],
+            sigma: [5.0; 2],
+            interpolation: Interpolation::Bilinear,
+            fill: PerChannel::default(),
+        }
+    }
+}
+
+impl Operation for ElasticTransform {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        for alpha in self.alpha {
+            number("alpha", alpha, 0.0, MOST_ALPHA)?;
+        }
+        for sigma in self.sigma {
+            number("sigma", sigma, 0.0, MOST_SIGMA)?;
+        }
+        let [x, y] = self.sigma;
+        if (x == 0.0) != (y == 0.0) {
+            return Err(format!(
+                "sigma is {x} along the width and {y} along the height: give both above 0, or 0 \
+                 for no blur"
+            ));
+        }
+        match self.interpolation {
+            Interpolation::Nearest | Interpolation::Bilinear => {}
+            other => {
+                return Err(format!(
+                    "interpolation is {}: nearest and bilinear are served",
+                    other.name()
+                ));
+            }
+        }
+        known.color("fill", self.fill.0)
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Augment]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        steps.push(Step::Elastic {
+            key: (random.next_f64() * (1u64 << 53) as f64) as u64,
+            alpha: self.alpha,
+            sigma: self.sigma,
+            interpolation: self.interpolation,
+            fill: known.in_memory(self.fill.0),
+        });
+        Ok(size)
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+}
+
+const MOST_ALPHA: f64 = 100_000.0;
+const MOST_SIGMA: f64 = 64.0;

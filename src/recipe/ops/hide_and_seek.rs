@@ -1,0 +1,121 @@
+//! Cells of a grid become zero (Singh and Lee 2017), by PaddleClas' law.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::described::described;
+use crate::recipe::geometry::{Rect, Uniform};
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{MAX_SIDE, number};
+use crate::recipe::reach::Sides;
+use crate::recipe::step::{Erased, Step};
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::unit::Part;
+
+described! {
+    example: "hide_and_seek: {grids: [0, 16, 32, 44, 56], p: 0.5}";
+
+    /// Draws one of `grids`, and each cell of that many pixels becomes zero with
+    /// probability `p` (Singh and Lee 2017): level 0, or behind `normalize` the value 0.
+    /// As PaddleClas' `HideAndSeek`, which counts cells of a picture's width down its
+    /// height, so of pictures that are not square some are never hidden.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct HideAndSeek {
+        /// Sides of cells, each as likely; 0 hides nothing. 1 to 16 of them, of 8 pixels
+        /// or more.
+        pub grids: Vec<u32>,
+        /// The probability of each cell, 0 to 1.
+        pub p: f64,
+    }
+}
+
+impl Default for HideAndSeek {
+    fn default() -> Self {
+        Self {
+            grids: vec![0, 16, 32, 44, 56],
+            p: 0.5,
+        }
+    }
+}
+
+const MOST_GRIDS: usize = 16;
+/// Smaller cells would be steps by the ten thousand.
+const LEAST_CELL: u32 = 8;
+
+impl Operation for HideAndSeek {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.color("value", [0.0; 3])?;
+        number("p", self.p, 0.0, 1.0)?;
+        if !(1..=MOST_GRIDS).contains(&self.grids.len()) {
+            return Err(format!(
+                "grids has {} values, it must have 1 to {MOST_GRIDS}",
+                self.grids.len()
+            ));
+        }
+        let fits = |cell: u32| cell == 0 || (LEAST_CELL..=MAX_SIDE).contains(&cell);
+        match self.grids.iter().find(|cell| !fits(**cell)) {
+            Some(cell) => Err(format!(
+                "grids has {cell}: 0, or {LEAST_CELL} to {MAX_SIDE} pixels are served"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Erase]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        known: &Known,
+        (height, width): Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let last = self.grids.len().saturating_sub(1) as u32;
+        let at = random.next_up_to(last) as usize;
+        let cell = self.grids.get(at).copied().unwrap_or(0);
+        if cell == 0 {
+            return Ok((height, width));
+        }
+        // `img[:, x:x_end, y:y_end]`: across runs down.
+        for top in (0..width).step_by(cell as usize) {
+            for left in (0..height).step_by(cell as usize) {
+                let hides = random.next_f64() < self.p || self.p >= 1.0;
+                let bottom = (top + cell).min(width).min(height);
+                let right = (left + cell).min(height).min(width);
+                if !hides || bottom <= top || right <= left {
+                    continue;
+                }
+                steps.push(Step::Erase {
+                    rect: Rect {
+                        left,
+                        top,
+                        width: right - left,
+                        height: bottom - top,
+                    },
+                    with: Erased::Value([0.0; 3]),
+                    grey: known.is_grey(),
+                });
+            }
+        }
+        Ok((height, width))
+    }
+
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        let step = Step::Erase {
+            rect: Rect::whole(size),
+            with: Erased::Value([0.0; 3]),
+            grey: known.is_grey(),
+        };
+        most.optionally(|most| most.push(step));
+        size
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+}

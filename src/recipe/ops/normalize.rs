@@ -1,0 +1,76 @@
+//! Mean and deviation of each channel.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::described::described;
+use crate::recipe::known::{Known, Values, unit};
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::reach::Sides;
+use crate::recipe::step::Step;
+use crate::recipe::steps::Sink;
+use crate::recipe::unit::Part;
+use crate::recipe::values::PerChannel;
+
+described! {
+    example: "normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}";
+
+    /// `(x - mean) / std` for each channel, where x is value / 255 for levels (rgb,
+    /// bgr, grey, ycbcr) and the value itself in `lab` and `hsv`.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct Normalize {
+        /// The mean of each channel.
+        pub mean: PerChannel,
+        /// The deviation of each channel.
+        pub std: PerChannel,
+    }
+}
+
+impl Normalize {
+    pub fn new(mean: impl Into<PerChannel>, std: impl Into<PerChannel>) -> Self {
+        Self {
+            mean: mean.into(),
+            std: std.into(),
+        }
+    }
+
+    /// Mean and deviation of ImageNet's RGB.
+    pub fn imagenet() -> Self {
+        Self::new([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    }
+}
+
+impl Operation for Normalize {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        let (mean, std) = (self.mean.0, self.std.0);
+        known.color("mean", mean)?;
+        known.color("std", std)?;
+        if std.contains(&0.0) {
+            return Err(format!("std is {std:?}, no value may be 0"));
+        }
+        known.values = Values::Normalized;
+        known.floats = true;
+        Ok(())
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Normalize]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        known: &Known,
+        size: Sides,
+        _random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        steps.push(Step::Normalize {
+            unit: unit(known.values),
+            mean: known.in_memory(self.mean.0),
+            std: known.in_memory(self.std.0),
+        });
+        Ok(size)
+    }
+}

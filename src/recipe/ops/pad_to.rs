@@ -1,0 +1,241 @@
+//! Pixels around the picture, up to a size.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{FaultKind, SampleFault};
+use crate::recipe::described::described;
+use crate::recipe::known::Known;
+use crate::recipe::operation::{Operation, Rights};
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{MAX_SIDE, check_side, sides};
+use crate::recipe::reach::Sides;
+use crate::recipe::step::Step;
+use crate::recipe::steps::{Largest, Over, Sink};
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Padding, PaddingMode, PerChannel, Size};
+
+described! {
+    example: "pad_to: {multiple_of: 32}";
+
+    /// Pixels around the picture up to a size: `size` itself, of which a larger picture
+    /// is a failed sample, or with `multiple_of` instead the next multiple of that on
+    /// each side (PaddleClas' `Padv2`, albumentations' `PadIfNeeded`).
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct PadTo {
+        /// Height and width of the padded picture.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub size: Option<Size>,
+        /// Each side becomes the next multiple of this, pixels.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub multiple_of: Option<Size>,
+        /// Where in it the picture lies.
+        #[serde(default)]
+        pub anchor: Anchor,
+        /// Pixels at the left and at the top, with `anchor: top_left`. A picture that has
+        /// the size already stays as it is; one that leaves less room for it is a failed
+        /// sample.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub offset: Option<[u32; 2]>,
+        /// For `padding_mode: constant`.
+        #[serde(default)]
+        pub fill: PerChannel,
+        /// What stands in the padding.
+        #[serde(default)]
+        pub padding_mode: PaddingMode,
+    }
+}
+
+/// Where a picture lies in a larger one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Anchor {
+    /// All padding is at the right and at the bottom.
+    #[default]
+    TopLeft,
+    /// The odd pixel of an odd padding is at the right or at the bottom.
+    Center,
+    /// All padding is at the left and at the top.
+    BottomRight,
+}
+
+impl PadTo {
+    fn new(size: Option<Size>, multiple_of: Option<Size>) -> Self {
+        Self {
+            size,
+            multiple_of,
+            anchor: Anchor::TopLeft,
+            offset: None,
+            fill: PerChannel::default(),
+            padding_mode: PaddingMode::default(),
+        }
+    }
+
+    /// To a size, black at the right and at the bottom.
+    pub fn size(size: impl Into<Size>) -> Self {
+        Self::new(Some(size.into()), None)
+    }
+
+    /// To the next multiples, black at the right and at the bottom.
+    pub fn multiple_of(of: impl Into<Size>) -> Self {
+        Self::new(None, Some(of.into()))
+    }
+}
+
+impl PadTo {
+    /// Height and width of the padded picture; of one that is too large too.
+    pub(crate) fn output(&self, (height, width): Sides) -> Sides {
+        match (self.size, self.multiple_of) {
+            (Some(size), _) => (size.height, size.width),
+            (None, Some(of)) => {
+                let next =
+                    |side: u32, of: u32| side.checked_next_multiple_of(of).unwrap_or(u32::MAX);
+                (next(height, of.height), next(width, of.width))
+            }
+            // Refused by `check`.
+            (None, None) => (height, width),
+        }
+    }
+
+    /// What is added around a picture of this height and width. None: there is no
+    /// room for it.
+    pub(crate) fn padding(&self, (height, width): Sides) -> Option<Padding> {
+        let (h, w) = self.output((height, width));
+        let (y, x) = (h.checked_sub(height)?, w.checked_sub(width)?);
+        let (left, top) = match (self.offset, self.anchor) {
+            _ if (x, y) == (0, 0) => (0, 0),
+            (Some([left, top]), _) => (left, top),
+            (None, Anchor::TopLeft) => (0, 0),
+            (None, Anchor::Center) => (x / 2, y / 2),
+            (None, Anchor::BottomRight) => (x, y),
+        };
+        Some(Padding {
+            left,
+            top,
+            right: x.checked_sub(left)?,
+            bottom: y.checked_sub(top)?,
+        })
+    }
+}
+
+impl Operation for PadTo {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.color("fill", self.fill.0)?;
+        if self.offset.is_some() && self.anchor != Anchor::TopLeft {
+            return Err(
+                "offset counts from the top left, where anchor says another corner: leave one out"
+                    .into(),
+            );
+        }
+        match (self.size, self.multiple_of) {
+            (Some(size), None) => sides(size)?,
+            (None, Some(of)) => {
+                check_side("multiple_of", of.height)?;
+                check_side("multiple_of", of.width)?;
+            }
+            (Some(size), Some(of)) => {
+                return Err(format!(
+                    "has size {size} and multiple_of {of}, which both say how large it becomes: \
+                     leave one out"
+                ));
+            }
+            (None, None) => {
+                return Err("needs a size or a multiple_of: size: 256 or multiple_of: 32".into());
+            }
+        }
+        // One that is too large will be a failed sample.
+        let here = known.size.or(known.at_least.map(|side| (side, side)));
+        if let (Some(size), Some((h, w))) = (self.size, here)
+            && (h > size.height || w > size.width)
+        {
+            let are = match known.size {
+                Some(_) => "are",
+                None => "are at least",
+            };
+            return Err(format!(
+                "size {size} has no room for the pictures, which {are} {h}x{w} here: give it a \
+                 larger one, or put a resize or a crop in front of it"
+            ));
+        }
+        if let Some((h, w)) = known.size.filter(|here| self.padding(*here).is_none()) {
+            return Err(format!(
+                "offset leaves no room for the pictures, which are {h}x{w} here: make it smaller"
+            ));
+        }
+        known.becomes(|size| self.output(size));
+        if let Some(size) = self.size {
+            known.has_size(size);
+        }
+        match known.size {
+            Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
+                "makes pictures of {h}x{w}, a side may have {MAX_SIDE} pixels: give it a smaller \
+                 multiple_of"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Pad]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        known: &Known,
+        size: Sides,
+        _random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let padding = self.padding(size).ok_or_else(|| no_room(self, size))?;
+        steps.push(self.step(known, padding));
+        Ok(padding.around(size))
+    }
+
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        // A smaller draw may have the room that this one has not.
+        let to = self.output(size);
+        let padding = self.padding(size).unwrap_or(Padding {
+            bottom: to.0.saturating_sub(size.0),
+            right: to.1.saturating_sub(size.1),
+            ..Padding::default()
+        });
+        let over = Over {
+            behind: Some(most.reach().map(|sides| self.output(sides))),
+            ..Over::default()
+        };
+        most.add(self.step(known, padding), over);
+        to
+    }
+
+    fn rights(&self) -> Rights {
+        Rights {
+            border: Some((self.padding_mode, self.fill)),
+            ..Rights::default()
+        }
+    }
+}
+
+impl PadTo {
+    fn step(&self, known: &Known, padding: Padding) -> Step {
+        Step::Pad {
+            padding,
+            mode: self.padding_mode,
+            fill: known.in_memory(self.fill.0),
+        }
+    }
+}
+
+fn no_room(o: &PadTo, (h, w): (u32, u32)) -> SampleFault {
+    let to = Size::from(o.output((h, w)));
+    let at = match o.offset {
+        Some([left, top]) => format!(" with {left} pixels at its left and {top} at its top"),
+        None => String::new(),
+    };
+    SampleFault::new(
+        FaultKind::TooLarge,
+        format!(
+            "the picture is {h} x {w} where pad_to makes {to} of it{at}: the recipe needs a resize \
+             or a crop in front of it"
+        ),
+    )
+}

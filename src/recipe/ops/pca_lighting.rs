@@ -1,0 +1,128 @@
+//! AlexNet's colour noise.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::augment::distribution::gauss;
+use crate::recipe::described::described;
+use crate::recipe::known::Known;
+use crate::recipe::operation::{Operation, Rights};
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::MAX_FACTOR;
+use crate::recipe::reach::Sides;
+use crate::recipe::step::Step;
+use crate::recipe::steps::Sink;
+use crate::recipe::unit::Part;
+
+described! {
+    example: "pca_lighting: {std: 0.1}";
+
+    /// AlexNet's colour noise, the same on every pixel of a picture: to red, green and
+    /// blue is added `unit * eigenvectors * (eigenvalues * alpha)`, where three alphas
+    /// are drawn from the normal distribution of mean 0 and deviation `std`. In `u8`
+    /// levels stay whole and within 0 to 255; behind a cast to floats neither.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct PcaLighting {
+        /// The deviation of the noise.
+        pub std: f64,
+        /// Deviation of the data set's colours along each axis, in `unit`s.
+        pub eigenvalues: [f64; 3],
+        /// Rows are red, green and blue; columns are the axes.
+        pub eigenvectors: [[f64; 3]; 3],
+        /// Levels in 1: 255 where colours are meant as parts of 1, as they usually are;
+        /// 1 where levels are.
+        pub unit: f64,
+    }
+}
+
+impl Default for PcaLighting {
+    /// Those of ImageNet, in parts of 1; deviation 0.1.
+    fn default() -> Self {
+        Self {
+            std: 0.1,
+            eigenvalues: [0.2175, 0.0188, 0.0045],
+            eigenvectors: [
+                [-0.5675, 0.7192, 0.4009],
+                [-0.5808, -0.0045, -0.8140],
+                [-0.5836, -0.6948, 0.4203],
+            ],
+            unit: 255.0,
+        }
+    }
+}
+
+impl PcaLighting {
+    /// What is added to red, green and blue.
+    pub(crate) fn noise(&self, alpha: [f64; 3]) -> [f32; 3] {
+        self.eigenvectors.map(|row| {
+            let along = row.iter().zip(alpha).zip(self.eigenvalues);
+            let sum: f64 = along
+                .map(|((axis, alpha), value)| axis * alpha * value)
+                .sum();
+            (self.unit * sum) as f32
+        })
+    }
+}
+
+impl Operation for PcaLighting {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.is_levels_of_rgb("adds to levels of red, green and blue")?;
+        if known.channels == 1 {
+            return Err("needs three channels, and the pictures are grey".into());
+        }
+        if !(0.0..=MAX_FACTOR).contains(&self.std) {
+            return Err(format!(
+                "std is {}, it must lie between 0 and {MAX_FACTOR}",
+                self.std
+            ));
+        }
+        if !(self.unit > 0.0 && self.unit <= MAX_FACTOR) {
+            return Err(format!(
+                "unit is {}, it must lie above 0, at most {MAX_FACTOR}: 255 for eigenvalues of \
+                 colours from 0 to 1, 1 for those of levels",
+                self.unit
+            ));
+        }
+        let numbers = self
+            .eigenvectors
+            .iter()
+            .flatten()
+            .map(|v| ("eigenvectors", *v));
+        let mut numbers = numbers.chain(self.eigenvalues.map(|v| ("eigenvalues", v)));
+        match numbers.find(|(_, v)| v.is_nan() || v.abs() > MAX_FACTOR) {
+            None => Ok(()),
+            Some((what, v)) => Err(format!(
+                "{what} hold {v}, they must lie between -{MAX_FACTOR} and {MAX_FACTOR}"
+            )),
+        }
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Color]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let alpha = [(); 3].map(|()| self.std * gauss(random));
+        // Of red, green and blue, as pixels in memory are.
+        steps.push(Step::Shift(self.noise(alpha)));
+        Ok(size)
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn rights(&self) -> Rights {
+        Rights {
+            behind_resize: "noise on levels clips at 0 and 255, and both round: in front of the resize or behind it",
+            ..Rights::default()
+        }
+    }
+}

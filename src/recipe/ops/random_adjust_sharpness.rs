@@ -1,0 +1,83 @@
+//! Sharper or smoother, or not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::defaults::half;
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{MAX_FACTOR, number, probability};
+use crate::recipe::reach::Sides;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::unit::Part;
+
+described! {
+    example: "random_adjust_sharpness: {sharpness_factor: 2.0, p: 0.5}";
+
+    /// With probability `p` the picture is mixed with a smooth one: Pillow's
+    /// `ImageEnhance.Sharpness`. Factor 0 is the smooth one, 1 the picture, 2 twice as
+    /// sharp.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RandomAdjustSharpness {
+        /// 0 to 1000.
+        pub sharpness_factor: f64,
+        /// The probability, 0 to 1.
+        #[serde(default = "half")]
+        pub p: f64,
+    }
+}
+
+impl RandomAdjustSharpness {
+    /// Half of the pictures.
+    pub fn new(sharpness_factor: f64) -> Self {
+        Self {
+            sharpness_factor,
+            p: half(),
+        }
+    }
+}
+
+impl Operation for RandomAdjustSharpness {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.is_levels8()?;
+        number("sharpness_factor", self.sharpness_factor, 0.0, MAX_FACTOR)?;
+        probability(self.p)
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Augment]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        if random.next_f64() < self.p {
+            steps.push(self.step());
+        }
+        Ok(size)
+    }
+
+    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        most.optionally(|most| most.push(self.step()));
+        size
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+}
+
+impl RandomAdjustSharpness {
+    fn step(&self) -> Step {
+        Step::Augment(Augment::Sharpness(self.sharpness_factor as f32))
+    }
+}

@@ -1,0 +1,161 @@
+//! A random turn, shift, zoom and lean about a point.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::augment::kind::levels;
+use crate::recipe::described::described;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{MAX_SIDE, number, pillow_filter, range, whole_levels};
+use crate::recipe::reach::Sides;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::Sink;
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Interpolation, PerChannel, Shear, Span};
+
+described! {
+    example: "random_affine: {degrees: 15, translate: [0.1, 0.1], scale: [0.8, 1.2], shear: 10}";
+
+    /// A turn clockwise, a shift, a zoom and a lean about the middle, each uniform in its
+    /// range; the size stays. Pillow's arithmetic, on 8-bit levels.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RandomAffine {
+        /// Range of the angle. A number d is -d to d.
+        #[serde(deserialize_with = "Span::around_zero")]
+        pub degrees: Span,
+        /// Most that it is shifted along the width and the height, in parts of them, 0 to
+        /// 1. Shifts are whole pixels.
+        #[serde(default)]
+        pub translate: [f64; 2],
+        /// Range of the zoom.
+        #[serde(default = "RandomAffine::no_scale")]
+        pub scale: Span,
+        /// Ranges of the leans, degrees: a number d or `[low, high]` of rows, or both
+        /// ranges as `[low, high, low, high]`.
+        #[serde(default)]
+        pub shear: Shear,
+        /// `nearest`, `bilinear` or `bicubic`.
+        #[serde(default = "Interpolation::nearest")]
+        pub interpolation: Interpolation,
+        /// The colour where there is no picture, whole levels 0 to 255.
+        #[serde(default)]
+        pub fill: PerChannel,
+        /// The point that stays but for the shift: pixels from the left and from the top.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub center: Option<[f64; 2]>,
+    }
+}
+
+impl RandomAffine {
+    fn no_scale() -> Span {
+        Span(1.0, 1.0)
+    }
+
+    /// A turn alone: nearest neighbour, black corners.
+    pub fn new(degrees: Span) -> Self {
+        Self {
+            degrees,
+            translate: [0.0; 2],
+            scale: Self::no_scale(),
+            shear: Shear::default(),
+            interpolation: Interpolation::Nearest,
+            fill: PerChannel::default(),
+            center: None,
+        }
+    }
+}
+
+impl Operation for RandomAffine {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.is_levels8()?;
+        range("degrees", self.degrees, -360.0, 360.0)?;
+        for part in self.translate {
+            number("translate", part, 0.0, 1.0)?;
+        }
+        range("scale", self.scale, 0.0, MOST_SCALE)?;
+        range("shear", self.shear.x, -MOST_SHEAR, MOST_SHEAR)?;
+        range("shear", self.shear.y, -MOST_SHEAR, MOST_SHEAR)?;
+        for place in self.center.into_iter().flatten() {
+            number("center", place, -f64::from(MAX_SIDE), f64::from(MAX_SIDE))?;
+        }
+        pillow_filter(self.interpolation)?;
+        known.color("fill", self.fill.0)?;
+        whole_levels("fill", self.fill)
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Augment]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        known: &Known,
+        (height, width): Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let (w, h) = (f64::from(width), f64::from(height));
+        let degrees = self.degrees.draw(random);
+        let mut shift = |most: f64| Span(-most, most).draw(random).round_ties_even();
+        let translate = [shift(self.translate[0] * w), shift(self.translate[1] * h)];
+        let turn = Turn {
+            degrees,
+            translate,
+            scale: self.scale.draw(random),
+            shear: [self.shear.x.draw(random), self.shear.y.draw(random)],
+            center: self.center.unwrap_or([w * 0.5, h * 0.5]),
+        };
+        steps.push(Step::Augment(Augment::Affine {
+            matrix: turn.matrix(),
+            interpolation: self.interpolation,
+            fill: levels(PerChannel(known.in_memory(self.fill.0))),
+        }));
+        Ok((height, width))
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+}
+
+/// Beyond it nothing is seen.
+const MOST_SCALE: f64 = 1000.0;
+/// At 90 degrees a picture is a line.
+const MOST_SHEAR: f64 = 89.0;
+
+/// What was drawn.
+struct Turn {
+    degrees: f64,
+    translate: [f64; 2],
+    scale: f64,
+    shear: [f64; 2],
+    center: [f64; 2],
+}
+
+impl Turn {
+    /// From the middle of an output pixel to the place that it comes from: torchvision's
+    /// `_get_inverse_affine_matrix`, operation by operation.
+    fn matrix(&self) -> [f64; 6] {
+        let rotation = self.degrees.to_radians();
+        let [sx, sy] = self.shear.map(f64::to_radians);
+        let ([cx, cy], [tx, ty]) = (self.center, self.translate);
+        let (cos_sy, tan_sx) = (libm::cos(sy), libm::tan(sx));
+        let a = libm::cos(rotation - sy) / cos_sy;
+        let b = -(a * tan_sx + libm::sin(rotation));
+        let c = libm::sin(rotation - sy) / cos_sy;
+        let d = libm::cos(rotation) - c * tan_sx;
+        let by = [d, -b, -c, a].map(|v| v / self.scale);
+        let (right, down) = (cx + tx, cy + ty);
+        [
+            by[0],
+            by[1],
+            cx - by[0] * right - by[1] * down,
+            by[2],
+            by[3],
+            cy - by[2] * right - by[3] * down,
+        ]
+    }
+}

@@ -1,0 +1,176 @@
+//! PaddleClas' `BlurImage`: a Gaussian blur or a motion blur, or none, which may be the
+//! label.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::defaults::is_default;
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::number;
+use crate::recipe::reach::Sides;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::unit::Part;
+
+described! {
+    example: "random_blur: {p: 0.5}";
+
+    /// With probability `p` one of two blurs, each as likely, as OpenCV does them:
+    /// a Gaussian with a kernel of random sides, or the blur of a motion along a random
+    /// line, stretched to all levels. PaddleClas' `BlurImage`.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct RandomBlur {
+        /// The probability, 0 to 1.
+        pub p: f64,
+        /// Sides of Gaussian kernels are 5, 7 and so on below this: 6 to 12.
+        pub gaussian_below: u32,
+        /// Lengths of motions are 5, 7 and so on below this: 6 to 12.
+        pub motion_below: u32,
+        /// Motions are turned by whole degrees of minus this to one less than this: 1 to
+        /// 180.
+        pub motion_angle: u32,
+        /// Whether it is blurred, 1 or 0, is the sample's label, whatever the data set
+        /// says. One operation of a recipe may give labels.
+        #[serde(skip_serializing_if = "is_default")]
+        pub label: bool,
+    }
+}
+
+impl Default for RandomBlur {
+    fn default() -> Self {
+        Self {
+            p: 0.5,
+            gaussian_below: 12,
+            motion_below: 12,
+            motion_angle: 45,
+            label: false,
+        }
+    }
+}
+
+/// The smallest side of a kernel.
+const LEAST: u32 = 5;
+/// Longer kernels are Fourier transforms to OpenCV.
+const MOST_BELOW: u32 = 12;
+const MOST_ANGLE: u32 = 180;
+
+impl Operation for RandomBlur {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.is_rgb8()?;
+        number("p", self.p, 0.0, 1.0)?;
+        let in_range = |name: &str, v: u32, least: u32, most: u32| match (least..=most).contains(&v)
+        {
+            true => Ok(()),
+            false => Err(format!(
+                "{name} is {v}, it must lie between {least} and {most}"
+            )),
+        };
+        in_range("gaussian_below", self.gaussian_below, LEAST + 1, MOST_BELOW)?;
+        in_range("motion_below", self.motion_below, LEAST + 1, MOST_BELOW)?;
+        in_range("motion_angle", self.motion_angle, 1, MOST_ANGLE)
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Augment]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        // The first number: `label` draws it again.
+        if !blurs(self.p, random) {
+            return Ok(size);
+        }
+        let is_motion = random.next_up_to(1) == 1;
+        let step = if is_motion {
+            let length = odd_below(self.motion_below, random);
+            let turn = random.next_up_to((2 * self.motion_angle).saturating_sub(1));
+            Augment::MotionBlur {
+                length,
+                degrees: turn as i32 - self.motion_angle as i32,
+            }
+        } else {
+            let width = odd_below(self.gaussian_below, random);
+            let height = odd_below(self.gaussian_below, random);
+            Augment::GaussianBlur { width, height }
+        };
+        steps.push(Step::Augment(step));
+        Ok(size)
+    }
+
+    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        if self.p > 0.0 {
+            let blur = Augment::MotionBlur {
+                length: LEAST,
+                degrees: 0,
+            };
+            most.optionally(|most| most.push(Step::Augment(blur)));
+        }
+        size
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn labels(&self) -> Option<u32> {
+        self.label.then_some(2)
+    }
+
+    fn label(&self, random: &mut impl Uniform) -> Option<i64> {
+        self.label.then(|| blurs(self.p, random).into())
+    }
+}
+
+fn blurs(p: f64, random: &mut impl Uniform) -> bool {
+    random.next_f64() < p || p >= 1.0
+}
+
+/// 5, 7 and so on below a number.
+fn odd_below(below: u32, random: &mut impl Uniform) -> u32 {
+    let last = below.saturating_sub(LEAST + 1) / 2;
+    LEAST + 2 * random.next_up_to(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Counter(u64);
+
+    impl Uniform for Counter {
+        fn next_f64(&mut self) -> f64 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (self.0 >> 11) as f64 / (1u64 << 53) as f64
+        }
+    }
+
+    #[test]
+    fn sides_are_those_of_arange() {
+        for (below, sides) in [
+            (6, &[5][..]),
+            (7, &[5]),
+            (8, &[5, 7]),
+            (11, &[5, 7, 9]),
+            (12, &[5, 7, 9, 11]),
+        ] {
+            let mut random = Counter(9);
+            let mut seen: Vec<u32> = (0..300).map(|_| odd_below(below, &mut random)).collect();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen, sides, "{below}");
+        }
+    }
+}

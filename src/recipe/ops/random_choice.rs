@@ -1,0 +1,119 @@
+//! One operation of several.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::inner;
+use crate::recipe::known::Known;
+use crate::recipe::operation::{Named, Operation};
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::number;
+use crate::recipe::reach::Sides;
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::unit::Part;
+
+described! {
+    example: "random_choice: {transforms: [{random_invert: {p: 1}}, {random_equalize: {p: 1}}], p: [1, 2]}";
+
+    /// One of `transforms`, each as likely as its weight in `p` says, or all alike.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RandomChoice<O> {
+        /// Operations that keep the size of pictures and what their values mean.
+        pub transforms: Vec<O>,
+        /// A weight for each, at least 0, of any sum above 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub p: Option<Vec<f64>>,
+    }
+}
+
+impl<O> RandomChoice<O> {
+    /// All alike.
+    pub fn new(transforms: impl Into<Vec<O>>) -> Self {
+        Self {
+            transforms: transforms.into(),
+            p: None,
+        }
+    }
+}
+
+impl<O: Named> Operation for RandomChoice<O> {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        if let Some(p) = &self.p {
+            weights(p, self.transforms.len())?;
+        }
+        inner::check(&self.transforms, known)
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        // Several steps, of which some see the whole picture.
+        &[Part::Augment]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let at = self.chosen(random.next_f64());
+        inner::draw(&self.transforms, at, (known, size), random, steps)?;
+        Ok(size)
+    }
+
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        inner::largest(&self.transforms, known, size, most);
+        size
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn levels(&self) -> usize {
+        inner::levels(&self.transforms)
+    }
+}
+
+impl<O> RandomChoice<O> {
+    /// The place of the one that a number from 0 on to below 1 means.
+    fn chosen(&self, number: f64) -> usize {
+        let last = self.transforms.len().saturating_sub(1);
+        let Some(p) = &self.p else {
+            let at = number * self.transforms.len() as f64;
+            return (at as usize).min(last);
+        };
+        let number = number * p.iter().sum::<f64>();
+        let mut below = 0.0;
+        let found = p.iter().position(|weight| {
+            below += weight;
+            number < below
+        });
+        // Behind all by rounding alone.
+        found
+            .or(p.iter().rposition(|weight| *weight > 0.0))
+            .unwrap_or(last)
+    }
+}
+
+fn weights(p: &[f64], transforms: usize) -> Result<(), String> {
+    if p.len() != transforms {
+        return Err(format!(
+            "p has {} weights, and transforms has {transforms} operations: give each one",
+            p.len()
+        ));
+    }
+    for weight in p {
+        number("p", *weight, 0.0, MOST_WEIGHT)?;
+    }
+    match p.iter().any(|weight| *weight > 0.0) {
+        true => Ok(()),
+        false => Err("p has no weight above 0: give at least one".into()),
+    }
+}
+
+/// So that no sum is infinite.
+const MOST_WEIGHT: f64 = 1e9;

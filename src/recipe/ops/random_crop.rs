@@ -1,0 +1,195 @@
+//! A crop of one size at a random place.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::described::described;
+use crate::recipe::geometry::{Rect, Uniform};
+use crate::recipe::known::Known;
+use crate::recipe::operation::{Operation, Rights, lowest};
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{padding, sides};
+use crate::recipe::reach::{Reach, Sides};
+use crate::recipe::sizes::fits;
+use crate::recipe::step::Step;
+use crate::recipe::steps::{Largest, Over, Presence, Sink};
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Padding, PaddingMode, PerChannel, Size};
+
+described! {
+    example: "random_crop: {size: 32, padding: 4}";
+
+    /// A crop of `size` at a uniform place, of the picture with `padding` around it.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RandomCrop {
+        /// Height and width of what it makes, pixels; one number for both.
+        pub size: Size,
+        /// Pixels to add at each side.
+        #[serde(default)]
+        pub padding: Padding,
+        /// Pads pictures that are smaller than `size`, on both sides by what is
+        /// missing, as torchvision does. False: such a picture is a failed sample.
+        #[serde(default)]
+        pub pad_if_needed: bool,
+        /// The colour where there is no picture, levels 0 to 255.
+        #[serde(default)]
+        pub fill: PerChannel,
+        /// What stands in the padding.
+        #[serde(default)]
+        pub padding_mode: PaddingMode,
+    }
+}
+
+impl RandomCrop {
+    pub fn new(size: impl Into<Size>) -> Self {
+        Self {
+            size: size.into(),
+            padding: Padding::default(),
+            pad_if_needed: false,
+            fill: PerChannel::default(),
+            padding_mode: PaddingMode::default(),
+        }
+    }
+}
+
+impl Operation for RandomCrop {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        sides(self.size)?;
+        known.color("fill", self.fill.0)?;
+        let pad = self.padding;
+        padding(pad)?;
+        known.grows(pad)?;
+        if !self.pad_if_needed {
+            known.holds(self.size, "give it padding or pad_if_needed: true")?;
+        }
+        known.has_size(self.size);
+        Ok(())
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        if self.pad_if_needed || self.padding != Padding::default() {
+            &[Part::Pad, Part::Crop]
+        } else {
+            &[Part::Crop]
+        }
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let (pad, (h, w)) = paddings(self, size);
+        if pad != Padding::default() {
+            steps.push(self.pad(known, pad));
+        }
+        fits(self.size, (h, w), "random_crop", "or pad_if_needed: true")?;
+        steps.push(Step::Crop(Rect {
+            top: random.next_up_to(h - self.size.height),
+            left: random.next_up_to(w - self.size.width),
+            width: self.size.width,
+            height: self.size.height,
+        }));
+        Ok((self.size.height, self.size.width))
+    }
+
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        let reach = most.reach();
+        if !self.pad_if_needed || reach.is_certain() {
+            return lowest(self, known, size, most);
+        }
+        // Some pictures are padded, and others are not.
+        let padded = self.padded(reach);
+        let (pad, _) = paddings(self, size);
+        let pads = pad != Padding::default();
+        if pads {
+            let over = Over {
+                presence: Presence::Maybe,
+                behind: Some(padded),
+                ..Over::default()
+            };
+            most.add(self.pad(known, pad), over);
+        }
+        let crop = Rect {
+            top: 0,
+            left: 0,
+            width: self.size.width,
+            height: self.size.height,
+        };
+        let over = Over {
+            padded: (!pads).then_some(padded),
+            ..Over::default()
+        };
+        most.add(Step::Crop(crop), over);
+        (self.size.height, self.size.width)
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn part_name(&self, part: Part) -> Option<&'static str> {
+        (part == Part::Pad).then_some("its padding")
+    }
+
+    fn rights(&self) -> Rights {
+        Rights {
+            border: Some((self.padding_mode, self.fill)),
+            ..Rights::default()
+        }
+    }
+}
+
+impl RandomCrop {
+    fn pad(&self, known: &Known, padding: Padding) -> Step {
+        Step::Pad {
+            padding,
+            mode: self.padding_mode,
+            fill: known.in_memory(self.fill.0),
+        }
+    }
+
+    /// The sizes of what is cropped, where some pictures need padding.
+    fn padded(&self, from: Reach) -> Reach {
+        let (size, padding) = (self.size, self.padding);
+        let padded = |side: u32, by: u32, want: u32| {
+            let side = side.saturating_add(by);
+            match want.checked_sub(side) {
+                Some(missing) => want.saturating_add(missing),
+                None => side,
+            }
+        };
+        let both = |h: u32, w: u32| {
+            (
+                padded(h, padding.top.saturating_add(padding.bottom), size.height),
+                padded(w, padding.left.saturating_add(padding.right), size.width),
+            )
+        };
+        let (a, b) = (both(from.low.0, from.low.1), both(from.high.0, from.high.1));
+        let high = (a.0.max(b.0), a.1.max(b.1));
+        Reach::between((size.height.min(high.0), size.width.min(high.1)), high)
+    }
+}
+
+/// What a random crop pads, and the size that it crops from.
+fn paddings(o: &RandomCrop, size: Sides) -> (Padding, (u32, u32)) {
+    let mut pad = o.padding;
+    let (h, w) = pad.around(size);
+    if o.pad_if_needed {
+        // On both sides by all that is missing, as in torchvision.
+        let (y, x) = (
+            o.size.height.saturating_sub(h),
+            o.size.width.saturating_sub(w),
+        );
+        pad = Padding {
+            left: pad.left + x,
+            right: pad.right + x,
+            top: pad.top + y,
+            bottom: pad.bottom + y,
+        };
+    }
+    (pad, pad.around(size))
+}

@@ -1,0 +1,86 @@
+//! Fewer levels, or not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::defaults::half;
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::probability;
+use crate::recipe::reach::Sides;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::unit::Part;
+
+described! {
+    example: "random_posterize: {bits: 4, p: 0.5}";
+
+    /// With probability `p` the upper `bits` of each level stay, the others become 0:
+    /// Pillow's `posterize`. 0 bits: black.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RandomPosterize {
+        /// Bits that stay, 0 to 8.
+        pub bits: u32,
+        /// The probability, 0 to 1.
+        #[serde(default = "half")]
+        pub p: f64,
+    }
+}
+
+impl RandomPosterize {
+    /// Half of the pictures.
+    pub fn new(bits: u32) -> Self {
+        Self { bits, p: half() }
+    }
+}
+
+impl Operation for RandomPosterize {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.is_levels8()?;
+        if self.bits > 8 {
+            return Err(format!(
+                "bits is {}, it must lie between 0 and 8",
+                self.bits
+            ));
+        }
+        probability(self.p)
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Color]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        if random.next_f64() < self.p {
+            steps.push(self.step());
+        }
+        Ok(size)
+    }
+
+    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        most.optionally(|most| most.push(self.step()));
+        size
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+}
+
+impl RandomPosterize {
+    fn step(&self) -> Step {
+        Step::Augment(Augment::Posterize {
+            bits: self.bits as u8,
+        })
+    }
+}

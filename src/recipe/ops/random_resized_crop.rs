@@ -1,0 +1,135 @@
+//! A crop of random area and shape, resized.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::defaults::yes;
+use crate::recipe::described::described;
+use crate::recipe::geometry::{largest_box, random_box};
+use crate::recipe::known::Known;
+use crate::recipe::operation::{OnDevice, Operation};
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{range, sides};
+use crate::recipe::reach::{Shape, Sides};
+use crate::recipe::step::Step;
+use crate::recipe::steps::{Largest, Over, Sink};
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Interpolation, Size, Span};
+
+described! {
+    example: "random_resized_crop: {size: 224, scale: [0.08, 1.0]}";
+
+    /// A crop of random area and aspect ratio, resized to `size`.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RandomResizedCrop {
+        /// Height and width of what it makes, pixels; one number for both.
+        pub size: Size,
+        /// Range of the crop's area as a part of the image's.
+        #[serde(default = "RandomResizedCrop::default_scale")]
+        pub scale: Span,
+        /// Range of the crop's width divided by its height.
+        #[serde(default = "RandomResizedCrop::default_ratio")]
+        pub ratio: Span,
+        /// How pixels between pixels are found.
+        #[serde(default)]
+        pub interpolation: Interpolation,
+        /// A smaller picture is made of all pixels, as Pillow does.
+        #[serde(default = "yes")]
+        pub antialias: bool,
+    }
+}
+
+impl RandomResizedCrop {
+    pub(super) fn default_scale() -> Span {
+        Span(0.08, 1.0)
+    }
+
+    pub(super) fn default_ratio() -> Span {
+        Span(3.0 / 4.0, 4.0 / 3.0)
+    }
+
+    /// Bilinear, antialiased, scale 0.08 to 1, ratio 3/4 to 4/3.
+    pub fn new(size: impl Into<Size>) -> Self {
+        Self {
+            size: size.into(),
+            scale: Self::default_scale(),
+            ratio: Self::default_ratio(),
+            interpolation: Interpolation::Bilinear,
+            antialias: true,
+        }
+    }
+}
+
+impl Operation for RandomResizedCrop {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        sides(self.size)?;
+        range("scale", self.scale, 0.0, 1.0)?;
+        range("ratio", self.ratio, 0.0, f64::MAX)?;
+        known.has_size(self.size);
+        Ok(())
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Crop, Part::Resize]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        (height, width): Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
+        let rect = random_box(width, height, scale, ratio, random);
+        steps.push(Step::Crop(rect));
+        steps.push(Step::Resize {
+            size: self.size,
+            interpolation: self.interpolation,
+            antialias: self.antialias,
+        });
+        Ok((self.size.height, self.size.width))
+    }
+
+    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        let over = Over {
+            behind: Some(most.reach().random_part(self.scale, self.ratio)),
+            shape: Some(Shape::rounded(self.ratio)),
+            ..Over::default()
+        };
+        most.add(Step::Crop(largest_box(size, self.scale, self.ratio)), over);
+        most.push(Step::Resize {
+            size: self.size,
+            interpolation: self.interpolation,
+            antialias: self.antialias,
+        });
+        (self.size.height, self.size.width)
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn with_size(&self, size: Sides) -> Option<Self> {
+        Some(Self {
+            size: size.into(),
+            ..*self
+        })
+    }
+
+    fn part_name(&self, part: Part) -> Option<&'static str> {
+        Some(match part {
+            Part::Crop => "its crop",
+            _ => "its resize",
+        })
+    }
+
+    fn on_device(&self) -> OnDevice {
+        OnDevice {
+            ratio: Some(self.ratio),
+            filter: Some((self.interpolation, self.antialias)),
+            ..OnDevice::default()
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A turn by a random angle.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::defaults::{always, is_always, is_default};
+use crate::recipe::described::described;
+use crate::recipe::geometry::{Uniform, rotated_size};
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{probability, range};
+use crate::recipe::reach::{Reach, Sides};
+use crate::recipe::step::Step;
+use crate::recipe::steps::{Largest, Over, Presence, Sink};
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Interpolation, PerChannel, RotationStyle, Span};
+
+described! {
+    example: "random_rotation: {degrees: 15, interpolation: bilinear}";
+
+    /// With probability `p` a turn about the middle by an angle uniform in `degrees`,
+    /// counter-clockwise. `degrees: d` is -d to d; for a fixed angle write it twice.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RandomRotation {
+        /// Range of the angle.
+        #[serde(deserialize_with = "Span::around_zero")]
+        pub degrees: Span,
+        /// `nearest` (torchvision's default) or `bilinear`; with `style: opencv` also
+        /// `bicubic`.
+        #[serde(default = "Interpolation::nearest")]
+        pub interpolation: Interpolation,
+        /// The output is as large as the turned picture; otherwise as the picture.
+        #[serde(default)]
+        pub expand: bool,
+        /// The colour where there is no picture, levels 0 to 255.
+        #[serde(default)]
+        pub fill: PerChannel,
+        /// The probability, 0 to 1.
+        #[serde(default = "always", skip_serializing_if = "is_always")]
+        pub p: f64,
+        /// Whose arithmetic it has.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub style: RotationStyle,
+    }
+}
+
+impl RandomRotation {
+    /// Nearest neighbour, size kept, black corners.
+    pub fn new(degrees: Span) -> Self {
+        Self {
+            degrees,
+            interpolation: Interpolation::Nearest,
+            expand: false,
+            fill: PerChannel::default(),
+            p: 1.0,
+            style: RotationStyle::Tensor,
+        }
+    }
+}
+
+impl Operation for RandomRotation {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        range("degrees", self.degrees, -360.0, 360.0)?;
+        known.color("fill", self.fill.0)?;
+        probability(self.p)?;
+        self.served(known)?;
+        if self.expand {
+            known.size = None;
+            known.resized = true;
+        }
+        Ok(())
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Rotate]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        known: &Known,
+        (height, width): Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let size = (height, width);
+        if self.p < 1.0 && random.next_f64() >= self.p {
+            return Ok(size);
+        }
+        let degrees = self.degrees.draw(random);
+        let to = if self.expand {
+            let (w, h) = rotated_size(width, height, degrees);
+            (h, w)
+        } else {
+            size
+        };
+        steps.push(self.turn(known, degrees, to));
+        Ok(to)
+    }
+
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        let to = if self.expand { around(size) } else { size };
+        let reach = most.reach();
+        let behind = self.expand.then(|| {
+            let least = reach.low.0.min(reach.low.1).saturating_sub(1).max(1);
+            Reach::between((least, least), around(reach.high))
+        });
+        let presence = if self.p < 1.0 {
+            Presence::Optional
+        } else {
+            Presence::Always
+        };
+        let over = Over {
+            presence,
+            behind,
+            ..Over::default()
+        };
+        most.add(self.turn(known, self.degrees.1, to), over);
+        to
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn sets_size(&self) -> bool {
+        self.expand
+    }
+}
+
+impl RandomRotation {
+    fn turn(&self, known: &Known, degrees: f64, to: Sides) -> Step {
+        Step::Rotate {
+            degrees,
+            interpolation: self.interpolation,
+            size: to.into(),
+            fill: known.in_memory(self.fill.0),
+            style: self.style,
+        }
+    }
+
+    /// A turn by any angle can be had in its style.
+    fn served(&self, known: &Known) -> Result<(), String> {
+        let opencv = self.style == RotationStyle::Opencv;
+        let served = match (self.interpolation, opencv) {
+            (Interpolation::Nearest | Interpolation::Bilinear, _) => true,
+            (Interpolation::Bicubic, opencv) => opencv,
+            _ => false,
+        };
+        if !served {
+            let name = self.interpolation.name();
+            return Err(format!(
+                "interpolation is {name}: nearest and bilinear are served, and bicubic with \
+                 style: opencv"
+            ));
+        }
+        if !opencv {
+            return Ok(());
+        }
+        if self.expand {
+            return Err("expand is true, which style: opencv does not serve: leave out one".into());
+        }
+        if known.floats {
+            return Err(
+                "style: opencv works on levels in u8, and stands behind what makes floats of \
+                 them: move it in front of that, or leave out style"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// No side is longer than the diagonal, both ends rounded outwards.
+fn around((height, width): Sides) -> Sides {
+    let diagonal = libm::hypot(f64::from(height), f64::from(width)).ceil() as u32;
+    let side = diagonal.saturating_add(1);
+    (side, side)
+}

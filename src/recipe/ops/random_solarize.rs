@@ -1,0 +1,85 @@
+//! Bright levels inverted, or not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::defaults::half;
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{number, probability};
+use crate::recipe::reach::Sides;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::unit::Part;
+
+described! {
+    example: "random_solarize: {threshold: 128, p: 0.2}";
+
+    /// With probability `p` levels of `threshold` and more are inverted: Pillow's
+    /// `solarize`.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RandomSolarize {
+        /// The lowest level that is inverted, 0 to 256.
+        pub threshold: f64,
+        /// The probability, 0 to 1.
+        #[serde(default = "half")]
+        pub p: f64,
+    }
+}
+
+impl RandomSolarize {
+    /// Half of the pictures.
+    pub fn new(threshold: f64) -> Self {
+        Self {
+            threshold,
+            p: half(),
+        }
+    }
+}
+
+impl Operation for RandomSolarize {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.is_levels8()?;
+        number("threshold", self.threshold, 0.0, 256.0)?;
+        probability(self.p)
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Color]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        if random.next_f64() < self.p {
+            steps.push(self.step());
+        }
+        Ok(size)
+    }
+
+    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        most.optionally(|most| most.push(self.step()));
+        size
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+}
+
+impl RandomSolarize {
+    fn step(&self) -> Step {
+        Step::Augment(Augment::Solarize {
+            // Levels are whole, and so are `f32` of this size.
+            threshold: self.threshold.ceil() as f32,
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! Top and bottom change places.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::probability;
+use crate::recipe::reach::Sides;
+use crate::recipe::step::Step;
+use crate::recipe::steps::Sink;
+use crate::recipe::unit::Part;
+
+described! {
+    example: "random_vertical_flip: {p: 0.5}";
+
+    /// Top becomes bottom with probability `p`.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct RandomVerticalFlip {
+        /// The probability, 0 to 1.
+        pub p: f64,
+    }
+}
+
+impl Default for RandomVerticalFlip {
+    fn default() -> Self {
+        Self { p: 0.5 }
+    }
+}
+
+impl Operation for RandomVerticalFlip {
+    fn check(&self, _known: &mut Known) -> Result<(), String> {
+        probability(self.p)
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Turn]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        if random.next_f64() < self.p {
+            steps.push(Step::UpsideDown);
+        }
+        Ok(size)
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,249 @@
+//! A resize to a size, or by a side.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::defaults::yes;
+use crate::recipe::described::described;
+use crate::recipe::known::Known;
+use crate::recipe::operation::{OnDevice, Operation};
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{check_side, sides};
+use crate::recipe::reach::{Reach, Sides};
+use crate::recipe::step::Step;
+use crate::recipe::steps::{Largest, Over, Sink};
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Interpolation, ResizeTo, Rounding, Size};
+
+described! {
+    example: "resize: {size: 256}";
+
+    /// torchvision's `Resize`: `size` a number: the shorter side becomes that, the
+    /// longer one keeps the aspect ratio (cut to a whole number) and is at most
+    /// `max_size`; `[height, width]`: exactly that; none: the longer side becomes
+    /// `max_size`.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct Resize {
+        /// The shorter side, or `[height, width]`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub size: Option<ResizeTo>,
+        /// The most that the longer side becomes, pixels.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub max_size: Option<u32>,
+        /// How pixels between pixels are found.
+        #[serde(default)]
+        pub interpolation: Interpolation,
+        /// A smaller picture is made of all pixels, as Pillow does.
+        #[serde(default = "yes")]
+        pub antialias: bool,
+        /// Of the longer side: `down` as torchvision, `nearest` as PaddleClas.
+        #[serde(default = "down", skip_serializing_if = "is_down")]
+        pub rounding: Rounding,
+    }
+}
+
+impl Resize {
+    fn new(size: Option<ResizeTo>, max_size: Option<u32>) -> Self {
+        Self {
+            size,
+            max_size,
+            interpolation: Interpolation::Bilinear,
+            antialias: true,
+            rounding: Rounding::Down,
+        }
+    }
+
+    /// The shorter side becomes `side` pixels.
+    pub fn shorter(side: u32) -> Self {
+        Self::new(Some(ResizeTo::Shorter(side)), None)
+    }
+
+    /// The longer side becomes `side` pixels.
+    pub fn longer(side: u32) -> Self {
+        Self::new(None, Some(side))
+    }
+
+    /// To `height` by `width`, whatever the aspect ratio.
+    pub fn exact(height: u32, width: u32) -> Self {
+        Self::new(Some(ResizeTo::Exact(Size { height, width })), None)
+    }
+}
+
+impl Resize {
+    /// Height and width of what becomes of a picture of this height and width:
+    /// torchvision's sizes, or with `rounding: nearest` PaddleClas'; but for sides
+    /// that would be 0.
+    pub(crate) fn output(&self, (height, width): Sides) -> Sides {
+        let (short, long) = (height.min(width), height.max(width));
+        // `b` times the factor that makes `a` of `c`.
+        let scaled = |a: u32, b: u32, c: u32| match self.rounding {
+            // In whole numbers, as torchvision's int(): a float quotient may fall just
+            // below the whole number that it stands for.
+            Rounding::Down => {
+                let v = u64::from(a) * u64::from(b) / u64::from(c.max(1));
+                v.clamp(1, u64::from(u32::MAX)) as u32
+            }
+            // In floats, the factor first, as there: halves are what that makes of them.
+            Rounding::Nearest => {
+                let factor = f64::from(a) / f64::from(c.max(1));
+                ((f64::from(b) * factor).round_ties_even() as u32).max(1)
+            }
+        };
+        let (new_short, new_long) = match (self.size, self.max_size) {
+            (Some(ResizeTo::Exact(size)), _) => return (size.height, size.width),
+            (Some(ResizeTo::Shorter(side)), max) => {
+                let new_long = scaled(side, long, short);
+                match max.filter(|max| new_long > *max) {
+                    Some(max) => (scaled(max, side, new_long), max),
+                    None => (side, new_long),
+                }
+            }
+            (None, Some(max)) => (scaled(max, short, long), max),
+            // Refused by `check`.
+            (None, None) => (short, long),
+        };
+        if height <= width {
+            (new_short, new_long)
+        } else {
+            (new_long, new_short)
+        }
+    }
+}
+
+impl Operation for Resize {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        if let Some(side) = self.max_size {
+            check_side("max_size", side)?;
+        }
+        known.resized = true;
+        match (self.size, self.max_size) {
+            (None, None) => Err(
+                "needs a size or a max_size: size: 256, size: [256, 256] or max_size: 256".into(),
+            ),
+            (Some(ResizeTo::Exact(size)), None) => {
+                sides(size)?;
+                if self.rounding == Rounding::Nearest {
+                    return Err(format!(
+                        "size {size} is both sides, so rounding has nothing to round: leave it \
+                         out, or give size as one number"
+                    ));
+                }
+                known.has_size(size);
+                Ok(())
+            }
+            (Some(ResizeTo::Exact(size)), Some(max)) => Err(format!(
+                "size {size} is both sides, so max_size {max} has nothing to limit: leave it out, \
+                 or give size as one number"
+            )),
+            (Some(ResizeTo::Shorter(side)), max) => {
+                check_side("size", side)?;
+                if let Some(max) = max.filter(|max| *max <= side) {
+                    return Err(format!(
+                        "max_size {max} must be larger than size {side}: it limits the longer side"
+                    ));
+                }
+                known.size = known.size.map(|size| self.output(size));
+                known.at_least = match (known.size, max) {
+                    (Some((h, w)), _) => Some(h.min(w)),
+                    (None, None) => Some(side),
+                    // A long picture's shorter side may be anything.
+                    (None, Some(_)) => None,
+                };
+                Ok(())
+            }
+            (None, Some(_)) => {
+                known.size = known.size.map(|size| self.output(size));
+                known.at_least = known.size.map(|(h, w)| h.min(w));
+                Ok(())
+            }
+        }
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Resize]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        _random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        let to = self.output(size);
+        steps.push(Step::Resize {
+            size: to.into(),
+            interpolation: self.interpolation,
+            antialias: self.antialias,
+        });
+        Ok(to)
+    }
+
+    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        let to = self.output(size);
+        let step = Step::Resize {
+            size: to.into(),
+            interpolation: self.interpolation,
+            antialias: self.antialias,
+        };
+        let reach = most.reach();
+        // Both sides stand in the step otherwise: the batch may have set them.
+        let by_shape = !reach.is_certain() && !matches!(self.size, Some(ResizeTo::Exact(_)));
+        let behind = by_shape.then(|| self.bounds(reach));
+        let over = Over {
+            behind,
+            ..Over::default()
+        };
+        most.add(step, over);
+        to
+    }
+
+    fn with_size(&self, size: Sides) -> Option<Self> {
+        matches!(self.size, Some(ResizeTo::Exact(_))).then(|| Self {
+            size: Some(ResizeTo::Exact(size.into())),
+            ..*self
+        })
+    }
+
+    fn on_device(&self) -> OnDevice {
+        OnDevice {
+            filter: Some((self.interpolation, self.antialias)),
+            ..OnDevice::default()
+        }
+    }
+}
+
+impl Resize {
+    /// Bounds of what becomes of pictures of many shapes.
+    fn bounds(&self, from: Reach) -> Reach {
+        let short = from.low.0.min(from.low.1).max(1);
+        let long = from.high.0.max(from.high.1);
+        let scaled = |side: u32| {
+            let v = (u64::from(side) * u64::from(long)).div_ceil(u64::from(short));
+            u32::try_from(v).unwrap_or(u32::MAX)
+        };
+        let (low, high) = match (self.size, self.max_size) {
+            (Some(ResizeTo::Exact(size)), _) => {
+                let size = (size.height, size.width);
+                (size, size)
+            }
+            (Some(ResizeTo::Shorter(side)), None) => ((side, side), (scaled(side), scaled(side))),
+            (Some(ResizeTo::Shorter(side)), Some(max)) => {
+                let most = scaled(side).min(max.max(side));
+                ((1, 1), (most, most))
+            }
+            (None, Some(max)) => ((1, 1), (max, max)),
+            (None, None) => (from.low, from.high),
+        };
+        Reach::between(low, high)
+    }
+}
+
+fn down() -> Rounding {
+    Rounding::Down
+}
+
+fn is_down(rounding: &Rounding) -> bool {
+    *rounding == Rounding::Down
+}

@@ -1,0 +1,324 @@
+//! RandAugment as timm writes it: `rand-m9-mstd0.5-inc1`, read and drawn as
+//! PaddleClas' `timm_autoaugment.py` does (after `timm.data.auto_augment`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SampleFault;
+use crate::recipe::augment::distribution::{gauss, sign};
+use crate::recipe::augment::kind::{Kind, Look, happens, moved, one_of};
+use crate::recipe::described::described;
+use crate::recipe::geometry::Uniform;
+use crate::recipe::known::Known;
+use crate::recipe::operation::Operation;
+use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::ranges::{number, pillow_filter, whole_levels};
+use crate::recipe::reach::Sides;
+use crate::recipe::step::{Augment, Step};
+use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::unit::Part;
+use crate::recipe::values::{Interpolation, PerChannel};
+
+described! {
+    example: "timm_augment: {config: rand-m9-mstd0.5-inc1}";
+
+    /// A policy as timm writes it: `rand-m9-mstd0.5-inc1`. Served are `rand` with the
+    /// parts m (0 to 10), n (1 to 16), mstd, inc1 and w0, in any order.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct TimmAugment {
+        /// The policy as timm writes it.
+        pub config: String,
+        /// The probability, 0 to 1.
+        #[serde(default = "TimmAugment::always")]
+        pub p: f64,
+        /// One, or several of which each operation draws one.
+        #[serde(default = "TimmAugment::bicubic")]
+        pub interpolation: Vec<Interpolation>,
+        /// The colour where there is no picture, levels 0 to 255.
+        #[serde(default = "TimmAugment::imagenet_mean")]
+        pub fill: PerChannel,
+    }
+}
+
+impl TimmAugment {
+    fn always() -> f64 {
+        1.0
+    }
+
+    fn bicubic() -> Vec<Interpolation> {
+        vec![Interpolation::Bicubic]
+    }
+
+    fn imagenet_mean() -> PerChannel {
+        PerChannel([124.0, 116.0, 104.0])
+    }
+
+    /// Bicubic, the corners of ImageNet's mean colour.
+    pub fn new(config: impl Into<String>) -> Self {
+        Self {
+            config: config.into(),
+            p: Self::always(),
+            interpolation: Self::bicubic(),
+            fill: Self::imagenet_mean(),
+        }
+    }
+}
+
+impl Operation for TimmAugment {
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        known.is_rgb8()?;
+        Policy::parse(&self.config)?;
+        number("p", self.p, 0.0, 1.0)?;
+        if !(1..=MOST_FILTERS).contains(&self.interpolation.len()) {
+            return Err(format!(
+                "interpolation has {} values, it must have 1 to {MOST_FILTERS}: [bicubic], or \
+             [bilinear, bicubic] of which each operation draws one",
+                self.interpolation.len()
+            ));
+        }
+        self.interpolation
+            .iter()
+            .try_for_each(|i| pillow_filter(*i))?;
+        whole_levels("fill", self.fill)
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Augment]
+    }
+
+    fn draw<S: Streams>(
+        &self,
+        _known: &Known,
+        size: Sides,
+        random: &mut Numbers<'_, S>,
+        steps: &mut impl Sink,
+    ) -> Result<Sides, SampleFault> {
+        draw(self, size, random, &mut |step| {
+            steps.push(Step::Augment(step))
+        });
+        Ok(size)
+    }
+
+    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        if self.p > 0.0 {
+            most.optionally(|most| moved(2, most));
+        }
+        size
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+}
+
+/// What a text says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Policy {
+    /// 0 to 10, and the deviation of a sample's about it.
+    pub(crate) magnitude: f64,
+    pub(crate) deviation: f64,
+    /// Operations.
+    pub(crate) layers: u32,
+    /// Stronger is stronger for all of them.
+    pub(crate) increasing: bool,
+    /// By `WEIGHTS`, and without replacement.
+    pub(crate) weighted: bool,
+}
+
+/// Of all layers of a text.
+const MOST_LAYERS: u32 = 16;
+
+/// With `inc1` the same, but for what some mean by a level.
+pub(crate) const KINDS: [Kind; 15] = [
+    Kind::AutoContrast,
+    Kind::Equalize,
+    Kind::Invert,
+    Kind::Rotate,
+    Kind::Posterize,
+    Kind::Solarize,
+    Kind::SolarizeAdd,
+    Kind::Color,
+    Kind::Contrast,
+    Kind::Brightness,
+    Kind::Sharpness,
+    Kind::ShearX,
+    Kind::ShearY,
+    Kind::TranslateX,
+    Kind::TranslateY,
+];
+
+/// Of `KINDS`, with `w0`.
+pub(crate) const WEIGHTS: [f64; 15] = [
+    0.025, 0.005, 0.0, 0.3, 0.0, 0.005, 0.005, 0.025, 0.005, 0.005, 0.025, 0.2, 0.2, 0.1, 0.1,
+];
+
+/// What is served, for errors.
+const SERVED: &str =
+    "served are rand policies such as rand-m9-mstd0.5-inc1, of the parts m, n, mstd, inc1 and w0";
+
+impl Policy {
+    /// # Errors
+    /// Names the text, and what is served.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let fault = |why: String| Err(format!("config is '{text}': {why}"));
+        let mut parts = text.split('-');
+        match parts.next() {
+            Some("rand") => {}
+            Some("augmix") => {
+                return fault(format!("timm's augmix is not served, aug_mix is; {SERVED}"));
+            }
+            Some("original" | "originalr" | "v0" | "v0r") => {
+                return fault(format!(
+                    "timm's tables of AutoAugment are not served, auto_augment is; {SERVED}"
+                ));
+            }
+            _ => return fault(SERVED.to_owned()),
+        }
+        let mut policy = Self {
+            magnitude: 10.0,
+            deviation: 0.0,
+            layers: 2,
+            increasing: false,
+            weighted: false,
+        };
+        let mut seen = [false; 5];
+        for part in parts {
+            let digit = part.find(|c: char| c.is_ascii_digit());
+            let (key, value) = part.split_at(digit.unwrap_or(part.len()));
+            let whole = value.parse::<u32>().ok();
+            let which = match key {
+                "m" => match whole {
+                    Some(m @ 0..=10) => {
+                        policy.magnitude = f64::from(m);
+                        0
+                    }
+                    _ => return fault(format!("'{part}' must be m0 to m10")),
+                },
+                "n" => match whole {
+                    Some(n @ 1..=MOST_LAYERS) => {
+                        policy.layers = n;
+                        1
+                    }
+                    _ => return fault(format!("'{part}' must be n1 to n{MOST_LAYERS}")),
+                },
+                "mstd" => match value.parse::<f64>() {
+                    Ok(d) if d <= 100.0 => {
+                        policy.deviation = d;
+                        2
+                    }
+                    _ => {
+                        return fault(format!(
+                            "'{part}' must be mstd with a number of 0 to 100, such as mstd0.5"
+                        ));
+                    }
+                },
+                "inc" => match whole {
+                    Some(1) => {
+                        policy.increasing = true;
+                        3
+                    }
+                    // timm takes any number for yes, 0 too.
+                    _ => return fault(format!("'{part}' must be inc1, or left out")),
+                },
+                "w" => match whole {
+                    Some(0) => {
+                        policy.weighted = true;
+                        4
+                    }
+                    _ => return fault(format!("'{part}' must be w0, the only weights there are")),
+                },
+                _ => return fault(format!("'{part}' is no part of it; {SERVED}")),
+            };
+            if std::mem::replace(&mut seen[which], true) {
+                return fault(format!("'{key}' is written twice: leave one out"));
+            }
+        }
+        let different = WEIGHTS.iter().filter(|w| **w > 0.0).count() as u32;
+        if policy.weighted && policy.layers > different {
+            return fault(format!(
+                "n is {}, and with w0 there are {different} operations, each once: write n1 to \
+                 n{different}",
+                policy.layers
+            ));
+        }
+        Ok(policy)
+    }
+}
+
+/// The amount of a level, 0 to 10, to the bit as timm's `LEVEL_TO_ARG`.
+pub(crate) fn amount(kind: Kind, level: f64, increasing: bool, sign: f64, size: (u32, u32)) -> f64 {
+    let part = level / 10.0;
+    match kind {
+        Kind::Rotate => part * 30.0 * sign,
+        Kind::Posterize if increasing => 4.0 - (part * 4.0).trunc(),
+        Kind::Posterize => (part * 4.0).trunc(),
+        Kind::Solarize if increasing => 256.0 - (part * 256.0).trunc(),
+        Kind::Solarize => (part * 256.0).trunc(),
+        Kind::SolarizeAdd => (part * 110.0).trunc(),
+        Kind::Color | Kind::Contrast | Kind::Brightness | Kind::Sharpness => match increasing {
+            true => 1.0 + part * 0.9 * sign,
+            false => part * 1.8 + 0.1,
+        },
+        Kind::ShearX | Kind::ShearY => part * 0.3 * sign,
+        Kind::TranslateX | Kind::TranslateY => part * 0.45 * sign * kind.side(size),
+        _ => 0.0,
+    }
+}
+
+/// One by `WEIGHTS` that was not taken yet, as numpy's `choice` without replacement
+/// does one after the other.
+fn weighted(taken: &mut [bool; 15], random: &mut impl Uniform) -> Kind {
+    let weight = |i: usize, taken: &[bool; 15]| if taken[i] { 0.0 } else { WEIGHTS[i] };
+    let total: f64 = (0..15).map(|i| weight(i, taken)).sum();
+    let mut left = random.next_f64() * total;
+    let mut chosen = 0;
+    for i in 0..15 {
+        let w = weight(i, taken);
+        if w > 0.0 {
+            // The last of them, where rounding leaves none.
+            chosen = i;
+            if left < w {
+                break;
+            }
+        }
+        left -= w;
+    }
+    taken[chosen] = true;
+    KINDS[chosen]
+}
+
+fn draw(
+    o: &TimmAugment,
+    size: (u32, u32),
+    random: &mut impl Uniform,
+    push: &mut impl FnMut(Augment),
+) {
+    // Checked by `range`.
+    let Ok(policy) = Policy::parse(&o.config) else {
+        return;
+    };
+    if !happens(o.p, random) {
+        return;
+    }
+    let mut taken = [false; 15];
+    for _ in 0..policy.layers {
+        let kind = match policy.weighted {
+            true => weighted(&mut taken, random),
+            false => one_of(&KINDS, random),
+        };
+        let done = happens(0.5, random);
+        let level = (policy.magnitude + policy.deviation * gauss(random)).clamp(0.0, 10.0);
+        let sign = sign(random);
+        let last = o.interpolation.len().saturating_sub(1) as u32;
+        let filter = o.interpolation.get(random.next_up_to(last) as usize);
+        if done {
+            let look = Look::new(filter.copied().unwrap_or_default(), o.fill);
+            kind.step(amount(kind, level, policy.increasing, sign, size), look)
+                .into_iter()
+                .for_each(&mut *push);
+        }
+    }
+}
+
+/// Filters that one is drawn from.
+const MOST_FILTERS: usize = 16;

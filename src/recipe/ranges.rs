@@ -1,0 +1,104 @@
+//! Numbers in their ranges: what every check of an operation asks.
+
+use super::values::{Interpolation, Padding, PerChannel, Size, Span};
+
+/// Largest side of a picture, pixels: JPEG's own limit.
+pub(crate) const MAX_SIDE: u32 = 65_535;
+
+/// Most that a colour may be multiplied by.
+pub(crate) const MAX_FACTOR: f64 = 1000.0;
+
+pub(crate) fn check_side(what: &str, side: u32) -> Result<(), String> {
+    if (1..=MAX_SIDE).contains(&side) {
+        Ok(())
+    } else {
+        Err(format!(
+            "{what} is {side}, it must lie between 1 and {MAX_SIDE}"
+        ))
+    }
+}
+
+pub(crate) fn sides(size: Size) -> Result<(), String> {
+    check_side("size", size.height).and_then(|()| check_side("size", size.width))
+}
+
+pub(crate) fn probability(p: f64) -> Result<(), String> {
+    if (0.0..=1.0).contains(&p) {
+        Ok(())
+    } else {
+        Err(format!("p is {p}, it must lie between 0 and 1"))
+    }
+}
+
+pub(crate) fn finite(what: &str, values: &[f32]) -> Result<(), String> {
+    match values.iter().find(|v| !v.is_finite()) {
+        Some(bad) => Err(format!("{what} holds {bad}, it must be finite")),
+        None => Ok(()),
+    }
+}
+
+/// `low` is left out where it is 0 for things that must be above it.
+pub(crate) fn range(what: &str, span: Span, low: f64, high: f64) -> Result<(), String> {
+    let Span(a, b) = span;
+    let positive = matches!(what, "scale" | "ratio" | "sigma");
+    let inside = a.is_finite() && b.is_finite() && low <= a && a <= b && b <= high;
+    if inside && !(positive && a <= 0.0) {
+        return Ok(());
+    }
+    let bounds = match (positive, high == f64::MAX) {
+        (true, true) => "above 0".to_owned(),
+        (true, false) => format!("above 0, at most {high}"),
+        (false, true) => format!("at least {low}"),
+        (false, false) => format!("{low} to {high}"),
+    };
+    Err(format!(
+        "{what} is {a} to {b}, it must be a range of finite numbers, the lower first, {bounds}"
+    ))
+}
+
+pub(crate) fn number(what: &str, v: f64, low: f64, high: f64) -> Result<(), String> {
+    match (low..=high).contains(&v) {
+        true => Ok(()),
+        false => Err(format!(
+            "{what} is {v}, it must lie between {low} and {high}"
+        )),
+    }
+}
+
+pub(crate) fn count(what: &str, n: u32, most: u32) -> Result<(), String> {
+    match (1..=most).contains(&n) {
+        true => Ok(()),
+        false => Err(format!("{what} is {n}, it must lie between 1 and {most}")),
+    }
+}
+
+pub(crate) fn whole_levels(what: &str, PerChannel(v): PerChannel) -> Result<(), String> {
+    let bad = v
+        .iter()
+        .find(|v| !(0.0..=255.0).contains(*v) || v.fract() != 0.0);
+    match bad {
+        None => Ok(()),
+        Some(bad) => Err(format!(
+            "{what} holds {bad}, it must be whole levels, 0 to 255"
+        )),
+    }
+}
+
+/// Pillow's `transform` and `rotate` have these.
+pub(crate) fn pillow_filter(interpolation: Interpolation) -> Result<(), String> {
+    match interpolation {
+        Interpolation::Nearest | Interpolation::Bilinear | Interpolation::Bicubic => Ok(()),
+        Interpolation::Lanczos | Interpolation::Area => Err(format!(
+            "interpolation is {}: nearest, bilinear and bicubic are served",
+            interpolation.name()
+        )),
+    }
+}
+
+pub(crate) fn padding(p: Padding) -> Result<(), String> {
+    let most = p.left.max(p.top).max(p.right).max(p.bottom);
+    if most > MAX_SIDE {
+        return Err(format!("padding is {most}, it must be at most {MAX_SIDE}"));
+    }
+    Ok(())
+}

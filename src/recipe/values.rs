@@ -1,0 +1,636 @@
+//! The types of parameters. Each reads the full form that it writes, and the
+//! short forms that torchvision's users know.
+
+use std::fmt;
+
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+pub use crate::picture::{Background, Upright};
+
+/// How JPEG data are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecodeMode {
+    /// Every pixel of the crop at full size.
+    Full,
+    /// At 1/2, 1/4 or 1/8 when an antialiased resize that follows makes it at
+    /// least that many times smaller on both axes. Changes values a little; faster.
+    Scaled,
+}
+
+impl DecodeMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Scaled => "scaled",
+        }
+    }
+}
+
+/// Channels of a decoded picture, and their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColorOrder {
+    #[default]
+    Rgb,
+    /// As OpenCV has it.
+    Bgr,
+    /// One channel: (19595 R + 38470 G + 7471 B + 32768) / 65536, as Pillow's `L`.
+    Grey,
+}
+
+/// How pixels between pixels are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Interpolation {
+    /// The pixel whose area holds the centre of the output pixel (Pillow's
+    /// `NEAREST`, torchvision's `NEAREST_EXACT`).
+    Nearest,
+    /// A triangle.
+    #[default]
+    Bilinear,
+    /// Cubic convolution: a = -0.5 with antialias, as Pillow; a = -0.75 without, as
+    /// PyTorch and OpenCV.
+    Bicubic,
+    /// Three lobes.
+    Lanczos,
+    /// The mean over the area that becomes the output pixel (OpenCV's `INTER_AREA`
+    /// when shrinking).
+    Area,
+}
+
+impl Interpolation {
+    pub(crate) fn nearest() -> Self {
+        Self::Nearest
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nearest => "nearest",
+            Self::Bilinear => "bilinear",
+            Self::Bicubic => "bicubic",
+            Self::Lanczos => "lanczos",
+            Self::Area => "area",
+        }
+    }
+}
+
+/// How a length that is no whole number becomes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rounding {
+    /// Cut.
+    Down,
+    /// To the nearest, halves to even.
+    Nearest,
+}
+
+/// How an aspect ratio is drawn from its range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aspect {
+    /// Its logarithm is uniform, as in torchvision.
+    Log,
+    /// It is uniform itself.
+    Uniform,
+}
+
+impl Aspect {
+    pub(crate) fn uniform() -> Self {
+        Self::Uniform
+    }
+}
+
+/// What becomes of transparency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Alpha {
+    /// Composited on the background.
+    #[default]
+    Composite,
+    /// Left out: the colours as they are stored.
+    Drop,
+}
+
+/// Whose arithmetic colour jitter has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JitterStyle {
+    /// torchvision's on tensors.
+    #[default]
+    Tensor,
+    /// Pillow's `ImageEnhance`, and hue in whole levels.
+    Pillow,
+}
+
+/// Whose arithmetic a turn by any angle has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RotationStyle {
+    /// torchvision's on tensors: about the middle.
+    #[default]
+    Tensor,
+    /// `warpAffine` of OpenCV 4 about (width / 2, height / 2), half a pixel right of
+    /// and below the middle, to a 32nd of a pixel; on levels in `u8`, bit by bit.
+    Opencv,
+}
+
+/// Where [`ConvertColor`](super::ConvertColor) leads to. Always from sRGB or grey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColorSpace {
+    /// CIE L*a*b* 1976 of sRGB (IEC 61966-2-1): L 0 to 100, a and b about -128 to 127.
+    Lab,
+    /// Hue 0 to 360 (degrees, 360 left out), saturation and value 0 to 1.
+    Hsv,
+    /// JPEG's (BT.601, full range): Y 0 to 255, Cb and Cr 0 to 255 about 128.
+    Ycbcr,
+}
+
+impl ColorSpace {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Lab => "lab",
+            Self::Hsv => "hsv",
+            Self::Ycbcr => "ycbcr",
+        }
+    }
+}
+
+/// The white of [`ColorSpace::Lab`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WhitePoint {
+    /// sRGB's own: X 0.95047, Y 1, Z 1.08883.
+    #[default]
+    D65,
+    /// X 0.96422, Y 1, Z 0.82521, by Bradford's adaptation.
+    D50,
+}
+
+/// What stands around a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PaddingMode {
+    #[default]
+    Constant,
+    /// The last pixel again.
+    Edge,
+    /// The picture mirrored, without the last pixel.
+    Reflect,
+}
+
+/// Height and width, pixels; in a file also one number for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Size {
+    pub height: u32,
+    pub width: u32,
+}
+
+impl From<u32> for Size {
+    fn from(side: u32) -> Self {
+        Self {
+            height: side,
+            width: side,
+        }
+    }
+}
+
+impl From<(u32, u32)> for Size {
+    fn from((height, width): (u32, u32)) -> Self {
+        Self { height, width }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.height, self.width)
+    }
+}
+
+/// What a resize makes of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ResizeTo {
+    /// A number: the length of the shorter side.
+    Shorter(u32),
+    /// `[height, width]`.
+    Exact(Size),
+}
+
+/// Lowest and highest value of a uniform draw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span(pub f64, pub f64);
+
+/// Pixels to add at each side; in a file also one number, `[left and right, top
+/// and bottom]` or `[left, top, right, bottom]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Padding {
+    pub left: u32,
+    pub top: u32,
+    pub right: u32,
+    pub bottom: u32,
+}
+
+impl From<u32> for Padding {
+    fn from(n: u32) -> Self {
+        Self {
+            left: n,
+            top: n,
+            right: n,
+            bottom: n,
+        }
+    }
+}
+
+/// Ranges of the angles, degrees, by which rows lean and columns do; in a file also one
+/// number d (for -d to d, of rows alone) or `[low, high]` (of rows alone).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shear {
+    pub x: Span,
+    pub y: Span,
+}
+
+/// None.
+impl Default for Shear {
+    fn default() -> Self {
+        let none = Span(0.0, 0.0);
+        Self { x: none, y: none }
+    }
+}
+
+/// One value for every channel, or one for each of three.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerChannel(pub [f32; 3]);
+
+/// 0.
+impl Default for PerChannel {
+    fn default() -> Self {
+        Self([0.0; 3])
+    }
+}
+
+impl From<f32> for PerChannel {
+    fn from(v: f32) -> Self {
+        Self([v; 3])
+    }
+}
+
+impl From<[f32; 3]> for PerChannel {
+    fn from(v: [f32; 3]) -> Self {
+        Self(v)
+    }
+}
+
+/// What becomes of an erased box.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Erasing {
+    /// One colour.
+    Value(PerChannel),
+    /// Each element anew: normal with mean 0 and deviation 1 behind
+    /// `normalize`, uniform levels before it. In a file `random`.
+    Random,
+}
+
+impl Default for Erasing {
+    fn default() -> Self {
+        Self::Value(PerChannel::default())
+    }
+}
+
+/// Operations of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChainDepth {
+    /// 1 to 8.
+    Fixed(u32),
+    /// 1, 2 or 3, for each chain anew. In a file `random`.
+    Random,
+}
+
+impl From<u32> for ChainDepth {
+    fn from(depth: u32) -> Self {
+        Self::Fixed(depth)
+    }
+}
+
+/// A number, a list of numbers, or a word.
+enum Short {
+    Number(f64),
+    List(Vec<f64>),
+    Word(String),
+}
+
+struct ShortVisitor(&'static str);
+
+impl<'de> Visitor<'de> for ShortVisitor {
+    type Value = Short;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Short, E> {
+        Ok(Short::Number(v as f64))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Short, E> {
+        Ok(Short::Number(v as f64))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Short, E> {
+        Ok(Short::Number(v))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Short, E> {
+        Ok(Short::Word(v.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Short, A::Error> {
+        let mut list = Vec::new();
+        while let Some(v) = seq.next_element()? {
+            list.push(v);
+        }
+        Ok(Short::List(list))
+    }
+}
+
+/// Reads a short form; `expected` completes "expected ...".
+fn short<'de, D, T>(
+    d: D,
+    expected: &'static str,
+    read: impl FnOnce(&Short) -> Option<T>,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let value = d.deserialize_any(ShortVisitor(expected))?;
+    read(&value).ok_or_else(|| {
+        let found = match value {
+            Short::Number(v) => format!("the number {v}"),
+            Short::List(v) => {
+                let list: Vec<String> = v.iter().map(f64::to_string).collect();
+                format!("[{}]", list.join(", "))
+            }
+            Short::Word(v) => format!("the text '{v}'"),
+        };
+        D::Error::custom(format_args!("expected {expected}, found {found}"))
+    })
+}
+
+/// A whole number of pixels.
+fn pixels(v: f64) -> Option<u32> {
+    (v.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&v)).then_some(v as u32)
+}
+
+fn size(list: &[f64]) -> Option<Size> {
+    match *list {
+        [h, w] => Some(Size {
+            height: pixels(h)?,
+            width: pixels(w)?,
+        }),
+        _ => None,
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        [self.height, self.width].serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(
+            d,
+            "a number of pixels or [height, width]",
+            |value| match value {
+                Short::Number(n) => Some(Self::from(pixels(*n)?)),
+                Short::List(l) => size(l),
+                Short::Word(_) => None,
+            },
+        )
+    }
+}
+
+impl Serialize for ResizeTo {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Shorter(n) => n.serialize(s),
+            Self::Exact(size) => size.serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ResizeTo {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(
+            d,
+            "a number of pixels (of the shorter side) or [height, width]",
+            |value| match value {
+                Short::Number(n) => pixels(*n).map(Self::Shorter),
+                Short::List(l) => size(l).map(Self::Exact),
+                Short::Word(_) => None,
+            },
+        )
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        [self.0, self.1].serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    /// `[low, high]`; a number is that number alone.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Self::read(d, "a number or [low, high]", |n| Self(n, n))
+    }
+}
+
+impl Span {
+    fn read<'de, D: Deserializer<'de>>(
+        d: D,
+        expected: &'static str,
+        one: fn(f64) -> Self,
+    ) -> Result<Self, D::Error> {
+        short(d, expected, |value| match value {
+            Short::Number(n) => Some(one(*n)),
+            Short::List(l) => match **l {
+                [low, high] => Some(Self(low, high)),
+                _ => None,
+            },
+            Short::Word(_) => None,
+        })
+    }
+
+    /// A number d is -d to d.
+    pub(crate) fn around_zero<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Self::read(
+            d,
+            "a number d (for -d to d) or [low, high]",
+            Self::about_zero,
+        )
+    }
+
+    fn about_zero(n: f64) -> Self {
+        // No -0: it would print as one.
+        Self(if n == 0.0 { 0.0 } else { -n }, n)
+    }
+
+    /// A number b is max(0, 1 - b) to 1 + b.
+    pub(crate) fn around_one<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Self::read(d, "a number b (for 1 - b to 1 + b) or [low, high]", |n| {
+            // A negative or undefined b stays visible to the check.
+            if n >= 0.0 {
+                Self((1.0 - n).max(0.0), 1.0 + n)
+            } else {
+                Self(n, n)
+            }
+        })
+    }
+}
+
+impl Serialize for Shear {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        [self.x.0, self.x.1, self.y.0, self.y.1].serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Shear {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let expected = "a number d (for -d to d), [low, high] or [low, high, low, high]";
+        short(d, expected, |value| {
+            let (x, y) = match value {
+                Short::Number(n) => (Span::about_zero(*n), Self::default().y),
+                Short::List(l) => match **l {
+                    [low, high] => (Span(low, high), Self::default().y),
+                    [low, high, y_low, y_high] => (Span(low, high), Span(y_low, y_high)),
+                    _ => return None,
+                },
+                Short::Word(_) => return None,
+            };
+            Some(Self { x, y })
+        })
+    }
+}
+
+/// One number for both, or `[of the width, of the height]`.
+pub(crate) fn two<'de, D: Deserializer<'de>>(d: D) -> Result<[f64; 2], D::Error> {
+    short(d, "a number or [x, y]", |value| match value {
+        Short::Number(n) => Some([*n; 2]),
+        Short::List(l) => match **l {
+            [n] => Some([n; 2]),
+            [x, y] => Some([x, y]),
+            _ => None,
+        },
+        Short::Word(_) => None,
+    })
+}
+
+impl Serialize for Padding {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        [self.left, self.top, self.right, self.bottom].serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Padding {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let expected = "a number of pixels, [left and right, top and bottom] or [left, top, \
+                        right, bottom]";
+        short(d, expected, |value| {
+            let list = match value {
+                Short::Number(n) => &[*n][..],
+                Short::List(l) => l,
+                Short::Word(_) => return None,
+            };
+            let (left, top, right, bottom) = match *list {
+                [n] => (n, n, n, n),
+                [x, y] => (x, y, x, y),
+                [l, t, r, b] => (l, t, r, b),
+                _ => return None,
+            };
+            Some(Self {
+                left: pixels(left)?,
+                top: pixels(top)?,
+                right: pixels(right)?,
+                bottom: pixels(bottom)?,
+            })
+        })
+    }
+}
+
+impl PerChannel {
+    const EXPECTED: &'static str = "a number or a list of 1 or 3 numbers";
+
+    fn read(value: &Short) -> Option<Self> {
+        match value {
+            Short::Number(n) => Some(Self([*n as f32; 3])),
+            Short::List(l) => match **l {
+                [v] => Some(Self([v as f32; 3])),
+                [r, g, b] => Some(Self([r as f32, g as f32, b as f32])),
+                _ => None,
+            },
+            Short::Word(_) => None,
+        }
+    }
+}
+
+impl Serialize for PerChannel {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        // By the shortest digits that give the same f32.
+        let [a, b, c] = self.0;
+        if a.to_bits() == b.to_bits() && b.to_bits() == c.to_bits() {
+            a.serialize(s)
+        } else {
+            self.0.serialize(s)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PerChannel {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(d, Self::EXPECTED, Self::read)
+    }
+}
+
+impl Serialize for Erasing {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Value(v) => v.serialize(s),
+            Self::Random => "random".serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Erasing {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(
+            d,
+            "'random', a number or a list of 1 or 3 numbers",
+            |value| match value {
+                Short::Word(w) if w == "random" => Some(Self::Random),
+                value => PerChannel::read(value).map(Self::Value),
+            },
+        )
+    }
+}
+
+impl Serialize for ChainDepth {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fixed(depth) => depth.serialize(s),
+            Self::Random => "random".serialize(s),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ChainDepth {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        short(d, "'random' or a whole number", |value| match value {
+            Short::Word(w) if w == "random" => Some(Self::Random),
+            Short::Number(v) => pixels(*v).map(Self::Fixed),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! `max_scratch` bounds what a decode takes, for every format: at the smallest
+//! limit under which a picture loads, no more than the limit is allocated.
+//! Counted with zero workers, where the same job runs in this process, in which
+//! nobody else allocates.
+//! (Rust's allocator only. JPEG's working memory is libjpeg-turbo's own and has
+//! the same limit as a parameter of that library.)
+
+use std::fs;
+use std::path::Path;
+
+use featherload::{FaultKind, Loader, OnError, Recipe, Source};
+use image::{DynamicImage, ImageFormat, RgbImage, Rgba, RgbaImage};
+
+use crate::allocator;
+use crate::common::Random;
+
+/// A picture with something in it.
+fn picture(w: u32, h: u32) -> RgbaImage {
+    let mut random = Random(9);
+    RgbaImage::from_fn(w, h, |x, y| {
+        let noise = random.below(12) as u8;
+        Rgba([(x / 5) as u8, (y / 7) as u8 ^ noise, noise * 9, 255 - noise])
+    })
+}
+
+/// Loads `file` once with this limit: the fault's kind, or the peak of what was
+/// allocated during the run above what was there before it.
+fn load(file: &Path, max_scratch: u64) -> Result<usize, FaultKind> {
+    let (fault, peak) = allocator::peak(|| fault(file, max_scratch));
+    fault.map_or(Ok(peak), Err)
+}
+
+fn fault(file: &Path, max_scratch: u64) -> Option<FaultKind> {
+    let mut loader = Loader::builder(Source::detect(file.parent().unwrap()).unwrap())
+        .recipe(Recipe::eval224())
+        .workers(0)
+        .batch_size(1)
+        .on_error(OnError::Skip)
+        .max_scratch(max_scratch)
+        .build()
+        .unwrap();
+    let batch = loader.epoch().next().unwrap().unwrap();
+    batch.faults().first().map(|f| f.fault.kind)
+}
+
+pub fn no_more_than_the_limit_is_allocated() {
+    const SIDE: u32 = 1500;
+    let rgba = picture(SIDE, SIDE);
+    let rgb: RgbImage = DynamicImage::from(rgba.clone()).to_rgb8();
+    let floats = DynamicImage::from(rgba.clone()).to_rgb32f();
+    let small: RgbaImage = picture(256, 256);
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut encode = |name: &str, image: DynamicImage, format: ImageFormat| {
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        image.write_to(&mut bytes, format).unwrap();
+        files.push((name.into(), bytes.into_inner()));
+    };
+    encode("rgb.png", rgb.clone().into(), ImageFormat::Png);
+    encode("rgba.png", rgba.clone().into(), ImageFormat::Png);
+    encode("rgb.webp", rgb.clone().into(), ImageFormat::WebP);
+    encode("rgba.webp", rgba.clone().into(), ImageFormat::WebP);
+    encode("rgba.gif", rgba.clone().into(), ImageFormat::Gif);
+    encode("rgb.bmp", rgb.clone().into(), ImageFormat::Bmp);
+    encode("rgb.tiff", rgb.clone().into(), ImageFormat::Tiff);
+    encode("rgba.tiff", rgba.clone().into(), ImageFormat::Tiff);
+    encode("rgb.ppm", rgb.clone().into(), ImageFormat::Pnm);
+    encode("rgb.qoi", rgb.clone().into(), ImageFormat::Qoi);
+    encode("rgba.ico", small.into(), ImageFormat::Ico);
+    encode("rgb.hdr", floats.clone().into(), ImageFormat::Hdr);
+    encode("rgb.exr", floats.into(), ImageFormat::OpenExr);
+    let deep = DynamicImage::from(rgba).to_rgba16();
+    encode("rgba.ff", deep.into(), ImageFormat::Farbfeld);
+    // One row, and a picture of few rows that are long: rows count too.
+    for (w, h) in [(2_000_000, 1), (300_000, 9)] {
+        encode("wide.png", picture(w, h).into(), ImageFormat::Png);
+    }
+
+    for (name, bytes) in files {
+        let dir = tempfile::tempdir().unwrap();
+        // The content decides what it is, not the name.
+        let file = dir.path().join(format!("{name}.png"));
+        fs::write(&file, &bytes).unwrap();
+        // The input is read whole here, where workers map it.
+        let (mut refused, mut loads) = (0, 512u64 << 20);
+        let warm = load(&file, loads).unwrap_or_else(|kind| panic!("{name}: {kind:?}"));
+        while loads - refused > 64 << 10 {
+            let middle = (loads + refused) / 2;
+            match load(&file, middle) {
+                Ok(_) => loads = middle,
+                Err(kind) => {
+                    assert_eq!(kind, FaultKind::TooLarge, "{name} at {middle}");
+                    refused = middle;
+                }
+            }
+        }
+        let peak = load(&file, loads).unwrap();
+        // Beside scratch: the file, its growth, the rows of the resampler, a
+        // row of the batch, the loader.
+        let beside = 2 * bytes.len() + (5 << 20);
+        println!(
+            "{name}: {:.1} MiB at a limit of {:.1} MiB ({:.1} without), {:.1} bytes a pixel",
+            peak as f64 / 1048576.0,
+            loads as f64 / 1048576.0,
+            warm as f64 / 1048576.0,
+            peak as f64 / f64::from(SIDE * SIDE),
+        );
+        assert!(
+            peak as u64 <= loads + beside as u64,
+            "{name}: {peak} bytes at a limit of {loads}"
+        );
+    }
+}

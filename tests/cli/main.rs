@@ -1,0 +1,11 @@
+//! The command line: what each command prints, its exit code, its JSON.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bench;
+mod doctor;
+mod paddle;
+mod plan;
+mod recipe_mistakes;
+mod survey;

@@ -1,0 +1,245 @@
+//! What headers say of a data set: the survey, and `index`, which prints it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use featherload::survey::{Format, Survey, SurveyOptions};
+use featherload::{FaultKind, Index, Launch, Loader, Source};
+use image::{DynamicImage, ImageFormat};
+use serde_json::Value;
+
+use crate::common::command::{featherload, object};
+use crate::common::{FEATHERLOAD, Picture};
+
+fn index_of(dir: &Path) -> Index {
+    Source::detect(dir).unwrap().open().unwrap().0
+}
+
+/// Three classes: pictures of several formats and sizes, and broken ones.
+fn data() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for class in ["few", "many", "none"] {
+        fs::create_dir(dir.path().join(class)).unwrap();
+    }
+    let save = |name: &str, height, width, format| {
+        let path = dir.path().join("many").join(name);
+        DynamicImage::new_rgb8(width, height)
+            .save_with_format(path, format)
+            .unwrap();
+    };
+    // Names lie about the content.
+    save("a.jpg", 10, 20, ImageFormat::Png);
+    save("b.png", 7, 3, ImageFormat::Gif);
+    save("c.png", 300, 200, ImageFormat::Bmp);
+    save("d.png", 40, 50, ImageFormat::WebP);
+    save("e.png", 1, 1, ImageFormat::Tiff);
+    let jpeg = Picture::rgb(64, 48, 1).encode();
+    fs::write(dir.path().join("few/f.jpg"), &jpeg).unwrap();
+    fs::write(dir.path().join("few/g.jpg"), b"no picture").unwrap();
+    fs::write(dir.path().join("many/h.jpg"), &jpeg[..30]).unwrap();
+    // A name that is no UTF-8 is a name.
+    let odd = OsStr::from_bytes(b"many/l\xff.jpg");
+    fs::write(dir.path().join(odd), b"").unwrap();
+    std::os::unix::fs::symlink("/nowhere", dir.path().join("many/i.jpg")).unwrap();
+    fs::create_dir(dir.path().join("many/j.jpg")).unwrap();
+    dir
+}
+
+#[test]
+fn arrays_are_pictures_where_they_can_be() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, shape) in [
+        ("a.npy", "(20, 30, 3)"),
+        ("b.npy", "(7, 5)"),
+        ("c.npy", "(3, 20, 30)"),
+    ] {
+        fs::write(dir.path().join(name), crate::common::npy(shape, 1)).unwrap();
+    }
+    let floats =
+        String::from_utf8_lossy(&crate::common::npy("(8, 2)", 1)[..128]).replace("|u1", "<f4");
+    let floats = [&b"\x93"[..], &floats.as_bytes()[3..], &[0; 64]].concat();
+    fs::write(dir.path().join("d.npy"), floats).unwrap();
+    // Beside pictures of a folder arrays may be anything: they are no samples.
+    assert!(Source::detect(dir.path()).unwrap().open().is_err());
+    let list = dir.path().join("list");
+    fs::write(&list, "a.npy 0\nb.npy 1\nc.npy 2\nd.npy 3\n").unwrap();
+    let survey = Survey::of(&index_of(&list)).unwrap();
+    assert_eq!(
+        survey.formats.iter().collect::<Vec<_>>(),
+        [(&Format::Npy, &2)]
+    );
+    let faults: Vec<_> = survey.faults.iter().map(|f| (f.kind, &f.reason)).collect();
+    for ((kind, reason), words) in faults
+        .iter()
+        .zip(["'|u1', shape (3, 20, 30)", "'<f4', shape (8, 2)"])
+    {
+        assert_eq!(*kind, FaultKind::Unsupported);
+        assert!(reason.contains(words), "{reason}");
+    }
+    assert_eq!(faults.len(), 2);
+}
+
+#[test]
+fn formats_sizes_and_faults_are_found() {
+    let dir = data();
+    let index = index_of(dir.path());
+    let survey = Survey::of(&index).unwrap();
+    assert_eq!(survey.samples, index.len());
+    assert_eq!(survey.readable + survey.unreadable, survey.samples);
+    let formats: Vec<(Format, u64)> = survey.formats.iter().map(|(f, n)| (*f, *n)).collect();
+    assert_eq!(
+        formats,
+        [
+            (Format::Jpeg, 1),
+            (Format::Png, 1),
+            (Format::WebP, 1),
+            (Format::Gif, 1),
+            (Format::Bmp, 1),
+            (Format::Tiff, 1),
+        ]
+    );
+    let faults: Vec<(String, FaultKind)> = survey
+        .faults
+        .iter()
+        .map(|f| {
+            let name = f.path.file_name().unwrap().to_string_lossy();
+            (name.into_owned(), f.kind)
+        })
+        .collect();
+    assert_eq!(
+        faults,
+        [
+            ("g.jpg".to_owned(), FaultKind::Unsupported),
+            ("h.jpg".to_owned(), FaultKind::Truncated),
+            ("i.jpg".to_owned(), FaultKind::Unreadable),
+            ("j.jpg".to_owned(), FaultKind::NotRegular),
+            ("l\u{fffd}.jpg".to_owned(), FaultKind::Truncated),
+        ]
+    );
+    for fault in &survey.faults {
+        assert_eq!(survey.size(fault.id), None);
+        assert_eq!(index.path(fault.id), fault.path);
+        assert!(!fault.reason.is_empty());
+    }
+    let sizes = survey.sizes.as_ref().unwrap();
+    assert_eq!((sizes.smallest.height, sizes.smallest.width), (1, 1));
+    assert_eq!((sizes.largest.height, sizes.largest.width), (300, 200));
+    assert!(index.path(sizes.largest.id).ends_with("many/c.png"));
+    let pixels = 10 * 20 + 7 * 3 + 300 * 200 + 40 * 50 + 1 + 64 * 48;
+    assert_eq!(sizes.decoded_bytes, 3 * pixels);
+}
+
+/// A JPEG whose frame header says so.
+fn claiming(height: u16, width: u16) -> Vec<u8> {
+    let mut jpeg = Picture::rgb(64, 48, 1).encode();
+    let frame = jpeg.windows(2).position(|w| w == [0xff, 0xc0]).unwrap();
+    jpeg[frame + 5..frame + 7].copy_from_slice(&height.to_be_bytes());
+    jpeg[frame + 7..frame + 9].copy_from_slice(&width.to_be_bytes());
+    jpeg
+}
+
+#[test]
+fn what_is_over_a_limit_is_unreadable_and_has_no_part_in_the_sizes() {
+    let dir = data();
+    let huge = dir.path().join("many/huge.jpg");
+    fs::write(&huge, claiming(60_000, 60_000)).unwrap();
+    let index = index_of(dir.path());
+    let survey = Survey::of(&index).unwrap();
+    assert_eq!((survey.readable, survey.unreadable), (6, 6));
+    let fault = survey.faults.iter().find(|f| f.path == huge).unwrap();
+    assert_eq!(fault.kind, FaultKind::TooLarge);
+    assert!(fault.reason.contains("max_pixels = 178956970"), "{fault:?}");
+    assert_eq!(survey.size(fault.id), None);
+    let largest = survey.sizes.unwrap().largest;
+    assert_eq!((largest.height, largest.width), (300, 200));
+
+    let mut options = SurveyOptions {
+        max_pixels: u64::MAX,
+        ..SurveyOptions::default()
+    };
+    let survey = Survey::with(&index, &options, &|_| ()).unwrap();
+    assert_eq!((survey.readable, survey.unreadable), (7, 5));
+    assert_eq!(survey.sizes.unwrap().pixels.max, 3_600_000_000);
+    options.max_pixels = 300 * 200 - 1;
+    let survey = Survey::with(&index, &options, &|_| ()).unwrap();
+    assert_eq!((survey.readable, survey.unreadable), (5, 7));
+
+    let src = dir.path().to_str().unwrap();
+    let report = json(&["index", src]);
+    assert_eq!(report["headers"]["fault_kinds"]["too large"], 1);
+    let report = json(&["index", src, "--max-pixels", "4000000000"]);
+    assert_eq!(report["headers"]["sizes"]["height"]["max"], 60_000);
+}
+
+fn json(args: &[&str]) -> Value {
+    object(&featherload(&[args, &["--json"]].concat()))
+}
+
+#[test]
+fn index_prints_what_there_is_and_unreadable_files_are_no_failure() {
+    let dir = data();
+    let src = dir.path().to_str().unwrap();
+    let report = json(&["index", src]);
+    assert_eq!(report["samples"], 11);
+    assert_eq!(report["classes"], 3);
+    assert_eq!(report["smallest_class"]["name"], "none");
+    assert_eq!(report["smallest_class"]["samples"], 0);
+    assert_eq!(report["largest_class"]["name"], "many");
+    assert_eq!(report["largest_class"]["samples"], 9);
+    let headers = &report["headers"];
+    assert_eq!(headers["readable"], 6);
+    assert_eq!(headers["formats"]["jpeg"], 1);
+    assert_eq!(headers["formats"]["webp"], 1);
+    assert_eq!(headers["fault_kinds"]["truncated"], 2);
+    assert_eq!(headers["faults"].as_array().unwrap().len(), 5);
+    assert_eq!(headers["faults"][0]["kind"], "unsupported");
+    assert_eq!(headers["sizes"]["height"]["max"], 300);
+
+    let text = featherload(&["index", src]);
+    assert_eq!(text.status.code(), Some(0));
+    let text = String::from_utf8(text.stdout).unwrap();
+    for part in [
+        "11 samples, 3 classes",
+        "classes    smallest none (0), largest many (9)",
+        "1 JPEG, 1 PNG",
+        "smallest 1 x 1 (many/e.png), largest 300 x 200 (many/c.png)",
+        "unreadable 5 of 11: a run stops at the first of them; with --on-error skip",
+        "--on-error substitute",
+        "pixels were not looked at",
+        "g.jpg: unsupported: ",
+    ] {
+        assert!(text.contains(part), "{text} lacks {part}");
+    }
+
+    // By names alone nothing is opened, so nothing is unreadable.
+    let names = json(&["index", src, "--no-headers"]);
+    assert_eq!(names["samples"], 11);
+    assert_eq!(names["headers"], Value::Null);
+    assert_eq!(names["hash"], report["hash"]);
+}
+
+#[test]
+fn many_unreadable_files_are_counted_and_the_first_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for i in 0..70 {
+        fs::write(dir.path().join(format!("{i:02}.jpg")), b"no picture").unwrap();
+    }
+    let out = featherload(&["index", dir.path().to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0));
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(text.matches("unsupported: ").count(), 20, "{text}");
+    assert!(text.contains("19.jpg") && text.contains("and 50 more (--json lists them)"));
+    // Not one has a size, and a run over whole pictures has 64 empty rows.
+    let mut loader = Loader::builder(Source::detect(dir.path()).unwrap())
+        .recipe(featherload::Recipe::full())
+        .on_error(featherload::OnError::Skip)
+        .launch(Launch::Exec)
+        .helper(FEATHERLOAD)
+        .workers(1)
+        .build()
+        .unwrap();
+    let failed: usize = loader.epoch().map(|b| b.unwrap().faults().len()).sum();
+    assert_eq!(failed, 70);
+}

@@ -1,0 +1,126 @@
+//! The sealed index of a cache, damaged, missing or of another form: what is said
+//! of it, and that the build that is named makes it again.
+
+use std::fs;
+use std::path::Path;
+
+use featherload::cache::{self, BuildReport, Builder, FindingKind};
+use featherload::{Error, Index, Source};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use twox_hash::XxHash3_128;
+
+use super::scene::{assert_same, files};
+use super::small::{built, flip, small, source, told, verified};
+
+fn build_again(source: &Path, folder: &Path, force: bool) -> BuildReport {
+    let again = Builder::new(Source::detect(source).unwrap(), folder, small());
+    again.workers(0).force(force).build().unwrap()
+}
+
+/// What loading and `info` say of the index.
+fn refused(folder: &Path) -> [Error; 2] {
+    [
+        Index::cache(folder).unwrap_err(),
+        cache::info(folder).unwrap_err(),
+    ]
+}
+
+/// The form before shards had stamps behind the root, under the same number.
+fn without_stamps(mut index: Vec<u8>) -> Vec<u8> {
+    let root_at = u64::from_le_bytes(*index[48..].first_chunk().unwrap()) as usize;
+    assert_eq!(index[root_at], b'/');
+    index.truncate(root_at + 1);
+    index[32..48].copy_from_slice(&XxHash3_128::oneshot(b"/").to_le_bytes());
+    index[56..64].copy_from_slice(&1u64.to_le_bytes());
+    index
+}
+
+/// One that was written with this index.
+fn manifest_with(index: &[u8], manifest: &[u8]) -> Vec<u8> {
+    let mut text = String::from_utf8(manifest.to_vec()).unwrap();
+    let mut set = |field: &str, hash: u128| {
+        let field = format!("\"{field}\": \"");
+        // Of the cache's own index, which comes last; the source has one, too.
+        let at = text.rfind(&field).unwrap() + field.len();
+        text.replace_range(at..at + 32, &format!("{hash:032x}"));
+        XxHash3_128::oneshot(text.as_bytes())
+    };
+    set("index", XxHash3_128::oneshot(index));
+    let checksum = set("checksum", 0);
+    set("checksum", checksum);
+    text.into_bytes()
+}
+
+#[test]
+fn an_index_of_another_form_is_told_and_made_again() {
+    let source = source();
+    let dir = built(source.path(), small());
+    let whole = files(dir.path());
+    let at = |name: &str| dir.path().join(name);
+    assert_eq!(
+        manifest_with(&whole["index.fli"], &whole["manifest.json"]),
+        whole["manifest.json"]
+    );
+    let old = without_stamps(whole["index.fli"].clone());
+    let mut older = whole["index.fli"].clone();
+    older[8] = 1;
+    let forms = [(&old, "root bytes cannot be"), (&older, "form 1")];
+    for (index, why) in forms {
+        for force in [false, true] {
+            fs::write(at("index.fli"), index).unwrap();
+            let e = Index::load(&at("index.fli")).unwrap_err().to_string();
+            assert!(e.contains(why), "{e}");
+            let manifest = manifest_with(index, &whole["manifest.json"]);
+            fs::write(at("manifest.json"), manifest).unwrap();
+            for e in refused(dir.path()) {
+                let words = "of another version: run `featherload cache build` again";
+                assert!(e.is_usage() && e.to_string().contains(words), "{e}");
+            }
+            let due = ("index.fli".to_owned(), FindingKind::IndexFile, None);
+            assert_eq!(told(&verified(dir.path(), 1).findings), [due]);
+            let report = build_again(source.path(), dir.path(), force);
+            assert!(report.complete && report.kept_samples == 41);
+            assert_same(&whole, &files(dir.path()), why);
+            assert_eq!(Index::cache(dir.path()).unwrap().len(), 41);
+        }
+    }
+}
+
+#[test]
+fn an_index_that_is_damaged_or_missing_is_made_again_by_the_build_that_is_named() {
+    let source = source();
+    let dir = built(source.path(), small());
+    let whole = files(dir.path());
+    let index = dir.path().join("index.fli");
+    type Hurt = fn(&Path);
+    let damage: Hurt = |index| flip(index, 150, 2);
+    let remove: Hurt = |index| fs::remove_file(index).unwrap();
+    let other: Hurt = |index| {
+        let bytes = without_stamps(fs::read(index).unwrap());
+        fs::write(index, bytes).unwrap();
+    };
+    let fifo: Hurt = |index| {
+        fs::remove_file(index).unwrap();
+        mkfifo(index, Mode::S_IRWXU).unwrap();
+    };
+    let again = "run the `featherload cache build` again";
+    for (hurt, why, how) in [
+        (damage, "damaged", again),
+        (other, "damaged", again),
+        (fifo, "not an index file", again),
+        (remove, "is missing", "build the cache again"),
+    ] {
+        hurt(&index);
+        for e in refused(dir.path()) {
+            assert!(e.is_usage(), "{e}");
+            let said = e.to_string();
+            for words in [dir.path().to_str().unwrap(), "index.fli", why, how] {
+                assert!(said.contains(words), "{words}: {e}");
+            }
+            assert!(!said.contains("featherload index"), "{e}");
+        }
+        assert!(build_again(source.path(), dir.path(), false).complete);
+        assert_same(&whole, &files(dir.path()), why);
+    }
+}

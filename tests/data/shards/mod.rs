@@ -1,0 +1,10 @@
+//! Tar shards made by the `tar` crate, loaded: streams, labels, damage, indexes
+//! that are kept, and the command line.
+
+mod scene;
+
+mod command;
+mod kept;
+mod labels;
+mod replaced;
+mod stream;

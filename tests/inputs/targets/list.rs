@@ -1,0 +1,82 @@
+//! List files: any bytes, under any options.
+//!
+//! The first byte chooses the options, the rest is the file. Nothing may panic;
+//! what is accepted must keep the promises of `Index::list`.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use featherload::Index;
+use featherload::index::{Delimiter, Label, ListLabels, ListOptions};
+
+use super::Target;
+
+fn options(choice: u8) -> ListOptions {
+    ListOptions {
+        delimiter: match choice & 3 {
+            0 | 1 => Delimiter::Blanks,
+            2 => Delimiter::Byte(b','),
+            _ => Delimiter::Byte(b' '),
+        },
+        labels: match choice >> 2 & 3 {
+            0 => ListLabels::Auto,
+            1 => ListLabels::None,
+            2 => ListLabels::Scalar,
+            _ => ListLabels::Vector,
+        },
+        allow_outside: choice & 16 != 0,
+        root: None,
+        relabel: false,
+    }
+}
+
+pub fn target() -> Target {
+    let folder = tempfile::tempdir().expect("a folder");
+    Box::new(move |data| run(folder.path(), data))
+}
+
+fn run(folder: &Path, data: &[u8]) {
+    let Some((&choice, text)) = data.split_first() else {
+        return;
+    };
+    let options = options(choice);
+    let file = folder.join("list.txt");
+    fs::write(&file, text).expect("a list");
+    let Ok((index, report)) = Index::list(&file, &options) else {
+        return;
+    };
+    assert!(!index.is_empty() && report.samples == index.len());
+    let lines = text.split(|&b| b == b'\n').count() as u64;
+    assert!(index.len() <= lines, "more samples than lines");
+    let width = index.label_width();
+    for id in 0..index.len() {
+        let path = index.relative_path(id);
+        let bytes = path.as_os_str().as_bytes();
+        assert!(!bytes.is_empty() && !bytes.contains(&0));
+        assert!(options.allow_outside || within(path), "{path:?} leads out");
+        match index.label(id) {
+            Label::None => assert_eq!(width, 0),
+            Label::Class(_) => assert_eq!(width, 1),
+            Label::Vector(values) => {
+                assert_eq!(values.len(), width);
+                assert!(values.iter().all(f32::is_finite));
+            }
+        }
+    }
+}
+
+/// True for a path that stays under the folder that it starts from.
+fn within(path: &Path) -> bool {
+    use std::path::Component::{CurDir, Normal, ParentDir};
+    let mut depth = 0i64;
+    path.components().all(|part| {
+        depth += match part {
+            Normal(_) => 1,
+            CurDir => 0,
+            ParentDir => -1,
+            _ => return false,
+        };
+        depth >= 0
+    })
+}

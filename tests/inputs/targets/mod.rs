@@ -1,0 +1,28 @@
+//! What becomes of any bytes from outside: a function for each kind of them, which
+//! panics when what must hold does not.
+//!
+//! `smoke` feeds them a few thousand inputs, always the same. `scripts/fuzz` feeds
+//! them new ones for as long as one likes, with AddressSanitizer.
+
+pub mod decode;
+mod header;
+mod list;
+mod recipe;
+mod saved_index;
+mod tar;
+
+/// Takes one input after the other.
+pub type Target = Box<dyn FnMut(&[u8])>;
+
+/// A target that has seen nothing yet.
+pub type Make = fn() -> Target;
+
+/// What makes each target, by its name.
+pub const TARGETS: &[(&str, Make)] = &[
+    ("decode", decode::target),
+    ("header", header::target),
+    ("list", list::target),
+    ("recipe", recipe::target),
+    ("saved_index", saved_index::target),
+    ("tar", tar::target),
+];

@@ -1,0 +1,220 @@
+//! The house, kept by machine: which way imports point, circles of files, the pages
+//! that name the files, which files may hold `unsafe`, and what must not be there at all.
+//!
+//! - `source`: the text of files; `graph`: which file imports which;
+//! - `rooms`: imports of rooms, circles of files inside one;
+//! - `map`: section 2 of DESIGN.md, and the pages of folders;
+//! - `words`: what stands in the code.
+//!
+//! Each check takes a tree of files, so that the tests at the end of its file can hand
+//! it a wrong one.
+
+mod graph;
+mod map;
+mod rooms;
+mod source;
+mod words;
+
+use std::fs;
+use std::path::Path;
+
+use graph::Graph;
+use source::{read_into, tree};
+
+type Layers<'a> = &'a [(&'a str, &'a [&'a str])];
+
+/// A room of the library, and the rooms that it imports: some of those above it.
+/// From the bottom to the top.
+const LAYERS: Layers<'_> = &[
+    ("error", &[]),
+    ("sys", &["error"]),
+    ("picture", &["error"]),
+    ("data", &["error", "sys", "picture"]),
+    ("recipe", &["error", "picture"]),
+    ("plan", &["error", "sys", "recipe"]),
+    ("cut", &["error", "picture", "recipe"]),
+    ("pixels", &["sys", "recipe", "cut"]),
+    ("pool", &["error", "sys"]),
+    ("device", &["error", "recipe", "cut", "pool"]),
+    (
+        "jobs",
+        &[
+            "error", "sys", "picture", "data", "recipe", "plan", "cut", "pixels", "pool", "device",
+        ],
+    ),
+    (
+        "forecast",
+        &[
+            "error", "sys", "picture", "data", "recipe", "cut", "pool", "jobs",
+        ],
+    ),
+    (
+        "loader",
+        &[
+            "error", "sys", "picture", "data", "recipe", "plan", "pool", "device", "jobs",
+            "forecast",
+        ],
+    ),
+    (
+        "cache",
+        &["error", "sys", "picture", "data", "pool", "jobs", "loader"],
+    ),
+    (
+        "configs",
+        &[
+            "error", "picture", "data", "recipe", "plan", "jobs", "loader",
+        ],
+    ),
+    (
+        "measure",
+        &[
+            "error", "sys", "data", "recipe", "plan", "pool", "jobs", "loader",
+        ],
+    ),
+    (
+        "fuzz_support",
+        &["error", "picture", "data", "recipe", "plan", "pool", "jobs"],
+    ),
+];
+
+/// The modules that a user of the library sees; the others are `pub(crate)`.
+const PUBLIC: &[&str] = &[
+    "cache",
+    "device",
+    "error",
+    "forecast",
+    "fuzz_support",
+    "loader",
+    "measure",
+    "plan",
+    "recipe",
+];
+
+/// The files that may, and do, hold `unsafe`, tests included.
+const UNSAFE: &[&str] = &[
+    "src/device/cuda/context.rs",
+    "src/device/cuda/crop_stage.rs",
+    "src/device/cuda/driver.rs",
+    "src/device/cuda/gpu_failure_tests.rs",
+    "src/device/cuda/gpu_tests.rs",
+    "src/device/cuda/kernel.rs",
+    "src/device/cuda/memory.rs",
+    "src/device/cuda/pinned.rs",
+    "src/device/cuda/rows.rs",
+    "src/device/cuda/stage.rs",
+    "src/device/cuda/standin_tests.rs",
+    "src/device/without_cuda.rs",
+    "src/picture/jpeg/decoder.rs",
+    "src/picture/jpeg/encoder.rs",
+    "src/pool/ring/region.rs",
+    "src/pool/ring/slots.rs",
+    "src/sys/cpu.rs",
+    "src/sys/futex.rs",
+    "src/sys/memory.rs",
+    "src/sys/process.rs",
+    "src/sys/sealed.rs",
+    "src/sys/shared.rs",
+    "src/sys/socket.rs",
+    "src/jobs/bare/maps.rs",
+    "src/jobs/input.rs",
+    "src/pool/worker/process.rs",
+    "src/pixels/resample/avx2.rs",
+    "src/pixels/resample/passes.rs",
+    "src/pixels/resample/sse41.rs",
+    "src/pool/worker/sigbus.rs",
+];
+
+/// How far above an `unsafe` its SAFETY note may stand.
+const NOTE_LINES: usize = 8;
+
+/// Words that must not stand in code outside tests, where, and why.
+const ABSENT: &[(&str, &[&str], &str)] = &[
+    (
+        "src/",
+        &[".unwrap()", ".expect(", ".unwrap_err()", ".expect_err("],
+        "nothing panics across the API: return an error",
+    ),
+    (
+        LIBRARY,
+        &["println!", "print!", "eprintln!", "eprint!", "dbg!"],
+        "nothing prints from the library: use tracing",
+    ),
+    ("src/pool/worker/", THREADS, "a worker is single-threaded"),
+    ("src/jobs/", THREADS, "a job runs in workers"),
+    (
+        "src/pool/coordinator/",
+        THREADS,
+        "the coordinator is single-threaded for life",
+    ),
+    ("src/pool/worker/", &["cudarc"], "a worker has no CUDA"),
+    ("src/jobs/", &["cudarc"], "a worker has no CUDA"),
+    (
+        "src/pool/coordinator/",
+        &["cudarc"],
+        "the coordinator has no CUDA",
+    ),
+];
+const THREADS: &[&str] = &["rayon", "thread::spawn", "thread::scope", "thread::Builder"];
+/// All of `src/` but the binary.
+const LIBRARY: &str = "library";
+const BINARY: &str = "src/bin/";
+
+#[test]
+fn imports_point_one_way() {
+    let files = tree();
+    none(rooms::unknown_rooms(&files, LAYERS));
+    none(rooms::imports(&Graph::new(&files), LAYERS));
+    none(rooms::upwards(LAYERS));
+}
+
+#[test]
+fn every_allowed_import_is_used() {
+    none(rooms::unused(&Graph::new(&tree()), LAYERS));
+}
+
+#[test]
+fn no_files_of_a_room_import_each_other() {
+    none(rooms::circles(&Graph::new(&tree())));
+}
+
+#[test]
+fn the_map_has_every_room_and_its_imports() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let design = fs::read_to_string(root.join("DESIGN.md")).unwrap();
+    none(map::map(&design, LAYERS));
+}
+
+#[test]
+fn every_page_names_the_files_of_its_folder() {
+    none(map::pages(&tree()));
+}
+
+#[test]
+fn only_the_public_modules_are_public() {
+    none(words::public_modules(&tree()));
+}
+
+/// Who stands outside sees the public API only, because the compiler keeps the
+/// rest from it; unless a file of the library is compiled in once more.
+#[test]
+fn the_binary_tests_and_examples_take_no_files_out_of_the_library() {
+    let mut files = tree();
+    for folder in ["tests", "benches", "examples"] {
+        read_into(folder, &mut files);
+    }
+    none(words::borrowed_files(&files));
+}
+
+#[test]
+fn unsafe_stands_in_the_listed_files_only_and_says_why() {
+    none(words::unsafe_code(&tree(), UNSAFE));
+}
+
+#[test]
+fn what_must_not_be_there_is_not() {
+    none(words::absent(&tree()));
+}
+
+fn none(violations: Vec<String>) {
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}

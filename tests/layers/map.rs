@@ -1,0 +1,200 @@
+//! What DESIGN.md section 2 says of the rooms, and what the pages of folders say of
+//! their files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Layers;
+use crate::source::{Source, fakes};
+
+/// Rooms that the table of section 2 does not name in their order, or names without
+/// saying all of it; imports behind it that are not those of the code.
+///
+/// A row is `| room | what it holds | in which process | what must not be in it |`.
+/// The imports stand in a block of code, a line a room: `room <- room, room`.
+pub fn map(design: &str, layers: Layers<'_>) -> Vec<String> {
+    let Some((_, map)) = design.split_once("\n## 2. ") else {
+        return vec!["DESIGN.md has no section 2".into()];
+    };
+    let map = map.split("\n## ").next().unwrap_or(map);
+    let rows = map.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows: Vec<Vec<&str>> = rows
+        .map(|row| row.split('|').map(str::trim).collect())
+        .collect();
+    let mut wrong = Vec::new();
+    let named: Vec<&str> = rows
+        .iter()
+        .map(|cells| cells[0].trim_end_matches('`'))
+        .collect();
+    let rooms: Vec<&str> = layers
+        .iter()
+        .map(|(room, _)| *room)
+        .chain(["bin"])
+        .collect();
+    if named != rooms {
+        wrong.push(format!(
+            "DESIGN.md: the map has the rooms\n  {}\nand the code\n  {}",
+            named.join(", "),
+            rooms.join(", ")
+        ));
+    }
+    for cells in rows {
+        if cells.len() != 5 || cells[..4].iter().any(|cell| cell.is_empty()) {
+            wrong.push(format!(
+                "DESIGN.md: the row of `{}: say what it holds, in which process, and what must \
+                 not be in it",
+                cells[0]
+            ));
+        }
+    }
+    let listed = map.split("```").nth(1).unwrap_or_default().trim();
+    let imports: Vec<String> = layers
+        .iter()
+        .map(|(room, to)| format!("{room} <- {}", to.join(", ")).trim().to_owned())
+        .collect();
+    let listed: Vec<&str> = listed.lines().map(str::trim).skip(1).collect();
+    if listed != imports {
+        wrong.push(format!(
+            "DESIGN.md: the imports of section 2 must be\n{}",
+            imports.join("\n")
+        ));
+    }
+    wrong
+}
+
+/// Files that the page of their folder does not name in backticks; folders without a
+/// page; lines such as "- `name`: ..." that name no file.
+///
+/// The page of a folder is what `//!` says in its `mod.rs` or `main.rs`, or in the file
+/// beside it that has its name. Files of tests need no name.
+pub fn pages(files: &[Source]) -> Vec<String> {
+    let mut folders: BTreeMap<&str, BTreeMap<&str, bool>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.name().contains('/')) {
+        let mut name = file.name();
+        while let Some((folder, child)) = name.rsplit_once('/') {
+            let children = folders.entry(folder).or_default();
+            *children.entry(child).or_default() |= !file.is_test();
+            name = folder;
+        }
+    }
+    let mut wrong = Vec::new();
+    for (folder, children) in folders {
+        // `bin/` holds a folder alone.
+        if folder == "bin" || children.values().all(|shipped| !shipped) {
+            continue;
+        }
+        let is_page = |file: &&Source| {
+            let name = file.name();
+            name.strip_prefix(folder)
+                .is_some_and(|rest| ["", "/mod", "/main"].contains(&rest))
+        };
+        let Some(page) = files.iter().find(is_page) else {
+            wrong.push(format!("src/{folder}: no file is its page"));
+            continue;
+        };
+        let text = page.page();
+        let named: BTreeSet<&str> = ticked(&text).collect();
+        for (child, shipped) in &children {
+            let is_root = ["mod", "main"].contains(child);
+            if *shipped && !is_root && !named.contains(child) {
+                wrong.push(format!("{}: its page does not name `{child}`", page.path));
+            }
+        }
+        let heads = text.lines().filter_map(|line| line.strip_prefix(" - "));
+        for name in heads
+            .filter_map(|line| line.split_once(": "))
+            .flat_map(|(head, _)| ticked(head))
+        {
+            // A path leads elsewhere.
+            if !name.contains('/') && !children.contains_key(name) {
+                wrong.push(format!(
+                    "{}: its page names `{name}`, which is no file",
+                    page.path
+                ));
+            }
+        }
+    }
+    wrong
+}
+
+/// What stands between backticks.
+fn ticked(text: &str) -> impl Iterator<Item = &str> {
+    let names = text.split('`').skip(1).step_by(2);
+    names.map(|name| name.trim_end_matches('/'))
+}
+
+#[test]
+fn what_the_map_lacks_or_invents_is_found() {
+    const ROOMS: Layers<'_> = &[("error", &[]), ("ring", &["error"])];
+    let check = |rows: &[&str], imports: &str| {
+        let design = format!(
+            "# x\n\n## 2. The map\n\n| room | a | b | c |\n|---|---|---|---|\n{}\n\n\
+             ```text\n{imports}\n```\n\n## 3. Memory\n| `zzz` |\n",
+            rows.join("\n")
+        );
+        map(&design, ROOMS)
+    };
+    let rows = [
+        "| `error` | a | b | c |",
+        "| `ring` | a | b | c |",
+        "| `bin` | a | b | c |",
+    ];
+    let imports = "error <-\nring <- error";
+    assert_eq!(check(&rows, imports), [""; 0]);
+    assert_eq!(check(&rows[..2], imports).len(), 1);
+    assert_eq!(check(&[rows[1], rows[0], rows[2]], imports).len(), 1);
+    assert_eq!(
+        check(&[rows[0], "| `ring` | a |  | c |", rows[2]], imports).len(),
+        1
+    );
+    assert_eq!(
+        check(&[rows[0], "| `ring` | a | b |", rows[2]], imports).len(),
+        1
+    );
+    assert_eq!(check(&rows, "error <-\nring <-").len(), 1);
+    assert_eq!(check(&rows, "error <-").len(), 1);
+    assert_eq!(map("# x", ROOMS), ["DESIGN.md has no section 2"]);
+}
+
+#[test]
+fn what_a_page_lacks_or_invents_is_found() {
+    let check = |page: &str, beside: &str| {
+        pages(&fakes(&[
+            (
+                "src/ring/mod.rs",
+                &format!("{page}\n#[cfg(test)]\nmod model;"),
+            ),
+            ("src/ring/slots.rs", beside),
+            ("src/ring/slots/a.rs", ""),
+            ("src/ring/model/mod.rs", "fn m() {}"),
+        ]))
+    };
+    assert_eq!(
+        check("//! - `slots`: all.\n//! - [`model`]: no.", "//! `a`"),
+        [""; 0]
+    );
+    assert_eq!(
+        check("//! All is in `slots/`.", "//! - `a`: a `b`"),
+        [""; 0]
+    );
+    for (page, beside, want) in [
+        (
+            "//! slots",
+            "//! `a`",
+            "src/ring/mod.rs: its page does not name `slots`",
+        ),
+        (
+            "//! `slots`",
+            "//! b",
+            "src/ring/slots.rs: its page does not name `a`",
+        ),
+        (
+            "//! - `slots`, `b`: c",
+            "//! `a`",
+            "src/ring/mod.rs: its page names `b`, which is no file",
+        ),
+    ] {
+        assert_eq!(check(page, beside), [want]);
+    }
+    let alone = fakes(&[("src/ring/slots/a.rs", "fn a() {}")]);
+    assert_eq!(pages(&alone).len(), 2);
+}

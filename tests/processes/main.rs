@@ -1,0 +1,9 @@
+//! Processes: who ends them, what they leave behind, how much memory they take.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod big_caller;
+mod limits;
+mod rss;
+mod shutdown;

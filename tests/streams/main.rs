@@ -1,0 +1,13 @@
+//! What a loader hands over, batch by batch: the same for any number of workers,
+//! through deaths, from any point on.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod errors;
+mod full;
+mod labels;
+mod mixing;
+mod sampler;
+mod stream;
+mod substitute;
