@@ -147,7 +147,7 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "magnitude is -1, of tables",
+            "magnitude is -1, of table paddle3",
         ),
         (
             RandAugment {
