@@ -2,7 +2,7 @@
 //! reads it.
 //!
 //! In the consumer. The numbers of a row were checked before they stand here:
-//! see `packing::crop`.
+//! see `cut::crop`.
 
 use bytemuck::{Pod, Zeroable};
 

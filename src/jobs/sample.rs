@@ -2,7 +2,7 @@
 //!
 //! Runs in workers, and in the consumer with zero workers. Knows no path, no
 //! index and no ring. The steps are those of [`SampleDecoder::fill`]; on the
-//! JPEG path no heap allocation once warm.
+//! JPEG path no heap allocation once warm, but for operations that hold others.
 //!
 //! - `crop`: the row, where a device makes the batch's rows;
 //! - `raw`: pixels that lie in the file as they are.

@@ -35,8 +35,8 @@ pub struct LoaderReport {
     pub resized_by_workers: u64,
     /// Rows committed, and where the workers' time went.
     pub times: StageTimes,
-    /// First row committed, milliseconds after the build began; none yet, or
-    /// zero workers: none.
+    /// First row committed, milliseconds after the loader began to start processes;
+    /// none yet, or zero workers: none.
     pub first_row_ms: Option<f64>,
     /// Time that the consumer waited for batches, seconds.
     pub consumer_wait_s: f64,

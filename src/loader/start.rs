@@ -128,6 +128,11 @@ impl LoaderBuilder {
             slot_bytes: packing.slot_bytes(),
             lanes: workers.max(1),
         };
+        if workers > 0
+            && let Some(what) = what_is_uneven(shape, &packing, &index)
+        {
+            tracing::warn!("{what}");
+        }
         let engine = crew.start(
             &spec.order(&index, sizes.as_ref(), plan.table())?,
             shape,
@@ -140,11 +145,6 @@ impl LoaderBuilder {
                 )
             },
         )?;
-        if workers > 0
-            && let Some(what) = what_is_uneven(shape, &packing, &index)
-        {
-            tracing::warn!("{what}");
-        }
         let engine = match (self.device, engine, upload) {
             (Device::Cuda(ordinal), Engine::Workers(pool), Some(choice)) => {
                 let work = DeviceWork {

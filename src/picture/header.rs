@@ -4,7 +4,7 @@
 //! Used where a data set is surveyed, in the consumer; reads, never maps. The
 //! data path reads the same headers by the same functions, out of its map.
 
-use std::io::{BufRead, Read, Seek, SeekFrom};
+use std::io::{Read, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{FaultKind, SampleFault};
@@ -12,20 +12,21 @@ use crate::picture::fault::unreadable;
 use crate::picture::format;
 use crate::picture::format::Format;
 use crate::picture::limits::Limits;
+use crate::picture::reader::PictureFile;
 use crate::picture::{jpeg, raster};
 
 pub(crate) use crate::picture::facts::{Decoding, PictureHeader};
 
 /// Reads the header of a file under the default limits, and no more of the file
 /// than that takes.
-pub(crate) fn read_header(file: &mut (impl BufRead + Seek)) -> Result<PictureHeader, SampleFault> {
+pub(crate) fn read_header(file: &mut dyn PictureFile) -> Result<PictureHeader, SampleFault> {
     read_header_within(file, &Limits::default())
 }
 
 /// As [`read_header`]. What is over a limit whatever part of it is wanted, and
 /// what the file is too short to hold, is refused.
 pub(crate) fn read_header_within(
-    file: &mut (impl BufRead + Seek),
+    file: &mut dyn PictureFile,
     limits: &Limits,
 ) -> Result<PictureHeader, SampleFault> {
     let len = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
@@ -49,7 +50,7 @@ pub(crate) fn read_header_within(
 
 fn read_as(
     format: Format,
-    file: &mut (impl BufRead + Seek),
+    file: &mut dyn PictureFile,
     len: u64,
     limits: &Limits,
 ) -> Result<PictureHeader, SampleFault> {
@@ -67,7 +68,7 @@ fn read_as(
     })
 }
 
-fn read_at(file: &mut (impl Read + Seek), at: u64, most: u64) -> Result<Vec<u8>, SampleFault> {
+fn read_at(file: &mut dyn PictureFile, at: u64, most: u64) -> Result<Vec<u8>, SampleFault> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(at)).map_err(unreadable)?;
     file.take(most)

@@ -13,6 +13,7 @@
 //!   `background`: what transparent pictures stand on;
 //! - `limits`: `max_pixels` and `max_scratch`;
 //! - `jpeg`: headers, and decoding exactly the part that a crop needs;
+//! - `reader`: memory or a file, as decoders read it;
 //! - `raster`: every other format, as rows; `png` row by row;
 //!   `webp`, `openexr`: what their decoders do not tell safely;
 //! - `npy`: raw pixels, whose headers are read and written;
@@ -34,6 +35,7 @@ mod openexr;
 mod orientation;
 mod png;
 pub(crate) mod raster;
+mod reader;
 mod rgb8;
 mod upright;
 mod webp;

@@ -4,16 +4,15 @@
 //! is the data window, in blocks as large as their header says, before it is
 //! clear whether the file has the pixels. So both are held to the limits.
 
-use std::io::Read;
-
 use exr::meta::MetaData;
 
 use super::limits::Limits;
+use super::reader::Reader;
 use crate::error::{FaultKind, SampleFault};
 
 /// # Errors
 /// A header that cannot be read, or a layer over the limits.
-pub(super) fn check_layers(file: impl Read, limits: &Limits) -> Result<(), SampleFault> {
+pub(super) fn check_layers(file: &mut Reader<'_>, limits: &Limits) -> Result<(), SampleFault> {
     let meta = MetaData::read_from_buffered(file, false).map_err(|e| {
         let kind = match &e {
             exr::error::Error::Io(_) => FaultKind::Truncated,

@@ -14,6 +14,7 @@ use png::{BitDepth, ColorType, DecodingError, Transformations};
 
 use super::limits::Limits;
 use super::orientation::Orientation;
+use super::reader::Reader;
 use super::rgb8::Form;
 use crate::error::{FaultKind, SampleFault};
 
@@ -169,7 +170,7 @@ fn raw_bytes((width, height): (u32, u32), depth: u8, color: u8) -> u64 {
 
 /// Steps over all chunks up to the end mark, without decoding. An EXIF chunk
 /// counts wherever it stands: tools write it behind the pixels too.
-pub(super) fn walk(file: &mut (impl BufRead + Seek)) -> Result<Chunks, SampleFault> {
+pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
     let mut head = [0; 8];
     let read = |file: &mut dyn BufRead, to: &mut [u8]| file.read_exact(to).map_err(cut_off);
     read(file, &mut head)?;
@@ -287,7 +288,7 @@ mod tests {
     }
 
     fn walked(bytes: &[u8]) -> Result<Chunks, FaultKind> {
-        walk(&mut Cursor::new(bytes)).map_err(|fault| fault.kind)
+        walk(&mut Reader::of(bytes)).map_err(|fault| fault.kind)
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! Memory: a frame format holds its frame and what its decoder needs beside it;
 //! [`Raster::decoding`] says how much before a pixel is decoded.
 
-use std::io::{BufRead, Cursor, ErrorKind, Read, Seek};
+use std::io::{ErrorKind, Read, Seek};
 use std::ops::Range;
 
 use image::error::ImageError;
@@ -23,6 +23,7 @@ use super::formats::{Decoder, Frame};
 use super::limits::Limits;
 use super::orientation::Orientation;
 use super::png::{self, PngReader};
+use super::reader::{PictureFile, Reader};
 use super::rgb8::Form;
 use super::{npy, openexr, webp};
 use crate::error::{FaultKind, SampleFault};
@@ -67,7 +68,7 @@ enum Rows<'a> {
 /// [`Raster::open`] does.
 pub(super) fn read_header(
     format: Format,
-    file: &mut (impl BufRead + Seek),
+    file: &mut dyn PictureFile,
     len: u64,
     limits: &Limits,
 ) -> Result<PictureHeader, SampleFault> {
@@ -90,11 +91,11 @@ pub(super) fn read_header(
         });
     }
     if format == Format::Png {
-        let chunks = open_png(file, limits)?;
+        let chunks = open_png(&mut Reader::File(file), limits)?;
         let scratch = chunks.scratch_bytes();
         return Ok(header(chunks.size, chunks.orientation, scratch));
     }
-    let opened = open_frame(format, file, len, limits)?;
+    let opened = open_frame(format, Reader::File(file), len, limits)?;
     let size = opened.decoder.dimensions();
     // A form that is not served fails later, when it is decoded.
     let scratch = form(format, opened.decoder.color_type())
@@ -103,7 +104,7 @@ pub(super) fn read_header(
 }
 
 /// The chunks of a PNG that is not too large, for the limits and for its file.
-fn open_png(file: &mut (impl BufRead + Seek), limits: &Limits) -> Result<png::Chunks, SampleFault> {
+fn open_png(file: &mut Reader<'_>, limits: &Limits) -> Result<png::Chunks, SampleFault> {
     let chunks = png::walk(file)?;
     limits.check_pixels(Format::Png.name(), chunks.size)?;
     chunks.check_data()?;
@@ -136,7 +137,7 @@ struct Opened<'a> {
 
 fn open_frame<'a>(
     format: Format,
-    mut file: impl BufRead + Seek + 'a,
+    mut file: Reader<'a>,
     len: u64,
     limits: &Limits,
 ) -> Result<Opened<'a>, SampleFault> {
@@ -193,7 +194,7 @@ impl<'a> Raster<'a> {
         limits: &Limits,
     ) -> Result<Self, SampleFault> {
         if format == Format::Png {
-            let chunks = open_png(&mut Cursor::new(bytes), limits)?;
+            let chunks = open_png(&mut Reader::of(bytes), limits)?;
             let reader = PngReader::open(bytes, limits)?;
             return Ok(Self {
                 size: chunks.size,
@@ -215,7 +216,7 @@ impl<'a> Raster<'a> {
                 rows: Rows::Raw(&bytes[raw.data()]),
             });
         }
-        let opened = open_frame(format, Cursor::new(bytes), bytes.len() as u64, limits)?;
+        let opened = open_frame(format, Reader::of(bytes), bytes.len() as u64, limits)?;
         Ok(Self {
             size: opened.decoder.dimensions(),
             orientation: opened.orientation,
@@ -364,7 +365,7 @@ fn frame_scratch(format: Format, form: Form, (width, height): (u32, u32)) -> u64
 
 fn decoder<'a>(
     format: Format,
-    file: impl BufRead + Seek + 'a,
+    file: Reader<'a>,
     limits: &Limits,
 ) -> Result<Box<dyn ImageDecoder + 'a>, SampleFault> {
     let Decoder::Frame(Frame { known, .. }) = format.row().decoder else {

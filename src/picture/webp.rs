@@ -3,21 +3,22 @@
 //!
 //! Pure. Reads chunk headers, and of the EXIF chunk its beginning.
 
-use std::io::{BufRead, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 
 use super::orientation::Orientation;
+use super::reader::Reader;
 
 /// RIFF, length, WEBP.
 const HEAD: u64 = 12;
 
 /// A broken EXIF block never costs a picture: anything unexpected is upright.
-pub(super) fn orientation(file: &mut (impl BufRead + Seek)) -> Orientation {
+pub(super) fn orientation(file: &mut Reader<'_>) -> Orientation {
     exif(file)
         .and_then(|exif| Orientation::from_exif(exif.strip_prefix(b"Exif\0\0").unwrap_or(&exif)))
         .unwrap_or_default()
 }
 
-fn exif(file: &mut (impl BufRead + Seek)) -> Option<Vec<u8>> {
+fn exif(file: &mut Reader<'_>) -> Option<Vec<u8>> {
     file.seek(SeekFrom::Start(HEAD)).ok()?;
     loop {
         let mut head = [0; 8];
@@ -38,7 +39,6 @@ fn exif(file: &mut (impl BufRead + Seek)) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
 
     use super::*;
 
@@ -55,7 +55,7 @@ mod tests {
     const EXIF: &[u8] = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
 
     fn tag(bytes: &[u8]) -> u8 {
-        orientation(&mut Cursor::new(bytes)) as u8
+        orientation(&mut Reader::of(bytes)) as u8
     }
 
     #[test]
@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(tag(&file(&[(b"VP8 ", u32::MAX, &[0; 9])])), 1);
         assert_eq!(tag(&file(&[(b"EXIF", u32::MAX, &EXIF[..9])])), 1);
         let long = file(&[(b"EXIF", u32::MAX, EXIF)]);
-        assert!(exif(&mut Cursor::new(&long)).unwrap().capacity() < 1 << 10);
+        assert!(exif(&mut Reader::of(&long)).unwrap().capacity() < 1 << 10);
     }
 }

@@ -5,6 +5,7 @@
 //! recipe files. Used by the CLI, never by a worker.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::value::StrDeserializer;
@@ -12,10 +13,10 @@ use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, MapAccess, SeqAccess, Visitor,
 };
 use serde::{Serialize, forward_to_deserialize_any};
-use serde_json::{Map, Value};
 
 use super::described::Described;
-use super::file::{de as tree, yaml};
+use super::file::write::inline;
+use super::file::{Key, Node, Position, RecipeFormat, Value, de as tree, toml, yaml};
 
 /// An operation, as a user may write it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,18 +45,19 @@ pub struct ParameterInfo {
     pub meaning: String,
 }
 
-/// All about one operation.
-pub(crate) fn info<T>(name: &'static str) -> OperationInfo
+/// All about the operation `T` of the list `O`.
+pub(crate) fn info<T, O>(name: &'static str) -> OperationInfo
 where
-    T: Described + DeserializeOwned + Serialize + PartialEq,
+    T: Described + DeserializeOwned,
+    O: DeserializeOwned + Serialize + PartialEq,
 {
     let about = text(T::ABOUT);
     let (fields, _) = ask::<T>(None);
-    let example = example::<T>(name);
+    let example = example::<O>(T::EXAMPLE);
     let parameters = fields.iter().map(|field| {
         let (_, form) = ask::<T>(Some(field));
         let (required, default) = match &example {
-            Some(example) => default(example, field),
+            Some(example) => default((name, example), field, &form),
             None => (true, None),
         };
         let meaning = T::PARAMETERS.iter().find(|(name, _)| name == field);
@@ -90,50 +92,76 @@ fn first_sentence(about: &str) -> String {
 }
 
 /// The operation of the example. A test sees that there is one.
-fn example<T: Described + DeserializeOwned>(name: &str) -> Option<T> {
-    let tree = yaml::read(T::EXAMPLE).ok()?;
-    tree::read(tree.get(name)?).ok()
+fn example<O: DeserializeOwned>(text: &str) -> Option<O> {
+    tree::read(&yaml::read(text).ok()?).ok()
 }
+
+/// A parameter and its value, as they stand in a file.
+type Entry = (Key, Node);
 
 /// Whether a parameter must be written, and what it is otherwise: the example without it
 /// is read again.
-fn default<T>(example: &T, field: &str) -> (bool, Option<String>)
+fn default<O>((name, example): (&str, &O), field: &str, form: &str) -> (bool, Option<String>)
 where
-    T: DeserializeOwned + Serialize + PartialEq,
+    O: DeserializeOwned + Serialize + PartialEq,
 {
-    let Ok(Value::Object(mut all)) = serde_json::to_value(example) else {
+    let Some(mut all) = parameters(name, example) else {
         return (true, None);
     };
-    all.remove(field);
-    let Some(without) = read::<T>(&all) else {
+    all.retain(|(key, _)| key.name != field);
+    let Some(without) = read::<O>(name, all.clone()) else {
         return (true, None);
     };
-    let written = match serde_json::to_value(&without) {
-        Ok(Value::Object(written)) => written.get(field).cloned(),
-        _ => None,
+    let written = || {
+        let all = parameters(name, &without)?;
+        all.into_iter().find(|(key, _)| key.name == field)
     };
     // A file leaves some out where they have their default: then it is the value that
     // changes nothing.
     let silent = || {
-        let (_, form) = ask::<T>(Some(field));
-        let words = form.split(", ").map(Value::from);
-        let plain = [false.into(), true.into(), 0.into(), 1.into()];
-        plain.into_iter().chain(words).find(|value| {
-            let mut all = all.clone();
-            all.insert(field.to_owned(), value.clone());
-            read::<T>(&all).is_some_and(|with| with == without)
+        let words = form.split(", ").map(|word| Value::Str(word.to_owned()));
+        let plain = [false, true].map(Value::Bool).into_iter();
+        let plain = plain.chain([0, 1].map(Value::Int));
+        plain.chain(words).map(|value| entry(field, value)).find(|entry| {
+            let all = all.iter().chain([entry]).cloned().collect();
+            read::<O>(name, all).is_some_and(|with| with == without)
         })
     };
-    let shown = |value: Value| match value {
-        Value::String(word) => Some(word),
+    let shown = |(_, node): Entry| match node.value {
+        Value::Str(word) => Some(word),
         Value::Null => None,
-        other => Some(other.to_string().replace(',', ", ")),
+        _ => {
+            let mut text = String::new();
+            inline(&node, RecipeFormat::Json, &mut text).ok()?;
+            Some(text)
+        }
     };
-    (false, written.or_else(silent).and_then(shown))
+    (false, written().or_else(silent).and_then(shown))
 }
 
-fn read<T: DeserializeOwned>(all: &Map<String, Value>) -> Option<T> {
-    serde_json::from_value(Value::Object(all.clone())).ok()
+/// What a file would say of the operation, behind its name.
+fn parameters<O: Serialize>(name: &str, op: &O) -> Option<Vec<Entry>> {
+    let written = toml::written(&BTreeMap::from([("op", op)])).ok()?;
+    match toml::read(&written).ok()?.get("op")?.get(name)?.value.clone() {
+        Value::Map(all) => Some(all),
+        _ => None,
+    }
+}
+
+fn read<O: DeserializeOwned>(name: &str, all: Vec<Entry>) -> Option<O> {
+    let (key, node) = entry(name, Value::Map(all));
+    let at = node.at;
+    tree::read(&Node {
+        at,
+        value: Value::Map(vec![(key, node)]),
+    })
+    .ok()
+}
+
+fn entry(name: &str, value: Value) -> Entry {
+    let at = Position::START;
+    let name = name.to_owned();
+    (Key { at, name }, Node { at, value })
 }
 
 /// The names of all parameters, and what one of them is read as.

@@ -55,7 +55,7 @@ macro_rules! ops {
 
         /// Every operation, with its parameters and an example.
         pub fn operations() -> Vec<OperationInfo> {
-            vec![$(info::<$name $(<$inner>)?>($text)),*]
+            vec![$(info::<$name $(<$inner>)?, Op>($text)),*]
         }
 
         impl Operation for Op {

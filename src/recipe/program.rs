@@ -13,6 +13,7 @@ use super::check::{Checked, check};
 use super::drawn::Drawn;
 use super::extent::RowExtent;
 use super::fault::RecipeFault;
+use super::file::{de as tree, toml};
 use super::hand_over::CropRule;
 use super::known::{Values, unit};
 use super::op::Op;
@@ -162,13 +163,7 @@ impl SampleProgram {
             Op::Layout(l) => Some(l.layout),
             _ => None,
         });
-        let zero = (recipe.ops.iter()).position(|op| matches!(op, Op::ZeroChannel(_)));
-        if let Some(op) = zero.filter(|_| layout == Some(MemoryLayout::Nhwc)) {
-            return Err(RecipeFault {
-                op: Some(op),
-                message: "zero_channel needs layout nchw: leave layout: nhwc out".to_owned(),
-            });
-        }
+        let zero = zero_channel(recipe, layout, checked.known.is_grey())?;
         Ok(Self {
             recipe: recipe.clone(),
             decode: mode,
@@ -186,7 +181,7 @@ impl SampleProgram {
                     (_, true) => ColorOrder::Bgr,
                     (_, false) => ColorOrder::Rgb,
                 },
-                zeros: usize::from(zero.is_some()),
+                zeros: usize::from(zero),
             },
             fuses: reorder != Reorder::Off,
             crops: None,
@@ -383,6 +378,41 @@ fn units(recipe: &Recipe, luma: bool) -> Vec<Unit> {
     first.into_iter().chain(of_ops).collect()
 }
 
+/// Whether batches get a channel of zeros.
+fn zero_channel(
+    recipe: &Recipe,
+    layout: Option<MemoryLayout>,
+    grey: bool,
+) -> Result<bool, RecipeFault> {
+    let is_one = |(_, op): &(usize, &Op)| matches!(op, Op::ZeroChannel(_));
+    let mut all = recipe.ops.iter().enumerate().filter(is_one);
+    let Some((first, _)) = all.next() else {
+        return Ok(false);
+    };
+    let fault = |op: usize, what: &str| {
+        Err(RecipeFault {
+            op: Some(op),
+            message: format!("zero_channel {what}"),
+        })
+    };
+    if let Some((second, _)) = all.next() {
+        return fault(
+            second,
+            "stands there twice, and gives one channel: leave it out here",
+        );
+    }
+    if grey {
+        return fault(
+            first,
+            "is the fourth of colour pictures, and these are grey: leave it out",
+        );
+    }
+    if layout == Some(MemoryLayout::Nhwc) {
+        return fault(first, "needs layout nchw: leave layout: nhwc out");
+    }
+    Ok(true)
+}
+
 /// Takes off the end of the order what the emission does: the last cast, which is
 /// the batch's type; and where operations `fuse`, a normalize in front of it, and
 /// casts in front of either which change nothing.
@@ -442,7 +472,7 @@ struct Sent {
 
 impl Serialize for SampleProgram {
     fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
-        let recipe = serde_json::to_string(&self.recipe).map_err(serde::ser::Error::custom)?;
+        let recipe = toml::written(&self.recipe).map_err(serde::ser::Error::custom)?;
         let crops = self.crops;
         Sent { recipe, crops }.serialize(s)
     }
@@ -451,7 +481,8 @@ impl Serialize for SampleProgram {
 impl<'de> Deserialize<'de> for SampleProgram {
     fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
         let sent = Sent::deserialize(d)?;
-        let recipe = serde_json::from_str(&sent.recipe).map_err(serde::de::Error::custom)?;
+        let tree = toml::read(&sent.recipe).map_err(serde::de::Error::custom)?;
+        let recipe = tree::read(&tree).map_err(serde::de::Error::custom)?;
         let program = Self::compile(&recipe).map_err(|e: Error| serde::de::Error::custom(e))?;
         Ok(Self {
             crops: sent.crops,

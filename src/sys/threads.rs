@@ -40,7 +40,10 @@ pub(crate) fn with_pool<R: Send>(
             match built {
                 Ok(pool) => break pool,
                 Err(_) if threads > 1 => threads /= 2,
-                Err(e) => return Err(Error::io("start a thread", io::Error::other(e))),
+                Err(e) => {
+                    let what = "start a thread (the limit of processes: ulimit -u, pids.max)";
+                    return Err(Error::io(what, io::Error::other(e)));
+                }
             }
         };
         let done = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&pool))));

@@ -178,10 +178,15 @@ fn no_files_of_a_room_import_each_other() {
 }
 
 #[test]
-fn the_map_has_every_room_and_its_imports() {
+fn the_map_has_every_room_its_imports_and_no_other_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let design = fs::read_to_string(root.join("DESIGN.md")).unwrap();
     none(map::map(&design, LAYERS));
+    let mut files: Vec<String> = tree().into_iter().map(|file| file.path).collect();
+    let mut tests = Vec::new();
+    read_into("tests", &mut tests);
+    files.extend(tests.into_iter().map(|file| file.path));
+    none(map::paths(&design, &files));
 }
 
 #[test]

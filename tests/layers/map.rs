@@ -61,6 +61,28 @@ pub fn map(design: &str, layers: Layers<'_>) -> Vec<String> {
     wrong
 }
 
+/// Files of Rust that DESIGN.md names in backticks, and that are not there. A name is a
+/// path from `src/`, from `tests/` or from the root; `*` stands for any part of it.
+pub fn paths(design: &str, files: &[String]) -> Vec<String> {
+    let is_path = |name: &&str| name.contains('/') && name.ends_with(".rs");
+    let is_there = |name: &str| {
+        let (head, tail) = name.split_once('*').unwrap_or((name, ""));
+        files.iter().any(|file| {
+            let rest = file.strip_prefix("src/").or(file.strip_prefix("tests/"));
+            let mut names = rest.into_iter().chain([file.as_str()]);
+            names.any(|file| match name.contains('*') {
+                true => file.starts_with(head) && file.ends_with(tail),
+                false => file == head,
+            })
+        })
+    };
+    ticked(design)
+        .filter(is_path)
+        .filter(|name| !is_there(name))
+        .map(|name| format!("DESIGN.md names `{name}`, which is no file"))
+        .collect()
+}
+
 /// Files that the page of their folder does not name in backticks; folders without a
 /// page; lines such as "- `name`: ..." that name no file.
 ///
@@ -153,6 +175,15 @@ fn what_the_map_lacks_or_invents_is_found() {
     assert_eq!(check(&rows, "error <-\nring <-").len(), 1);
     assert_eq!(check(&rows, "error <-").len(), 1);
     assert_eq!(map("# x", ROOMS), ["DESIGN.md has no section 2"]);
+}
+
+#[test]
+fn paths_that_lead_nowhere_are_found() {
+    let files = ["src/pool/ring/worker_side.rs".to_owned()];
+    let design = "`pool/ring/worker_side.rs`, `pool/ring/*_side.rs`, `worker_side.rs`, `a/b`";
+    assert_eq!(paths(design, &files), [""; 0]);
+    assert_eq!(paths("`ring/worker_side.rs`", &files).len(), 1);
+    assert_eq!(paths("`ring/*_side.rs`", &files).len(), 1);
 }
 
 #[test]

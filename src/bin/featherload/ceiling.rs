@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use featherload::measure::ceiling::{CeilingPart, CeilingShare, serve};
 use featherload::plan::PlanOptions;
+use featherload::recipe::RecipeFormat;
 use featherload::{Error, Index, Recipe, Result};
 
 use crate::interrupt;
@@ -48,7 +49,7 @@ impl Ceiling {
     ) -> Result<Option<Self>> {
         let me = std::env::current_exe().map_err(|e| Error::io("find this executable", e))?;
         let json = |e| Error::io("write JSON", std::io::Error::other(e));
-        let recipe = serde_json::to_string(recipe).map_err(json)?;
+        let recipe = recipe.to_text(RecipeFormat::Toml)?;
         let plan = serde_json::to_string(plan).map_err(json)?;
         // The sealed memory itself: no file is made that a kill would leave.
         let saved_index = format!(
@@ -203,7 +204,7 @@ fn serve_share(args: impl Iterator<Item = String>) -> Result<()> {
                 room: room.parse().map_err(|e| bad(&e))?,
             },
         },
-        recipe: serde_json::from_str(recipe).map_err(|e| bad(&e))?,
+        recipe: Recipe::from_text(recipe, RecipeFormat::Toml, "recipe.toml")?,
         plan: serde_json::from_str(plan).map_err(|e| bad(&e))?,
         share: (
             i.parse().map_err(|e| bad(&e))?,

@@ -4,7 +4,7 @@
 //! (i64; -1 for none; the bits of each number for a vector), status (u8), pixel
 //! bytes. Little-endian; masked rows are zero. A substituted row (status 4) has
 //! id, label and pixels of the substitute. A failed row (status 3), which carries
-//! label -1, counts with the class that the index has for its sample.
+//! label -1 or zeros, counts with the label that the index has for its sample.
 
 use featherload::index::Label;
 use featherload::{Batch, Index, Labels, Result, RowStatus};
@@ -64,8 +64,13 @@ fn add_rows(hash: &mut XxHash3_128, batch: &Batch, index: &Index) -> Result<()> 
                 hash.write(&class.to_le_bytes());
             }
             Labels::Vectors { width, values } => {
-                for v in &values[row * width..(row + 1) * width] {
-                    hash.write(&v.to_bits().to_le_bytes());
+                let mut add = |v: f32| hash.write(&v.to_bits().to_le_bytes());
+                match (batch.status()[row], index.label(batch.ids()[row])) {
+                    (RowStatus::Failed, Label::Vector(vector)) => vector.iter().for_each(&mut add),
+                    _ => values[row * width..(row + 1) * width]
+                        .iter()
+                        .copied()
+                        .for_each(&mut add),
                 }
             }
             _ => hash.write(&(-1i64).to_le_bytes()),

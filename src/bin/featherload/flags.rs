@@ -9,10 +9,30 @@ use std::collections::BTreeSet;
 
 use clap::{Command, CommandFactory};
 
+use featherload::Error;
+
 use crate::Cli;
+
+/// The line of an error. One that names a line of the user's file speaks of that file's
+/// words, so that there only backticks are options.
+pub fn of_error(e: &Error) -> String {
+    match e.line() {
+        Some(_) => in_ticks(&e.to_string()),
+        None => in_place(&e.to_string()),
+    }
+}
 
 /// The library's text with flags in it: `--max-pixels`, `` `--on-error skip` ``.
 pub fn in_place(text: &str) -> String {
+    replaced(text, true)
+}
+
+/// The same of a text that speaks of the user's file: only backticks are options.
+pub fn in_ticks(text: &str) -> String {
+    replaced(text, false)
+}
+
+fn replaced(text: &str, bare_too: bool) -> String {
     let mut flags = BTreeSet::new();
     gather(&Cli::command(), &mut flags);
     let mut shown = String::with_capacity(text.len());
@@ -21,7 +41,8 @@ pub fn in_place(text: &str) -> String {
             shown.push('`');
         }
         match i % 2 {
-            0 => words(part, &flags, &mut shown),
+            0 if bare_too => words(part, &flags, &mut shown),
+            0 => shown.push_str(part),
             _ => shown.push_str(&ticked(part, &flags).unwrap_or_else(|| part.to_owned())),
         }
     }

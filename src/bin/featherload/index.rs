@@ -10,6 +10,7 @@ use featherload::{Error, Result, Source};
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::flags;
 use crate::output;
 use crate::source_args::SourceArgs;
 
@@ -288,6 +289,7 @@ fn other_fields(scan: &ScanReport) -> Option<String> {
 pub fn print_skipped(scan: Option<&ScanReport>) {
     let Some(scan) = scan else { return };
     for damaged in scan.damaged.iter().take(NAMED) {
+        let damaged = flags::in_place(&damaged.to_string());
         output::complain(&format!("warning: {damaged}"));
     }
     if let Some(more @ 1..) = scan.damaged.len().checked_sub(NAMED) {

@@ -92,7 +92,7 @@ fn main() -> ExitCode {
         Ok(Outcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
         Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
         Err(e) => {
-            output::complain(&format!("featherload: {}", flags::in_place(&e.to_string())));
+            output::complain(&format!("featherload: {}", flags::of_error(&e)));
             ExitCode::from(if e.is_usage() { EXIT_USAGE } else { EXIT_RUN })
         }
     }

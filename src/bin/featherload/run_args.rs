@@ -337,7 +337,10 @@ fn read_state(file: &PathBuf) -> Result<State> {
                  that wrote it, or start without a state",
                 State::VERSION
             ),
-            _ => format!("is no state that --save-state wrote: {e}"),
+            _ => format!(
+                "is no state that --save-state wrote: {}",
+                e.to_string().replace('`', "'")
+            ),
         };
         Error::dataset(file, what)
     })

@@ -8,6 +8,7 @@ use featherload::measure::system::default_workers;
 use featherload::paddle::Training;
 use featherload::{Error, Launch, Loader, LoaderBuilder, OnError, Recipe, Result, Source};
 
+use crate::flags;
 use crate::output;
 use crate::run_args::LoaderArgs;
 use crate::source_args::SourceArgs;
@@ -88,8 +89,8 @@ impl<'a> Setup<'a> {
             .iter()
             .map(|op| format!("{name}:{}: {} is left out", op.line, op.name));
         let notes = training.notes.iter().map(|note| match note.line {
-            Some(line) => format!("{name}:{line}: {}", note.text),
-            None => format!("{name}: {}", note.text),
+            Some(line) => format!("{name}:{line}: {}", flags::in_ticks(&note.text)),
+            None => format!("{name}: {}", flags::in_ticks(&note.text)),
         });
         skipped.chain(notes).collect()
     }
@@ -124,6 +125,8 @@ impl<'a> Setup<'a> {
             .row_limit(Duration::from_millis(args.row_limit))
             .on_error(args.on_error().unwrap_or(on_error))
             .launch(args.launch())
+            // Whatever FEATHERLOAD_HELPER names for other programs.
+            .helper(std::env::current_exe().map_err(|e| Error::io("find this executable", e))?)
             .device(args.device);
         if let Some(upload) = args.upload.asked() {
             b = b.upload(upload);

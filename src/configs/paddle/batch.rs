@@ -84,7 +84,7 @@ fn unknown(key: &Key) -> Mistake {
     mistake_at(
         key.at,
         format!(
-            "batch operation '{name}' is unknown: {}--skip-unknown-ops leaves it out",
+            "batch operation '{name}' is unknown: {}`skip_unknown_ops` leaves it out",
             near.unwrap_or_default()
         ),
     )

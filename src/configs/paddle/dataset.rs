@@ -161,7 +161,7 @@ fn special<'a>(
             dataset.options.labels = ListLabels::Auto;
             notes.general(
                 "Market1501 has no list: identities stand in file names; give a list of its \
-                 pictures as SRC or --list",
+                 pictures as the source (`list`)",
             );
         }
         "CustomLabelDataset" => {

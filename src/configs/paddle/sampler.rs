@@ -347,7 +347,7 @@ pub(crate) fn workers(node: Option<&Node>, usable: usize, notes: &mut Notes) -> 
             params.at,
             format!(
                 "num_workers is {written}, and {usable} CPUs can be used: {usable} workers; \
-                 --workers changes it"
+                 `workers` changes it"
             ),
         );
     }

@@ -89,7 +89,7 @@ fn a_config_becomes_what_a_loader_takes() {
     // 4 are written, 2 CPUs are there.
     assert_eq!(t.workers, 2);
     assert!(notes(&t).contains("num_workers is 4"));
-    assert!(notes(&t).contains("--on-error"));
+    assert!(notes(&t).contains("`on_error`"));
     // As they are written: relative to the working directory.
     assert_eq!(t.list.as_deref(), Some(Path::new("./train.txt")));
     assert_eq!(t.list_options.root, Some(PathBuf::from("./images/")));
@@ -191,7 +191,7 @@ fn data_sets() {
     assert!(opened("name: CompCars").list.is_some());
     // Without a list until somebody gives one.
     let market = opened("name: Market1501");
-    assert!(market.source().unwrap_err().to_string().contains("--list"));
+    assert!(market.source().unwrap_err().to_string().contains("`list`"));
     for (dataset, words) in [
         ("name: Cifar10", ["Cifar10", "pickles"]),
         ("name: Cifar100", ["mine.yaml:11:", "pickles"]),

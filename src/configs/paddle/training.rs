@@ -114,7 +114,7 @@ impl Training {
             Some(list) => Ok(Source::List(list.clone(), self.list_options.clone())),
             None => Err(Error::dataset(
                 &self.origin,
-                "its data set has no list: give one of `path label` lines as SRC or --list",
+                "its data set has no list: give one of lines of path and label as the source (`list`)",
             )),
         }
     }
@@ -210,7 +210,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
     });
     notes.general(
         "a picture that fails gives its row to the next one, where PaddleClas takes any: \
-         --on-error changes it",
+         `on_error` changes it",
     );
     let stem = origin.file_stem().unwrap_or_default();
     Ok(Training {

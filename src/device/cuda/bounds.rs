@@ -2,7 +2,7 @@
 //! relies on.
 //!
 //! In the consumer, before a batch is launched. The numbers came out of headers that
-//! workers wrote, and were checked once when those were read (`packing::crop`).
+//! workers wrote, and were checked once when those were read (`cut::crop`).
 
 use crate::cut::crop::{MAX_CROP_STEPS, TRANSPOSE};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};

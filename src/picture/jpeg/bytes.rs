@@ -3,10 +3,11 @@
 //!
 //! Pure but for the reads of [`InFile`].
 
-use std::io::{BufRead, ErrorKind, Seek};
+use std::io::ErrorKind;
 
 use crate::error::SampleFault;
 use crate::picture::fault::unreadable;
+use crate::picture::reader::PictureFile;
 
 /// The bytes of a file, from front to back.
 pub(crate) trait HeaderBytes {
@@ -65,17 +66,16 @@ impl HeaderBytes for InMemory<'_> {
 }
 
 /// Holds one segment at a time, so 64 KiB at most.
-#[derive(Debug)]
-pub(crate) struct InFile<'a, F> {
-    file: &'a mut F,
+pub(crate) struct InFile<'a> {
+    file: &'a mut dyn PictureFile,
     len: u64,
     at: u64,
     segment: Vec<u8>,
 }
 
-impl<'a, F: BufRead + Seek> InFile<'a, F> {
+impl<'a> InFile<'a> {
     /// Of a file of `len` bytes that stands at its beginning.
-    pub(crate) fn new(file: &'a mut F, len: u64) -> Self {
+    pub(crate) fn new(file: &'a mut dyn PictureFile, len: u64) -> Self {
         Self {
             file,
             len,
@@ -89,7 +89,7 @@ impl<'a, F: BufRead + Seek> InFile<'a, F> {
     }
 
     /// Fills `to`; false when the file has become shorter.
-    fn fill(file: &mut F, to: &mut [u8]) -> Result<bool, SampleFault> {
+    fn fill(file: &mut dyn PictureFile, to: &mut [u8]) -> Result<bool, SampleFault> {
         match file.read_exact(to) {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(false),
@@ -98,7 +98,7 @@ impl<'a, F: BufRead + Seek> InFile<'a, F> {
     }
 }
 
-impl<F: BufRead + Seek> HeaderBytes for InFile<'_, F> {
+impl HeaderBytes for InFile<'_> {
     fn len(&self) -> u64 {
         self.len
     }

@@ -73,7 +73,11 @@ pub(crate) fn own_executable() -> PathBuf {
 /// Says which line this program lacks, and lists everything that was tried.
 pub(crate) fn find(named: Option<&Path>, works: bool) -> Result<Helper> {
     if let Some(path) = named {
-        return explicit(path, "LoaderBuilder::helper");
+        // Its file may be replaced meanwhile, which the running one does not mind.
+        return match own_helper(works) {
+            Ok(own) if path == own_executable() => Ok(own),
+            _ => explicit(path, "LoaderBuilder::helper"),
+        };
     }
     if let Some(path) = env::var_os("FEATHERLOAD_HELPER") {
         return explicit(Path::new(&path), "FEATHERLOAD_HELPER");

@@ -19,6 +19,7 @@ use crate::pool::coordinator::helper::{Helper, own_executable};
 use crate::pool::coordinator::messages::{
     Bootstrap, COORDINATOR_COMMAND, HELLO_LIMIT, Hello, LONGEST_HELLO, refused,
 };
+use crate::pool::coordinator::own::{is_helper_without_init, refuse_to_nest};
 use crate::pool::coordinator::process::live;
 use crate::pool::job::JobKind;
 use crate::sys::process;
@@ -54,6 +55,9 @@ pub(crate) fn launch(
     named_helper: Option<&Path>,
     kinds: &'static [JobKind],
 ) -> Result<CoordinatorHandle> {
+    if is_helper_without_init() {
+        return Err(refuse_to_nest());
+    }
     let (ours, theirs) = socket::pair()?;
     check_temporary_folder()?;
     // A signal that ends this process would leave the channel's first socket.

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
+use crate::error::Error;
 use crate::pool::coordinator::messages::{COORDINATOR_COMMAND, refusal};
 use crate::pool::coordinator::process::run_coordinator;
 use crate::pool::job::JobKind;
@@ -67,6 +68,24 @@ pub fn init(kinds: &[JobKind]) {
         }
     };
     std::process::exit(code)
+}
+
+/// Whether a loader started this process as its helper, and `init` was never called:
+/// the helper would start a helper of its own, and so on without end.
+pub(crate) fn is_helper_without_init() -> bool {
+    let first = env::args_os().nth(1);
+    first.is_some_and(|first| first == COORDINATOR_COMMAND) && is_started_by_a_loader()
+}
+
+/// Tells the loader that started this process, and gives the error for this one's.
+pub(crate) fn refuse_to_nest() -> Error {
+    let why = "this program is named as a helper and does not call featherload::init(): make it \
+               the first line of main";
+    match socket::send(io::stdin().as_fd(), &refusal(why), &[]) {
+        Ok(()) => {}
+        Err(e) => tracing::error!("{why}; tell the loader: {e}"),
+    }
+    Error::option("helper", why)
 }
 
 /// A loader's end of a packet socket is its helper's standard input.

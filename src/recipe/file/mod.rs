@@ -64,8 +64,8 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 mod text;
-mod toml;
-mod write;
+pub(crate) mod toml;
+pub(crate) mod write;
 pub(crate) mod yaml;
 
 pub use format::RecipeFormat;

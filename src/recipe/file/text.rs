@@ -10,7 +10,7 @@ use super::de;
 use super::format::RecipeFormat;
 use super::mistake::{Mistake, nearest};
 use super::node::{Node, Value};
-use super::write;
+use super::{toml, write};
 use crate::error::{Error, Result};
 use crate::recipe::mixing::Mixing;
 use crate::recipe::op::Op;
@@ -97,9 +97,7 @@ impl Recipe {
             ops: &self.ops,
             mixing: self.mixing.as_ref(),
         };
-        // The tree of a value, by way of the one language that writes `f32` by
-        // their shortest digits and has words for what is not finite.
-        let text = ::toml::to_string(&file)
+        let text = toml::written(&file)
             .map_err(|e| Error::config(format!("recipe '{}' cannot be written: {e}", self.name)))?;
         match RecipeFormat::Toml.tree(&text).map(|tree| tree.value) {
             Ok(Value::Map(entries)) => write::write(&entries, format),

@@ -1,11 +1,19 @@
-//! From TOML to the tree.
+//! From TOML to the tree, and from values to TOML.
 
+use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::mistake::Mistake;
 use super::node::{Key, MAX_DEPTH, MAX_NODES, Node, Value};
 use super::position::Position;
+
+/// A value as text, which [`read`] makes its tree of. TOML is the one of the three that
+/// serde writes with the shortest digits of each `f32`, and with words for what is not
+/// finite.
+pub(crate) fn written(value: &impl Serialize) -> Result<String, toml::ser::Error> {
+    toml::to_string(value)
+}
 
 pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
     let lines = Lines::of(text);

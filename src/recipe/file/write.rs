@@ -85,7 +85,8 @@ fn element(node: &Node, format: RecipeFormat, text: &mut String) -> Result<()> {
     inline(node, format, text)
 }
 
-fn inline(node: &Node, format: RecipeFormat, text: &mut String) -> Result<()> {
+/// A value in one line.
+pub(crate) fn inline(node: &Node, format: RecipeFormat, text: &mut String) -> Result<()> {
     match &node.value {
         Value::Null => text.push_str("null"),
         Value::Bool(v) => {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
+use crate::error::{FaultKind, SampleFault};
 use crate::recipe::described::described;
 use crate::recipe::geometry::{Rect, Uniform};
 use crate::recipe::known::Known;
@@ -44,6 +44,8 @@ impl Default for HideAndSeek {
 const MOST_GRIDS: usize = 16;
 /// Smaller cells would be steps by the ten thousand.
 const LEAST_CELL: u32 = 8;
+/// Cells of one picture: each that is hidden is a step, which takes about 100 bytes.
+const MOST_CELLS: u64 = 65_536;
 
 impl Operation for HideAndSeek {
     fn check(&self, known: &mut Known) -> Result<(), String> {
@@ -80,6 +82,16 @@ impl Operation for HideAndSeek {
         let cell = self.grids.get(at).copied().unwrap_or(0);
         if cell == 0 {
             return Ok((height, width));
+        }
+        let cells = u64::from(height.div_ceil(cell)) * u64::from(width.div_ceil(cell));
+        if cells > MOST_CELLS {
+            return Err(SampleFault::new(
+                FaultKind::TooLarge,
+                format!(
+                    "hide_and_seek cuts {width} x {height} into {cells} cells of {cell}, at most \
+                     {MOST_CELLS} are served: resize before it, or leave small grids out"
+                ),
+            ));
         }
         // `img[:, x:x_end, y:y_end]`: across runs down.
         for top in (0..width).step_by(cell as usize) {

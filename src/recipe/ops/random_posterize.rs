@@ -51,7 +51,8 @@ impl Operation for RandomPosterize {
     }
 
     fn parts(&self) -> &'static [Part] {
-        &[Part::Color]
+        // Behind a resize other pixels would fall to other levels, by up to a whole step.
+        &[Part::Augment]
     }
 
     fn draw<S: Streams>(

@@ -49,7 +49,8 @@ impl Operation for RandomSolarize {
     }
 
     fn parts(&self) -> &'static [Part] {
-        &[Part::Color]
+        // Behind a resize other pixels would lie above the threshold.
+        &[Part::Augment]
     }
 
     fn draw<S: Streams>(

@@ -10,6 +10,7 @@ use featherload::{Error, Result, Source};
 use nix::sys::statfs::{self, FsType, statfs};
 
 use super::finding::{Finding, Verdict};
+use crate::flags;
 use crate::index::NAMED;
 
 /// Samples that are opened: the first, the last, and some between.
@@ -112,7 +113,7 @@ fn open(source: Source) -> Result<(Index, Option<ScanReport>, Option<Error>)> {
 fn labels(refused: &Error) -> Finding {
     Finding::missing(
         "labels",
-        refused.to_string(),
+        flags::of_error(refused),
         "a run is refused, unless it is given --labels none, or --label-field or --label-json \
          that name others",
     )
@@ -124,7 +125,7 @@ fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = Finding> {
     let named = shards.iter().take(NAMED).map(|shard| {
         Finding::limited(
             "damaged shard",
-            shard.to_string(),
+            flags::in_place(&shard.to_string()),
             "a run warns and goes on without what is lost, and `cache build` refuses it unless \
              given --on-error skip: make or fetch the shard again",
         )

@@ -7,10 +7,20 @@ use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::{ColorJitter, JitterStyle, PcaLighting, Span};
 
 pub(crate) fn color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_rgb(params)?;
     params.ignore(&["keys"]);
     // 2, the default, is always.
     let p = params.chance("prob", 2.0)?;
+    jitter(params, pipe, p)
+}
+
+/// paddle.vision's own.
+pub(crate) fn raw_color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    params.ignore(&["keys"]);
+    jitter(params, pipe, 1.0)
+}
+
+fn jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>, p: f64) -> Read<()> {
+    pipe.needs_rgb(params)?;
     let op = ColorJitter {
         brightness: around_one(params, "brightness")?,
         contrast: around_one(params, "contrast")?,

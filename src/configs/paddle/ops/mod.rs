@@ -4,9 +4,9 @@
 //! In the consumer or the CLI.
 //!
 //! - `names`: the table of all names, and the walk over a list of them;
-//! - `decode`, `shape`, `pad`, `normalise`, `erase`, `jitter`, `blur`, `augment`: one
-//!   function
-//!   a name, from its parameters to operations; `backend`: what resizes have alike;
+//! - `decode`, `shape`, `pad`, `normalise`, `erase`, `jitter`, `blur`, `augment`,
+//!   `apply`: one function a name, from its parameters to operations; `backend`: what
+//!   resizes have alike;
 //! - `pipe`: the operations so far; `held`: what PaddleClas has in hand behind them;
 //!   `fits`: who works on that; `sizes`, `multi_scale`: whose sizes count;
 //!   `labels`: draws that are labels.
@@ -14,6 +14,7 @@
 //! Never here: what operations do to pixels, or whether they fit together; that is
 //! the recipe's.
 
+mod apply;
 mod augment;
 mod backend;
 mod blur;

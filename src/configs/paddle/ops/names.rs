@@ -4,7 +4,7 @@
 use super::held::Held;
 use super::pipe::{Pipe, Values};
 use super::sizes::Sizes;
-use super::{augment, blur, decode, erase, jitter, normalise, pad, shape};
+use super::{apply, augment, blur, decode, erase, jitter, normalise, pad, shape};
 use crate::configs::paddle::dataset::{LabelKey, Opened};
 use crate::configs::paddle::list::{items, one_name};
 use crate::configs::paddle::note::{Notes, Skipped};
@@ -44,6 +44,8 @@ const NAMES: &[(&str, Translate)] = &[
     ("BlurImage", blur::blur_image),
     ("RandomGrayscale", jitter::random_grayscale),
     ("ColorJitter", jitter::color_jitter),
+    ("RawColorJitter", jitter::raw_color_jitter),
+    ("RandomApply", apply::random_apply),
     ("PCALighting", jitter::pca_lighting),
     ("TimmAutoAugment", augment::timm),
     ("AutoAugment", augment::auto),
@@ -56,7 +58,6 @@ const NAMES: &[(&str, Translate)] = &[
 
 /// Names that PaddleClas has, and that are not served.
 const REFUSED: &[(&str, &str)] = &[
-    ("RandomApply", "a list of operations with a probability"),
     ("RandomInterpolationAugment", "resizes down and up"),
     ("Resize", "paddle.vision's"),
     ("CenterCrop", "paddle.vision's"),
@@ -128,9 +129,7 @@ pub(crate) fn translate(
                 ),
             ));
         }
-        let mut params = Params::of(&key.name, key.at, node)?;
-        function(&mut params, &mut pipe)?;
-        params.done()?;
+        read(function, key, node, &mut pipe)?;
     }
     if pipe.ops.is_empty() {
         return Err(Mistake::new(list.at, "transform_ops is empty"));
@@ -140,10 +139,25 @@ pub(crate) fn translate(
     Ok((pipe.ops, pipe.lines))
 }
 
+/// An operation inside of another.
+pub(super) fn step(item: &Node, pipe: &mut Pipe<'_>) -> Read<()> {
+    let (key, node) = one_name(item)?;
+    match NAMES.iter().find(|(name, _)| *name == key.name) {
+        Some((_, function)) => read(function, key, node, pipe),
+        None => Err(not_served(key)),
+    }
+}
+
+fn read(function: &Translate, key: &Key, node: &Node, pipe: &mut Pipe<'_>) -> Read<()> {
+    let mut params = Params::of(&key.name, key.at, node)?;
+    function(&mut params, pipe)?;
+    params.done()
+}
+
 /// What is said of a name that nothing reads.
 fn not_served(key: &Key) -> Mistake {
     let name = &key.name;
-    let way = "--skip-unknown-ops leaves it out";
+    let way = "`skip_unknown_ops` leaves it out";
     let text = match REFUSED.iter().find(|(known, _)| known == name) {
         Some((_, what)) => format!("{name} ({what}) is not served: {way}"),
         None => {

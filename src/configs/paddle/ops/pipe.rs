@@ -44,6 +44,24 @@ impl Pipe<'_> {
         self.lines.push(self.line);
     }
 
+    /// What must not depend on what is drawn.
+    pub(super) fn known(&self) -> (Values, ColorOrder, bool, bool, Dtype, bool) {
+        (
+            self.values,
+            self.color,
+            self.chw,
+            self.tensor,
+            self.dtype,
+            self.zero_channel,
+        )
+    }
+
+    /// Takes the operations from `first` on out again.
+    pub(super) fn take_from(&mut self, first: usize) -> Vec<Op> {
+        self.lines.truncate(first);
+        self.ops.split_off(first)
+    }
+
     /// The ends that PaddleClas has by itself: a float batch, transposed.
     pub(super) fn finish(&mut self) -> Result<(), String> {
         self.ends_in_numbers(self.values == Values::Levels)?;
