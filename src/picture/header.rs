@@ -64,6 +64,7 @@ fn read_as(
         stored,
         orientation: header.orientation,
         decoding: header.decoding(),
+        part: None,
     })
 }
 

@@ -76,6 +76,7 @@ pub(super) fn read_header(
         stored,
         orientation,
         decoding: Decoding::Rows { scratch },
+        part: None,
     };
     if format == Format::Npy {
         let mut head = Vec::new();
@@ -87,6 +88,7 @@ pub(super) fn read_header(
             stored: (raw.width, raw.height),
             orientation: Orientation::Normal,
             decoding: raw_decoding(raw.channels, raw.width),
+            part: None,
         });
     }
     if format == Format::Png {
