@@ -335,7 +335,7 @@ pub enum FaultKind {
     TimedOut = 9,
     /// Another picture than when the headers of the data set were read.
     Changed = 10,
-    /// Smaller than a crop of the recipe.
+    /// Smaller than a crop of the recipe, or its box lies outside of it.
     TooSmall = 11,
     /// The system gave no memory for it: nothing that its bytes say.
     NoMemory = 12,

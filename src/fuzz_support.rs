@@ -151,6 +151,7 @@ impl Decoder {
         let request = RowRequest {
             random: &PositionRandom::new(0, 0, position),
             size: None,
+            part: None,
             admit: &admit,
         };
         self.inner.fill(bytes, &request, row, &mut Meter::default())

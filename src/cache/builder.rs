@@ -141,6 +141,7 @@ impl Builder {
         };
         let crew = crew.launch(KINDS)?;
         let (index, scan) = self.source.open()?;
+        self.options.check_with(&index)?;
         if self.options.on_error == OnBadSample::Stop {
             check_whole(scan.as_ref())?;
         }

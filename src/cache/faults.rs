@@ -24,7 +24,9 @@ pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: b
         FaultKind::Truncated
         | FaultKind::Corrupt
         | FaultKind::Unsupported
-        | FaultKind::TooLarge => true,
+        | FaultKind::TooLarge
+        // Of its box, which is the source's.
+        | FaultKind::TooSmall => true,
         FaultKind::NotRegular => file.is_some(),
         FaultKind::Unreadable => file.is_some_and(is_absent),
         _ => false,
@@ -92,7 +94,7 @@ mod tests {
         let there = dir.path().join("there.jpg");
         std::fs::write(&there, "x").unwrap();
         let missing = dir.path().join("missing.jpg");
-        let lasting = [2, 3, 4, 5, 6];
+        let lasting = [2, 3, 4, 5, 6, 11];
         for code in (2..=12).chain([255]) {
             let fault = SampleFault::new(FaultKind::from_code(code), "");
             let due = lasting.contains(&code);

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::data::index::Index;
 use crate::data::shard::manifest::OptionsEntry;
 use crate::error::Error;
 pub use crate::jobs::encode::encoding::{CacheResize, Encoding};
@@ -101,6 +102,18 @@ impl BuildOptions {
             resize.to_string().parse::<CacheResize>()?;
         }
         Ok(())
+    }
+
+    /// # Errors
+    /// Options that cannot work with this source.
+    pub(crate) fn check_with(&self, index: &Index) -> Result<(), Error> {
+        match self.encode {
+            Encoding::Copy if index.has_boxes() => Err(Error::config(
+                "encode copy keeps the files as they are, and the source has `boxes`, which would \
+                 be lost: take encode jpeg or raw, or leave boxes out",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// What decoding one picture may take.

@@ -57,14 +57,25 @@ impl Fold {
         stored: (u32, u32),
         placement: Placement,
     ) -> Self {
-        let mut fold = Self::nothing(stored, placement);
+        Self::nothing(stored, placement).and(steps)
+    }
+
+    /// The same of a part alone, given in the picture as it is turned here. It is no
+    /// step.
+    pub(crate) fn of_part(mut self, part: Rect) -> Self {
+        self.take(&Step::Crop(part));
+        self
+    }
+
+    /// The same, and behind it as many of `steps` as fit.
+    pub(crate) fn and<'a>(mut self, steps: impl Iterator<Item = &'a Step>) -> Self {
         for step in steps {
-            if !fold.take(step) {
+            if !self.take(step) {
                 break;
             }
-            fold.steps += 1;
+            self.steps += 1;
         }
-        fold
+        self
     }
 
     fn take(&mut self, step: &Step) -> bool {

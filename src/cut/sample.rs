@@ -6,10 +6,12 @@
 
 use crate::cut::fold::Fold;
 use crate::cut::needs::{Buffers, CanvasNeeds, RGB8};
-use crate::picture::Orientation;
+use crate::error::SampleFault;
 use crate::picture::header::{Decoding, PictureHeader};
 use crate::picture::jpeg::{Region, Scale};
+use crate::picture::{Orientation, PixelBox};
 use crate::recipe::SampleProgram;
+use crate::recipe::geometry::Rect;
 use crate::recipe::steps::OpStep;
 use crate::recipe::weights::Axis;
 
@@ -22,6 +24,8 @@ pub(crate) struct Stored {
     pub(crate) orientation: Orientation,
     /// What its decoder takes.
     pub(crate) decoding: Decoding,
+    /// What counts as the picture, upright; none = all of it.
+    pub(crate) part: Option<PixelBox>,
 }
 
 /// What is decoded for one sample, and what becomes of it before the first step
@@ -71,6 +75,7 @@ impl From<&PictureHeader> for Stored {
             size: header.stored,
             orientation: header.orientation,
             decoding: header.decoding,
+            part: header.part,
         }
     }
 }
@@ -85,11 +90,26 @@ impl Stored {
                 coefficients: 0,
                 cmyk: false,
             },
+            part: None,
         }
     }
 
-    /// Height and width, as the picture is to be looked at.
+    /// The same of a sample that has this box.
+    ///
+    /// # Errors
+    /// A box that lies outside of the picture.
+    pub(crate) fn boxed(self, part: Option<PixelBox>) -> Result<Self, SampleFault> {
+        let part = part.map(|part| part.within(self.whole())).transpose()?;
+        Ok(Self { part, ..self })
+    }
+
+    /// Height and width, as the picture is to be looked at: of its box, if it has one.
     pub(crate) fn upright(self) -> (u32, u32) {
+        self.part.map_or_else(|| self.whole(), PixelBox::size)
+    }
+
+    /// Height and width of all of it, upright.
+    fn whole(self) -> (u32, u32) {
         let (width, height) = self.orientation.apply_to_size(self.size);
         (height, width)
     }
@@ -97,9 +117,14 @@ impl Stored {
     /// What is decoded for these steps.
     pub(crate) fn cut(self, program: &SampleProgram, steps: &[OpStep]) -> Cut {
         let placement = self.orientation.placement();
+        let whole = Fold::nothing(self.size, placement);
+        let opened = match self.part {
+            Some(part) => whole.of_part(rect(part)),
+            None => whole,
+        };
         let fold = match program.fuses {
-            true => Fold::of(steps.iter().map(|s| &s.step), self.size, placement),
-            false => Fold::nothing(self.size, placement),
+            true => opened.and(steps.iter().map(|s| &s.step)),
+            false => opened,
         };
         // Only JPEG can be had at 1/2, 1/4 and 1/8.
         let scale = match self.decoding {
@@ -176,5 +201,15 @@ impl Stored {
             Decoding::Rows { scratch } => scratch,
             Decoding::Raw => 0,
         }
+    }
+}
+
+fn rect(part: PixelBox) -> Rect {
+    let (height, width) = part.size();
+    Rect {
+        left: part.left,
+        top: part.top,
+        width,
+        height,
     }
 }

@@ -21,8 +21,8 @@ use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::shards::Pattern;
 use crate::picture::header::read_header;
 use crate::picture::jpeg;
-use crate::picture::jpeg::{JpegDecoder, Region, Scale, Scratch};
-use crate::picture::{Format, Limits};
+use crate::picture::jpeg::{JpegDecoder, Scratch};
+use crate::picture::{Format, Limits, PixelBox};
 use crate::plan::{Plan, PositionRandom};
 use crate::pool::worker::meter::Meter;
 use crate::recipe::steps::OpStep;
@@ -123,7 +123,12 @@ impl BareLoop {
             Work::Copy(copies) => copies.copy(row.id),
             Work::Decode(decode) => {
                 let seed = self.plan.options().seed;
-                decode.decode(row.id, &PositionRandom::new(seed, epoch, row.position))
+                let part = self.index.pixel_box(row.id);
+                decode.decode(
+                    row.id,
+                    part,
+                    &PositionRandom::new(seed, epoch, row.position),
+                )
             }
         }
         .map_err(failed)
@@ -131,25 +136,30 @@ impl BareLoop {
 }
 
 impl Decode {
-    fn decode(&mut self, id: u64, random: &PositionRandom) -> std::result::Result<(), SampleFault> {
+    fn decode(
+        &mut self,
+        id: u64,
+        part: Option<PixelBox>,
+        random: &PositionRandom,
+    ) -> std::result::Result<(), SampleFault> {
         let bytes = self.maps.bytes(id);
         let header = jpeg::read_header(bytes)?;
-        let (scale, want) = if self.crops {
-            let stored = Stored {
-                size: (header.width, header.height),
-                orientation: header.orientation.read_as(self.program.orientation),
-                decoding: header.decoding(),
-            };
+        let stored = Stored {
+            size: (header.width, header.height),
+            orientation: header.orientation.read_as(self.program.orientation),
+            decoding: header.decoding(),
+            part: None,
+        }
+        .boxed(part)?;
+        self.steps.clear();
+        if self.crops {
             let steps = &mut self.steps;
             self.program.steps(stored.upright(), None, random, steps)?;
-            let cut = stored.cut(&self.program, steps);
-            (cut.scale, cut.want)
-        } else {
-            (Scale::Full, Region::whole((header.width, header.height)))
-        };
-        let decoded = self
-            .decoder
-            .decode_region(bytes, &header, scale, want, &mut self.scratch);
+        }
+        let cut = stored.cut(&self.program, &self.steps);
+        let decoded =
+            self.decoder
+                .decode_region(bytes, &header, cut.scale, cut.want, &mut self.scratch);
         std::hint::black_box(decoded?);
         Ok(())
     }
@@ -185,10 +195,11 @@ impl WholeImages {
         };
         let bytes = self.input.open(index, id).map_err(failed)?;
         let header = read_header(&mut Cursor::new(&bytes[..])).map_err(failed)?;
-        let (width, height) = header.stored;
         Limits::default()
             .check_pixels(header.format.name(), header.stored)
             .map_err(failed)?;
+        let part = index.pixel_box(id);
+        let (width, height) = header.boxed(part).map_err(failed)?.upright();
         let rgb_bytes = 3 * u64::from(width) * u64::from(height);
         if rgb_bytes > room {
             return Err(Error::config(format!(
@@ -203,6 +214,7 @@ impl WholeImages {
         let request = RowRequest {
             random: &PositionRandom::new(0, 0, 0),
             size: None,
+            part,
             admit: &|_| Ok(()),
         };
         self.decoder

@@ -21,7 +21,7 @@ use crate::picture::jpeg;
 use crate::picture::jpeg::{JpegDecoder, Region};
 use crate::picture::raster;
 use crate::picture::raster::Raster;
-use crate::picture::{Format, Limits};
+use crate::picture::{Format, Limits, PixelBox};
 use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::emit::Emitter;
 use crate::pixels::normalise::Scaling;
@@ -71,6 +71,8 @@ pub(crate) struct RowRequest<'a, R> {
     pub(crate) random: &'a R,
     /// Height and width, where the batch sets them.
     pub(crate) size: Option<(u32, u32)>,
+    /// The sample's box, if it has one: to all else here it is the picture.
+    pub(crate) part: Option<PixelBox>,
     /// Asked with the upright height and width before a pixel is decoded: its
     /// fault is the sample's.
     pub(crate) admit: Admit<'a>,
@@ -166,7 +168,9 @@ impl SampleDecoder {
             size: (header.width, header.height),
             orientation: header.orientation.read_as(self.program.orientation),
             decoding: header.decoding(),
-        };
+            part: None,
+        }
+        .boxed(request.part)?;
         let cut = self.plan(stored, request)?;
         meter.lap(stages::OPEN);
         let scratch = &mut self.jpeg_scratch;
@@ -230,7 +234,9 @@ impl SampleDecoder {
             size: picture.size(),
             orientation: picture.orientation().read_as(self.program.orientation),
             decoding: picture.decoding(),
-        };
+            part: None,
+        }
+        .boxed(request.part)?;
         let cut = self.plan(stored, request)?;
         meter.lap(stages::OPEN);
         if let Some(pixels) = picture.raw() {
@@ -433,6 +439,7 @@ mod tests {
                             coefficients: 0,
                             cmyk: false,
                         },
+                        part: None,
                     };
                     let mut steps = Vec::new();
                     let none = OneStream(|| NoNumbers);
@@ -468,6 +475,7 @@ mod tests {
             let request = RowRequest {
                 random: &PositionRandom::new(7, 1, 0),
                 size: None,
+                part: None,
                 admit,
             };
             let filled = decoder.fill(&file, &request, &mut out, &mut Meter::default());

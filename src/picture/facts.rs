@@ -4,7 +4,9 @@
 
 use super::format::Format;
 use super::orientation::Orientation;
+use super::pixel_box::PixelBox;
 use super::upright::Upright;
+use crate::error::SampleFault;
 
 /// What a file says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub(crate) struct PictureHeader {
     pub(crate) stored: (u32, u32),
     pub(crate) orientation: Orientation,
     pub(crate) decoding: Decoding,
+    /// What counts as the picture, in the picture as it is to be looked at; none = all.
+    pub(crate) part: Option<PixelBox>,
 }
 
 /// What decoding a picture takes, beside the pixels that are wanted of it.
@@ -44,8 +48,21 @@ impl PictureHeader {
         }
     }
 
-    /// Width and height as the picture is to be looked at.
+    /// The same header of a sample that has this box. Its orientation is settled by now.
+    ///
+    /// # Errors
+    /// A box that lies outside of the picture.
+    pub(crate) fn boxed(self, part: Option<PixelBox>) -> Result<Self, SampleFault> {
+        let (width, height) = self.orientation.apply_to_size(self.stored);
+        let part = part.map(|part| part.within((height, width))).transpose()?;
+        Ok(Self { part, ..self })
+    }
+
+    /// Width and height as the picture is to be looked at, or of its box.
     pub(crate) fn upright(&self) -> (u32, u32) {
-        self.orientation.apply_to_size(self.stored)
+        match self.part.map(PixelBox::size) {
+            Some((height, width)) => (width, height),
+            None => self.orientation.apply_to_size(self.stored),
+        }
     }
 }

@@ -65,6 +65,7 @@ fn read_as(
         stored,
         orientation: header.orientation,
         decoding: header.decoding(),
+        part: None,
     })
 }
 

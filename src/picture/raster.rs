@@ -77,6 +77,7 @@ pub(super) fn read_header(
         stored,
         orientation,
         decoding: Decoding::Rows { scratch },
+        part: None,
     };
     if format == Format::Npy {
         let mut head = Vec::new();
@@ -88,6 +89,7 @@ pub(super) fn read_header(
             stored: (raw.width, raw.height),
             orientation: Orientation::Normal,
             decoding: raw_decoding(raw.channels, raw.width),
+            part: None,
         });
     }
     if format == Format::Png {

@@ -11,20 +11,22 @@ use std::thread;
 use std::time::Duration;
 
 use featherload::Position;
+use featherload::index::ListOptions;
 use featherload::plan::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
     Batch, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe, Sampler,
-    State, Tail, Upload,
+    Source, State, Tail, Upload,
 };
+use image::ExtendedColorType;
 use jpeg_encoder::{ColorType, Encoder};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 use twox_hash::XxHash3_128;
 
-use crate::common::builder;
 use crate::common::rows::{Row, assert_same, rows};
 use crate::common::standin::{Standin, with_standin};
+use crate::common::{FEATHERLOAD, builder, npy};
 
 const GREYS: u8 = 20;
 const BATCH: u32 = 6;
@@ -570,4 +572,52 @@ fn a_context_that_is_reset_before_the_end_is_left_alone() {
             drop(batch);
         },
     );
+}
+
+/// Pictures of one grey each in a frame of white, and boxes that leave the grey.
+fn framed(dir: &Path) -> Source {
+    let mut list = String::new();
+    for i in 0..GREYS {
+        let grey = 10 + 12 * i;
+        let (width, height) = (80 + usize::from(i), 120 - usize::from(i));
+        let is_grey = |x, y| (20..70).contains(&x) && (30..90).contains(&y);
+        let at = |n: usize| match is_grey(n % width, n / width) {
+            true => [grey; 3],
+            false => [255; 3],
+        };
+        let pixels: Vec<u8> = (0..width * height).flat_map(at).collect();
+        let name = format!("{i}.{}", if i % 2 == 0 { "png" } else { "npy" });
+        let file = dir.join(&name);
+        if i % 2 == 0 {
+            let rgb = ExtendedColorType::Rgb8;
+            image::save_buffer(file, &pixels, width as u32, height as u32, rgb).unwrap();
+        } else {
+            let noise = npy(&format!("({height}, {width}, 3)"), 1);
+            fs::write(file, [&noise[..128], &pixels].concat()).unwrap();
+        }
+        fs::write(dir.join(format!("{i}.txt")), "20 30 70 90").unwrap();
+        list += &format!("{name} {i}\n");
+    }
+    let file = dir.join("list");
+    fs::write(&file, list).unwrap();
+    let options = ListOptions {
+        boxes: Some(dir.to_owned()),
+        ..ListOptions::default()
+    };
+    Source::List(file, options)
+}
+
+/// Decoded and raw pictures alike: what is handed over lies within the box.
+#[test]
+fn a_crop_is_handed_over_of_the_box_alone() {
+    with_greys("a_crop_is_handed_over_of_the_box_alone", &[], |dir, _| {
+        let make = || {
+            let builder = Loader::builder(framed(dir)).helper(FEATHERLOAD);
+            builder.batch_size(BATCH).seed(3).workers(2)
+        };
+        is_that_of_the_cpu(make, |loader, see| {
+            let batches = loader.epoch().map(|batch| see(batch.unwrap()));
+            batches.flatten().collect()
+        });
+    });
 }

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod boxes;
 mod errors;
 mod full;
 mod labels;

@@ -41,6 +41,11 @@ pub struct SourceArgs {
     #[arg(long)]
     allow_outside: bool,
 
+    /// Folder of box files, one for each picture of a list file (a/1.txt for a/1.jpg):
+    /// the last line, `x0 y0 x1 y1`, is the part that counts as the picture.
+    #[arg(long, value_name = "DIR")]
+    boxes: Option<PathBuf>,
+
     /// Labels of tar shards: the field of this extension (a class number, numbers
     /// or a class name).
     #[arg(long, value_name = "EXT", conflicts_with = "labels")]
@@ -86,6 +91,7 @@ impl SourceArgs {
             || self.root.is_some()
             || self.delimiter.is_some()
             || self.allow_outside
+            || self.boxes.is_some()
             || self.label_field.is_some()
             || self.label_json.is_some()
             || self.index_dir.is_some()
@@ -151,6 +157,13 @@ impl SourceArgs {
             Source::Folder(path, _) => {
                 self.refuse_list_options(&path, "a folder")?;
                 self.refuse_shard_options(&path, "a folder")?;
+                if config.is_some_and(|config| config.list_options.boxes.is_some()) {
+                    return Err(Error::config(format!(
+                        "the config cuts boxes out of the pictures of a list (bbox_crop), and {} \
+                         is a folder: give a list by --list, or set bbox_crop: False",
+                        path.display()
+                    )));
+                }
                 Source::Folder(path, self.folder_options()?)
             }
             Source::List(path, _) => {
@@ -197,6 +210,7 @@ impl SourceArgs {
             (self.root.is_some(), "--root"),
             (self.delimiter.is_some(), "--delimiter"),
             (self.allow_outside, "--allow-outside"),
+            (self.boxes.is_some(), "--boxes"),
         ] {
             let what_to_do = "leave the option out, or give a list file";
             self.refuse(given, option, (path, kind), what_to_do)?;
@@ -286,6 +300,9 @@ impl SourceArgs {
                     )));
                 }
             };
+        }
+        if let Some(boxes) = &self.boxes {
+            options.boxes = Some(boxes.clone());
         }
         options.root = self.root.clone();
         options.allow_outside = self.allow_outside;

@@ -103,6 +103,7 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
             // What stands behind it is ignored.
             labels: ListLabels::Second,
             relabel,
+            boxes: None,
         },
         transform_ops,
         batch_transform_ops,
@@ -143,14 +144,23 @@ fn special<'a>(
         }
         "CompCars" => {
             dataset.opened = Opened::Array;
-            params.ignore(&["label_root"]);
             if params.flag("bbox_crop", false)? {
-                return Err(params.wrong(
-                    "bbox_crop",
-                    "bbox_crop is true, and boxes out of files beside the pictures are not \
-                     served: cut the pictures before",
-                ));
+                let folder = params.text("label_root")?.map(PathBuf::from);
+                if folder.is_none() {
+                    return Err(params.wrong(
+                        "bbox_crop",
+                        "bbox_crop is true, and 'label_root' is missing: the folder of the box \
+                         files",
+                    ));
+                }
+                dataset.options.boxes = folder;
+                notes.at(
+                    params.at_of("bbox_crop"),
+                    "bbox_crop: boxes go with a list; a cache or a saved index as SRC has its own, \
+                     and tar shards have none",
+                );
             }
+            params.ignore(&["label_root"]);
         }
         "Market1501" => {
             dataset.opened = Opened::Pillow {

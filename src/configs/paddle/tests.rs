@@ -188,7 +188,10 @@ fn data_sets() {
         let decode = "        - DecodeImage:\n            to_rgb: True\n";
         read(&changed(dataset, "").replace(decode, ""), "train")
     };
-    assert!(opened("name: CompCars").list.is_some());
+    let cars = |rest: &str| opened(&format!("name: CompCars\n      label_root: ./label/{rest}"));
+    assert!(cars("").list.is_some() && cars("").list_options.boxes.is_none());
+    let boxed = cars("\n      bbox_crop: True").list_options.boxes;
+    assert_eq!(boxed.as_deref(), Some(Path::new("./label/")));
     // Without a list until somebody gives one.
     let market = opened("name: Market1501");
     assert!(market.source().unwrap_err().to_string().contains("`list`"));
@@ -201,7 +204,7 @@ fn data_sets() {
         ),
         (
             "name: CompCars\n      bbox_crop: True",
-            ["mine.yaml:12:", "bbox_crop"],
+            ["mine.yaml:12:", "'label_root' is missing"],
         ),
         (
             "name: VeriWild\n      relabel: True",

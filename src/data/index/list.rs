@@ -1,7 +1,8 @@
 //! Reads a list file: `path label` lines, as PaddleClas and Caffe write them.
 //!
 //! Runs in the consumer. Streams the file; asks the file system about the list
-//! and the root only, never about a sample. The order is the file's. Paths are
+//! and the root only, never about a sample, but for its box file where samples have
+//! boxes (`boxes`). The order is the file's. Paths are
 //! bytes. Unlike there, a bad line is an error that names it, not a crash or a
 //! wrong label.
 //!
@@ -19,6 +20,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::data::index::boxes;
 use crate::data::index::lines::Lines;
 use crate::data::index::names::{has_image_extension, shown};
 use crate::data::index::report::ScanReport;
@@ -37,6 +39,11 @@ pub struct ListOptions {
     /// Numbers whole-number labels anew, from 0 without gaps, in their ascending
     /// order: PaddleClas' `relabel`.
     pub relabel: bool,
+    /// A folder of box files, one a sample: only its box of the picture is taken, as if
+    /// it were the picture. That of `a/1.x.jpg` is `a/1.txt`: the path up to its first
+    /// dot. Its last line that is not blank is `x0 y0 x1 y1`, whole pixels of the
+    /// upright picture; x1 and y1 are no part of it. PaddleClas' `bbox_crop`.
+    pub boxes: Option<PathBuf>,
 }
 
 /// What stands between a path and its label.
@@ -80,6 +87,8 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
     let mut labels = Gathered::default();
     let mut path = Vec::new();
     let mut values = Vec::new();
+    // Where each sample stands: for errors of its box.
+    let mut numbers = Vec::new();
     while let Some((number, line)) = lines.next_line()? {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
@@ -94,6 +103,9 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
             .add(number, label, &values)
             .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;
         content.push_path(relative);
+        if options.boxes.is_some() {
+            numbers.push(number);
+        }
     }
     if content.samples() == 0 {
         return Err(Error::dataset(
@@ -104,6 +116,9 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
     content.labels = labels.labels;
     if options.relabel {
         relabel(&mut content.labels, file)?;
+    }
+    if let Some(folder) = &options.boxes {
+        content.boxes = boxes::read(folder, file, &numbers, &content)?;
     }
     let report = ScanReport {
         samples: content.samples() as u64,

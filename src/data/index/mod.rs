@@ -11,7 +11,7 @@
 //! - `samples`: the index itself; `label`: what a sample is labelled with; `place`:
 //!   where it lies; `classes`, `class_counts`: names of classes, samples of each;
 //! - `opening`: the ways to an index; `folder`, `list`, `shards`, `open_cache`: one
-//!   each; `names`: which names are pictures'; `lines`: of lists;
+//!   each; `names`: which names are pictures'; `lines`: of lists; `boxes`: box files;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
 //!   later runs; `of_cache`: that of a cache, made while it is built.
@@ -33,6 +33,7 @@
 //! # }
 //! ```
 
+mod boxes;
 mod class_counts;
 mod classes;
 mod folder;
@@ -52,6 +53,7 @@ mod save;
 mod sealed;
 mod shards;
 
+pub use crate::picture::PixelBox;
 pub use class_counts::ClassCount;
 pub use classes::Classes;
 pub use folder::{FolderLabels, FolderOptions};

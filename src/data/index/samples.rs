@@ -13,6 +13,7 @@ use crate::data::index::classes::Classes;
 use crate::data::index::label::Label;
 use crate::data::index::sealed::{Content, Damage, Layout};
 use crate::error::{Error, Result};
+use crate::picture::PixelBox;
 use crate::sys::regular::Stamp;
 use crate::sys::sealed::SealedBytes;
 
@@ -111,6 +112,19 @@ impl Index {
     /// classes without a name too.
     pub fn classes(&self) -> &Classes {
         &self.classes
+    }
+
+    /// Whether samples have boxes ([`ListOptions::boxes`](crate::index::ListOptions::boxes)):
+    /// all of them, or none.
+    pub fn has_boxes(&self) -> bool {
+        self.layout.has_boxes()
+    }
+
+    /// The part of a sample's picture that counts as the picture; none where samples
+    /// have no boxes, or for an id that is not less than [`Index::len`]. It may reach
+    /// beyond the picture, which is then its end.
+    pub fn pixel_box(&self, id: u64) -> Option<PixelBox> {
+        self.layout.pixel_box(self.sealed.bytes(), id)
     }
 
     /// xxh3-128 of all but the root, so that a data set that was moved as a

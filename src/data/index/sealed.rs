@@ -14,12 +14,13 @@
 //!  48  where the root begins u64, its length with what is behind it u64
 //!  64  samples u64               | content: the counts, from which
 //!  72  kind u8, bytes per path end u8, bytes per label word u8,
-//!      bytes per size of a part u8, 0 x 4
+//!      bytes per size of a part u8, bytes per box u8 (0 or 16), 0 x 3
 //!  80  label width u64           | every section's place follows
 //!  88  path bytes u64, classes u64, class name bytes u64
 //! 112  shards u64, shard path bytes u64
 //! 128  path ends: samples x (4 or 8); a path begins where the one before ends
 //!      labels: samples x width x (4 or 8 signed, or 4 float)
+//!      with boxes: samples x (left, top, right, bottom u32)
 //!      with shards: offsets: samples x 8; sizes: samples x (4 or 8);
 //!                   first samples: shards x 8; shard path ends: shards x 8
 //!      class name ends: classes x 8
@@ -31,12 +32,14 @@
 //!
 //! Ends, class labels and sizes take 4 bytes when all of them fit, so a sample
 //! costs 8 bytes and its path, and 12 more where it is a part of a shard (its
-//! path is then its member's name).
+//! path is then its member's name), and 16 more where it has a box.
 //!
 //! - `head`: the numbers that it begins with; `damage`: why bytes are no index;
 //! - `content`: what a scan gathers, encoded; `parts`: the sections of shards;
+//!   `boxes`: that of boxes;
 //! - `words`: tables of words in bytes; `label_vector`: one label of several numbers.
 
+mod boxes;
 mod content;
 mod damage;
 mod head;
@@ -54,9 +57,11 @@ use twox_hash::XxHash3_128;
 use crate::data::index::classes::Classes;
 use crate::data::index::label::Label;
 use crate::error::Result;
+use crate::picture::PixelBox;
 use crate::sys::regular::Stamp;
 use crate::sys::sealed::SealedBytes;
 
+use boxes::BoxesAt;
 pub(crate) use content::{Content, Labels};
 use content::{STAMP, encode_head, place};
 pub(crate) use damage::Damage;
@@ -74,6 +79,7 @@ pub(crate) struct Layout {
     samples: usize,
     ends: Words,
     labels: LabelsAt,
+    boxes: Option<BoxesAt>,
     parts: Option<PartsAt>,
     paths: Range<usize>,
     root: Range<usize>,
@@ -146,7 +152,14 @@ impl Layout {
 
         let mut fields = Fields(content);
         let samples = fields.u64();
-        let [kind, end_bytes, word_bytes, size_bytes, zeros @ ..] = fields.take::<8>();
+        let [
+            kind,
+            end_bytes,
+            word_bytes,
+            size_bytes,
+            box_bytes,
+            zeros @ ..,
+        ] = fields.take::<8>();
         let width = fields.u64();
         let path_bytes = fields.u64();
         let classes = fields.u64();
@@ -157,7 +170,7 @@ impl Layout {
             shards: fields.u64(),
             shard_path_bytes: fields.u64(),
         };
-        if zeros != [0; 4] {
+        if zeros != [0; 3] {
             return Err(Damage::Counts { of: "fields" });
         }
         if end_bytes != 4 && end_bytes != 8 {
@@ -190,6 +203,7 @@ impl Layout {
         };
         let ends_at = sections.next([samples, u64::from(end_bytes), 1], "samples")?;
         let labels_at = sections.next([samples, width, u64::from(word_bytes)], "labels")?;
+        let boxes = BoxesAt::take(&mut sections, samples, box_bytes)?;
         let mut parts = match of_parts.is_of_shards()? {
             true => Some(PartsAt::take(&mut sections, of_parts)?),
             false => None,
@@ -222,6 +236,7 @@ impl Layout {
                 },
                 _ => LabelsAt::None,
             },
+            boxes,
             parts,
             paths,
             root: root_at..root_at + root.len(),
@@ -229,6 +244,9 @@ impl Layout {
         };
         let classes = decode_classes(bytes, class_ends_at.start, class_names, counted(classes)?)?;
         layout.check_samples(bytes, classes.len())?;
+        if let Some(boxes) = layout.boxes {
+            boxes.check(bytes, layout.samples)?;
+        }
         if let Some(parts) = &layout.parts {
             parts.check(bytes, layout.samples)?;
         }
@@ -319,6 +337,15 @@ impl Layout {
     /// None where samples are files, and for an id that is none.
     pub(crate) fn part(&self, bytes: &[u8], id: u64) -> Option<Part> {
         self.parts.as_ref()?.part(bytes, self.known(id)?)
+    }
+
+    pub(crate) fn has_boxes(&self) -> bool {
+        self.boxes.is_some()
+    }
+
+    /// None where samples have none, and for an id that is none.
+    pub(crate) fn pixel_box(&self, bytes: &[u8], id: u64) -> Option<PixelBox> {
+        self.boxes?.get(bytes, self.known(id)?)
     }
 
     pub(crate) fn hash(&self) -> u128 {

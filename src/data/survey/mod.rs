@@ -68,8 +68,8 @@ pub struct Survey {
     pub formats: BTreeMap<Format, u64>,
     /// Samples of each EXIF orientation but 1, the normal one, by the tag's value.
     pub orientations: BTreeMap<u8, u64>,
-    /// Sizes of the pictures as they are to be looked at; none when no header
-    /// could be read.
+    /// Sizes of the pictures as they are to be looked at, or of their boxes; none when
+    /// no header could be read.
     pub sizes: Option<SizeStatistics>,
     /// Unreadable samples of each kind.
     #[serde(serialize_with = "by_name")]
@@ -175,8 +175,8 @@ impl Survey {
         })
     }
 
-    /// Height and width of a sample's picture, upright; none when it is not
-    /// readable.
+    /// Height and width of a sample's picture, upright, or of its box; none when it is
+    /// not readable.
     pub fn size(&self, id: u64) -> Option<(u32, u32)> {
         self.heights_and_widths.get(id)
     }
@@ -195,7 +195,7 @@ pub(crate) fn header_of(
     limits: &Limits,
     upright: Upright,
 ) -> std::result::Result<PictureHeader, SampleFault> {
-    scan::header_of(index, id, limits).map(|header| header.read_as(upright))
+    scan::header_of(index, id, limits, upright)
 }
 
 /// Calls `with` with the header, read this way up, of each sample that has one and

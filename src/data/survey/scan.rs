@@ -55,10 +55,10 @@ pub(crate) struct Findings {
     pub(crate) faults: Vec<(u64, SampleFault)>,
 }
 
-/// Reads the header of every sample; what is over a limit is unreadable. Of
-/// unreadable ones the first `max_faults` are kept. Sizes, and headers that are
-/// `seen`, are those of pictures read this way up; orientations are counted as
-/// files have them. `Break` behind a run of samples ends it for all threads that hear
+/// Reads the header of every sample; what is over a limit is unreadable, and so is a
+/// picture whose box lies outside of it. Of unreadable ones the first `max_faults` are
+/// kept. Sizes, and headers that are `seen`, are those of pictures read this way up;
+/// orientations are counted as files have them. `Break` behind a run of samples ends it for all threads that hear
 /// it.
 pub(crate) fn headers(
     index: &Index,
@@ -155,16 +155,21 @@ impl<'a> Reader<'a> {
     /// Height and width of a sample, or 0 x 0.
     fn read(&mut self, id: u64, seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync)) -> [u32; 2] {
         let found = self.files.read(self.index, id, self.limits);
+        let found = found.and_then(|(header, bytes)| {
+            let seen = header
+                .read_as(self.upright)
+                .boxed(self.index.pixel_box(id))?;
+            Ok((header.orientation, seen, bytes))
+        });
         let f = &mut self.findings;
         match found {
-            Ok((header, bytes)) => {
+            Ok((orientation, header, bytes)) => {
                 f.encoded_bytes += bytes;
                 *f.formats.entry(header.format).or_default() += 1;
-                if header.orientation != Orientation::Normal {
-                    let tag = header.orientation as u8;
+                if orientation != Orientation::Normal {
+                    let tag = orientation as u8;
                     *f.orientations.entry(tag).or_default() += 1;
                 }
-                let header = header.read_as(self.upright);
                 // Ended between two runs alone.
                 let _ = seen(Seen::Header(id, &header, bytes));
                 let (width, height) = header.upright();
@@ -182,15 +187,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The header of one sample.
+/// The header of one sample, read this way up.
 pub(crate) fn header_of(
     index: &Index,
     id: u64,
     limits: &Limits,
+    upright: Upright,
 ) -> Result<PictureHeader, SampleFault> {
-    Files::default()
-        .read(index, id, limits)
-        .map(|(header, _)| header)
+    let (header, _) = Files::default().read(index, id, limits)?;
+    header.read_as(upright).boxed(index.pixel_box(id))
 }
 
 /// Where headers are read: a file for each sample, or the shard that was read

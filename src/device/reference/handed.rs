@@ -36,6 +36,7 @@ pub(crate) fn filled(
     let request = RowRequest {
         random: &random(position),
         size,
+        part: None,
         admit: &|_| Ok(()),
     };
     decoder

@@ -112,6 +112,7 @@ proptest! {
                 true => Decoding::Jpeg { coefficients: 500, cmyk: false },
                 false => Decoding::Rows { scratch: 77 },
             },
+            part: None,
         };
         // None of the recipe's operations.
         let op = usize::MAX;

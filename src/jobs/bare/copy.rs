@@ -24,8 +24,15 @@ impl Copies {
     /// `room` is what the ring has, bytes.
     ///
     /// # Errors
-    /// A picture that is not raw, or has no room.
+    /// A picture that is not raw, or has no room; boxes, since whole pictures are
+    /// copied.
     pub(crate) fn new(index: &Index, room: u64) -> Result<Self> {
+        if index.has_boxes() {
+            return Err(Error::config(
+                "a ceiling that copies takes whole pictures, and this data set has `boxes`: \
+                 measure another ceiling, or leave them out",
+            ));
+        }
         let maps = Maps::of(index, Format::Npy)?;
         let too_large = || Error::config(format!("a ceiling's memory of {room} bytes"));
         let len = usize::try_from(room).map_err(|_| too_large())?;

@@ -14,7 +14,8 @@ use crate::error::Error;
 /// What a sample's picture is in a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Encoding {
-    /// The file's bytes as they are; its header must be readable. Spelled `copy`.
+    /// The file's bytes as they are; its header must be readable. Not of a source with
+    /// boxes. Spelled `copy`.
     #[default]
     Copy,
     /// A baseline JPEG, chroma at half size (4:2:0), of the upright RGB picture;

@@ -22,7 +22,7 @@ use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::shards::{Home, Pattern};
 use crate::jobs::stages;
 use crate::picture::header::read_header_within;
-use crate::picture::{Limits, grow};
+use crate::picture::{Limits, PixelBox, grow};
 use crate::picture::{jpeg, npy};
 use crate::plan::PositionRandom;
 use crate::pool::job::{Job, JobKind, JobParts};
@@ -136,9 +136,10 @@ impl Job for EncodeJob {
         self.home.go_to(&self.index, id);
         let file = self.input.open(&self.index, id)?;
         meter.bytes += file.len() as u64;
+        let part = self.index.pixel_box(id);
         let Some(size) = self.sizes.get(id) else {
             // Why it had no header when all were read, if it still has none.
-            header_size(&file, &self.spec.limits)?;
+            header_size(&file, &self.spec.limits, part)?;
             return Err(changed("its header could not be read then"));
         };
         let EncodeSpec { encode, resize, .. } = self.spec;
@@ -148,6 +149,7 @@ impl Job for EncodeJob {
                 // There is nothing random in the program.
                 random: &PositionRandom::new(0, 0, 0),
                 size: output,
+                part,
                 admit: &|found| check_size(found, size),
             };
             self.decoder.fill(&file, &request, to, meter)
@@ -156,7 +158,7 @@ impl Job for EncodeJob {
         let pixels = 3 * height as usize * width as usize;
         let bytes = match encode {
             Encoding::Copy => {
-                check_size(header_size(&file, &self.spec.limits)?, size)?;
+                check_size(header_size(&file, &self.spec.limits, part)?, size)?;
                 meter.lap(stages::OPEN);
                 let to = payload.get_mut(..file.len());
                 let to = to.ok_or_else(|| changed("the file was shorter then"))?;
@@ -226,10 +228,14 @@ impl Job for EncodeJob {
     }
 }
 
-/// The upright height and width that a file's header says.
-fn header_size(file: &[u8], limits: &Limits) -> std::result::Result<(u32, u32), SampleFault> {
+/// The upright height and width that a file's header says, or of the box in it.
+fn header_size(
+    file: &[u8],
+    limits: &Limits,
+    part: Option<PixelBox>,
+) -> std::result::Result<(u32, u32), SampleFault> {
     let header = read_header_within(&mut Cursor::new(file), limits)?;
-    let (width, height) = header.upright();
+    let (width, height) = header.boxed(part)?.upright();
     Ok((height, width))
 }
 

@@ -125,6 +125,7 @@ impl Job for ImageJob {
         let request = RowRequest {
             random: &self.plan.random(ticket.epoch, row.position),
             size: row.size,
+            part: self.index.pixel_box(row.id),
             admit: &|size| self.packing.check(row.id, size),
         };
         self.decoder.fill(&bytes, &request, out, meter)

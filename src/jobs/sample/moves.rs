@@ -52,6 +52,7 @@ fn rows(recipe: &Recipe, files: &[&[u8]], position: u64) -> Vec<Made> {
         let request = RowRequest {
             random: &PositionRandom::new(7, 1, position),
             size: None,
+            part: None,
             admit: &|_| Ok(()),
         };
         let filled = decoder.fill(file, &request, &mut out, &mut Meter::default());
@@ -516,6 +517,7 @@ fn file() -> impl Strategy<Value = File> {
             size: (w, h),
             orientation: Orientation::ALL[usize::from(orientation) - 1],
             decoding,
+            part: None,
         };
         File { bytes, stored }
     })
@@ -588,6 +590,7 @@ proptest! {
         coefficients in select(vec![None, Some(None), Some(Some(0)), Some(Some(5000))]),
         orientation in select(Orientation::ALL.to_vec()),
         row in proptest::option::of((1u32..90, 1u32..90)),
+        part in proptest::option::of([0u32..300, 0..300, 1..300, 1..300]),
         first in 0u64..1 << 40,
     ) {
         let recipe = Recipe { reorder, ..recipe };
@@ -602,7 +605,16 @@ proptest! {
                 Some(None) => Decoding::Raw,
                 None => Decoding::Rows { scratch: 77 },
             },
+            part: None,
         };
+        let (height, width) = stored.upright();
+        let part = part.map(|[x, y, w, h]| PixelBox {
+            left: x % width,
+            top: y % height,
+            right: x % width + w,
+            bottom: y % height + h,
+        });
+        let stored = stored.boxed(part).unwrap();
         let row = row.filter(|_| program.takes_sizes());
         let mut steps = Vec::new();
         let mut largest = Vec::new();
@@ -703,6 +715,7 @@ fn tables_are_counted_and_given_back() {
     let request = RowRequest {
         random: &PositionRandom::new(7, 1, 0),
         size: None,
+        part: None,
         admit: &|_| Ok(()),
     };
     let file = png(8000, 60);
@@ -714,6 +727,7 @@ fn tables_are_counted_and_given_back() {
         size: (8000, 60),
         orientation: Orientation::Normal,
         decoding: Decoding::Rows { scratch: 0 },
+        part: None,
     };
     let said = stored.most(&program, None, &mut Vec::new()).bytes();
     let held = decoder.resampler.scratch_bytes() as u64;

@@ -14,9 +14,8 @@ use featherload::{Index, OnError, Result, Source};
 use crate::common::photos;
 
 /// Of 252. What is refused, and the reason.
-const SERVED: usize = 246;
-const REFUSED: [(&str, &str); 6] = [
-    ("ResNet50_vehicle_cls_prune", "bbox_crop"),
+const SERVED: usize = 247;
+const REFUSED: [(&str, &str); 5] = [
     (
         "FixMatchCCSSL_cifar100_10000_4gpu",
         "Cifar100 reads pickles",
@@ -59,6 +58,17 @@ fn configs(data: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Boxes of the photographs, where the config's data set has some.
+fn write_boxes(folder: &Path, names: &[&Path]) {
+    for name in names {
+        let name = name.to_str().unwrap();
+        let stem = name.split('.').next().unwrap();
+        let path = folder.join(format!("{stem}.txt"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "1\n20 10 150 100000\n").unwrap();
+    }
+}
+
 /// A list of the photographs in the form that the config's data set has.
 fn list(photos: &Path, training: &Training, file: PathBuf) -> Source {
     let (index, _) = Index::folder(photos, &FolderOptions::default()).unwrap();
@@ -66,8 +76,12 @@ fn list(photos: &Path, training: &Training, file: PathBuf) -> Source {
     assert!(names.len() >= 60, "{}", photos.display());
     let options = ListOptions {
         root: Some(photos.to_owned()),
+        boxes: (training.list_options.boxes.as_ref()).map(|_| file.with_file_name("boxes")),
         ..training.list_options.clone()
     };
+    if let Some(folder) = &options.boxes {
+        write_boxes(folder, &names);
+    }
     let classes = training.class_num.unwrap_or(64).clamp(1, 64) as usize;
     let between = match options.delimiter {
         Delimiter::Blanks => ' ',

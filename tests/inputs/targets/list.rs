@@ -1,6 +1,7 @@
 //! List files: any bytes, under any options.
 //!
-//! The first byte chooses the options, the rest is the file. Nothing may panic;
+//! The first byte chooses the options, the rest is the file, or the box file of a list
+//! of one sample. Nothing may panic;
 //! what is accepted must keep the promises of `Index::list`.
 
 use std::fs;
@@ -28,6 +29,7 @@ fn options(choice: u8) -> ListOptions {
         allow_outside: choice & 16 != 0,
         root: None,
         relabel: false,
+        boxes: None,
     }
 }
 
@@ -40,6 +42,9 @@ fn run(folder: &Path, data: &[u8]) {
     let Some((&choice, text)) = data.split_first() else {
         return;
     };
+    if choice & 64 != 0 {
+        return run_box(folder, text);
+    }
     let options = options(choice);
     let file = folder.join("list.txt");
     fs::write(&file, text).expect("a list");
@@ -63,6 +68,20 @@ fn run(folder: &Path, data: &[u8]) {
                 assert!(values.iter().all(f32::is_finite));
             }
         }
+    }
+}
+
+fn run_box(folder: &Path, text: &[u8]) {
+    let file = folder.join("one.txt");
+    fs::write(&file, "a.jpg 1").expect("a list");
+    fs::write(folder.join("a.txt"), text).expect("a box file");
+    let options = ListOptions {
+        boxes: Some(folder.to_owned()),
+        ..ListOptions::default()
+    };
+    if let Ok((index, _)) = Index::list(&file, &options) {
+        let found = index.pixel_box(0).expect("a box");
+        assert!(found.left < found.right && found.top < found.bottom);
     }
 }
 

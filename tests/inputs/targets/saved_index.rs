@@ -71,6 +71,11 @@ fn run(folder: &Path, data: &[u8]) {
             Label::Vector(values) => assert_eq!(values.iter().len(), width),
         }
     }
+    for id in 0..=index.len() {
+        let found = index.pixel_box(id);
+        assert_eq!(found.is_some(), index.has_boxes() && id < index.len());
+        assert!(found.is_none_or(|b| b.left < b.right && b.top < b.bottom));
+    }
     for (number, name) in index.classes().iter().enumerate() {
         assert_eq!(index.classes().get(name), Some(number as i64));
     }

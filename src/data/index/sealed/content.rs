@@ -8,11 +8,13 @@ use std::path::Path;
 use twox_hash::XxHash3_128;
 
 use crate::data::index::Classes;
+use crate::data::index::sealed::boxes;
 use crate::data::index::sealed::head::{
     COUNTS_END, HEAD, KIND_CLASS, KIND_NONE, KIND_VECTOR, MAGIC, NAME, VERSION,
 };
 use crate::data::index::sealed::parts::Parts;
 use crate::error::Result;
+use crate::picture::PixelBox;
 use crate::sys::regular::Stamp;
 use crate::sys::sealed::SealedBytes;
 
@@ -24,6 +26,8 @@ pub(crate) struct Content {
     parts: Option<Parts>,
     pub(crate) labels: Labels,
     pub(crate) classes: Classes,
+    /// One a sample, or none at all.
+    pub(crate) boxes: Vec<PixelBox>,
 }
 
 /// The labels of all samples, of one kind.
@@ -62,6 +66,15 @@ impl Content {
         self.ends.len()
     }
 
+    /// The path that was pushed as number `sample`; empty when there is none.
+    pub(crate) fn path(&self, sample: usize) -> &[u8] {
+        let start = sample.checked_sub(1).map_or(Some(&0), |i| self.ends.get(i));
+        let places = start.zip(self.ends.get(sample));
+        places
+            .and_then(|(start, end)| self.paths.get(*start as usize..*end as usize))
+            .unwrap_or_default()
+    }
+
     /// Seals the content under `root`.
     pub(crate) fn encode(self, root: &Path) -> Result<SealedBytes> {
         let (end_bytes, ends) = if self.paths.len() as u64 <= u64::from(u32::MAX) {
@@ -97,10 +110,13 @@ impl Content {
         }
 
         let parts = self.parts.map(Parts::encode).unwrap_or_default();
+        let (box_bytes, boxes) = boxes::encode(&self.boxes);
+        drop(self.boxes);
 
         let mut counts = Vec::with_capacity(COUNTS_END - HEAD);
         counts.extend_from_slice(&samples.to_le_bytes());
-        counts.extend_from_slice(&[kind, end_bytes, word_bytes, parts.size_bytes, 0, 0, 0, 0]);
+        counts.extend_from_slice(&[kind, end_bytes, word_bytes, parts.size_bytes]);
+        counts.extend_from_slice(&[box_bytes, 0, 0, 0]);
         counts.extend_from_slice(&width.to_le_bytes());
         counts.extend_from_slice(&(self.paths.len() as u64).to_le_bytes());
         counts.extend_from_slice(&(self.classes.len() as u64).to_le_bytes());
@@ -108,10 +124,11 @@ impl Content {
         counts.extend_from_slice(&parts.shards.to_le_bytes());
         counts.extend_from_slice(&parts.shard_path_bytes.to_le_bytes());
 
-        let sections: [&[u8]; 11] = [
+        let sections: [&[u8]; 12] = [
             &counts,
             &ends,
             &labels,
+            &boxes,
             &parts.offsets,
             &parts.sizes,
             &parts.firsts,

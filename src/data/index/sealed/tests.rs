@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use crate::data::index::sealed::words::word;
 use crate::data::index::sealed::*;
+use crate::picture::PixelBox;
 
 fn content(paths: &[&[u8]], labels: Labels, classes: &[&str]) -> Content {
     let mut content = Content::default();
@@ -32,7 +33,24 @@ fn of_shards(wide: bool) -> Content {
     content
 }
 
-fn samples() -> [Vec<u8>; 6] {
+/// Three samples with boxes.
+fn with_boxes() -> Content {
+    let paths: [&[u8]; 3] = [b"a/1.jpg", b"b/\xff.png", b"b/3.jpg"];
+    let mut content = content(&paths, Labels::Class(vec![0, 1, 1]), &["a", "b"]);
+    content.boxes = (0..3).map(boxed).collect();
+    content
+}
+
+fn boxed(id: u32) -> PixelBox {
+    PixelBox {
+        left: id,
+        top: 10 * id,
+        right: id + 1,
+        bottom: u32::MAX,
+    }
+}
+
+fn samples() -> [Vec<u8>; 7] {
     let paths: [&[u8]; 3] = [b"a/1.jpg", b"b/\xff.png", b"b/3.jpg"];
     let vector = Labels::Vector {
         width: 2,
@@ -45,6 +63,7 @@ fn samples() -> [Vec<u8>; 6] {
         content(&paths, vector, &[]),
         of_shards(false),
         of_shards(true),
+        with_boxes(),
     ]
     .map(|c| c.encode(Path::new("/data")).unwrap().bytes().to_vec())
 }
@@ -73,6 +92,8 @@ fn use_all(bytes: &[u8]) -> bool {
     for id in 0..layout.samples() {
         let path = layout.path(bytes, id);
         assert!(!path.is_empty() && !path.contains(&0));
+        let part = layout.pixel_box(bytes, id);
+        assert!(part.is_some() == layout.has_boxes() && !part.is_some_and(PixelBox::is_empty));
         match layout.part(bytes, id) {
             Some(part) => {
                 assert!(part.shard < layout.shards() && part.range().end >= part.at);
@@ -162,6 +183,31 @@ fn parts_come_back_from_their_shards() {
 }
 
 #[test]
+fn boxes_come_back_and_cost_sixteen_bytes_where_there_are_some() {
+    let plain = samples()[1].clone();
+    let bytes = samples()[6].clone();
+    assert_eq!(bytes.len(), plain.len() + 3 * 16);
+    let (layout, _) = Layout::decode(&bytes).unwrap();
+    for id in 0..3 {
+        assert_eq!(layout.pixel_box(&bytes, id), Some(boxed(id as u32)));
+    }
+    assert_eq!(layout.pixel_box(&bytes, 3), None);
+    assert_eq!(
+        (layout.label_width(), layout.path(&bytes, 2)),
+        (1, &b"b/3.jpg"[..])
+    );
+    let (without, _) = Layout::decode(&plain).unwrap();
+    assert!(!without.has_boxes() && without.pixel_box(&plain, 0).is_none());
+    assert_ne!(layout.hash(), without.hash());
+    // Of four bytes that were zero the first says so.
+    assert_eq!((plain[76..80].to_vec(), bytes[76]), (vec![0; 4], 16));
+    let mut content = with_boxes();
+    content.boxes.pop();
+    let short = content.encode(Path::new("/data")).unwrap();
+    assert!(Layout::decode(short.bytes()).is_err());
+}
+
+#[test]
 fn another_root_and_other_stamps_change_nothing_else() {
     for bytes in samples() {
         let (layout, _) = Layout::decode(&bytes).unwrap();
@@ -234,15 +280,16 @@ fn every_changed_byte_is_refused_and_behind_a_right_checksum_it_is_harmless() {
 
 #[test]
 fn damage_is_told_in_words() {
-    let [_, good, ..] = samples();
-    let told = |at: usize, with: &[u8]| {
-        let mut bad = good.clone();
+    let [_, good, .., of_boxes] = samples();
+    let told_of = |good: &[u8], at: usize, with: &[u8]| {
+        let mut bad = good.to_vec();
         bad[at..at + with.len()].copy_from_slice(with);
         if at >= 48 {
             mend(&mut bad);
         }
         Layout::decode(&bad).unwrap_err().to_string()
     };
+    let told = |at: usize, with: &[u8]| told_of(&good, at, with);
     assert_eq!(told(0, b"x"), "not an index file");
     let form = "an index of form 9, where form 2 is understood";
     assert_eq!(told(8, &[9]), form);
@@ -267,6 +314,15 @@ fn damage_is_told_in_words() {
     assert_eq!(
         told(names + 2 + 8, &[0]),
         "damaged: the path's bytes of sample 1"
+    );
+    assert_eq!(
+        told_of(&of_boxes, 76, &[8]),
+        "damaged: its number of bytes per box cannot be"
+    );
+    let second = 128 + 12 + 12 + 16;
+    assert_eq!(
+        told_of(&of_boxes, second + 8, &[1]),
+        "damaged: the box of sample 1"
     );
 }
 
@@ -312,7 +368,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_refused_or_harmless(
-        which in 0usize..6,
+        which in 0usize..7,
         changes in vec((HEAD..200usize, any::<u8>()), 1..12),
     ) {
         let mut bytes = samples()[which].clone();

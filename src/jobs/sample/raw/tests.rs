@@ -66,6 +66,7 @@ fn made(decoder: &mut SampleDecoder, file: &[u8], size: Size, position: u64) -> 
     let request = RowRequest {
         random: &PositionRandom::new(7, 1, position),
         size: None,
+        part: None,
         admit: &|_| Ok(()),
     };
     let filled = decoder.fill(file, &request, &mut out, &mut Meter::default());
