@@ -81,7 +81,7 @@ fn read_at(file: &mut dyn PictureFile, at: u64, most: u64) -> Result<Vec<u8>, Sa
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::{self, BufReader, Cursor, Write};
+    use std::io::{self, BufReader, Cursor, Seek, Write};
 
     use super::*;
 
