@@ -122,10 +122,13 @@ where
         let words = form.split(", ").map(|word| Value::Str(word.to_owned()));
         let plain = [false, true].map(Value::Bool).into_iter();
         let plain = plain.chain([0, 1].map(Value::Int));
-        plain.chain(words).map(|value| entry(field, value)).find(|entry| {
-            let all = all.iter().chain([entry]).cloned().collect();
-            read::<O>(name, all).is_some_and(|with| with == without)
-        })
+        plain
+            .chain(words)
+            .map(|value| entry(field, value))
+            .find(|entry| {
+                let all = all.iter().chain([entry]).cloned().collect();
+                read::<O>(name, all).is_some_and(|with| with == without)
+            })
     };
     let shown = |(_, node): Entry| match node.value {
         Value::Str(word) => Some(word),
@@ -142,7 +145,13 @@ where
 /// What a file would say of the operation, behind its name.
 fn parameters<O: Serialize>(name: &str, op: &O) -> Option<Vec<Entry>> {
     let written = toml::written(&BTreeMap::from([("op", op)])).ok()?;
-    match toml::read(&written).ok()?.get("op")?.get(name)?.value.clone() {
+    match toml::read(&written)
+        .ok()?
+        .get("op")?
+        .get(name)?
+        .value
+        .clone()
+    {
         Value::Map(all) => Some(all),
         _ => None,
     }

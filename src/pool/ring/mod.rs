@@ -12,15 +12,16 @@
 //! - [`consumer_side`], [`worker_side`], [`coordinator_side`]: the protocol,
 //!   one file for each kind of process, generic over the words,
 //! - [`region`]: the mapped memory itself, rows as bytes,
-//! - [`slots`]: the life of a slot in the consumer, as types,
-//! - `model`: the test of the protocol in every order.
+//! - [`slots`]: the life of a slot in the consumer, as types.
+//!
+//! The package `featherload-model` (`model/`) runs the protocol in every order.
 //!
 //! Invariants: a row has at most one live owner, named in its word; only that
 //! owner writes the row's bytes; only the consumer posts and frees slots. What
 //! must never be here: images, recipes, descriptors other than the ring's own,
 //! and messages - the data path has none.
 
-mod attempt;
+pub(crate) mod attempt;
 pub(crate) mod consumer_side;
 pub(crate) mod coordinator_side;
 pub(crate) mod layout;
@@ -30,9 +31,6 @@ pub(crate) mod slots;
 pub(crate) mod ticket;
 pub(crate) mod words;
 pub(crate) mod worker_side;
-
-#[cfg(test)]
-mod model;
 
 pub(crate) use layout::{Layout, Shape};
 pub(crate) use region::Ring;

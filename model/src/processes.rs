@@ -8,15 +8,15 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
+use crate::faults;
+use crate::faults::{Fault, Tampered};
+use crate::memory::{Replay, payload};
+use crate::plan::Config;
 use crate::pool::ring::consumer_side;
 use crate::pool::ring::consumer_side::Wait;
 use crate::pool::ring::coordinator_side;
 use crate::pool::ring::coordinator_side::{Held, Verdict};
 use crate::pool::ring::layout::Layout;
-use crate::pool::ring::model::faults;
-use crate::pool::ring::model::faults::{Fault, Tampered};
-use crate::pool::ring::model::memory::{Replay, payload};
-use crate::pool::ring::model::plan::Config;
 use crate::pool::ring::row_word::RowState;
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::words::Words;

@@ -3,12 +3,12 @@
 //! What the consumer sees (bytes of each delivered row, twice: at delivery and
 //! when it lets go) is checked by its routine in `processes`.
 
+use crate::memory::Place;
+use crate::plan::Config;
 use crate::pool::ring::attempt;
-use crate::pool::ring::model::memory::Place;
-use crate::pool::ring::model::plan::Config;
-use crate::pool::ring::model::processes::End;
-use crate::pool::ring::model::state::{Life, State};
 use crate::pool::ring::row_word::{RowState, RowWord};
+use crate::processes::End;
+use crate::state::{Life, State};
 
 /// Who performs an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

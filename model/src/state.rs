@@ -3,11 +3,11 @@
 
 use twox_hash::XxHash3_128;
 
-use crate::pool::ring::model::automaton::{Automaton, NodeId, Pending};
-use crate::pool::ring::model::memory::Place;
-use crate::pool::ring::model::processes;
-use crate::pool::ring::model::processes::{End, Local};
+use crate::automaton::{Automaton, NodeId, Pending};
+use crate::memory::Place;
 use crate::pool::ring::row_word::{RowState, RowWord};
+use crate::processes;
+use crate::processes::{End, Local};
 
 /// Whether a process is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

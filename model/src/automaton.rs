@@ -5,16 +5,14 @@
 //! of the operation's result, so each production function is run once for each
 //! distinct record, not once for each global state.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
+use crate::memory::{CONSUMER_GONE, Entry, FRESH, Op, Place, Places, Replay, STALE};
+use crate::plan::Config;
 use crate::pool::ring::layout::{Layout, Shape};
-use crate::pool::ring::model::memory::{
-    CONSUMER_GONE, Entry, FRESH, Op, Place, Places, Replay, STALE,
-};
-use crate::pool::ring::model::plan::Config;
-use crate::pool::ring::model::processes;
-use crate::pool::ring::model::processes::{End, Flow, Local};
 use crate::pool::ring::row_word::{RowState, RowWord};
+use crate::processes;
+use crate::processes::{End, Flow, Local};
 
 /// Names a node.
 pub(crate) type NodeId = u32;
@@ -45,10 +43,10 @@ pub(crate) struct Automaton {
     pub(crate) layout: Layout,
     pub(crate) places: Places,
     nodes: Vec<Node>,
-    ids: HashMap<Key, NodeId>,
-    classes: HashMap<(Local, Vec<Entry>, Pending), u32>,
-    next: HashMap<(NodeId, u64), NodeId>,
-    aged: HashMap<(NodeId, usize), NodeId>,
+    ids: FxHashMap<Key, NodeId>,
+    classes: FxHashMap<(Local, Vec<Entry>, Pending), u32>,
+    next: FxHashMap<(NodeId, u64), NodeId>,
+    aged: FxHashMap<(NodeId, usize), NodeId>,
 }
 
 impl Automaton {
@@ -65,10 +63,10 @@ impl Automaton {
             config,
             layout,
             nodes: Vec::new(),
-            ids: HashMap::new(),
-            classes: HashMap::new(),
-            next: HashMap::new(),
-            aged: HashMap::new(),
+            ids: FxHashMap::default(),
+            classes: FxHashMap::default(),
+            next: FxHashMap::default(),
+            aged: FxHashMap::default(),
         }
     }
 

@@ -20,9 +20,9 @@ use std::time::Duration;
 use loom::sync::atomic::{AtomicU64, fence};
 use loom::thread;
 
+use crate::memory::{Place, Places, payload};
 use crate::pool::ring::consumer_side;
 use crate::pool::ring::layout::{Layout, Shape};
-use crate::pool::ring::model::memory::{Place, Places, payload};
 use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::words::{WordIndex, Words};

@@ -1,11 +1,11 @@
 //! What can happen in a state, and what it does to the state.
 
-use crate::pool::ring::model::automaton::{Automaton, Pending};
-use crate::pool::ring::model::memory::{CONSUMER_GONE, FRESH, Op, Place, STALE};
-use crate::pool::ring::model::processes::{Local, is_whole};
-use crate::pool::ring::model::properties;
-use crate::pool::ring::model::properties::Actor;
-use crate::pool::ring::model::state::{Life, Process, State};
+use crate::automaton::{Automaton, Pending};
+use crate::memory::{CONSUMER_GONE, FRESH, Op, Place, STALE};
+use crate::processes::{Local, is_whole};
+use crate::properties;
+use crate::properties::Actor;
+use crate::state::{Life, Process, State};
 
 /// One transition.
 #[derive(Debug, Clone, Copy)]

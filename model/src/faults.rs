@@ -10,12 +10,12 @@ use crate::pool::ring::consumer_side::Wait;
 use crate::pool::ring::coordinator_side;
 use crate::pool::ring::coordinator_side::Verdict;
 use crate::pool::ring::layout::{Layout, ticket_word};
-use crate::pool::ring::model::processes::LIMIT;
 use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::words::{WordIndex, Words};
 use crate::pool::ring::worker_side;
 use crate::pool::ring::worker_side::{Claim, Next, Outcome};
+use crate::processes::LIMIT;
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,8 +1,8 @@
 //! What is explored: small rings, all orders, all deaths.
 
-use crate::pool::ring::model::explorer::explore;
-use crate::pool::ring::model::faults::Fault;
-use crate::pool::ring::model::plan::{Config, Epoch};
+use crate::explorer::explore;
+use crate::faults::Fault;
+use crate::plan::{Config, Epoch};
 
 /// Two workers, two slots, two rows; nothing goes wrong.
 fn config(epochs: &[(&[u32], Option<usize>)]) -> Config {

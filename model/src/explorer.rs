@@ -10,12 +10,12 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Instant;
 
-use crate::pool::ring::model::automaton::Automaton;
-use crate::pool::ring::model::plan::Config;
-use crate::pool::ring::model::properties;
-use crate::pool::ring::model::state::State;
-use crate::pool::ring::model::steps;
-use crate::pool::ring::model::steps::{Step, mishaps, settle, take};
+use crate::automaton::Automaton;
+use crate::plan::Config;
+use crate::properties;
+use crate::state::State;
+use crate::steps;
+use crate::steps::{Step, mishaps, settle, take};
 
 /// A broken property and the way to it.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What is run: the ring's size, the consumer's tickets, what may go wrong.
 
-use crate::pool::ring::model::faults::Fault;
+use crate::faults::Fault;
 use crate::pool::ring::ticket::Ticket;
 
 /// One epoch of the consumer's plan.
