@@ -24,6 +24,13 @@ pub enum EpochLength {
     IdentityGroups,
 }
 
+impl EpochLength {
+    /// The default, which is not written: as before there were others.
+    pub(super) fn is_samples(&self) -> bool {
+        *self == Self::Samples
+    }
+}
+
 impl fmt::Display for EpochLength {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

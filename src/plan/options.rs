@@ -16,9 +16,9 @@ pub struct PlanOptions {
     /// The order of an epoch.
     pub sampler: Sampler,
     /// Identities that come more often, of [`Sampler::Identity`].
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub identity_ratios: Vec<IdentityRatio>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "EpochLength::is_samples")]
     pub length: EpochLength,
     /// Output sizes that take turns from batch to batch; none = the recipe's.
     pub multi_scale: Option<MultiScale>,

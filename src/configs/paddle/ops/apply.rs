@@ -1,7 +1,6 @@
 //! Operations that are done together or not at all.
 
 use super::held::Held;
-use super::names::step;
 use super::pipe::Pipe;
 use crate::configs::paddle::list::items;
 use crate::configs::paddle::params::{Params, Read};
@@ -13,8 +12,9 @@ pub(crate) fn random_apply(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
         return Err(params.wrong("transforms", "'transforms' is missing: the operations"));
     };
     let (first, held, before) = (pipe.ops.len(), pipe.held, pipe.known());
+    let read = pipe.read;
     for item in items(list, "transforms")? {
-        step(item, pipe)?;
+        read(item, pipe)?;
     }
     if pipe.known() != before || (pipe.held == Held::Floats) != (held == Held::Floats) {
         return Err(params.wrong(

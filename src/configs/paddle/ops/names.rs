@@ -95,6 +95,7 @@ pub(crate) fn translate(
         tensor: false,
         zero_channel: false,
         dtype: Dtype::F32,
+        read: inner,
     };
     match rules.opened {
         Opened::No => {}
@@ -140,7 +141,7 @@ pub(crate) fn translate(
 }
 
 /// An operation inside of another.
-pub(super) fn step(item: &Node, pipe: &mut Pipe<'_>) -> Read<()> {
+fn inner(item: &Node, pipe: &mut Pipe<'_>) -> Read<()> {
     let (key, node) = one_name(item)?;
     match NAMES.iter().find(|(name, _)| *name == key.name) {
         Some((_, function)) => read(function, key, node, pipe),

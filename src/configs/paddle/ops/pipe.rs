@@ -5,7 +5,7 @@ use super::sizes::Sizes;
 use crate::configs::paddle::dataset::LabelKey;
 use crate::configs::paddle::note::Notes;
 use crate::configs::paddle::params::{Params, Read};
-use crate::recipe::file::Mistake;
+use crate::recipe::file::{Mistake, Node};
 use crate::recipe::{Cast, ColorOrder, Dtype, Layout, MemoryLayout, Op};
 
 /// The operations so far, and what is known behind them.
@@ -27,6 +27,8 @@ pub(crate) struct Pipe<'n> {
     /// By ToTensor: operations know its order of axes.
     pub(super) tensor: bool,
     pub(super) dtype: Dtype,
+    /// Reads one more operation: for those that hold others.
+    pub(super) read: fn(&Node, &mut Pipe<'_>) -> Read<()>,
 }
 
 /// What the numbers of a picture are.

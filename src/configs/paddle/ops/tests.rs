@@ -11,10 +11,10 @@ use crate::recipe::{
     Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
     ChainDepth, ColorJitter, ColorOrder, CropWithPadding, Cutout, Decode, DecodeMode, Dtype,
     Erasing, HideAndSeek, Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad,
-    PadTo, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable, RandomBlur, RandomCrop,
-    RandomErasing, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation,
-    RandomVerticalFlip, RecipeFormat, Resize, ResizeTo, RotationStyle, Rounding, Size, Span,
-    TimmAugment, Upright, ZeroChannel,
+    PadTo, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable, RandomApply, RandomBlur,
+    RandomCrop, RandomErasing, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
+    RandomRotation, RandomVerticalFlip, RecipeFormat, Resize, ResizeTo, RotationStyle, Rounding,
+    Size, Span, TimmAugment, Upright, ZeroChannel,
 };
 
 fn tree(text: &str) -> Node {
@@ -728,6 +728,42 @@ fn jitter_is_pillows_and_always() {
         (0.5, Span(-0.4, 0.4), Span(1.0, 1.0))
     );
     assert!(ops("- ColorJitter: {prob: 0}").is_empty());
+}
+
+#[test]
+fn operations_inside_of_others() {
+    let jitter = "- RandomApply: {p: 0.3, transforms: [{RawColorJitter: {brightness: 0.4}}]}";
+    let inside = ColorJitter {
+        brightness: Span(0.6, 1.4),
+        p: 1.0,
+        random_order: true,
+        style: JitterStyle::Pillow,
+        ..ColorJitter::default()
+    };
+    let want = RandomApply {
+        transforms: vec![Op::from(inside)],
+        p: 0.3,
+    };
+    assert_eq!(one(jitter), want.into());
+    assert_eq!(
+        ops("- RandomApply: {p: 0, transforms: [{RawColorJitter: }]}"),
+        []
+    );
+    for (text, part) in [
+        ("- RandomApply: {p: 0.3}", "'transforms' is missing"),
+        (
+            "- RandomApply: {transforms: [{NormalizeImage: }]}",
+            "changes what values mean",
+        ),
+        (
+            "- RandomApply: {transforms: [{Jitter: }]}",
+            "'Jitter' is unknown",
+        ),
+    ] {
+        let (line, said) = wrong(text);
+        assert_eq!(line, 2);
+        assert!(said.contains(part), "{said}");
+    }
 }
 
 #[test]
