@@ -752,7 +752,7 @@ fn operations_inside_of_others() {
     for (text, part) in [
         ("- RandomApply: {p: 0.3}", "'transforms' is missing"),
         (
-            "- RandomApply: {transforms: [{NormalizeImage: }]}",
+            "- RandomApply: {transforms: [{NormalizeImage: {order: ''}}]}",
             "changes what values mean",
         ),
         (
