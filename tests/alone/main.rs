@@ -31,6 +31,7 @@ tests! {
     own_helper::a_program_that_begins_with_init_is_its_helper,
     own_helper::a_replaced_program_starts_what_it_is,
     own_helper::without_init_the_error_names_the_line,
+    own_helper::a_helper_that_never_calls_init_starts_no_other,
     own_helper::init_behind_a_thread_is_told,
     own_helper::a_helper_with_threads_says_so,
     own_helper::arguments_that_are_read_before_init_are_told,

@@ -20,7 +20,7 @@ pub fn begin() {
         thread::spawn(|| thread::sleep(Duration::from_secs(60)));
     };
     match env::var(ROLE).as_deref() {
-        Ok("never") => return,
+        Ok("never" | "names itself") => return,
         Ok("late") => linger(),
         Ok("threads") if is_started_with_arguments => linger(),
         Ok("parses") if is_started_with_arguments => std::process::exit(2),
@@ -39,7 +39,11 @@ pub fn play() -> Option<ExitCode> {
     }
     let epoch = || -> featherload::Result<usize> {
         let source = Source::detect(env::var_os(DATA).unwrap())?;
-        let mut loader = Loader::builder(source).workers(2).batch_size(4).build()?;
+        let mut builder = Loader::builder(source).workers(2).batch_size(4);
+        if role == "names itself" {
+            builder = builder.helper(env::current_exe().unwrap());
+        }
+        let mut loader = builder.build()?;
         let mut samples = 0;
         for batch in loader.epoch() {
             samples += batch?.good_rows().count();
@@ -111,6 +115,12 @@ pub fn without_init_the_error_names_the_line() {
             "/nowhere/featherload",
         ],
     );
+}
+
+/// It would start itself, and that one itself, and so on.
+pub fn a_helper_that_never_calls_init_starts_no_other() {
+    let words = ["refused to start", "does not call featherload::init()"];
+    fails("names itself", &words);
 }
 
 pub fn init_behind_a_thread_is_told() {
