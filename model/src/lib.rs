@@ -38,6 +38,8 @@
 //! `pool`: a package of its own can be optimised, where all of the library cannot be
 //! without waiting for it.
 
+// Examples in the library's files are the library's to test.
+#![cfg(not(doctest))]
 // Of the library's files the model takes a part.
 #![allow(dead_code, unused_imports, unused_macros)]
 

@@ -11,6 +11,7 @@ use super::known::Known;
 use super::operation::{Named, OnDevice, Operation, Rights};
 use super::random::{Numbers, Streams};
 use super::reach::Sides;
+use super::step::Step;
 use super::steps::{Largest, Sink};
 use super::unit::Part;
 use crate::error::SampleFault;
@@ -68,6 +69,12 @@ macro_rules! ops {
             fn parts(&self) -> &'static [Part] {
                 match self {
                     $(Self::$name(op) => op.parts(),)*
+                }
+            }
+
+            fn chance(&self) -> Option<(f64, Step)> {
+                match self {
+                    $(Self::$name(op) => op.chance(),)*
                 }
             }
 

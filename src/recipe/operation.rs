@@ -7,6 +7,7 @@ use super::geometry::Uniform;
 use super::known::Known;
 use super::random::{Lowest, Numbers, Streams};
 use super::reach::Sides;
+use super::step::Step;
 use super::steps::{Largest, Sink};
 use super::tensor::Dtype;
 use super::unit::Part;
@@ -30,31 +31,52 @@ pub(crate) trait Operation: Clone + Sized {
     /// an operation of one part are of that part.
     fn parts(&self) -> &'static [Part];
 
+    /// Of an operation that does one step or nothing, and keeps the size: how probable the
+    /// step is, 0 to 1, and the step. `draw`, `largest` and `draws` follow from it.
+    fn chance(&self) -> Option<(f64, Step)> {
+        None
+    }
+
     /// Pushes the steps on a picture of this height and width; what that becomes. `known`
     /// is what is known of the pixels in front of it.
+    ///
+    /// Without an answer of its own: the step of `chance`, or none.
     ///
     /// # Errors
     /// When the picture is too small or too large.
     fn draw<S: Streams>(
         &self,
-        known: &Known,
+        _known: &Known,
         size: Sides,
         random: &mut Numbers<'_, S>,
         steps: &mut impl Sink,
-    ) -> Result<Sides, SampleFault>;
+    ) -> Result<Sides, SampleFault> {
+        if let Some((p, step)) = self.chance()
+            && random.next_f64() < p
+        {
+            steps.push(step);
+        }
+        Ok(size)
+    }
 
     /// Pushes the steps that take the most memory, instead of drawn ones.
     ///
-    /// Without an answer of its own: those of the lowest numbers. So an operation that
-    /// draws a size, or that may do nothing, has an answer. A picture too small for a
-    /// crop is a failed sample and takes nothing more.
+    /// Without an answer of its own: the step of `chance`, or those of the lowest numbers.
+    /// So an operation that draws a size, or otherwise may do nothing, has an answer. A
+    /// picture too small for a crop is a failed sample and takes nothing more.
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        lowest(self, known, size, most)
+        match self.chance() {
+            Some((_, step)) => {
+                most.optionally(|most| most.push(step));
+                size
+            }
+            None => lowest(self, known, size, most),
+        }
     }
 
     /// Whether it takes random numbers.
     fn draws(&self) -> bool {
-        false
+        self.chance().is_some()
     }
 
     /// Whether the size behind it is not that in front of it.

@@ -2,16 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{OnDevice, Operation};
-use crate::recipe::random::{Numbers, Streams};
 use crate::recipe::ranges::probability;
-use crate::recipe::reach::Sides;
 use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Sink};
 use crate::recipe::unit::Part;
 
 described! {
@@ -43,26 +38,8 @@ impl Operation for RandomGrayscale {
         &[Part::Color]
     }
 
-    fn draw<S: Streams>(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
-    ) -> Result<Sides, SampleFault> {
-        if random.next_f64() < self.p {
-            steps.push(Step::Grayscale);
-        }
-        Ok(size)
-    }
-
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        most.optionally(|most| most.push(Step::Grayscale));
-        size
-    }
-
-    fn draws(&self) -> bool {
-        true
+    fn chance(&self) -> Option<(f64, Step)> {
+        Some((self.p, Step::Grayscale))
     }
 
     fn on_device(&self) -> OnDevice {

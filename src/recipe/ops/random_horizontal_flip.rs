@@ -2,16 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
 use crate::recipe::ranges::probability;
-use crate::recipe::reach::Sides;
 use crate::recipe::step::Step;
-use crate::recipe::steps::Sink;
 use crate::recipe::unit::Part;
 
 described! {
@@ -41,20 +36,7 @@ impl Operation for RandomHorizontalFlip {
         &[Part::Turn]
     }
 
-    fn draw<S: Streams>(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
-    ) -> Result<Sides, SampleFault> {
-        if random.next_f64() < self.p {
-            steps.push(Step::Mirror);
-        }
-        Ok(size)
-    }
-
-    fn draws(&self) -> bool {
-        true
+    fn chance(&self) -> Option<(f64, Step)> {
+        Some((self.p, Step::Mirror))
     }
 }

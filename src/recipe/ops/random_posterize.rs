@@ -2,17 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::defaults::half;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
 use crate::recipe::ranges::probability;
-use crate::recipe::reach::Sides;
 use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::{Largest, Sink};
 use crate::recipe::unit::Part;
 
 described! {
@@ -55,33 +50,10 @@ impl Operation for RandomPosterize {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
-    ) -> Result<Sides, SampleFault> {
-        if random.next_f64() < self.p {
-            steps.push(self.step());
-        }
-        Ok(size)
-    }
-
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        most.optionally(|most| most.push(self.step()));
-        size
-    }
-
-    fn draws(&self) -> bool {
-        true
-    }
-}
-
-impl RandomPosterize {
-    fn step(&self) -> Step {
-        Step::Augment(Augment::Posterize {
+    fn chance(&self) -> Option<(f64, Step)> {
+        let step = Step::Augment(Augment::Posterize {
             bits: self.bits as u8,
-        })
+        });
+        Some((self.p, step))
     }
 }
