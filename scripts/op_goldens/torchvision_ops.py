@@ -18,7 +18,9 @@ as the recipe's operation makes it; noise is SplitMix64's, from the key that a n
 gives.
 
 Tolerances. `affine` and `perspective`: sine, cosine and the solution of the corners
-may differ in the last bit, which moves a level that is cut. `elastic`: torch sums the
+may differ in the last bit, which moves a level that is cut. Where a coefficient is
+0, torch's is what rounding leaves of it, on another CPU another: a place on the very
+edge may then lie outside. `elastic`: torch sums the
 blur in another order, which moves places by less than a thousandth of a pixel.
 
 Needs torch, torchvision, NumPy and Pillow.
@@ -241,12 +243,15 @@ def affines(goldens):
 
 def perspectives(goldens):
     seed = 500
-    # Not at 1 yet: corners may meet in one point, where torch solves what has no
-    # solution; and in one case a pixel at the edge differs, which is not explained.
-    for distortion in (0.0, 0.3, 0.5, 0.9):
+    # With the numbers of this seed two corners meet. No eight coefficients do that:
+    # torch solves what has no solution, ours leaves the picture.
+    meet = 535
+    for distortion in (0.0, 0.3, 0.5, 1.0):
         for how in HOWS:
             for size in (ODD, SQUARE, LARGE):
                 seed += 1
+                if seed == meet:
+                    continue
                 params = {"distortion_scale": distortion, "p": 1.0, "interpolation": how, "fill": FILLS[seed % 3]}
                 # With all corners in place ours is the picture. torchvision's solution
                 # is off in a last bit, so that any level may be cut to the next.

@@ -107,8 +107,11 @@ fn fir(src: Source, bx: BoxF, target: Target) -> Vec<u8> {
         .crop(bx.x0, bx.y0, bx.x1 - bx.x0, bx.y1 - bx.y0)
         .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::Bilinear))
         .use_alpha(false);
+    // Of this type alone: `resize` would have its code for every type compiled here.
+    let view = view.typed_image::<fir::pixels::U8x3>().unwrap();
+    let mut typed = out.typed_image_mut().unwrap();
     fir::Resizer::new()
-        .resize(&view, &mut out, &options)
+        .resize_typed(&view, &mut typed, &options)
         .unwrap();
     out.into_vec()
 }
