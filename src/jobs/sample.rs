@@ -442,7 +442,7 @@ mod tests {
                         part: None,
                     };
                     let mut steps = Vec::new();
-                    let none = OneStream(|| NoNumbers);
+                    let none = OneStream::new(NoNumbers);
                     program
                         .steps(stored.upright(), None, &none, &mut steps)
                         .unwrap();

@@ -60,10 +60,8 @@ impl Uniform for Listed {
 }
 
 impl Streams for Listed {
-    type Stream = Self;
-
-    fn stream(&self, _: u32) -> Self {
-        self.clone()
+    fn number(&self, _: u32, _: u32) -> f64 {
+        self.clone().next_f64()
     }
 }
 

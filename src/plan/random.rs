@@ -90,26 +90,29 @@ impl PositionRandom {
     }
 }
 
-/// Streams do not overlap: the second word of the counter is the stream's.
+/// Streams do not overlap: the second word of the counter is the stream's. A block of the
+/// generator is two numbers.
 impl Streams for PositionRandom {
-    type Stream = Self;
-
-    fn stream(&self, n: u32) -> Self {
-        Self {
-            stream: n,
-            block: 0,
-            left: 0,
-            ..self.clone()
+    fn number(&self, stream: u32, place: u32) -> f64 {
+        let [low, high] = self.position;
+        let [a, b, c, d] = philox4x32_10([place / 2, stream, low, high], self.key);
+        match place % 2 {
+            0 => uniform(a, b),
+            _ => uniform(c, d),
         }
     }
 }
 
+/// 53 random bits: every multiple of 2^-53 in [0, 1) equally likely.
+fn uniform(high: u32, low: u32) -> f64 {
+    let bits = (u64::from(high) << 32 | u64::from(low)) >> 11;
+    bits as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
 impl Uniform for PositionRandom {
-    /// 53 random bits: every multiple of 2^-53 in [0, 1) equally likely.
     fn next_f64(&mut self) -> f64 {
-        let high = u64::from(self.next_u32());
-        let low = u64::from(self.next_u32());
-        ((high << 32 | low) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+        let high = self.next_u32();
+        uniform(high, self.next_u32())
     }
 }
 
@@ -142,7 +145,7 @@ mod tests {
         let first = |s, e, p| PositionRandom::new(s, e, p).next_f64();
         let stream = |n| PositionRandom::of_stream(1, 2, 3, n).next_f64();
         let base = first(1, 2, 3);
-        let of_op = |n| Streams::stream(&PositionRandom::new(1, 2, 3), n).next_f64();
+        let of_op = |n| PositionRandom::new(1, 2, 3).number(n, 0);
         assert_eq!(base, of_op(0));
         // Those of samplers are none of an operation's.
         let all = [
@@ -164,6 +167,16 @@ mod tests {
             first(2, 1, 3),
         ] {
             assert_ne!(base, other);
+        }
+    }
+
+    /// By their places or one after the other.
+    #[test]
+    fn a_stream_is_the_same_either_way() {
+        let by_place = PositionRandom::new(1, 2, 3);
+        let mut in_turn = by_place.clone();
+        for place in 0..9 {
+            assert_eq!(by_place.number(0, place), in_turn.next_f64(), "{place}");
         }
     }
 

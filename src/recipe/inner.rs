@@ -6,7 +6,7 @@
 
 use super::known::Known;
 use super::operation::Named;
-use super::random::{Numbers, Streams};
+use super::random::Numbers;
 use super::reach::Sides;
 use super::steps::{Largest, Sink};
 use super::unit::Part;
@@ -70,12 +70,12 @@ pub(crate) fn check<O: Named>(transforms: &[O], known: &Known) -> Result<(), Str
 ///
 /// # Errors
 /// As the operation inside has them.
-pub(crate) fn draw<O: Named, S: Streams>(
+pub(crate) fn draw<O: Named>(
     transforms: &[O],
     at: usize,
     (known, size): (&Known, Sides),
-    random: &Numbers<'_, S>,
-    steps: &mut impl Sink,
+    random: &Numbers<'_>,
+    steps: &mut dyn Sink,
 ) -> Result<(), SampleFault> {
     let (before, rest) = transforms.split_at(at.min(transforms.len()));
     let Some(op) = rest.first() else {

@@ -9,7 +9,7 @@ use super::catalogue::{OperationInfo, info};
 use super::geometry::Uniform;
 use super::known::Known;
 use super::operation::{Named, OnDevice, Operation, Rights};
-use super::random::{Numbers, Streams};
+use super::random::Numbers;
 use super::reach::Sides;
 use super::step::Step;
 use super::steps::{Largest, Sink};
@@ -78,12 +78,12 @@ macro_rules! ops {
                 }
             }
 
-            fn draw<S: Streams>(
+            fn draw(
                 &self,
                 known: &Known,
                 size: Sides,
-                random: &mut Numbers<'_, S>,
-                steps: &mut impl Sink,
+                random: &mut Numbers<'_>,
+                steps: &mut dyn Sink,
             ) -> Result<Sides, SampleFault> {
                 match self {
                     $(Self::$name(op) => op.draw(known, size, random, steps),)*

@@ -5,7 +5,7 @@
 
 use super::geometry::Uniform;
 use super::known::Known;
-use super::random::{Lowest, Numbers, Streams};
+use super::random::{Lowest, Numbers};
 use super::reach::Sides;
 use super::step::Step;
 use super::steps::{Largest, Sink};
@@ -44,12 +44,12 @@ pub(crate) trait Operation: Clone + Sized {
     ///
     /// # Errors
     /// When the picture is too small or too large.
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         if let Some((p, step)) = self.chance()
             && random.next_f64() < p

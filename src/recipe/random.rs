@@ -8,25 +8,23 @@ use super::geometry::Uniform;
 
 /// The random numbers of one position.
 pub(crate) trait Streams {
-    type Stream: Uniform;
-
-    /// Those of a stream.
-    fn stream(&self, n: u32) -> Self::Stream;
+    /// The number at this place, from 0 on, of a stream: from 0 on to below 1.
+    fn number(&self, stream: u32, place: u32) -> f64;
 }
 
 /// The numbers of one operation.
-pub(crate) struct Numbers<'a, S: Streams> {
-    streams: &'a S,
+pub(crate) struct Numbers<'a> {
+    streams: &'a dyn Streams,
     id: u32,
-    own: S::Stream,
+    taken: u32,
 }
 
-impl<'a, S: Streams> Numbers<'a, S> {
-    pub(crate) fn new(streams: &'a S, id: u32) -> Self {
+impl<'a> Numbers<'a> {
+    pub(crate) fn new(streams: &'a dyn Streams, id: u32) -> Self {
         Self {
             streams,
             id,
-            own: streams.stream(id),
+            taken: 0,
         }
     }
 
@@ -38,9 +36,11 @@ impl<'a, S: Streams> Numbers<'a, S> {
     }
 }
 
-impl<S: Streams> Uniform for Numbers<'_, S> {
+impl Uniform for Numbers<'_> {
     fn next_f64(&mut self) -> f64 {
-        self.own.next_f64()
+        let place = self.taken;
+        self.taken += 1;
+        self.streams.number(self.id, place)
     }
 }
 
@@ -54,30 +54,27 @@ pub(crate) fn stream(name: &str, earlier: u32) -> u32 {
 /// Every probability comes true, every draw is the lowest.
 pub(crate) struct Lowest;
 
-impl Uniform for Lowest {
-    fn next_f64(&mut self) -> f64 {
+impl Streams for Lowest {
+    fn number(&self, _: u32, _: u32) -> f64 {
         0.0
     }
 }
 
-impl Streams for Lowest {
-    type Stream = Self;
+/// One stream, whatever the operation, which goes on from where it is: for tests.
+#[cfg(test)]
+pub(crate) struct OneStream<U>(std::cell::RefCell<U>);
 
-    fn stream(&self, _: u32) -> Self {
-        Self
+#[cfg(test)]
+impl<U> OneStream<U> {
+    pub(crate) fn new(numbers: U) -> Self {
+        Self(numbers.into())
     }
 }
 
-/// Numbers from one stream, whatever the operation: for tests.
 #[cfg(test)]
-pub(crate) struct OneStream<F>(pub(crate) F);
-
-#[cfg(test)]
-impl<U: Uniform, F: Fn() -> U> Streams for OneStream<F> {
-    type Stream = U;
-
-    fn stream(&self, _: u32) -> U {
-        (self.0)()
+impl<U: Uniform> Streams for OneStream<U> {
+    fn number(&self, _: u32, _: u32) -> f64 {
+        self.0.borrow_mut().next_f64()
     }
 }
 

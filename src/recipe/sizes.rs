@@ -23,7 +23,7 @@ pub(crate) fn fits(size: Size, (h, w): Sides, op: &str, or: &str) -> Result<(), 
 }
 
 /// Pushes quarter turns, 0 to 3; what the sides become.
-pub(crate) fn turn(quarters: u8, (h, w): Sides, steps: &mut impl Sink) -> Sides {
+pub(crate) fn turn(quarters: u8, (h, w): Sides, steps: &mut dyn Sink) -> Sides {
     if quarters > 0 {
         steps.push(Step::Turn(quarters));
     }

@@ -125,7 +125,7 @@ pub(crate) fn happens(p: f64, random: &mut impl Uniform) -> bool {
 
 /// Pushes the steps that take the most memory of so many operations: nothing takes more
 /// than two that read one picture and write another.
-pub(crate) fn moved(times: u32, steps: &mut impl Sink) {
+pub(crate) fn moved(times: u32, steps: &mut dyn Sink) {
     let look = Look {
         interpolation: Interpolation::Bicubic,
         fill: [0; 3],

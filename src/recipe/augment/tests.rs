@@ -45,7 +45,7 @@ fn draws_on(op: impl Into<Op>, size: (u32, u32)) -> Vec<Vec<Augment>> {
     };
     let at = |position| {
         let mut steps = Vec::new();
-        let random = OneStream(|| PositionRandom::new(5, 1, position));
+        let random = OneStream::new(PositionRandom::new(5, 1, position));
         drawn.draw(0, size, &random, &mut steps).unwrap();
         let augment = |s: crate::recipe::steps::OpStep| match s.step {
             Step::Augment(step) => step,

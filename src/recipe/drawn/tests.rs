@@ -760,7 +760,7 @@ fn other_numbers_of_one_operation_shift_no_draws_of_others() {
 fn streams_of_operations_are_uncorrelated() {
     let first = |stream: u32| -> Vec<f64> {
         (0..POSITIONS)
-            .map(|p| PositionRandom::new(5, 1, p).stream(stream).next_f64())
+            .map(|p| PositionRandom::new(5, 1, p).number(stream, 0))
             .collect()
     };
     let all: Vec<Vec<f64>> = (0..6).map(first).collect();

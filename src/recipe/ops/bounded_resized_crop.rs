@@ -9,7 +9,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::{Uniform, bounded_box, largest_box};
 use crate::recipe::known::Known;
 use crate::recipe::operation::{OnDevice, Operation};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{range, sides};
 use crate::recipe::reach::{Shape, Sides};
 use crate::recipe::step::Step;
@@ -87,12 +87,12 @@ impl Operation for BoundedResizedCrop {
         &[Part::Crop, Part::Resize]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         (height, width): Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
         let rect = bounded_box(width, height, scale, ratio, self.aspect, random);

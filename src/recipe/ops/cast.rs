@@ -6,7 +6,7 @@ use crate::error::SampleFault;
 use crate::recipe::described::described;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{Operation, Rights};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::reach::Sides;
 use crate::recipe::step::Step;
 use crate::recipe::steps::Sink;
@@ -37,12 +37,12 @@ impl Operation for Cast {
         &[Part::Cast]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        _random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        _random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         steps.push(Step::Cast(self.dtype));
         Ok(size)

@@ -7,7 +7,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::Rect;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::sides;
 use crate::recipe::reach::Sides;
 use crate::recipe::sizes::fits;
@@ -117,12 +117,12 @@ impl Operation for CenterCrop {
         &[Part::Crop]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        _random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        _random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let to = self.output(size);
         fits(to.into(), size, "center_crop", "or a pad in front of it")?;

@@ -7,7 +7,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{OnDevice, Operation, Rights, lowest};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{MAX_FACTOR, probability, range};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Augment, Step};
@@ -85,12 +85,12 @@ impl Operation for ColorJitter {
         }
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         if random.next_f64() >= self.p && self.p < 1.0 {
             return Ok(size);

@@ -7,7 +7,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::{Rect, Uniform, around, random_box};
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{probability, range};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Erased, Step};
@@ -59,12 +59,12 @@ impl Operation for CropWithPadding {
         &[Part::Erase]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         if random.next_f64() < self.p {
             let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));

@@ -8,7 +8,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::{Rect, Uniform};
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{MAX_SIDE, count, number, whole_levels};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Augment, Step};
@@ -64,12 +64,12 @@ impl Operation for Cutout {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         draw(self, size, random, &mut |step| {
             steps.push(Step::Augment(step))

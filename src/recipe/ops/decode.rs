@@ -7,7 +7,7 @@ use crate::recipe::defaults::is_default;
 use crate::recipe::described::described;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::reach::Sides;
 use crate::recipe::steps::Sink;
 use crate::recipe::unit::Part;
@@ -48,12 +48,12 @@ impl Operation for Decode {
         &[]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        _random: &mut Numbers<'_, S>,
-        _steps: &mut impl Sink,
+        _random: &mut Numbers<'_>,
+        _steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         Ok(size)
     }

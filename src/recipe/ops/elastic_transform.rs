@@ -7,7 +7,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::number;
 use crate::recipe::reach::Sides;
 use crate::recipe::step::Step;
@@ -78,12 +78,12 @@ impl Operation for ElasticTransform {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         steps.push(Step::Elastic {
             key: (random.next_f64() * (1u64 << 53) as f64) as u64,

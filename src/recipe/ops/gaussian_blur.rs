@@ -6,7 +6,7 @@ use crate::error::SampleFault;
 use crate::recipe::described::described;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::range;
 use crate::recipe::reach::Sides;
 use crate::recipe::step::Step;
@@ -61,12 +61,12 @@ impl Operation for GaussianBlur {
         &[Part::Blur]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         steps.push(Step::Blur {
             kernel: self.kernel_size,

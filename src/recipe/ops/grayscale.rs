@@ -6,7 +6,7 @@ use crate::error::SampleFault;
 use crate::recipe::described::described;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{OnDevice, Operation};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::reach::Sides;
 use crate::recipe::step::Step;
 use crate::recipe::steps::Sink;
@@ -50,12 +50,12 @@ impl Operation for Grayscale {
         &[Part::Color]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        _random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        _random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         steps.push(Step::Grayscale);
         Ok(size)

@@ -7,7 +7,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::{Rect, Uniform};
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{MAX_SIDE, number};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Erased, Step};
@@ -70,12 +70,12 @@ impl Operation for HideAndSeek {
         &[Part::Erase]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         (height, width): Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let last = self.grids.len().saturating_sub(1) as u32;
         let at = random.next_up_to(last) as usize;

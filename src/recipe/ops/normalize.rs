@@ -6,7 +6,7 @@ use crate::error::SampleFault;
 use crate::recipe::described::described;
 use crate::recipe::known::{Known, Values, unit};
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::reach::Sides;
 use crate::recipe::step::Step;
 use crate::recipe::steps::Sink;
@@ -59,12 +59,12 @@ impl Operation for Normalize {
         &[Part::Normalize]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        _random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        _random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         steps.push(Step::Normalize {
             unit: unit(known.values),

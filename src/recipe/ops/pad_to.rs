@@ -6,7 +6,7 @@ use crate::error::{FaultKind, SampleFault};
 use crate::recipe::described::described;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{Operation, Rights};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{MAX_SIDE, check_side, sides};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::Step;
@@ -179,12 +179,12 @@ impl Operation for PadTo {
         &[Part::Pad]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        _random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        _random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let padding = self.padding(size).ok_or_else(|| no_room(self, size))?;
         steps.push(self.step(known, padding));

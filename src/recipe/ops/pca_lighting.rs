@@ -7,7 +7,7 @@ use crate::recipe::augment::distribution::gauss;
 use crate::recipe::described::described;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{Operation, Rights};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::MAX_FACTOR;
 use crate::recipe::reach::Sides;
 use crate::recipe::step::Step;
@@ -102,12 +102,12 @@ impl Operation for PcaLighting {
         &[Part::Color]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let alpha = [(); 3].map(|()| self.std * gauss(random));
         // Of red, green and blue, as pixels in memory are.

@@ -7,7 +7,7 @@ use crate::recipe::augment::kind::levels;
 use crate::recipe::described::described;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{MAX_SIDE, number, pillow_filter, range, whole_levels};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Augment, Step};
@@ -90,12 +90,12 @@ impl Operation for RandomAffine {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         (height, width): Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let (w, h) = (f64::from(width), f64::from(height));
         let degrees = self.degrees.draw(random);

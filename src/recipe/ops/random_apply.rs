@@ -9,7 +9,7 @@ use crate::recipe::geometry::Uniform;
 use crate::recipe::inner;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{Named, Operation};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::probability;
 use crate::recipe::reach::Sides;
 use crate::recipe::steps::{Largest, Sink};
@@ -51,12 +51,12 @@ impl<O: Named> Operation for RandomApply<O> {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         if random.next_f64() < self.p {
             for at in 0..self.transforms.len() {

@@ -9,7 +9,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::number;
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Augment, Step};
@@ -79,12 +79,12 @@ impl Operation for RandomBlur {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         // The first number: `label` draws it again.
         if !blurs(self.p, random) {

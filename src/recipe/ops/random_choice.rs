@@ -8,7 +8,7 @@ use crate::recipe::geometry::Uniform;
 use crate::recipe::inner;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{Named, Operation};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::number;
 use crate::recipe::reach::Sides;
 use crate::recipe::steps::{Largest, Sink};
@@ -52,12 +52,12 @@ impl<O: Named> Operation for RandomChoice<O> {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let at = self.chosen(random.next_f64());
         inner::draw(&self.transforms, at, (known, size), random, steps)?;

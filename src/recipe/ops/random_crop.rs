@@ -7,7 +7,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::{Rect, Uniform};
 use crate::recipe::known::Known;
 use crate::recipe::operation::{Operation, Rights, lowest};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{padding, sides};
 use crate::recipe::reach::{Reach, Sides};
 use crate::recipe::sizes::fits;
@@ -75,12 +75,12 @@ impl Operation for RandomCrop {
         }
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let (pad, (h, w)) = paddings(self, size);
         if pad != Padding::default() {

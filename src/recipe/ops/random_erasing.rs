@@ -7,7 +7,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::{Rect, Uniform};
 use crate::recipe::known::{Known, Values};
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{probability, range};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Erased, Step};
@@ -81,12 +81,12 @@ impl Operation for RandomErasing {
         &[Part::Erase]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         if let Some((rect, with)) = erase(self, known.values, size, random) {
             let with = match with {

@@ -8,7 +8,7 @@ use crate::recipe::geometry::Uniform;
 use crate::recipe::inner;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{Named, Operation};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::reach::Sides;
 use crate::recipe::steps::{Largest, Sink};
 use crate::recipe::unit::Part;
@@ -43,12 +43,12 @@ impl<O: Named> Operation for RandomOrder<O> {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let mut order: Vec<usize> = (0..self.transforms.len()).collect();
         for i in (1..order.len()).rev() {

@@ -8,7 +8,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{number, pillow_filter, probability, whole_levels};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Augment, Step};
@@ -62,12 +62,12 @@ impl Operation for RandomPerspective {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         (height, width): Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         if random.next_f64() >= self.p {
             return Ok((height, width));

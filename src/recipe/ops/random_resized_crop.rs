@@ -8,7 +8,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::{largest_box, random_box};
 use crate::recipe::known::Known;
 use crate::recipe::operation::{OnDevice, Operation};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{range, sides};
 use crate::recipe::reach::{Shape, Sides};
 use crate::recipe::step::Step;
@@ -74,12 +74,12 @@ impl Operation for RandomResizedCrop {
         &[Part::Crop, Part::Resize]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         (height, width): Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
         let rect = random_box(width, height, scale, ratio, random);

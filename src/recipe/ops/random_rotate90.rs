@@ -8,7 +8,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::reach::Sides;
 use crate::recipe::sizes::turn;
 use crate::recipe::step::Step;
@@ -40,12 +40,12 @@ impl Operation for RandomRotate90 {
         &[Part::Turn]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         Ok(turn(quarters(random), size, steps))
     }

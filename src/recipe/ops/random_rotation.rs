@@ -8,7 +8,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::{Uniform, rotated_size};
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{probability, range};
 use crate::recipe::reach::{Reach, Sides};
 use crate::recipe::step::Step;
@@ -77,12 +77,12 @@ impl Operation for RandomRotation {
         &[Part::Rotate]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         (height, width): Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let size = (height, width);
         if self.p < 1.0 && random.next_f64() >= self.p {

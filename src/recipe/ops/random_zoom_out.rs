@@ -7,7 +7,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{Operation, Rights};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{MAX_SIDE, probability, range};
 use crate::recipe::reach::{Reach, Sides};
 use crate::recipe::step::Step;
@@ -66,12 +66,12 @@ impl Operation for RandomZoomOut {
         &[Part::Pad]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         if random.next_f64() >= self.p {
             return Ok(size);

@@ -7,7 +7,7 @@ use crate::recipe::defaults::yes;
 use crate::recipe::described::described;
 use crate::recipe::known::Known;
 use crate::recipe::operation::{OnDevice, Operation};
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{check_side, sides};
 use crate::recipe::reach::{Reach, Sides};
 use crate::recipe::step::Step;
@@ -164,12 +164,12 @@ impl Operation for Resize {
         &[Part::Resize]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        _random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        _random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let to = self.output(size);
         steps.push(Step::Resize {

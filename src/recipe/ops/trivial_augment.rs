@@ -11,7 +11,7 @@ use crate::recipe::described::described;
 use crate::recipe::geometry::Uniform;
 use crate::recipe::known::Known;
 use crate::recipe::operation::Operation;
-use crate::recipe::random::{Numbers, Streams};
+use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{pillow_filter, whole_levels};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Augment, Step};
@@ -54,12 +54,12 @@ impl Operation for TrivialAugment {
         &[Part::Augment]
     }
 
-    fn draw<S: Streams>(
+    fn draw(
         &self,
         _known: &Known,
         size: Sides,
-        random: &mut Numbers<'_, S>,
-        steps: &mut impl Sink,
+        random: &mut Numbers<'_>,
+        steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         draw(self, random, &mut |step| steps.push(Step::Augment(step)));
         Ok(size)

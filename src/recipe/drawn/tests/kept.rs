@@ -75,11 +75,9 @@ fn the_kept_box_is_that_of_a_random_resized_crop() {
                 let becomes = keep.draw(0, size, &random, &mut steps);
                 assert_eq!(becomes.unwrap(), size);
                 // The first number said whether.
-                let rest = OneStream(|| {
-                    let mut rest = random.stream(0);
-                    rest.next_f64();
-                    rest
-                });
+                let mut rest = random;
+                rest.next_f64();
+                let rest = OneStream::new(rest);
                 crop.draw(0, size, &rest, &mut crops).unwrap();
                 let Step::Crop(want) = crops[0].step else {
                     panic!("{crops:?}")

@@ -1,7 +1,6 @@
 //! Roundings, the bounded crop and erasing against tables that
 //! `scripts/op_goldens/laws.py` has made, and against their laws.
 
-use std::cell::RefCell;
 
 use serde::Deserialize;
 
@@ -52,12 +51,9 @@ impl Uniform for Listed {
     }
 }
 
-/// The numbers that are left.
-struct Shared<'a, 'b>(&'a RefCell<&'b mut Listed>);
-
-impl Uniform for Shared<'_, '_> {
+impl Uniform for &mut Listed {
     fn next_f64(&mut self) -> f64 {
-        self.0.borrow_mut().next_f64()
+        (**self).next_f64()
     }
 }
 
@@ -80,9 +76,9 @@ fn first(op: impl Into<Op>, size: Sides, random: &mut Listed) -> Option<Step> {
         known: Known::decoded(ColorOrder::Rgb),
     };
     let mut steps = Vec::new();
-    let left = RefCell::new(random);
-    let shared = OneStream(|| Shared(&left));
-    drawn.draw(0, size, &shared, &mut steps).unwrap();
+    drawn
+        .draw(0, size, &OneStream::new(random), &mut steps)
+        .unwrap();
     steps.first().map(|s| s.step)
 }
 
