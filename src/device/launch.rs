@@ -169,7 +169,7 @@ pub(crate) const KERNEL: &str = "crops";
 mod tests {
     use super::*;
     use crate::cut::crop::{FLIP_X, FLIP_Y, TRANSPOSE};
-    use crate::recipe::Step;
+    use crate::recipe::{ColorSpace, Step, WhitePoint};
 
     /// The kernel has the same structs, without padding.
     #[test]
@@ -223,19 +223,27 @@ mod tests {
         ] {
             assert_eq!(defined(name), number, "{name}");
         }
-        for (name, step) in [
+        let steps = [
             ("BRIGHTNESS", Step::Brightness(0.5)),
             ("SATURATION", Step::Saturation(0.5)),
             ("HUE", Step::Hue(0.5)),
+            ("GRAYSCALE", Step::Grayscale),
+            ("LAB_D65", Step::Convert(ColorSpace::Lab, WhitePoint::D65)),
+            ("LAB_D50", Step::Convert(ColorSpace::Lab, WhitePoint::D50)),
+            ("HSV", Step::Convert(ColorSpace::Hsv, WhitePoint::D65)),
+            ("YCBCR", Step::Convert(ColorSpace::Ycbcr, WhitePoint::D65)),
             ("CONTRAST", Step::Contrast(0.5)),
-        ] {
-            let kind = CropStep::of(&step).unwrap().kind;
+        ];
+        for (name, step) in &steps {
+            let kind = CropStep::of(step).unwrap().kind;
             let said = format!("{kind},");
             assert!(
-                lines.iter().any(|l| l == &[name, "=", &said]),
+                lines.iter().any(|l| l == &[*name, "=", &said]),
                 "{name} = {kind}"
             );
         }
+        let kinds = (0..999).filter(|&kind| CropStep { kind, amount: 0.5 }.step().is_some());
+        assert_eq!(steps.len(), kinds.count(), "a step is not listed above");
     }
 
     #[test]

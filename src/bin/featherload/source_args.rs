@@ -180,27 +180,33 @@ impl SourceArgs {
                 self.refuse_list_options(path, "of tar shards")?;
                 Source::Shards(shards, self.shard_options()?)
             }
-            other => {
-                let kind = match other {
+            saved @ (Source::Cache(_) | Source::Index(_)) => {
+                let kind = match saved {
                     Source::Cache(_) => "a cache",
                     _ => "a saved index",
                 };
-                let saved = (path, kind);
+                let fixed = (path, kind);
                 self.refuse(
                     self.classes.is_some(),
                     "--classes",
-                    saved,
+                    fixed,
                     "its classes are fixed: leave the option out, or make the index again with it",
                 )?;
                 self.refuse(
                     self.labels == LabelSource::None,
                     "--labels none",
-                    saved,
+                    fixed,
                     "its labels are fixed: make the index again with this option",
                 )?;
-                self.refuse_list_options(path, saved.1)?;
-                self.refuse_shard_options(path, saved.1)?;
-                other
+                self.refuse_list_options(path, kind)?;
+                self.refuse_shard_options(path, kind)?;
+                saved
+            }
+            other => {
+                return Err(Error::config(format!(
+                    "{}: no options are known for such a source: {other:?}",
+                    path.display()
+                )));
             }
         })
     }

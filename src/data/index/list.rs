@@ -14,16 +14,13 @@
 //!   lines alike.
 //! - Blank lines, and lines that begin with `#`, are passed over.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::boxes;
 use crate::data::index::lines::Lines;
 use crate::data::index::names::{has_image_extension, shown};
 use crate::data::index::report::ScanReport;
+use crate::data::index::roots::Roots;
 use crate::data::index::sealed::{Content, Labels};
 use crate::error::{Error, Result};
 
@@ -82,7 +79,7 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
         )));
     }
     let mut lines = Lines::open(file)?;
-    let roots = Roots::new(file, options)?;
+    let roots = Roots::new(file, options.root.as_deref(), options.allow_outside)?;
     let mut content = Content::default();
     let mut labels = Gathered::default();
     let mut path = Vec::new();
@@ -124,7 +121,7 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
         samples: content.samples() as u64,
         ..ScanReport::default()
     };
-    Ok((roots.root, content, report))
+    Ok((roots.into_root(), content, report))
 }
 
 /// From 0 and without gaps, in ascending order.
@@ -155,7 +152,6 @@ enum Bad {
     NotWhole(String),
     NotNumber(String),
     NotFinite(String),
-    Outside(String),
     Unlike { this: Kind, first: Kind, line: u64 },
 }
 
@@ -176,9 +172,6 @@ impl Bad {
             ),
             Self::NotNumber(label) => format!("'{label}' in a vector label is no number"),
             Self::NotFinite(label) => format!("label '{label}' is not a finite number"),
-            Self::Outside(path) => {
-                format!("path '{path}' leads out of the root; set `root`, or pass `allow_outside`")
-            }
             Self::Unlike { this, first, line } => format!(
                 "{} here, but {} in line {line}; put a path with blanks in double quotes",
                 this.text(),
@@ -466,84 +459,6 @@ fn whole(label: &[u8]) -> Result<i64, Bad> {
         .ok()
         .and_then(|text| text.parse().ok())
         .ok_or_else(|| Bad::NotWhole(shown(label)))
-}
-
-/// The root, and what it is called when links are resolved.
-struct Roots {
-    root: PathBuf,
-    resolved: PathBuf,
-    allow_outside: bool,
-}
-
-impl Roots {
-    fn new(file: &Path, options: &ListOptions) -> Result<Self> {
-        let root = match &options.root {
-            Some(root) => root.clone(),
-            None => match file.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-                _ => PathBuf::from("."),
-            },
-        };
-        let root = std::path::absolute(&root)
-            .map_err(|_| Error::config("the root of the list's paths has an empty name"))?;
-        let kind = fs::metadata(&root).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => {
-                Error::dataset(&root, "no such folder for the list's paths; check `root`")
-            }
-            _ => Error::io_at("read the type of", &root, e),
-        })?;
-        if !kind.is_dir() {
-            return Err(Error::dataset(
-                &root,
-                "not a folder for the list's paths; check `root`",
-            ));
-        }
-        Ok(Self {
-            resolved: fs::canonicalize(&root).unwrap_or_else(|_| root.clone()),
-            root,
-            allow_outside: options.allow_outside,
-        })
-    }
-
-    /// The path as it is stored: relative to the root where that can be.
-    fn relative<'a>(&self, path: &'a [u8]) -> Result<&'a [u8], Bad> {
-        let inside = if path.starts_with(b"/") {
-            let path = Path::new(OsStr::from_bytes(path));
-            path.strip_prefix(&self.root)
-                .or_else(|_| path.strip_prefix(&self.resolved))
-                .ok()
-                .map(|inside| inside.as_os_str().as_bytes())
-        } else {
-            Some(path)
-        };
-        match inside {
-            Some(inside) if !leaves(inside) => {
-                if inside.is_empty() {
-                    Err(Bad::NoPath)
-                } else {
-                    Ok(inside)
-                }
-            }
-            _ if self.allow_outside => Ok(path),
-            _ => Err(Bad::Outside(shown(path))),
-        }
-    }
-}
-
-/// True when a relative path leads out of where it starts, links aside.
-fn leaves(path: &[u8]) -> bool {
-    let mut depth = 0u64;
-    for part in path.split(|&b| b == b'/') {
-        match part {
-            b"" | b"." => {}
-            b".." => match depth.checked_sub(1) {
-                Some(less) => depth = less,
-                None => return true,
-            },
-            _ => depth += 1,
-        }
-    }
-    false
 }
 
 #[cfg(test)]

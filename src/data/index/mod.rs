@@ -11,7 +11,8 @@
 //! - `samples`: the index itself; `label`: what a sample is labelled with; `place`:
 //!   where it lies; `classes`, `class_counts`: names of classes, samples of each;
 //! - `opening`: the ways to an index; `folder`, `list`, `shards`, `open_cache`: one
-//!   each; `names`: which names are pictures'; `lines`: of lists; `boxes`: box files;
+//!   each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
+//!   their paths start; `boxes`: box files;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
 //!   later runs; `of_cache`: that of a cache, made while it is built.
@@ -48,6 +49,7 @@ mod open_cache;
 mod opening;
 mod place;
 mod report;
+mod roots;
 mod samples;
 mod save;
 mod sealed;

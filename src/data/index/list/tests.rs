@@ -1,5 +1,9 @@
 //! Lists line by line, good and bad.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
 use std::os::unix::fs::symlink;
 
 use proptest::collection::vec;

@@ -1,7 +1,6 @@
 //! Roundings, the bounded crop and erasing against tables that
 //! `scripts/op_goldens/laws.py` has made, and against their laws.
 
-
 use serde::Deserialize;
 
 use super::*;
