@@ -7,7 +7,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
-use std::rc::Rc;
 
 use serde::Deserialize;
 
@@ -16,7 +15,6 @@ use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::resample::Resampler;
 use crate::pixels::shown::Shown;
 use crate::pixels::view::Pixel;
-use crate::recipe::geometry::Uniform;
 use crate::recipe::random::Streams;
 use crate::recipe::{Op, Placement, Recipe, Reorder, Resize, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
@@ -47,21 +45,14 @@ struct Case {
 }
 
 /// One list, whoever draws.
-#[derive(Clone)]
-struct Listed(Rc<RefCell<VecDeque<f64>>>);
+struct Listed(RefCell<VecDeque<f64>>);
 
-impl Uniform for Listed {
-    fn next_f64(&mut self) -> f64 {
+impl Streams for Listed {
+    fn number(&self, _: u32, _: u32) -> f64 {
         let mut numbers = self.0.borrow_mut();
         numbers
             .pop_front()
             .expect("more numbers than torchvision draws")
-    }
-}
-
-impl Streams for Listed {
-    fn number(&self, _: u32, _: u32) -> f64 {
-        self.clone().next_f64()
     }
 }
 
@@ -78,11 +69,10 @@ fn steps(case: &Case) -> Vec<Step> {
         .then(Resize::exact(height, width))
         .with_reorder(Reorder::Off);
     let program = SampleProgram::compile(&recipe).unwrap();
-    let numbers = Rc::new(RefCell::new(case.numbers.iter().copied().collect()));
+    let random = Listed(RefCell::new(case.numbers.iter().copied().collect()));
     let mut steps = Vec::new();
-    let random = Listed(Rc::clone(&numbers));
     program.steps(case.size, None, &random, &mut steps).unwrap();
-    let left = numbers.borrow().len();
+    let left = random.0.borrow().len();
     assert_eq!(left, 0, "numbers that are not drawn: {:?}", case.op);
     steps.into_iter().map(|s| s.step).collect()
 }

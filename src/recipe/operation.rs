@@ -40,7 +40,7 @@ pub(crate) trait Operation: Clone + Sized {
     /// Pushes the steps on a picture of this height and width; what that becomes. `known`
     /// is what is known of the pixels in front of it.
     ///
-    /// Without an answer of its own: the step of `chance`, or none.
+    /// Without an answer of its own: the step of `chance`.
     ///
     /// # Errors
     /// When the picture is too small or too large.
@@ -51,6 +51,7 @@ pub(crate) trait Operation: Clone + Sized {
         random: &mut Numbers<'_>,
         steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
+        debug_assert!(self.chance().is_some(), "neither `chance` nor `draw`");
         if let Some((p, step)) = self.chance()
             && random.next_f64() < p
         {
@@ -62,8 +63,8 @@ pub(crate) trait Operation: Clone + Sized {
     /// Pushes the steps that take the most memory, instead of drawn ones.
     ///
     /// Without an answer of its own: the step of `chance`, or those of the lowest numbers.
-    /// So an operation that draws a size, or otherwise may do nothing, has an answer. A
-    /// picture too small for a crop is a failed sample and takes nothing more.
+    /// An operation whose `draw` may choose a size, or do nothing, has an answer of its own.
+    /// A picture too small for a crop is a failed sample and takes nothing more.
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         match self.chance() {
             Some((_, step)) => {

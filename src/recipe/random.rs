@@ -8,7 +8,7 @@ use super::geometry::Uniform;
 
 /// The random numbers of one position.
 pub(crate) trait Streams {
-    /// The number at this place, from 0 on, of a stream: from 0 on to below 1.
+    /// The number at `place` (counted from 0) of `stream`: at least 0, below 1.
     fn number(&self, stream: u32, place: u32) -> f64;
 }
 

@@ -180,7 +180,7 @@ impl SourceArgs {
                 self.refuse_list_options(path, "of tar shards")?;
                 Source::Shards(shards, self.shard_options()?)
             }
-            saved @ (Source::Cache(_) | Source::Index(_)) => {
+            saved @ (Source::Cache(_) | Source::Saved(_)) => {
                 let kind = match saved {
                     Source::Cache(_) => "a cache",
                     _ => "a saved index",

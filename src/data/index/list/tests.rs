@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-
 use std::os::unix::fs::symlink;
 
 use proptest::collection::vec;
