@@ -205,6 +205,7 @@ ops! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipe::random::Lowest;
     use crate::recipe::{Recipe, RecipeFormat, SampleProgram};
 
     #[test]
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_a_recipe() {
+    fn every_example_is_a_recipe_that_draws() {
         for op in operations() {
             let first = match op.name {
                 "decode" => "",
@@ -247,7 +248,10 @@ mod tests {
             let recipe = Recipe::from_text(&yaml, RecipeFormat::Yaml, "example.yaml")
                 .unwrap_or_else(|e| panic!("{e}\n{yaml}"));
             assert!(recipe.ops.iter().any(|o| o.name() == op.name));
-            SampleProgram::compile(&recipe).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+            let program = SampleProgram::compile(&recipe).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+            program
+                .steps((70, 90), None, &Lowest, &mut Vec::new())
+                .unwrap_or_else(|e| panic!("{e}\n{yaml}"));
         }
     }
 

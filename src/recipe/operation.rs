@@ -51,8 +51,9 @@ pub(crate) trait Operation: Clone + Sized {
         random: &mut Numbers<'_>,
         steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
-        debug_assert!(self.chance().is_some(), "neither `chance` nor `draw`");
-        if let Some((p, step)) = self.chance()
+        let chance = self.chance();
+        debug_assert!(chance.is_some(), "neither `chance` nor `draw`");
+        if let Some((p, step)) = chance
             && random.next_f64() < p
         {
             steps.push(step);
