@@ -286,17 +286,19 @@ fn write<T: Copy + Default, const N: usize>(
         (ColorOrder::Rgb | ColorOrder::Bgr, MemoryLayout::Nchw) => {
             let (first, rest) = elements.split_at_mut(width * height);
             let (second, third) = rest.split_at_mut(width * height);
-            let (r, g, b) = if order == ColorOrder::Bgr {
-                (third, second, first)
+            let mut planes = if order == ColorOrder::Bgr {
+                [third, second, first]
             } else {
-                (first, second, third)
+                [first, second, third]
             };
             each_run(source, |at, run| {
                 // In a loop: the three written out take a quarter longer.
-                for (plane, c) in [&mut *r, &mut *g, &mut *b].into_iter().zip(0..) {
-                    to_plane(&mut plane[at..at + run.len()], run, |pixel| {
+                let mut c = 0;
+                while c < CHANNELS {
+                    to_plane(&mut planes[c][at..at + run.len()], run, |pixel| {
                         encode(c, pixel[c])
                     });
+                    c += 1;
                 }
             });
         }
@@ -325,8 +327,12 @@ fn to_plane<T: Copy, const N: usize>(
     run: &[Pixel<T>],
     encode: impl Fn(&Pixel<T>) -> [u8; N],
 ) {
-    for (to, pixel) in plane.iter_mut().zip(run) {
-        *to = encode(pixel);
+    // Without `zip`, which became a call for each pixel when nothing inlined it.
+    let mut pixels = run.iter();
+    for to in plane {
+        if let Some(pixel) = pixels.next() {
+            *to = encode(pixel);
+        }
     }
 }
 

@@ -62,3 +62,28 @@ impl Copies {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::index::ListOptions;
+
+    #[test]
+    fn boxes_are_refused_since_whole_pictures_are_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("list.txt");
+        std::fs::write(&file, "a.npy 0\n").unwrap();
+        let boxes = dir.path().join("boxes");
+        std::fs::create_dir(&boxes).unwrap();
+        std::fs::write(boxes.join("a.txt"), "1\n0 0 2 2\n").unwrap();
+        let options = ListOptions {
+            boxes: Some(boxes),
+            ..ListOptions::default()
+        };
+        let (index, _) = Index::list(&file, &options).unwrap();
+        match Copies::new(&index, 1 << 20) {
+            Ok(_) => panic!("it is not refused"),
+            Err(e) => assert!(e.is_usage() && e.to_string().contains("`boxes`"), "{e}"),
+        }
+    }
+}

@@ -48,7 +48,8 @@ fn across_n<const PAIRS: usize>(lanes: &Lanes, src: &[u8], dst: &mut [u8]) {
         0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,
     ));
 
-    for (g, (starts, coeffs)) in lanes.groups().enumerate() {
+    for g in 0..lanes.groups() {
+        let (starts, coeffs) = lanes.group(g);
         let mut sums = [half; GROUP / 2];
         for q in 0..GROUP / 2 {
             let (low, high) = (starts[q] as usize, starts[q + GROUP / 2] as usize);
@@ -147,22 +148,22 @@ fn down_n<const PAIRS: usize>(
     let mut x = 0;
     loop {
         let mut sums = [half; 4];
-        for (&[k0, k1], &[above, below]) in coeffs.iter().zip(offsets) {
+        // By number: `zip` became a call when nothing inlined it.
+        let mut pair = 0;
+        while pair < pairs {
+            let ([k0, k1], [above, below]) = (coeffs[pair], offsets[pair]);
             let k = _mm256_set1_epi32(i32::from(k0 as u16) | i32::from(k1) << 16);
             // SAFETY: `down` has asserted that dst.len() bytes of `src` lie
             // behind each offset, and x + 32 <= dst.len().
             let (a, b) = unsafe { (load(src, above + x), load(src, below + x)) };
             let low = _mm256_unpacklo_epi8(a, b);
             let high = _mm256_unpackhi_epi8(a, b);
-            let parts = [
-                _mm256_unpacklo_epi8(low, zero),
-                _mm256_unpackhi_epi8(low, zero),
-                _mm256_unpacklo_epi8(high, zero),
-                _mm256_unpackhi_epi8(high, zero),
-            ];
-            for (sum, part) in sums.iter_mut().zip(parts) {
-                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(part, k));
-            }
+            let add = |sum, part| _mm256_add_epi32(sum, _mm256_madd_epi16(part, k));
+            sums[0] = add(sums[0], _mm256_unpacklo_epi8(low, zero));
+            sums[1] = add(sums[1], _mm256_unpackhi_epi8(low, zero));
+            sums[2] = add(sums[2], _mm256_unpacklo_epi8(high, zero));
+            sums[3] = add(sums[3], _mm256_unpackhi_epi8(high, zero));
+            pair += 1;
         }
         let packed = _mm256_packus_epi16(
             _mm256_packs_epi32(

@@ -87,11 +87,18 @@ impl Lanes {
         self.reach
     }
 
-    /// For each group: eight first bytes and 4 x `pairs` x `STEP` coefficients.
-    pub(super) fn groups(&self) -> impl Iterator<Item = (&[u32; GROUP], &[i16])> {
-        self.starts.as_chunks::<GROUP>().0.iter().zip(
-            self.coeffs
-                .chunks_exact(GROUP / 2 * self.pairs.max(1) * STEP),
+    /// Groups of output pixels.
+    pub(super) fn groups(&self) -> usize {
+        self.starts.len() / GROUP
+    }
+
+    /// Of group `g`: eight first bytes and 4 x `pairs` x `STEP` coefficients.
+    #[inline]
+    pub(super) fn group(&self, g: usize) -> (&[u32; GROUP], &[i16]) {
+        let room = GROUP / 2 * self.pairs * STEP;
+        (
+            &self.starts.as_chunks::<GROUP>().0[g],
+            &self.coeffs[g * room..][..room],
         )
     }
 }

@@ -48,7 +48,8 @@ fn across_n<const PAIRS: usize>(lanes: &Lanes, src: &[u8], dst: &mut [u8]) {
         0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,
     );
 
-    for (g, (starts, coeffs)) in lanes.groups().enumerate() {
+    for g in 0..lanes.groups() {
+        let (starts, coeffs) = lanes.group(g);
         for side in 0..2 {
             let mut sums = [half; GROUP / 2];
             for q in 0..GROUP / 2 {
@@ -141,22 +142,22 @@ fn down_n<const PAIRS: usize>(
     let mut x = 0;
     loop {
         let mut sums = [half; 4];
-        for (&[k0, k1], &[above, below]) in coeffs.iter().zip(offsets) {
+        // By number: `zip` became a call when nothing inlined it.
+        let mut pair = 0;
+        while pair < pairs {
+            let ([k0, k1], [above, below]) = (coeffs[pair], offsets[pair]);
             let k = _mm_set1_epi32(i32::from(k0 as u16) | i32::from(k1) << 16);
             // SAFETY: `down` has asserted that dst.len() bytes of `src` lie
             // behind each offset, and x + 16 <= dst.len().
             let (a, b) = unsafe { (load(src, above + x), load(src, below + x)) };
             let low = _mm_unpacklo_epi8(a, b);
             let high = _mm_unpackhi_epi8(a, b);
-            let parts = [
-                _mm_unpacklo_epi8(low, zero),
-                _mm_unpackhi_epi8(low, zero),
-                _mm_unpacklo_epi8(high, zero),
-                _mm_unpackhi_epi8(high, zero),
-            ];
-            for (sum, part) in sums.iter_mut().zip(parts) {
-                *sum = _mm_add_epi32(*sum, _mm_madd_epi16(part, k));
-            }
+            let add = |sum, part| _mm_add_epi32(sum, _mm_madd_epi16(part, k));
+            sums[0] = add(sums[0], _mm_unpacklo_epi8(low, zero));
+            sums[1] = add(sums[1], _mm_unpackhi_epi8(low, zero));
+            sums[2] = add(sums[2], _mm_unpacklo_epi8(high, zero));
+            sums[3] = add(sums[3], _mm_unpackhi_epi8(high, zero));
+            pair += 1;
         }
         let packed = _mm_packus_epi16(
             _mm_packs_epi32(_mm_sra_epi32(sums[0], shift), _mm_sra_epi32(sums[1], shift)),

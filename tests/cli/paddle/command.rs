@@ -223,3 +223,30 @@ fn rss_measures_a_config() {
         (&5.into(), &12.into())
     );
 }
+
+#[test]
+fn boxes_of_a_config_go_with_a_list_and_not_with_a_folder() {
+    let cars = CONFIG
+        .replace(
+            "      name: ImageNetDataset\n",
+            "      name: CompCars\n      label_root: boxes\n      bbox_crop: True\n",
+        )
+        .replace("        - DecodeImage: {backend: cv2}\n", "");
+    let dir = folder(&cars);
+    let out = featherload(dir.path(), &["bench", "images", "--recipe", "c.yaml"]);
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("give a list by --list"), "{said}");
+    // Each picture of the list has its box: 2 x 2 of its pixels.
+    let images = dir.path().join("images");
+    let (index, _) = Index::folder(&images, &FolderOptions::default()).unwrap();
+    for id in 0..index.len() {
+        let boxes = dir.path().join("boxes").join(index.relative_path(id));
+        fs::create_dir_all(boxes.parent().unwrap()).unwrap();
+        fs::write(boxes.with_extension("txt"), "1\n1 1 3 3\n").unwrap();
+    }
+    let digest = |dir: &Path| bench(dir, &["--digest", "--batch", "4"])["digest"].clone();
+    let cut = digest(dir.path());
+    let whole = folder(&cars.replace("bbox_crop: True", "bbox_crop: False"));
+    assert_ne!(cut, digest(whole.path()));
+}
