@@ -79,30 +79,42 @@ pub(super) fn read_header(
         decoding: Decoding::Rows { scratch },
         part: None,
     };
-    if format == Format::Npy {
-        let mut head = Vec::new();
-        let read = file.take(npy::HEAD).read_to_end(&mut head);
-        read.map_err(|e| fault(format, e.into()))?;
-        let raw = open_raw(&head, len, limits)?;
-        return Ok(PictureHeader {
-            format,
-            stored: (raw.width, raw.height),
-            orientation: Orientation::Normal,
-            decoding: raw_decoding(raw.channels, raw.width),
-            part: None,
-        });
+    match format.row().decoder {
+        Decoder::Jpeg => Err(elsewhere(format)),
+        Decoder::Raw => {
+            let mut head = Vec::new();
+            let read = file.take(npy::HEAD).read_to_end(&mut head);
+            read.map_err(|e| fault(format, e.into()))?;
+            let raw = open_raw(&head, len, limits)?;
+            Ok(PictureHeader {
+                format,
+                stored: (raw.width, raw.height),
+                orientation: Orientation::Normal,
+                decoding: raw_decoding(raw.channels, raw.width),
+                part: None,
+            })
+        }
+        Decoder::Png => {
+            let chunks = open_png(&mut Reader::File(file), limits)?;
+            let scratch = chunks.scratch_bytes();
+            Ok(header(chunks.size, chunks.orientation, scratch))
+        }
+        Decoder::Frame(_) => {
+            let opened = open_frame(format, Reader::File(file), len, limits)?;
+            let size = opened.decoder.dimensions();
+            // A form that is not served fails later, when it is decoded.
+            let scratch = form(format, opened.decoder.color_type())
+                .map_or(0, |form| frame_scratch(format, form, size));
+            Ok(header(size, opened.orientation, scratch))
+        }
     }
-    if format == Format::Png {
-        let chunks = open_png(&mut Reader::File(file), limits)?;
-        let scratch = chunks.scratch_bytes();
-        return Ok(header(chunks.size, chunks.orientation, scratch));
-    }
-    let opened = open_frame(format, Reader::File(file), len, limits)?;
-    let size = opened.decoder.dimensions();
-    // A form that is not served fails later, when it is decoded.
-    let scratch = form(format, opened.decoder.color_type())
-        .map_or(0, |form| frame_scratch(format, form, size));
-    Ok(header(size, opened.orientation, scratch))
+}
+
+fn elsewhere(format: Format) -> SampleFault {
+    SampleFault::new(
+        FaultKind::Unsupported,
+        format!("{format} is decoded elsewhere"),
+    )
 }
 
 /// The chunks of a PNG that is not too large, for the limits and for its file.
@@ -195,36 +207,41 @@ impl<'a> Raster<'a> {
         bytes: &'a [u8],
         limits: &Limits,
     ) -> Result<Self, SampleFault> {
-        if format == Format::Png {
-            let chunks = open_png(&mut Reader::of(bytes), limits)?;
-            let reader = PngReader::open(bytes, limits)?;
-            return Ok(Self {
-                size: chunks.size,
-                orientation: chunks.orientation,
-                form: reader.form(),
-                rows: Rows::Png(Box::new(reader)),
-            });
+        match format.row().decoder {
+            Decoder::Jpeg => Err(elsewhere(format)),
+            Decoder::Png => {
+                let chunks = open_png(&mut Reader::of(bytes), limits)?;
+                let reader = PngReader::open(bytes, limits)?;
+                Ok(Self {
+                    size: chunks.size,
+                    orientation: chunks.orientation,
+                    form: reader.form(),
+                    rows: Rows::Png(Box::new(reader)),
+                })
+            }
+            Decoder::Raw => {
+                let raw = open_raw(bytes, bytes.len() as u64, limits)?;
+                Ok(Self {
+                    size: (raw.width, raw.height),
+                    orientation: Orientation::Normal,
+                    form: if raw.channels == 3 {
+                        Form::Rgb8
+                    } else {
+                        Form::L8
+                    },
+                    rows: Rows::Raw(&bytes[raw.data()]),
+                })
+            }
+            Decoder::Frame(_) => {
+                let opened = open_frame(format, Reader::of(bytes), bytes.len() as u64, limits)?;
+                Ok(Self {
+                    size: opened.decoder.dimensions(),
+                    orientation: opened.orientation,
+                    form: form(format, opened.decoder.color_type())?,
+                    rows: Rows::Frame(format, opened.decoder),
+                })
+            }
         }
-        if format == Format::Npy {
-            let raw = open_raw(bytes, bytes.len() as u64, limits)?;
-            return Ok(Self {
-                size: (raw.width, raw.height),
-                orientation: Orientation::Normal,
-                form: if raw.channels == 3 {
-                    Form::Rgb8
-                } else {
-                    Form::L8
-                },
-                rows: Rows::Raw(&bytes[raw.data()]),
-            });
-        }
-        let opened = open_frame(format, Reader::of(bytes), bytes.len() as u64, limits)?;
-        Ok(Self {
-            size: opened.decoder.dimensions(),
-            orientation: opened.orientation,
-            form: form(format, opened.decoder.color_type())?,
-            rows: Rows::Frame(format, opened.decoder),
-        })
     }
 
     /// Width and height as stored.
@@ -248,7 +265,7 @@ impl<'a> Raster<'a> {
     pub(crate) fn decoding(&self) -> Decoding {
         match self.rows {
             Rows::Raw(_) => raw_decoding(self.form.bytes() as u32, self.size.0),
-            _ => Decoding::Rows {
+            Rows::Png(_) | Rows::Frame(..) | Rows::Decoded => Decoding::Rows {
                 scratch: self.scratch_bytes(),
             },
         }
@@ -278,33 +295,30 @@ impl<'a> Raster<'a> {
             .checked_mul(height)
             .and_then(|n| n.checked_mul(self.form.bytes()))
             .unwrap_or(usize::MAX);
-        if let Rows::Raw(_) = self.rows {
-            return Ok(());
-        }
-        if let Rows::Png(reader) = &mut self.rows {
-            if !reader.is_interlaced() {
-                return grow(&mut scratch.native, width * self.form.bytes());
-            }
-            let frame = blank(&mut scratch.frame, frame)?;
-            reader.frame(frame)?;
-        } else if let Rows::Frame(format, decoder) =
-            std::mem::replace(&mut self.rows, Rows::Decoded)
-        {
-            if decoder.total_bytes() != frame as u64 {
-                return Err(SampleFault::new(
-                    FaultKind::Corrupt,
-                    format!(
-                        "{format}: {} bytes of pixels for {height} x {width}",
-                        decoder.total_bytes()
-                    ),
-                ));
-            }
-            let frame = blank(&mut scratch.frame, frame)?;
-            decoder.read_image(frame).map_err(|e| fault(format, e))?;
-        }
         self.rows = match std::mem::replace(&mut self.rows, Rows::Decoded) {
-            Rows::Png(reader) if !reader.is_interlaced() => Rows::Png(reader),
-            _ => Rows::Decoded,
+            Rows::Png(reader) if !reader.is_interlaced() => {
+                grow(&mut scratch.native, width * self.form.bytes())?;
+                Rows::Png(reader)
+            }
+            Rows::Png(mut reader) => {
+                reader.frame(blank(&mut scratch.frame, frame)?)?;
+                Rows::Decoded
+            }
+            Rows::Frame(format, decoder) => {
+                if decoder.total_bytes() != frame as u64 {
+                    return Err(SampleFault::new(
+                        FaultKind::Corrupt,
+                        format!(
+                            "{format}: {} bytes of pixels for {height} x {width}",
+                            decoder.total_bytes()
+                        ),
+                    ));
+                }
+                let frame = blank(&mut scratch.frame, frame)?;
+                decoder.read_image(frame).map_err(|e| fault(format, e))?;
+                Rows::Decoded
+            }
+            begun @ (Rows::Raw(_) | Rows::Decoded) => begun,
         };
         Ok(())
     }
@@ -329,7 +343,7 @@ impl<'a> Raster<'a> {
                 &scratch.native[..bytes]
             }
             Rows::Raw(pixels) => &pixels[y * bytes..(y + 1) * bytes],
-            _ => &scratch.frame[y * bytes..(y + 1) * bytes],
+            Rows::Frame(..) | Rows::Decoded => &scratch.frame[y * bytes..(y + 1) * bytes],
         };
         let row = &row[columns.start * pixel..columns.end * pixel];
         if self.form == Form::Rgb8 {
@@ -346,7 +360,7 @@ impl<'a> Raster<'a> {
         let bytes = self.size.0 as usize * self.form.bytes();
         match &mut self.rows {
             Rows::Png(reader) => reader.finish(&mut scratch.native[..bytes]),
-            _ => Ok(()),
+            Rows::Frame(..) | Rows::Decoded | Rows::Raw(_) => Ok(()),
         }
     }
 }
@@ -371,10 +385,7 @@ fn decoder<'a>(
     limits: &Limits,
 ) -> Result<Box<dyn ImageDecoder + 'a>, SampleFault> {
     let Decoder::Frame(Frame { known, .. }) = format.row().decoder else {
-        return Err(SampleFault::new(
-            FaultKind::Unsupported,
-            format!("{format} is decoded elsewhere"),
-        ));
+        return Err(elsewhere(format));
     };
     // `image` gives limits to a decoder that was made already, header and all, and
     // most decoders look only at width and height then: what a header asks for

@@ -101,7 +101,8 @@ impl CropRule {
                     return Err("it resizes more than once".into());
                 }
                 Part::Resize => rule.support = Some(support(&device)),
-                Part::Color => {
+                // What never moves may be done there, too, where it says so.
+                Part::Color | Part::Augment => {
                     let by_workers = || format!("{name} is done by workers");
                     count += device.colors.ok_or_else(by_workers)?;
                     means += usize::from(device.takes_mean);

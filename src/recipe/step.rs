@@ -124,13 +124,23 @@ impl Step {
                 mean.reverse();
                 std.reverse();
             }
-            Self::Augment(
-                Augment::Affine { fill: v, .. }
-                | Augment::Perspective { fill: v, .. }
-                | Augment::Rotate { fill: v, .. }
-                | Augment::Fill { color: v, .. },
-            ) => v.reverse(),
-            _ => {}
+            Self::Augment(augment) => augment.reverse_channels(),
+            // No number of a channel.
+            Self::Crop(_)
+            | Self::Resize { .. }
+            | Self::Mirror
+            | Self::UpsideDown
+            | Self::Turn(_)
+            | Self::Brightness(_)
+            | Self::Contrast(_)
+            | Self::Saturation(_)
+            | Self::Hue(_)
+            | Self::Luma
+            | Self::Grayscale
+            | Self::Convert(..)
+            | Self::Blur { .. }
+            | Self::Erase { .. }
+            | Self::Cast(_) => {}
         }
         self
     }
@@ -210,6 +220,35 @@ pub enum Augment {
     Blend {
         by: f32,
     },
+}
+
+impl Augment {
+    /// The same where the first channel is the last.
+    fn reverse_channels(&mut self) {
+        match self {
+            Self::Affine { fill: v, .. }
+            | Self::Perspective { fill: v, .. }
+            | Self::Rotate { fill: v, .. }
+            | Self::Fill { color: v, .. } => v.reverse(),
+            // No number of a channel.
+            Self::AutoContrast
+            | Self::Equalize
+            | Self::Invert
+            | Self::Posterize { .. }
+            | Self::Solarize { .. }
+            | Self::SolarizeAdd { .. }
+            | Self::Brightness(_)
+            | Self::Contrast(_)
+            | Self::Color(_)
+            | Self::Sharpness(_)
+            | Self::Hue(_)
+            | Self::GaussianBlur { .. }
+            | Self::MotionBlur { .. }
+            | Self::Keep
+            | Self::Add { .. }
+            | Self::Blend { .. } => {}
+        }
+    }
 }
 
 /// What an erased box is filled with.

@@ -146,6 +146,9 @@ impl Operation for ColorJitter {
     }
 
     fn on_device(&self) -> OnDevice {
+        if self.style == JitterStyle::Pillow {
+            return OnDevice::default();
+        }
         OnDevice {
             // Brightness, saturation, hue, and contrast where it is changed.
             colors: Some(3 + usize::from(self.changes_contrast())),

@@ -38,35 +38,22 @@
 //! `pool`: a package of its own can be optimised, where all of the library cannot be
 //! without waiting for it.
 
-// Examples in the library's files are the library's to test.
-#![cfg(not(doctest))]
 // Of the library's files the model takes a part.
 #![allow(dead_code, unused_imports, unused_macros)]
 
-#[path = "../../src/error.rs"]
+#[path = "../../../src/error.rs"]
 mod error;
 mod pool;
 mod sys;
 
-#[cfg(test)]
 mod automaton;
-#[cfg(test)]
 mod cases;
-#[cfg(test)]
 mod explorer;
-#[cfg(test)]
 mod faults;
-#[cfg(test)]
 mod loom;
-#[cfg(test)]
 mod memory;
-#[cfg(test)]
 mod plan;
-#[cfg(test)]
 mod processes;
-#[cfg(test)]
 mod properties;
-#[cfg(test)]
 mod state;
-#[cfg(test)]
 mod steps;

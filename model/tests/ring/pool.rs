@@ -1,4 +1,4 @@
 //! The library's own files.
 
-#[path = "../../src/pool/ring/mod.rs"]
+#[path = "../../../src/pool/ring/mod.rs"]
 pub(crate) mod ring;
