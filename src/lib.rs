@@ -24,6 +24,7 @@ pub mod fuzz_support;
 mod jobs;
 pub mod loader;
 pub mod measure;
+pub mod options;
 mod picture;
 #[cfg(feature = "codecs")]
 mod pixels;

@@ -128,6 +128,10 @@ impl DeviceRows {
         match *self {}
     }
 
+    pub fn ordinal(&self) -> u32 {
+        match *self {}
+    }
+
     pub fn stream(&self) -> RawStream {
         match *self {}
     }

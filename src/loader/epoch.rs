@@ -13,7 +13,7 @@ use crate::jobs::images::engine::ImageEngine;
 use crate::jobs::images::replay::Replay;
 use crate::jobs::images::run::Run;
 use crate::loader::report::LoaderReport;
-use crate::plan::{Plan, State};
+use crate::plan::{Plan, Position, State};
 
 /// Streams batches of images out of worker processes.
 ///
@@ -60,11 +60,7 @@ impl Loader {
 
     /// The batches of the epoch at which the loader stands.
     pub fn epoch(&mut self) -> Epoch<'_> {
-        if std::mem::take(&mut self.broken_off) {
-            self.run.state.epoch += 1;
-            self.run.state.batch = 0;
-        }
-        let epoch = self.run.state.epoch;
+        let epoch = self.begin_epoch();
         Epoch {
             loader: self,
             epoch,
@@ -73,13 +69,41 @@ impl Loader {
         }
     }
 
+    /// Begins an epoch for who cannot hold an [`Epoch`], and asks for each batch by
+    /// [`Loader::next_batch_within`]: the one at which the loader stands, or the next
+    /// where that was [broken off](Loader::break_off). Gives its number; the epoch is over
+    /// when [`Loader::state`] has another.
+    pub fn begin_epoch(&mut self) -> u64 {
+        if std::mem::take(&mut self.broken_off) {
+            self.run.state.epoch += 1;
+            self.run.state.batch = 0;
+        }
+        self.run.state.epoch
+    }
+
     /// Goes to the first batch of `epoch`.
     pub fn set_epoch(&mut self, epoch: u64) {
+        self.go_to(Position::new(epoch, 0));
+    }
+
+    /// Goes on where `state` stands, as a loader does that was built with it
+    /// ([`LoaderBuilder::resume`](crate::LoaderBuilder::resume)).
+    ///
+    /// # Errors
+    /// A state of another data set, recipe, order or numeric profile: the stream would
+    /// be another.
+    pub fn resume(&mut self, state: &State) -> Result<()> {
+        state.check_resumable(&self.run.state)?;
+        self.go_to(state.position());
+        Ok(())
+    }
+
+    fn go_to(&mut self, at: Position) {
         self.broken_off = false;
-        if (self.run.state.epoch, self.run.state.batch) != (epoch, 0) {
+        if self.run.state.position() != at {
             self.engine.cancel();
-            self.run.state.epoch = epoch;
-            self.run.state.batch = 0;
+            self.run.state.epoch = at.epoch;
+            self.run.state.batch = at.batch;
         }
     }
 
@@ -144,20 +168,43 @@ impl Loader {
         self.engine.replay(&mut self.run, rounds)
     }
 
-    fn break_off(&mut self) {
+    /// Batches that a caller may hold while the next one still comes, and one: slots of
+    /// the ring, or batches on the device. None where each batch has memory of its own.
+    pub fn depth(&self) -> Option<u32> {
+        self.engine.depth()
+    }
+
+    /// Cancels what workers have not begun of this epoch; the next one to
+    /// [begin](Loader::begin_epoch) is the next. [`Loader::state`] stays behind the last
+    /// batch that was handed over.
+    pub fn break_off(&mut self) {
         self.engine.cancel();
         self.broken_off = true;
     }
 
     fn next_batch(&mut self) -> Result<Batch> {
+        loop {
+            if let Some(batch) = self.next_batch_within(Duration::MAX)? {
+                return Ok(batch);
+            }
+        }
+    }
+
+    /// The next batch in order, whichever epoch it is of; none when workers have not
+    /// finished it within `limit`. In this process a batch takes the time that it takes.
+    ///
+    /// # Errors
+    /// As [`Epoch::next`].
+    pub fn next_batch_within(&mut self, limit: Duration) -> Result<Option<Batch>> {
         if let Some(at) = self.handed_over.take() {
             self.consumer += at.elapsed();
         }
-        match self.engine.next(&mut self.run) {
-            Ok(batch) => {
+        match self.engine.next_within(&mut self.run, limit) {
+            Ok(None) => Ok(None),
+            Ok(Some(batch)) => {
                 self.run.advance();
                 self.handed_over = Some(Instant::now());
-                Ok(batch)
+                Ok(Some(batch))
             }
             Err(why) => {
                 // The state stays before the batch: mend the file and go on.

@@ -43,6 +43,8 @@ pub struct Pool {
     tries: u32,
     options: PoolOptions,
     waited: Duration,
+    /// Runs while live batches alone are in the way of the next one.
+    held: Option<RunningClock>,
     /// The error that ended the pool; every later call gives its text again.
     ended: Option<String>,
     owner: Pid,
@@ -81,6 +83,7 @@ impl Pool {
             tries,
             options,
             waited: Duration::ZERO,
+            held: None,
             ended: None,
             owner: getpid(),
         };
@@ -89,6 +92,11 @@ impl Pool {
         pool.slots.ring().allocate_rest()?;
         pool.coordinator.await_start()?;
         Ok(pool)
+    }
+
+    /// Slots of the ring.
+    pub(crate) fn depth(&self) -> u32 {
+        self.slots.ring().layout().shape().slots
     }
 
     pub(crate) fn ring(&self) -> Arc<Ring> {
@@ -147,24 +155,47 @@ impl Pool {
     /// The next batch. `coming(0)` is its place, `coming(n)` that of the n-th
     /// behind it, as far as the run is known.
     pub(crate) fn next(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<Filled> {
+        loop {
+            if let Some(filled) = self.next_within(coming, Duration::MAX)? {
+                return Ok(filled);
+            }
+        }
+    }
+
+    /// As [`Pool::next`]; none when `limit` is over and the batch is not finished. The
+    /// limit on held slots counts through such calls.
+    pub(crate) fn next_within(
+        &mut self,
+        coming: &impl Fn(usize) -> Option<Place>,
+        limit: Duration,
+    ) -> Result<Option<Filled>> {
         self.check_owner()?;
         if let Some(text) = &self.ended {
             return Err(Error::worker(text.clone()));
         }
         let began = Instant::now();
-        let result = self.wait_for_front(coming);
+        let result = self.wait_for_front(coming, began, limit);
         self.waited += began.elapsed();
+        if !matches!(result, Ok(None)) {
+            self.held = None;
+        }
         let next = result?;
-        // The slot just taken was the front: refill behind the others.
-        self.post_ahead(&|n| coming(n + 1));
+        if next.is_some() {
+            // The slot just taken was the front: refill behind the others.
+            self.post_ahead(&|n| coming(n + 1));
+        }
         Ok(next)
     }
 
-    fn wait_for_front(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<Filled> {
-        // Runs while live batches alone are in the way.
-        let mut held = None;
+    fn wait_for_front(
+        &mut self,
+        coming: &impl Fn(usize) -> Option<Place>,
+        began: Instant,
+        limit: Duration,
+    ) -> Result<Option<Filled>> {
         loop {
             self.post_ahead(coming);
+            let left = limit.saturating_sub(began.elapsed());
             let Some((place, posted)) = self.in_flight.pop_front() else {
                 if self.sequence == u32::MAX {
                     return Err(self.end(Error::worker(format!(
@@ -173,12 +204,15 @@ impl Pool {
                         u32::MAX
                     ))));
                 }
-                self.wait_for_slot(&mut held)?;
+                self.wait_for_slot(left)?;
+                if left.is_zero() {
+                    return Ok(None);
+                }
                 continue;
             };
-            match self.slots.wait(&posted, LOOK) {
+            match self.slots.wait(&posted, LOOK.min(left)) {
                 Wait::Ready => match self.slots.hold(posted) {
-                    Ok(held) => return Ok(Filled::of_slot(place, held, self.tries)),
+                    Ok(held) => return Ok(Some(Filled::of_slot(place, held, self.tries))),
                     Err(posted) => self.in_flight.push_front((place, posted)),
                 },
                 Wait::Fatal => {
@@ -196,6 +230,9 @@ impl Pool {
                              a decoder gone wrong; build a new loader from the last state",
                             place.batch, place.epoch
                         ))));
+                    }
+                    if left.is_zero() {
+                        return Ok(None);
                     }
                 }
             }
@@ -226,12 +263,15 @@ impl Pool {
     }
 
     /// No slot is free: workers finish rows of cancelled tickets, or live
-    /// batches hold every slot.
-    fn wait_for_slot(&mut self, held: &mut Option<RunningClock>) -> Result<()> {
+    /// batches hold every slot. Waits one look, at most `most`.
+    fn wait_for_slot(&mut self, most: Duration) -> Result<()> {
         self.check_alive()?;
         if !self.draining.is_empty() {
             // Not the user's doing, so it does not count against the limit.
-            return match self.slots.wait_drained(&mut self.draining, DRAIN_LOOK) {
+            return match self
+                .slots
+                .wait_drained(&mut self.draining, DRAIN_LOOK.min(most))
+            {
                 Wait::Ready | Wait::Again => Ok(()),
                 Wait::Fatal => {
                     let why = self.fatal();
@@ -241,12 +281,12 @@ impl Pool {
         }
         let limit = self.options.hold_timeout;
         // Stopped, the threads that drop batches do not run either.
-        let clock = held.get_or_insert_with(RunningClock::start);
+        let clock = self.held.get_or_insert_with(RunningClock::start);
         let left = limit.saturating_sub(clock.read(LOOK));
-        if self.slots.wait_free(left.min(LOOK)) || !left.is_zero() {
+        if self.slots.wait_free(left.min(LOOK).min(most)) || !left.is_zero() {
             return Ok(());
         }
-        let depth = self.slots.ring().layout().shape().slots;
+        let depth = self.depth();
         Err(Error::SlotsHeld {
             what: format!(
                 "all {depth} slots are held by live batches and none was dropped within \

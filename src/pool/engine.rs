@@ -2,6 +2,8 @@
 //!
 //! In the consumer. The one place where the two are told apart once a run has begun.
 
+use std::time::Duration;
+
 use crate::error::{Error, Result};
 use crate::pool::consumer::Pool;
 use crate::pool::filled::Filled;
@@ -29,6 +31,22 @@ impl Engine {
                 Some(place) => Ok(process.fill(place)),
                 None => Err(Error::protocol("a batch behind the last was asked for")),
             },
+        }
+    }
+
+    /// As [`Engine::next`]; none when workers have not finished it within `limit`. In
+    /// this process a batch takes the time that it takes.
+    ///
+    /// # Errors
+    /// As [`Engine::next`].
+    pub fn next_within(
+        &mut self,
+        coming: &impl Fn(usize) -> Option<Place>,
+        limit: Duration,
+    ) -> Result<Option<Filled>> {
+        match self {
+            Self::Workers(pool) => pool.next_within(coming, limit),
+            Self::InProcess(_) => self.next(coming).map(Some),
         }
     }
 

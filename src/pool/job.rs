@@ -18,7 +18,7 @@ use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
 
 /// Work whose results are rows.
-pub trait Job {
+pub trait Job: Send {
     /// Where row `row` of ticket `ticket` lies: bytes of the slot's data. The
     /// same in every process; rows of a ticket share no byte.
     fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize>;

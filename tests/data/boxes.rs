@@ -285,7 +285,7 @@ fn the_command_line_takes_boxes_for_lists_alone() {
     let plan = featherload(&[&["plan", "--json", "--recipe", "full"], &given[..]].concat());
     assert_eq!(object(&plan)["largest"]["width"], 29);
     let said = refusal(&featherload(&["index", &images, "--boxes", &boxes]));
-    assert!(said.contains("--boxes means nothing"), "{said}");
+    assert!(said.contains("`--boxes` means nothing"), "{said}");
     let said = refusal(&featherload(&["index", &kept, "--boxes", &boxes]));
     assert!(said.contains("which is a saved index"), "{said}");
     fs::remove_file(scene.at("boxes/a.txt")).unwrap();

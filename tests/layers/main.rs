@@ -66,6 +66,12 @@ const LAYERS: Layers<'_> = &[
         ],
     ),
     (
+        "options",
+        &[
+            "error", "picture", "data", "recipe", "plan", "device", "jobs", "loader", "configs",
+        ],
+    ),
+    (
         "measure",
         &[
             "error", "sys", "data", "recipe", "plan", "pool", "jobs", "loader",
@@ -86,6 +92,7 @@ const PUBLIC: &[&str] = &[
     "fuzz_support",
     "loader",
     "measure",
+    "options",
     "plan",
     "recipe",
 ];

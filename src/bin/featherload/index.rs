@@ -77,7 +77,7 @@ struct IndexReport<'a> {
 pub const NAMED: usize = 20;
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
-    let source = args.source.source(None)?;
+    let source = args.source.options().source(None)?;
     let (index, scan, dali) = open(source, args.write_idx)?;
     // Kept first: reading headers may take long, and takes nothing from it.
     if let Some(file) = &args.save {

@@ -2,15 +2,16 @@
 //! that make one.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use featherload::forecast::RunShape;
-use featherload::paddle::{Environment, Options, Training};
+use featherload::options::LoaderOptions;
 use featherload::recipe::Upright;
 use featherload::{
     Background, DecodeMode, Device, Dtype, Error, LoaderBuilder, MemoryLayout, OnError, Position,
-    Rank, Recipe, Reorder, Result, State, Tail, Upload,
+    Rank, Reorder, Result, State, Tail, Upload,
 };
 
 use crate::sampler_args::SamplerArgs;
@@ -212,80 +213,50 @@ pub enum How {
 }
 
 impl LoaderArgs {
-    /// The config that `--recipe` names, if it names one.
-    ///
-    /// # Errors
-    /// What the config gets wrong; flags for configs without one.
-    pub fn training(&self) -> Result<Option<Training>> {
-        let preset = Recipe::PRESETS.contains(&self.recipe.as_str());
-        if !preset && Training::is_config(&self.recipe) {
-            let mut options = Options::of_process();
-            options.skip_unknown_ops = self.skip_unknown_ops;
-            if self.rank.is_some() {
-                options.environment = Environment::default();
-            }
-            let mode = self.mode.as_deref().unwrap_or("train");
-            return Training::read(&self.recipe, mode, &options).map(Some);
-        }
-        for (flag, given) in [
-            ("--mode", self.mode.is_some()),
-            ("--skip-unknown-ops", self.skip_unknown_ops),
-        ] {
-            if given {
-                return Err(Error::config(format!(
-                    "{flag} is for a PaddleClas config, and --recipe {} is none",
-                    self.recipe
-                )));
-            }
-        }
-        Ok(None)
-    }
-
-    /// What a last batch becomes that is not full, if a flag says so.
-    pub fn tail(&self) -> Option<Tail> {
-        match (self.drop_last, self.pad_last) {
-            (true, _) => Some(Tail::Drop),
-            (_, true) => Some(Tail::Pad),
-            _ => None,
-        }
-    }
-
-    pub fn on_error(&self) -> Option<OnError> {
-        self.on_error.map(|policy| match policy {
-            Policy::Stop => OnError::Stop,
-            Policy::Skip => OnError::Skip,
-            Policy::Substitute => OnError::Substitute,
-        })
-    }
-
-    /// A recipe with what flags say of it.
-    pub fn overridden(&self, mut recipe: Recipe) -> Recipe {
-        if let Some(dtype) = self.dtype {
-            recipe = recipe.with_dtype(dtype);
-        }
-        if let Some(layout) = self.layout {
-            recipe = recipe.with_layout(layout);
-        }
-        if let Some(colour) = self.background {
-            recipe = recipe.with_background(colour);
-        }
-        if let Some(orientation) = self.orientation {
-            recipe = recipe.with_orientation(match orientation {
-                Orientation::Exif => Upright::Exif,
-                Orientation::Stored => Upright::Stored,
-            });
-        }
-        if let Some(reorder) = self.reorder {
-            recipe = recipe.with_reorder(match reorder {
+    /// What they say, as the library takes it; the order comes with the config.
+    pub fn options(&self) -> LoaderOptions {
+        LoaderOptions {
+            recipe: Some(self.recipe.clone()),
+            mode: self.mode.clone(),
+            skip_unknown_ops: self.skip_unknown_ops,
+            dtype: self.dtype,
+            layout: self.layout,
+            decode: self.decode.map(|mode| match mode {
+                Decode::Full => DecodeMode::Full,
+                Decode::Scaled => DecodeMode::Scaled,
+            }),
+            reorder: self.reorder.map(|moves| match moves {
                 Moves::Off => Reorder::Off,
                 Moves::Exact => Reorder::Exact,
                 Moves::Fast => Reorder::Fast,
-            });
-        }
-        match self.decode {
-            None => recipe,
-            Some(Decode::Full) => recipe.with_decode(DecodeMode::Full),
-            Some(Decode::Scaled) => recipe.with_decode(DecodeMode::Scaled),
+            }),
+            background: self.background,
+            orientation: self.orientation.map(|orientation| match orientation {
+                Orientation::Exif => Upright::Exif,
+                Orientation::Stored => Upright::Stored,
+            }),
+            batch_size: self.batch,
+            depth: self.depth,
+            memory_limit: self.memory_limit,
+            device: self.device,
+            upload: self.upload.asked(),
+            gpu_memory_limit: self.gpu_memory_limit,
+            seed: self.seed,
+            tail: match (self.drop_last, self.pad_last) {
+                (true, _) => Some(Tail::Drop),
+                (_, true) => Some(Tail::Pad),
+                _ => None,
+            },
+            rank: self.rank,
+            on_error: self.on_error.map(|policy| match policy {
+                Policy::Stop => OnError::Stop,
+                Policy::Skip => OnError::Skip,
+                Policy::Substitute => OnError::Substitute,
+            }),
+            row_limit: Some(Duration::from_millis(self.row_limit)),
+            max_pixels: self.max_pixels,
+            max_scratch: self.max_scratch.map(|mib| mib << 20),
+            ..LoaderOptions::default()
         }
     }
 

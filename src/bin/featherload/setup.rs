@@ -1,76 +1,63 @@
-//! What the arguments say together with the PaddleClas config that `--recipe` may
-//! name: the config's values stand, and flags that are given override them.
+//! The library's setup of what the arguments say, and what only the command line adds:
+//! how the pool is launched, drills, and texts with flags in them.
 
 use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::measure::system::default_workers;
-use featherload::paddle::Training;
-use featherload::{Error, Launch, Loader, LoaderBuilder, OnError, Recipe, Result, Source};
+use featherload::options;
+use featherload::{Error, Launch, LoaderBuilder, Recipe, Result, Source};
 
 use crate::flags;
 use crate::output;
 use crate::run_args::LoaderArgs;
 use crate::source_args::SourceArgs;
 
-/// Rows of a batch, where nobody says another number.
-const BATCH: u32 = 64;
-
 pub struct Setup<'a> {
-    loader: &'a LoaderArgs,
-    source: &'a SourceArgs,
-    training: Option<Training>,
+    args: &'a LoaderArgs,
+    said: options::Setup,
 }
 
 impl<'a> Setup<'a> {
     /// Reads the config, if there is one.
-    pub fn new(loader: &'a LoaderArgs, source: &'a SourceArgs) -> Result<Self> {
-        let training = loader.training()?;
-        Ok(Self {
-            loader,
-            source,
-            training,
-        })
+    pub fn new(args: &'a LoaderArgs, source: &SourceArgs) -> Result<Self> {
+        let mut said = options::Setup::new(source.options(), args.options())?;
+        let of_config = said.training().map(|t| t.sampler);
+        let sampler = args.sampler.sampler(of_config)?;
+        said.loader.multi_scale = args.sampler.multi_scale(sampler)?;
+        said.loader.sampler = Some(sampler);
+        Ok(Self { args, said })
     }
 
     /// Whether somebody said where samples come from.
     pub fn has_data(&self) -> bool {
-        self.training.is_some() || self.source.is_given()
+        self.said.has_data()
     }
 
     pub fn has_config(&self) -> bool {
-        self.training.is_some()
+        self.said.training().is_some()
     }
 
     pub fn source(&self) -> Result<Source> {
-        self.source.source(self.training.as_ref())
+        self.said.data()
     }
 
     /// What people call the data set.
     pub fn source_name(&self) -> String {
-        let list = self.training.as_ref().and_then(|t| t.list.as_deref());
-        self.source.name(list)
+        self.said.source_name()
     }
 
     pub fn recipe(&self) -> Result<Recipe> {
-        let recipe = match &self.training {
-            Some(training) => {
-                training.check()?;
-                training.recipe.clone()
-            }
-            None => Recipe::load(&self.loader.recipe)?,
-        };
-        Ok(self.loader.overridden(recipe))
+        self.said.recipe()
     }
 
     pub fn batch(&self) -> u32 {
-        let of_config = self.training.as_ref().map(|t| t.batch);
-        self.loader.batch.or(of_config).unwrap_or(BATCH)
+        self.said.batch()
     }
 
     /// Workers, `given` by a flag or not; none leaves it to the library.
     pub fn workers(&self, given: Option<usize>) -> Option<usize> {
-        given.or(self.training.as_ref().map(|t| t.workers))
+        given.or(self.said.workers())
     }
 
     /// How many workers the run has, those included that are being replaced.
@@ -80,10 +67,10 @@ impl<'a> Setup<'a> {
 
     /// What the config left to say, one line each.
     pub fn notes(&self) -> Vec<String> {
-        let Some(training) = &self.training else {
+        let Some(training) = self.said.training() else {
             return Vec::new();
         };
-        let name = &self.loader.recipe;
+        let name = &self.args.recipe;
         let skipped = training
             .skipped
             .iter()
@@ -97,8 +84,8 @@ impl<'a> Setup<'a> {
 
     /// Says on stderr what `--skip-unknown-ops` left out: batches lack it.
     pub fn warn(&self) {
-        for op in self.training.iter().flat_map(|t| &t.skipped) {
-            let (name, line) = (&self.loader.recipe, op.line);
+        for op in self.said.training().iter().flat_map(|t| &t.skipped) {
+            let (name, line) = (&self.args.recipe, op.line);
             output::complain(&format!(
                 "featherload: {name}:{line}: {} is left out",
                 op.name
@@ -108,54 +95,14 @@ impl<'a> Setup<'a> {
 
     /// The loader that all of it describes; workers and epochs are open.
     pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
-        let (args, training) = (self.loader, self.training.as_ref());
-        let on_error = match training {
-            Some(_) => OnError::Substitute,
-            None => OnError::Stop,
+        let launch = match self.args.launch {
+            crate::run_args::How::Exec => Launch::Exec,
+            crate::run_args::How::Fork => Launch::Fork,
         };
-        let sampler = args.sampler.sampler(training.map(|t| t.sampler))?;
-        let scales = args.sampler.multi_scale(sampler)?;
-        let mut b = Loader::builder(source)
-            .recipe(self.recipe()?)
-            .batch_size(self.batch())
-            .seed(args.seed.or(training.map(|t| t.seed)).unwrap_or(0))
-            .sampler(sampler)
-            .tail(args.tail().or(training.map(|t| t.tail)).unwrap_or_default())
-            .rank(args.rank.or(training.map(|t| t.rank)).unwrap_or_default())
-            .row_limit(Duration::from_millis(args.row_limit))
-            .on_error(args.on_error().unwrap_or(on_error))
-            .launch(args.launch())
-            // Whatever FEATHERLOAD_HELPER names for other programs.
-            .helper(std::env::current_exe().map_err(|e| Error::io("find this executable", e))?)
-            .device(args.device);
-        if let Some(upload) = args.upload.asked() {
-            b = b.upload(upload);
-        }
-        if let Some(bytes) = args.gpu_memory_limit {
-            b = b.gpu_memory_limit(bytes);
-        }
-        if let Some(slots) = args.depth {
-            b = b.depth(slots);
-        }
-        if let Some(bytes) = args.memory_limit {
-            b = b.memory_limit(bytes);
-        }
-        if let Some(scales) = scales.or_else(|| training.and_then(|t| t.multi_scale.clone())) {
-            b = b.multi_scale(scales);
-        }
-        // They are of the config's order, and go with it.
-        if let Some(training) = training.filter(|t| t.sampler == sampler) {
-            b = b
-                .identity_ratios(training.identity_ratios.clone())
-                .epoch_length(training.epoch_length);
-        }
-        if let Some(pixels) = args.max_pixels {
-            b = b.max_pixels(pixels);
-        }
-        if let Some(mib) = args.max_scratch {
-            b = b.max_scratch(mib << 20);
-        }
-        if let Some(ms) = args.kill_workers_every {
+        // Whatever FEATHERLOAD_HELPER names for other programs.
+        let this = std::env::current_exe().map_err(|e| Error::io("find this executable", e))?;
+        let mut b = self.said.builder(source)?.launch(launch).helper(this);
+        if let Some(ms) = self.args.kill_workers_every {
             b = b.kill_workers_every(Duration::from_millis(ms));
         }
         Ok(b)
@@ -163,7 +110,7 @@ impl<'a> Setup<'a> {
 
     /// Refuses flags that say nothing without a data set.
     pub fn refuse_without_data(&self) -> Result<()> {
-        let (a, s) = (self.loader, self.source);
+        let (a, s) = (self.args, &self.said.source);
         let flags = [
             ("--sampler", a.sampler.is_given()),
             ("--rank", a.rank.is_some()),
@@ -180,16 +127,6 @@ impl<'a> Setup<'a> {
             Some((flag, _)) => Err(Error::config(format!(
                 "{flag} says nothing without a data set: give SRC"
             ))),
-        }
-    }
-}
-
-/// As the arguments spell them.
-impl LoaderArgs {
-    fn launch(&self) -> Launch {
-        match self.launch {
-            crate::run_args::How::Exec => Launch::Exec,
-            crate::run_args::How::Fork => Launch::Fork,
         }
     }
 }

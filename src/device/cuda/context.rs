@@ -85,6 +85,11 @@ impl Context {
         &self.device
     }
 
+    /// The number of the device among the visible ones.
+    pub(super) fn ordinal(&self) -> u32 {
+        self.device.ordinal
+    }
+
     /// Bytes of the device that nobody had right after this context was made.
     pub(crate) fn free_bytes_at_start(&self) -> u64 {
         self.at_start.get().map_or(0, |(free, _)| *free)

@@ -51,6 +51,11 @@ impl DeviceRows {
         self.stream.context()
     }
 
+    /// The number of the device among the visible ones.
+    pub fn ordinal(&self) -> u32 {
+        self.stream.context().ordinal()
+    }
+
     /// The stream in which they are made.
     pub fn stream(&self) -> RawStream {
         self.stream.raw() as RawStream

@@ -309,6 +309,37 @@ impl Batch {
         }
     }
 
+    /// The address of the first byte of [`Batch::pixels`], for who hands the memory to
+    /// another library: valid, writable and untouched by anybody else until the batch is
+    /// dropped.
+    ///
+    /// # Errors
+    /// As [`Batch::pixels`].
+    pub fn pixels_mut(&mut self) -> Result<*mut u8> {
+        self.host_bytes()?;
+        Ok(self.storage.bytes_mut().as_mut_ptr())
+    }
+
+    /// Whether the pixels lie in a slot of the ring, which workers wait for.
+    #[must_use]
+    pub fn is_in_slot(&self) -> bool {
+        matches!(self.storage, Storage::Slot(_))
+    }
+
+    /// The same batch in memory of its own; its slot is free again.
+    ///
+    /// # Errors
+    /// As [`Batch::pixels`].
+    pub fn detach(mut self) -> Result<Self> {
+        if let Storage::Slot(_) = &self.storage {
+            let bytes = self.pixels()?.bytes();
+            let mut buffer = BufferPool::default().take(bytes.len());
+            buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+            self.storage = Storage::Own(buffer);
+        }
+        Ok(self)
+    }
+
     /// The same batch in memory of the host. Waits for the device, where it is on one,
     /// and gives its memory there back.
     ///

@@ -6,7 +6,7 @@
 //! works with what it was given, and slots are free for workers early.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::jobs::images::batch::Batch;
@@ -35,38 +35,45 @@ impl DevicePool {
         }
     }
 
-    /// The batch at which the run stands.
-    pub(crate) fn next(&mut self, run: &mut Run) -> Result<Batch> {
+    /// The batch at which the run stands; none when it is not there within `limit`.
+    pub(crate) fn next_within(&mut self, run: &mut Run, limit: Duration) -> Result<Option<Batch>> {
         self.pool.check_owner()?;
         let batch = match self.ahead.pop_front() {
             Some(batch) => batch?,
             None => {
-                self.make_room()?;
-                let filled = self.take(run)?;
+                let began = Instant::now();
+                if !self.on.make_room(self.hold_timeout, limit)? {
+                    return Ok(None);
+                }
+                let left = limit.saturating_sub(began.elapsed());
+                let Some(filled) = self.take(run, left)? else {
+                    return Ok(None);
+                };
                 self.put(run, filled)?
             }
         };
         self.run_ahead(run);
-        Ok(batch)
+        Ok(Some(batch))
     }
 
     /// The batch at which the run stands, as workers finish it. Slots that the device
     /// reads come back meanwhile, for workers to go on with.
-    fn take(&mut self, run: &Run) -> Result<Filled> {
+    fn take(&mut self, run: &Run, limit: Duration) -> Result<Option<Filled>> {
         let coming = |n| run.coming(n);
         loop {
             if let Some(next) = self.pool.next_finished(&coming)? {
-                return Ok(next);
+                return Ok(Some(next));
             }
             if !self.on.wait_one()? {
-                return self.pool.next(&coming);
+                return self.pool.next_within(&coming, limit);
             }
         }
     }
 
     /// Waits until the device has memory for a batch, and workers have a slot.
     pub(crate) fn make_room(&mut self) -> Result<()> {
-        self.on.make_room(self.hold_timeout)
+        while !self.on.make_room(self.hold_timeout, Duration::MAX)? {}
+        Ok(())
     }
 
     /// Puts on the device what workers have finished behind the batch that is about

@@ -2,6 +2,8 @@
 //!
 //! In the consumer.
 
+use std::time::Duration;
+
 use crate::device::{DeviceMemory, DeviceTimes};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::Batch;
@@ -18,14 +20,24 @@ pub(crate) enum ImageEngine {
 }
 
 impl ImageEngine {
-    /// The batch at which the run stands.
-    pub(crate) fn next(&mut self, run: &mut Run) -> Result<Batch> {
+    /// The batch at which the run stands; none when it is not there within `limit`.
+    pub(crate) fn next_within(&mut self, run: &mut Run, limit: Duration) -> Result<Option<Batch>> {
         match self {
             Self::Host(engine) => {
-                let filled = engine.next(&|n| run.coming(n))?;
-                run.finished(filled)
+                let filled = engine.next_within(&|n| run.coming(n), limit)?;
+                filled.map(|filled| run.finished(filled)).transpose()
             }
-            Self::Device(device) => device.next(run),
+            Self::Device(device) => device.next_within(run, limit),
+        }
+    }
+
+    /// Batches that a caller may hold and the next one still comes; none where they lie in
+    /// memory of their own.
+    pub(crate) fn depth(&self) -> Option<u32> {
+        match self {
+            Self::Host(Engine::Workers(pool)) => Some(pool.depth()),
+            Self::Host(Engine::InProcess(_)) => None,
+            Self::Device(device) => Some(device.on.outputs()),
         }
     }
 

@@ -5,7 +5,7 @@
 //! has read it: looked at in each `next` (`device_pool`), no thread does it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cut::crop::CropHeader;
 use crate::device::cuda::{Context, CropStage, RowsStage};
@@ -30,6 +30,8 @@ pub(crate) struct OnDevice {
     stage: Stage,
     /// Batches that may be on the device at a time.
     outputs: usize,
+    /// Runs while live batches hold all of them.
+    held: Option<RunningClock>,
     /// Slots of the ring, and bytes of each.
     slots: usize,
     slot_bytes: u64,
@@ -193,6 +195,7 @@ impl OnDevice {
         let mut this = Self {
             stage,
             outputs: work.outputs,
+            held: None,
             slots: shape.slots as usize,
             slot_bytes,
             planned: work.device_bytes(slot_bytes),
@@ -249,20 +252,22 @@ impl OnDevice {
         })
     }
 
-    /// Gives back the slots that were read, waits until one is free for workers, and,
-    /// at most `limit`, until there is memory for a batch.
+    /// Gives back the slots that were read, waits until one is free for workers, and
+    /// until there is memory for a batch; false when that takes longer than `most`. The
+    /// `limit` counts through such calls.
     ///
     /// # Errors
-    /// `SlotsHeld` when live batches hold all of it; a device error.
-    pub(crate) fn make_room(&mut self, limit: Duration) -> Result<()> {
+    /// `SlotsHeld` when live batches hold all of it for `limit`; a device error.
+    pub(crate) fn make_room(&mut self, limit: Duration, most: Duration) -> Result<bool> {
         self.reap()?;
         while self.under_way() >= self.slots {
             self.wait_one()?;
         }
-        let mut clock: Option<RunningClock> = None;
+        let began = Instant::now();
         while !self.has_room() {
-            let waited = clock.get_or_insert_with(RunningClock::start).read(LOOK);
+            let waited = self.held.get_or_insert_with(RunningClock::start).read(LOOK);
             if waited >= limit {
+                self.held = None;
                 return Err(Error::SlotsHeld {
                     what: format!(
                         "all {} batches on the device are held by live batches and none was \
@@ -271,10 +276,19 @@ impl OnDevice {
                     ),
                 });
             }
+            if began.elapsed() >= most {
+                return Ok(false);
+            }
             std::thread::sleep(LOOK);
             self.reap()?;
         }
-        Ok(())
+        self.held = None;
+        Ok(true)
+    }
+
+    /// Batches that may be on the device at a time.
+    pub(crate) fn outputs(&self) -> u32 {
+        self.outputs as u32
     }
 
     /// As [`Self::make_room`], without waiting: true when there is room.

@@ -2,10 +2,13 @@
 //!
 //! In the consumer.
 
+use serde::Deserialize;
+
 use crate::plan::Plan;
 
 /// What happens when a sample gives no pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnError {
     /// The run stops with the first failed sample in delivery order.
     #[default]

@@ -157,7 +157,7 @@ fn mistakes_are_one_line() {
         ),
         (
             &["bench", "images", "--mode", "eval"],
-            "--mode is for a PaddleClas config",
+            "`--mode` is for a PaddleClas config",
         ),
         (&["plan", "--skip-unknown-ops"], "--skip-unknown-ops is for"),
         (&["bench"], "SRC is missing"),
@@ -236,7 +236,7 @@ fn boxes_of_a_config_go_with_a_list_and_not_with_a_folder() {
     let out = featherload(dir.path(), &["bench", "images", "--recipe", "c.yaml"]);
     let said = stderr(&out);
     assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(said.contains("give a list by --list"), "{said}");
+    assert!(said.contains("give a list by `--list`"), "{said}");
     // Each picture of the list has its box: 2 x 2 of its pixels.
     let images = dir.path().join("images");
     let (index, _) = Index::folder(&images, &FolderOptions::default()).unwrap();

@@ -299,9 +299,13 @@ fn what_cannot_be_read_is_named_with_exit_code_2() {
     assert!(refused(&tars.path().join("x-*.tar"), &[]).contains("x-*.tar: no file"));
     let hint = format!("to read them give '{}/*.tar'", tars.path().display());
     assert!(refused(tars.path(), &[]).trim_end().ends_with(&hint));
-    assert!(refused(&shards[0], &["--root", "/"]).contains("--root means nothing"));
-    assert!(refused(folder.path(), &["--index-dir", "none"]).contains("--index-dir means nothing"));
-    assert!(refused(folder.path(), &["--label-json", "/a"]).contains("--label-json means nothing"));
+    assert!(refused(&shards[0], &["--root", "/"]).contains("`--root` means nothing"));
+    assert!(
+        refused(folder.path(), &["--index-dir", "none"]).contains("`--index-dir` means nothing")
+    );
+    assert!(
+        refused(folder.path(), &["--label-json", "/a"]).contains("`--label-json` means nothing")
+    );
     assert!(refused(folder.path(), &["--write-idx"]).contains("--write-idx is for tar shards"));
     assert!(refused(&shards[0], &["--label-field", "txt"]).contains("a field 'txt'"));
     assert!(refused(&shards[0], &["--label-json", "json:a"]).contains("'a' is no JSON pointer"));

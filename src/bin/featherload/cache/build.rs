@@ -137,7 +137,7 @@ impl BuildArgs {
     }
 
     fn builder(&self) -> Result<Builder> {
-        let source = self.source.source(None)?;
+        let source = self.source.options().source(None)?;
         let mut builder = Builder::new(source, &self.dst, self.options())
             .force(self.force)
             .launch(Launch::Exec)

@@ -1,0 +1,44 @@
+//! Builds the executable that the package brings along: coordinator and workers of a
+//! loader, and the command line.
+//!
+//! Only for a wheel: maturin says so by PYO3_BUILD_EXTENSION_MODULE. Tests of the
+//! repository have one already (FEATHERLOAD_HELPER).
+
+use std::env;
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-env-changed=PYO3_BUILD_EXTENSION_MODULE");
+    if env::var_os("PYO3_BUILD_EXTENSION_MODULE").is_none() {
+        println!("cargo:rerun-if-changed=build.rs");
+        return Ok(());
+    }
+    let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let root = here.parent().ok_or("no folder above python/")?;
+    for of_it in ["src", "kernels", "build.rs", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo:rerun-if-changed={}", root.join(of_it).display());
+    }
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let target = env::var("TARGET")?;
+    // A folder of its own: the outer cargo holds the lock of its own one.
+    let folder = out.join("helper");
+    let status = Command::new(env::var("CARGO")?)
+        .args(["build", "--release", "--locked", "--package", "featherload"])
+        .args(["--features", "cli", "--bin", "featherload"])
+        .args(["--target", &target, "--target-dir"])
+        .arg(&folder)
+        .arg("--manifest-path")
+        .arg(root.join("Cargo.toml"))
+        // Flags for the extension alone.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .status()?;
+    if !status.success() {
+        return Err("the executable featherload did not compile".into());
+    }
+    let built = folder.join(&target).join("release/featherload");
+    std::fs::copy(&built, out.join("featherload"))?;
+    Ok(())
+}

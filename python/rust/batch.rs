@@ -1,0 +1,239 @@
+//! A batch, as Python holds it, and the memory that its tensors keep.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use featherload::batch::Row;
+use featherload::{Batch, Device, Dtype, Labels, Result, RowFault, RowStatus};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::dlpack::Element;
+use crate::errors::raised;
+use crate::tensor::{Memory, Tensor};
+
+/// A batch that Python has, counted for as long as any tensor of it is alive.
+pub struct Held {
+    pub batch: Batch,
+    /// The address of the pixels on the host; 0 on a device.
+    pub pixels: u64,
+    count: Option<Arc<AtomicU32>>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(count) = &self.count {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What is known of the rows, whoever has the pixels.
+struct Facts {
+    epoch: u64,
+    number: u64,
+    device: Device,
+    ids: Vec<u64>,
+    status: Vec<RowStatus>,
+    repeated: Vec<bool>,
+    labels: Labels,
+    faults: Vec<RowFault>,
+}
+
+/// Rows of pixels with their labels, ids and status.
+#[pyclass(frozen, module = "featherload._featherload")]
+pub struct RawBatch {
+    facts: Facts,
+    /// None once it was let go.
+    held: Mutex<Option<Arc<Held>>>,
+    /// It lies in memory of its own, since Python holds all others.
+    #[pyo3(get)]
+    copied: bool,
+    /// It is the last that a device has memory for.
+    #[pyo3(get)]
+    last_on_device: bool,
+}
+
+impl RawBatch {
+    /// `last` = Python would hold all memory that there is for batches.
+    pub fn new(batch: Batch, count: &Arc<AtomicU32>, last: bool) -> Result<Self> {
+        let on_device = batch.on_device().is_some();
+        let copied = last && batch.is_in_slot();
+        let mut batch = if copied { batch.detach()? } else { batch };
+        let counted = batch.is_in_slot() || on_device;
+        let count = counted.then(|| {
+            count.fetch_add(1, Ordering::Relaxed);
+            count.clone()
+        });
+        let pixels = match on_device {
+            true => 0,
+            false => batch.pixels_mut()? as u64,
+        };
+        let device = batch.on_device().map(|rows| Device::Cuda(rows.ordinal()));
+        Ok(Self {
+            facts: Facts {
+                epoch: batch.epoch(),
+                number: batch.number(),
+                device: device.unwrap_or_default(),
+                ids: batch.ids().to_vec(),
+                status: batch.status().to_vec(),
+                repeated: batch.repeated().to_vec(),
+                labels: batch.labels().clone(),
+                faults: batch.faults().to_vec(),
+            },
+            held: Mutex::new(Some(Arc::new(Held {
+                batch,
+                pixels,
+                count,
+            }))),
+            copied,
+            last_on_device: last && on_device,
+        })
+    }
+
+    fn held(&self) -> PyResult<Arc<Held>> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.clone().ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "the pixels of this batch were copied, since all memory of the device is held: \
+                 take them from batch.images",
+            )
+        })
+    }
+}
+
+#[pymethods]
+impl RawBatch {
+    #[getter]
+    fn epoch(&self) -> u64 {
+        self.facts.epoch
+    }
+
+    #[getter]
+    fn number(&self) -> u64 {
+        self.facts.number
+    }
+
+    fn __len__(&self) -> usize {
+        self.facts.status.len()
+    }
+
+    /// "cpu", or "cuda:N".
+    #[getter]
+    fn device(&self) -> String {
+        self.facts.device.to_string()
+    }
+
+    /// The pixels as one tensor; None where rows have sizes of their own.
+    fn images(&self) -> PyResult<Option<Tensor>> {
+        let held = self.held()?;
+        if held.batch.descriptors().is_some() {
+            return Ok(None);
+        }
+        let shape = held.batch.shape().map_err(|e| raised(&e))?;
+        Ok(Some(tensor(&held, &shape, 0)))
+    }
+
+    /// The pixels of each row.
+    fn rows(&self) -> PyResult<Vec<Tensor>> {
+        let held = self.held()?;
+        let size = held.batch.dtype().size();
+        let place = |row: Row<'_>| {
+            let shape = row.shape();
+            let at = match held.batch.descriptors() {
+                Some(table) => table[row.index()].offset as usize,
+                None => row.index() * shape.iter().product::<usize>() * size,
+            };
+            tensor(&held, &shape, at)
+        };
+        Ok(held.batch.rows().map(place).collect())
+    }
+
+    /// Classes (int64) or vectors (float32) of the rows; None where there are none.
+    fn labels(&self) -> Option<Tensor> {
+        match &self.facts.labels {
+            Labels::Classes(classes) => {
+                let words = classes.iter().map(|c| *c as u64).collect();
+                Some(Tensor::of_words(words, Element::Int64, &[classes.len()]))
+            }
+            Labels::Vectors { width, values } => {
+                let pair = |pair: &[f32]| {
+                    let bits = |i: usize| pair.get(i).map_or(0, |v| u64::from(v.to_bits()));
+                    bits(0) | bits(1) << 32
+                };
+                let words = values.chunks(2).map(pair).collect();
+                let shape = [self.facts.status.len(), *width];
+                Some(Tensor::of_words(words, Element::Pixel(Dtype::F32), &shape))
+            }
+            _ => None,
+        }
+    }
+
+    /// Numbers of the samples (uint64).
+    fn ids(&self) -> Tensor {
+        let ids = &self.facts.ids;
+        Tensor::of_words(ids.clone(), Element::UInt64, &[ids.len()])
+    }
+
+    /// What each row is, as numbers.
+    fn status<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let numbers: Vec<_> = self.facts.status.iter().map(|s| *s as u8).collect();
+        PyBytes::new(py, &numbers)
+    }
+
+    fn repeated(&self) -> Vec<bool> {
+        self.facts.repeated.clone()
+    }
+
+    /// Rows that hold pixels of a sample.
+    fn good_rows(&self) -> Vec<usize> {
+        let rows = self.facts.status.iter().enumerate();
+        rows.filter(|(_, status)| !status.is_masked())
+            .map(|(row, _)| row)
+            .collect()
+    }
+
+    /// Samples that gave no pixels.
+    fn faults<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let told = |fault: &RowFault| {
+            let of_it = PyDict::new(py);
+            of_it.set_item("row", fault.row)?;
+            of_it.set_item("id", fault.id)?;
+            of_it.set_item("path", &fault.path)?;
+            of_it.set_item("kind", fault.fault.kind.name())?;
+            of_it.set_item("reason", &fault.fault.reason)?;
+            of_it.set_item("substitute", fault.substitute)?;
+            Ok(of_it)
+        };
+        self.facts.faults.iter().map(told).collect()
+    }
+
+    /// A stream of the device that reads the batch: its memory is not written again
+    /// before what is in that stream when the batch goes is over.
+    fn record_stream(&self, stream: usize) -> PyResult<()> {
+        match self.held()?.batch.on_device() {
+            None => Ok(()),
+            Some(rows) => {
+                // SAFETY: the contract of `Batch.record_stream`, which Python's docs state:
+                // a stream of this device that lives until the batch is dropped.
+                unsafe { rows.make_wait(stream) }.map_err(|e| raised(&e))
+            }
+        }
+    }
+
+    /// Gives the pixels back, but for tensors that were taken.
+    fn let_go(&self) {
+        drop(
+            self.held
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+    }
+}
+
+fn tensor(held: &Arc<Held>, shape: &[usize], at: usize) -> Tensor {
+    let element = Element::Pixel(held.batch.dtype());
+    Tensor::new(Memory::Batch(held.clone()), at, element, shape)
+}

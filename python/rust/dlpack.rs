@@ -1,0 +1,221 @@
+//! DLPack: the form in which array libraries hand memory to each other, as its header
+//! has it (dlpack.h, versions 0.8 and 1.0).
+//!
+//! Never in here: whose memory it is. A [`Lease`] keeps it until the taker is done, in
+//! whichever thread that is, without the GIL, after the interpreter's end too.
+
+use std::ffi::{CStr, c_void};
+
+use featherload::Dtype;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// What the memory of a tensor is kept by.
+pub type Lease = Box<dyn Send>;
+
+/// Kinds of devices.
+pub const CPU: i32 = 1;
+pub const CUDA: i32 = 2;
+
+/// Elements: DLPack's code and bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Element {
+    Int64,
+    UInt64,
+    Pixel(Dtype),
+}
+
+impl Element {
+    fn code(self) -> DataType {
+        let (code, bits) = match self {
+            Self::Int64 => (0, 64),
+            Self::UInt64 => (1, 64),
+            Self::Pixel(Dtype::U8) => (1, 8),
+            Self::Pixel(Dtype::F16) => (2, 16),
+            Self::Pixel(Dtype::F32) => (2, 32),
+            Self::Pixel(Dtype::Bf16) => (4, 16),
+        };
+        DataType {
+            code,
+            bits,
+            lanes: 1,
+        }
+    }
+
+    pub fn size(self) -> usize {
+        usize::from(self.code().bits / 8)
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DataType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+struct DeviceId {
+    kind: i32,
+    number: i32,
+}
+
+#[repr(C)]
+struct Described {
+    data: *mut c_void,
+    device: DeviceId,
+    ndim: i32,
+    dtype: DataType,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+/// DLManagedTensor.
+#[repr(C)]
+struct Legacy {
+    tensor: Described,
+    manager: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+}
+
+/// DLManagedTensorVersioned.
+#[repr(C)]
+struct Versioned {
+    version: (u32, u32),
+    manager: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+    flags: u64,
+    tensor: Described,
+}
+
+/// `DLPACK_FLAG_BITMASK_IS_COPIED` is 2; 0 says neither read-only nor copied.
+const FLAGS: u64 = 0;
+
+/// What the managed forms point into.
+struct Held {
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    _lease: Lease,
+}
+
+const LEGACY: &CStr = c"dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+
+/// Memory as a taker gets it.
+pub struct Export {
+    pub address: u64,
+    pub shape: Vec<i64>,
+    pub strides: Vec<i64>,
+    pub element: Element,
+    pub device: (i32, i32),
+    pub lease: Lease,
+}
+
+impl Export {
+    /// A capsule in the form that the taker asks for.
+    pub fn capsule(self, py: Python<'_>, versioned: bool) -> PyResult<Py<PyAny>> {
+        let mut held = Box::new(Held {
+            shape: self.shape,
+            strides: self.strides,
+            _lease: self.lease,
+        });
+        let tensor = Described {
+            data: self.address as *mut c_void,
+            device: DeviceId {
+                kind: self.device.0,
+                number: self.device.1,
+            },
+            ndim: held.shape.len() as i32,
+            dtype: self.element.code(),
+            shape: held.shape.as_mut_ptr(),
+            strides: held.strides.as_mut_ptr(),
+            byte_offset: 0,
+        };
+        let manager = Box::into_raw(held).cast();
+        if versioned {
+            let managed = Box::into_raw(Box::new(Versioned {
+                version: (1, 0),
+                manager,
+                deleter: Some(delete_versioned),
+                flags: FLAGS,
+                tensor,
+            }));
+            // SAFETY: the name is static; `forget_versioned` takes what `managed` is.
+            let capsule = unsafe {
+                ffi::PyCapsule_New(managed.cast(), VERSIONED.as_ptr(), Some(forget_versioned))
+            };
+            // SAFETY: a new reference, or null with an error set: then nobody has it.
+            return unsafe { owned(py, capsule, || delete_versioned(managed)) };
+        }
+        let managed = Box::into_raw(Box::new(Legacy {
+            tensor,
+            manager,
+            deleter: Some(delete_legacy),
+        }));
+        // SAFETY: the name is static; `forget_legacy` takes what `managed` is.
+        let capsule =
+            unsafe { ffi::PyCapsule_New(managed.cast(), LEGACY.as_ptr(), Some(forget_legacy)) };
+        // SAFETY: a new reference, or null with an error set: then nobody has it.
+        unsafe { owned(py, capsule, || delete_legacy(managed)) }
+    }
+}
+
+/// # Safety
+/// `capsule` is a new reference, or null with an error set.
+unsafe fn owned(
+    py: Python<'_>,
+    capsule: *mut ffi::PyObject,
+    give_back: impl FnOnce(),
+) -> PyResult<Py<PyAny>> {
+    if capsule.is_null() {
+        give_back();
+        return Err(PyErr::fetch(py));
+    }
+    // SAFETY: not null, and by this function's contract ours.
+    Ok(unsafe { Bound::from_owned_ptr(py, capsule) }.unbind())
+}
+
+/// Called once, by who took the tensor, or by `forget_legacy`.
+unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
+    if managed.is_null() {
+        return;
+    }
+    // SAFETY: DLPack has it called once, with what `capsule` made by Box::into_raw.
+    let managed = unsafe { Box::from_raw(managed) };
+    // SAFETY: as above: the manager was made there too, and goes with it.
+    drop(unsafe { Box::from_raw(managed.manager.cast::<Held>()) });
+}
+
+/// Called once, by who took the tensor, or by `forget_versioned`.
+unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
+    if managed.is_null() {
+        return;
+    }
+    // SAFETY: DLPack has it called once, with what `capsule` made by Box::into_raw.
+    let managed = unsafe { Box::from_raw(managed) };
+    // SAFETY: as above: the manager was made there too, and goes with it.
+    drop(unsafe { Box::from_raw(managed.manager.cast::<Held>()) });
+}
+
+/// The capsule goes. Who took the tensor out renamed it, and deletes the tensor.
+unsafe extern "C" fn forget_legacy(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls a capsule's destructor with the capsule; the name says that
+    // nobody took what `capsule` put in.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, LEGACY.as_ptr()) == 1 {
+            delete_legacy(ffi::PyCapsule_GetPointer(capsule, LEGACY.as_ptr()).cast());
+        }
+    }
+}
+
+/// As `forget_legacy`.
+unsafe extern "C" fn forget_versioned(capsule: *mut ffi::PyObject) {
+    // SAFETY: as in `forget_legacy`.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
+            delete_versioned(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The extension module `featherload._featherload`: loaders, batches and tensors for the
+//! Python files beside it, which are the interface that people see.
+//!
+//! - `options`: what Python asks for, as JSON; `stream`: a loader; `batch`: a batch;
+//! - `tensor`: memory of a batch as other libraries take it; `dlpack`: the form in which
+//!   they do;
+//! - `errors`: the library's errors as Python's.
+//!
+//! In the consumer, in any thread. The GIL is given up wherever something is waited for.
+//! Never in here: a decoder, a worker, printing.
+
+mod batch;
+mod dlpack;
+mod errors;
+mod options;
+mod stream;
+mod tensor;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+mod _featherload {
+    #[pymodule_export]
+    use crate::batch::RawBatch;
+    #[pymodule_export]
+    use crate::options::option_names;
+    #[pymodule_export]
+    use crate::stream::Stream;
+    #[pymodule_export]
+    use crate::tensor::Tensor;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,245 @@
+//! A loader, as Python holds it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use featherload::index::Label;
+use featherload::{Error, Loader, Result, State};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::batch::RawBatch;
+use crate::errors::raised;
+use crate::options;
+
+/// How long to wait before signals are looked at: Ctrl-C ends any wait within it.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Batches in order out of one loader.
+#[pyclass(frozen, module = "featherload._featherload")]
+pub struct Stream {
+    /// None once it was closed.
+    loader: Mutex<Option<Loader>>,
+    /// Batches that Python has and whose memory workers wait for.
+    held: Arc<AtomicU32>,
+    depth: Option<u32>,
+    /// What the config left out.
+    #[pyo3(get)]
+    told: Vec<String>,
+}
+
+#[pymethods]
+impl Stream {
+    /// Builds the loader that `options` ask for. Ctrl-C ends the wait; the thread that
+    /// builds ends by itself then.
+    #[new]
+    fn new(py: Python<'_>, options: String) -> PyResult<Self> {
+        let (sender, built) = channel();
+        thread::Builder::new()
+            .name("featherload".into())
+            .spawn(move || {
+                let made = options::builder(&options)
+                    .and_then(|(builder, told)| Ok((builder.build()?, told)));
+                // Nobody waits any more after Ctrl-C: it is dropped here.
+                let _ = sender.send(made);
+            })?;
+        let built = Mutex::new(built);
+        loop {
+            let look = py.detach(|| lock(&built).recv_timeout(LOOK));
+            match look {
+                Ok(made) => {
+                    let (loader, told) = made.map_err(|e| raised(&e))?;
+                    return Ok(Self {
+                        held: Arc::default(),
+                        depth: loader.depth(),
+                        loader: Mutex::new(Some(loader)),
+                        told,
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(raised(&Error::worker("the loader's start panicked")));
+                }
+            }
+        }
+    }
+
+    /// The number of the epoch that `next` gives batches of.
+    fn begin_epoch(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |loader| Ok(loader.begin_epoch()))
+    }
+
+    /// The next batch of epoch `epoch`; None at its end.
+    fn next(&self, py: Python<'_>, epoch: u64) -> PyResult<Option<RawBatch>> {
+        loop {
+            let (held, depth) = (&self.held, self.depth);
+            let next = self.with(py, |loader| {
+                if loader.state().epoch != epoch {
+                    return Ok(Some(None));
+                }
+                let Some(batch) = loader.next_batch_within(LOOK)? else {
+                    return Ok(None);
+                };
+                // One slot stays with the workers, whatever Python keeps.
+                let last = depth.is_some_and(|depth| held.load(Ordering::Relaxed) + 1 >= depth);
+                RawBatch::new(batch, held, last).map(|batch| Some(Some(batch)))
+            })?;
+            match next {
+                Some(end_or_batch) => return Ok(end_or_batch),
+                None => py.check_signals()?,
+            }
+        }
+    }
+
+    fn break_off(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |loader| {
+            loader.break_off();
+            Ok(())
+        })
+    }
+
+    fn set_epoch(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
+        self.with(py, |loader| {
+            loader.set_epoch(epoch);
+            Ok(())
+        })
+    }
+
+    /// Where the run stands, as JSON.
+    fn state(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |loader| json(&loader.state()))
+    }
+
+    /// Epoch and batch that come next.
+    fn position(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        self.with(py, |loader| {
+            let state = loader.state();
+            Ok((state.epoch, state.batch))
+        })
+    }
+
+    /// Goes on where a state of [`Stream::state`] stands.
+    fn resume(&self, py: Python<'_>, state: &str) -> PyResult<()> {
+        self.with(py, |loader| {
+            let state: State = serde_json::from_str(state).map_err(|e| {
+                let text = e.to_string().replace('`', "'");
+                Error::config(format!("the state is none that state_dict gave: {text}"))
+            })?;
+            loader.resume(&state)
+        })
+    }
+
+    /// What happened so far, as JSON.
+    fn report(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |loader| json(&loader.report()?))
+    }
+
+    /// What the device has of the run, as JSON; `null` without one.
+    fn device_memory(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |loader| json(&loader.device_memory()?))
+    }
+
+    /// What the scan of the data set left out, as JSON; `null` for a saved index.
+    fn scan_report(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |loader| json(&loader.scan_report()))
+    }
+
+    /// Batches of an epoch on this rank.
+    fn batches(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |loader| Ok(loader.batches_per_epoch()))
+    }
+
+    fn samples(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |loader| Ok(loader.index().len()))
+    }
+
+    fn classes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with(py, |loader| {
+            let classes = loader.index().classes();
+            let names = classes
+                .iter()
+                .map(|name| name.to_string_lossy().into_owned());
+            Ok(names.collect())
+        })
+    }
+
+    /// The files of samples.
+    fn paths(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<Vec<PathBuf>> {
+        self.with(py, |loader| {
+            let index = loader.index();
+            let known = ids.iter().filter(|id| **id < index.len());
+            Ok(known.map(|id| index.path(*id)).collect())
+        })
+    }
+
+    /// Path and label of a sample: a class, a vector, or None.
+    fn sample(
+        &self,
+        py: Python<'_>,
+        id: u64,
+    ) -> PyResult<(PathBuf, Option<i64>, Option<Vec<f32>>)> {
+        let of_it = self.with(py, |loader| {
+            let index = loader.index();
+            if id >= index.len() {
+                return Ok(None);
+            }
+            let (class, vector) = match index.label(id) {
+                Label::None => (None, None),
+                Label::Class(class) => (Some(class), None),
+                Label::Vector(numbers) => (None, Some(numbers.iter().collect())),
+            };
+            Ok(Some((index.path(id), class, vector)))
+        })?;
+        of_it.ok_or_else(|| PyIndexError::new_err(format!("there is no sample {id}")))
+    }
+
+    /// Batches whose memory Python has, and how many it may have at a time; None where
+    /// each has memory of its own.
+    fn held(&self) -> (u32, Option<u32>) {
+        (self.held.load(Ordering::Relaxed), self.depth)
+    }
+
+    /// Ends the workers. Batches stay readable.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(lock(&self.loader).take()));
+    }
+}
+
+impl Stream {
+    /// Calls `f` without the GIL: another thread may wait with it for this loader.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut Loader) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| match lock(&self.loader).as_mut() {
+            Some(loader) => f(loader),
+            None => Err(Error::config("the loader was closed: make a new one")),
+        });
+        done.map_err(|e| raised(&e))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // Ending the workers takes up to 400 ms.
+        let loader = lock(&self.loader).take();
+        match Python::try_attach(|py| py.detach(|| drop(loader))) {
+            Some(()) | None => {}
+        }
+    }
+}
+
+fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::io("write JSON", std::io::Error::other(e)))
+}
+
+/// A panic elsewhere leaves what is in there whole: each call checks for itself.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

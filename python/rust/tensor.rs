@@ -1,0 +1,288 @@
+//! Memory with a shape, as NumPy, torch, JAX and CuPy take it: DLPack, the buffer protocol,
+//! `__cuda_array_interface__`. Nothing is copied; who took it keeps the batch.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::Arc;
+
+use featherload::{DeviceRows, Dtype};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::batch::Held;
+use crate::dlpack::{CPU, CUDA, Element, Export};
+use crate::errors::raised;
+
+/// Who has the memory.
+#[derive(Clone)]
+pub enum Memory {
+    Batch(Arc<Held>),
+    /// Labels and ids, which every batch has a few of.
+    Own(Arc<Vec<u64>>),
+}
+
+/// Dense memory of a batch.
+#[pyclass(frozen, module = "featherload._featherload")]
+pub struct Tensor {
+    memory: Memory,
+    address: u64,
+    element: Element,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    /// The same in bytes, for the buffer protocol, which points into them.
+    byte_strides: Vec<isize>,
+    lengths: Vec<isize>,
+}
+
+/// Streams that stand for a thread's or a process's default one.
+const LEGACY_DEFAULT: usize = 1;
+const PER_THREAD_DEFAULT: usize = 2;
+
+impl Tensor {
+    /// Memory of `memory` from byte `at` on.
+    pub fn new(memory: Memory, at: usize, element: Element, shape: &[usize]) -> Self {
+        let start = match &memory {
+            Memory::Batch(held) => held
+                .batch
+                .on_device()
+                .map_or(held.pixels, DeviceRows::address),
+            Memory::Own(words) => words.as_ptr() as u64,
+        };
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis] as i64;
+        }
+        let size = element.size() as isize;
+        Self {
+            memory,
+            address: start + at as u64,
+            element,
+            byte_strides: strides.iter().map(|s| *s as isize * size).collect(),
+            lengths: shape.iter().map(|n| *n as isize).collect(),
+            shape: shape.iter().map(|n| *n as i64).collect(),
+            strides,
+        }
+    }
+
+    /// Elements that lie in `words`, tight.
+    pub fn of_words(words: Vec<u64>, element: Element, shape: &[usize]) -> Self {
+        Self::new(Memory::Own(Arc::new(words)), 0, element, shape)
+    }
+
+    fn on_device(&self) -> Option<&DeviceRows> {
+        match &self.memory {
+            Memory::Batch(held) => held.batch.on_device(),
+            Memory::Own(_) => None,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.shape.iter().product::<i64>() as usize * self.element.size()
+    }
+
+    /// `stream` waits for the rows, and they for it before they are written again.
+    fn make_wait(&self, rows: &DeviceRows, stream: usize) -> PyResult<()> {
+        // SAFETY: DLPack's contract of `stream`: one of this device, alive while the taker
+        // has the tensor. PER_THREAD_DEFAULT is refused by the caller.
+        unsafe { rows.make_wait(stream) }.map_err(|e| raised(&e))
+    }
+}
+
+#[pymethods]
+impl Tensor {
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shape)
+    }
+
+    /// As NumPy calls it.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        match self.element {
+            Element::Int64 => "int64",
+            Element::UInt64 => "uint64",
+            Element::Pixel(Dtype::U8) => "uint8",
+            Element::Pixel(Dtype::F16) => "float16",
+            Element::Pixel(Dtype::Bf16) => "bfloat16",
+            Element::Pixel(Dtype::F32) => "float32",
+        }
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.bytes()
+    }
+
+    fn __repr__(&self) -> String {
+        let shape: Vec<_> = self.shape.iter().map(i64::to_string).collect();
+        let device = match self.on_device() {
+            None => "cpu".to_owned(),
+            Some(rows) => format!("cuda:{}", rows.ordinal()),
+        };
+        format!(
+            "featherload.Tensor({}, {}, {device})",
+            shape.join(" x "),
+            self.dtype()
+        )
+    }
+
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        match self.on_device() {
+            None => (CPU, 0),
+            Some(rows) => (CUDA, rows.ordinal() as i32),
+        }
+    }
+
+    /// DLPack's: a versioned capsule where the taker knows that form, else a legacy one.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__(
+        &self,
+        py: Python<'_>,
+        stream: Option<isize>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Py<PyAny>> {
+        if copy == Some(true) {
+            return Err(PyBufferError::new_err(
+                "a tensor of a batch is not copied: copy the array",
+            ));
+        }
+        let device = self.__dlpack_device__();
+        if dl_device.is_some_and(|wanted| wanted != device) {
+            return Err(PyBufferError::new_err(format!(
+                "the tensor is on device {device:?}: move the array there"
+            )));
+        }
+        match (self.on_device(), stream) {
+            (None, None | Some(-1)) => {}
+            (None, Some(_)) => {
+                return Err(PyValueError::new_err("memory of the host takes no stream"));
+            }
+            (Some(rows), None) => self.make_wait(rows, LEGACY_DEFAULT)?,
+            (Some(_), Some(0)) => {
+                return Err(PyValueError::new_err(
+                    "stream 0 may mean two streams: give 1 or 2",
+                ));
+            }
+            (Some(_), Some(2)) => {
+                return Err(PyBufferError::new_err(
+                    "a thread's own default stream cannot be waited for when the tensor goes in \
+                     another thread: use another stream",
+                ));
+            }
+            (Some(rows), Some(-1)) => {
+                py.detach(|| rows.wait()).map_err(|e| raised(&e))?;
+                self.make_wait(rows, LEGACY_DEFAULT)?;
+            }
+            (Some(rows), Some(stream)) => {
+                let stream = usize::try_from(stream)
+                    .map_err(|_| PyValueError::new_err("a stream is -1, 1, or a handle"))?;
+                self.make_wait(rows, stream)?;
+            }
+        }
+        debug_assert!(PER_THREAD_DEFAULT == 2);
+        let export = Export {
+            address: self.address,
+            shape: self.shape.clone(),
+            strides: self.strides.clone(),
+            element: self.element,
+            device,
+            lease: match &self.memory {
+                Memory::Batch(held) => Box::new(held.clone()),
+                Memory::Own(words) => Box::new(words.clone()),
+            },
+        };
+        export.capsule(py, max_version.is_some_and(|(major, _)| major >= 1))
+    }
+
+    /// For CuPy and Numba. Their work on the legacy default stream is waited for.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let Some(rows) = self.on_device() else {
+            return Err(PyAttributeError::new_err(
+                "the tensor is in memory of the host",
+            ));
+        };
+        let kind = match self.element {
+            Element::Pixel(Dtype::U8) => "|u1",
+            Element::Pixel(Dtype::F16) => "<f2",
+            Element::Pixel(Dtype::F32) => "<f4",
+            Element::Pixel(Dtype::Bf16) | Element::Int64 | Element::UInt64 => {
+                return Err(PyAttributeError::new_err(
+                    "__cuda_array_interface__ has no bfloat16: take __dlpack__",
+                ));
+            }
+        };
+        self.make_wait(rows, LEGACY_DEFAULT)?;
+        let interface = PyDict::new(py);
+        interface.set_item("shape", self.shape(py)?)?;
+        interface.set_item("typestr", kind)?;
+        interface.set_item("data", (self.address, false))?;
+        interface.set_item("version", 3)?;
+        interface.set_item("stream", LEGACY_DEFAULT)?;
+        Ok(interface)
+    }
+
+    /// The buffer protocol: `memoryview`, `numpy.asarray`, file writes.
+    ///
+    /// # Safety
+    /// Python calls it with a view to fill.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let this = slf.get();
+        let format: &CStr = match this.element {
+            Element::Int64 => c"q",
+            Element::UInt64 => c"Q",
+            Element::Pixel(Dtype::U8) => c"B",
+            Element::Pixel(Dtype::F16) => c"e",
+            Element::Pixel(Dtype::F32) => c"f",
+            Element::Pixel(Dtype::Bf16) => {
+                return Err(PyBufferError::new_err(
+                    "buffers have no bfloat16: take __dlpack__ (torch, JAX), or dtype=\"float32\"",
+                ));
+            }
+        };
+        if view.is_null() {
+            return Err(PyBufferError::new_err("no view to fill"));
+        }
+        if this.on_device().is_some() {
+            return Err(PyBufferError::new_err(
+                "the tensor is on a device: take __dlpack__, or Batch.numpy() for a copy",
+            ));
+        }
+        let asked = |flag: c_int| flags & flag == flag;
+        // SAFETY: Python gave a view to fill. What it points to belongs to the tensor, to
+        // which the view has a reference until it is released: address and vectors stay.
+        unsafe {
+            (*view).buf = this.address as *mut c_void;
+            (*view).len = this.bytes() as isize;
+            (*view).itemsize = this.element.size() as isize;
+            (*view).readonly = 0;
+            (*view).ndim = this.lengths.len() as c_int;
+            (*view).format = if asked(ffi::PyBUF_FORMAT) {
+                format.as_ptr().cast_mut()
+            } else {
+                std::ptr::null_mut()
+            };
+            (*view).shape = if asked(ffi::PyBUF_ND) {
+                this.lengths.as_ptr().cast_mut()
+            } else {
+                std::ptr::null_mut()
+            };
+            (*view).strides = if asked(ffi::PyBUF_STRIDES) {
+                this.byte_strides.as_ptr().cast_mut()
+            } else {
+                std::ptr::null_mut()
+            };
+            (*view).suboffsets = std::ptr::null_mut();
+            (*view).internal = std::ptr::null_mut();
+            (*view).obj = slf.into_any().into_ptr();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+"""A batch: two arrays, and what is known of their rows."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ._featherload import RawBatch, Stream, Tensor
+
+if TYPE_CHECKING:
+    import jax
+    import torch
+
+Framework = Literal["numpy", "torch", "jax"]
+
+
+class RowStatus(IntEnum):
+    """What a row of a batch is."""
+
+    OK = 0
+    """A sample."""
+    REPEATED = 1
+    """A sample that another rank, or an earlier row, has too. It fills this rank up to the
+    others' number of batches: leave it out of evaluations."""
+    PADDING = 2
+    """No sample: fills the last batch up. Pixels are 0, the label is -1 or zeros."""
+    FAILED = 3
+    """The sample gave no pixels: they are 0, the label is -1 or zeros."""
+    SUBSTITUTED = 4
+    """The sample gave no pixels: id, pixels and label are another one's."""
+
+
+class Fault(NamedTuple):
+    """A sample that gave no pixels."""
+
+    row: int
+    id: int
+    path: Path
+    kind: str
+    reason: str
+    substitute: int | None
+    """The sample that stands in the row; None: the row is masked."""
+
+
+class Batch(tuple[Any, Any]):
+    """``images, labels = batch``.
+
+    A tuple of two, so whatever walks nested batches (accelerate, Lightning) takes it.
+
+    ``images``: array N x C x H x W (``layout="nchw"``) or N x H x W x C, of ``dtype``; a list
+    of N arrays where the recipe leaves pictures their own sizes (``recipe="full"``).
+    ``labels``: int64 array N, float32 array N x K (mixed batches, vectors), or None for a data
+    set without labels. Masked rows have label -1, or zeros.
+
+    No pixel is copied: ``images`` is the memory that the workers wrote. It stays as it is for
+    as long as ``images``, the batch, or any view of them lives.
+    """
+
+    _raw: RawBatch | None
+    _stream: Stream | None
+
+    def __new__(
+        cls,
+        pair: Iterable[Any],
+        raw: RawBatch | None = None,
+        stream: Stream | None = None,
+    ) -> Batch:
+        batch = super().__new__(cls, tuple(pair))  # type: ignore[type-var]
+        batch._raw = raw
+        batch._stream = stream
+        return batch
+
+    def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[Any, Any]]]:
+        # To another process go the arrays alone.
+        return (tuple, ((self[0], self[1]),))
+
+    @property
+    def images(self) -> Any:
+        return self[0]
+
+    @property
+    def labels(self) -> Any:
+        return self[1]
+
+    @property
+    def _of_loader(self) -> RawBatch:
+        if self._raw is None:
+            raise AttributeError(
+                "this batch was made of another one (moved to a device, pinned): ids, status and "
+                "paths are those of the batch that the loader gave"
+            )
+        return self._raw
+
+    @property
+    def epoch(self) -> int:
+        """Epoch that the batch belongs to, from 0."""
+        return self._of_loader.epoch
+
+    @property
+    def number(self) -> int:
+        """Number of the batch within its epoch on this rank, from 0."""
+        return self._of_loader.number
+
+    @property
+    def device(self) -> str:
+        """Where the loader put the pixels: ``"cpu"`` or ``"cuda:N"``."""
+        return self._of_loader.device
+
+    @property
+    def ids(self) -> npt.NDArray[np.uint64]:
+        """The samples, as numbers of the index; 0 for padding."""
+        return np.asarray(self._of_loader.ids())
+
+    @property
+    def status(self) -> list[RowStatus]:
+        """What each row is."""
+        return [RowStatus(s) for s in self._of_loader.status()]
+
+    @property
+    def repeated(self) -> npt.NDArray[np.bool_]:
+        """Rows that fill this rank up. Leave them out of evaluations."""
+        return np.array(self._of_loader.repeated(), dtype=np.bool_)
+
+    def good_rows(self) -> list[int]:
+        """The rows that hold pixels of a sample: all but padding and failed ones."""
+        return self._of_loader.good_rows()
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The samples that gave no pixels, with the reasons."""
+        return [Fault(**fault) for fault in self._of_loader.faults()]
+
+    def paths(self) -> list[Path]:
+        """The files of the rows' samples. The loader must be open."""
+        raw = self._of_loader
+        assert self._stream is not None
+        return [Path(p) for p in self._stream.paths([int(i) for i in self.ids])]
+
+    def record_stream(self, stream: Any) -> None:
+        """Tells that ``stream`` reads the pixels, beside the stream that was current when
+        they were taken. Their memory is not written again before what is in that stream
+        when the last of them goes is over. ``stream``: a ``torch.cuda.Stream``, or a handle;
+        it must live until then. Without a device it does nothing.
+        """
+        handle = getattr(stream, "cuda_stream", stream)
+        # torch's default stream is CUDA's legacy one.
+        self._of_loader.record_stream(int(handle) or 1)
+
+    def numpy(self) -> tuple[Any, Any]:
+        """Images and labels as NumPy arrays: views, or copies of what is on a device."""
+        raw = self._of_loader
+        if raw.device != "cpu":
+            images, labels = as_torch(raw)
+            if isinstance(images, list):
+                return [row.cpu().numpy() for row in images], as_numpy(raw, pixels=False)[1]
+            return images.cpu().numpy(), as_numpy(raw, pixels=False)[1]
+        return as_numpy(raw)
+
+    def torch(self) -> tuple[Any, Any]:
+        """Images and labels as torch tensors, which share the memory."""
+        return as_torch(self._of_loader)
+
+    def jax(self) -> tuple[Any, Any]:
+        """Images and labels as JAX arrays, which share the memory where JAX lets them."""
+        return as_jax(self._of_loader)
+
+    def __repr__(self) -> str:
+        raw = self._raw
+        if raw is None:
+            return tuple.__repr__(self)
+        images = raw.images()
+        shape = "rows of own sizes" if images is None else " x ".join(map(str, images.shape))
+        return f"<featherload.Batch {raw.number} of epoch {raw.epoch}: {shape}, {raw.device}>"
+
+
+def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
+    def array(tensor: Tensor) -> Any:
+        if tensor.dtype == "bfloat16":
+            # NumPy has no such type: ml_dtypes, which JAX brings, does.
+            try:
+                bfloat16 = importlib.import_module("ml_dtypes").bfloat16
+            except ImportError:
+                np.asarray(tensor)
+                raise
+            import torch
+
+            return torch.from_dlpack(tensor).view(torch.uint16).numpy().view(bfloat16)
+        return np.asarray(tensor)
+
+    labels = raw.labels()
+    images: Any = None
+    if pixels:
+        whole = raw.images()
+        images = [array(row) for row in raw.rows()] if whole is None else array(whole)
+    return images, None if labels is None else np.asarray(labels)
+
+
+def as_torch(raw: RawBatch) -> tuple[Any, Any]:
+    import torch
+
+    whole = raw.images()
+    images: Any
+    if whole is None:
+        images = [torch.from_dlpack(row) for row in raw.rows()]
+    else:
+        images = torch.from_dlpack(whole)
+    found = raw.labels()
+    if found is None:
+        return images, None
+    labels = torch.from_dlpack(found)
+    if raw.device != "cpu":
+        labels = labels.to(raw.device, non_blocking=True)
+    return images, labels
+
+
+def as_jax(raw: RawBatch) -> tuple[Any, Any]:
+    import jax
+    import jax.numpy as jnp
+
+    whole = raw.images()
+    images: Any
+    if whole is None:
+        images = [jax.dlpack.from_dlpack(row) for row in raw.rows()]
+    else:
+        images = jax.dlpack.from_dlpack(whole)
+    found = raw.labels()
+    return images, None if found is None else jnp.asarray(np.asarray(found))
+
+
+TAKEN = {"numpy": as_numpy, "torch": as_torch, "jax": as_jax}
+"""How each framework takes a batch."""

@@ -1,0 +1,17 @@
+//! What a caller says of a run, as data: what the command line's flags and the Python
+//! package's keywords become. Everything may be left out.
+//!
+//! - `source`: where samples come from, and how that is read;
+//! - `loader`: what is done with them, and by how many;
+//! - `setup`: both together with the PaddleClas config that may be named as the recipe,
+//!   whose values hold where the caller says nothing.
+//!
+//! In the consumer. Never in here: what an option does; that is the builder's.
+
+mod loader;
+mod setup;
+mod source;
+
+pub use loader::LoaderOptions;
+pub use setup::Setup;
+pub use source::{LabelSource, SourceOptions};

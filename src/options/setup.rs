@@ -1,0 +1,205 @@
+//! Options together with the PaddleClas config that the recipe may be: the config's
+//! values hold where the caller says nothing.
+//!
+//! In the consumer.
+
+use crate::configs::paddle::{Environment, Options, Training};
+use crate::error::{Error, Result};
+use crate::loader::{Loader, LoaderBuilder, OnError, Source};
+use crate::options::{LoaderOptions, SourceOptions};
+use crate::plan::Sampler;
+use crate::recipe::Recipe;
+
+/// What a caller asks for, with its config read.
+#[derive(Debug)]
+pub struct Setup {
+    pub source: SourceOptions,
+    pub loader: LoaderOptions,
+    training: Option<Training>,
+}
+
+impl Setup {
+    /// Rows of a batch, where nobody says another number.
+    pub const BATCH: u32 = 64;
+
+    /// Reads the config, if there is one.
+    ///
+    /// # Errors
+    /// What the config gets wrong; options for configs without one.
+    pub fn new(source: SourceOptions, loader: LoaderOptions) -> Result<Self> {
+        let training = training(&loader)?;
+        Ok(Self {
+            source,
+            loader,
+            training,
+        })
+    }
+
+    /// The config, where the recipe is one.
+    pub fn training(&self) -> Option<&Training> {
+        self.training.as_ref()
+    }
+
+    /// Whether somebody said where samples come from.
+    pub fn has_data(&self) -> bool {
+        self.training.is_some() || self.source.is_given()
+    }
+
+    /// The data set, not read yet.
+    ///
+    /// # Errors
+    /// As [`SourceOptions::source`].
+    pub fn data(&self) -> Result<Source> {
+        self.source.source(self.training.as_ref())
+    }
+
+    /// What people call the data set.
+    pub fn source_name(&self) -> String {
+        let list = self.training.as_ref().and_then(|t| t.list.as_deref());
+        self.source.name(list)
+    }
+
+    /// The recipe with what the options say of it.
+    ///
+    /// # Errors
+    /// A recipe that cannot work, or is not there.
+    pub fn recipe(&self) -> Result<Recipe> {
+        let recipe = match &self.training {
+            Some(training) => {
+                training.check()?;
+                training.recipe.clone()
+            }
+            None => self.loader.recipe()?,
+        };
+        Ok(self.loader.overridden(recipe))
+    }
+
+    /// Rows of a batch.
+    pub fn batch(&self) -> u32 {
+        let of_config = self.training.as_ref().map(|t| t.batch);
+        self.loader.batch_size.or(of_config).unwrap_or(Self::BATCH)
+    }
+
+    /// Worker processes; none leaves their number to the builder.
+    pub fn workers(&self) -> Option<usize> {
+        self.loader
+            .workers
+            .or(self.training.as_ref().map(|t| t.workers))
+    }
+
+    /// The order of an epoch.
+    pub fn sampler(&self) -> Sampler {
+        let of_config = self.training.as_ref().map(|t| t.sampler);
+        self.loader.sampler.or(of_config).unwrap_or_default()
+    }
+
+    /// The loader that all of it describes.
+    ///
+    /// # Errors
+    /// As [`Setup::recipe`].
+    pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
+        let (said, training) = (&self.loader, self.training.as_ref());
+        let on_error = match training {
+            Some(_) => OnError::Substitute,
+            None => OnError::Stop,
+        };
+        let sampler = self.sampler();
+        let mut b = Loader::builder(source)
+            .recipe(self.recipe()?)
+            .batch_size(self.batch())
+            .seed(said.seed.or(training.map(|t| t.seed)).unwrap_or(0))
+            .sampler(sampler)
+            .tail(said.tail.or(training.map(|t| t.tail)).unwrap_or_default())
+            .rank(said.rank.or(training.map(|t| t.rank)).unwrap_or_default())
+            .on_error(said.on_error.unwrap_or(on_error))
+            .device(said.device);
+        if let Some(n) = self.workers() {
+            b = b.workers(n);
+        }
+        if let Some(scales) = &said.multi_scale {
+            b = b.multi_scale(scales.clone());
+        } else if let Some(scales) = training.and_then(|t| t.multi_scale.as_ref()) {
+            b = b.multi_scale(scales.clone());
+        }
+        // They are of the config's order, and go with it.
+        if let Some(training) = training.filter(|t| t.sampler == sampler) {
+            b = b
+                .identity_ratios(training.identity_ratios.clone())
+                .epoch_length(training.epoch_length);
+        }
+        Ok(said.limits(b))
+    }
+}
+
+impl LoaderOptions {
+    /// What no config says anything of.
+    fn limits(&self, mut b: LoaderBuilder) -> LoaderBuilder {
+        if let Some(weights) = &self.sample_weights {
+            b = b.sample_weights(weights.clone());
+        }
+        if let Some(upload) = self.upload {
+            b = b.upload(upload);
+        }
+        if let Some(bytes) = self.gpu_memory_limit {
+            b = b.gpu_memory_limit(bytes);
+        }
+        if let Some(slots) = self.depth {
+            b = b.depth(slots);
+        }
+        if let Some(bytes) = self.memory_limit {
+            b = b.memory_limit(bytes);
+        }
+        if let Some(limit) = self.row_limit {
+            b = b.row_limit(limit);
+        }
+        if let Some(limit) = self.hold_timeout {
+            b = b.hold_timeout(limit);
+        }
+        if let Some(pixels) = self.max_pixels {
+            b = b.max_pixels(pixels);
+        }
+        if let Some(bytes) = self.max_scratch {
+            b = b.max_scratch(bytes);
+        }
+        if let Some(epochs) = self.epochs {
+            b = b.epochs(epochs);
+        }
+        if let Some(at) = self.start {
+            b = b.start(at);
+        }
+        if let Some(state) = &self.resume {
+            b = b.resume(state.clone());
+        }
+        if let Some(helper) = &self.helper {
+            b = b.helper(helper);
+        }
+        b
+    }
+}
+
+/// The config that the recipe names, if it names one.
+fn training(said: &LoaderOptions) -> Result<Option<Training>> {
+    let name = said.recipe_name();
+    let preset = Recipe::PRESETS.contains(&name);
+    if said.recipe_text.is_none() && !preset && Training::is_config(name) {
+        let mut options = Options::of_process();
+        options.skip_unknown_ops = said.skip_unknown_ops;
+        if said.rank.is_some() {
+            options.environment = Environment::default();
+        }
+        let mode = said.mode.as_deref().unwrap_or("train");
+        return Training::read(name, mode, &options).map(Some);
+    }
+    for (option, given) in [
+        ("mode", said.mode.is_some()),
+        ("skip_unknown_ops", said.skip_unknown_ops),
+    ] {
+        if given {
+            return Err(Error::option(
+                option,
+                format!("`{option}` is for a PaddleClas config, and `recipe: {name}` is none"),
+            ));
+        }
+    }
+    Ok(None)
+}

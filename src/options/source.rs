@@ -1,0 +1,294 @@
+//! Where samples come from, as a caller says it: one place and what is said of it.
+//!
+//! In the consumer. Never in here: reading the data set.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::configs::paddle::Training;
+use crate::data::index::{
+    Classes, Delimiter, FolderLabels, FolderOptions, JSON_EXTENSION, KeepIndex, ListLabels,
+    ListOptions, ShardLabels, ShardOptions,
+};
+use crate::error::{Error, Result};
+use crate::loader::Source;
+
+/// A data set and how it is read. What is left out is found out or has a default.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SourceOptions {
+    /// What [`Source::detect`] tells apart.
+    pub path: Option<PathBuf>,
+    /// A list file whose paths are relative to `path`, or to `root`.
+    pub list: Option<PathBuf>,
+    pub labels: LabelSource,
+    /// Class names, one a line: the line's number, from 0, is the label.
+    pub classes: Option<PathBuf>,
+    /// Folder that a list file's paths are relative to; by default the file's own.
+    pub root: Option<PathBuf>,
+    /// Separator of path and label in a list file: one byte, or `\t`; by default blanks.
+    pub delimiter: Option<String>,
+    /// Let a list file's paths leave the root.
+    pub allow_outside: bool,
+    /// Folder of box files, one for each picture of a list file.
+    pub boxes: Option<PathBuf>,
+    /// Labels of tar shards: the field of this extension.
+    pub label_field: Option<String>,
+    /// Labels of tar shards: `[EXT:]POINTER` into a JSON field.
+    pub label_json: Option<String>,
+    /// Where the index of tar shards is kept; `none` keeps none.
+    pub index_dir: Option<PathBuf>,
+}
+
+/// Where labels come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LabelSource {
+    /// From class folders, list lines, or the field `cls` of shards.
+    #[default]
+    Auto,
+    /// Nowhere: every picture below a folder counts, recursively.
+    None,
+}
+
+impl SourceOptions {
+    /// Whether it says where samples come from.
+    pub fn is_given(&self) -> bool {
+        self.path.is_some() || self.list.is_some()
+    }
+
+    /// Whether anything is said of a data set.
+    pub fn has_options(&self) -> bool {
+        self.labels != LabelSource::Auto
+            || self.classes.is_some()
+            || self.root.is_some()
+            || self.delimiter.is_some()
+            || self.allow_outside
+            || self.boxes.is_some()
+            || self.label_field.is_some()
+            || self.label_json.is_some()
+            || self.index_dir.is_some()
+    }
+
+    /// What people call the data set: the end of its path; of a config's list where
+    /// there is no other.
+    pub fn name(&self, of_config: Option<&Path>) -> String {
+        let given = self.list.as_deref().or(self.path.as_deref()).or(of_config);
+        let Some(path) = given else {
+            return String::new();
+        };
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let parts: Vec<_> = whole.components().collect();
+        let end: PathBuf = parts[parts.len().saturating_sub(2)..].iter().collect();
+        end.display().to_string()
+    }
+
+    /// The data set that is named, or else the config's; lists are read as the config
+    /// says where nothing else is said.
+    ///
+    /// # Errors
+    /// Nothing is named, or is there; an option that says nothing for such a source.
+    pub fn source(&self, config: Option<&Training>) -> Result<Source> {
+        match (&self.list, &self.path, config) {
+            (Some(list), root, _) => self.listed(list, root.as_deref(), config),
+            (None, Some(path), _) => self.detected(path, config),
+            (None, None, Some(config)) => match &config.list {
+                Some(list) => self.listed(list, None, Some(config)),
+                None => config.source(),
+            },
+            (None, None, None) => Err(Error::config(format!(
+                "SRC is missing: give {}",
+                Source::KINDS
+            ))),
+        }
+    }
+
+    /// A list that stands elsewhere than its pictures.
+    fn listed(
+        &self,
+        list: &Path,
+        root: Option<&Path>,
+        config: Option<&Training>,
+    ) -> Result<Source> {
+        if self.classes.is_some() {
+            return Err(Error::config(
+                "`classes` means nothing for a list file, whose labels stand in itself: leave it \
+                 out",
+            ));
+        }
+        if root.is_some() && self.root.is_some() {
+            return Err(Error::config(
+                "a source and `root` both say where the paths of `list` start: give one of them",
+            ));
+        }
+        self.refuse_shard_options(list, "a list file")?;
+        let mut options = self.list_options(config)?;
+        let of_config = config.and_then(|config| config.list_options.root.clone());
+        options.root = root.map(Path::to_owned).or(options.root).or(of_config);
+        Ok(Source::List(list.to_owned(), options))
+    }
+
+    fn detected(&self, path: &Path, config: Option<&Training>) -> Result<Source> {
+        Ok(match Source::detect(path)? {
+            Source::Folder(path, _) => {
+                self.refuse_list_options(&path, "a folder")?;
+                self.refuse_shard_options(&path, "a folder")?;
+                if config.is_some_and(|config| config.list_options.boxes.is_some()) {
+                    return Err(Error::config(format!(
+                        "the config cuts boxes out of the pictures of a list (bbox_crop), and {} \
+                         is a folder: give a list by `list`, or set bbox_crop: False",
+                        path.display()
+                    )));
+                }
+                Source::Folder(path, self.folder_options()?)
+            }
+            Source::List(path, _) => {
+                self.refuse(
+                    self.classes.is_some(),
+                    "classes",
+                    (&path, "a list file"),
+                    "labels stand in the list itself: leave the option out",
+                )?;
+                self.refuse_shard_options(&path, "a list file")?;
+                Source::List(path, self.list_options(config)?)
+            }
+            Source::Shards(shards, _) => {
+                self.refuse_list_options(path, "of tar shards")?;
+                Source::Shards(shards, self.shard_options()?)
+            }
+            saved @ (Source::Cache(_) | Source::Saved(_)) => {
+                let kind = match saved {
+                    Source::Cache(_) => "a cache",
+                    _ => "a saved index",
+                };
+                let fixed = (path, kind);
+                self.refuse(
+                    self.classes.is_some(),
+                    "classes",
+                    fixed,
+                    "its classes are fixed: leave the option out, or make the index again with it",
+                )?;
+                self.refuse(
+                    self.labels == LabelSource::None,
+                    "labels: none",
+                    fixed,
+                    "its labels are fixed: make the index again with this option",
+                )?;
+                self.refuse_list_options(path, kind)?;
+                self.refuse_shard_options(path, kind)?;
+                saved
+            }
+            other => {
+                return Err(Error::config(format!(
+                    "{}: no options are known for such a source: {other:?}",
+                    path.display()
+                )));
+            }
+        })
+    }
+
+    fn refuse_list_options(&self, path: &Path, kind: &str) -> Result<()> {
+        for (given, option) in [
+            (self.root.is_some(), "root"),
+            (self.delimiter.is_some(), "delimiter"),
+            (self.allow_outside, "allow_outside"),
+            (self.boxes.is_some(), "boxes"),
+        ] {
+            let what_to_do = "leave the option out, or give a list file";
+            self.refuse(given, option, (path, kind), what_to_do)?;
+        }
+        Ok(())
+    }
+
+    fn refuse_shard_options(&self, path: &Path, kind: &str) -> Result<()> {
+        for (given, option) in [
+            (self.label_field.is_some(), "label_field"),
+            (self.label_json.is_some(), "label_json"),
+            (self.index_dir.is_some(), "index_dir"),
+        ] {
+            let what_to_do = "leave the option out, or give tar shards";
+            self.refuse(given, option, (path, kind), what_to_do)?;
+        }
+        Ok(())
+    }
+
+    /// An option that SRC, being what it is, would silently ignore.
+    fn refuse(
+        &self,
+        given: bool,
+        option: &str,
+        (path, kind): (&Path, &str),
+        what_to_do: &str,
+    ) -> Result<()> {
+        if !given {
+            return Ok(());
+        }
+        Err(Error::config(format!(
+            "`{option}` means nothing for {}, which is {kind}; {what_to_do}",
+            path.display()
+        )))
+    }
+
+    fn folder_options(&self) -> Result<FolderOptions> {
+        let mut options = FolderOptions::default();
+        if self.labels == LabelSource::None {
+            options.labels = FolderLabels::None;
+        }
+        options.classes = self.classes.as_deref().map(Classes::read).transpose()?;
+        Ok(options)
+    }
+
+    fn shard_options(&self) -> Result<ShardOptions> {
+        let mut options = ShardOptions::default();
+        if self.labels == LabelSource::None {
+            options.labels = ShardLabels::None;
+        }
+        if let Some(field) = &self.label_field {
+            options.labels = ShardLabels::Field(field.clone());
+        }
+        if let Some(text) = &self.label_json {
+            // A pointer begins with a slash, or is empty: the whole document.
+            let (field, pointer) = match text.split_once(':') {
+                Some((field, pointer)) if !text.starts_with('/') => (field, pointer),
+                _ => (JSON_EXTENSION, text.as_str()),
+            };
+            options.labels = ShardLabels::Json {
+                field: field.to_owned(),
+                pointer: pointer.to_owned(),
+            };
+        }
+        match &self.index_dir {
+            Some(folder) if folder == Path::new("none") => options.keep = KeepIndex::Nowhere,
+            Some(folder) => options.keep = KeepIndex::In(folder.clone()),
+            None => {}
+        }
+        options.classes = self.classes.as_deref().map(Classes::read).transpose()?;
+        Ok(options)
+    }
+
+    /// But for the root, these are the config's where no flag says otherwise.
+    fn list_options(&self, config: Option<&Training>) -> Result<ListOptions> {
+        let mut options = config.map_or_else(ListOptions::default, |c| c.list_options.clone());
+        if self.labels == LabelSource::None {
+            options.labels = ListLabels::None;
+        }
+        if let Some(text) = &self.delimiter {
+            options.delimiter = match text.as_bytes() {
+                b"\\t" => Delimiter::Byte(b'\t'),
+                [byte] => Delimiter::Byte(*byte),
+                _ => {
+                    return Err(Error::config(format!(
+                        "delimiter '{text}' is not one byte (\\t is a tab)"
+                    )));
+                }
+            };
+        }
+        if let Some(boxes) = &self.boxes {
+            options.boxes = Some(boxes.clone());
+        }
+        options.root = self.root.clone();
+        options.allow_outside = self.allow_outside;
+        Ok(options)
+    }
+}
