@@ -1,7 +1,7 @@
 //! A batch, as Python holds it, and the memory that its tensors keep.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use featherload::batch::Row;
 use featherload::{Batch, Device, Dtype, Labels, Result, RowFault, RowStatus};
@@ -44,9 +44,9 @@ struct Facts {
 /// Rows of pixels with their labels, ids and status.
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct RawBatch {
-    facts: Facts,
-    /// None once it was let go.
-    held: Mutex<Option<Arc<Held>>>,
+    facts: Arc<Facts>,
+    /// None without the pixels.
+    held: Option<Arc<Held>>,
     /// It lies in memory of its own, since Python holds all others.
     #[pyo3(get)]
     copied: bool,
@@ -72,7 +72,7 @@ impl RawBatch {
         };
         let device = batch.on_device().map(|rows| Device::Cuda(rows.ordinal()));
         Ok(Self {
-            facts: Facts {
+            facts: Arc::new(Facts {
                 epoch: batch.epoch(),
                 number: batch.number(),
                 device: device.unwrap_or_default(),
@@ -81,23 +81,21 @@ impl RawBatch {
                 repeated: batch.repeated().to_vec(),
                 labels: batch.labels().clone(),
                 faults: batch.faults().to_vec(),
-            },
-            held: Mutex::new(Some(Arc::new(Held {
+            }),
+            held: Some(Arc::new(Held {
                 batch,
                 pixels,
                 count,
-            }))),
+            })),
             copied,
             last_on_device: last && on_device,
         })
     }
 
-    fn held(&self) -> PyResult<Arc<Held>> {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.clone().ok_or_else(|| {
+    fn held(&self) -> PyResult<&Arc<Held>> {
+        self.held.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err(
-                "the pixels of this batch were copied, since all memory of the device is held: \
-                 take them from batch.images",
+                "the pixels of this batch were moved elsewhere: take them from batch.images",
             )
         })
     }
@@ -132,7 +130,7 @@ impl RawBatch {
             return Ok(None);
         }
         let shape = held.batch.shape().map_err(|e| raised(&e))?;
-        Ok(Some(tensor(&held, &shape, 0)))
+        Ok(Some(tensor(held, &shape, 0)))
     }
 
     /// The pixels of each row.
@@ -145,7 +143,7 @@ impl RawBatch {
                 Some(table) => table[row.index()].offset as usize,
                 None => row.index() * shape.iter().product::<usize>() * size,
             };
-            tensor(&held, &shape, at)
+            tensor(held, &shape, at)
         };
         Ok(held.batch.rows().map(place).collect())
     }
@@ -222,14 +220,14 @@ impl RawBatch {
         }
     }
 
-    /// Gives the pixels back, but for tensors that were taken.
-    fn let_go(&self) {
-        drop(
-            self.held
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
+    /// The same without the pixels, whose memory it does not keep.
+    fn without_pixels(&self) -> Self {
+        Self {
+            facts: self.facts.clone(),
+            held: None,
+            copied: self.copied,
+            last_on_device: self.last_on_device,
+        }
     }
 }
 

@@ -77,6 +77,7 @@ struct Described {
 struct Legacy {
     tensor: Described,
     manager: *mut c_void,
+    // SAFETY: DLPack has the taker call it once, with the form itself.
     deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
@@ -85,6 +86,7 @@ struct Legacy {
 struct Versioned {
     version: (u32, u32),
     manager: *mut c_void,
+    // SAFETY: as above.
     deleter: Option<unsafe extern "C" fn(*mut Self)>,
     flags: u64,
     tensor: Described,
@@ -177,7 +179,8 @@ unsafe fn owned(
     Ok(unsafe { Bound::from_owned_ptr(py, capsule) }.unbind())
 }
 
-/// Called once, by who took the tensor, or by `forget_legacy`.
+/// # Safety
+/// Called once with a form that `capsule` made, by who took it or by `forget_legacy`.
 unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
     if managed.is_null() {
         return;
@@ -188,7 +191,8 @@ unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
     drop(unsafe { Box::from_raw(managed.manager.cast::<Held>()) });
 }
 
-/// Called once, by who took the tensor, or by `forget_versioned`.
+/// # Safety
+/// Called once with a form that `capsule` made, by who took it or by `forget_versioned`.
 unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
     if managed.is_null() {
         return;
@@ -200,6 +204,9 @@ unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
 }
 
 /// The capsule goes. Who took the tensor out renamed it, and deletes the tensor.
+///
+/// # Safety
+/// Called by Python, with a capsule that `capsule` made.
 unsafe extern "C" fn forget_legacy(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls a capsule's destructor with the capsule; the name says that
     // nobody took what `capsule` put in.
@@ -211,6 +218,9 @@ unsafe extern "C" fn forget_legacy(capsule: *mut ffi::PyObject) {
 }
 
 /// As `forget_legacy`.
+///
+/// # Safety
+/// Called by Python, with a capsule that `capsule` made.
 unsafe extern "C" fn forget_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as in `forget_legacy`.
     unsafe {

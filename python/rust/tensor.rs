@@ -37,7 +37,7 @@ pub struct Tensor {
 
 /// Streams that stand for a thread's or a process's default one.
 const LEGACY_DEFAULT: usize = 1;
-const PER_THREAD_DEFAULT: usize = 2;
+const PER_THREAD_DEFAULT: isize = 2;
 
 impl Tensor {
     /// Memory of `memory` from byte `at` on.
@@ -166,7 +166,7 @@ impl Tensor {
                     "stream 0 may mean two streams: give 1 or 2",
                 ));
             }
-            (Some(_), Some(2)) => {
+            (Some(_), Some(PER_THREAD_DEFAULT)) => {
                 return Err(PyBufferError::new_err(
                     "a thread's own default stream cannot be waited for when the tensor goes in \
                      another thread: use another stream",
@@ -182,7 +182,6 @@ impl Tensor {
                 self.make_wait(rows, stream)?;
             }
         }
-        debug_assert!(PER_THREAD_DEFAULT == 2);
         let export = Export {
             address: self.address,
             shape: self.shape.clone(),

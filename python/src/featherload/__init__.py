@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 
-from . import samplers
+from . import recipes, samplers
 from ._batch import Batch, Fault, RowStatus
 from ._errors import (
     BatchesHeldError,
@@ -45,6 +45,7 @@ __all__ = [
     "Tensor",
     "WorkerError",
     "__version__",
+    "recipes",
     "samplers",
 ]
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from ._featherload import RawBatch, Stream, Tensor
 
 if TYPE_CHECKING:
-    import jax
-    import torch
+    pass
 
 Framework = Literal["numpy", "torch", "jax"]
 
@@ -71,7 +70,7 @@ class Batch(tuple[Any, Any]):
         raw: RawBatch | None = None,
         stream: Stream | None = None,
     ) -> Batch:
-        batch = super().__new__(cls, tuple(pair))  # type: ignore[type-var]
+        batch = super().__new__(cls, tuple(pair))
         batch._raw = raw
         batch._stream = stream
         return batch
@@ -138,9 +137,9 @@ class Batch(tuple[Any, Any]):
 
     def paths(self) -> list[Path]:
         """The files of the rows' samples. The loader must be open."""
-        raw = self._of_loader
+        ids = [int(i) for i in self.ids]
         assert self._stream is not None
-        return [Path(p) for p in self._stream.paths([int(i) for i in self.ids])]
+        return [Path(p) for p in self._stream.paths(ids)]
 
     def record_stream(self, stream: Any) -> None:
         """Tells that ``stream`` reads the pixels, beside the stream that was current when
@@ -152,14 +151,36 @@ class Batch(tuple[Any, Any]):
         # torch's default stream is CUDA's legacy one.
         self._of_loader.record_stream(int(handle) or 1)
 
+    def to(self, *args: Any, **options: Any) -> Batch:
+        """Images and labels moved or cast as ``torch.Tensor.to`` does; ids and status stay.
+        What was moved keeps no memory of the loader. ``dtype`` is for the images alone.
+        """
+        images, labels = self
+
+        def moved(tensor: Any, options: dict[str, Any]) -> Any:
+            if isinstance(tensor, list):
+                return [moved(one, options) for one in tensor]
+            return None if tensor is None else tensor.to(*args, **options)
+
+        there = moved(images, options)
+        without_dtype = {name: value for name, value in options.items() if name != "dtype"}
+        at = moved(labels, without_dtype)
+        if there is images and at is labels:
+            return self
+        raw = self._raw
+        if raw is not None and there is not images:
+            raw = raw.without_pixels()
+        return Batch((there, at), raw, self._stream)
+
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies of what is on a device."""
         raw = self._of_loader
         if raw.device != "cpu":
-            images, labels = as_torch(raw)
+            images, _ = as_torch(raw)
+            _, labels = as_numpy(raw, pixels=False)
             if isinstance(images, list):
-                return [row.cpu().numpy() for row in images], as_numpy(raw, pixels=False)[1]
-            return images.cpu().numpy(), as_numpy(raw, pixels=False)[1]
+                return [row.cpu().numpy() for row in images], labels
+            return images.cpu().numpy(), labels
         return as_numpy(raw)
 
     def torch(self) -> tuple[Any, Any]:
@@ -189,8 +210,9 @@ def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
                 np.asarray(tensor)
                 raise
             import torch
+            from torch.utils.dlpack import from_dlpack
 
-            return torch.from_dlpack(tensor).view(torch.uint16).numpy().view(bfloat16)
+            return from_dlpack(tensor).view(torch.uint16).numpy().view(bfloat16)
         return np.asarray(tensor)
 
     labels = raw.labels()
@@ -202,18 +224,18 @@ def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
 
 
 def as_torch(raw: RawBatch) -> tuple[Any, Any]:
-    import torch
+    from torch.utils.dlpack import from_dlpack
 
     whole = raw.images()
     images: Any
     if whole is None:
-        images = [torch.from_dlpack(row) for row in raw.rows()]
+        images = [from_dlpack(row) for row in raw.rows()]
     else:
-        images = torch.from_dlpack(whole)
+        images = from_dlpack(whole)
     found = raw.labels()
     if found is None:
         return images, None
-    labels = torch.from_dlpack(found)
+    labels = from_dlpack(found)
     if raw.device != "cpu":
         labels = labels.to(raw.device, non_blocking=True)
     return images, labels

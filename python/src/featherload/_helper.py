@@ -31,9 +31,7 @@ def helper() -> str:
 
 def run_json(args: Sequence[str], *, accept: Sequence[int] = (0,)) -> Any:
     """What the executable prints as JSON. Its warnings go to the logger ``featherload``."""
-    ended = subprocess.run(
-        [helper(), *args, "--json"], capture_output=True, text=True, check=False
-    )
+    ended = subprocess.run([helper(), *args, "--json"], capture_output=True, text=True, check=False)
     said = ended.stderr.strip()
     if ended.returncode not in accept:
         kind = ConfigError if ended.returncode == 2 else Error

@@ -255,8 +255,8 @@ class Loader:
         if self._resume is not None:
             self._stream.resume(json.dumps(self._resume))
             resumed_at = self._stream.position()[0]
-            if self._epoch_asked not in (None, resumed_at):
-                self._stream.set_epoch(self._epoch_asked)  # type: ignore[arg-type]
+            if self._epoch_asked is not None and self._epoch_asked != resumed_at:
+                self._stream.set_epoch(self._epoch_asked)
         elif self._epoch_asked is not None:
             self._stream.set_epoch(self._epoch_asked)
         self._resume = self._epoch_asked = None
@@ -346,7 +346,7 @@ class Loader:
         if raw.last_on_device:
             # All other memory on the device is held: this one goes back at once.
             pair = _own(self.framework, pair)
-            raw.let_go()
+            raw = raw.without_pixels()
         if (raw.copied or raw.last_on_device) and not self._warned:
             self._warned = True
             held, depth = self._stream.held()
@@ -398,9 +398,9 @@ class _Epoch(Iterator[Batch]):
         if loader is None:
             return
         self._end()
-        if self._begun and os.getpid() == loader._pid:
-            if self._stream.position()[0] == self._epoch:
-                self._stream.break_off()
+        here = self._begun and os.getpid() == loader._pid
+        if here and self._stream.position()[0] == self._epoch:
+            self._stream.break_off()
 
     def __del__(self) -> None:
         try:
@@ -412,7 +412,10 @@ class _Epoch(Iterator[Batch]):
 def _own(framework: Framework, pair: tuple[Any, Any]) -> tuple[Any, Any]:
     """The images in memory of the framework's own."""
     images, labels = pair
-    copy = (lambda a: a.clone()) if framework == "torch" else (lambda a: a.copy())
+
+    def copy(array: Any) -> Any:
+        return array.clone() if framework == "torch" else array.copy()
+
     if isinstance(images, list):
         return [copy(a) for a in images], labels
     return copy(images), labels

@@ -111,9 +111,7 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
     return options
 
 
-def order_options(
-    sampler: str | Sampler | None, shuffle: bool | None
-) -> dict[str, Any]:
+def order_options(sampler: str | Sampler | None, shuffle: bool | None) -> dict[str, Any]:
     if sampler is not None and shuffle is not None:
         raise ConfigError("sampler and shuffle both say the order: give one", option="sampler")
     if isinstance(sampler, Sampler):
@@ -152,5 +150,3 @@ def text(source: Mapping[str, Any], loader: Mapping[str, Any]) -> str:
         return {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in found.items()}
 
     return json.dumps({"source": said(source), "loader": {**said(loader), "helper": helper()}})
-
-

@@ -1,0 +1,135 @@
+"""timm's ``create_transform`` as a recipe. Its result does not keep the policy's text, so the
+recipe is made from the same keywords."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ._errors import ConfigError
+
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_CROP_PCT = 0.875
+
+
+def create_transform(
+    input_size: int | tuple[int, int] | tuple[int, int, int] = 224,
+    is_training: bool = False,
+    *,
+    no_aug: bool = False,
+    scale: tuple[float, float] | None = None,
+    ratio: tuple[float, float] | None = None,
+    hflip: float = 0.5,
+    vflip: float = 0.0,
+    color_jitter: float | tuple[float, ...] | None = 0.4,
+    color_jitter_prob: float | None = None,
+    grayscale_prob: float = 0.0,
+    gaussian_blur_prob: float = 0.0,
+    auto_augment: str | None = None,
+    interpolation: str = "bilinear",
+    mean: tuple[float, ...] = _MEAN,
+    std: tuple[float, ...] = _STD,
+    re_prob: float = 0.0,
+    re_mode: str = "const",
+    crop_pct: float | None = None,
+    crop_mode: str | None = None,
+    **others: Any,
+) -> dict[str, Any]:
+    """The recipe of ``timm.data.create_transform`` with these keywords.
+
+    Batches are normalised float32, N x C x H x W, as timm's without its prefetcher. Raises
+    ``ConfigError`` for what no recipe does.
+    """
+    for name, value in others.items():
+        # Those that change nothing at their defaults.
+        if value not in (None, False, 0, "rrc") and (name, value) != ("re_count", 1):
+            raise _cannot(f"{name}={value!r}")
+    if isinstance(input_size, int):
+        height = width = input_size
+    else:
+        height, width = input_size[-2:]
+    if interpolation not in ("nearest", "bilinear", "bicubic", "lanczos"):
+        raise _cannot(f"interpolation={interpolation!r}")
+    ops: list[dict[str, Any]] = [{"decode": {"orientation": "stored", "alpha": "drop"}}]
+    if is_training and not no_aug:
+        ops.append(
+            {
+                "random_resized_crop": {
+                    "size": [height, width],
+                    "scale": list(scale or (0.08, 1.0)),
+                    "ratio": list(ratio or (3 / 4, 4 / 3)),
+                    "interpolation": interpolation,
+                }
+            }
+        )
+        if hflip > 0:
+            ops.append({"random_horizontal_flip": {"p": hflip}})
+        if vflip > 0:
+            ops.append({"random_vertical_flip": {"p": vflip}})
+        if auto_augment:
+            ops.append(
+                {
+                    "timm_augment": {
+                        "config": auto_augment,
+                        "interpolation": [interpolation],
+                        "fill": [float(min(255, round(255 * m))) for m in mean],
+                    }
+                }
+            )
+        if color_jitter is not None and (not auto_augment or "3a" in auto_augment):
+            ops.append(_jitter(color_jitter, color_jitter_prob))
+        if grayscale_prob:
+            ops.append({"random_grayscale": {"p": grayscale_prob}})
+        if gaussian_blur_prob:
+            blur = {"gaussian_blur": {"kernel_size": 23, "sigma": [0.1, 2.0]}}
+            ops.append({"random_apply": {"transforms": [blur], "p": gaussian_blur_prob}})
+    else:
+        ops += _evaluation(height, width, crop_pct, crop_mode, interpolation, is_training)
+    ops.append({"normalize": {"mean": list(mean), "std": list(std)}})
+    if is_training and not no_aug and re_prob > 0:
+        if re_mode not in ("const", "pixel"):
+            raise _cannot(f"re_mode={re_mode!r}")
+        erased: Any = "random" if re_mode == "pixel" else 0.0
+        box = {"p": re_prob, "scale": [0.02, 1 / 3], "ratio": [0.3, 1 / 0.3], "value": erased}
+        ops.append({"random_erasing": box})
+    ops += [{"cast": {"dtype": "f32"}}, {"layout": {"layout": "nchw"}}]
+    return {"featherload": 1, "name": "timm", "ops": ops}
+
+
+def _jitter(factors: float | tuple[float, ...], p: float | None) -> dict[str, Any]:
+    of = (float(factors),) * 3 if isinstance(factors, (int, float)) else tuple(factors)
+    if len(of) not in (3, 4):
+        raise _cannot(f"color_jitter={factors!r}")
+    names = ("brightness", "contrast", "saturation", "hue")
+    jitter: dict[str, Any] = {"style": "pillow", **dict(zip(names, of, strict=False))}
+    if p is not None:
+        jitter["p"] = p
+    return {"color_jitter": jitter}
+
+
+def _evaluation(
+    height: int,
+    width: int,
+    crop_pct: float | None,
+    crop_mode: str | None,
+    interpolation: str,
+    is_training: bool,
+) -> list[dict[str, Any]]:
+    part = 1.0 if is_training else crop_pct or _CROP_PCT
+    crop = {"center_crop": {"size": [height, width]}}
+    scaled = [math.floor(height / part), math.floor(width / part)]
+    if crop_mode == "squash":
+        return [{"resize": {"size": scaled, "interpolation": interpolation}}, crop]
+    if crop_mode not in (None, "center"):
+        raise _cannot(f"crop_mode={crop_mode!r}")
+    if height != width:
+        raise _cannot(f"input_size {height} x {width} with crop_mode='center'")
+    return [{"resize": {"size": scaled[0], "interpolation": interpolation}}, crop]
+
+
+def _cannot(what: str) -> ConfigError:
+    return ConfigError(
+        f"{what} of timm's create_transform cannot be translated into a recipe: leave it out, or "
+        "write a recipe (`featherload ops` lists the operations)",
+        option="recipe",
+    )

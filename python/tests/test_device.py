@@ -1,0 +1,140 @@
+"""Batches on a GPU, as torch takes them. SKIP without one; FEATHERLOAD_REQUIRE_GPU=1 fails."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import featherload
+
+torch = pytest.importorskip("torch")
+Make = Callable[..., featherload.Loader]
+
+if not torch.cuda.is_available():
+    if os.environ.get("FEATHERLOAD_REQUIRE_GPU"):
+        raise RuntimeError("FEATHERLOAD_REQUIRE_GPU is set and torch sees no GPU")
+    pytest.skip("SKIP: torch sees no GPU", allow_module_level=True)
+
+
+def test_torch_shares_the_pointer(loader: Make) -> None:
+    batch = next(iter(loader(device="cuda")))
+    images, labels = batch
+    assert images.is_cuda and labels.is_cuda and images.dtype == torch.float32
+    again, _ = batch.torch()
+    interface = batch._of_loader.images().__cuda_array_interface__
+    assert images.data_ptr() == again.data_ptr() == interface["data"][0]
+    assert (batch.numpy()[0] == images.cpu().numpy()).all()
+    assert batch.device == "cuda:0" and batch.paths()[0].is_file()
+    with pytest.raises(BufferError, match="on a device"):
+        memoryview(batch._of_loader.images())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="stream 0"):
+        batch._of_loader.images().__dlpack__(stream=0)
+    with pytest.raises(BufferError, match="own default stream"):
+        batch._of_loader.images().__dlpack__(stream=2)
+
+
+def sums(loader: featherload.Loader) -> list[Any]:
+    return [images.double().sum().item() for images, _ in loader]
+
+
+def test_the_gpus_batches_are_the_cpus_but_for_rounding(loader: Make) -> None:
+    for (a, la), (b, lb) in zip(loader(device="cuda"), loader(framework="torch"), strict=True):
+        # Levels are not rounded on the way: half of one, over the least deviation.
+        assert (a.cpu() - b).abs().max() < 2.6 / 255 / 0.224
+        assert (la.cpu() == lb).all()
+
+
+def test_a_kernel_on_another_stream_sees_finished_pixels(loader: Make) -> None:
+    wanted = sums(loader(device="cuda"))
+    for _ in range(5):
+        side = torch.cuda.Stream()
+        got = []
+        with torch.cuda.stream(side):
+            for images, _ in loader(device="cuda"):
+                got.append(images.double().sum())
+        assert [g.item() for g in got] == wanted
+
+
+class Unsynchronised:
+    """The same memory, handed over without a word of streams."""
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__cuda_array_interface__ = {**interface, "stream": None}
+
+
+def test_memory_is_not_written_while_kernels_of_a_dropped_tensor_wait(loader: Make) -> None:
+    wanted = sums(loader(device="cuda", depth=2, batch_size=16))
+    for stream in (torch.cuda.current_stream(), torch.cuda.Stream()):
+        got = []
+        with torch.cuda.stream(stream):
+            for batch in loader(device="cuda", depth=2, batch_size=16):
+                images = batch.images
+                del batch
+                # A tenth of a second of work that nobody waits for, and the tensor goes.
+                torch.cuda._sleep(100_000_000)
+                got.append(images.double().sum())
+                del images
+        assert [g.item() for g in got] == wanted
+
+
+def test_record_stream_holds_memory_for_another_stream(loader: Make) -> None:
+    wanted = sums(loader(device="cuda", depth=2, batch_size=16))
+    side = torch.cuda.Stream()
+    got = []
+    for batch in loader(device="cuda", depth=2, batch_size=16):
+        images = batch.images
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(100_000_000)
+            got.append(images.double().sum())
+        batch.record_stream(side)
+        del batch, images
+    torch.cuda.synchronize()
+    assert [g.item() for g in got] == wanted
+
+
+def test_kept_batches_are_copied_before_memory_ends(loader: Make) -> None:
+    wanted = sums(loader(device="cuda", batch_size=16))
+    with pytest.warns(RuntimeWarning, match="depth is 4") as told:
+        kept = list(loader(device="cuda", batch_size=16))
+    assert len(told) == 1
+    assert [batch.images.double().sum().item() for batch in kept] == wanted
+    assert kept[10].ids.shape == (16,)
+
+
+def test_memory_is_flat(loader: Make) -> None:
+    one = loader(device="cuda", batch_size=13)
+    assert len(one) == 20
+
+    def memory() -> tuple[int, int]:
+        gc.collect()
+        torch.cuda.synchronize()
+        with open("/proc/self/statm") as file:
+            resident = int(file.read().split()[1]) * 4096
+        return torch.cuda.mem_get_info()[0], resident
+
+    epochs = int(os.environ.get("FEATHERLOAD_FLAT_EPOCHS", "20"))
+    for _ in range(5):
+        sums(one)
+    free, resident = memory()
+    for _ in range(epochs):
+        sums(one)
+    later, resident_later = memory()
+    grown = resident_later - resident
+    print(f"{epochs} epochs: {free - later} bytes of the device, {grown} of the host")
+    assert free - later <= 0
+    assert grown < 8 << 20
+
+
+def test_jax_takes_batches_of_the_device(loader: Make) -> None:
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("SKIP: JAX sees no GPU")
+    wanted = loader(device="cuda", framework="torch")
+    for (images, _), (same, _) in zip(loader(device="cuda", framework="jax"), wanted, strict=True):
+        assert (np.asarray(images) == same.cpu().numpy()).all()

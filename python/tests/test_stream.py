@@ -1,0 +1,219 @@
+"""The stream is the library's, whatever Python asks for and whoever dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Cli, digest
+
+import featherload
+from featherload import samplers
+
+Make = Callable[..., featherload.Loader]
+
+
+def same_as_cli(cli: Cli, loader: featherload.Loader, *args: str | Path) -> None:
+    report = cli("bench", *args, "--digest", "--workers", "1")
+    assert digest(loader) == report["digests"][0]
+
+
+def test_digests_are_the_command_lines(loader: Make, cli: Cli, photos: Path) -> None:
+    same_as_cli(cli, loader(dtype="float16"), photos, "--batch", "32")
+    same_as_cli(cli, loader(seed=7), photos, "--batch", "32", "--seed", "7", "--dtype", "f32")
+    same_as_cli(
+        cli,
+        loader(recipe="eval224", shuffle=False, layout="nhwc", drop_last=True, batch_size=48),
+        *(photos, "--batch", "48", "--recipe", "eval224", "--layout", "nhwc"),
+        *("--no-shuffle", "--drop-last"),
+    )
+    same_as_cli(
+        cli, loader(recipe="full", batch_size=8), photos, "--batch", "8", "--recipe", "full"
+    )
+
+
+def test_digests_of_mixed_batches(loader: Make, cli: Cli, photos: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mixed.yaml"
+    file.write_text(
+        "featherload: 1\nname: mixed\nops:\n  - random_resized_crop: {size: 64}\n"
+        "  - normalize: {mean: 0.5, std: 0.25}\n  - cast: {dtype: f32}\n"
+        "  - layout: {layout: nchw}\nmixing: {ops: [mixup: {alpha: 0.4}], num_classes: 8}\n"
+    )
+    one = loader(recipe=file)
+    same_as_cli(cli, one, photos, "--batch", "32", "--recipe", file)
+    images, labels = next(iter(one))
+    assert labels.shape == (32, 8) and labels.dtype == np.float32
+    assert images.shape == (32, 3, 64, 64)
+
+
+def test_digests_of_shards(loader: Make, cli: Cli, photos: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "train-000.tar", "w") as tar:
+        for number, path in enumerate(sorted(photos.rglob("*.jpg"))[:40]):
+            tar.add(path, f"{number:03}.jpg")
+            label = tmp_path / "label.cls"
+            label.write_text(str(number % 5))
+            tar.add(label, f"{number:03}.cls")
+    src = tmp_path / "train-{000..000}.tar"
+    one = loader(src, index_dir="none", dtype="float16", batch_size=16)
+    same_as_cli(cli, one, src, "--batch", "16", "--index-dir", "none")
+    assert one.dataset[7][1] == 2
+
+
+def test_digests_of_a_paddleclas_config(
+    loader: Make, cli: Cli, photos: Path, tmp_path: Path
+) -> None:
+    files = sorted(photos.rglob("*.jpg"))[:50]
+    listed = "".join(
+        f"{path.relative_to(photos)} {number % 4}\n" for number, path in enumerate(files)
+    )
+    (tmp_path / "list.txt").write_text(listed)
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"""
+DataLoader:
+  Train:
+    dataset:
+      name: ImageNetDataset
+      image_root: {photos}
+      cls_label_path: {tmp_path / "list.txt"}
+      transform_ops:
+        - DecodeImage: {{to_rgb: True, channel_first: False}}
+        - RandCropImage: {{size: 96}}
+        - RandFlipImage: {{flip_code: 1}}
+        - NormalizeImage:
+            scale: 1.0/255.0
+            mean: [0.485, 0.456, 0.406]
+            std: [0.229, 0.224, 0.225]
+            order: ''
+    sampler: {{name: DistributedBatchSampler, batch_size: 10, drop_last: False, shuffle: True}}
+    loader: {{num_workers: 2, use_shared_memory: True}}
+"""
+    )
+    one = loader(None, recipe=config, batch_size=None, num_workers=None)
+    assert one.batch_size == 10
+    same_as_cli(cli, one, "--recipe", config)
+
+
+def test_the_stream_is_the_same_for_any_workers_and_after_kills(loader: Make) -> None:
+    one = digest(loader(num_workers=1))
+    many = loader(num_workers=3)
+    begun = iter(many)
+    next(begun)
+    for pid in many.stats()["workers"]:
+        os.kill(pid, signal.SIGKILL)
+    many.set_epoch(0)
+    assert digest(many) == one
+    assert many.stats()["worker_deaths"] >= 3
+
+
+def test_epochs_follow_each_other(loader: Make) -> None:
+    one = loader()
+    assert len(one) == 8 and one.epoch == 0
+    first, second = digest(one), digest(one)
+    assert first != second and one.epoch == 2
+    one.set_epoch(1)
+    assert digest(one) == second
+    # Left early: the next is the next.
+    for _ in one:
+        break
+    assert one.epoch == 2
+    again = loader()
+    again.set_epoch(3)
+    assert digest(one) == digest(again)
+
+
+def ids(batches: Any) -> list[list[int]]:
+    return [batch.ids.tolist() for batch in batches]
+
+
+def test_a_state_goes_on_where_it_stands(loader: Make) -> None:
+    whole = loader()
+    both = ids(whole) + ids(whole)
+    one = loader()
+    begun = iter(one)
+    got = ids(next(begun) for _ in range(3))
+    state = one.state_dict()
+    assert state == one.state_dict() and state["batch"] == 3
+    # Before any iter, with other workers.
+    other = loader(num_workers=1)
+    other.load_state_dict(state)
+    assert other.state_dict() == state and len(other) == 8
+    assert got + ids(other) == both[:8]
+    # In the middle of another epoch, and twice.
+    for _ in range(2):
+        running = iter(other)
+        next(running)
+        other.load_state_dict(state)
+        assert got + ids(other) == both[:8]
+    # Trainers set the epoch that they resume.
+    other.load_state_dict(state)
+    other.set_epoch(0)
+    assert got + ids(other) == both[:8]
+    # At an epoch's end: a whole new one.
+    got += ids(begun)
+    end = one.state_dict()
+    assert (end["epoch"], end["batch"]) == (1, 0)
+    other.load_state_dict(end)
+    assert got + ids(other) == both
+
+
+def test_a_state_of_another_run_is_refused(loader: Make) -> None:
+    state = loader(seed=1).state_dict()
+    other = loader(seed=2)
+    other.load_state_dict(state)
+    with pytest.raises(featherload.ConfigError, match="seed was 1 and is 2"):
+        iter(other)
+    other.load_state_dict({"epoch": 1})
+    with pytest.raises(featherload.ConfigError, match="none that state_dict gave"):
+        iter(other)
+
+
+def test_ranks_share_an_epoch(loader: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = [loader(rank=r, world_size=3) for r in range(3)]
+    assert [len(one) for one in ranks] == [3, 3, 3]
+    seen: list[int] = []
+    for one in ranks:
+        for batch in one:
+            seen += batch.ids[~batch.repeated].tolist()
+    assert sorted(seen) == list(range(256))
+    monkeypatch.setenv("RANK", "2")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    launched = loader()
+    ranks[2].set_epoch(0)
+    assert ids(launched) == ids(ranks[2])
+    monkeypatch.setenv("RANK", "x")
+    with pytest.raises(featherload.ConfigError, match="RANK='x'"):
+        loader()
+    with pytest.raises(featherload.ConfigError, match="world_size is missing"):
+        loader(rank=0)
+
+
+def test_samplers(loader: Make, cli: Cli, photos: Path) -> None:
+    for sampler, flags in [
+        (samplers.ShardShuffle(shard=8, window=32), ["shard-shuffle", "--shard", "8"]),
+        (samplers.Identity(per_id=8), ["identity", "--per-id", "8"]),
+        (samplers.Weighted(num_samples=64), ["weighted", "--num-samples", "64"]),
+        (samplers.RepeatedAugmentation(repeats=2), ["repeated", "--repeats", "2"]),
+        (samplers.LargestFirst(classes=4), ["largest-first", "--size-classes", "4"]),
+    ]:
+        if flags[0] == "shard-shuffle":
+            flags += ["--shuffle-window", "32"]
+        one = loader(sampler=sampler, dtype="float16")
+        same_as_cli(cli, one, photos, "--batch", "32", "--sampler", *flags)
+    weights = [0.0] * 256
+    weights[5] = 1.0
+    batch = next(iter(loader(sampler=samplers.Weighted(weights=weights))))
+    assert set(batch.ids.tolist()) == {5}
+    sizes = {b.images.shape[2:] for b in loader(multi_scale=[64, (96, 128)])}
+    assert sizes == {(64, 64), (96, 128)}
+
+
+def test_python_is_new_enough() -> None:
+    assert sys.version_info >= (3, 11)
