@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 
-from . import recipes, samplers
+from . import cache, recipes, samplers
 from ._batch import Batch, Fault, RowStatus
 from ._errors import (
     BatchesHeldError,
@@ -28,24 +28,37 @@ from ._errors import (
 )
 from ._featherload import Tensor, __version__
 from ._loader import Dataset, Loader
+from ._reports import CacheReport, Doctor, IndexReport, Plan, Report, Rss
+from ._tools import doctor, index, plan, rss
 
 __all__ = [
     "Batch",
     "BatchesHeldError",
+    "CacheReport",
     "ConfigError",
     "Dataset",
     "DatasetError",
     "DeviceError",
+    "Doctor",
     "Error",
     "Fault",
+    "IndexReport",
     "Loader",
+    "Plan",
+    "Report",
     "RowStatus",
+    "Rss",
     "SampleError",
     "SystemError",
     "Tensor",
     "WorkerError",
     "__version__",
+    "cache",
+    "doctor",
+    "index",
+    "plan",
     "recipes",
+    "rss",
     "samplers",
 ]
 

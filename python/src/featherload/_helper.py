@@ -35,7 +35,9 @@ def run_json(args: Sequence[str], *, accept: Sequence[int] = (0,)) -> Any:
     said = ended.stderr.strip()
     if ended.returncode not in accept:
         kind = ConfigError if ended.returncode == 2 else Error
-        raise kind(said.removeprefix("featherload: ") or f"ended with {ended.returncode}")
+        # clap's advice stands behind an empty line.
+        text = said.split("\n\n")[0].removeprefix("featherload: ").removeprefix("error: ")
+        raise kind(text or f"the executable ended with {ended.returncode}")
     for line in said.splitlines():
         _log.warning("%s", line.removeprefix("featherload: "))
     return json.loads(ended.stdout)

@@ -1,0 +1,62 @@
+"""Looks at what a wheel brings: `check_wheel.py GLIBC WHEEL`.
+
+No symbol of a glibc that is newer, no library but the C library's own and libgcc_s, an
+executable that may be executed, and the files of the package.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+ALLOWED |= {"libdl.so.2", "libpthread.so.0", "librt.so.1"}  # parts of glibc before 2.34
+BINARIES = ["featherload/_featherload.abi3.so", "featherload/_bin/featherload"]
+FILES = ["featherload/py.typed", "featherload/__init__.py", "featherload/_featherload.pyi"]
+
+
+def number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def faults(path: Path, most: str) -> list[str]:
+    symbols = subprocess.run(
+        ["objdump", "-T", path], capture_output=True, text=True, check=True
+    ).stdout
+    dynamic = subprocess.run(
+        ["readelf", "-d", path], capture_output=True, text=True, check=True
+    ).stdout
+    versions = set(re.findall(r"GLIBC_([0-9.]+)", symbols))
+    found = [f"needs GLIBC_{v}" for v in versions if number(v) > number(most)]
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
+    found += [f"needs {library}" for library in needed - ALLOWED]
+    if not versions or not needed:
+        found.append("has no dynamic symbols: nothing was looked at")
+    return found
+
+
+def main(most: str, wheel: str) -> int:
+    wrong = []
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        names = archive.namelist()
+        wrong += [f"{name} is missing" for name in BINARIES + FILES if name not in names]
+        for name in BINARIES:
+            if name in names:
+                path = Path(archive.extract(name, folder))
+                wrong += [f"{name} {fault}" for fault in faults(path, most)]
+                if not archive.getinfo(name).external_attr >> 16 & 0o111:
+                    wrong.append(f"{name} may not be executed")
+    for line in sorted(wrong):
+        print(f"{wheel}: {line}", file=sys.stderr)
+    if not wrong:
+        size = Path(wheel).stat().st_size / (1 << 20)
+        print(f"{wheel}: {size:.1f} MiB, glibc {most} and later")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,152 @@
+"""What the tools find, as objects that print as tables and draw themselves in notebooks."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_MIB = 1 << 20
+
+
+def _mib(count: float) -> str:
+    return f"{count / _MIB:,.1f} MiB"
+
+
+@dataclass(frozen=True)
+class Report(Mapping[str, Any]):
+    """What a tool found. ``report["name"]`` is what its ``--json`` prints; ``print`` and a
+    notebook show the main things as a table.
+    """
+
+    data: Mapping[str, Any]
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Heads and rows."""
+        flat = [[k, str(v)] for k, v in self.data.items() if not isinstance(v, (dict, list))]
+        return ["", ""], flat
+
+    def __getitem__(self, name: str) -> Any:
+        return self.data[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __str__(self) -> str:
+        heads, rows = self.table()
+        lines = [heads, *rows] if any(heads) else rows
+        widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+        cells = (zip(line, widths, strict=True) for line in lines)
+        return "\n".join("  ".join(c.ljust(w) for c, w in line).rstrip() for line in cells)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heads, rows = self.table()
+
+        def line(cells: list[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+        head = line(heads, "th") if any(heads) else ""
+        return "<table>" + head + "".join(line(row, "td") for row in rows) + "</table>"
+
+
+class Plan(Report):
+    """What a run would take."""
+
+    @property
+    def total_bytes(self) -> int:
+        """PSS of all processes at most."""
+        return int(self["memory"]["total_bytes"])
+
+    @property
+    def device_bytes(self) -> int:
+        """Memory of the device, its context apart."""
+        return int(self["memory"]["device_bytes"])
+
+    @property
+    def batches(self) -> int:
+        """Batches of an epoch on this rank."""
+        return int(self["batches"])
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        memory = self["memory"]
+        rows = [
+            ["samples", f"{self['samples']:,}"],
+            ["batches", f"{self.batches:,} of {memory['batch']}"],
+            ["batch buffer", f"{_mib(memory['ring_bytes'])}, {memory['depth']} batches"],
+            ["each worker", f"{_mib(memory['worker_bytes'])}, {memory['workers']} of them"],
+            ["all processes", f"{_mib(self.total_bytes)} at most"],
+            ["available", f"{_mib(self['limit']['bytes'])}, {self['limit']['by']}"],
+        ]
+        if self.device_bytes:
+            rows.append(["device", _mib(self.device_bytes)])
+        return ["", ""], rows
+
+
+class IndexReport(Report):
+    """What a data set holds."""
+
+    @property
+    def samples(self) -> int:
+        return int(self["samples"])
+
+    @property
+    def classes(self) -> int:
+        """Their number."""
+        return int(self["classes"])
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        headers = self["headers"]
+        rows = [["samples", f"{self.samples:,}"], ["classes", f"{self.classes:,}"]]
+        if headers:
+            formats = ", ".join(f"{n:,} {name}" for name, n in headers["formats"].items())
+            rows += [
+                ["formats", formats],
+                ["unreadable", f"{headers['unreadable']:,}"],
+                ["mean size", f"{headers['sizes']['mean_megapixels']:.2f} megapixels"],
+            ]
+        rows.append(["left out", f"{self['skipped']:,}"])
+        return ["", ""], rows
+
+
+class Doctor(Report):
+    """What this machine has."""
+
+    @property
+    def ok(self) -> bool:
+        """Everything that a run needs is there."""
+        return not self["broken_promises"]
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        found = self["findings"]
+        return (
+            ["", "what", "seen", "meaning"],
+            [[str(f[k]) for k in ("verdict", "name", "value", "meaning")] for f in found],
+        )
+
+
+class Rss(Report):
+    """Memory of all processes for each number of workers."""
+
+    @property
+    def slope_mib_per_worker(self) -> float:
+        return float(self["slope_mib_per_worker"])
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        rows = self["rows"]
+        heads = [key for key, value in rows[0].items() if isinstance(value, (int, float))]
+        return heads, [[f"{row[head]:,.4g}" for head in heads] for row in rows]
+
+
+class CacheReport(Report):
+    """A cache: what was built, found or verified."""
+
+    @property
+    def ok(self) -> bool:
+        """It is complete, and nothing of it is damaged."""
+        return bool(self.data.get("complete", True)) and not self.data.get("findings")

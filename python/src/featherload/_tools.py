@@ -1,0 +1,99 @@
+"""The command line's tools as functions. Each runs the executable of the package, in a process
+of its own, and gives what its ``--json`` prints."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from . import _options
+from ._helper import run_json
+from ._reports import Doctor, IndexReport, Plan, Rss
+
+_Path = str | os.PathLike[str]
+
+# Keywords whose flag has another name.
+_FLAGS = {"batch_size": "batch", "num_workers": "workers"}
+
+
+def _flags(options: dict[str, Any]) -> list[str]:
+    """Keywords of ``Loader`` as flags; None and False are left out."""
+    flags = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        if name == "shuffle":
+            # True is the default, and False was left out above.
+            continue
+        flag = "--" + _FLAGS.get(name, name).replace("_", "-")
+        flags += [flag] if value is True else [flag, str(value)]
+    return flags
+
+
+def _with_recipe(
+    command: Sequence[str], recipe: Any, dtype: Any, options: dict[str, Any], tail: Sequence[str]
+) -> Any:
+    """Runs a command with a recipe of any kind."""
+    found = _options.recipe_options(recipe, dtype)
+    if options.pop("shuffle", None) is False:
+        options["no_shuffle"] = True
+    if "device" in options:
+        options["device"] = _options.device_name(options["device"])
+    with tempfile.TemporaryDirectory(prefix="featherload-") as folder:
+        name = found.get("recipe")
+        if name is None:
+            name = os.path.join(folder, "recipe.json")
+            with open(name, "w", encoding="utf-8") as file:
+                file.write(found["recipe_text"])
+        said = ["--recipe", name, *_flags({"dtype": found.get("dtype"), **options})]
+        return run_json([*command, *said, *tail])
+
+
+def plan(
+    src: _Path | None = None,
+    recipe: Any = "train224",
+    batch_size: int = 256,
+    num_workers: int | None = None,
+    *,
+    dtype: Any = None,
+    depth: int = _options.DEPTH,
+    **options: Any,
+) -> Plan:
+    """What a loader with these keywords would take: memory of all processes and of the device,
+    batches, the order of operations. Reads headers, decodes nothing, starts nothing.
+
+    Without ``src`` it is for a picture of 1,920 x 1,080. Keywords: those of ``Loader`` that the
+    command line has as flags.
+    """
+    options = {"batch_size": batch_size, "num_workers": num_workers, "depth": depth, **options}
+    tail = [] if src is None else [os.fspath(src)]
+    return Plan(_with_recipe(["plan"], recipe, dtype, options, tail))
+
+
+def rss(
+    src: _Path,
+    recipe: Any = "train224",
+    workers: Sequence[int] = (1, 2, 4, 8),
+    *,
+    dtype: Any = None,
+    **options: Any,
+) -> Rss:
+    """Measures the memory of all processes for each number of workers, some seconds each."""
+    options["workers"] = ",".join(map(str, workers))
+    return Rss(_with_recipe(["rss"], recipe, dtype, options, [os.fspath(src)]))
+
+
+def index(src: _Path, **options: Any) -> IndexReport:
+    """What a data set holds: samples, classes, formats, sizes, files that cannot be read.
+
+    Keywords: those of ``Loader`` that say how a source is read.
+    """
+    return IndexReport(run_json(["index", *_flags(options), os.fspath(src)]))
+
+
+def doctor(src: _Path | None = None) -> Doctor:
+    """What this machine has, and what follows for a run; with ``src``, its data too."""
+    # 1: something that a run needs is missing, which the report says.
+    return Doctor(run_json(["doctor", *([] if src is None else [os.fspath(src)])], accept=(0, 1)))

@@ -1,0 +1,73 @@
+"""Data sets as shards, which later runs map and read at the speed of the link.
+
+::
+
+    featherload.cache.build("data/train", "cache/train", encode="jpeg:90", resize="shorter:256")
+    loader = featherload.Loader("cache/train")
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ._helper import run_json
+from ._reports import CacheReport
+from ._tools import _flags
+
+__all__ = ["build", "info", "verify"]
+
+_Path = str | os.PathLike[str]
+
+
+def build(
+    src: _Path,
+    dst: _Path,
+    *,
+    encode: str | None = None,
+    resize: str | None = None,
+    shard_size: str | int | None = None,
+    shuffle: int | None = None,
+    num_workers: int | None = None,
+    on_error: str | None = None,
+    force: bool = False,
+    **options: Any,
+) -> CacheReport:
+    """Writes a data set as shards: WebDataset tars with DALI's index, and checksums. A build
+    that was stopped goes on where it stood.
+
+    ``encode``: ``"copy"`` (default), ``"raw"`` or ``"jpeg:QUALITY"``. ``resize``:
+    ``"shorter:PIXELS"``. ``shuffle``: a seed; the samples are shuffled once. Further keywords:
+    those of ``Loader`` that say how a source is read.
+    """
+    said = {
+        "encode": encode,
+        "resize": resize,
+        "shard_size": shard_size,
+        "shuffle": None,
+        "num_workers": num_workers,
+        "on_error": on_error,
+        "force": force,
+        **options,
+    }
+    flags = _flags(said) + ([] if shuffle is None else ["--shuffle", str(shuffle)])
+    return _report(["cache", "build", *flags, os.fspath(src), os.fspath(dst)])
+
+
+def info(dst: _Path) -> CacheReport:
+    """What a cache holds, by what it was built, and how fast it is read."""
+    return _report(["cache", "info", os.fspath(dst)])
+
+
+def verify(dst: _Path) -> CacheReport:
+    """Compares every byte with its checksum. ``.ok`` is False where something is damaged, and
+    ``["findings"]`` names it.
+    """
+    return _report(["cache", "verify", os.fspath(dst)])
+
+
+def _report(args: list[str]) -> CacheReport:
+    # 1: damage, or a build that is not complete, which the report says.
+    found = run_json(args, accept=(0, 1))
+    of_it = found.get("report") or found.get("info") or {}
+    return CacheReport({"folder": found.get("folder"), **of_it})

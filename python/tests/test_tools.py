@@ -1,0 +1,55 @@
+"""The command line's tools as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import featherload
+from featherload import cache, recipes
+
+Make = Callable[..., featherload.Loader]
+
+
+def test_plan_says_what_the_loader_takes(loader: Make, photos: Path) -> None:
+    planned = featherload.plan(photos, batch_size=32, num_workers=2)
+    one = loader()
+    assert sum(1 for _ in one) == 8
+    assert planned.batches == len(one)
+    assert planned["memory"]["ring_bytes"] == one.stats()["ring_bytes"]
+    assert "all processes" in str(planned) and "<table>" in planned._repr_html_()
+    recipe = {"ops": [{"resize": {"size": [64, 64]}}]}
+    assert featherload.plan(photos, recipe).total_bytes < planned.total_bytes
+    assert featherload.plan(recipe=recipes.create_transform(96))["memory"]["batch"] == 256
+    with pytest.raises(featherload.ConfigError, match="nowhere"):
+        featherload.plan("/nowhere")
+
+
+def test_index_and_doctor(photos: Path) -> None:
+    found = featherload.index(photos)
+    assert (found.samples, found.classes) == (256, 8) and "256 jpeg" in str(found)
+    assert featherload.index(photos, labels="none").classes == 0
+    checked = featherload.doctor(photos)
+    assert checked.ok and "memfd_create" in str(checked)
+
+
+def test_rss(photos: Path) -> None:
+    measured = featherload.rss(photos, workers=(1, 2), seconds=1)
+    assert len(measured["rows"]) == 2 and measured.slope_mib_per_worker < 20
+    assert str(measured).count("\n") == 2
+
+
+def test_a_cache(loader: Make, photos: Path, tmp_path: Path) -> None:
+    built = cache.build(photos, tmp_path / "c", shuffle=3, num_workers=1)
+    assert built.ok and built["samples"] == 256
+    assert cache.info(tmp_path / "c")["shuffle"] == 3
+    assert cache.verify(tmp_path / "c").ok
+    assert len(loader(tmp_path / "c").dataset) == 256
+    shard = next((tmp_path / "c").glob("*.tar"))
+    data = bytearray(shard.read_bytes())
+    data[5000] ^= 1
+    shard.write_bytes(data)
+    damaged = cache.verify(tmp_path / "c")
+    assert not damaged.ok and damaged["findings"]
