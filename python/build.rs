@@ -24,8 +24,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let target = env::var("TARGET")?;
     // A folder of its own: the outer cargo holds the lock of its own one.
     let folder = out.join("helper");
+    // A source distribution has fewer members than its lock: cargo leaves those out.
+    let locked = root.join("model").exists().then_some("--locked");
     let status = Command::new(env::var("CARGO")?)
-        .args(["build", "--release", "--locked", "--package", "featherload"])
+        .args(["build", "--release", "--package", "featherload"])
+        .args(locked)
         .args(["--features", "cli", "--bin", "featherload"])
         .args(["--target", &target, "--target-dir"])
         .arg(&folder)

@@ -99,6 +99,63 @@ def test_lightning_fits_and_resumes(loader: Make, tmp_path: Path) -> None:
     assert first.seen[:11] + second.seen == whole.seen
 
 
+def test_hugging_faces_trainer_takes_it(loader: Make, tmp_path: Path) -> None:
+    """The override of docs/python.md; accumulation holds several batches at once."""
+    need("transformers")
+    import torch
+    from transformers import Trainer, TrainingArguments
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 8)
+            self.seen: list[int] = []
+
+        def forward(self, pixel_values: Any, labels: Any) -> dict[str, Any]:
+            scores = self.layer(pixel_values.mean((2, 3)))
+            self.seen.append(len(labels))
+            return {"loss": torch.nn.functional.cross_entropy(scores, labels), "logits": scores}
+
+    one = loader(framework="torch", batch_size=16, depth=12)
+
+    class OurTrainer(Trainer):  # type: ignore[misc]
+        def get_train_dataloader(self) -> Any:
+            return one
+
+        def _prepare_inputs(self, batch: Any) -> dict[str, Any]:
+            images, labels = batch.to(self.args.device)
+            return {"pixel_values": images, "labels": labels}
+
+    def trainer() -> Any:
+        arguments = TrainingArguments(
+            output_dir=str(tmp_path),
+            num_train_epochs=2,
+            gradient_accumulation_steps=4,
+            use_cpu=True,
+            report_to=[],
+            save_steps=6,
+            logging_strategy="no",
+            disable_tqdm=True,
+            ignore_data_skip=True,
+        )
+        return OurTrainer(model=Model(), args=arguments, train_dataset=one.dataset)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = trainer()
+        assert first.train().global_step == 8
+        assert len(first.model.seen) == 32 and one.epoch == 2
+        # In the middle of the second epoch, by the loader's own state.
+        one.set_epoch(1)
+        begun = iter(one)
+        for _ in range(8):
+            next(begun)
+        one.load_state_dict(one.state_dict())
+        second = trainer()
+        assert second.train(resume_from_checkpoint=str(tmp_path / "checkpoint-6")).global_step == 8
+        assert len(second.model.seen) == 8 and one.epoch == 2
+
+
 def test_torchvision_transforms_are_recipes(loader: Make, photos: Path) -> None:
     need("torchvision")
     import torch
