@@ -159,9 +159,12 @@ fn mistakes_are_one_line() {
             &["bench", "images", "--mode", "eval"],
             "`--mode` is for a PaddleClas config",
         ),
-        (&["plan", "--skip-unknown-ops"], "`--skip-unknown-ops` is for"),
+        (
+            &["plan", "--skip-unknown-ops"],
+            "`--skip-unknown-ops` is for",
+        ),
         (&["bench"], "SRC is missing"),
-        (&["plan", "--sampler", "shuffle"], "`--sampler` says nothing"),
+        (&["plan", "--sampler", "shuffle"], "--sampler says nothing"),
         (
             &["bench", "images", "--list", "train.txt", "--root", "images"],
             "give one of them",
