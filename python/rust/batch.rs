@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use featherload::batch::Row;
-use featherload::{Batch, Device, Dtype, Labels, Result, RowFault, RowStatus};
+use featherload::{Batch, Device, Dtype, Labels, MemoryLayout, Result, RowFault, RowStatus};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -34,6 +34,7 @@ struct Facts {
     epoch: u64,
     number: u64,
     device: Device,
+    layout: MemoryLayout,
     ids: Vec<u64>,
     status: Vec<RowStatus>,
     repeated: Vec<bool>,
@@ -76,6 +77,7 @@ impl RawBatch {
                 epoch: batch.epoch(),
                 number: batch.number(),
                 device: device.unwrap_or_default(),
+                layout: batch.layout(),
                 ids: batch.ids().to_vec(),
                 status: batch.status().to_vec(),
                 repeated: batch.repeated().to_vec(),
@@ -121,6 +123,12 @@ impl RawBatch {
     #[getter]
     fn device(&self) -> String {
         self.facts.device.to_string()
+    }
+
+    /// "nchw" or "nhwc".
+    #[getter]
+    fn layout(&self) -> String {
+        self.facts.layout.to_string()
     }
 
     /// The pixels as one tensor; None where rows have sizes of their own.

@@ -2,7 +2,7 @@
 //! (`featherload::options`), and there is no third list of them here.
 
 use featherload::options::{LoaderOptions, Setup, SourceOptions};
-use featherload::{Error, LoaderBuilder, Result};
+use featherload::{Error, LoaderBuilder, Recipe, Result};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -17,8 +17,15 @@ struct Options {
     loader: LoaderOptions,
 }
 
-/// The loader that a text asks for, and what is said of its config.
-pub fn builder(text: &str) -> Result<(LoaderBuilder, Vec<String>)> {
+/// What a text asks for.
+pub struct Wanted {
+    pub builder: LoaderBuilder,
+    pub recipe: Recipe,
+    /// What is said of the config.
+    pub told: Vec<String>,
+}
+
+pub fn read(text: &str) -> Result<Wanted> {
     let options: Options = serde_json::from_str(text)
         .map_err(|e| Error::config(format!("options: {}", e.to_string().replace('`', "'"))))?;
     let mut setup = Setup::new(options.source, options.loader)?;
@@ -36,7 +43,11 @@ pub fn builder(text: &str) -> Result<(LoaderBuilder, Vec<String>)> {
             )
         })
         .collect();
-    Ok((setup.builder(setup.data()?)?, told))
+    Ok(Wanted {
+        builder: setup.builder(setup.data()?)?,
+        recipe: setup.recipe()?,
+        told,
+    })
 }
 
 /// The names of all options, for the test that keeps the keywords of `Loader` to them.

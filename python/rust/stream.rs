@@ -28,6 +28,9 @@ pub struct Stream {
     /// Batches that Python has and whose memory workers wait for.
     held: Arc<AtomicU32>,
     depth: Option<u32>,
+    /// What is done to each picture, as JSON.
+    #[pyo3(get)]
+    recipe: String,
     /// What the config left out.
     #[pyo3(get)]
     told: Vec<String>,
@@ -43,8 +46,9 @@ impl Stream {
         thread::Builder::new()
             .name("featherload".into())
             .spawn(move || {
-                let made = options::builder(&options)
-                    .and_then(|(builder, told)| Ok((builder.build()?, told)));
+                let made = options::read(&options).and_then(|wanted| {
+                    Ok((wanted.builder.build()?, json(&wanted.recipe)?, wanted.told))
+                });
                 // Nobody waits any more after Ctrl-C: it is dropped here.
                 let _ = sender.send(made);
             })?;
@@ -53,11 +57,12 @@ impl Stream {
             let look = py.detach(|| lock(&built).recv_timeout(LOOK));
             match look {
                 Ok(made) => {
-                    let (loader, told) = made.map_err(|e| raised(&e))?;
+                    let (loader, recipe, told) = made.map_err(|e| raised(&e))?;
                     return Ok(Self {
                         held: Arc::default(),
                         depth: loader.depth(),
                         loader: Mutex::new(Some(loader)),
+                        recipe,
                         told,
                     });
                 }

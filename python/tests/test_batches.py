@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -203,24 +201,3 @@ def test_dlpack_in_both_forms(loader: Make) -> None:
     assert array.flags.writeable and array.shape == tensor.shape
     view = memoryview(tensor)  # type: ignore[arg-type]
     assert view.format == "f" and view.strides == array.strides and view.c_contiguous
-
-
-def test_the_interpreter_ends_with_everything_alive(photos: Path) -> None:
-    program = """
-import sys, threading
-import featherload
-loader = featherload.Loader(sys.argv[1], batch_size=16, num_workers=2)
-epoch = iter(loader)
-kept = [next(epoch) for _ in range(3)]
-ring = [kept]; ring.append(ring)
-thread = threading.Thread(target=lambda: [b for b in loader], daemon=True)
-thread.start()
-"""
-    ended = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, str(photos)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
-import signal
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -101,55 +97,3 @@ def test_stats_and_what_was_left_out(loader: Make, tmp_path: Path, photos: Path)
     assert len(stats["workers"]) == 2 and stats["times"]["rows"] == 1
     left_out = one.left_out()
     assert left_out is not None and left_out["skipped"] == 1
-
-
-def test_ctrl_c_ends_a_wait_and_loses_nothing(loader: Make) -> None:
-    one = loader(row_limit=60.0)
-    epoch = iter(one)
-    got = [next(epoch).ids.tolist()]
-    # Nobody makes progress: the coordinator would kill stopped workers, so it stops first.
-    stats = one.stats()
-    pids = [stats["coordinator"], *stats["workers"]]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    began = time.monotonic()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            while True:
-                got.append(next(epoch).ids.tolist())
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-    assert time.monotonic() - began < 5
-    got += [batch.ids.tolist() for batch in epoch]
-    one.set_epoch(0)
-    assert got == [batch.ids.tolist() for batch in one]
-
-
-# JAX warns of forks.
-@pytest.mark.filterwarnings("ignore")
-def test_a_forked_copy_is_told(loader: Make) -> None:
-    one = loader()
-    epoch = iter(one)
-    batch = next(epoch)
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        said = b"nothing"
-        try:
-            next(epoch)
-        except featherload.WorkerError as error:
-            said = str(error).encode()
-        finally:
-            os.write(writer, said)
-            os._exit(0)
-    os.close(writer)
-    said = os.read(reader, 1000).decode()
-    os.close(reader)
-    os.waitpid(pid, 0)
-    assert "forked copy" in said
-    # Nothing of it is changed here.
-    assert batch.images.any()
-    assert len([batch.number, *(b.number for b in epoch)]) == 8

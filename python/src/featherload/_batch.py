@@ -6,15 +6,12 @@ import importlib
 from collections.abc import Iterable
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ._featherload import RawBatch, Stream, Tensor
-
-if TYPE_CHECKING:
-    pass
 
 Framework = Literal["numpy", "torch", "jax"]
 
@@ -110,6 +107,11 @@ class Batch(tuple[Any, Any]):
     def device(self) -> str:
         """Where the loader put the pixels: ``"cpu"`` or ``"cuda:N"``."""
         return self._of_loader.device
+
+    @property
+    def layout(self) -> str:
+        """Order of the axes: ``"nchw"`` or ``"nhwc"``."""
+        return self._of_loader.layout
 
     @property
     def ids(self) -> npt.NDArray[np.uint64]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ._errors import ConfigError, Error, WorkerError
 
@@ -29,15 +31,53 @@ def helper() -> str:
     )
 
 
-def run_json(args: Sequence[str], *, accept: Sequence[int] = (0,)) -> Any:
-    """What the executable prints as JSON. Its warnings go to the logger ``featherload``."""
-    ended = subprocess.run([helper(), *args, "--json"], capture_output=True, text=True, check=False)
-    said = ended.stderr.strip()
-    if ended.returncode not in accept:
-        kind = ConfigError if ended.returncode == 2 else Error
+def run_json(
+    args: Sequence[str],
+    *,
+    accept: Sequence[int] = (0,),
+    on_progress: Callable[[dict[str, Any]], None] | None = None,
+) -> Any:
+    """What the executable prints as JSON. Its warnings go to the logger ``featherload``, what
+    it says of its progress to ``on_progress``, as it says it, in another thread.
+    """
+    said: list[str] = []
+
+    def listen(stderr: IO[str]) -> None:
+        # To the end, whatever happens here: the executable would wait for a reader.
+        for line in stderr:
+            if on_progress is None or not line.startswith('{"progress":'):
+                said.append(line)
+                continue
+            try:
+                on_progress(json.loads(line)["progress"])
+            except Exception:
+                _log.exception("progress cannot be shown")
+
+    command = [helper(), *args, "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        listener = threading.Thread(target=listen, args=(process.stderr,), daemon=True)
+        listener.start()
+        try:
+            printed = process.stdout.read()
+            listener.join()
+            process.wait()
+        except BaseException:
+            # Ctrl-C: it ends what it does in order, as on a terminal.
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise
+    if process.returncode not in accept:
+        kind = ConfigError if process.returncode == 2 else Error
         # clap's advice stands behind an empty line.
-        text = said.split("\n\n")[0].removeprefix("featherload: ").removeprefix("error: ")
-        raise kind(text or f"the executable ended with {ended.returncode}")
-    for line in said.splitlines():
-        _log.warning("%s", line.removeprefix("featherload: "))
-    return json.loads(ended.stdout)
+        text = "".join(said).strip().split("\n\n")[0]
+        text = text.removeprefix("featherload: ").removeprefix("error: ")
+        raise kind(text or f"the executable ended with {process.returncode}")
+    for line in said:
+        _log.warning("%s", line.strip().removeprefix("featherload: "))
+    return json.loads(printed)

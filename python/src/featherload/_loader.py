@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from . import _accelerate, _options
+from . import _accelerate, _options, _preview, _progress
 from ._batch import TAKEN, Batch, Framework
 from ._errors import ConfigError, WorkerError
 from ._featherload import RawBatch, Stream
+from ._preview import Preview
 from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
@@ -219,6 +220,7 @@ class Loader:
         }
         if multi_scale is not None:
             loader["multi_scale"] = _options.scales(multi_scale)
+        self._said = source, loader
         self._stream = Stream(_options.text(source, loader))
         self._pid = os.getpid()
         for told in self._stream.told:
@@ -306,6 +308,41 @@ class Loader:
         if device is not None:
             report["device_memory"] = device
         return report
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """What is done to each picture, with what the keywords say of it."""
+        recipe: dict[str, Any] = json.loads(self._stream.recipe)
+        return recipe
+
+    def preview(self, rows: int = 16) -> Preview:
+        """Rows of the first batch of the epoch at hand as pictures: as the model gets them,
+        with ``normalize`` taken back.
+
+        A notebook draws it, ``print`` lists it, ``.save("rows.png")`` writes it. One worker makes
+        the batch anew, on the CPU, with memory for two batches while it does: this loader stays
+        where it is.
+        """
+        self._check_process()
+        source, loader = self._said
+        of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs")
+        here = {name: value for name, value in loader.items() if name not in of_the_run}
+        stream = Stream(_options.text(source, {**here, "workers": 1, "depth": 2, "device": "cpu"}))
+        try:
+            stream.set_epoch(self.epoch)
+            raw = stream.next(stream.begin_epoch())
+            if raw is None:
+                return Preview([])
+            batch = Batch(TAKEN["numpy"](raw), raw, stream)
+            return _preview.of_batch(batch, self.recipe, self.dataset.classes, rows)
+        finally:
+            stream.close()
+
+    def progress(self, **options: Any) -> Iterator[Batch]:
+        """``iter(loader)`` behind a bar of tqdm's that counts images: their rate, and how much of
+        the time the trainer waited for them. Keywords are tqdm's. Without tqdm there is no bar.
+        """
+        return _progress.bar(self, options)
 
     def left_out(self) -> dict[str, Any] | None:
         """What the scan of the source left out, by reason; None for a saved index."""

@@ -9,8 +9,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
+from . import _progress
 from ._helper import run_json
 from ._reports import CacheReport
 from ._tools import _flags
@@ -31,6 +33,7 @@ def build(
     num_workers: int | None = None,
     on_error: str | None = None,
     force: bool = False,
+    progress: bool = True,
     **options: Any,
 ) -> CacheReport:
     """Writes a data set as shards: WebDataset tars with DALI's index, and checksums. A build
@@ -39,6 +42,9 @@ def build(
     ``encode``: ``"copy"`` (default), ``"raw"`` or ``"jpeg:QUALITY"``. ``resize``:
     ``"shorter:PIXELS"``. ``shuffle``: a seed; the samples are shuffled once. Further keywords:
     those of ``Loader`` that say how a source is read.
+
+    With ``progress`` a bar of tqdm's shows how far it is, where tqdm is installed. Ctrl-C ends
+    the build; the same call goes on.
     """
     said = {
         "encode": encode,
@@ -51,7 +57,9 @@ def build(
         **options,
     }
     flags = _flags(said) + ([] if shuffle is None else ["--shuffle", str(shuffle)])
-    return _report(["cache", "build", *flags, os.fspath(src), os.fspath(dst)])
+    args = ["cache", "build", *flags, os.fspath(src), os.fspath(dst)]
+    with _progress.Steps(shown=progress) as steps:
+        return _report([*args, "--progress", "json"], steps.tell)
 
 
 def info(dst: _Path) -> CacheReport:
@@ -66,8 +74,10 @@ def verify(dst: _Path) -> CacheReport:
     return _report(["cache", "verify", os.fspath(dst)])
 
 
-def _report(args: list[str]) -> CacheReport:
+def _report(
+    args: list[str], on_progress: Callable[[dict[str, Any]], None] | None = None
+) -> CacheReport:
     # 1: damage, or a build that is not complete, which the report says.
-    found = run_json(args, accept=(0, 1))
+    found = run_json(args, accept=(0, 1), on_progress=on_progress)
     of_it = found.get("report") or found.get("info") or {}
     return CacheReport({"folder": found.get("folder"), **of_it})

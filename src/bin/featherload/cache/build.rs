@@ -14,7 +14,7 @@ use featherload::internals::Drilled;
 use featherload::{Launch, Result};
 use serde_json::json;
 
-use super::told::{self, Told};
+use super::told::{self, Form, Told};
 use crate::Outcome;
 use crate::index::print_skipped;
 use crate::interrupt;
@@ -98,6 +98,11 @@ pub struct BuildArgs {
     #[arg(long, value_name = "MS")]
     kill_workers_every: Option<u64>,
 
+    /// How far the build is, on stderr: `text` (a bar on a terminal, elsewhere a line
+    /// each 30 s), or `json` (an object a line, each 0.2 s at most).
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Text)]
+    progress: Form,
+
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -158,7 +163,7 @@ const NAMED: usize = 20;
 pub fn run(args: BuildArgs) -> Result<Outcome> {
     interrupt::end_the_process()?;
     let builder = args.builder()?;
-    let mut told = Told::new(!args.json);
+    let mut told = Told::new(!args.json, args.progress);
     let (mut begun, mut announced, mut failed) = (false, false, None);
     let built = builder.build_watched(&mut |progress| {
         if !begun {
@@ -170,7 +175,9 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
         }
         if !announced && progress.phase == BuildPhase::Writing {
             announced = true;
-            told.beside(|| announce(&args, progress));
+            if args.progress == Form::Text {
+                told.beside(|| announce(&args, progress));
+            }
         }
         told.tell(progress);
         match failed.is_some() || interrupt::caught().is_some() {

@@ -1,22 +1,38 @@
 //! How far a build is, on stderr: a bar on a terminal, elsewhere a line now and
-//! then.
+//! then; for programs a JSON object a line.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use featherload::cache::{BuildPhase, BuildProgress};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 
 use crate::output;
 
 /// Between two lines where there is no bar.
 const PAUSE: Duration = Duration::from_secs(30);
 
+/// Between two JSON objects of a phase.
+const OBJECTS: Duration = Duration::from_millis(200);
+
+/// Who reads what is told.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// A person.
+    Text,
+    /// A program.
+    Json,
+}
+
 /// What was told of a build.
 pub struct Told {
     bar: ProgressBar,
     pace: Option<Pace>,
-    lines: bool,
+    form: Form,
+    /// When the last JSON object was told.
+    object: Option<Instant>,
 }
 
 /// How fast a phase is.
@@ -32,12 +48,12 @@ struct Pace {
 
 impl Told {
     /// With `shown` a bar, where there is a terminal.
-    pub fn new(shown: bool) -> Self {
-        let bar = output::progress(0, shown);
+    pub fn new(shown: bool, form: Form) -> Self {
         Self {
-            lines: bar.is_hidden(),
-            bar,
+            bar: output::progress(0, shown && form == Form::Text),
             pace: None,
+            form,
+            object: None,
         }
     }
 
@@ -45,6 +61,11 @@ impl Told {
         let now = Instant::now();
         let begins = self.pace.is_none_or(|p| p.phase != progress.phase);
         let pace = Pace::at(self.pace, progress.phase, progress.done, now);
+        if self.form == Form::Json {
+            self.pace = Some(pace);
+            self.tell_program(progress, begins, now);
+            return;
+        }
         if begins {
             self.begin(progress);
         }
@@ -58,9 +79,31 @@ impl Told {
         }
         let (pace, line) = pace.line(progress.done, progress.samples, now);
         self.pace = Some(pace);
-        if let Some(line) = line.filter(|_| self.lines) {
+        if let Some(line) = line.filter(|_| self.bar.is_hidden()) {
             output::complain(&line);
         }
+    }
+
+    /// An object at a phase's begin, at its end, and now and then between.
+    fn tell_program(&mut self, progress: &BuildProgress<'_>, begins: bool, now: Instant) {
+        let due = self.object.is_none_or(|last| now - last >= OBJECTS);
+        if !due && !begins && progress.done < progress.samples {
+            return;
+        }
+        self.object = Some(now);
+        let object = json!({ "progress": {
+            "phase": match progress.phase {
+                BuildPhase::Checking => "checking",
+                BuildPhase::ReadingHeaders => "reading headers",
+                _ => "writing",
+            },
+            "done": progress.done,
+            "samples": progress.samples,
+            "bytes": progress.bytes,
+            "needed_bytes": progress.needed_bytes,
+            "shards": progress.shards,
+        }});
+        output::complain(&object.to_string());
     }
 
     /// A bar of another phase.

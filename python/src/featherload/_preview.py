@@ -1,0 +1,178 @@
+"""What the model would get, as pictures for people.
+
+Never in here: a change of where a loader stands.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._batch import Batch, RowStatus
+
+Levels = npt.NDArray[np.uint8]
+"""Height x width x 3."""
+
+_SHOWN = 256
+"""Longer side of a picture in a notebook, pixels."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a batch: its picture as levels, and what is known of it."""
+
+    image: Levels
+    id: int
+    label: Any
+    """The class's name, or the label itself."""
+    path: Path
+    status: RowStatus
+    fault: str | None
+    """Why the sample gave no pixels."""
+
+    def caption(self) -> str:
+        if self.status == RowStatus.PADDING:
+            return "padding"
+        words = [str(self.id), *([] if self.label is None else [str(self.label)])]
+        return " ".join(words + ([] if self.status == RowStatus.OK else [self.status.name.lower()]))
+
+
+class Preview(Sequence[Row]):
+    """Rows of a batch that draw themselves in a notebook, print as a list, and save as a PNG."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = list(rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        return Preview(self._rows[at]) if isinstance(at, slice) else self._rows[at]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def grid(self, columns: int = 8) -> Levels:
+        """All pictures in one, height x width x 3, white where there is none."""
+        lines = [self._rows[i : i + columns] for i in range(0, len(self), columns)]
+        shape = [max((row.image.shape[axis] for row in self._rows), default=0) for axis in (0, 1)]
+        whole = np.full(
+            (len(lines) * (shape[0] + 2), min(columns, len(self)) * (shape[1] + 2), 3),
+            255,
+            np.uint8,
+        )
+        for y, line in enumerate(lines):
+            for x, row in enumerate(line):
+                top, left = y * (shape[0] + 2), x * (shape[1] + 2)
+                height, width, _ = row.image.shape
+                whole[top : top + height, left : left + width] = row.image
+        return whole
+
+    def save(self, path: str | os.PathLike[str], columns: int = 8) -> None:
+        """Writes ``grid(columns)`` as a PNG."""
+        Path(path).write_bytes(_png(self.grid(columns)))
+
+    def __str__(self) -> str:
+        lines = []
+        for row in self._rows:
+            height, width, _ = row.image.shape
+            why = "" if row.fault is None else f": {row.fault}"
+            lines.append(f"{row.caption()}  {width} x {height}  {row.path}{why}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        figures = []
+        for row in self._rows:
+            step = max(1, -(-max(row.image.shape[:2]) // _SHOWN))
+            data = base64.b64encode(_png(row.image[::step, ::step])).decode()
+            title = html.escape(str(row.path) if row.fault is None else row.fault, quote=True)
+            figures.append(
+                '<figure style="display:inline-block;margin:4px;vertical-align:top">'
+                f'<img title="{title}" src="data:image/png;base64,{data}">'
+                f"<figcaption>{html.escape(row.caption())}</figcaption></figure>"
+            )
+        return "<div>" + "".join(figures) + "</div>"
+
+
+def of_batch(batch: Batch, recipe: Mapping[str, Any], classes: Sequence[str], rows: int) -> Preview:
+    """The first ``rows`` of a batch in memory of the host."""
+    images, labels = batch.numpy()
+    why = {fault.row: fault.reason for fault in batch.faults}
+
+    def row(i: int) -> Row:
+        label = None if labels is None else labels[i]
+        if label is not None and np.ndim(label) == 0:
+            label = classes[label] if 0 <= label < len(classes) else int(label)
+        elif label is not None:
+            label = _mixed(label, classes)
+        status = batch.status[i]
+        image = np.asarray(images[i])
+        image = image.transpose(1, 2, 0) if batch.layout == "nchw" else image
+        if status in (RowStatus.PADDING, RowStatus.FAILED):
+            # Zeros, which say nothing; at least a pixel, as own sizes may be 0.
+            height, width = (max(1, side) for side in image.shape[:2])
+            levels = np.zeros((height, width, 3), np.uint8)
+        else:
+            levels = _levels(image, recipe)
+        return Row(levels, int(ids[i]), label, paths[i], status, why.get(i))
+
+    ids, paths = batch.ids, batch.paths()
+    return Preview([row(i) for i in range(min(rows, len(ids)))])
+
+
+def _mixed(label: Any, classes: Sequence[str]) -> Any:
+    """A vector over the classes as its two largest parts."""
+    if len(label) != len(classes):
+        return [round(float(value), 3) for value in label]
+    largest = sorted(range(len(label)), key=lambda i: -label[i])[:2]
+    return " + ".join(f"{label[i]:.2f} {classes[i]}" for i in largest if label[i] > 0)
+
+
+def _levels(image: Any, recipe: Mapping[str, Any]) -> Levels:
+    """Height x width x channels as levels of RGB: ``normalize`` is taken back."""
+    ops = {name: op for op in recipe["ops"] for name, op in op.items()}
+    # A fourth channel is zero: PaddleClas' channel_num.
+    values: npt.NDArray[np.floating[Any]] = np.asarray(image[..., :3], np.float32)
+    if image.dtype == np.uint8:
+        values = values / 255
+    if "normalize" in ops:
+        mean, std = (np.asarray(ops["normalize"][name], np.float32) for name in ("mean", "std"))
+        values = values * std + mean
+    if "convert_color" in ops:
+        # No colours for a screen: each channel from its least to its largest value.
+        least = values.min((0, 1))
+        values = (values - least) / np.maximum(values.max((0, 1)) - least, 1e-6)
+    elif ops.get("decode", {}).get("color") == "bgr":
+        values = values[..., ::-1]
+    if values.shape[-1] == 1:
+        values = np.repeat(values, 3, axis=-1)
+    levels: Levels = (values.clip(0, 1) * 255).round().astype(np.uint8)
+    return levels
+
+
+def _png(image: Levels) -> bytes:
+    height, width, _ = image.shape
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        check = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + check
+
+    # Each line begins with the number of its filter: none.
+    lines = np.zeros((height, width * 3 + 1), np.uint8)
+    lines[:, 1:] = image.reshape(height, width * 3)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 6))
+        + chunk(b"IEND", b"")
+    )

@@ -1,0 +1,50 @@
+"""What the pages show runs, block by block, on the demo set."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from conftest import need
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = ["README.md", "docs/python.md", "python/README.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_run(page: str, photos: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    for module in ("torch", "torchvision", "transformers"):
+        need(module)
+    for name in ("photos", "data"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train").symlink_to(photos)
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    # Names that a trainer has and that a page does not explain.
+    names: dict[str, Any] = {"writer": MagicMock(), "wandb": MagicMock(), "step": 0}
+    for number, block in enumerate(blocks):
+        # One epoch is enough.
+        block = re.sub(r"range\(\d+\)", "range(1)", block)
+        if 'device="cuda"' in block:
+            import torch
+
+            if not torch.cuda.is_available():
+                print(f"SKIP: {page}, block {number}: no GPU here")
+                continue
+        exec(compile(block, f"{page}, block {number}", "exec"), names)
+
+
+def test_docstrings_are_of_keywords_that_exist() -> None:
+    """Every keyword of ``Loader`` stands in its docstring, and no other does."""
+    import inspect
+
+    import featherload
+
+    said = re.findall(r"^ {4}(``\w.*)$", featherload.Loader.__doc__ or "", re.MULTILINE)
+    named = {name for line in said for name in re.findall(r"``(\w+)``", line)}
+    assert named == set(inspect.signature(featherload.Loader).parameters)

@@ -1,0 +1,168 @@
+"""Processes that end, are killed, fork or are interrupted: no hang, no crash, nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+import featherload
+
+Make = Callable[..., featherload.Loader]
+
+
+def gone(pids: Sequence[int]) -> bool:
+    """All of them ended; waits a little for the system."""
+    end = time.monotonic() + 5
+    left = list(pids)
+    while left and time.monotonic() < end:
+        left = [pid for pid in left if not ended(pid)]
+        time.sleep(0.01)
+    return not left
+
+
+def ended(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+def trainer(program: str, photos: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program, str(photos)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_nothing_is_left_of_a_killed_trainer(photos: Path) -> None:
+    program = """
+import sys, time
+import featherload
+loader = featherload.Loader(sys.argv[1], batch_size=16, num_workers=2)
+epoch = iter(loader)
+kept = next(epoch)
+stats = loader.stats()
+print(stats["coordinator"], *stats["workers"], flush=True)
+time.sleep(60)
+"""
+    with trainer(program, photos) as process:
+        assert process.stdout is not None
+        pids = [int(pid) for pid in process.stdout.readline().split()]
+        assert len(pids) == 3 and not any(map(ended, pids))
+        process.kill()
+    assert gone(pids)
+
+
+def test_a_killed_coordinator_is_an_error_each_time(loader: Make) -> None:
+    one = loader()
+    epoch = iter(one)
+    kept = next(epoch)
+    before = kept.images.copy()
+    stats = one.stats()
+    os.kill(stats["coordinator"], signal.SIGKILL)
+    with pytest.raises(featherload.WorkerError):
+        list(epoch)
+    with pytest.raises(featherload.WorkerError):
+        list(one)
+    assert gone(stats["workers"])
+    assert (kept.images == before).all()
+
+
+def test_a_loader_may_end_in_another_thread(loader: Make) -> None:
+    one = loader()
+    pids = [one.stats()["coordinator"], *one.stats()["workers"]]
+    seen: list[BaseException] = []
+
+    def take() -> None:
+        try:
+            while True:
+                list(one)
+        except featherload.ConfigError as error:
+            seen.append(error)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    time.sleep(0.1)
+    one.close()
+    thread.join(10)
+    assert not thread.is_alive() and "closed" in str(seen[0])
+    assert gone(pids)
+
+
+def test_the_interpreter_ends_with_everything_alive(photos: Path) -> None:
+    program = """
+import sys, threading
+import featherload
+loader = featherload.Loader(sys.argv[1], batch_size=16, num_workers=2)
+epoch = iter(loader)
+kept = [next(epoch) for _ in range(3)]
+ring = [kept]; ring.append(ring)
+thread = threading.Thread(target=lambda: [b for b in loader], daemon=True)
+thread.start()
+"""
+    with trainer(program, photos) as process:
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (0, "")
+
+
+def test_ctrl_c_ends_a_wait_and_loses_nothing(loader: Make) -> None:
+    one = loader(row_limit=60.0)
+    epoch = iter(one)
+    got = [next(epoch).ids.tolist()]
+    # Nobody makes progress: the coordinator would kill stopped workers, so it stops first.
+    stats = one.stats()
+    pids = [stats["coordinator"], *stats["workers"]]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                got.append(next(epoch).ids.tolist())
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    assert time.monotonic() - began < 5
+    got += [batch.ids.tolist() for batch in epoch]
+    one.set_epoch(0)
+    assert got == [batch.ids.tolist() for batch in one]
+
+
+# JAX warns of forks.
+@pytest.mark.filterwarnings("ignore")
+def test_a_forked_copy_is_told(loader: Make) -> None:
+    one = loader()
+    epoch = iter(one)
+    batch = next(epoch)
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        said = b"nothing"
+        try:
+            next(epoch)
+        except featherload.WorkerError as error:
+            said = str(error).encode()
+        finally:
+            os.write(writer, said)
+            os._exit(0)
+    os.close(writer)
+    said = os.read(reader, 1000).decode()
+    os.close(reader)
+    os.waitpid(pid, 0)
+    assert "forked copy" in said
+    # Nothing of it is changed here.
+    assert batch.images.any()
+    assert len([batch.number, *(b.number for b in epoch)]) == 8
