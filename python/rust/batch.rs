@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::dlpack::Element;
 use crate::errors::raised;
-use crate::tensor::{Memory, Tensor};
+use crate::tensor::{Memory, PER_THREAD_DEFAULT, Tensor, per_thread};
 
 /// A batch that Python has, counted for as long as any tensor of it is alive.
 pub struct Held {
@@ -131,6 +131,12 @@ impl RawBatch {
         self.facts.layout.to_string()
     }
 
+    /// The pixels are there: they were not moved elsewhere.
+    #[getter]
+    fn has_pixels(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// The pixels as one tensor; None where rows have sizes of their own.
     fn images(&self) -> PyResult<Option<Tensor>> {
         let held = self.held()?;
@@ -218,6 +224,9 @@ impl RawBatch {
     /// A stream of the device that reads the batch: its memory is not written again
     /// before what is in that stream when the batch goes is over.
     fn record_stream(&self, stream: usize) -> PyResult<()> {
+        if stream == PER_THREAD_DEFAULT {
+            return Err(per_thread());
+        }
         match self.held()?.batch.on_device() {
             None => Ok(()),
             Some(rows) => {

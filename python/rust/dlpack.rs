@@ -22,6 +22,7 @@ pub const CUDA: i32 = 2;
 pub enum Element {
     Int64,
     UInt64,
+    UInt16,
     Pixel(Dtype),
 }
 
@@ -30,6 +31,7 @@ impl Element {
         let (code, bits) = match self {
             Self::Int64 => (0, 64),
             Self::UInt64 => (1, 64),
+            Self::UInt16 => (1, 16),
             Self::Pixel(Dtype::U8) => (1, 8),
             Self::Pixel(Dtype::F16) => (2, 16),
             Self::Pixel(Dtype::F32) => (2, 32),

@@ -3,7 +3,34 @@
 
 use featherload::Error;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDict};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{IntoPyDict, PyDict, PyModule};
+
+/// Found once: nothing can be imported while the interpreter ends.
+static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+pub fn find_classes(py: Python<'_>) -> PyResult<()> {
+    let module = py.import("featherload._errors")?.unbind();
+    // Somebody was faster: it is the same module.
+    let _ = CLASSES.set(py, module);
+    Ok(())
+}
+
+/// The exception of a mistake in one option.
+pub fn mistake(py: Python<'_>, option: &str, text: String) -> PyErr {
+    let made = || {
+        let what: Bound<'_, PyDict> = [("option", option)].into_py_dict(py)?;
+        class(py, "ConfigError")?.call((text,), Some(&what))
+    };
+    made().map_or_else(|why| why, PyErr::from_value)
+}
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let classes = CLASSES.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("featherload._errors")?.unbind())
+    })?;
+    classes.bind(py).getattr(name)
+}
 
 /// The exception of an error.
 pub fn raised(error: &Error) -> PyErr {
@@ -17,7 +44,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::Sample { .. } => "SampleError",
         Error::SlotsHeld { .. } => "BatchesHeldError",
         Error::Device { .. } => "DeviceError",
-        Error::Io { .. } => "SystemError",
+        Error::Io { .. } => "PlatformError",
         _ => "WorkerError",
     };
     let what: Bound<'_, PyDict> =
@@ -26,7 +53,6 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     what.set_item("line", error.line())?;
     what.set_item("id", error.id())?;
     what.set_item("kind", error.fault().map(|fault| fault.kind.name()))?;
-    let class = py.import("featherload._errors")?.getattr(name)?;
-    let exception = class.call((error.to_string(),), Some(&what))?;
+    let exception = class(py, name)?.call((error.to_string(),), Some(&what))?;
     Ok(PyErr::from_value(exception))
 }

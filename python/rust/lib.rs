@@ -4,7 +4,7 @@
 //! - `options`: what Python asks for, as JSON; `stream`: a loader; `batch`: a batch;
 //! - `tensor`: memory of a batch as other libraries take it; `dlpack`: the form in which
 //!   they do;
-//! - `errors`: the library's errors as Python's.
+//! - `errors`: the library's errors as Python's; `logs`: its warnings.
 //!
 //! In the consumer, in any thread. The GIL is given up wherever something is waited for.
 //! Never in here: a decoder, a worker, printing.
@@ -12,6 +12,7 @@
 mod batch;
 mod dlpack;
 mod errors;
+mod logs;
 mod options;
 mod stream;
 mod tensor;
@@ -23,7 +24,9 @@ mod _featherload {
     #[pymodule_export]
     use crate::batch::RawBatch;
     #[pymodule_export]
-    use crate::options::option_names;
+    use crate::logs::warnings;
+    #[pymodule_export]
+    use crate::options::{option_names, plan};
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]
@@ -33,6 +36,8 @@ mod _featherload {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::logs::listen();
+        crate::errors::find_classes(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,18 +1,35 @@
 //! What Python asks for. It comes as JSON: the library knows its options as data
 //! (`featherload::options`), and there is no third list of them here.
 
+use std::num::NonZero;
+use std::thread;
+
+use featherload::forecast::{MemoryForecast, Outline, RunShape};
 use featherload::options::{LoaderOptions, Setup, SourceOptions};
-use featherload::{Error, LoaderBuilder, Recipe, Result};
+use featherload::{LoaderBuilder, Recipe, Result};
 use pyo3::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+
+use crate::errors::{mistake, raised};
+use crate::stream::json;
 
 /// Rows of a batch, where neither the caller nor a config says another number: as the
 /// docs of `Loader` have it.
 const BATCH: u32 = 256;
 
+/// Height and width of a picture, where no data set is named.
+const PICTURE: (u32, u32) = (1080, 1920);
+
+/// A plan without a data set.
+#[derive(Serialize)]
+struct Assumed {
+    outline: Outline,
+    memory: MemoryForecast,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Options {
+pub struct Options {
     source: SourceOptions,
     loader: LoaderOptions,
 }
@@ -25,29 +42,77 @@ pub struct Wanted {
     pub told: Vec<String>,
 }
 
-pub fn read(text: &str) -> Result<Wanted> {
-    let options: Options = serde_json::from_str(text)
-        .map_err(|e| Error::config(format!("options: {}", e.to_string().replace('`', "'"))))?;
-    let mut setup = Setup::new(options.source, options.loader)?;
-    if setup.training().is_none() {
-        setup.loader.batch_size.get_or_insert(BATCH);
-    }
-    let left_out = setup.training().into_iter().flat_map(|t| &t.skipped);
-    let told = left_out
-        .map(|op| {
-            format!(
-                "{}:{}: {} is left out",
-                setup.loader.recipe_name(),
-                op.line,
-                op.name
-            )
-        })
-        .collect();
-    Ok(Wanted {
-        builder: setup.builder(setup.data()?)?,
-        recipe: setup.recipe()?,
-        told,
+/// Reads what Python says.
+///
+/// # Errors
+/// A value that an option cannot have, by the option's name.
+pub fn parse(py: Python<'_>, text: &str) -> PyResult<Options> {
+    let from = &mut serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(from).map_err(|e| {
+        // "loader.on_error: unknown variant `x`, expected one of ... at line 1 column 9"
+        let path = e.path().to_string();
+        let option = path.split('.').nth(1).unwrap_or(&path).to_owned();
+        let why = e.inner().to_string().replace('`', "'");
+        let why = why.split(" at line ").next().unwrap_or(&why);
+        mistake(py, &option, format!("{option}: {why}"))
     })
+}
+
+impl Options {
+    /// What they ask for, with the config that may be named.
+    pub fn wanted(self) -> Result<Wanted> {
+        let setup = self.setup()?;
+        Ok(Wanted {
+            builder: setup.builder(setup.data()?)?,
+            recipe: setup.recipe()?,
+            told: told(&setup),
+        })
+    }
+
+    fn setup(self) -> Result<Setup> {
+        let mut setup = Setup::new(self.source, self.loader)?;
+        if setup.training().is_none() {
+            setup.loader.batch_size.get_or_insert(BATCH);
+        }
+        Ok(setup)
+    }
+
+    /// The forecast of the run; of pictures of a usual size where no data is named.
+    fn plan(self) -> Result<String> {
+        let setup = self.setup()?;
+        if setup.has_data() {
+            return json(&setup.builder(setup.data()?)?.forecast(0)?);
+        }
+        let usable = || thread::available_parallelism().map_or(1, NonZero::get);
+        let workers = setup.workers().unwrap_or_else(usable);
+        let shape = RunShape {
+            workers: u32::try_from(workers).unwrap_or(u32::MAX),
+            batch: setup.batch(),
+            depth: setup.loader.depth,
+            memory_limit: setup.loader.memory_limit,
+        };
+        let recipe = setup.recipe()?;
+        json(&Assumed {
+            outline: Outline::of(&recipe, PICTURE)?,
+            memory: MemoryForecast::of(&recipe, PICTURE, shape)?,
+        })
+    }
+}
+
+/// Operations that are left out of a config.
+fn told(setup: &Setup) -> Vec<String> {
+    let left_out = setup.training().into_iter().flat_map(|t| &t.skipped);
+    let name = setup.loader.recipe_name();
+    left_out
+        .map(|op| format!("{name}:{}: {} is left out", op.line, op.name))
+        .collect()
+}
+
+/// What a loader with these options would take, as JSON. Starts nothing.
+#[pyfunction]
+pub fn plan(py: Python<'_>, options: &str) -> PyResult<String> {
+    let options = parse(py, options)?;
+    py.detach(|| options.plan()).map_err(|e| raised(&e))
 }
 
 /// The names of all options, for the test that keeps the keywords of `Loader` to them.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{process, thread};
 
 use featherload::index::Label;
 use featherload::{Error, Loader, Result, State};
@@ -23,6 +23,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Batches in order out of one loader.
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct Stream {
+    /// Who made it. In a forked copy the lock may be held for ever, by a thread that was
+    /// not copied.
+    process: u32,
     /// None once it was closed.
     loader: Mutex<Option<Loader>>,
     /// Batches that Python has and whose memory workers wait for.
@@ -41,12 +44,13 @@ impl Stream {
     /// Builds the loader that `options` ask for. Ctrl-C ends the wait; the thread that
     /// builds ends by itself then.
     #[new]
-    fn new(py: Python<'_>, options: String) -> PyResult<Self> {
+    fn new(py: Python<'_>, options: &str) -> PyResult<Self> {
+        let options = options::parse(py, options)?;
         let (sender, built) = channel();
         thread::Builder::new()
             .name("featherload".into())
             .spawn(move || {
-                let made = options::read(&options).and_then(|wanted| {
+                let made = options.wanted().and_then(|wanted| {
                     Ok((wanted.builder.build()?, json(&wanted.recipe)?, wanted.told))
                 });
                 // Nobody waits any more after Ctrl-C: it is dropped here.
@@ -59,6 +63,7 @@ impl Stream {
                 Ok(made) => {
                     let (loader, recipe, told) = made.map_err(|e| raised(&e))?;
                     return Ok(Self {
+                        process: process::id(),
                         held: Arc::default(),
                         depth: loader.depth(),
                         loader: Mutex::new(Some(loader)),
@@ -211,17 +216,31 @@ impl Stream {
 
     /// Ends the workers. Batches stay readable.
     fn close(&self, py: Python<'_>) {
+        if self.is_copy() {
+            return;
+        }
         py.detach(|| drop(lock(&self.loader).take()));
     }
 }
 
 impl Stream {
+    /// Whether this is a forked copy of the process that made it.
+    fn is_copy(&self) -> bool {
+        process::id() != self.process
+    }
+
     /// Calls `f` without the GIL: another thread may wait with it for this loader.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         f: impl FnOnce(&mut Loader) -> Result<T> + Send,
     ) -> PyResult<T> {
+        if self.is_copy() {
+            return Err(raised(&Error::worker(
+                "a loader cannot be used in a forked copy of the process that made it: make one \
+                 there, or start that process by spawn",
+            )));
+        }
         let done = py.detach(|| match lock(&self.loader).as_mut() {
             Some(loader) => f(loader),
             None => Err(Error::config("the loader was closed: make a new one")),
@@ -232,6 +251,9 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        if self.is_copy() {
+            return;
+        }
         // Ending the workers takes up to 400 ms.
         let loader = lock(&self.loader).take();
         match Python::try_attach(|py| py.detach(|| drop(loader))) {
@@ -240,7 +262,7 @@ impl Drop for Stream {
     }
 }
 
-fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
+pub fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::io("write JSON", std::io::Error::other(e)))
 }
 

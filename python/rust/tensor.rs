@@ -37,7 +37,15 @@ pub struct Tensor {
 
 /// Streams that stand for a thread's or a process's default one.
 const LEGACY_DEFAULT: usize = 1;
-const PER_THREAD_DEFAULT: isize = 2;
+pub const PER_THREAD_DEFAULT: usize = 2;
+
+/// What is said to takers on a thread's own default stream.
+pub fn per_thread() -> PyErr {
+    PyBufferError::new_err(
+        "a thread's own default stream cannot be waited for when the tensor goes in another \
+         thread: use another stream",
+    )
+}
 
 impl Tensor {
     /// Memory of `memory` from byte `at` on.
@@ -102,11 +110,23 @@ impl Tensor {
         match self.element {
             Element::Int64 => "int64",
             Element::UInt64 => "uint64",
+            Element::UInt16 => "uint16",
             Element::Pixel(Dtype::U8) => "uint8",
             Element::Pixel(Dtype::F16) => "float16",
             Element::Pixel(Dtype::Bf16) => "bfloat16",
             Element::Pixel(Dtype::F32) => "float32",
         }
+    }
+
+    /// The same memory as whole numbers of 16 bits, for who has no bfloat16.
+    fn bits(&self) -> PyResult<Self> {
+        if self.element.size() != 2 {
+            return Err(PyValueError::new_err("its elements have not 16 bits"));
+        }
+        let shape: Vec<usize> = self.shape.iter().map(|n| *n as usize).collect();
+        let mut same = Self::new(self.memory.clone(), 0, Element::UInt16, &shape);
+        same.address = self.address;
+        Ok(same)
     }
 
     #[getter]
@@ -166,12 +186,6 @@ impl Tensor {
                     "stream 0 may mean two streams: give 1 or 2",
                 ));
             }
-            (Some(_), Some(PER_THREAD_DEFAULT)) => {
-                return Err(PyBufferError::new_err(
-                    "a thread's own default stream cannot be waited for when the tensor goes in \
-                     another thread: use another stream",
-                ));
-            }
             (Some(rows), Some(-1)) => {
                 py.detach(|| rows.wait()).map_err(|e| raised(&e))?;
                 self.make_wait(rows, LEGACY_DEFAULT)?;
@@ -179,6 +193,9 @@ impl Tensor {
             (Some(rows), Some(stream)) => {
                 let stream = usize::try_from(stream)
                     .map_err(|_| PyValueError::new_err("a stream is -1, 1, or a handle"))?;
+                if stream == PER_THREAD_DEFAULT {
+                    return Err(per_thread());
+                }
                 self.make_wait(rows, stream)?;
             }
         }
@@ -208,7 +225,7 @@ impl Tensor {
             Element::Pixel(Dtype::U8) => "|u1",
             Element::Pixel(Dtype::F16) => "<f2",
             Element::Pixel(Dtype::F32) => "<f4",
-            Element::Pixel(Dtype::Bf16) | Element::Int64 | Element::UInt64 => {
+            _ => {
                 return Err(PyAttributeError::new_err(
                     "__cuda_array_interface__ has no bfloat16: take __dlpack__",
                 ));
@@ -237,6 +254,7 @@ impl Tensor {
         let format: &CStr = match this.element {
             Element::Int64 => c"q",
             Element::UInt64 => c"Q",
+            Element::UInt16 => c"H",
             Element::Pixel(Dtype::U8) => c"B",
             Element::Pixel(Dtype::F16) => c"e",
             Element::Pixel(Dtype::F32) => c"f",

@@ -71,6 +71,7 @@ def test_bad_samples(loader: Make, photos: Path, tmp_path: Path) -> None:
     assert batch.status[5] is featherload.RowStatus.FAILED
     assert batch.status[9] is featherload.RowStatus.PADDING
     assert batch.good_rows() == [0, 1, 2, 3, 4, 6, 7] and not batch.images[5].any()
+    assert batch.paths()[8:] == [None, None]
     (fault,) = batch.faults
     assert (fault.row, fault.id, fault.kind) == (5, 5, "truncated") and fault.substitute is None
     assert fault.path == tmp_path / "5.jpg"
@@ -161,6 +162,40 @@ def test_torch_shares_the_memory(loader: Make, dtype: str) -> None:
             memoryview(batch._of_loader.images())  # type: ignore[arg-type]
     else:
         assert (batch.numpy()[0] == images.numpy()).all()
+
+
+def test_a_batch_moves_as_torchs_tensors_do(loader: Make) -> None:
+    need("torch")
+    import torch
+
+    batch = next(iter(loader(framework="torch")))
+    for moved in (batch.to(torch.float16), batch.to("cpu", torch.float16)):
+        assert moved.images.dtype == torch.float16 and moved.labels.dtype == torch.int64
+        assert moved.ids.tolist() == batch.ids.tolist() and moved.paths() == batch.paths()
+    assert batch.to("cpu") is batch and batch.to(torch.float32) is batch
+    # What was copied is the framework's own.
+    own = batch.to("cpu", copy=True)
+    assert own.torch()[0] is own.images and (own.numpy()[0] == batch.numpy()[0]).all()
+    own.record_stream(7)
+    with pytest.raises(RuntimeError, match="take them from batch.images"):
+        own.jax()
+    rows = next(iter(loader(framework="torch", recipe="full", batch_size=4)))
+    assert rows.to("cpu") is rows and rows.to(torch.float32).images[0].dtype == torch.float32
+    with pytest.raises(TypeError, match="framework='torch'"):
+        next(iter(loader())).to("cpu")
+
+
+def test_numpy_has_bfloat16_by_ml_dtypes_alone(
+    loader: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("ml_dtypes")
+    recipe = no_normalize()
+    wide = next(iter(loader(recipe=recipe, dtype="float32"))).images
+    narrow = next(iter(loader(recipe=recipe, dtype="bfloat16"))).images
+    assert narrow.dtype.name == "bfloat16" and np.abs(narrow.astype("f4") - wide).max() < 0.004
+    monkeypatch.setattr("featherload._loader._has", lambda _: False)
+    with pytest.raises(featherload.ConfigError, match="ml_dtypes"):
+        loader(recipe=recipe, dtype="bfloat16")
 
 
 def no_normalize() -> dict[str, Any]:

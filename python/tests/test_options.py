@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import featherload
 from featherload._featherload import option_names
 from featherload._options import byte_count, dtype_name
+from featherload._preview import _png as png
 
 Make = Callable[..., featherload.Loader]
 
@@ -54,10 +57,20 @@ def test_every_option_of_the_library_has_a_keyword() -> None:
         ({"sampler": "random"}, featherload.ConfigError, "sampler 'random'"),
         ({"sampler": "shuffle", "shuffle": True}, featherload.ConfigError, "give one"),
         ({"drop_last": True, "pad_last": True}, featherload.ConfigError, "exclude"),
-        ({"memory_limit": "1M"}, featherload.ConfigError, "memory_limit"),
+        ({"memory_limit": "1M"}, featherload.ConfigError, "needs .* memory_limit"),
         ({"memory_limit": "much"}, featherload.ConfigError, "is no size"),
         ({"root": "/"}, featherload.ConfigError, "`root` means nothing"),
-        ({"on_error": "ignore"}, featherload.ConfigError, "unknown variant"),
+        ({"on_error": "ignore"}, featherload.ConfigError, "on_error: unknown variant"),
+        ({"num_workers": -1}, featherload.ConfigError, "num_workers -1 is too small"),
+        ({"batch_size": 16.5}, featherload.ConfigError, "batch_size 16.5 is no whole number"),
+        ({"depth": 0}, featherload.ConfigError, "depth 0 is too small"),
+        ({"seed": 1 << 64}, featherload.ConfigError, "seed: invalid type"),
+        ({"multi_scale": 96}, featherload.ConfigError, "multi_scale 96 is no list"),
+        ({"multi_scale": [(1, 2, 3)]}, featherload.ConfigError, "multi_scale: "),
+        ({"memory_limit": 1.5}, featherload.ConfigError, "memory_limit 1.5 is no whole"),
+        ({"src": b"/tmp"}, featherload.ConfigError, "src b'/tmp' is bytes"),
+        ({"src": "/tmp/\udcff"}, featherload.ConfigError, "src .* is no UTF-8"),
+        ({"recipe": {"ops": [{"resize": {"size": {1}}}]}}, featherload.ConfigError, "recipe holds"),
         ({"upload": "copied"}, featherload.ConfigError, "upload says nothing"),
         ({"mode": "eval"}, featherload.ConfigError, "PaddleClas"),
         ({"row_limit": -1.0}, featherload.ConfigError, "-1 seconds"),
@@ -71,6 +84,9 @@ def test_mistakes_are_named(
         loader(**options)
     assert isinstance(raised.value, featherload.Error)
     assert "\n" not in str(raised.value)
+    named = text.split(":")[0].split(" ")[0]
+    if kind is featherload.ConfigError and named in options:
+        assert raised.value.option == named
 
 
 def test_a_missing_device_is_named(loader: Make) -> None:
@@ -80,6 +96,26 @@ def test_a_missing_device_is_named(loader: Make) -> None:
         loader(device="cuda")
     with pytest.raises(featherload.ConfigError, match="NumPy has no arrays on cuda:1"):
         loader(device="cuda:1", framework="numpy")
+
+
+def test_warnings_go_to_logging(
+    loader: Make, tmp_path: Path, photos: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number, path in enumerate(sorted(photos.rglob("*.jpg"))[:8]):
+        (tmp_path / f"{number}.jpg").write_bytes(path.read_bytes())
+    # One picture makes most of a batch's memory.
+    (tmp_path / "large.png").write_bytes(png(np.zeros((3000, 4000, 3), np.uint8)))
+    np.save(tmp_path / "large.npy", np.zeros((3000, 4000, 3), np.uint8))
+    with caplog.at_level(logging.WARNING, "featherload"):
+        loader(tmp_path, recipe="full", batch_size=4)
+    assert "large.png" in caplog.text and "most of the ring" in caplog.text
+
+
+def test_numbers_of_numpy_are_numbers(loader: Make) -> None:
+    one = loader(batch_size=np.int64(16), memory_limit=8e9, seed=np.uint8(3))
+    assert one.batch_size == 16
+    with pytest.raises(featherload.ConfigError, match="epoch -1 is too small"):
+        one.set_epoch(-1)
 
 
 def test_sizes_and_types() -> None:

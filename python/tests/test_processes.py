@@ -166,3 +166,36 @@ def test_a_forked_copy_is_told(loader: Make) -> None:
     # Nothing of it is changed here.
     assert batch.images.any()
     assert len([batch.number, *(b.number for b in epoch)]) == 8
+
+
+# JAX warns of forks.
+@pytest.mark.filterwarnings("ignore")
+def test_a_copy_forked_while_a_thread_waits_does_not_hang(loader: Make) -> None:
+    one = loader()
+    epoch = iter(one)
+    next(epoch)
+    stats = one.stats()
+    for pid in [stats["coordinator"], *stats["workers"]]:
+        os.kill(pid, signal.SIGSTOP)
+    # It has the loader while it waits.
+    thread = threading.Thread(target=lambda: [batch.number for batch in epoch])
+    thread.start()
+    time.sleep(0.2)
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(10)
+        refused = 0
+        calls: list[Callable[[], object]] = [one.stats, one.state_dict, lambda: one.dataset[0]]
+        for call in calls:
+            try:
+                call()
+            except featherload.WorkerError:
+                refused += 1
+        one.close()
+        os._exit(refused)
+    _, status = os.waitpid(pid, 0)
+    for pid in [stats["coordinator"], *stats["workers"]]:
+        os.kill(pid, signal.SIGCONT)
+    thread.join(20)
+    assert not thread.is_alive()
+    assert os.waitstatus_to_exitcode(status) == 3

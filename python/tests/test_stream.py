@@ -8,10 +8,8 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 from conftest import Cli, digest
 
 import featherload
@@ -111,88 +109,6 @@ def test_the_stream_is_the_same_for_any_workers_and_after_kills(loader: Make) ->
     many.set_epoch(0)
     assert digest(many) == one
     assert many.stats()["worker_deaths"] >= 3
-
-
-def test_epochs_follow_each_other(loader: Make) -> None:
-    one = loader()
-    assert len(one) == 8 and one.epoch == 0
-    first, second = digest(one), digest(one)
-    assert first != second and one.epoch == 2
-    one.set_epoch(1)
-    assert digest(one) == second
-    # Left early: the next is the next.
-    for _ in one:
-        break
-    assert one.epoch == 2
-    again = loader()
-    again.set_epoch(3)
-    assert digest(one) == digest(again)
-
-
-def ids(batches: Any) -> list[list[int]]:
-    return [batch.ids.tolist() for batch in batches]
-
-
-def test_a_state_goes_on_where_it_stands(loader: Make) -> None:
-    whole = loader()
-    both = ids(whole) + ids(whole)
-    one = loader()
-    begun = iter(one)
-    got = ids(next(begun) for _ in range(3))
-    state = one.state_dict()
-    assert state == one.state_dict() and state["batch"] == 3
-    # Before any iter, with other workers.
-    other = loader(num_workers=1)
-    other.load_state_dict(state)
-    assert other.state_dict() == state and len(other) == 8
-    assert got + ids(other) == both[:8]
-    # In the middle of another epoch, and twice.
-    for _ in range(2):
-        running = iter(other)
-        next(running)
-        other.load_state_dict(state)
-        assert got + ids(other) == both[:8]
-    # Trainers set the epoch that they resume.
-    other.load_state_dict(state)
-    other.set_epoch(0)
-    assert got + ids(other) == both[:8]
-    # At an epoch's end: a whole new one.
-    got += ids(begun)
-    end = one.state_dict()
-    assert (end["epoch"], end["batch"]) == (1, 0)
-    other.load_state_dict(end)
-    assert got + ids(other) == both
-
-
-def test_a_state_of_another_run_is_refused(loader: Make) -> None:
-    state = loader(seed=1).state_dict()
-    other = loader(seed=2)
-    other.load_state_dict(state)
-    with pytest.raises(featherload.ConfigError, match="seed was 1 and is 2"):
-        iter(other)
-    other.load_state_dict({"epoch": 1})
-    with pytest.raises(featherload.ConfigError, match="none that state_dict gave"):
-        iter(other)
-
-
-def test_ranks_share_an_epoch(loader: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    ranks = [loader(rank=r, world_size=3) for r in range(3)]
-    assert [len(one) for one in ranks] == [3, 3, 3]
-    seen: list[int] = []
-    for one in ranks:
-        for batch in one:
-            seen += batch.ids[~batch.repeated].tolist()
-    assert sorted(seen) == list(range(256))
-    monkeypatch.setenv("RANK", "2")
-    monkeypatch.setenv("WORLD_SIZE", "3")
-    launched = loader()
-    ranks[2].set_epoch(0)
-    assert ids(launched) == ids(ranks[2])
-    monkeypatch.setenv("RANK", "x")
-    with pytest.raises(featherload.ConfigError, match="RANK='x'"):
-        loader()
-    with pytest.raises(featherload.ConfigError, match="world_size is missing"):
-        loader(rank=0)
 
 
 def test_samplers(loader: Make, cli: Cli, photos: Path) -> None:

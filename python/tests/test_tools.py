@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,44 @@ def test_plan_says_what_the_loader_takes(loader: Make, photos: Path) -> None:
     recipe = {"ops": [{"resize": {"size": [64, 64]}}]}
     assert featherload.plan(photos, recipe).total_bytes < planned.total_bytes
     assert featherload.plan(recipe=recipes.create_transform(96))["memory"]["batch"] == 256
-    with pytest.raises(featherload.ConfigError, match="nowhere"):
+    assert "all processes" in str(featherload.plan())
+    with pytest.raises(featherload.DatasetError, match="nowhere") as failed:
         featherload.plan("/nowhere")
+    assert failed.value.path == "/nowhere"
+    with pytest.raises(TypeError, match="batchsize"):
+        featherload.plan(photos, batchsize=3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rank": 1, "world_size": 2},
+        {"memory_limit": "2G"},
+        {"sampler": featherload.samplers.Weighted(num_samples=100)},
+        {"multi_scale": [64, (96, 128)]},
+        {"drop_last": True, "epochs": 3, "hold_timeout": 1.0},
+        {"dtype": "uint8", "recipe": {"ops": [{"resize": {"size": [64, 64]}}]}},
+    ],
+)
+def test_plan_is_the_loaders(loader: Make, photos: Path, options: dict[str, Any]) -> None:
+    planned = featherload.plan(photos, num_workers=2, batch_size=32, **options)
+    one = loader(**options)
+    assert planned.batches == len(one)
+    assert planned["memory"]["depth"] == one._stream.held()[1]
+    assert planned["memory"]["ring_bytes"] == one.stats()["ring_bytes"]
+
+
+def test_tools_raise_what_a_loader_does(tmp_path: Path) -> None:
+    for call in (
+        lambda: featherload.index("/nowhere"),
+        lambda: featherload.rss("/nowhere", workers=(1,)),
+        lambda: cache.build("/nowhere", tmp_path / "c", progress=False),
+    ):
+        with pytest.raises(featherload.DatasetError, match="/nowhere: cannot be read") as failed:
+            call()
+        assert failed.value.path == "/nowhere"
+    with pytest.raises(featherload.ConfigError, match="--labels"):
+        featherload.index(tmp_path, labels="some")
 
 
 def test_index_and_doctor(photos: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -96,7 +100,63 @@ def test_lightning_fits_and_resumes(loader: Make, tmp_path: Path) -> None:
             ckpt_path=tmp_path / "step=11.ckpt",
             weights_only=False,
         )
-    assert first.seen[:11] + second.seen == whole.seen
+        assert first.seen[:11] + second.seen == whole.seen
+        # Saved at an epoch's end, as Lightning does by itself: Lightning loads no state then.
+        third = Model()
+        saver = lightning.pytorch.callbacks.ModelCheckpoint(dirpath=tmp_path, filename="end")
+        trainer(max_epochs=1, callbacks=[saver]).fit(third, loader(framework="torch"))
+        fourth = Model()
+        trainer(max_epochs=2).fit(
+            fourth, loader(framework="torch"), ckpt_path=tmp_path / "end.ckpt", weights_only=False
+        )
+    assert third.seen + fourth.seen == whole.seen
+
+
+def test_lightnings_own_processes_share_an_epoch(photos: Path, tmp_path: Path) -> None:
+    need("lightning")
+    program = tmp_path / "train.py"
+    program.write_text(DDP)
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", program, photos, tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert ended.returncode == 0, ended.stderr
+    seen = [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2)]
+    assert sorted(seen[0] + seen[1]) == list(range(256))
+
+
+DDP = """
+import json, sys, lightning, torch, featherload
+
+class Model(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 8)
+        self.seen = []
+
+    def train_dataloader(self):
+        return featherload.Loader(sys.argv[1], batch_size=32, num_workers=1, framework="torch")
+
+    def training_step(self, batch, number):
+        self.seen += batch.ids.tolist()
+        images, labels = batch
+        return torch.nn.functional.cross_entropy(self.layer(images.mean((2, 3))), labels)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+model = Model()
+lightning.Trainer(
+    max_epochs=1, accelerator="cpu", devices=2, strategy="ddp", logger=False,
+    enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+).fit(model)
+with open(f"{sys.argv[2]}/rank{model.global_rank}.json", "w") as file:
+    json.dump(model.seen, file)
+"""
 
 
 def test_hugging_faces_trainer_takes_it(loader: Make, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::data::index::{Index, ScanReport};
 use crate::device::DeviceMemory;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::jobs::images::batch::Batch;
 use crate::jobs::images::engine::ImageEngine;
 use crate::jobs::images::replay::Replay;
@@ -91,9 +91,10 @@ impl Loader {
     ///
     /// # Errors
     /// A state of another data set, recipe, order or numeric profile: the stream would
-    /// be another.
+    /// be another. One behind the last batch of its epoch, which no loader gives.
     pub fn resume(&mut self, state: &State) -> Result<()> {
         state.check_resumable(&self.run.state)?;
+        in_an_epoch("resume", state.position(), &self.run.plan)?;
         self.go_to(state.position());
         Ok(())
     }
@@ -215,6 +216,22 @@ impl Loader {
             }
         }
     }
+}
+
+/// Refuses a place behind the last batch.
+pub(super) fn in_an_epoch(option: &'static str, at: Position, plan: &Plan) -> Result<()> {
+    if at.batch < plan.batches() || at.batch == 0 {
+        return Ok(());
+    }
+    Err(Error::option(
+        option,
+        format!(
+            "`{option}` is batch {} of epoch {}, an epoch has {} batches",
+            at.batch,
+            at.epoch,
+            plan.batches()
+        ),
+    ))
 }
 
 impl Epoch<'_> {

@@ -20,7 +20,7 @@ use crate::jobs::images::run::{Run, place_of};
 use crate::jobs::images::spec::ImageSpec;
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
-use crate::loader::epoch::Loader;
+use crate::loader::epoch::{Loader, in_an_epoch};
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::source::Source;
 use crate::plan::{Position, SamplerTable, State};
@@ -105,17 +105,7 @@ impl LoaderBuilder {
             state.epoch = from.epoch;
             state.batch = from.batch;
         }
-        if state.batch >= plan.batches() && state.batch != 0 {
-            return Err(Error::option(
-                "start",
-                format!(
-                    "start is batch {} of epoch {}, an epoch has {} batches",
-                    state.batch,
-                    state.epoch,
-                    plan.batches()
-                ),
-            ));
-        }
+        in_an_epoch("start", state.position(), &plan)?;
         let spec = ImageSpec {
             program: program.clone(),
             plan: plan.options().clone(),

@@ -22,12 +22,13 @@ from ._errors import (
     DatasetError,
     DeviceError,
     Error,
+    PlatformError,
     SampleError,
-    SystemError,
     WorkerError,
 )
 from ._featherload import Tensor, __version__
 from ._loader import Dataset, Loader
+from ._preview import Preview
 from ._reports import CacheReport, Doctor, IndexReport, Plan, Report, Rss
 from ._tools import doctor, index, plan, rss
 
@@ -45,11 +46,12 @@ __all__ = [
     "IndexReport",
     "Loader",
     "Plan",
+    "PlatformError",
+    "Preview",
     "Report",
     "RowStatus",
     "Rss",
     "SampleError",
-    "SystemError",
     "Tensor",
     "WorkerError",
     "__version__",

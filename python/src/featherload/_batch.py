@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -137,11 +138,14 @@ class Batch(tuple[Any, Any]):
         """The samples that gave no pixels, with the reasons."""
         return [Fault(**fault) for fault in self._of_loader.faults()]
 
-    def paths(self) -> list[Path]:
-        """The files of the rows' samples. The loader must be open."""
-        ids = [int(i) for i in self.ids]
+    def paths(self) -> list[Path | None]:
+        """The files of the rows' samples; None for padding. The loader must be open."""
+        status = self.status
         assert self._stream is not None
-        return [Path(p) for p in self._stream.paths(ids)]
+        paths = self._stream.paths([int(i) for i in self.ids])
+        return [
+            None if s == RowStatus.PADDING else path for s, path in zip(status, paths, strict=True)
+        ]
 
     def record_stream(self, stream: Any) -> None:
         """Tells that ``stream`` reads the pixels, beside the stream that was current when
@@ -149,24 +153,42 @@ class Batch(tuple[Any, Any]):
         when the last of them goes is over. ``stream``: a ``torch.cuda.Stream``, or a handle;
         it must live until then. Without a device it does nothing.
         """
+        raw = self._of_loader
+        if not raw.has_pixels:
+            # A copy is the framework's, which has streams of its own.
+            if hasattr(self[0], "record_stream") and self[0].is_cuda:
+                self[0].record_stream(stream)
+            return
         handle = getattr(stream, "cuda_stream", stream)
         # torch's default stream is CUDA's legacy one.
-        self._of_loader.record_stream(int(handle) or 1)
+        raw.record_stream(int(handle) or 1)
 
     def to(self, *args: Any, **options: Any) -> Batch:
         """Images and labels moved or cast as ``torch.Tensor.to`` does; ids and status stay.
-        What was moved keeps no memory of the loader. ``dtype`` is for the images alone.
+        What was moved keeps no memory of the loader. A dtype is for the images alone.
         """
+        import torch
+
         images, labels = self
+        first = images[0] if isinstance(images, list) and images else images
+        if not isinstance(first, torch.Tensor):
+            raise TypeError(
+                f"Batch.to is for torch tensors, and these are {type(first).__name__}: "
+                "give Loader framework='torch'"
+            )
 
-        def moved(tensor: Any, options: dict[str, Any]) -> Any:
+        def elsewhere(tensor: Any) -> Any:
             if isinstance(tensor, list):
-                return [moved(one, options) for one in tensor]
-            return None if tensor is None else tensor.to(*args, **options)
+                moved = [one.to(*args, **options) for one in tensor]
+                return tensor if all(map(operator.is_, moved, tensor)) else moved
+            return tensor.to(*args, **options)
 
-        there = moved(images, options)
-        without_dtype = {name: value for name, value in options.items() if name != "dtype"}
-        at = moved(labels, without_dtype)
+        there = elsewhere(images)
+        where = there[0] if isinstance(there, list) else there
+        at = labels
+        if labels is not None and labels.device != where.device:
+            waits = {k: v for k, v in options.items() if k in ("non_blocking", "copy")}
+            at = labels.to(where.device, **waits)
         if there is images and at is labels:
             return self
         raw = self._raw
@@ -177,21 +199,34 @@ class Batch(tuple[Any, Any]):
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies of what is on a device."""
         raw = self._of_loader
-        if raw.device != "cpu":
-            images, _ = as_torch(raw)
-            _, labels = as_numpy(raw, pixels=False)
-            if isinstance(images, list):
-                return [row.cpu().numpy() for row in images], labels
-            return images.cpu().numpy(), labels
-        return as_numpy(raw)
+        if raw.has_pixels and raw.device == "cpu":
+            return as_numpy(raw)
+        images = as_torch(raw)[0] if raw.has_pixels else self[0]
+        labels = as_numpy(raw, pixels=False)[1]
+        if isinstance(images, list):
+            return [_host(row) for row in images], labels
+        return _host(images), labels
 
     def torch(self) -> tuple[Any, Any]:
         """Images and labels as torch tensors, which share the memory."""
-        return as_torch(self._of_loader)
+        return self._as("torch", as_torch)
 
     def jax(self) -> tuple[Any, Any]:
-        """Images and labels as JAX arrays, which share the memory where JAX lets them."""
-        return as_jax(self._of_loader)
+        """Images and labels as JAX arrays, which share the memory where JAX lets them. Without
+        JAX's ``jax_enable_x64`` labels are int32.
+        """
+        return self._as("jax", as_jax)
+
+    def _as(self, module: str, take: Callable[[RawBatch], tuple[Any, Any]]) -> tuple[Any, Any]:
+        raw = self._of_loader
+        if raw.has_pixels:
+            return take(raw)
+        first = self[0][0] if isinstance(self[0], list) else self[0]
+        if type(first).__module__.split(".")[0].removesuffix("lib") == module:
+            return self[0], self[1]
+        raise RuntimeError(
+            "the pixels of this batch were copied or moved elsewhere: take them from batch.images"
+        )
 
     def __repr__(self) -> str:
         raw = self._raw
@@ -202,19 +237,17 @@ class Batch(tuple[Any, Any]):
         return f"<featherload.Batch {raw.number} of epoch {raw.epoch}: {shape}, {raw.device}>"
 
 
+def _host(array: Any) -> Any:
+    """An array of a framework as NumPy's."""
+    return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
+
+
 def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
     def array(tensor: Tensor) -> Any:
         if tensor.dtype == "bfloat16":
             # NumPy has no such type: ml_dtypes, which JAX brings, does.
-            try:
-                bfloat16 = importlib.import_module("ml_dtypes").bfloat16
-            except ImportError:
-                np.asarray(tensor)
-                raise
-            import torch
-            from torch.utils.dlpack import from_dlpack
-
-            return from_dlpack(tensor).view(torch.uint16).numpy().view(bfloat16)
+            ml_dtypes = importlib.import_module("ml_dtypes")
+            return np.asarray(tensor.bits()).view(ml_dtypes.bfloat16)
         return np.asarray(tensor)
 
     labels = raw.labels()

@@ -54,5 +54,5 @@ class DeviceError(Error):
     """The GPU or its driver."""
 
 
-class SystemError(Error):
+class PlatformError(Error):
     """The operating system refused something."""

@@ -12,7 +12,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ._errors import ConfigError, Error, WorkerError
+from ._errors import (
+    ConfigError,
+    DatasetError,
+    DeviceError,
+    Error,
+    PlatformError,
+    SampleError,
+    WorkerError,
+)
 
 _log = logging.getLogger("featherload")
 
@@ -73,11 +81,36 @@ def run_json(
                 process.kill()
             raise
     if process.returncode not in accept:
-        kind = ConfigError if process.returncode == 2 else Error
-        # clap's advice stands behind an empty line.
-        text = "".join(said).strip().split("\n\n")[0]
-        text = text.removeprefix("featherload: ").removeprefix("error: ")
-        raise kind(text or f"the executable ended with {process.returncode}")
+        raise _failure(process.returncode, printed, "".join(said))
     for line in said:
         _log.warning("%s", line.strip().removeprefix("featherload: "))
     return json.loads(printed)
+
+
+_KINDS: dict[str, type[Error]] = {
+    "config": ConfigError,
+    "dataset": DatasetError,
+    "sample": SampleError,
+    "device": DeviceError,
+    "system": PlatformError,
+    "worker": WorkerError,
+}
+
+
+def _failure(code: int, printed: str, said: str) -> Error:
+    """The error of a run that failed."""
+    try:
+        error = json.loads(printed)["error"]
+    except (ValueError, KeyError, TypeError):
+        # Of the arguments themselves; their advice stands behind an empty line.
+        text = said.strip().split("\n\n")[0].removeprefix("error: ")
+        kind = ConfigError if code == 2 else Error
+        return kind(text or f"the executable ended with {code}")
+    return _KINDS[error["kind"]](
+        error["text"],
+        path=error["path"],
+        option=error["option"],
+        line=error["line"],
+        id=error["id"],
+        kind=error["fault"],
+    )

@@ -6,18 +6,21 @@ package: so a trainer with threads, CUDA and many GiB starts them safely and at 
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import os
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from . import _accelerate, _options, _preview, _progress
 from ._batch import TAKEN, Batch, Framework
-from ._errors import ConfigError, WorkerError
+from ._errors import ConfigError, Error, WorkerError
 from ._featherload import RawBatch, Stream
+from ._featherload import warnings as warnings_of_the_library
 from ._preview import Preview
 from .samplers import Sampler
 
@@ -48,7 +51,7 @@ class Dataset:
         if not 0 <= id < self._len:
             raise IndexError(f"there is no sample {id} in a data set of {self._len}")
         path, label, vector = self._stream.sample(id)
-        return Path(path), label if vector is None else vector
+        return path, label if vector is None else vector
 
 
 class Loader:
@@ -159,13 +162,16 @@ class Loader:
         mode: str | None = None,
         skip_unknown_ops: bool | None = None,
     ) -> None:
+        keywords = {name: value for name, value in locals().items() if name != "self"}
+        del keywords["framework"]
         if num_workers == 0:
             raise ConfigError(
                 "num_workers=0 would decode in this process, which has no decoders: give at least "
                 "1 (workers start in milliseconds, whatever this process holds)",
                 option="num_workers",
             )
-        where = _options.device_name(device)
+        self._said = _options.library(keywords)
+        where = self._said[1]["device"]
         self.framework: Framework = framework or ("numpy" if where == "cpu" else "torch")
         if self.framework not in TAKEN:
             raise ConfigError(
@@ -176,61 +182,26 @@ class Loader:
                 f"NumPy has no arrays on {where}: give framework='torch' or 'jax', or device='cpu'",
                 option="framework",
             )
-        if depth is None and memory_limit is None and gpu_memory_limit is None:
-            depth = _options.DEPTH
-        source = {
-            "path": src,
-            "list": list,
-            "labels": labels,
-            "classes": classes,
-            "root": root,
-            "delimiter": delimiter,
-            "allow_outside": allow_outside,
-            "boxes": boxes,
-            "label_field": label_field,
-            "label_json": label_json,
-            "index_dir": index_dir,
-        }
-        loader: dict[str, Any] = {
-            "mode": mode,
-            "skip_unknown_ops": skip_unknown_ops,
-            "layout": layout,
-            "decode": decode,
-            "reorder": reorder,
-            "background": background,
-            "orientation": orientation,
-            "batch_size": batch_size,
-            "workers": num_workers,
-            "depth": depth,
-            "memory_limit": _options.byte_count("memory_limit", memory_limit),
-            "device": where,
-            "upload": upload,
-            "gpu_memory_limit": _options.byte_count("gpu_memory_limit", gpu_memory_limit),
-            "seed": seed,
-            "rank": _options.place(rank, world_size),
-            "on_error": on_error,
-            "row_limit": row_limit,
-            "hold_timeout": hold_timeout,
-            "max_pixels": max_pixels,
-            "max_scratch": _options.byte_count("max_scratch", max_scratch),
-            "epochs": epochs,
-            **_options.recipe_options(recipe, dtype),
-            **_options.order_options(sampler, shuffle),
-            **_options.tail(drop_last, pad_last),
-        }
-        if multi_scale is not None:
-            loader["multi_scale"] = _options.scales(multi_scale)
-        self._said = source, loader
-        self._stream = Stream(_options.text(source, loader))
+        self._stream = Stream(_options.text(*self._said))
+        self._place_was_given = rank is not None
         self._pid = os.getpid()
-        for told in self._stream.told:
-            _log.warning("%s", told)
+        self._tell(self._stream.told)
+        if self.framework == "numpy" and self._gives_bfloat16() and not _has("ml_dtypes"):
+            self._stream.close()
+            raise ConfigError(
+                "NumPy has no bfloat16 without the package ml_dtypes: install that, or give "
+                "another dtype or framework",
+                option="dtype",
+            )
         plan = json.loads(self._stream.state())["plan"]
+        self._place: tuple[int, int] = plan["rank"], plan["world"]
         self.dataset = Dataset(self._stream)
         self.batch_size: int = plan["batch"]
         self.drop_last: bool = plan["tail"] == "drop"
         self._batches = self._stream.batches()
-        self._running: _Epoch | None = None
+        self._running: weakref.ref[_Epoch] | None = None
+        self._broken_off = False
+        self._newest: weakref.ref[_Epoch] | None = None
         self._resume: dict[str, Any] | None = None
         self._epoch_asked: int | None = None
         self._warned = False
@@ -249,34 +220,65 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches of the next epoch; of the one that ``load_state_dict`` or ``set_epoch``
-        said. An epoch that is not over is broken off.
+        said. It begins with the first ``next``, and one that is not over is broken off then.
         """
         self._check_process()
-        if self._running is not None:
-            self._running.close()
+        epoch = _Epoch(self)
+        self._newest = weakref.ref(epoch)
+        return epoch
+
+    def _before_epoch(self) -> None:
+        """Called before an epoch begins; may call ``set_epoch``."""
+
+    def _begin(self, epoch: _Epoch) -> int:
+        """Begins the epoch that comes next, in the place of another one."""
+        self._check_process()
+        self._before_epoch()
+        self._check_place()
+        before = None if self._running is None else self._running()
+        if before is not None:
+            before.supersede()
         if self._resume is not None:
-            self._stream.resume(json.dumps(self._resume))
-            resumed_at = self._stream.position()[0]
-            if self._epoch_asked is not None and self._epoch_asked != resumed_at:
+            # A state that is refused is forgotten.
+            state, self._resume = self._resume, None
+            self._stream.resume(json.dumps(state))
+            if self._epoch_asked not in (None, self._stream.position()[0]):
                 self._stream.set_epoch(self._epoch_asked)
         elif self._epoch_asked is not None:
             self._stream.set_epoch(self._epoch_asked)
-        self._resume = self._epoch_asked = None
-        self._running = _Epoch(self, self._stream.begin_epoch())
-        return self._running
+        self._epoch_asked = None
+        self._broken_off = False
+        self._running = weakref.ref(epoch)
+        self.end_of_dataloader = False
+        _accelerate.begin(self)
+        return self._stream.begin_epoch()
+
+    def _break_off(self) -> None:
+        self._stream.break_off()
+        self._broken_off = True
 
     def set_epoch(self, epoch: int) -> None:
-        """The next ``iter()`` gives epoch ``epoch``, from its first batch. After
+        """The next epoch to begin is ``epoch``, from its first batch. After
         ``load_state_dict`` with a state of that epoch it goes on where the state stands.
         """
-        self._epoch_asked = epoch
+        self._epoch_asked = _options.whole("epoch", epoch, 0)
 
     @property
     def epoch(self) -> int:
         """Epoch of the batch that comes next, from 0."""
-        if self._resume is not None:
-            return int(self._resume["epoch"])
-        return self._stream.position()[0]
+        return int(self._where()["epoch"])
+
+    def _where(self) -> dict[str, Any]:
+        """The state of what comes next."""
+        state: dict[str, Any] = self._resume or json.loads(self._stream.state())
+        asked = self._epoch_asked
+        # An iterator that waits for its first next stands at the epoch behind this one.
+        waiting = None if self._newest is None else self._newest()
+        if asked is None and self._broken_off and waiting is not None and not waiting.begun:
+            asked = state["epoch"] + 1
+        if asked is None or (self._resume is not None and asked == state["epoch"]):
+            return state
+        return {**state, "epoch": asked, "batch": 0}
 
     @property
     def sampler(self) -> Loader:
@@ -285,19 +287,17 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run stands: behind the last batch that was given. Numbers and texts."""
-        if self._resume is not None:
-            return dict(self._resume)
-        state: dict[str, Any] = json.loads(self._stream.state())
-        return state
+        return dict(self._where())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next ``iter()`` goes on where ``state`` stands, with any number of workers. A
         state of an epoch's end begins the next epoch.
 
-        Raises ``ConfigError`` at ``iter()`` for a state of other data, another recipe, order,
-        seed, rank or batch size, and names what differs.
+        Raises ``ConfigError`` when the epoch begins for a state of other data, another recipe,
+        order, seed, rank or batch size, and names what differs.
         """
         self._resume = dict(state)
+        self._epoch_asked = None
 
     def stats(self) -> dict[str, Any]:
         """What happened so far: rows, waits and times by stage (seconds), deaths of workers,
@@ -344,6 +344,14 @@ class Loader:
         """
         return _progress.bar(self, options)
 
+    def _gives_bfloat16(self) -> bool:
+        casts = [op["cast"]["dtype"] for op in self.recipe["ops"] if "cast" in op]
+        return casts[-1:] == ["bf16"]
+
+    def _tell(self, told: Sequence[str]) -> None:
+        for text in [*told, *warnings_of_the_library()]:
+            _log.warning("%s", text)
+
     def left_out(self) -> dict[str, Any] | None:
         """What the scan of the source left out, by reason; None for a saved index."""
         report: dict[str, Any] | None = json.loads(self._stream.scan_report())
@@ -378,6 +386,20 @@ class Loader:
                 "there, or start that process by spawn"
             )
 
+    def _check_place(self) -> None:
+        """Processes that train together and all read everything would train on each row once
+        for each of them.
+        """
+        group = _options.process_group()
+        if group is None or self._place_was_given or group == self._place:
+            return
+        raise ConfigError(
+            f"this process is rank {group[0]} of {group[1]} by torch.distributed, and the loader "
+            f"was made as rank {self._place[0]} of {self._place[1]}: make it behind "
+            "init_process_group (in Lightning in train_dataloader), or give rank and world_size",
+            option="rank",
+        )
+
     def _take(self, raw: RawBatch) -> Batch:
         pair = TAKEN[self.framework](raw)
         if raw.last_on_device:
@@ -399,51 +421,70 @@ class Loader:
 class _Epoch(Iterator[Batch]):
     """The batches of one epoch."""
 
-    def __init__(self, loader: Loader, epoch: int) -> None:
+    def __init__(self, loader: Loader) -> None:
+        # None once the epoch is over.
         self._loader: Loader | None = loader
         self._stream = loader._stream
-        self._epoch = epoch
-        self._begun = False
+        self._epoch = -1
+        self.begun = False
+        self._superseded = False
+        # Taken from the workers, and not handed over yet.
+        self._raw: RawBatch | None = None
 
     def __next__(self) -> Batch:
         loader = self._loader
         if loader is None:
+            if self._superseded:
+                raise Error(
+                    "another epoch of the same loader began, and broke this one off: a loader has "
+                    "one at a time (for a look at rows: loader.preview())"
+                )
             raise StopIteration
         loader._check_process()
-        if not self._begun:
-            self._begun = True
-            loader.end_of_dataloader = False
-            _accelerate.begin(loader)
-        raw = self._stream.next(self._epoch)
-        if raw is None:
+        if not self.begun:
+            self._epoch = loader._begin(self)
+            self.begun = True
+        if self._raw is None:
+            self._raw = self._stream.next(self._epoch)
+        loader._tell(())
+        if self._raw is None:
             self._end()
             raise StopIteration
         if self._stream.position()[0] != self._epoch:
             loader.end_of_dataloader = True
-        return loader._take(raw)
+        batch = loader._take(self._raw)
+        self._raw = None
+        return batch
 
     def _end(self) -> None:
         loader, self._loader = self._loader, None
-        if loader is not None:
+        if loader is not None and self.begun:
             _accelerate.end(loader)
-            if loader._running is self:
-                loader._running = None
+            loader._running = None
+
+    def supersede(self) -> None:
+        """Another epoch begins."""
+        self._superseded = True
+        self.close()
 
     def close(self) -> None:
         """Ends the epoch here: the loader's next one is the next."""
-        loader = self._loader
-        if loader is None:
-            return
+        loader, begun = self._loader, self.begun
         self._end()
-        here = self._begun and os.getpid() == loader._pid
-        if here and self._stream.position()[0] == self._epoch:
-            self._stream.break_off()
+        if loader is None or not begun or os.getpid() != loader._pid:
+            return
+        if self._stream.position()[0] == self._epoch:
+            loader._break_off()
 
     def __del__(self) -> None:
         try:
             self.close()
         except Exception:  # the loader was closed, or the interpreter ends
             pass
+
+
+def _has(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
 
 
 def _own(framework: Framework, pair: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -6,6 +6,7 @@ Never in here: what an option does.
 from __future__ import annotations
 
 import json
+import operator
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -45,10 +46,26 @@ def dtype_name(dtype: Any) -> str:
     return _DTYPES[name]
 
 
-def byte_count(option: str, size: int | str | None) -> int | None:
+def whole(option: str, value: Any, least: int) -> int | None:
+    """A whole number: Python's, or one of NumPy's."""
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ConfigError(f"{option} {value!r} is no whole number", option=option) from None
+    if number < least:
+        raise ConfigError(f"{option} {number} is too small: give at least {least}", option=option)
+    return number
+
+
+def byte_count(option: str, size: Any) -> int | None:
     """Bytes: a number, or a text such as ``"2G"`` or ``"1500M"`` (units of 1,024)."""
-    if size is None or isinstance(size, int):
-        return size
+    if size is None:
+        return None
+    if not isinstance(size, str):
+        whole_bytes = isinstance(size, float) and size.is_integer()
+        return whole(option, int(size) if whole_bytes else size, 0)
     text = size.strip().upper().removesuffix("IB").removesuffix("B")
     unit = text[-1:] if text[-1:].isalpha() else ""
     try:
@@ -70,24 +87,39 @@ def device_name(device: Any) -> str:
     return f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
 
 
-def place(rank: int | None, world_size: int | None) -> dict[str, int] | None:
-    """This process among those that train together: what is given, else torchrun's variables."""
+def place(rank: int | None, world_size: int | None) -> dict[str, int | None] | None:
+    """This process among those that train together: what is given, else torch.distributed's
+    group, else torchrun's variables.
+    """
     if (rank is None) != (world_size is None):
         missing = "rank" if rank is None else "world_size"
         raise ConfigError(f"rank and world_size go together: {missing} is missing", option=missing)
-    if rank is not None and world_size is not None:
-        return {"rank": rank, "world": world_size}
+    if rank is not None:
+        return {"rank": whole("rank", rank, 0), "world": whole("world_size", world_size, 1)}
+    group = process_group()
+    if group is not None:
+        return {"rank": group[0], "world": group[1]}
     found = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if found[0] is None or found[1] is None:
+    if found[1] is None or (found[0] is None and found[1] == "1"):
         return None
     try:
-        return {"rank": int(found[0]), "world": int(found[1])}
+        return {"rank": int(found[0] or ""), "world": int(found[1])}
     except ValueError:
         raise ConfigError(
-            f"the environment has RANK={found[0]!r} and WORLD_SIZE={found[1]!r}, which are no "
-            "numbers: set them right, or give rank and world_size",
+            f"the environment has RANK={found[0]!r} and WORLD_SIZE={found[1]!r}, which say no "
+            "place among the processes that train: make the loader behind "
+            "torch.distributed.init_process_group (in Lightning in train_dataloader), or give "
+            "rank and world_size",
             option="rank",
         ) from None
+
+
+def process_group() -> tuple[int, int] | None:
+    """Rank and world size of torch.distributed, where it is there and was initialised."""
+    group = sys.modules.get("torch.distributed")
+    if group is None or not group.is_available() or not group.is_initialized():
+        return None
+    return group.get_rank(), group.get_world_size()
 
 
 def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
@@ -96,10 +128,13 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
     if isinstance(recipe, (str, os.PathLike)):
         options["recipe"] = os.fspath(recipe)
     elif isinstance(recipe, Mapping):
-        whole = dict(recipe)
-        whole.setdefault("featherload", 1)
-        whole.setdefault("name", "recipe")
-        options["recipe_text"] = json.dumps(whole)
+        complete = {"featherload": 1, "name": "recipe", **recipe}
+        try:
+            options["recipe_text"] = json.dumps(complete)
+        except TypeError as error:
+            raise ConfigError(
+                f"the recipe holds what no recipe file can: {error}", option="recipe"
+            ) from None
     else:
         from ._transforms import translate
 
@@ -137,16 +172,73 @@ def tail(drop_last: bool, pad_last: bool) -> dict[str, Any]:
     return {}
 
 
-def scales(sizes: Sequence[int | tuple[int, int]]) -> dict[str, Any]:
+def scales(sizes: Any) -> dict[str, Any]:
+    if not isinstance(sizes, Sequence) or isinstance(sizes, str):
+        raise ConfigError(
+            f"multi_scale {sizes!r} is no list of sizes, as in [192, 224, (256, 224)]",
+            option="multi_scale",
+        )
     both = [(size, size) if isinstance(size, int) else tuple(size) for size in sizes]
     return {"sizes": both, "divided_by": 32}
 
 
+# Keywords that say how the source is read; ``src`` is its path.
+_SOURCE = (
+    *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
+    *("boxes", "label_field", "label_json", "index_dir"),
+)
+# Whole numbers, with the least that they may be.
+_WHOLE = {"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 0, "max_pixels": 1}
+_BYTES = ("memory_limit", "gpu_memory_limit", "max_scratch")
+
+
+def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All keywords of ``Loader`` but ``framework`` as the library's options: of the source, and
+    of the loader.
+    """
+    said = dict(keywords)
+    for option, least in _WHOLE.items():
+        said[option] = whole(option, said[option], least)
+    for option in _BYTES:
+        said[option] = byte_count(option, said[option])
+    if all(said[limit] is None for limit in ("depth", "memory_limit", "gpu_memory_limit")):
+        said["depth"] = DEPTH
+    source = {"path": said.pop("src"), **{name: said.pop(name) for name in _SOURCE}}
+    loader = {
+        "device": device_name(said.pop("device")),
+        "workers": said.pop("num_workers"),
+        "rank": place(said.pop("rank"), said.pop("world_size")),
+        **recipe_options(said.pop("recipe"), said.pop("dtype")),
+        **order_options(said.pop("sampler"), said.pop("shuffle")),
+        **tail(said.pop("drop_last"), said.pop("pad_last")),
+    }
+    sizes = said.pop("multi_scale")
+    if sizes is not None:
+        loader["multi_scale"] = scales(sizes)
+    return source, {**loader, **said}
+
+
 def text(source: Mapping[str, Any], loader: Mapping[str, Any]) -> str:
-    """All that was said, as the library reads it."""
+    """The library's options, as the extension reads them."""
 
     def said(options: Mapping[str, Any]) -> dict[str, Any]:
-        found = {name: value for name, value in options.items() if value is not None}
-        return {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in found.items()}
+        return {name: _plain(name, v) for name, v in options.items() if v is not None}
 
     return json.dumps({"source": said(source), "loader": {**said(loader), "helper": helper()}})
+
+
+def _plain(option: str, value: Any) -> Any:
+    """A path as text."""
+    option = {"path": "src"}.get(option, option)
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, bytes):
+        raise ConfigError(f"{option} {value!r} is bytes: give os.fsdecode of it", option=option)
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(
+                f"{option} {value!r} is no UTF-8: rename it, or give a link to it", option=option
+            ) from None
+    return value

@@ -35,7 +35,7 @@ class Row:
     id: int
     label: Any
     """The class's name, or the label itself."""
-    path: Path
+    path: Path | None
     status: RowStatus
     fault: str | None
     """Why the sample gave no pixels."""
@@ -84,7 +84,7 @@ class Preview(Sequence[Row]):
         for row in self._rows:
             height, width, _ = row.image.shape
             why = "" if row.fault is None else f": {row.fault}"
-            lines.append(f"{row.caption()}  {width} x {height}  {row.path}{why}")
+            lines.append(f"{row.caption()}  {width} x {height}  {row.path or ''}{why}".rstrip())
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -94,7 +94,7 @@ class Preview(Sequence[Row]):
         for row in self._rows:
             step = max(1, -(-max(row.image.shape[:2]) // _SHOWN))
             data = base64.b64encode(_png(row.image[::step, ::step])).decode()
-            title = html.escape(str(row.path) if row.fault is None else row.fault, quote=True)
+            title = html.escape(str(row.path or "") if row.fault is None else row.fault, quote=True)
             figures.append(
                 '<figure style="display:inline-block;margin:4px;vertical-align:top">'
                 f'<img title="{title}" src="data:image/png;base64,{data}">'

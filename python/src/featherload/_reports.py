@@ -69,20 +69,27 @@ class Plan(Report):
         return int(self["memory"]["device_bytes"])
 
     @property
-    def batches(self) -> int:
-        """Batches of an epoch on this rank."""
-        return int(self["batches"])
+    def batches(self) -> int | None:
+        """Batches of an epoch on this rank; None without a data set."""
+        batches: int | None = self.get("batches")
+        return batches
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         memory = self["memory"]
-        rows = [
-            ["samples", f"{self['samples']:,}"],
-            ["batches", f"{self.batches:,} of {memory['batch']}"],
+        rows = []
+        if self.batches is not None:
+            rows += [
+                ["samples", f"{self['samples']:,}"],
+                ["batches", f"{self.batches:,} of {memory['batch']}"],
+            ]
+        rows += [
             ["batch buffer", f"{_mib(memory['ring_bytes'])}, {memory['depth']} batches"],
             ["each worker", f"{_mib(memory['worker_bytes'])}, {memory['workers']} of them"],
             ["all processes", f"{_mib(self.total_bytes)} at most"],
-            ["available", f"{_mib(self['limit']['bytes'])}, {self['limit']['by']}"],
         ]
+        limit = self.get("limit")
+        if limit:
+            rows.append(["available", f"{_mib(limit['bytes'])}, {limit['by']}"])
         if self.device_bytes:
             rows.append(["device", _mib(self.device_bytes)])
         return ["", ""], rows

@@ -1,15 +1,18 @@
-"""The command line's tools as functions. Each runs the executable of the package, in a process
-of its own, and gives what its ``--json`` prints."""
+"""The command line's tools as functions. All but ``plan`` run the executable of the package, in a
+process of its own, and give what its ``--json`` prints."""
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
 import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from . import _options
+from . import _featherload, _options
 from ._helper import run_json
+from ._loader import Loader
 from ._reports import Doctor, IndexReport, Plan, Rss
 
 _Path = str | os.PathLike[str]
@@ -54,22 +57,19 @@ def _with_recipe(
 def plan(
     src: _Path | None = None,
     recipe: Any = "train224",
-    batch_size: int = 256,
+    batch_size: int | None = None,
     num_workers: int | None = None,
-    *,
-    dtype: Any = None,
-    depth: int = _options.DEPTH,
     **options: Any,
 ) -> Plan:
-    """What a loader with these keywords would take: memory of all processes and of the device,
-    batches, the order of operations. Reads headers, decodes nothing, starts nothing.
+    """What ``Loader`` with the same keywords would take: memory of all processes and of the
+    device, batches, the order of operations. Reads headers, decodes nothing, starts nothing.
 
-    Without ``src`` it is for a picture of 1,920 x 1,080. Keywords: those of ``Loader`` that the
-    command line has as flags.
+    Without ``src`` it is for pictures of 1,920 x 1,080. Raises what ``Loader`` would.
     """
-    options = {"batch_size": batch_size, "num_workers": num_workers, "depth": depth, **options}
-    tail = [] if src is None else [os.fspath(src)]
-    return Plan(_with_recipe(["plan"], recipe, dtype, options, tail))
+    said = inspect.signature(Loader).bind(src, recipe, batch_size, num_workers, **options)
+    said.apply_defaults()
+    keywords = {name: value for name, value in said.arguments.items() if name != "framework"}
+    return Plan(json.loads(_featherload.plan(_options.text(*_options.library(keywords)))))
 
 
 def rss(

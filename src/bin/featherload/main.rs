@@ -8,7 +8,7 @@
 //! - `run_args`, `source_args`, `sampler_args`: arguments that several have; `setup`:
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
-//! - `output`: printing; `flags`: flags in place of the library's names of options;
+//! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
 //!   `interrupt`: signals.
 
 mod bench;
@@ -18,6 +18,7 @@ mod consumer;
 mod demo;
 mod digest;
 mod doctor;
+mod failure;
 mod flags;
 mod index;
 mod interrupt;
@@ -30,6 +31,7 @@ mod sampler_args;
 mod setup;
 mod source_args;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
     // well. Starts no thread; without it the run goes on in silence.
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_max_level(tracing::Level::WARN)
         .with_target(false)
         .try_init();
@@ -93,6 +96,10 @@ fn main() -> ExitCode {
         Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
         Err(e) => {
             output::complain(&format!("featherload: {}", flags::of_error(&e)));
+            // Programs that read stdout get one object, whatever happens.
+            if std::env::args_os().any(|arg| arg == "--json") {
+                let _ = output::json(&failure::of(&e));
+            }
             ExitCode::from(if e.is_usage() { EXIT_USAGE } else { EXIT_RUN })
         }
     }

@@ -1,0 +1,79 @@
+//! What the library says beside its results, for Python's `logging`.
+//!
+//! It may be said in any thread, in one without the GIL too, and while a loader is locked:
+//! so it is kept here, until Python asks.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// Texts that nobody asks for do not grow without end: the oldest go.
+const MOST: usize = 1000;
+
+static ANY: AtomicBool = AtomicBool::new(false);
+static SAID: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+
+/// Listens from now on. Another extension of this process has a `tracing` of its own.
+pub fn listen() {
+    // Fails only where somebody listens already: this function, earlier.
+    let _ = tracing::subscriber::set_global_default(Listener);
+}
+
+/// Warnings since the last call, oldest first.
+#[pyfunction]
+pub fn warnings() -> Vec<String> {
+    // Asked at every batch.
+    if !ANY.swap(false, Ordering::Relaxed) {
+        return Vec::new();
+    }
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    said.drain(..).collect()
+}
+
+struct Listener;
+
+impl Subscriber for Listener {
+    fn enabled(&self, of: &Metadata<'_>) -> bool {
+        *of.level() <= Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() == MOST {
+            said.pop_front();
+        }
+        said.push_back(text.0);
+        drop(said);
+        ANY.store(true, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let written = match field.name() {
+            "message" => write!(self.0, "{value:?}"),
+            name => write!(self.0, " {name}={value:?}"),
+        };
+        // Writing to a String cannot fail.
+        debug_assert!(written.is_ok());
+    }
+}

@@ -1,0 +1,249 @@
+"""Epochs and states: where a loader stands, and goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import digest, need
+
+import featherload
+
+Make = Callable[..., featherload.Loader]
+
+
+def ids(batches: Any) -> list[list[int]]:
+    return [batch.ids.tolist() for batch in batches]
+
+
+def test_epochs_follow_each_other(loader: Make) -> None:
+    one = loader()
+    assert len(one) == 8 and one.epoch == 0
+    first, second = digest(one), digest(one)
+    assert first != second and one.epoch == 2
+    one.set_epoch(1)
+    assert digest(one) == second
+    # Left early: the next is the next.
+    for _ in one:
+        break
+    assert one.epoch == 2
+    again = loader()
+    again.set_epoch(3)
+    assert digest(one) == digest(again)
+
+
+def test_a_state_goes_on_where_it_stands(loader: Make) -> None:
+    whole = loader()
+    both = ids(whole) + ids(whole)
+    one = loader()
+    begun = iter(one)
+    got = ids(next(begun) for _ in range(3))
+    state = one.state_dict()
+    assert state == one.state_dict() and state["batch"] == 3
+    # Before any iter, with other workers.
+    other = loader(num_workers=1)
+    other.load_state_dict(state)
+    assert other.state_dict() == state and len(other) == 8
+    assert got + ids(other) == both[:8]
+    # In the middle of another epoch, and twice.
+    for _ in range(2):
+        running = iter(other)
+        next(running)
+        other.load_state_dict(state)
+        assert got + ids(other) == both[:8]
+    # Trainers set the epoch that they resume.
+    other.load_state_dict(state)
+    other.set_epoch(0)
+    assert got + ids(other) == both[:8]
+    # At an epoch's end: a whole new one.
+    got += ids(begun)
+    end = one.state_dict()
+    assert (end["epoch"], end["batch"]) == (1, 0)
+    other.load_state_dict(end)
+    assert got + ids(other) == both
+
+
+def test_a_state_of_another_run_is_refused(loader: Make) -> None:
+    state = loader(seed=1).state_dict()
+    other = loader(seed=2)
+    other.load_state_dict(state)
+    with pytest.raises(featherload.ConfigError, match="seed was 1 and is 2"):
+        next(iter(other))
+    # It is forgotten then.
+    assert len(ids(other)) == 8
+    other.load_state_dict({"epoch": 1})
+    with pytest.raises(featherload.ConfigError, match="none that state_dict gave"):
+        next(iter(other))
+    for batch in (8, 99):
+        other.load_state_dict({**other.state_dict(), "batch": batch})
+        with pytest.raises(featherload.ConfigError, match=f"batch {batch} .* has 8 batches"):
+            next(iter(other))
+
+
+def test_ranks_share_an_epoch(loader: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = [loader(rank=r, world_size=3) for r in range(3)]
+    assert [len(one) for one in ranks] == [3, 3, 3]
+    seen: list[int] = []
+    for one in ranks:
+        for batch in one:
+            seen += batch.ids[~batch.repeated].tolist()
+    assert sorted(seen) == list(range(256))
+    monkeypatch.setenv("RANK", "2")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    launched = loader()
+    ranks[2].set_epoch(0)
+    assert ids(launched) == ids(ranks[2])
+    monkeypatch.setenv("RANK", "x")
+    with pytest.raises(featherload.ConfigError, match="RANK='x'"):
+        loader()
+    with pytest.raises(featherload.ConfigError, match="world_size is missing"):
+        loader(rank=0)
+    # Lightning sets the one and not the other: all ranks would read everything.
+    monkeypatch.delenv("RANK")
+    with pytest.raises(featherload.ConfigError, match="RANK=None and WORLD_SIZE='3'"):
+        loader()
+    assert len(loader(rank=0, world_size=1)) == 8
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert len(loader()) == 8
+
+
+def test_processes_that_train_together_never_read_the_same_unasked(
+    loader: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = loader()
+    given = loader(rank=0, world_size=1)
+    monkeypatch.setattr("featherload._options.process_group", lambda: (1, 2))
+    with pytest.raises(featherload.ConfigError, match=r"rank 1 of 2 .* made as rank 0 of 1"):
+        next(iter(early))
+    assert len(ids(given)) == 8
+    assert len(ids(loader())) == 4
+
+
+def test_an_epoch_begins_with_its_first_batch(loader: Make) -> None:
+    whole = loader()
+    epochs = [ids(whole) for _ in range(3)]
+    one = loader()
+    # Lightning asks for iterators that it never uses.
+    iter(one)
+    epoch = iter(one)
+    one.set_epoch(1)
+    assert one.epoch == 1 and one.state_dict()["epoch"] == 1
+    assert ids(epoch) == epochs[1]
+    # One that was left early, and the next that was not begun.
+    epoch = iter(one)
+    next(epoch)
+    assert (one.epoch, one.state_dict()["batch"]) == (2, 1)
+    del epoch
+    assert (one.epoch, one.state_dict()["batch"]) == (2, 1)
+    waiting = iter(one)
+    state = one.state_dict()
+    assert (one.epoch, state["epoch"], state["batch"]) == (3, 3, 0)
+    rest = ids(waiting)
+    other = loader()
+    other.load_state_dict(state)
+    assert ids(other) == rest
+
+
+def test_a_loader_has_one_epoch_at_a_time(loader: Make) -> None:
+    one = loader()
+    epoch = iter(one)
+    next(epoch)
+    # A look at a batch ends the epoch, which is no end of the data.
+    next(iter(one))
+    with pytest.raises(featherload.Error, match="another epoch of the same loader began"):
+        next(epoch)
+    with pytest.raises(featherload.Error, match="another epoch"):
+        list(zip(one, one, strict=True))
+    assert len(ids(one)) == 8
+
+
+def test_a_batch_that_could_not_be_taken_comes_again(
+    loader: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = loader()
+    epoch = iter(one)
+    take = featherload.Loader._take
+
+    def fails(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(featherload.Loader, "_take", fails)
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            next(epoch)
+    monkeypatch.setattr(featherload.Loader, "_take", take)
+    assert [batch.number for batch in epoch] == list(range(8))
+
+
+def test_nothing_is_left_of_a_loader_that_was_let_go(loader: Make, photos: Path) -> None:
+    one = featherload.Loader(photos, batch_size=32, num_workers=2)
+    epoch = iter(one)
+    next(epoch)
+    pids = [one.stats()["coordinator"], *one.stats()["workers"]]
+    del one, epoch
+    # By counting alone, without a collection of cycles.
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+# As torchdata's StatefulDataLoader has them in its tests (test_state_dict.py).
+
+
+@pytest.mark.parametrize("interrupt", [0, 1, 5, 8])
+@pytest.mark.parametrize("workers", [(1, 3), (3, 1)])
+def test_run_and_checkpoint(loader: Make, interrupt: int, workers: tuple[int, int]) -> None:
+    one, other = (loader(num_workers=n) for n in workers)
+    epoch = iter(one)
+    for _ in range(interrupt):
+        next(epoch)
+    state = json.loads(json.dumps(one.state_dict()))
+    expected = ids(epoch) if interrupt < 8 else ids(one)
+    other.load_state_dict(state)
+    assert ids(other) == expected
+
+
+def test_snapshots_of_the_same_loader(loader: Make) -> None:
+    one = loader()
+    # TestSnapshotZero, test_map_interrupted_shuffle: the begin, and the middle.
+    epoch = iter(one)
+    begin = one.state_dict()
+    expected = [next(epoch).ids.tolist() for _ in range(4)]
+    middle = one.state_dict()
+    one.load_state_dict(middle)
+    expected += ids(iter(one))
+    one.load_state_dict(begin)
+    assert ids(one) == expected
+    # TestSnapshotEnd: a state of the end begins the next epoch, here and elsewhere.
+    end = one.state_dict()
+    following = ids(one)
+    other = loader()
+    running = iter(other)
+    next(running)
+    next(running)
+    other.load_state_dict(end)
+    assert ids(other) == following
+    # TestFastStateDictRequest: a state soon after one was loaded.
+    one.load_state_dict(middle)
+    epoch = iter(one)
+    next(epoch)
+    next(epoch)
+    soon = one.state_dict()
+    rest = ids(epoch)
+    other.load_state_dict(soon)
+    assert ids(other) == rest
+
+
+def test_torchdatas_protocol(loader: Make) -> None:
+    need("torchdata")
+    from torchdata.stateful_dataloader import Stateful
+
+    assert isinstance(loader(), Stateful)
+
+
+def test_two_loaders_at_once(loader: Make) -> None:
+    # TestConcurrentDataLoaders.
+    alone = ids(loader())
+    pairs = list(zip(map(lambda b: b.ids.tolist(), loader()), ids(loader()), strict=True))
+    assert [a for a, _ in pairs] == [b for _, b in pairs] == alone
