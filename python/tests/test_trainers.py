@@ -112,6 +112,27 @@ def test_lightning_fits_and_resumes(loader: Make, tmp_path: Path) -> None:
     assert third.seen + fourth.seen == whole.seen
 
 
+def test_timms_prefetcher_takes_it(loader: Make) -> None:
+    need("timm")
+    import torch
+    from timm.data.loader import PrefetchLoader
+
+    recipe = {"ops": [{"resize": {"size": 256}}, {"center_crop": {"size": 224}}]}
+    levels = loader(recipe=recipe, dtype="uint8", layout="nchw", framework="torch")
+    prefetched = PrefetchLoader(levels, device=torch.device("cpu"))
+    assert len(prefetched) == 8 and prefetched.dataset.classes == levels.dataset.classes
+    assert prefetched.sampler is levels and not prefetched.mixup_enabled
+    with warnings.catch_warnings():
+        # It holds two batches, and the loop two: no copies.
+        warnings.simplefilter("error")
+        got = [(images.clone(), labels.clone()) for images, labels in prefetched]
+    prefetched.sampler.set_epoch(0)
+    plain = loader(recipe="eval224", decode="scaled", framework="torch")
+    assert len(got) == 8
+    for (images, labels), (expected, of) in zip(got, plain, strict=True):
+        assert (labels == of).all() and (images - expected).abs().max() < 1e-5
+
+
 def test_lightnings_own_processes_share_an_epoch(photos: Path, tmp_path: Path) -> None:
     need("lightning")
     program = tmp_path / "train.py"

@@ -103,6 +103,35 @@ fn bad_usage_and_bad_input_exit_with_2_and_say_what_to_do() {
     }
 }
 
+/// Programs read stdout: with `--json` it has one object, also when nothing can be run.
+#[test]
+fn a_failure_is_an_object_too() {
+    let dir = data(1, 3);
+    let good = dir.path().to_str().unwrap();
+    let failure = |args: &[&str]| -> Value {
+        let out = featherload(args);
+        assert_eq!(code(&out), 2, "{args:?}: {}", stderr(&out));
+        let text = String::from_utf8(out.stdout).unwrap();
+        assert_eq!(text.lines().count(), 1, "one object: {text}");
+        serde_json::from_str::<Value>(&text).unwrap()["error"].take()
+    };
+    let e = failure(&["index", "/nowhere", "--json"]);
+    assert_eq!(
+        (&e["kind"], &e["path"]),
+        (&"dataset".into(), &"/nowhere".into())
+    );
+    let e = failure(&["bench", good, "--json", "--start", "0:77"]);
+    assert_eq!(
+        (&e["kind"], &e["option"]),
+        (&"config".into(), &"start".into())
+    );
+    assert!(e["text"].as_str().unwrap().contains("`start` is batch 77"));
+    let list = dir.path().join("bad.txt");
+    fs::write(&list, "class0/000.jpg 0\nclass0/001.jpg one\n").unwrap();
+    let e = failure(&["plan", list.to_str().unwrap(), "--json"]);
+    assert_eq!((&e["kind"], &e["line"]), (&"dataset".into(), &2.into()));
+}
+
 /// Must end with 2, without a panic, and name all of `words`.
 fn refused(args: &[&str], words: &[&str]) {
     let out = featherload(args);

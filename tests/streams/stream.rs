@@ -39,6 +39,35 @@ fn any_number_of_workers_gives_the_stream_of_none() {
     }
 }
 
+#[test]
+fn a_state_behind_the_last_batch_is_refused_and_the_loader_goes_on() {
+    let dir = data(3, 4);
+    let want = truth(dir.path(), 1);
+    for workers in [0, 1] {
+        let make = || builder(dir.path()).workers(workers);
+        let mut loader = make().build().unwrap();
+        let batches = loader.batches_per_epoch();
+        let beyond = |batch| State {
+            batch,
+            ..make().build().unwrap().state()
+        };
+        for batch in [batches, batches + 7] {
+            let e = loader.resume(&beyond(batch)).unwrap_err();
+            assert!(e.is_usage(), "{e}");
+            assert!(
+                e.to_string().contains(&format!("is batch {batch} of")),
+                "{e}"
+            );
+            let e = make().resume(beyond(batch)).build().unwrap_err();
+            assert!(e.is_usage(), "{e}");
+        }
+        assert_same(&stream(&mut loader, 1), &want, "after refusals");
+        loader.resume(&beyond(batches - 1)).unwrap();
+        let last = stream(&mut loader, 1);
+        assert_same(&last, &want[want.len() - last.len()..], "the last batch");
+    }
+}
+
 /// torchvision's single operations, and those that hold others.
 #[test]
 fn operations_inside_of_others_stream_alike_for_any_workers() {

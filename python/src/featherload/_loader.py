@@ -227,6 +227,10 @@ class Loader:
         self._newest = weakref.ref(epoch)
         return epoch
 
+    def _class_names(self) -> list[str]:
+        """Names of the classes, for a preview."""
+        return self.dataset.classes
+
     def _before_epoch(self) -> None:
         """Called before an epoch begins; may call ``set_epoch``."""
 
@@ -334,7 +338,7 @@ class Loader:
             if raw is None:
                 return Preview([])
             batch = Batch(TAKEN["numpy"](raw), raw, stream)
-            return _preview.of_batch(batch, self.recipe, self.dataset.classes, rows)
+            return _preview.of_batch(batch, self.recipe, self._class_names(), rows)
         finally:
             stream.close()
 
