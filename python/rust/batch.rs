@@ -131,6 +131,19 @@ impl RawBatch {
         self.facts.layout.to_string()
     }
 
+    /// How many rows hold pixels of a sample.
+    #[getter]
+    fn good(&self) -> usize {
+        let status = self.facts.status.iter();
+        status.filter(|status| !status.is_masked()).count()
+    }
+
+    /// How many samples gave no pixels.
+    #[getter]
+    fn failed(&self) -> usize {
+        self.facts.faults.len()
+    }
+
     /// The pixels are there: they were not moved elsewhere.
     #[getter]
     fn has_pixels(&self) -> bool {

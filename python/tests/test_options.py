@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,6 +113,29 @@ def test_warnings_go_to_logging(
     assert "large.png" in caplog.text and "most of the ring" in caplog.text
 
 
+def test_failures_and_deaths_are_counted_and_told(
+    loader: Make, photos: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number, path in enumerate(sorted(photos.rglob("*.jpg"))[:8]):
+        data = path.read_bytes()
+        (tmp_path / f"{number}.jpg").write_bytes(data[:200] if number == 5 else data)
+    one = loader(tmp_path, batch_size=2, on_error="skip", num_workers=1)
+    epoch = iter(one)
+    next(epoch)
+    os.kill(one.stats()["workers"][0], signal.SIGKILL)
+    for _ in epoch:
+        pass
+    one.set_epoch(0)
+    for _ in one:
+        pass
+    with caplog.at_level(logging.WARNING, "featherload"):
+        stats = one.stats()
+    assert (stats["images"], stats["failed"], stats["worker_deaths"]) == (14, 2, 1)
+    # Every call has all of them.
+    assert len(stats["events"]) == 1 and one.stats()["events"] == stats["events"]
+    assert "SIGKILL" in caplog.text
+
+
 def test_numbers_of_numpy_are_numbers(loader: Make) -> None:
     one = loader(batch_size=np.int64(16), memory_limit=8e9, seed=np.uint8(3))
     assert one.batch_size == 16
@@ -131,5 +156,7 @@ def test_stats_and_what_was_left_out(loader: Make, tmp_path: Path, photos: Path)
     list(one)
     stats = one.stats()
     assert len(stats["workers"]) == 2 and stats["times"]["rows"] == 1
+    assert (stats["images"], stats["failed"]) == (1, 0) and stats["images_per_s"] > 0
+    assert stats["ring_bytes"] < stats["memory_bytes"] < stats["ring_bytes"] + (100 << 20)
     left_out = one.left_out()
     assert left_out is not None and left_out["skipped"] == 1

@@ -12,11 +12,12 @@ import logging
 import os
 import warnings
 import weakref
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from . import _accelerate, _options, _preview, _progress
+from . import _accelerate, _counts, _options, _preview, _progress
 from ._batch import TAKEN, Batch, Framework
 from ._errors import ConfigError, Error, WorkerError
 from ._featherload import RawBatch, Stream
@@ -205,6 +206,8 @@ class Loader:
         self._resume: dict[str, Any] | None = None
         self._epoch_asked: int | None = None
         self._warned = False
+        self._counts = _counts.Counts()
+        self._events: deque[str] = deque(maxlen=1000)
         # What trainers ask of a loader that is none of torch's.
         self.batch_sampler = None
         self.num_workers = num_workers
@@ -254,6 +257,7 @@ class Loader:
         self._broken_off = False
         self._running = weakref.ref(epoch)
         self.end_of_dataloader = False
+        self._counts.begin_epoch()
         _accelerate.begin(self)
         return self._stream.begin_epoch()
 
@@ -304,14 +308,23 @@ class Loader:
         self._epoch_asked = None
 
     def stats(self) -> dict[str, Any]:
-        """What happened so far: rows, waits and times by stage (seconds), deaths of workers,
-        process ids. Cheap enough for each step.
+        """What happened so far: images, failures, waits and times by stage (seconds), memory,
+        deaths of workers, process ids. 0.1 ms: cheap enough for each step.
+
+        ``images`` and ``failed`` count since the loader was made, ``images_per_s`` is that of the
+        epoch at hand. ``memory_bytes``: the batches' shared memory, and what the processes have
+        beside it.
         """
         report: dict[str, Any] = json.loads(self._stream.report())
+        self._tell(report["events"])
+        self._events += report["events"]
+        report["events"] = [*self._events]
         device = json.loads(self._stream.device_memory())
         if device is not None:
             report["device_memory"] = device
-        return report
+        processes = [report["coordinator"], *report["workers"]]
+        memory = report["ring_bytes"] + sum(_private_bytes(pid) for pid in processes)
+        return {**self._counts.read(), "memory_bytes": memory, **report}
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -457,6 +470,7 @@ class _Epoch(Iterator[Batch]):
         if self._stream.position()[0] != self._epoch:
             loader.end_of_dataloader = True
         batch = loader._take(self._raw)
+        loader._counts.add(self._raw)
         self._raw = None
         return batch
 
@@ -485,6 +499,16 @@ class _Epoch(Iterator[Batch]):
             self.close()
         except Exception:  # the loader was closed, or the interpreter ends
             pass
+
+
+def _private_bytes(pid: int) -> int:
+    """What a process has beside memory that it shares; 0 of one that ended."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            _, resident, shared, *_ = file.read().split()
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _has(module: str) -> bool:
