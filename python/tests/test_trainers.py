@@ -378,36 +378,3 @@ def test_hugging_face_preprocessors_are_recipes(loader: Make, tmp_path: Path) ->
     assert next(iter(loader(recipe=recipe))).images.shape == (32, 3, 96, 96)
     with pytest.raises(featherload.ConfigError, match="rescale_factor"):
         recipes.preprocessor({**vit, "rescale_factor": 1.0})
-
-
-def test_it_takes_the_place_of_torchs_data_loader(photos: Path) -> None:
-    need("torchvision")
-    import torch
-    from torchvision.datasets import ImageFolder
-    from torchvision.transforms import v2
-
-    from featherload.torch import DataLoader
-
-    transform = v2.Compose(
-        [v2.Resize((64, 64)), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
-    )
-    folder = ImageFolder(str(photos), transform)
-    with DataLoader(folder, batch_size=32, pin_memory=True, decode="full") as ours:
-        theirs = torch.utils.data.DataLoader(folder, batch_size=32)
-        assert len(ours) == len(theirs) and ours.dataset.classes == folder.classes
-        for (images, labels), (wanted, of) in zip(ours, theirs, strict=True):
-            assert (labels == of).all()
-            assert (images - wanted).abs().max() < 1.01 / 255
-    for options, why in [
-        ({"collate_fn": list}, "collate_fn"),
-        ({"sampler": torch.utils.data.SubsetRandomSampler([1])}, "SubsetRandomSampler"),
-    ]:
-        with pytest.raises(featherload.ConfigError, match=why):
-            DataLoader(folder, **options)  # type: ignore[arg-type]
-    with pytest.raises(featherload.ConfigError, match="no transform"):
-        DataLoader(ImageFolder(str(photos)))
-    with pytest.raises(featherload.ConfigError, match="list is no torchvision ImageFolder"):
-        DataLoader([])
-    sampler = torch.utils.data.DistributedSampler(folder, num_replicas=4, rank=1)
-    with DataLoader(folder, 32, sampler=sampler) as one:
-        assert len(one) == 2 and one.sampler is one

@@ -1,0 +1,523 @@
+"""``featherload.torch.DataLoader`` beside torch's own, over the same image folders."""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import featherload
+
+for module in ("torch", "torchvision"):
+    # As conftest's `need`, for all tests of the file.
+    if importlib.util.find_spec(module) is None:
+        if os.environ.get("FEATHERLOAD_REQUIRE_FRAMEWORKS"):
+            pytest.fail(f"{module} is not installed", pytrace=False)
+        pytest.skip(f"SKIP: {module} is not installed", allow_module_level=True)
+
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader as Theirs
+from torch.utils.data import (
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    default_collate,
+    random_split,
+)
+from torchvision import transforms as v1
+from torchvision.datasets import DatasetFolder, ImageFolder
+from torchvision.datasets.folder import pil_loader
+from torchvision.transforms import v2
+
+from featherload.torch import DataLoader
+
+Make = Callable[..., DataLoader]
+SMALL = v2.Compose([v2.Resize((8, 8)), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
+NORMALIZED = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+
+
+def picture(path: Path, seed: int) -> None:
+    """Coarse waves of a size of their own: a PNG, or a JPEG."""
+    random = np.random.default_rng(seed)
+    height, width = random.integers(40, 70, 2)
+    coarse = Image.fromarray(random.integers(0, 256, (4, 4, 3), np.uint8))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    coarse.resize((int(width), int(height)), Image.Resampling.BICUBIC).save(path, quality=95)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """27 pictures in three classes, whose order by bytes is not torchvision's; one class has
+    none.
+    """
+    root = tmp_path_factory.mktemp("torch") / "root"
+    names = ["b/1.jpg", "b/10.jpg", "b/9.png", "b.jpg", "b-c/1.jpg", "B.JPEG", "é.png", "b c.jpg"]
+    for number in range(27):
+        folder = root / ("zebra", "ant", "ant b")[number % 3]
+        picture(folder / (names[number // 3] if number < 24 else f"{number}.jpg"), number)
+    (root / "nothing").mkdir()
+    return root
+
+
+@pytest.fixture
+def folder(root: Path) -> ImageFolder:
+    return ImageFolder(str(root), SMALL, allow_empty=True)
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    made: list[DataLoader] = []
+
+    def one(*args: Any, **options: Any) -> DataLoader:
+        made.append(DataLoader(*args, **options))
+        return made[-1]
+
+    yield one
+    for loader in made:
+        loader.close()
+
+
+def ids(loader: Any) -> list[list[int]]:
+    return [batch.ids.tolist() for batch in loader]
+
+
+def flat(loader: Any) -> list[int]:
+    return [number for batch in ids(loader) for number in batch]
+
+
+def assert_same(ours: DataLoader, theirs: Any, level: float = 1.01 / 255) -> None:
+    """A whole epoch: labels, order, shapes and pixels."""
+    assert len(ours) == len(theirs)
+    assert len(ours.dataset) == len(theirs.dataset)
+    for name in ("batch_size", "drop_last", "pin_memory", "timeout", "collate_fn", "in_order"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    for (images, labels), (wanted, of) in zip(ours, theirs, strict=True):
+        assert labels.dtype == of.dtype and labels.tolist() == of.tolist()
+        assert images.shape == wanted.shape and images.dtype == wanted.dtype
+        assert (images - wanted).abs().max() < level
+
+
+def test_an_epoch_is_torchs(make: Make, root: Path) -> None:
+    old = v1.Compose([v1.Resize(36), v1.CenterCrop(32), v1.ToTensor(), v1.Normalize(*NORMALIZED)])
+    new = v2.Compose(
+        [
+            v2.Resize(36),
+            v2.CenterCrop(32),
+            v2.ToImage(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(*NORMALIZED),
+        ]
+    )
+    for transform, loader, said in [
+        (old, pil_loader, {}),
+        (new, None, {"drop_last": True}),
+        (old, None, {"in_order": False, "collate_fn": default_collate}),
+    ]:
+        given = {} if loader is None else {"loader": loader}
+        one = ImageFolder(root, transform, allow_empty=True, **given)
+        ours = make(one, batch_size=8, decode="full", **said)
+        # A level is 1 / 255 before the division by the deviation.
+        assert_same(ours, Theirs(one, batch_size=8, **said), 1.01 / 255 / 0.224)
+        assert ours.dataset is one and ours.dataset.classes == one.classes
+        assert ours.sampler is ours and ours.batch_sampler is None
+
+
+def test_the_signature_is_torchs(make: Make, folder: ImageFolder) -> None:
+    theirs = inspect.signature(Theirs.__init__).parameters
+    ours = inspect.signature(DataLoader.__init__).parameters
+    told = [(p.name, p.default, p.kind) for p in theirs.values()]
+    assert [(p.name, p.default, p.kind) for p in ours.values()][:-1] == told
+    one = make(folder, 4, False, None, None, 1, None, False, True, 2.5, None, "spawn", None)
+    assert len(one) == 27 // 4 and one.drop_last and one.multiprocessing_context == "spawn"
+    without_meaning = {"pin_memory_device": "cuda", "prefetch_factor": 7, "pin_memory": True}
+    one = make(folder, num_workers=2, persistent_workers=True, **without_meaning)
+    assert len(one) == 27 and one.batch_size == 1 and one.num_workers == 2 and one.pin_memory
+    assert make(folder, num_workers=0).num_workers == 1
+    with pytest.raises(TypeError, match="prefetch_factorr"):
+        DataLoader(folder, prefetch_factorr=1)
+
+
+def test_the_timeout_is_the_row_limit(make: Make, folder: ImageFolder, monkeypatch: Any) -> None:
+    said = []
+    stream = featherload._loader.Stream
+    monkeypatch.setattr(
+        featherload._loader,
+        "Stream",
+        lambda text: said.append(json.loads(text)["loader"]) or stream(text),
+    )
+    make(folder, timeout=5)
+    make(folder, timeout=5, row_limit=7)
+    make(folder)
+    assert [options.get("row_limit") for options in said] == [5, 7, None]
+
+
+class Own(ImageFolder):  # type: ignore[misc]
+    def __getitem__(self, at: int) -> Any:
+        return super().__getitem__(0)
+
+
+def collate(rows: Any) -> Any:
+    return default_collate(rows)
+
+
+@pytest.mark.parametrize(
+    ("said", "option", "why"),
+    [
+        ({"batch_size": None}, "batch_size", "batch_size=None"),
+        ({"batch_size": 0}, "batch_size", "batch_size=0"),
+        ({"batch_size": True}, "batch_size", "batch_size=True"),
+        ({"num_workers": -1}, "num_workers", "num_workers=-1"),
+        ({"drop_last": 1}, "drop_last", "drop_last=1"),
+        ({"timeout": -5}, "timeout", "timeout=-5"),
+        ({"collate_fn": collate}, "collate_fn", "default_collate"),
+        ({"worker_init_fn": print}, "worker_init_fn", "worker_init_fn"),
+        ({"batch_sampler": [[0]]}, "batch_sampler", "batch_sampler"),
+        ({"generator": 5}, "generator", "generator is a int"),
+        ({"labels": "none"}, "labels", "labels has no place"),
+        ({"root": "/"}, "root", "root has no place"),
+        ({"rank": 1}, "world_size", "world_size is missing"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_by_name(
+    folder: ImageFolder, said: dict[str, Any], option: str, why: str
+) -> None:
+    with pytest.raises(featherload.ConfigError, match=why) as caught:
+        DataLoader(folder, **said)
+    assert caught.value.option == option
+
+
+def test_samplers_of_other_orders_are_refused(folder: ImageFolder) -> None:
+    def distributed(**said: Any) -> Any:
+        return DistributedSampler(folder, num_replicas=4, rank=1, **said)
+
+    class Ours(DistributedSampler[Any]):
+        pass
+
+    for sampler, said, option, why in [
+        (SequentialSampler(folder), {"shuffle": True}, "sampler", "sampler and shuffle"),
+        (RandomSampler(folder), {"shuffle": True}, "sampler", "sampler and shuffle"),
+        (distributed(), {"shuffle": True}, "sampler", "sampler and shuffle"),
+        (SequentialSampler(range(10)), {}, "sampler", "SequentialSampler is over 10 samples"),
+        (RandomSampler(range(28)), {}, "sampler", "RandomSampler is over 28 samples"),
+        (RandomSampler(folder, num_samples=10), {}, "sampler", "num_samples=10"),
+        (RandomSampler(folder, num_samples=54), {}, "sampler", "num_samples=54"),
+        (RandomSampler(folder, replacement=True), {}, "sampler", "replacement=True"),
+        (SubsetRandomSampler([1]), {}, "sampler", "SubsetRandomSampler"),
+        ([0, 1], {}, "sampler", "the sampler list"),
+        (Ours(folder, 4, 1), {}, "sampler", "the sampler Ours"),
+        (distributed(drop_last=True), {}, "sampler", "drops 3 of 27 samples over 4 ranks"),
+        (distributed(), {"drop_last": True, "batch_size": 7}, "drop_last", "27 samples over 4"),
+        (distributed(), {"rank": 2, "world_size": 4}, "rank", "rank=2.*'s 1"),
+        (distributed(), {"world_size": 2}, "world_size", "world_size=2.*'s 4"),
+        (DistributedSampler(range(9), 4, 1), {}, "sampler", "DistributedSampler is over 9"),
+    ]:
+        with pytest.raises(featherload.ConfigError, match=why) as caught:
+            DataLoader(folder, sampler=sampler, **said)
+        assert caught.value.option == option
+
+
+def test_other_data_sets_are_refused(make: Make, root: Path, folder: ImageFolder) -> None:
+    def read(transform: Any = SMALL, **said: Any) -> Any:
+        return ImageFolder(str(root), transform, allow_empty=True, **said)
+
+    def edited(sample: Any) -> Any:
+        one = read()
+        one.samples[3] = sample
+        return one
+
+    class View(Subset[Any]):
+        pass
+
+    path = folder.samples[3][0]
+    of_files = DatasetFolder(str(root), pil_loader, (".jpg",), SMALL, allow_empty=True)
+    for dataset, why in [
+        ([1, 2], "list is no torchvision ImageFolder"),
+        (of_files, "DatasetFolder is no"),
+        (View(folder, [1]), "View is no"),
+        (Subset([1, 2], [0]), "list is no"),
+        (Own(str(root), SMALL, allow_empty=True), "Own has a __getitem__ of its own"),
+        (read(target_transform=int), "target_transform"),
+        (read(loader=Image.open), "loader of an ImageFolder"),
+        (read(None), "no transform"),
+        (read(v2.Resize((8, 8))), "gives no tensor"),
+        (read(v2.ToImage()), "their own sizes"),
+        (Subset(folder, []), "no samples"),
+        (Subset(folder, [27]), "no places.*27"),
+        (Subset(folder, [1.0]), "no places"),
+        (Subset(folder, torch.ones(27, dtype=torch.bool)), "they are a mask"),
+        (edited((path, 1.5)), "label of sample 3 is 1.5"),
+        (edited((path, True)), "label of sample 3 is True"),
+        (edited((path, 1 << 63)), "label of sample 3"),
+        (edited((f"{root}/a\nb.jpg", 1)), "sample 3.*line break"),
+    ]:
+        with pytest.raises(featherload.ConfigError, match=why) as caught:
+            DataLoader(dataset)
+        assert caught.value.option == "dataset"
+    # A recipe takes the transform's place, not the data set's.
+    with pytest.raises(featherload.ConfigError, match="list is no"):
+        DataLoader([1, 2], recipe="train224")
+    one = make(read(None), recipe={"ops": [{"resize": {"size": [4, 4]}}]}, batch_size=9)
+    assert next(iter(one)).images.shape == (9, 3, 4, 4)
+
+
+def test_subclasses_that_read_the_same_way_are_taken(make: Make, root: Path) -> None:
+    class Named(ImageFolder):  # type: ignore[misc]
+        """As torchvision's ImageNet, whose classes have several names."""
+
+        def __init__(self) -> None:
+            super().__init__(str(root), SMALL, allow_empty=True)
+            self.classes = [(name, name.upper()) for name in self.classes]
+
+    one = make(Named(), batch_size=27)
+    assert [row.label for row in one.preview(27)][:2] == ["ant, ANT"] * 2
+
+
+def test_samples_are_the_folders(make: Make, root: Path, folder: ImageFolder) -> None:
+    """Edited ones too: order, labels and files; and a preview names their classes."""
+    assert folder.classes == ["ant", "ant b", "nothing", "zebra"]
+    one = make(folder, batch_size=10)
+    assert [str(path) for batch in one for path in batch.paths()] == [p for p, _ in folder.samples]
+    assert [str(row.path) for row in one.preview(4)] == [p for p, _ in folder.samples[:4]]
+    assert [row.label for row in make(folder, batch_size=27).preview(27)] == [
+        folder.classes[label] for _, label in folder.samples
+    ]
+    folder.samples = [(path, 40 - n) for n, (path, _) in enumerate(folder.samples[::-1])]
+    folder.samples[2] = (folder.samples[1][0], np.int64(-7))
+    assert_same(make(folder, batch_size=8, decode="full"), Theirs(folder, batch_size=8))
+    two = make(folder, batch_size=8, shuffle=True)
+    for batch in two:
+        assert [folder.samples[i] for i in batch.ids.tolist()] == [
+            (str(path), label)
+            for path, label in zip(batch.paths(), batch.labels.tolist(), strict=True)
+        ]
+    few = ImageFolder(str(root), SMALL, is_valid_file=lambda p: p.endswith("1.jpg"), allow_empty=1)
+    assert 0 < len(few) < 10
+    assert_same(make(few, batch_size=4, decode="full"), Theirs(few, batch_size=4))
+
+
+def test_odd_names(make: Make, tmp_path: Path, root: Path, monkeypatch: Any) -> None:
+    source = ImageFolder(str(root), SMALL, allow_empty=True).samples[0][0]
+    names = [b"a b 1", b"a\tb", b'q"u\\o', b"#1", b" 2 ", b"\xff\xfe", b"\r", b"a\r", "é".encode()]
+    for name in names:
+        path = os.path.join(os.fsencode(tmp_path), b"data", b"c " + name, name + b".jpg")
+        os.makedirs(os.path.dirname(path))
+        shutil.copy(source, path)
+    # Outside of the root, and absolute.
+    other = tmp_path / "other.jpg"
+    shutil.copy(source, other)
+    monkeypatch.chdir(tmp_path)
+    hashes = set()
+    for place in ("data", "./data/", tmp_path / "data", f"{tmp_path}/x/..//data"):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        folder = ImageFolder(place, SMALL)
+        assert len(folder) == len(names)
+        one = make(folder, batch_size=4, decode="full")
+        assert_same(one, Theirs(folder, batch_size=4))
+        hashes.add(one.state_dict()["index_hash"])
+        folder.samples += [(str(other), 3), ("other.jpg", 4), (f"{tmp_path}/data/../other.jpg", 5)]
+        assert_same(make(folder, batch_size=4, decode="full"), Theirs(folder, batch_size=4))
+    assert len(hashes) == 1
+    os.rename(b"data/c a b 1/a b 1.jpg", b"data/c a b 1/a\n1.jpg")
+    with pytest.raises(featherload.ConfigError, match=r"a\\n1.jpg.*line break.*rename"):
+        DataLoader(ImageFolder("data", SMALL))
+    os.rename(b"data/c a b 1/a\n1.jpg", b"data/c a b 1/1.jpg")
+    os.rename(b"data", b"data\xff")
+    with pytest.raises(featherload.ConfigError, match="no UTF-8"):
+        DataLoader(ImageFolder(os.fsdecode(b"data\xff"), SMALL))
+
+
+def test_subsets_are_taken_in_their_order(make: Make, folder: ImageFolder) -> None:
+    inner = Subset(folder, range(26, 2, -2))
+    parts = random_split(folder, [20, 7], torch.Generator().manual_seed(3))
+    for subset in [
+        Subset(folder, [5, 3, 3, -1, 20]),
+        Subset(inner, [4, 0, 11]),
+        Subset(folder, torch.tensor([2, 1])),
+        Subset(folder, np.array([9, 8, 26])),
+        Subset(folder, {0: 5, 1: 4}),  # type: ignore[arg-type]
+        *parts,
+    ]:
+        one = make(subset, batch_size=3, decode="full")
+        assert_same(one, Theirs(subset, batch_size=3))
+        assert one.dataset is subset
+    last = make(Subset(inner, [4, 0, 11]), batch_size=3)
+    assert ids(last) == [[0, 1, 2]]
+    wanted = [folder.samples[i] for i in (18, 26, 4)]
+    assert [str(path) for path in next(iter(last)).paths()] == [path for path, _ in wanted]
+    assert [row.label for row in last.preview()] == [folder.classes[label] for _, label in wanted]
+
+
+def test_samplers_give_torchs_batches(make: Make, folder: ImageFolder) -> None:
+    one = make(folder, 4, sampler=SequentialSampler(folder))
+    assert flat(one) == list(range(27))
+    one = make(folder, 4, sampler=RandomSampler(folder))
+    first, second = (flat(one) for _ in range(2))
+    assert first != second and sorted(first) == sorted(second) == list(range(27))
+    for length, ranks, drop_of_sampler, drop in [
+        (27, 4, False, False),
+        (24, 4, True, False),
+        (24, 4, True, True),
+        (26, 4, False, True),
+        (2, 3, False, False),
+    ]:
+        part = Subset(folder, range(length))
+        for rank in range(ranks):
+            sampler = DistributedSampler(
+                part, ranks, rank, shuffle=False, drop_last=drop_of_sampler
+            )
+            one = make(part, 4, sampler=sampler, drop_last=drop)
+            batches = torch.utils.data.BatchSampler(sampler, 4, drop)
+            assert ids(one) == list(batches) and len(one) == len(batches)
+    shuffled = [
+        flat(make(folder, 4, sampler=DistributedSampler(folder, 4, rank, seed=5)))
+        for rank in range(4)
+    ]
+    assert {len(one) for one in shuffled} == {7}
+    assert set().union(*shuffled) == set(range(27)) and shuffled[0] != sorted(shuffled[0])
+
+
+def test_the_samplers_epoch_is_followed(make: Make, folder: ImageFolder) -> None:
+    def pair() -> tuple[Any, DataLoader]:
+        sampler = DistributedSampler(folder, 2, 1)
+        return sampler, make(folder, 4, sampler=sampler)
+
+    sampler, one = pair()
+    # Nobody says an epoch: they go on.
+    whole = [ids(one) for _ in range(4)]
+    assert len({str(epoch) for epoch in whole}) == 4
+    assert one.epoch == 4 and sampler.epoch == 0
+    # Each is said, and one again.
+    sampler, one = pair()
+    for epoch in (0, 1, 2, 1, 3):
+        sampler.set_epoch(epoch)
+        assert ids(one) == whole[epoch]
+    # Said before the loader is made.
+    sampler = DistributedSampler(folder, 2, 1)
+    sampler.set_epoch(3)
+    assert ids(make(folder, 4, sampler=sampler)) == whole[3]
+    # A run that goes on in the middle of an epoch.
+    sampler, one = pair()
+    sampler.set_epoch(2)
+    begun = iter(one)
+    assert next(begun).ids.tolist() == whole[2][0]
+    sampler, two = pair()
+    two.load_state_dict(one.state_dict())
+    sampler.set_epoch(2)
+    assert ids(two) == whole[2][1:]
+    sampler.set_epoch(3)
+    assert ids(two) == whole[3]
+    # The loader's own word stands, too.
+    two.set_epoch(0)
+    assert ids(two) == whole[0]
+
+
+def test_the_seed_is_torchs(make: Make, folder: ImageFolder) -> None:
+    def order(dataset: Any = folder, **said: Any) -> list[int]:
+        said.setdefault("shuffle", None if "sampler" in said else True)
+        return flat(make(dataset, 9, **said))
+
+    def seeded(seed: int) -> torch.Generator:
+        return torch.Generator().manual_seed(seed)
+
+    before = torch.initial_seed()
+    try:
+        torch.manual_seed(1)
+        one = order()
+        torch.manual_seed(2)
+        two = order()
+        assert one != two == order() == order(seed=2) == order(generator=seeded(2))
+        assert order(generator=seeded(1)) == one == order(seed=1, generator=seeded(2))
+        assert order(sampler=RandomSampler(folder, generator=seeded(1))) == one
+        said = {"sampler": RandomSampler(folder, generator=seeded(1)), "generator": seeded(2)}
+        assert order(**said) == one
+        assert order(sampler=RandomSampler(folder)) == two
+        # All ranks have the same seed, whatever each one's torch was given.
+        ranked = order(sampler=DistributedSampler(folder, 2, 1, seed=1), generator=seeded(3))
+        assert ranked == order(rank=1, world_size=2, seed=1)
+        assert order(rank=1, world_size=2) == order(rank=1, world_size=2, seed=0)
+        torch.manual_seed(-1)
+        assert order() == order(seed=2**64 - 1)
+    finally:
+        torch.manual_seed(before)
+
+
+def test_torchruns_variables_alone_divide_nothing(
+    make: Make, folder: ImageFolder, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert flat(make(folder, 8)) == list(range(27))
+    assert ids(make(folder, 8, rank=3, world_size=4)) == [[3, 7, 11, 15, 19, 23, 0]]
+    sampler = DistributedSampler(folder, 4, 2, shuffle=False)
+    assert ids(make(folder, 8, sampler=sampler)) == [list(sampler)]
+
+
+def test_states_are_of_the_samples_alone(
+    make: Make, root: Path, folder: ImageFolder, tmp_path: Path
+) -> None:
+    """Not of the list that they are handed over by, nor of the folder's place."""
+    one = make(folder, 8, shuffle=True, seed=3)
+    begun = iter(one)
+    seen = [next(begun).ids.tolist() for _ in range(2)]
+    state = json.loads(json.dumps(one.state_dict()))
+    moved = tmp_path / "moved"
+    shutil.copytree(root, moved)
+    for place in (root, moved):
+        other = make(ImageFolder(str(place), SMALL, allow_empty=True), 8, shuffle=True, seed=3)
+        other.load_state_dict(state)
+        assert seen + ids(other) == ids(make(folder, 8, shuffle=True, seed=3))
+    folder.samples[0], folder.samples[1] = folder.samples[1], folder.samples[0]
+    swapped = make(folder, 8, shuffle=True, seed=3)
+    swapped.load_state_dict(state)
+    with pytest.raises(featherload.ConfigError, match="data|index"):
+        next(iter(swapped))
+
+
+def test_no_list_is_left_behind(folder: ImageFolder, tmp_path: Path, monkeypatch: Any) -> None:
+    import gc
+    import tempfile
+
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    DataLoader(folder).close()
+    gc.collect()
+    before = descriptors()
+    one = DataLoader(folder)
+    assert not list(tmp_path.iterdir())
+    one.close()
+    del one
+    with pytest.raises(featherload.ConfigError):
+        DataLoader(folder, depth=0)
+    gc.collect()
+    assert descriptors() == before
+
+
+def test_a_config_that_reads_labels_in_its_own_way_is_refused(
+    root: Path, folder: ImageFolder, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "DataLoader:\n  Train:\n    dataset:\n      name: ImageNetDataset\n"
+        f"      image_root: {root}\n      cls_label_path: list.txt\n      relabel: True\n"
+        "      transform_ops:\n        - DecodeImage:\n            to_rgb: True\n"
+        "        - ResizeImage:\n            size: [8, 8]\n"
+        "    sampler:\n      name: DistributedBatchSampler\n      batch_size: 4\n"
+        "      drop_last: False\n      shuffle: True\n"
+    )
+    with pytest.raises(featherload.ConfigError, match="give it to featherload.Loader") as caught:
+        DataLoader(folder, 4, recipe=config, mode="train")
+    assert caught.value.option == "recipe"
