@@ -403,10 +403,14 @@ def test_the_samplers_epoch_is_followed(make: Make, folder: ImageFolder) -> None
     for epoch in (0, 1, 2, 1, 3):
         sampler.set_epoch(epoch)
         assert ids(one) == whole[epoch]
-    # Said before the loader is made.
+    # Said before the loader is made, and between iter() and the first batch.
     sampler = DistributedSampler(folder, 2, 1)
     sampler.set_epoch(3)
-    assert ids(make(folder, 4, sampler=sampler)) == whole[3]
+    one = make(folder, 4, sampler=sampler)
+    assert ids(one) == whole[3]
+    begun = iter(one)
+    sampler.set_epoch(1)
+    assert ids(begun) == whole[1]
     # A run that goes on in the middle of an epoch.
     sampler, one = pair()
     sampler.set_epoch(2)
@@ -458,6 +462,9 @@ def test_torchruns_variables_alone_divide_nothing(
 ) -> None:
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "4")
+    assert flat(make(folder, 8)) == list(range(27))
+    # Nor does a group of torch.distributed's.
+    monkeypatch.setattr(featherload._options, "process_group", lambda: (1, 4))
     assert flat(make(folder, 8)) == list(range(27))
     assert ids(make(folder, 8, rank=3, world_size=4)) == [[3, 7, 11, 15, 19, 23, 0]]
     sampler = DistributedSampler(folder, 4, 2, shuffle=False)
