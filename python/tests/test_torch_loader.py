@@ -463,9 +463,11 @@ def test_torchruns_variables_alone_divide_nothing(
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert flat(make(folder, 8)) == list(range(27))
-    # Nor does a group of torch.distributed's.
+    # Nor does a group of torch.distributed's; accelerate and Lightning divide torch's loaders.
     monkeypatch.setattr(featherload._options, "process_group", lambda: (1, 4))
-    assert flat(make(folder, 8)) == list(range(27))
+    with pytest.raises(featherload.ConfigError, match="4 processes train together.*Distributed"):
+        flat(make(folder, 8))
+    assert flat(make(folder, 8, rank=0, world_size=1)) == list(range(27))
     assert ids(make(folder, 8, rank=3, world_size=4)) == [[3, 7, 11, 15, 19, 23, 0]]
     sampler = DistributedSampler(folder, 4, 2, shuffle=False)
     assert ids(make(folder, 8, sampler=sampler)) == [list(sampler)]

@@ -103,17 +103,16 @@ fn bad_usage_and_bad_input_exit_with_2_and_say_what_to_do() {
     }
 }
 
-/// Programs read stdout: with `--json` it has one object, also when nothing can be run.
 #[test]
-fn a_failure_is_an_object_too() {
+fn programs_may_have_a_failure_as_an_object() {
     let dir = data(1, 3);
     let good = dir.path().to_str().unwrap();
     let failure = |args: &[&str]| -> Value {
-        let out = featherload(args);
-        assert_eq!(code(&out), 2, "{args:?}: {}", stderr(&out));
-        let text = String::from_utf8(out.stdout).unwrap();
-        assert_eq!(text.lines().count(), 1, "one object: {text}");
-        serde_json::from_str::<Value>(&text).unwrap()["error"].take()
+        let out = with_env(args, &[("FEATHERLOAD_ERRORS", "json")]);
+        assert_eq!((code(&out), &*out.stdout), (2, &b""[..]), "{args:?}");
+        let said = stderr(&out);
+        let last = said.lines().last().unwrap();
+        serde_json::from_str::<Value>(last).unwrap()["error"].take()
     };
     let e = failure(&["index", "/nowhere", "--json"]);
     assert_eq!(

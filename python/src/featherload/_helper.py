@@ -63,7 +63,11 @@ def run_json(
 
     command = [helper(), *args, "--json"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "FEATHERLOAD_ERRORS": "json"},
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         listener = threading.Thread(target=listen, args=(process.stderr,), daemon=True)
@@ -81,7 +85,7 @@ def run_json(
                 process.kill()
             raise
     if process.returncode not in accept:
-        raise _failure(process.returncode, printed, "".join(said))
+        raise _failure(process.returncode, said)
     for line in said:
         _log.warning("%s", line.strip().removeprefix("featherload: "))
     return json.loads(printed)
@@ -97,13 +101,13 @@ _KINDS: dict[str, type[Error]] = {
 }
 
 
-def _failure(code: int, printed: str, said: str) -> Error:
+def _failure(code: int, said: Sequence[str]) -> Error:
     """The error of a run that failed."""
     try:
-        error = json.loads(printed)["error"]
-    except (ValueError, KeyError, TypeError):
+        error = json.loads(said[-1])["error"]
+    except (ValueError, KeyError, IndexError, TypeError):
         # Of the arguments themselves; their advice stands behind an empty line.
-        text = said.strip().split("\n\n")[0].removeprefix("error: ")
+        text = "".join(said).strip().split("\n\n")[0].removeprefix("error: ")
         kind = ConfigError if code == 2 else Error
         return kind(text or f"the executable ended with {code}")
     return _KINDS[error["kind"]](

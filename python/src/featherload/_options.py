@@ -183,7 +183,7 @@ def scales(sizes: Any) -> dict[str, Any]:
 
 
 # Keywords that say how the source is read; ``src`` is its path.
-_SOURCE = (
+SOURCE = (
     *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
     *("boxes", "label_field", "label_json", "index_dir"),
 )
@@ -203,7 +203,7 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
         said[option] = byte_count(option, said[option])
     if all(said[limit] is None for limit in ("depth", "memory_limit", "gpu_memory_limit")):
         said["depth"] = DEPTH
-    source = {"path": said.pop("src"), **{name: said.pop(name) for name in _SOURCE}}
+    source = {"path": said.pop("src"), **{name: said.pop(name) for name in SOURCE}}
     loader = {
         "device": device_name(said.pop("device")),
         "workers": said.pop("num_workers"),

@@ -1,17 +1,19 @@
-//! An error as a JSON object, for programs that run the command line.
+//! An error as a JSON object, for programs that run the command line: the last line of
+//! stderr where the environment has `FEATHERLOAD_ERRORS=json`.
 
 use std::path::PathBuf;
 
 use featherload::Error;
 use serde::Serialize;
+use serde_json::json;
 
-#[derive(Serialize)]
-pub struct Failure {
-    error: Told,
+/// Whether the caller is such a program.
+pub fn is_asked_for() -> bool {
+    std::env::var_os("FEATHERLOAD_ERRORS").is_some_and(|form| form == "json")
 }
 
 #[derive(Serialize)]
-struct Told {
+struct Failure {
     /// Whose fault it is: `config`, `dataset`, `sample`, `device`, `system` or `worker`.
     kind: &'static str,
     /// As the library says it: options in backticks, by their names.
@@ -24,7 +26,7 @@ struct Told {
     fault: Option<&'static str>,
 }
 
-pub fn of(error: &Error) -> Failure {
+pub fn of(error: &Error) -> String {
     let kind = match error {
         Error::Config { .. } => "config",
         Error::Dataset { .. } => "dataset",
@@ -33,15 +35,14 @@ pub fn of(error: &Error) -> Failure {
         Error::Io { .. } => "system",
         _ => "worker",
     };
-    Failure {
-        error: Told {
-            kind,
-            text: error.to_string(),
-            path: error.path().map(Into::into),
-            option: error.option_name(),
-            line: error.line(),
-            id: error.id(),
-            fault: error.fault().map(|fault| fault.kind.name()),
-        },
-    }
+    let failure = Failure {
+        kind,
+        text: error.to_string(),
+        path: error.path().map(Into::into),
+        option: error.option_name(),
+        line: error.line(),
+        id: error.id(),
+        fault: error.fault().map(|fault| fault.kind.name()),
+    };
+    json!({ "error": failure }).to_string()
 }

@@ -95,11 +95,10 @@ fn main() -> ExitCode {
         Ok(Outcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
         Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
         Err(e) => {
-            output::complain(&format!("featherload: {}", flags::of_error(&e)));
-            // Programs that read stdout get one object, whatever happens.
-            if std::env::args_os().any(|arg| arg == "--json") {
-                let _ = output::json(&failure::of(&e));
-            }
+            output::complain(&match failure::is_asked_for() {
+                true => failure::of(&e),
+                false => format!("featherload: {}", flags::of_error(&e)),
+            });
             ExitCode::from(if e.is_usage() { EXIT_USAGE } else { EXIT_RUN })
         }
     }

@@ -1,0 +1,162 @@
+"""torchvision's image folders and subsets of them, as lists of samples.
+
+Never in here: the order in which they come.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ._errors import ConfigError
+from ._transforms import _Walk, translate
+
+_Samples = list[tuple[Any, Any]]
+
+
+def _refused(text: str) -> ConfigError:
+    return ConfigError(text, option="dataset")
+
+
+def resolve(dataset: Any) -> tuple[Any, _Samples]:
+    """The image folder below, and the samples in the order of ``dataset``."""
+    from torch.utils.data import Subset
+    from torchvision.datasets import ImageFolder
+    from torchvision.datasets.folder import default_loader, pil_loader
+
+    kind = type(dataset)
+    if kind is Subset:
+        folder, samples = resolve(dataset.dataset)
+        try:
+            return folder, [samples[i] for i in _indices(dataset.indices)]
+        except (IndexError, KeyError, TypeError) as error:
+            raise _refused(
+                f"the indices of a Subset are no places in its data set of {len(samples)} samples "
+                f"({error}): give whole numbers below {len(samples)}"
+            ) from None
+    if not isinstance(dataset, ImageFolder):
+        raise _refused(
+            f"{kind.__name__} is no torchvision ImageFolder, nor a Subset of one: give what it "
+            "reads to featherload.Loader"
+        )
+    for method in ("__getitem__", "__getitems__", "__len__"):
+        if getattr(kind, method, None) is not getattr(ImageFolder, method, None):
+            raise _refused(
+                f"{kind.__name__} has a {method} of its own, which is not called here: give an "
+                "ImageFolder, or what it reads to featherload.Loader"
+            )
+    if dataset.target_transform is not None:
+        raise _refused(
+            "target_transform of an ImageFolder has no place here: leave it out, and write the "
+            "labels that you want into its samples"
+        )
+    if dataset.loader is not default_loader and dataset.loader is not pil_loader:
+        raise _refused(
+            "loader of an ImageFolder has no place here, but for torchvision's own: leave it out"
+        )
+    return dataset, dataset.samples
+
+
+def _indices(indices: Any) -> Iterable[Any]:
+    """The indices of a subset, one by one, as torch takes them."""
+    import torch
+
+    if isinstance(indices, (list, tuple, range)):
+        return indices
+    if isinstance(indices, (np.ndarray, torch.Tensor)) and "bool" not in str(indices.dtype):
+        numbers: list[Any] = indices.tolist()
+        return numbers
+    if isinstance(indices, (np.ndarray, torch.Tensor)):
+        raise TypeError("they are a mask")
+    return (indices[at] for at in range(len(indices)))
+
+
+def recipe(folder: Any) -> Any:
+    """The folder's transform, if it makes tensors of one size."""
+    if folder.transform is None:
+        raise _refused(
+            "the ImageFolder has no transform, so its pictures have no one size: give it one, "
+            "such as a Resize, a crop and ToTensor"
+        )
+    recipe = translate(folder.transform)
+    walk = _Walk()
+    walk.ops(folder.transform)
+    if not walk.is_tensor:
+        raise _refused(
+            "the transform of the ImageFolder gives no tensor, so torch makes no batch of it: put "
+            "ToTensor() or v2.ToImage() at its end"
+        )
+    if not any(name == "resize" or name.endswith("crop") for name in _op_names(recipe["ops"])):
+        raise _refused(
+            "the transform of the ImageFolder leaves pictures their own sizes, which make no "
+            "batch: give it a Resize((height, width)) or a crop"
+        )
+    return recipe
+
+
+def _op_names(ops: Any) -> Iterator[str]:
+    for op in ops:
+        for name, values in op.items():
+            yield name
+            yield from _op_names(values.get("transforms", ()))
+
+
+def root(root: Any) -> str:
+    whole = os.path.join(os.getcwd(), os.fsdecode(root))
+    try:
+        whole.encode()
+    except UnicodeEncodeError:
+        raise _refused(
+            f"the folder {os.fsdecode(root)!r} of the ImageFolder has a name that is no UTF-8: "
+            "rename it"
+        ) from None
+    return whole
+
+
+def list_file(root: Any, samples: _Samples) -> int:
+    """The samples as a list file without a name, which goes with its last descriptor.
+
+    Paths are relative to the root, where that can be: so the state of a run says nothing of
+    where the folder is.
+    """
+    if not samples:
+        raise _refused("the data set has no samples: give one that has")
+    before = os.path.join(os.fsencode(root), b"")
+    here = os.getcwdb()
+    with tempfile.TemporaryFile(prefix="featherload-") as file:
+        for number, (path, label) in enumerate(samples):
+            name = os.fsencode(path)
+            if b"\n" in name or b"\0" in name:
+                raise _refused(
+                    f"sample {number} is {path!r}: a file with a line break in its name cannot be "
+                    "read here: rename it"
+                )
+            if not _is_class(label):
+                raise _refused(
+                    f"the label of sample {number} is {label!r}: give whole numbers in the "
+                    "ImageFolder's samples"
+                )
+            if name.startswith(before) and name != before:
+                name = name[len(before) :].lstrip(b"/")
+            else:
+                name = os.path.join(here, name)
+            quoted = name.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+            file.write(b'"%s" %d\n' % (quoted, label))
+        file.flush()
+        return os.dup(file.fileno())
+
+
+def _is_class(label: Any) -> bool:
+    """Whether torch makes int64 of it."""
+    if isinstance(label, np.int64):
+        return True
+    return isinstance(label, int) and not isinstance(label, bool) and -(1 << 63) <= label < 1 << 63
+
+
+def name(of: Any) -> str:
+    """A class's name; torchvision's ImageNet has several for each."""
+    return ", ".join(map(str, of)) if isinstance(of, (tuple, list)) else str(of)

@@ -1,0 +1,104 @@
+"""What torch's samplers and generators say of the order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._errors import ConfigError
+
+
+def is_random(sampler: Any, samples: int) -> bool:
+    """Whether a sampler of torch's shuffles."""
+    from torch.utils.data import RandomSampler, SequentialSampler
+
+    if type(sampler) not in (RandomSampler, SequentialSampler):
+        raise ConfigError(
+            f"the sampler {type(sampler).__name__} has no place here: give a Subset of the data "
+            "set with shuffle=True, or one of featherload.samplers to featherload.Loader",
+            option="sampler",
+        )
+    _check_length(sampler, sampler.data_source, samples)
+    if type(sampler) is SequentialSampler:
+        return False
+    if sampler.replacement:
+        raise ConfigError(
+            "RandomSampler(replacement=True) has no place here: give featherload.Loader the "
+            "sampler featherload.samplers.Weighted with a weight of 1 for each sample",
+            option="sampler",
+        )
+    if sampler.num_samples != samples:
+        raise ConfigError(
+            f"RandomSampler(num_samples={sampler.num_samples}) has no place here: leave "
+            f"num_samples out, which takes all {samples} samples, or give a Subset",
+            option="sampler",
+        )
+    return True
+
+
+def _check_length(sampler: Any, of: Any, samples: int) -> None:
+    if len(of) != samples:
+        raise ConfigError(
+            f"the {type(sampler).__name__} is over {len(of)} samples, and the data set has "
+            f"{samples}: make the sampler of the data set, or give a Subset as the data set",
+            option="sampler",
+        )
+
+
+def take_distributed(
+    sampler: Any, samples: int, batch_size: int, drop_last: bool, options: dict[str, Any]
+) -> bool:
+    """What a ``DistributedSampler`` says; whether it shuffles."""
+    from torch.utils.data import DistributedSampler
+
+    if type(sampler) is not DistributedSampler:
+        raise ConfigError(
+            f"the sampler {type(sampler).__name__} has no place here: give torch's "
+            "DistributedSampler itself",
+            option="sampler",
+        )
+    _check_length(sampler, sampler.dataset, samples)
+    ranks = sampler.num_replicas
+    if sampler.drop_last and samples % ranks:
+        raise ConfigError(
+            f"DistributedSampler(drop_last=True) drops {samples % ranks} of {samples} samples "
+            f"over {ranks} ranks, which has no place here: leave its drop_last out, which repeats "
+            f"samples instead, or give a Subset of {samples - samples % ranks} samples",
+            option="sampler",
+        )
+    # Torch fills the ranks up before it drops; featherload drops what would be filled up.
+    if drop_last and -(-samples // ranks) // batch_size != samples // ranks // batch_size:
+        raise ConfigError(
+            f"drop_last with {samples} samples over {ranks} ranks would drop a batch that torch "
+            "fills with repeated samples: leave drop_last out, or give a Subset of "
+            f"{samples - samples % ranks} samples",
+            option="drop_last",
+        )
+    for name, of_sampler in (("rank", sampler.rank), ("world_size", ranks)):
+        if options.get(name) not in (None, of_sampler):
+            raise ConfigError(
+                f"{name}={options[name]} is another than the DistributedSampler's {of_sampler}: "
+                "leave it out",
+                option=name,
+            )
+        options[name] = of_sampler
+    # The same on all ranks, which torch's own seed and a generator need not be.
+    if options.get("seed") is None:
+        options["seed"] = sampler.seed % (1 << 64)
+    return bool(sampler.shuffle)
+
+
+def take_seed(generator: Any, options: dict[str, Any]) -> None:
+    import torch
+
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise ConfigError(
+            f"generator is a {type(generator).__name__}: give a torch.Generator, or seed",
+            option="generator",
+        )
+    if options.get("seed") is not None:
+        return
+    if generator is not None:
+        options["seed"] = generator.initial_seed() % (1 << 64)
+    elif options.get("world_size") in (None, 1):
+        options["seed"] = torch.initial_seed() % (1 << 64)
+    # Else ranks that featherload divides: its default, the same on all of them.
