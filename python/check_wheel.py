@@ -15,7 +15,7 @@ from pathlib import Path
 
 ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 ALLOWED |= {"libdl.so.2", "libpthread.so.0", "librt.so.1"}  # parts of glibc before 2.34
-BINARIES = ["featherload/_featherload.abi3.so", "featherload/_bin/featherload"]
+HELPER = "featherload/_bin/featherload"
 FILES = ["featherload/py.typed", "featherload/__init__.py", "featherload/_featherload.pyi"]
 
 
@@ -43,13 +43,16 @@ def main(most: str, wheel: str) -> int:
     wrong = []
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = archive.namelist()
-        wrong += [f"{name} is missing" for name in BINARIES + FILES if name not in names]
-        for name in BINARIES:
-            if name in names:
-                path = Path(archive.extract(name, folder))
-                wrong += [f"{name} {fault}" for fault in faults(path, most)]
-                if not archive.getinfo(name).external_attr >> 16 & 0o111:
-                    wrong.append(f"{name} may not be executed")
+        wrong += [f"{name} is missing" for name in [HELPER, *FILES] if name not in names]
+        # `_featherload.abi3.so`, or with the tag of one Python.
+        extensions = [name for name in names if name.endswith(".so")]
+        if [name.split(".")[0] for name in extensions] != ["featherload/_featherload"]:
+            wrong.append(f"the extension is to be one file, and there are {extensions}")
+        for name in [*extensions, *(name for name in names if name == HELPER)]:
+            path = Path(archive.extract(name, folder))
+            wrong += [f"{name} {fault}" for fault in faults(path, most)]
+            if not archive.getinfo(name).external_attr >> 16 & 0o111:
+                wrong.append(f"{name} may not be executed")
     for line in sorted(wrong):
         print(f"{wheel}: {line}", file=sys.stderr)
     if not wrong:
