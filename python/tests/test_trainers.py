@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import digest, need
+from conftest import need
 
 import featherload
-from featherload import recipes
 
 Make = Callable[..., featherload.Loader]
 
@@ -154,149 +153,6 @@ def test_hugging_faces_trainer_takes_it(loader: Make, tmp_path: Path) -> None:
         second = trainer()
         assert second.train(resume_from_checkpoint=str(tmp_path / "checkpoint-6")).global_step == 8
         assert len(second.model.seen) == 8 and one.epoch == 2
-
-
-def test_torchvision_transforms_are_recipes(loader: Make, photos: Path) -> None:
-    need("torchvision")
-    import torch
-    from torchvision import models
-    from torchvision.transforms import v2
-
-    weights = models.ResNet50_Weights.IMAGENET1K_V2.transforms()
-    one = loader(recipe=weights, framework="torch", decode="full", shuffle=False)
-    images, _ = next(iter(one))
-    from PIL import Image
-
-    for row, path in enumerate(next(iter(loader(shuffle=False))).paths()[:4]):
-        wanted = weights(Image.open(path).convert("RGB"))
-        # One level, after the division by the deviation.
-        assert (images[row] - wanted).abs().max() < 1.01 / 255 / 0.224
-    compose = v2.Compose(
-        [
-            v2.ToImage(),
-            v2.RandomResizedCrop(96, scale=(0.2, 1.0), interpolation=v2.InterpolationMode.BICUBIC),
-            v2.RandomHorizontalFlip(0.3),
-            v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
-            v2.RandomApply([v2.GaussianBlur((5, 9), (0.1, 2.0))], p=0.3),
-            v2.RandAugment(2, 9),
-            v2.ToDtype(torch.float32, scale=True),
-            v2.Normalize([0.5] * 3, [0.5] * 3),
-            v2.RandomErasing(0.25, value="random"),
-        ]
-    )
-    recipe = recipes.torchvision(compose)
-    assert [next(iter(op)) for op in recipe["ops"]] == [
-        "decode",
-        "random_resized_crop",
-        "random_horizontal_flip",
-        "color_jitter",
-        "random_apply",
-        "rand_augment",
-        "cast",
-        "normalize",
-        "random_erasing",
-        "layout",
-    ]
-    assert recipe["ops"][3]["color_jitter"]["brightness"] == [0.6, 1.4]
-    assert recipe["ops"][4]["random_apply"]["transforms"] == [
-        {"gaussian_blur": {"kernel_size": [9, 5], "sigma": [0.1, 2.0]}}
-    ]
-    assert digest(loader(recipe=compose)) == digest(loader(recipe=recipe))
-    for cannot, why in [
-        (v2.Lambda(lambda x: x), "Lambda"),
-        (v2.Compose([v2.Normalize([0.5], [0.5])]), "Normalize.*levels"),
-        (v2.RandomRotation(10, center=(0, 0)), "center"),
-        (torch.nn.ReLU(), "no class of torchvision"),
-    ]:
-        with pytest.raises(featherload.ConfigError, match=why):
-            loader(recipe=cannot)
-
-
-def test_every_transform_of_torchvision_is_translated(loader: Make) -> None:
-    """All that have an operation, with numbers of their own, through a whole batch."""
-    need("torchvision")
-    from torchvision.transforms import v2
-
-    for transform in [
-        v2.RandomCrop(32, padding=4, pad_if_needed=True, fill=7),
-        v2.RandomVerticalFlip(0.1),
-        v2.Grayscale(3),
-        v2.RandomGrayscale(0.3),
-        v2.RandomRotation((-10, 20), expand=False, fill=3),
-        v2.RandomAffine(15, (0.1, 0.2), (0.8, 1.2), 10),
-        v2.RandomPerspective(0.4, 0.7),
-        v2.ElasticTransform(40.0, 4.0),
-        v2.Pad(4, fill=9),
-        v2.RandomPosterize(4),
-        v2.RandomSolarize(128),
-        v2.RandomEqualize(),
-        v2.RandomAutocontrast(),
-        v2.RandomInvert(),
-        v2.RandomAdjustSharpness(2.0),
-        v2.AutoAugment(),
-        v2.TrivialAugmentWide(),
-        v2.RandomChoice([v2.RandomInvert(1.0), v2.RandomEqualize(1.0)], p=[0.3, 0.7]),
-        v2.RandomOrder([v2.RandomInvert(0.5), v2.RandomEqualize(0.5)]),
-        v2.CenterCrop(30),
-    ]:
-        images, _ = next(iter(loader(recipe=[v2.Resize((48, 48)), transform, v2.PILToTensor()])))
-        assert images.dtype == "uint8" and images.shape[:2] == (32, 3)
-
-
-def test_timm_keywords_are_recipes(loader: Make) -> None:
-    need("timm")
-    train = recipes.create_transform(
-        128, True, auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25, re_mode="pixel"
-    )
-    assert [next(iter(op)) for op in train["ops"]] == [
-        "decode",
-        "random_resized_crop",
-        "random_horizontal_flip",
-        "timm_augment",
-        "normalize",
-        "random_erasing",
-        "cast",
-        "layout",
-    ]
-    images, _ = next(iter(loader(recipe=train)))
-    assert images.shape == (32, 3, 128, 128) and images.dtype == "float32"
-    from PIL import Image
-    from timm.data import create_transform
-
-    options: dict[str, Any] = {"crop_pct": 0.9, "interpolation": "bicubic"}
-    one = loader(recipe=recipes.create_transform(96, **options), shuffle=False, decode="full")
-    batch = next(iter(one))
-    theirs = create_transform(96, **options)
-    for row in range(4):
-        wanted = theirs(Image.open(batch.paths()[row]).convert("RGB")).numpy()
-        assert abs(batch.images[row] - wanted).max() < 1.01 / 255 / 0.224
-    with pytest.raises(featherload.ConfigError, match="naflex"):
-        recipes.create_transform(224, naflex=True)
-
-
-def test_hugging_face_preprocessors_are_recipes(loader: Make, tmp_path: Path) -> None:
-    vit = {
-        "do_resize": True,
-        "size": {"height": 64, "width": 64},
-        "resample": 2,
-        "do_rescale": True,
-        "rescale_factor": 0.00392156862745098,
-        "do_normalize": True,
-        "image_mean": [0.5, 0.5, 0.5],
-        "image_std": [0.5, 0.5, 0.5],
-        "image_processor_type": "ViTImageProcessor",
-    }
-    images, _ = next(iter(loader(recipe=recipes.preprocessor(vit))))
-    assert images.shape == (32, 3, 64, 64) and -1 <= images.min() < images.max() <= 1
-    (tmp_path / "preprocessor_config.json").write_text(
-        '{"size": {"shortest_edge": 96}, "crop_pct": 0.875, "resample": 3,'
-        ' "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}'
-    )
-    recipe = recipes.preprocessor(tmp_path)
-    assert recipe["ops"][1] == {"resize": {"size": 109, "interpolation": "bicubic"}}
-    assert next(iter(loader(recipe=recipe))).images.shape == (32, 3, 96, 96)
-    with pytest.raises(featherload.ConfigError, match="rescale_factor"):
-        recipes.preprocessor({**vit, "rescale_factor": 1.0})
 
 
 def test_it_takes_the_place_of_torchs_data_loader(photos: Path) -> None:

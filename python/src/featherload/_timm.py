@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ._errors import ConfigError
-from ._transforms import Op, Recipe, cannot
+from ._transforms import Op, Recipe, cannot, pillow_grey
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _CROP_PCT = 0.875
@@ -108,7 +108,7 @@ def create_transform(
         if color_jitter is not None and (not auto_augment or "3a" in auto_augment):
             ops.append(_jitter(color_jitter, color_jitter_prob))
         if grayscale_prob:
-            ops.append({"random_grayscale": {"p": grayscale_prob}})
+            ops.append(pillow_grey(grayscale_prob))
         if gaussian_blur_prob:
             blur = {"gaussian_blur": {"kernel_size": 23, "sigma": [0.1, 2.0]}}
             ops.append({"random_apply": {"transforms": [blur], "p": gaussian_blur_prob}})

@@ -16,17 +16,23 @@ Recipe = dict[str, Any]
 
 _FILTERS = ("nearest", "bilinear", "bicubic", "lanczos")
 
-# What stands on the levels 0 to 255 alone. Behind ToDtype(float32) torchvision has other
-# arithmetic for some of them, and its documentation forbids the rest there.
-_ONLY_LEVELS = {"RandAugment", "RandomEqualize", "RandomPosterize", "TrivialAugmentWide"}
-# What takes values for 0 to 1, and means something else behind Normalize.
-_NOT_NORMALISED = {
-    "ColorJitter",
+# Operations on the levels 0 to 255 alone. On floats torchvision has other arithmetic for them.
+_ONLY_LEVELS = {
+    "RandAugment",
     "RandomAdjustSharpness",
+    "RandomAffine",
     "RandomAutocontrast",
+    "RandomEqualize",
     "RandomInvert",
+    "RandomPerspective",
+    "RandomPosterize",
     "RandomSolarize",
+    "TrivialAugmentWide",
 }
+# What takes colours for 0 to 1.
+_NOT_NORMALISED = {"ColorJitter", "Grayscale", "RandomGrayscale"}
+# What does nothing to some properties of one channel, where recipes have three.
+_ONLY_COLOUR = {"ColorJitter", "RandAugment", "TrivialAugmentWide"}
 
 
 class _Walk:
@@ -51,6 +57,8 @@ class _Walk:
             raise cannot(name, "put it before the transform to float32")
         if name in _NOT_NORMALISED and self.values == "normalised":
             raise cannot(name, "put it before Normalize")
+        if name in _ONLY_COLOUR and self.channels != 3:
+            raise cannot(name, "put it before Grayscale(1)")
         return translate(self, transform)
 
     def all_of(self, transforms: Any) -> list[Op]:
@@ -192,7 +200,11 @@ def _random_resized_crop(walk: _Walk, t: Any) -> list[Op]:
 def _random_crop(walk: _Walk, t: Any) -> list[Op]:
     op: Op = {"size": _both(t.size), "pad_if_needed": t.pad_if_needed, "fill": _fill(walk, t)}
     if t.padding is not None:
-        op["padding"] = _list(t.padding)
+        padding = _list(t.padding)
+        if ".v2." in type(t).__module__ and isinstance(padding, list) and len(padding) == 4:
+            # v2 keeps them as left, right, top, bottom, and is given left, top, right, bottom.
+            padding = [padding[0], padding[2], padding[1], padding[3]]
+        op["padding"] = padding
     op["padding_mode"] = _padding_mode(t)
     return [{"random_crop": op}]
 
@@ -214,15 +226,19 @@ def _color_jitter(walk: _Walk, t: Any) -> list[Op]:
 
 
 def _rotation(walk: _Walk, t: Any) -> list[Op]:
+    low, high = t.degrees
+    op: Op = {"interpolation": _filter(t), "fill": _fill(walk, t)}
+    if walk.is_tensor:
+        if t.center is not None:
+            raise cannot("RandomRotation(center=...)", "a recipe turns about the middle")
+        return [{"random_rotation": {**op, "degrees": [low, high], "expand": bool(t.expand)}}]
+    if t.expand:
+        raise cannot("RandomRotation(expand=True) of a Pillow image", f"put {_TO_TENSOR} before it")
+    # Pillow turns as random_affine does, which counts with the clock; its rim is not torch's.
+    op["degrees"] = [-high, -low]
     if t.center is not None:
-        raise cannot("RandomRotation(center=...)", "a recipe turns about the middle")
-    op = {
-        "degrees": _list(t.degrees),
-        "interpolation": _filter(t),
-        "expand": bool(t.expand),
-        "fill": _fill(walk, t),
-    }
-    return [{"random_rotation": op}]
+        op["center"] = _list(t.center)
+    return [{"random_affine": op}]
 
 
 def _affine(walk: _Walk, t: Any) -> list[Op]:
@@ -277,8 +293,28 @@ def _rgb(walk: _Walk, t: Any) -> list[Op]:
 
 
 def _grayscale(walk: _Walk, t: Any) -> list[Op]:
-    walk.channels = int(t.num_output_channels)
-    return [{"grayscale": {"num_output_channels": walk.channels}}]
+    channels = int(t.num_output_channels)
+    if walk.channels == 1:
+        if channels != 1:
+            raise cannot("Grayscale(3) behind Grayscale(1)", "leave the first out")
+        return []
+    walk.channels = channels
+    if channels == 3 and not walk.is_tensor:
+        return [pillow_grey(1.0)]
+    return [{"grayscale": {"num_output_channels": channels}}]
+
+
+def _random_grayscale(walk: _Walk, t: Any) -> list[Op]:
+    if walk.channels == 1:
+        return []
+    if not walk.is_tensor:
+        return [pillow_grey(_probability(t))]
+    return [{"random_grayscale": {"p": _probability(t)}}]
+
+
+def pillow_grey(p: float) -> Op:
+    """Pillow rounds its grey, which torchvision cuts to a whole number as grayscale does."""
+    return {"color_jitter": {"style": "pillow", "saturation": [0.0, 0.0], "p": p}}
 
 
 def _nothing(walk: _Walk, t: Any) -> list[Op]:
@@ -352,7 +388,7 @@ def _trivial_augment(walk: _Walk, t: Any) -> list[Op]:
 
 def _apply(walk: _Walk, t: Any) -> list[Op]:
     ops = [op for transform in t.transforms for op in walk.inner(t, transform)]
-    return [{"random_apply": {"transforms": ops, "p": _probability(t)}}]
+    return [{"random_apply": {"transforms": ops, "p": _probability(t)}}] if ops else []
 
 
 def _choice(walk: _Walk, t: Any) -> list[Op]:
@@ -368,6 +404,9 @@ def _order(walk: _Walk, t: Any) -> list[Op]:
 
 def _one(walk: _Walk, outer: Any, transform: Any) -> Op:
     ops = walk.inner(outer, transform)
+    if not ops:
+        # A recipe has no operation that does nothing.
+        return {"random_horizontal_flip": {"p": 0}}
     return ops[0] if len(ops) == 1 else {"random_apply": {"transforms": ops, "p": 1}}
 
 
@@ -426,7 +465,7 @@ _TRANSFORMS: dict[str, Callable[[_Walk, Any], list[Op]]] = {
     "RandomCrop": _random_crop,
     "RandomEqualize": _same("random_equalize", p=_probability),
     "RandomErasing": _erasing,
-    "RandomGrayscale": _same("random_grayscale", p=_probability),
+    "RandomGrayscale": _random_grayscale,
     "RandomHorizontalFlip": _same("random_horizontal_flip", p=_probability),
     "RandomInvert": _same("random_invert", p=_probability),
     "RandomOrder": _order,
