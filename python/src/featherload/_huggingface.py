@@ -129,13 +129,15 @@ def preprocessor(config: Mapping[str, Any] | str | os.PathLike[str]) -> Recipe:
     name, kind = _kind(given)
     for key, value in given.items():
         if key not in _READ and key not in _NO_PIXELS:
-            raise cannot(f"{key}={value!r} of {name}", "it is no key that is understood")
+            raise _cannot(f"{key}={value!r} of {name}", "it is no key that is understood")
     # What would be done besides. A key that a class does not know does nothing in one version
     # of transformers and something in another.
     if _flag(given, "do_pad", False):
-        raise cannot(f"do_pad of {name}", "a recipe does not pad as it does")
+        raise _cannot(f"do_pad of {name}", "a recipe does not pad as it does")
     if given.get("data_format", "channels_first") != "channels_first":
-        raise cannot(f"data_format={given['data_format']!r} of {name}", "batches are N x C x H x W")
+        raise _cannot(
+            f"data_format={given['data_format']!r} of {name}", "batches are N x C x H x W"
+        )
 
     ops: list[Op] = [{"decode": {"orientation": "stored", "alpha": "drop"}}]
     size = None
@@ -143,10 +145,10 @@ def preprocessor(config: Mapping[str, Any] | str | os.PathLike[str]) -> Recipe:
         size = _size(given, name, kind)
         ops += _resize(given, name, kind, size)
     if kind.crop_pct is None and "crop_pct" in given:
-        raise cannot(f"crop_pct of {name}", "only ConvNextImageProcessor has it")
+        raise _cannot(f"crop_pct of {name}", "only ConvNextImageProcessor has it")
     if _flag(given, "do_center_crop", kind.do_center_crop, name):
         if not kind.crops:
-            raise cannot(
+            raise _cannot(
                 f"do_center_crop of {name}", "versions of transformers differ in whether it crops"
             )
         ops.append(_center_crop(given, name, size))
@@ -175,7 +177,7 @@ def _kind(config: Mapping[str, Any]) -> tuple[str, _Kind]:
     """Its name and what is known of it."""
     name = config.get("image_processor_type", config.get("feature_extractor_type"))
     if name is None:
-        raise cannot(
+        raise _cannot(
             "a config without image_processor_type",
             "keys mean other things to other processors; give "
             "AutoImageProcessor.from_pretrained(...).to_dict(), which has the type",
@@ -184,16 +186,16 @@ def _kind(config: Mapping[str, Any]) -> tuple[str, _Kind]:
     suffix = next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")
     kind = _KINDS.get(name.removesuffix(suffix))
     if kind is None:
-        raise cannot(name, f"understood are the image processors of {', '.join(sorted(_KINDS))}")
+        raise _cannot(name, f"understood are the image processors of {', '.join(sorted(_KINDS))}")
     return name, kind
 
 
 def _flag(config: Mapping[str, Any], key: str, default: bool | None, name: str = "") -> bool:
     value = config.get(key, default)
     if value is None:
-        raise cannot(f"{name} without {key}", "versions of transformers differ in what it is then")
+        raise _cannot(f"{name} without {key}", "versions of transformers differ in what it is then")
     if not isinstance(value, bool):
-        raise cannot(f"{key}={value!r}", "it is neither true nor false")
+        raise _cannot(f"{key}={value!r}", "it is neither true nor false")
     return value
 
 
@@ -201,11 +203,11 @@ def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
     """The shorter side, or height and width."""
     size = config.get("size", kind.size)
     if size is None:
-        raise cannot(f"{name} without size", "versions of transformers differ in what it is then")
+        raise _cannot(f"{name} without size", "versions of transformers differ in what it is then")
     if _whole(size):
         square = {"square": True, "shorter": False}.get(kind.number or "")
         if square is None or config.get("default_to_square", square) is not square:
-            raise cannot(
+            raise _cannot(
                 f"size={size!r} of {name}",
                 "versions of transformers differ in what a number means; write height and width, "
                 "or shortest_edge",
@@ -216,7 +218,7 @@ def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
         return int(size["shortest_edge"])
     if keys == {"height", "width"} and kind.crop_pct is None and all(map(_whole, size.values())):
         return [int(size["height"]), int(size["width"])]
-    raise cannot(
+    raise _cannot(
         f"size={size!r} of {name}",
         "it is not shortest_edge"
         if kind.crop_pct is not None
@@ -227,12 +229,12 @@ def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
 def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[int]) -> list[Op]:
     number = config.get("resample", kind.resample)
     if number is None:
-        raise cannot(
+        raise _cannot(
             f"{name} without resample", "versions of transformers differ in which filter it is then"
         )
     filter = _FILTERS.get(number) if _whole(number) else None
     if filter is None:
-        raise cannot(
+        raise _cannot(
             f"resample={number!r} of {name}",
             "a recipe has 1 (lanczos), 2 (bilinear) and 3 (bicubic) as Pillow has them",
         )
@@ -242,7 +244,7 @@ def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[
         return [{"resize": {"size": [size, size], "interpolation": filter}}]
     part = config.get("crop_pct", kind.crop_pct)
     if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 < part <= 1:
-        raise cannot(f"crop_pct={part!r} of {name}", "it is no number above 0, at most 1")
+        raise _cannot(f"crop_pct={part!r} of {name}", "it is no number above 0, at most 1")
     return [
         {"resize": {"size": int(size / part), "interpolation": filter}},
         {"center_crop": {"size": [size, size], "rounding": "down"}},
@@ -260,12 +262,12 @@ def _center_crop(config: Mapping[str, Any], name: str, size: int | list[int] | N
     ):
         crop = [int(given["height"]), int(given["width"])]
     else:
-        raise cannot(
+        raise _cannot(
             f"crop_size={given!r} of {name}", "it is neither a number nor height and width"
         )
     least = [size, size] if isinstance(size, int) else size
     if least is not None and (crop[0] > least[0] or crop[1] > least[1]):
-        raise cannot(
+        raise _cannot(
             f"crop_size={given!r} of {name}", "it is more than size, which would be padded"
         )
     # transformers cuts half of an odd margin to a whole number.
@@ -278,9 +280,9 @@ def _values(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:
     if rescales:
         factor = config.get("rescale_factor", 1 / 255)
         if not isinstance(factor, float) or abs(factor - 1 / 255) > 1e-9:
-            raise cannot(f"rescale_factor={factor!r}", "levels are divided by 255 in a recipe")
+            raise _cannot(f"rescale_factor={factor!r}", "levels are divided by 255 in a recipe")
     elif normalizes:
-        raise cannot("do_rescale=False", "normalize takes levels divided by 255")
+        raise _cannot("do_rescale=False", "normalize takes levels divided by 255")
     ops: list[Op] = []
     if normalizes:
         mean = _channels(config, "image_mean", kind.mean, name)
@@ -297,9 +299,13 @@ def _channels(config: Mapping[str, Any], key: str, default: list[float], name: s
         or len(values) != 3
         or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
     ):
-        raise cannot(f"{key}={value!r} of {name}", "it is neither one number nor three")
+        raise _cannot(f"{key}={value!r} of {name}", "it is neither one number nor three")
     return [float(v) for v in values]
 
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _cannot(what: str, why: str) -> ConfigError:
+    return cannot(what, why, "Hugging Face's")

@@ -167,4 +167,4 @@ def _evaluation(
 
 
 def _cannot(what: str, why: str = "leave it out") -> ConfigError:
-    return cannot(f"{what} of timm's create_transform", why)
+    return cannot(what, why, "timm's")

@@ -76,9 +76,9 @@ class _Walk:
         return ops
 
 
-def cannot(what: str, why: str) -> ConfigError:
+def cannot(what: str, why: str, whose: str = "the transform") -> ConfigError:
     return ConfigError(
-        f"the transform {what} cannot be translated into a recipe: {why} (write a recipe: "
+        f"{whose} {what} cannot be translated into a recipe: {why} (write a recipe: "
         "`featherload ops` lists the operations)",
         option="recipe",
     )
@@ -253,6 +253,8 @@ _TO_TENSOR = "ToImage, PILToTensor or ToTensor"
 
 
 def _to_dtype(walk: _Walk, t: Any) -> list[Op]:
+    if isinstance(t.dtype, dict):
+        raise cannot("ToDtype of a dict", "give it one dtype")
     name = str(t.dtype).rsplit(".", 1)[-1]
     scale = getattr(t, "scale", True)
     if not walk.is_tensor:
