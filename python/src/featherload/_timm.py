@@ -68,8 +68,12 @@ def create_transform(
     augments = is_training and not no_aug
     if isinstance(input_size, int):
         height = width = input_size
-    else:
+    elif len(input_size) in (2, 3):
         height, width = input_size[-2:]
+    else:
+        raise _cannot(
+            f"input_size={input_size!r}", "it is a side, (height, width) or with channels"
+        )
     if is_training and no_aug and interpolation == "random":
         interpolation = "bilinear"
     if interpolation == "random":
