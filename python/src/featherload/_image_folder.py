@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import ConfigError
-from ._transforms import _Walk, translate
+from ._transforms import Walk, translate
 
 _Samples = list[tuple[Any, Any]]
 
@@ -83,7 +83,7 @@ def recipe(folder: Any) -> Any:
             "such as a Resize, a crop and ToTensor"
         )
     recipe = translate(folder.transform)
-    walk = _Walk()
+    walk = Walk()
     walk.ops(folder.transform)
     if not walk.is_tensor:
         raise _refused(

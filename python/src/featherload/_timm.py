@@ -7,9 +7,30 @@ import math
 from typing import Any
 
 from ._errors import ConfigError
+from ._transforms import Op, Recipe, cannot, pillow_grey
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _CROP_PCT = 0.875
+
+# timm's other keywords, and the values at which they change nothing.
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "train_crop_mode": (None, "rrc"),
+    "re_count": (1,),
+    "re_num_splits": (0,),
+    "crop_border_pixels": (None, 0),
+    "use_prefetcher": (False,),
+    "separate": (False,),
+    "naflex": (False,),
+    "patchify": (False,),
+}
+# Those that are read only where use_prefetcher, naflex or patchify is true.
+_UNREAD = {
+    "tf_preprocessing",
+    "patch_size",
+    "max_seq_len",
+    "patchify_channels_last",
+    "patchify_flatten",
+}
 
 
 def create_transform(
@@ -33,25 +54,37 @@ def create_transform(
     re_mode: str = "const",
     crop_pct: float | None = None,
     crop_mode: str | None = None,
+    normalize: bool = True,
     **others: Any,
-) -> dict[str, Any]:
+) -> Recipe:
     """The recipe of ``timm.data.create_transform`` with these keywords.
 
-    Batches are normalised float32, N x C x H x W, as timm's without its prefetcher. Raises
-    ``ConfigError`` for what no recipe does.
+    Batches are normalised float32, N x C x H x W, as timm's without its prefetcher; with
+    ``normalize=False`` they are uint8. Raises ``ConfigError`` for what no recipe does.
     """
     for name, value in others.items():
-        # Those that change nothing at their defaults.
-        if value not in (None, False, 0, "rrc") and (name, value) != ("re_count", 1):
+        if name not in _UNREAD and value not in _NEUTRAL.get(name, ()):
             raise _cannot(f"{name}={value!r}")
+    augments = is_training and not no_aug
     if isinstance(input_size, int):
         height = width = input_size
-    else:
+    elif len(input_size) in (2, 3):
         height, width = input_size[-2:]
+    else:
+        raise _cannot(
+            f"input_size={input_size!r}", "it is a side, (height, width) or with channels"
+        )
+    if is_training and no_aug and interpolation == "random":
+        interpolation = "bilinear"
+    if interpolation == "random":
+        raise _cannot(
+            "interpolation='random'",
+            "random_resized_crop has one filter: give bilinear or bicubic, and train with that",
+        )
     if interpolation not in ("nearest", "bilinear", "bicubic", "lanczos"):
         raise _cannot(f"interpolation={interpolation!r}")
-    ops: list[dict[str, Any]] = [{"decode": {"orientation": "stored", "alpha": "drop"}}]
-    if is_training and not no_aug:
+    ops: list[Op] = [{"decode": {"orientation": "stored", "alpha": "drop"}}]
+    if augments:
         ops.append(
             {
                 "random_resized_crop": {
@@ -79,57 +112,63 @@ def create_transform(
         if color_jitter is not None and (not auto_augment or "3a" in auto_augment):
             ops.append(_jitter(color_jitter, color_jitter_prob))
         if grayscale_prob:
-            ops.append({"random_grayscale": {"p": grayscale_prob}})
+            ops.append(pillow_grey(grayscale_prob))
         if gaussian_blur_prob:
             blur = {"gaussian_blur": {"kernel_size": 23, "sigma": [0.1, 2.0]}}
             ops.append({"random_apply": {"transforms": [blur], "p": gaussian_blur_prob}})
+    elif is_training:
+        # One number is the shorter side, two are height and width; crop_pct and crop_mode are
+        # not read.
+        size: Any = height if isinstance(input_size, int) else [height, width]
+        ops.append({"resize": {"size": size, "interpolation": interpolation}})
+        ops.append({"center_crop": {"size": [height, width]}})
     else:
-        ops += _evaluation(height, width, crop_pct, crop_mode, interpolation, is_training)
+        ops += _evaluation(height, width, crop_pct or _CROP_PCT, crop_mode, interpolation)
+    if not normalize:
+        # timm erases nothing then, either.
+        return _recipe([*ops, {"cast": {"dtype": "u8"}}])
     ops.append({"normalize": {"mean": list(mean), "std": list(std)}})
-    if is_training and not no_aug and re_prob > 0:
+    if augments and re_prob > 0:
         if re_mode not in ("const", "pixel"):
             raise _cannot(f"re_mode={re_mode!r}")
         erased: Any = "random" if re_mode == "pixel" else 0.0
         box = {"p": re_prob, "scale": [0.02, 1 / 3], "ratio": [0.3, 1 / 0.3], "value": erased}
         ops.append({"random_erasing": box})
-    ops += [{"cast": {"dtype": "f32"}}, {"layout": {"layout": "nchw"}}]
-    return {"featherload": 1, "name": "timm", "ops": ops}
+    return _recipe([*ops, {"cast": {"dtype": "f32"}}])
 
 
-def _jitter(factors: float | tuple[float, ...], p: float | None) -> dict[str, Any]:
+def _recipe(ops: list[Op]) -> Recipe:
+    return {"featherload": 1, "name": "timm", "ops": [*ops, {"layout": {"layout": "nchw"}}]}
+
+
+def _jitter(factors: float | tuple[float, ...], p: float | None) -> Op:
     of = (float(factors),) * 3 if isinstance(factors, (int, float)) else tuple(factors)
     if len(of) not in (3, 4):
         raise _cannot(f"color_jitter={factors!r}")
     names = ("brightness", "contrast", "saturation", "hue")
-    jitter: dict[str, Any] = {"style": "pillow", **dict(zip(names, of, strict=False))}
+    jitter: Op = {"style": "pillow", **dict(zip(names, of, strict=False))}
     if p is not None:
         jitter["p"] = p
     return {"color_jitter": jitter}
 
 
 def _evaluation(
-    height: int,
-    width: int,
-    crop_pct: float | None,
-    crop_mode: str | None,
-    interpolation: str,
-    is_training: bool,
-) -> list[dict[str, Any]]:
-    part = 1.0 if is_training else crop_pct or _CROP_PCT
+    height: int, width: int, part: float, crop_mode: str | None, interpolation: str
+) -> list[Op]:
+    if not 0 < part <= 1:
+        raise _cannot(f"crop_pct={part}", "the crop is more than the picture, and would be padded")
     crop = {"center_crop": {"size": [height, width]}}
     scaled = [math.floor(height / part), math.floor(width / part)]
     if crop_mode == "squash":
         return [{"resize": {"size": scaled, "interpolation": interpolation}}, crop]
     if crop_mode not in (None, "center"):
         raise _cannot(f"crop_mode={crop_mode!r}")
-    if height != width:
-        raise _cannot(f"input_size {height} x {width} with crop_mode='center'")
+    if scaled[0] != scaled[1]:
+        raise _cannot(
+            f"input_size {height} x {width} with crop_mode='center'", "crop_mode='squash' can be"
+        )
     return [{"resize": {"size": scaled[0], "interpolation": interpolation}}, crop]
 
 
-def _cannot(what: str) -> ConfigError:
-    return ConfigError(
-        f"{what} of timm's create_transform cannot be translated into a recipe: leave it out, or "
-        "write a recipe (`featherload ops` lists the operations)",
-        option="recipe",
-    )
+def _cannot(what: str, why: str = "leave it out") -> ConfigError:
+    return cannot(what, why, "timm's")

@@ -1,5 +1,4 @@
-"""Other people's transforms as recipes: torchvision (v1 and v2), Hugging Face's
-``preprocessor_config.json``.
+"""torchvision's transforms (v1 and v2) as recipes.
 
 By exact types and public attributes; nothing is called. What cannot be translated is an error
 that names it: a recipe that does something else would train another model.
@@ -7,45 +6,79 @@ that names it: a recipe that does something else would train another model.
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 from ._errors import ConfigError
 
 Op = dict[str, Any]
 Recipe = dict[str, Any]
 
-# How Pillow numbers its filters, which Hugging Face's files have.
-_PILLOW_FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "area"}
+_FILTERS = ("nearest", "bilinear", "bicubic", "lanczos")
+
+# Operations on the levels 0 to 255 alone. On floats torchvision has other arithmetic for them.
+_ONLY_LEVELS = {
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomAutocontrast",
+    "RandomEqualize",
+    "RandomInvert",
+    "RandomPerspective",
+    "RandomPosterize",
+    "RandomSolarize",
+    "TrivialAugmentWide",
+}
+# What takes colours for 0 to 1.
+_NOT_NORMALISED = {"ColorJitter", "Grayscale", "RandomGrayscale"}
+# What does nothing to some properties of one channel, where recipes have three.
+_ONLY_COLOUR = {"ColorJitter", "RandAugment", "TrivialAugmentWide"}
 
 
-class _Walk:
+class Walk:
     """What is known of the values while a list of transforms is walked."""
 
     def __init__(self) -> None:
         self.is_tensor = False
         """Behind ToImage or ToTensor: torchvision's kernels instead of Pillow's."""
-        self.is_float = False
+        self.values: Literal["levels", "unit", "normalised"] = "levels"
+        """0 to 255, 0 to 1, or behind Normalize."""
+        self.channels = 3
 
     def ops(self, transform: Any) -> list[Op]:
         kind = type(transform)
         name = kind.__name__
         if kind.__module__.split(".")[:2] != ["torchvision", "transforms"]:
-            raise _cannot(f"{kind.__module__}.{name}", "it is no class of torchvision.transforms")
+            raise cannot(f"{kind.__module__}.{name}", "it is no class of torchvision.transforms")
         translate = _TRANSFORMS.get(name)
         if translate is None:
-            raise _cannot(name, "no operation of a recipe does the same")
+            raise cannot(name, _REFUSED.get(name, "no operation of a recipe does the same"))
+        if name in _ONLY_LEVELS and self.values != "levels":
+            raise cannot(name, "put it before the transform to float32")
+        if name in _NOT_NORMALISED and self.values == "normalised":
+            raise cannot(name, "put it before Normalize")
+        if name in _ONLY_COLOUR and self.channels != 3:
+            raise cannot(name, "put it before Grayscale(1)")
         return translate(self, transform)
 
     def all_of(self, transforms: Any) -> list[Op]:
         return [op for transform in transforms for op in self.ops(transform)]
 
+    def inner(self, outer: Any, transform: Any) -> list[Op]:
+        """Of a transform that only some pictures get: what values are must stay."""
+        before = (self.is_tensor, self.values, self.channels)
+        ops = self.ops(transform)
+        if before != (self.is_tensor, self.values, self.channels):
+            raise cannot(
+                f"{type(outer).__name__}([{type(transform).__name__}])",
+                "what values are would depend on chance",
+            )
+        return ops
 
-def _cannot(what: str, why: str) -> ConfigError:
+
+def cannot(what: str, why: str, whose: str = "the transform") -> ConfigError:
     return ConfigError(
-        f"the transform {what} cannot be translated into a recipe: {why} (write a recipe: "
+        f"{whose} {what} cannot be translated into a recipe: {why} (write a recipe: "
         "`featherload ops` lists the operations)",
         option="recipe",
     )
@@ -57,74 +90,14 @@ def translate(transforms: Any) -> Recipe:
     Pictures are opened as ``torchvision.datasets.ImageFolder`` does: not turned by EXIF,
     transparency dropped.
     """
-    walk = _Walk()
+    walk = Walk()
     given = list(transforms) if isinstance(transforms, (list, tuple)) else [transforms]
     ops = walk.all_of(given)
     ops.insert(0, {"decode": {"orientation": "stored", "alpha": "drop"}})
-    if not walk.is_float:
+    if walk.values == "levels":
         ops.append({"cast": {"dtype": "u8"}})
     ops.append({"layout": {"layout": "nchw"}})
     return {"featherload": 1, "name": "torchvision", "ops": ops}
-
-
-def preprocessor(config: Mapping[str, Any] | str | os.PathLike[str]) -> Recipe:
-    """The recipe of a Hugging Face ``preprocessor_config.json``: its path, its folder, or its
-    contents (``AutoImageProcessor.from_pretrained(...).to_dict()``).
-    """
-    if isinstance(config, (str, os.PathLike)):
-        path = os.fspath(config)
-        if os.path.isdir(path):
-            path = os.path.join(path, "preprocessor_config.json")
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-    assert isinstance(config, Mapping)
-    ops: list[Op] = [{"decode": {"orientation": "stored", "alpha": "drop"}}]
-    filter = _PILLOW_FILTERS.get(config.get("resample", 2))
-    if filter is None:
-        raise _cannot(f"resample={config.get('resample')!r}", "it is no number of a Pillow filter")
-    if config.get("do_resize", True):
-        size = config.get("size")
-        if size is None:
-            raise _cannot("do_resize", "the config has no size")
-        ratio = config.get("crop_pct")
-        if isinstance(size, Mapping) and set(size) == {"height", "width"}:
-            to: Any = [size["height"], size["width"]]
-        elif isinstance(size, Mapping) and "shortest_edge" in size:
-            to = size["shortest_edge"]
-        elif isinstance(size, int):
-            to = [size, size]
-        else:
-            raise _cannot(f"size={size!r}", "it is neither height and width nor shortest_edge")
-        if ratio is not None and isinstance(to, int):
-            # ConvNeXt: below 384 the shorter side becomes size / crop_pct, then the middle.
-            if to < 384:
-                shorter = int(to / ratio)
-                ops.append({"resize": {"size": shorter, "interpolation": filter}})
-                ops.append({"center_crop": {"size": [to, to]}})
-            else:
-                ops.append({"resize": {"size": [to, to], "interpolation": filter}})
-        else:
-            resize: Op = {"size": to, "interpolation": filter}
-            if isinstance(size, Mapping) and "longest_edge" in size and isinstance(to, int):
-                resize["max_size"] = size["longest_edge"]
-            ops.append({"resize": resize})
-    if config.get("do_center_crop", False):
-        crop = config.get("crop_size", 224)
-        if isinstance(crop, Mapping):
-            crop = [crop["height"], crop["width"]]
-        ops.append({"center_crop": {"size": crop if isinstance(crop, list) else [crop, crop]}})
-    if config.get("do_rescale", True):
-        factor = config.get("rescale_factor", 1 / 255)
-        if abs(factor - 1 / 255) > 1e-9:
-            raise _cannot(f"rescale_factor={factor}", "levels are divided by 255 in a recipe")
-    elif config.get("do_normalize", True):
-        raise _cannot("do_rescale=False", "normalize takes levels divided by 255")
-    if config.get("do_normalize", True):
-        ops.append({"normalize": {"mean": config["image_mean"], "std": config["image_std"]}})
-    ops.append({"cast": {"dtype": "f32" if config.get("do_rescale", True) else "u8"}})
-    ops.append({"layout": {"layout": "nchw"}})
-    name = str(config.get("image_processor_type", "preprocessor"))
-    return {"featherload": 1, "name": name, "ops": ops}
 
 
 # Attributes, as recipes write them.
@@ -146,32 +119,65 @@ def _both(size: Any) -> list[int]:
 def _filter(t: Any) -> str:
     mode = getattr(t, "interpolation", "bilinear")
     name = str(getattr(mode, "value", mode))
-    name = {"box": "area"}.get(name, name)
-    if name not in _PILLOW_FILTERS.values():
-        raise _cannot(f"{type(t).__name__}(interpolation={name})", "recipes have no such filter")
+    if name not in _FILTERS:
+        raise cannot(f"{type(t).__name__}(interpolation={name})", "recipes have no such filter")
     return name
 
 
-def _fill(t: Any) -> Any:
+def _resampling(walk: Walk, t: Any) -> str:
+    """The filter of a new size. torch's nearest takes other pixels than Pillow's, which recipes
+    have; nearest-exact takes the same.
+    """
+    mode = getattr(t, "interpolation", "bilinear")
+    name = str(getattr(mode, "value", mode))
+    if name == "nearest-exact":
+        return "nearest"
+    if name == "nearest" and walk.is_tensor:
+        raise cannot(
+            f"{type(t).__name__}(interpolation=nearest) behind {_TO_TENSOR}",
+            "recipes have Pillow's nearest: put it before, or write nearest-exact",
+        )
+    return _filter(t)
+
+
+def _fill(walk: Walk, t: Any) -> Any:
     fill = getattr(t, "fill", 0)
     if fill is None:
         return 0
-    if isinstance(fill, (int, float)):
-        return fill
-    if isinstance(fill, (list, tuple)) and len(fill) in (1, 3):
-        return list(fill)
-    raise _cannot(f"{type(t).__name__}(fill={fill!r})", "a fill is one number or three")
+    values = [fill] if isinstance(fill, (int, float)) else fill
+    if (
+        not isinstance(values, (list, tuple))
+        or len(values) not in (1, 3)
+        or not all(isinstance(v, (int, float)) for v in values)
+    ):
+        raise cannot(f"{type(t).__name__}(fill={fill!r})", "a fill is one number or three")
+    levels = [_level(walk, t, "fill", v) for v in values]
+    return levels[0] if len(levels) == 1 else levels
+
+
+def _level(walk: Walk, t: Any, name: str, value: float) -> float:
+    """A value as recipes have it: levels, and behind Normalize the value itself."""
+    if walk.values == "normalised":
+        return float(value)
+    if walk.values == "unit":
+        return float(value) * 255.0
+    if value != int(value) or not 0 <= value <= 255:
+        raise cannot(
+            f"{type(t).__name__}({name}={value!r})",
+            "it stands on levels, which are whole numbers from 0 to 255",
+        )
+    return float(value)
 
 
 def _probability(t: Any) -> float:
     return float(t.p)
 
 
-def _resize(walk: _Walk, t: Any) -> list[Op]:
+def _resize(walk: Walk, t: Any) -> list[Op]:
     size = t.size
     if isinstance(size, (list, tuple)):
         size = int(size[0]) if len(size) == 1 else [int(v) for v in size]
-    op: Op = {"size": size, "interpolation": _filter(t)}
+    op: Op = {"size": size, "interpolation": _resampling(walk, t)}
     if t.max_size is not None:
         op["max_size"] = t.max_size
     if walk.is_tensor and not t.antialias:
@@ -179,22 +185,26 @@ def _resize(walk: _Walk, t: Any) -> list[Op]:
     return [{"resize": op}]
 
 
-def _random_resized_crop(walk: _Walk, t: Any) -> list[Op]:
+def _random_resized_crop(walk: Walk, t: Any) -> list[Op]:
     op: Op = {
         "size": _both(t.size),
         "scale": _list(t.scale),
         "ratio": _list(t.ratio),
-        "interpolation": _filter(t),
+        "interpolation": _resampling(walk, t),
     }
     if walk.is_tensor and not t.antialias:
         op["antialias"] = False
     return [{"random_resized_crop": op}]
 
 
-def _random_crop(walk: _Walk, t: Any) -> list[Op]:
-    op: Op = {"size": _both(t.size), "pad_if_needed": t.pad_if_needed, "fill": _fill(t)}
+def _random_crop(walk: Walk, t: Any) -> list[Op]:
+    op: Op = {"size": _both(t.size), "pad_if_needed": t.pad_if_needed, "fill": _fill(walk, t)}
     if t.padding is not None:
-        op["padding"] = _list(t.padding)
+        padding = _list(t.padding)
+        if ".v2." in type(t).__module__ and isinstance(padding, list) and len(padding) == 4:
+            # v2 keeps them as left, right, top, bottom, and is given left, top, right, bottom.
+            padding = [padding[0], padding[2], padding[1], padding[3]]
+        op["padding"] = padding
     op["padding_mode"] = _padding_mode(t)
     return [{"random_crop": op}]
 
@@ -202,11 +212,11 @@ def _random_crop(walk: _Walk, t: Any) -> list[Op]:
 def _padding_mode(t: Any) -> str:
     mode = str(t.padding_mode)
     if mode not in ("constant", "edge", "reflect"):
-        raise _cannot(f"{type(t).__name__}(padding_mode={mode})", "recipes have no such mode")
+        raise cannot(f"{type(t).__name__}(padding_mode={mode})", "recipes have no such mode")
     return mode
 
 
-def _color_jitter(walk: _Walk, t: Any) -> list[Op]:
+def _color_jitter(walk: Walk, t: Any) -> list[Op]:
     op: Op = {"style": "tensor" if walk.is_tensor else "pillow"}
     for name in ("brightness", "contrast", "saturation", "hue"):
         value = getattr(t, name)
@@ -215,141 +225,201 @@ def _color_jitter(walk: _Walk, t: Any) -> list[Op]:
     return [{"color_jitter": op}]
 
 
-def _rotation(walk: _Walk, t: Any) -> list[Op]:
+def _rotation(walk: Walk, t: Any) -> list[Op]:
+    low, high = t.degrees
+    op: Op = {"interpolation": _filter(t), "fill": _fill(walk, t)}
+    if walk.is_tensor:
+        if t.center is not None:
+            raise cannot("RandomRotation(center=...)", "a recipe turns about the middle")
+        return [{"random_rotation": {**op, "degrees": [low, high], "expand": bool(t.expand)}}]
+    if t.expand:
+        raise cannot("RandomRotation(expand=True) of a Pillow image", f"put {_TO_TENSOR} before it")
+    # Pillow turns as random_affine does, which counts with the clock; its rim is not torch's.
+    op["degrees"] = [-high, -low]
     if t.center is not None:
-        raise _cannot("RandomRotation(center=...)", "a recipe turns about the middle")
-    op = {
-        "degrees": _list(t.degrees),
-        "interpolation": _filter(t),
-        "expand": bool(t.expand),
-        "fill": _fill(t),
-    }
-    return [{"random_rotation": op}]
+        op["center"] = _list(t.center)
+    return [{"random_affine": op}]
 
 
-def _affine(walk: _Walk, t: Any) -> list[Op]:
-    op: Op = {"degrees": _list(t.degrees), "interpolation": _filter(t), "fill": _fill(t)}
+def _affine(walk: Walk, t: Any) -> list[Op]:
+    op: Op = {"degrees": _list(t.degrees), "interpolation": _filter(t), "fill": _fill(walk, t)}
     for name in ("translate", "scale", "shear", "center"):
         if getattr(t, name) is not None:
             op[name] = _list(getattr(t, name))
     return [{"random_affine": op}]
 
 
-def _to_dtype(walk: _Walk, t: Any) -> list[Op]:
+_TO_TENSOR = "ToImage, PILToTensor or ToTensor"
+
+
+def _to_dtype(walk: Walk, t: Any) -> list[Op]:
+    if isinstance(t.dtype, dict):
+        raise cannot("ToDtype of a dict", "give it one dtype")
     name = str(t.dtype).rsplit(".", 1)[-1]
     scale = getattr(t, "scale", True)
-    if name == "uint8" and not walk.is_float:
+    if not walk.is_tensor:
+        raise cannot(type(t).__name__, f"it does nothing to a Pillow image: put {_TO_TENSOR} first")
+    if name == "uint8" and walk.values == "levels":
         return []
     if name != "float32" or not scale:
-        raise _cannot(
+        raise cannot(
             f"{type(t).__name__}({name}, scale={scale})",
             "a recipe has float32 with scale=True; give Loader another dtype",
         )
     return _to_float(walk)
 
 
-def _to_float(walk: _Walk) -> list[Op]:
-    if walk.is_float:
+def _to_float(walk: Walk) -> list[Op]:
+    walk.is_tensor = True
+    if walk.values != "levels":
         return []
-    walk.is_float = walk.is_tensor = True
+    walk.values = "unit"
     return [{"cast": {"dtype": "f32"}}]
 
 
-def _to_tensor(walk: _Walk, t: Any) -> list[Op]:
+def _to_tensor(walk: Walk, t: Any) -> list[Op]:
+    if walk.is_tensor:
+        raise cannot("ToTensor", "behind ToImage or PILToTensor it does nothing: leave it out")
     return _to_float(walk)
 
 
-def _to_image(walk: _Walk, t: Any) -> list[Op]:
+def _to_image(walk: Walk, t: Any) -> list[Op]:
     walk.is_tensor = True
     return []
 
 
-def _nothing(walk: _Walk, t: Any) -> list[Op]:
+def _rgb(walk: Walk, t: Any) -> list[Op]:
+    if walk.channels != 3:
+        raise cannot("RGB", "a recipe does not make three channels of one: use Grayscale(3)")
     return []
 
 
-def _normalize(walk: _Walk, t: Any) -> list[Op]:
-    if not walk.is_float:
-        raise _cannot(
-            "Normalize", "it stands on levels: put ToDtype(float32, scale=True) before it"
-        )
+def _grayscale(walk: Walk, t: Any) -> list[Op]:
+    channels = int(t.num_output_channels)
+    if walk.channels == 1:
+        if channels != 1:
+            raise cannot("Grayscale(3) behind Grayscale(1)", "leave the first out")
+        return []
+    walk.channels = channels
+    if channels == 3 and not walk.is_tensor:
+        return [pillow_grey(1.0)]
+    return [{"grayscale": {"num_output_channels": channels}}]
+
+
+def _random_grayscale(walk: Walk, t: Any) -> list[Op]:
+    if walk.channels == 1:
+        return []
+    if not walk.is_tensor:
+        return [pillow_grey(_probability(t))]
+    return [{"random_grayscale": {"p": _probability(t)}}]
+
+
+def pillow_grey(p: float) -> Op:
+    """Pillow rounds its grey, which torchvision cuts to a whole number as grayscale does."""
+    return {"color_jitter": {"style": "pillow", "saturation": [0.0, 0.0], "p": p}}
+
+
+def _nothing(walk: Walk, t: Any) -> list[Op]:
+    return []
+
+
+def _normalize(walk: Walk, t: Any) -> list[Op]:
+    if walk.values == "levels":
+        raise cannot("Normalize", "it stands on levels: put ToDtype(float32, scale=True) before it")
+    if walk.values == "normalised":
+        raise cannot("Normalize", "a recipe has one: make it one mean and one std")
+    walk.values = "normalised"
     return [{"normalize": {"mean": _list(t.mean), "std": _list(t.std)}}]
 
 
-def _erasing(walk: _Walk, t: Any) -> list[Op]:
+def _erasing(walk: Walk, t: Any) -> list[Op]:
     op: Op = {"p": _probability(t), "scale": _list(t.scale), "ratio": _list(t.ratio)}
     value = _list(t.value)
-    op["value"] = "random" if value in (None, "random") else value
+    if value in (None, "random"):
+        if walk.values != "normalised":
+            raise cannot(
+                "RandomErasing(value='random')",
+                "it is noise about 0, which is a colour only behind Normalize",
+            )
+        op["value"] = "random"
+    else:
+        values = value if isinstance(value, list) else [value]
+        op["value"] = [_level(walk, t, "value", v) for v in values]
     return [{"random_erasing": op}]
 
 
-def _preset(walk: _Walk, t: Any) -> list[Op]:
+def _preset(walk: Walk, t: Any) -> list[Op]:
     """``weights.transforms()`` of a classifier."""
-    resize = {"size": _list(t.resize_size), "interpolation": _filter(t)}
-    if isinstance(resize["size"], list) and len(resize["size"]) == 1:
-        resize["size"] = resize["size"][0]
-    walk.is_float = walk.is_tensor = True
+    if walk.values == "normalised":
+        raise cannot("ImageClassification", "it has a Normalize, and there is one before it")
+    size = _list(t.resize_size)
+    size = size[0] if isinstance(size, list) and len(size) == 1 else size
+    resize: Op = {"size": size, "interpolation": _resampling(walk, t)}
+    if walk.is_tensor and not t.antialias:
+        resize["antialias"] = False
     return [
         {"resize": resize},
         {"center_crop": {"size": _both(t.crop_size)}},
-        {"normalize": {"mean": _list(t.mean), "std": _list(t.std)}},
-        {"cast": {"dtype": "f32"}},
+        *_to_float(walk),
+        *_normalize(walk, t),
     ]
 
 
-def _policy(walk: _Walk, t: Any) -> list[Op]:
-    name = getattr(t.policy, "value", str(t.policy))
-    if name != "imagenet":
-        raise _cannot(f"AutoAugment({name})", "recipes have the policy imagenet")
-    return [{"auto_augment": {}}]
-
-
-def _rand_augment(walk: _Walk, t: Any) -> list[Op]:
+def _rand_augment(walk: Walk, t: Any) -> list[Op]:
     if t.num_magnitude_bins != 31:
-        raise _cannot(
+        raise cannot(
             f"RandAugment(num_magnitude_bins={t.num_magnitude_bins})", "recipes have 31 strengths"
         )
     op = {
         "num_ops": t.num_ops,
         "magnitude": t.magnitude,
         "interpolation": _filter(t),
-        "fill": _fill(t),
+        "fill": _fill(walk, t),
     }
     return [{"rand_augment": op}]
 
 
-def _trivial_augment(walk: _Walk, t: Any) -> list[Op]:
+def _trivial_augment(walk: Walk, t: Any) -> list[Op]:
     if t.num_magnitude_bins != 31:
-        raise _cannot(
+        raise cannot(
             f"TrivialAugmentWide(num_magnitude_bins={t.num_magnitude_bins})",
             "recipes have 31 strengths",
         )
-    return [{"trivial_augment": {"interpolation": _filter(t), "fill": _fill(t)}}]
+    return [{"trivial_augment": {"interpolation": _filter(t), "fill": _fill(walk, t)}}]
 
 
-def _apply(walk: _Walk, t: Any) -> list[Op]:
-    return [{"random_apply": {"transforms": walk.all_of(t.transforms), "p": _probability(t)}}]
+def _apply(walk: Walk, t: Any) -> list[Op]:
+    ops = [op for transform in t.transforms for op in walk.inner(t, transform)]
+    return [{"random_apply": {"transforms": ops, "p": _probability(t)}}] if ops else []
 
 
-def _choice(walk: _Walk, t: Any) -> list[Op]:
-    op: Op = {"transforms": [_one(walk, inner) for inner in t.transforms]}
+def _choice(walk: Walk, t: Any) -> list[Op]:
+    op: Op = {"transforms": [_one(walk, t, inner) for inner in t.transforms]}
     if getattr(t, "p", None) is not None:
         op["p"] = [float(p) for p in t.p]
     return [{"random_choice": op}]
 
 
-def _one(walk: _Walk, transform: Any) -> Op:
-    ops = walk.ops(transform)
-    if len(ops) != 1:
-        return {"random_apply": {"transforms": ops, "p": 1}}
-    return ops[0]
+def _order(walk: Walk, t: Any) -> list[Op]:
+    return [{"random_order": {"transforms": [_one(walk, t, inner) for inner in t.transforms]}}]
 
 
-def _same(name: str, **attributes: Callable[[Any], Any]) -> Callable[[_Walk, Any], list[Op]]:
-    """An operation whose numbers are attributes of the same names."""
+def _one(walk: Walk, outer: Any, transform: Any) -> Op:
+    ops = walk.inner(outer, transform)
+    if not ops:
+        # A recipe has no operation that does nothing.
+        return {"random_horizontal_flip": {"p": 0}}
+    return ops[0] if len(ops) == 1 else {"random_apply": {"transforms": ops, "p": 1}}
 
-    def translate(walk: _Walk, t: Any) -> list[Op]:
-        return [{name: {key: read(t) for key, read in attributes.items()}}]
+
+def _same(name: str, **attributes: Callable[[Any], Any]) -> Callable[[Walk, Any], list[Op]]:
+    """An operation whose numbers are attributes of the same names; and the fill, if any."""
+
+    def translate(walk: Walk, t: Any) -> list[Op]:
+        op = {key: read(t) for key, read in attributes.items()}
+        if hasattr(t, "fill"):
+            op["fill"] = _fill(walk, t)
+        return [{name: op}]
 
     return translate
 
@@ -358,8 +428,12 @@ def _get(name: str) -> Callable[[Any], Any]:
     return lambda t: _list(getattr(t, name))
 
 
-_TRANSFORMS: dict[str, Callable[[_Walk, Any], list[Op]]] = {
-    "AutoAugment": _policy,
+_REFUSED = {
+    "AutoAugment": "the operation auto_augment is PaddleClas' policy, which draws and fills "
+    "otherwise; RandAugment and TrivialAugmentWide can be translated",
+}
+
+_TRANSFORMS: dict[str, Callable[[Walk, Any], list[Op]]] = {
     "CenterCrop": _same("center_crop", size=lambda t: _both(t.size)),
     "ColorJitter": _color_jitter,
     "Compose": lambda walk, t: walk.all_of(t.transforms),
@@ -369,20 +443,19 @@ _TRANSFORMS: dict[str, Callable[[_Walk, Any], list[Op]]] = {
         alpha=_get("alpha"),
         sigma=_get("sigma"),
         interpolation=_filter,
-        fill=_fill,
     ),
     "GaussianBlur": _same(
         "gaussian_blur",
         kernel_size=lambda t: list(reversed(_both(t.kernel_size))),
         sigma=_get("sigma"),
     ),
-    "Grayscale": _same("grayscale", num_output_channels=_get("num_output_channels")),
+    "Grayscale": _grayscale,
     "Identity": _nothing,
     "ImageClassification": _preset,
     "Normalize": _normalize,
     "PILToTensor": _to_image,
-    "Pad": _same("pad", padding=_get("padding"), fill=_fill, padding_mode=_padding_mode),
-    "RGB": _nothing,
+    "Pad": _same("pad", padding=_get("padding"), padding_mode=_padding_mode),
+    "RGB": _rgb,
     "RandAugment": _rand_augment,
     "RandomAdjustSharpness": _same(
         "random_adjust_sharpness", sharpness_factor=_get("sharpness_factor"), p=_probability
@@ -394,27 +467,22 @@ _TRANSFORMS: dict[str, Callable[[_Walk, Any], list[Op]]] = {
     "RandomCrop": _random_crop,
     "RandomEqualize": _same("random_equalize", p=_probability),
     "RandomErasing": _erasing,
-    "RandomGrayscale": _same("random_grayscale", p=_probability),
+    "RandomGrayscale": _random_grayscale,
     "RandomHorizontalFlip": _same("random_horizontal_flip", p=_probability),
     "RandomInvert": _same("random_invert", p=_probability),
-    "RandomOrder": lambda walk, t: [
-        {"random_order": {"transforms": [_one(walk, inner) for inner in t.transforms]}}
-    ],
+    "RandomOrder": _order,
     "RandomPerspective": _same(
         "random_perspective",
         distortion_scale=_get("distortion_scale"),
         p=_probability,
         interpolation=_filter,
-        fill=_fill,
     ),
     "RandomPosterize": _same("random_posterize", bits=_get("bits"), p=_probability),
     "RandomResizedCrop": _random_resized_crop,
     "RandomRotation": _rotation,
     "RandomSolarize": _same("random_solarize", threshold=_get("threshold"), p=_probability),
     "RandomVerticalFlip": _same("random_vertical_flip", p=_probability),
-    "RandomZoomOut": _same(
-        "random_zoom_out", fill=_fill, side_range=_get("side_range"), p=_probability
-    ),
+    "RandomZoomOut": _same("random_zoom_out", side_range=_get("side_range"), p=_probability),
     "Resize": _resize,
     "ToDtype": _to_dtype,
     "ToImage": _to_image,

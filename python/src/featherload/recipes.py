@@ -6,8 +6,8 @@ them as they are.
 
 from __future__ import annotations
 
+from ._huggingface import preprocessor
 from ._timm import create_transform
-from ._transforms import preprocessor
 from ._transforms import translate as torchvision
 
 __all__ = ["create_transform", "preprocessor", "torchvision"]

@@ -1,0 +1,311 @@
+"""Hugging Face's ``preprocessor_config.json`` as a recipe.
+
+A config is keywords of a class, and each class reads them its own way. So only the classes of
+one table are translated, and every key and value must be one that is understood.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ._errors import ConfigError, DatasetError
+from ._transforms import Op, Recipe, cannot
+
+# How Pillow numbers the filters that recipes have. 0 (nearest) is left out: transformers with
+# torch takes other pixels for it than with Pillow. 4 (box) and 5 (hamming) are no recipe's.
+_FILTERS = {1: "lanczos", 2: "bilinear", 3: "bicubic"}
+
+_HALVES = [0.5, 0.5, 0.5]
+_CLIP_MEAN = [0.48145466, 0.4578275, 0.40821073]
+_CLIP_STD = [0.26862954, 0.26130258, 0.27577711]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What one class of image processor does with its config.
+
+    Defaults are those that transformers 4 and 5 agree on; None is a key that the config must
+    have.
+    """
+
+    number: str | None
+    """What a size means that is only a number: "square" or "shorter"; None: it is refused."""
+    size: Mapping[str, int] | None
+    resample: int | None
+    mean: list[float]
+    std: list[float]
+    crops: bool = False
+    """It has do_center_crop and crop_size."""
+    do_center_crop: bool | None = False
+    crop_pct: float | None = None
+    """ConvNext's rule instead: below 384 pixels more is resized, and the middle taken."""
+
+
+_SQUARE_224 = {"height": 224, "width": 224}
+_CLIP = _Kind(
+    number="shorter",
+    size={"shortest_edge": 224},
+    resample=3,
+    mean=_CLIP_MEAN,
+    std=_CLIP_STD,
+    crops=True,
+    do_center_crop=True,
+)
+_KINDS = {
+    "Beit": _Kind("square", None, 3, _HALVES, _HALVES, crops=True, do_center_crop=None),
+    "Bit": _CLIP,
+    "CLIP": _CLIP,
+    "ChineseCLIP": _CLIP,
+    "ConvNext": _Kind("shorter", {"shortest_edge": 384}, None, _HALVES, _HALVES, crop_pct=0.875),
+    "DeiT": _Kind(
+        "square",
+        {"height": 256, "width": 256},
+        3,
+        _HALVES,
+        _HALVES,
+        crops=True,
+        do_center_crop=True,
+    ),
+    "Siglip": _Kind(None, _SQUARE_224, 3, _HALVES, _HALVES),
+    "ViT": _Kind("square", _SQUARE_224, 2, _HALVES, _HALVES),
+}
+_SUFFIXES = (
+    "ImageProcessorFast",
+    "ImageProcessorPil",
+    "ImageProcessor",
+    "FeatureExtractor",
+)
+
+# Keys that change no pixel of a colour picture.
+_NO_PIXELS = {
+    "do_convert_rgb",
+    "do_reduce_labels",
+    "feature_extractor_type",
+    "image_processor_type",
+    "processor_class",
+    "reduce_labels",
+    "_valid_processor_keys",
+}
+_READ = {
+    "crop_pct",
+    "crop_size",
+    "data_format",
+    "default_to_square",
+    "do_center_crop",
+    "do_normalize",
+    "do_pad",
+    "do_rescale",
+    "do_resize",
+    "image_mean",
+    "image_std",
+    "resample",
+    "rescale_factor",
+    "size",
+}
+
+
+def preprocessor(config: Mapping[str, Any] | str | os.PathLike[str]) -> Recipe:
+    """The recipe of a Hugging Face ``preprocessor_config.json``: its path, its folder, or its
+    contents (``AutoImageProcessor.from_pretrained(...).to_dict()``).
+
+    Understood are the image processors of ViT, DeiT, Beit, CLIP, ChineseCLIP, Bit, ConvNext and
+    Siglip, which other models use too. Raises ``ConfigError`` for another one and for any key
+    or value that is not understood, ``DatasetError`` where there is no such file.
+    """
+    if isinstance(config, (str, os.PathLike)):
+        config = _read(os.fspath(config))
+    if not isinstance(config, Mapping):
+        raise ConfigError(
+            "a config of Hugging Face is a path, or a dict of names and values; this is a "
+            f"{type(config).__name__}",
+            option="recipe",
+        )
+    # A key of null is one that is not there: classes take their default for it.
+    given = {str(key): value for key, value in config.items() if value is not None}
+    name, kind = _kind(given)
+    for key, value in given.items():
+        if key not in _READ and key not in _NO_PIXELS:
+            raise _cannot(f"{key}={value!r} of {name}", "it is no key that is understood")
+    # What would be done besides. A key that a class does not know does nothing in one version
+    # of transformers and something in another.
+    if _flag(given, "do_pad", False):
+        raise _cannot(f"do_pad of {name}", "a recipe does not pad as it does")
+    if given.get("data_format", "channels_first") != "channels_first":
+        raise _cannot(
+            f"data_format={given['data_format']!r} of {name}", "batches are N x C x H x W"
+        )
+
+    ops: list[Op] = [{"decode": {"orientation": "stored", "alpha": "drop"}}]
+    size = None
+    if _flag(given, "do_resize", True):
+        size = _size(given, name, kind)
+        ops += _resize(given, name, kind, size)
+    if kind.crop_pct is None and "crop_pct" in given:
+        raise _cannot(f"crop_pct of {name}", "only ConvNextImageProcessor has it")
+    if _flag(given, "do_center_crop", kind.do_center_crop, name):
+        if not kind.crops:
+            raise _cannot(
+                f"do_center_crop of {name}", "versions of transformers differ in whether it crops"
+            )
+        ops.append(_center_crop(given, name, size))
+    ops += _values(given, name, kind)
+    ops.append({"layout": {"layout": "nchw"}})
+    return {"featherload": 1, "name": name, "ops": ops}
+
+
+def _read(path: str) -> Any:
+    if os.path.isdir(path):
+        path = os.path.join(path, "preprocessor_config.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except OSError as error:
+        raise DatasetError(
+            f"{path} cannot be read: {error.strerror}. Give the config's path, the model's folder, "
+            "or AutoImageProcessor.from_pretrained(...).to_dict()",
+            path=path,
+        ) from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is no JSON: {error}", path=path, option="recipe") from error
+
+
+def _kind(config: Mapping[str, Any]) -> tuple[str, _Kind]:
+    """Its name and what is known of it."""
+    name = config.get("image_processor_type", config.get("feature_extractor_type"))
+    if name is None:
+        raise _cannot(
+            "a config without image_processor_type",
+            "keys mean other things to other processors; give "
+            "AutoImageProcessor.from_pretrained(...).to_dict(), which has the type",
+        )
+    name = str(name)
+    suffix = next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")
+    kind = _KINDS.get(name.removesuffix(suffix))
+    if kind is None:
+        raise _cannot(name, f"understood are the image processors of {', '.join(sorted(_KINDS))}")
+    return name, kind
+
+
+def _flag(config: Mapping[str, Any], key: str, default: bool | None, name: str = "") -> bool:
+    value = config.get(key, default)
+    if value is None:
+        raise _cannot(f"{name} without {key}", "versions of transformers differ in what it is then")
+    if not isinstance(value, bool):
+        raise _cannot(f"{key}={value!r}", "it is neither true nor false")
+    return value
+
+
+def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
+    """The shorter side, or height and width."""
+    size = config.get("size", kind.size)
+    if size is None:
+        raise _cannot(f"{name} without size", "versions of transformers differ in what it is then")
+    if _whole(size):
+        square = {"square": True, "shorter": False}.get(kind.number or "")
+        if square is None or config.get("default_to_square", square) is not square:
+            raise _cannot(
+                f"size={size!r} of {name}",
+                "versions of transformers differ in what a number means; write height and width, "
+                "or shortest_edge",
+            )
+        return [int(size), int(size)] if square else int(size)
+    keys = set(size) if isinstance(size, Mapping) else set()
+    if keys == {"shortest_edge"} and _whole(size["shortest_edge"]):
+        return int(size["shortest_edge"])
+    if keys == {"height", "width"} and kind.crop_pct is None and all(map(_whole, size.values())):
+        return [int(size["height"]), int(size["width"])]
+    raise _cannot(
+        f"size={size!r} of {name}",
+        "it is not shortest_edge"
+        if kind.crop_pct is not None
+        else "it is neither height and width nor shortest_edge",
+    )
+
+
+def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[int]) -> list[Op]:
+    number = config.get("resample", kind.resample)
+    if number is None:
+        raise _cannot(
+            f"{name} without resample", "versions of transformers differ in which filter it is then"
+        )
+    filter = _FILTERS.get(number) if _whole(number) else None
+    if filter is None:
+        raise _cannot(
+            f"resample={number!r} of {name}",
+            "a recipe has 1 (lanczos), 2 (bilinear) and 3 (bicubic) as Pillow has them",
+        )
+    if kind.crop_pct is None or not isinstance(size, int):
+        return [{"resize": {"size": size, "interpolation": filter}}]
+    if size >= 384:
+        return [{"resize": {"size": [size, size], "interpolation": filter}}]
+    part = config.get("crop_pct", kind.crop_pct)
+    if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 < part <= 1:
+        raise _cannot(f"crop_pct={part!r} of {name}", "it is no number above 0, at most 1")
+    return [
+        {"resize": {"size": int(size / part), "interpolation": filter}},
+        {"center_crop": {"size": [size, size], "rounding": "down"}},
+    ]
+
+
+def _center_crop(config: Mapping[str, Any], name: str, size: int | list[int] | None) -> Op:
+    given = config.get("crop_size", _SQUARE_224)
+    if _whole(given):
+        crop = [int(given), int(given)]
+    elif (
+        isinstance(given, Mapping)
+        and set(given) == {"height", "width"}
+        and all(map(_whole, given.values()))
+    ):
+        crop = [int(given["height"]), int(given["width"])]
+    else:
+        raise _cannot(
+            f"crop_size={given!r} of {name}", "it is neither a number nor height and width"
+        )
+    least = [size, size] if isinstance(size, int) else size
+    if least is not None and (crop[0] > least[0] or crop[1] > least[1]):
+        raise _cannot(
+            f"crop_size={given!r} of {name}", "it is more than size, which would be padded"
+        )
+    # transformers cuts half of an odd margin to a whole number.
+    return {"center_crop": {"size": crop, "rounding": "down"}}
+
+
+def _values(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:
+    rescales = _flag(config, "do_rescale", True)
+    normalizes = _flag(config, "do_normalize", True)
+    if rescales:
+        factor = config.get("rescale_factor", 1 / 255)
+        if not isinstance(factor, float) or abs(factor - 1 / 255) > 1e-9:
+            raise _cannot(f"rescale_factor={factor!r}", "levels are divided by 255 in a recipe")
+    elif normalizes:
+        raise _cannot("do_rescale=False", "normalize takes levels divided by 255")
+    ops: list[Op] = []
+    if normalizes:
+        mean = _channels(config, "image_mean", kind.mean, name)
+        std = _channels(config, "image_std", kind.std, name)
+        ops.append({"normalize": {"mean": mean, "std": std}})
+    return [*ops, {"cast": {"dtype": "f32" if rescales else "u8"}}]
+
+
+def _channels(config: Mapping[str, Any], key: str, default: list[float], name: str) -> list[float]:
+    value = config.get(key, default)
+    values = [value] * 3 if isinstance(value, (int, float)) else value
+    if (
+        not isinstance(values, (list, tuple))
+        or len(values) != 3
+        or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    ):
+        raise _cannot(f"{key}={value!r} of {name}", "it is neither one number nor three")
+    return [float(v) for v in values]
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _cannot(what: str, why: str) -> ConfigError:
+    return cannot(what, why, "Hugging Face's")
