@@ -47,8 +47,8 @@ class DataLoader(Loader):
         as the loader, ``depth`` says how many batches there is memory for, and batches always
         come in order.
 
-    Without a ``DistributedSampler`` (or ``rank`` and ``world_size``) each process gets all
-    samples, as in torch. Further keywords are those of ``featherload.Loader``; ``recipe`` takes
+    Where several processes train together it takes a ``DistributedSampler``, or ``rank`` and
+    ``world_size``. Further keywords are those of ``featherload.Loader``; ``recipe`` takes
     the place of the folder's ``transform``.
 
     ``loader.dataset`` is the data set that was given, ``loader.sampler`` the loader itself.
