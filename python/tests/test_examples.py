@@ -51,7 +51,8 @@ def test_the_notebook_runs(photos: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     notebook = nbformat.read(EXAMPLES / "look.ipynb", as_version=4)
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     shown = [out for cell in notebook.cells for out in cell.get("outputs", [])]
-    assert any("<table>" in out.get("data", {}).get("text/html", "") for out in shown)
+    drawn = "".join(out.get("data", {}).get("text/html", "") for out in shown)
+    assert "<table>" in drawn and drawn.count("data:image/png") == 16
 
 
 def test_every_example_is_run() -> None:
