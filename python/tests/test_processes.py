@@ -87,7 +87,8 @@ def test_a_loader_may_end_in_another_thread(loader: Make) -> None:
     def take() -> None:
         try:
             while True:
-                list(one)
+                for _ in one:
+                    pass
         except featherload.ConfigError as error:
             seen.append(error)
 
