@@ -16,6 +16,7 @@ import logging
 
 from . import cache, recipes, samplers
 from ._batch import Batch, Fault, RowStatus
+from ._dataset import Dataset
 from ._errors import (
     BatchesHeldError,
     ConfigError,
@@ -27,7 +28,7 @@ from ._errors import (
     WorkerError,
 )
 from ._featherload import Tensor, __version__
-from ._loader import Dataset, Loader
+from ._loader import Loader
 from ._preview import Preview
 from ._reports import CacheReport, Doctor, IndexReport, Plan, Report, Rss
 from ._tools import doctor, index, plan, rss

@@ -14,12 +14,13 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from . import _accelerate, _counts, _options, _preview, _progress
 from ._batch import TAKEN, Batch, Framework
-from ._errors import ConfigError, Error, WorkerError
+from ._dataset import Dataset
+from ._epoch import Epoch
+from ._errors import ConfigError, WorkerError
 from ._featherload import RawBatch, Stream
 from ._featherload import warnings as warnings_of_the_library
 from ._preview import Preview
@@ -27,32 +28,6 @@ from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
 _Path = str | os.PathLike[str]
-
-
-class Dataset:
-    """The samples of a loader: how many, their files, labels and classes."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._len = stream.samples()
-        self.classes: list[str] = stream.classes()
-        """Names of the classes; the place in the list is the label."""
-
-    @property
-    def class_to_idx(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.classes)}
-
-    def __len__(self) -> int:
-        return self._len
-
-    def __getitem__(self, id: int) -> tuple[Path, int | list[float] | None]:
-        """File and label of a sample, by its number in the index. Reads no picture."""
-        if id < 0:
-            id += self._len
-        if not 0 <= id < self._len:
-            raise IndexError(f"there is no sample {id} in a data set of {self._len}")
-        path, label, vector = self._stream.sample(id)
-        return path, label if vector is None else vector
 
 
 class Loader:
@@ -200,9 +175,9 @@ class Loader:
         self.batch_size: int = plan["batch"]
         self.drop_last: bool = plan["tail"] == "drop"
         self._batches = self._stream.batches()
-        self._running: weakref.ref[_Epoch] | None = None
+        self._running: weakref.ref[Epoch] | None = None
         self._broken_off = False
-        self._newest: weakref.ref[_Epoch] | None = None
+        self._newest: weakref.ref[Epoch] | None = None
         self._resume: dict[str, Any] | None = None
         self._epoch_asked: int | None = None
         self._warned = False
@@ -226,7 +201,7 @@ class Loader:
         said. It begins with the first ``next``, and one that is not over is broken off then.
         """
         self._check_process()
-        epoch = _Epoch(self)
+        epoch = Epoch(self)
         self._newest = weakref.ref(epoch)
         return epoch
 
@@ -237,7 +212,7 @@ class Loader:
     def _before_epoch(self) -> None:
         """Called before an epoch begins; may call ``set_epoch``."""
 
-    def _begin(self, epoch: _Epoch) -> int:
+    def _begin(self, epoch: Epoch) -> int:
         """Begins the epoch that comes next, in the place of another one."""
         self._check_process()
         self._before_epoch()
@@ -433,72 +408,6 @@ class Loader:
                 stacklevel=3,
             )
         return Batch(pair, raw, self._stream)
-
-
-class _Epoch(Iterator[Batch]):
-    """The batches of one epoch."""
-
-    def __init__(self, loader: Loader) -> None:
-        # None once the epoch is over.
-        self._loader: Loader | None = loader
-        self._stream = loader._stream
-        self._epoch = -1
-        self.begun = False
-        self._superseded = False
-        # Taken from the workers, and not handed over yet.
-        self._raw: RawBatch | None = None
-
-    def __next__(self) -> Batch:
-        loader = self._loader
-        if loader is None:
-            if self._superseded:
-                raise Error(
-                    "another epoch of the same loader began, and broke this one off: a loader has "
-                    "one at a time (for a look at rows: loader.preview())"
-                )
-            raise StopIteration
-        loader._check_process()
-        if not self.begun:
-            self._epoch = loader._begin(self)
-            self.begun = True
-        if self._raw is None:
-            self._raw = self._stream.next(self._epoch)
-        loader._tell(())
-        if self._raw is None:
-            self._end()
-            raise StopIteration
-        if self._stream.position()[0] != self._epoch:
-            loader.end_of_dataloader = True
-        batch = loader._take(self._raw)
-        loader._counts.add(self._raw)
-        self._raw = None
-        return batch
-
-    def _end(self) -> None:
-        loader, self._loader = self._loader, None
-        if loader is not None and self.begun:
-            _accelerate.end(loader)
-            loader._running = None
-
-    def supersede(self) -> None:
-        """Another epoch begins."""
-        self._superseded = True
-        self.close()
-
-    def close(self) -> None:
-        """Ends the epoch here: the loader's next one is the next."""
-        loader, begun = self._loader, self.begun
-        self._end()
-        if loader is None or not begun or os.getpid() != loader._pid:
-            return
-        if self._stream.position()[0] == self._epoch:
-            loader._break_off()
-
-    def __del__(self) -> None:
-        try:
-            self.close()
-        except Exception:  # the loader was closed, or the interpreter ends
-            pass
 
 
 def _private_bytes(pid: int) -> int:

@@ -1,0 +1,33 @@
+"""The samples of a loader, without their pixels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ._featherload import Stream
+
+
+class Dataset:
+    """The samples of a loader: how many, their files, labels and classes."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._len = stream.samples()
+        self.classes: list[str] = stream.classes()
+        """Names of the classes; the place in the list is the label."""
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.classes)}
+
+    def __len__(self) -> int:
+        return self._len
+
+    def __getitem__(self, id: int) -> tuple[Path, int | list[float] | None]:
+        """File and label of a sample, by its number in the index. Reads no picture."""
+        if id < 0:
+            id += self._len
+        if not 0 <= id < self._len:
+            raise IndexError(f"there is no sample {id} in a data set of {self._len}")
+        path, label, vector = self._stream.sample(id)
+        return path, label if vector is None else vector
