@@ -54,11 +54,14 @@ pub struct RawBatch {
     /// It is the last that a device has memory for.
     #[pyo3(get)]
     last_on_device: bool,
+    /// It is the last one of its epoch.
+    #[pyo3(get)]
+    ends_epoch: bool,
 }
 
 impl RawBatch {
     /// `last` = Python would hold all memory that there is for batches.
-    pub fn new(batch: Batch, count: &Arc<AtomicU32>, last: bool) -> Result<Self> {
+    pub fn new(batch: Batch, count: &Arc<AtomicU32>, last: bool, ends_epoch: bool) -> Result<Self> {
         let on_device = batch.on_device().is_some();
         let copied = last && batch.is_in_slot();
         let mut batch = if copied { batch.detach()? } else { batch };
@@ -91,6 +94,7 @@ impl RawBatch {
             })),
             copied,
             last_on_device: last && on_device,
+            ends_epoch,
         })
     }
 
@@ -257,6 +261,7 @@ impl RawBatch {
             held: None,
             copied: self.copied,
             last_on_device: self.last_on_device,
+            ends_epoch: self.ends_epoch,
         }
     }
 }

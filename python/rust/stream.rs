@@ -89,7 +89,7 @@ impl Stream {
         loop {
             let (held, depth) = (&self.held, self.depth);
             let next = self.with(py, |loader| {
-                if loader.state().epoch != epoch {
+                if loader.position().epoch != epoch {
                     return Ok(Some(None));
                 }
                 let Some(batch) = loader.next_batch_within(LOOK)? else {
@@ -97,7 +97,9 @@ impl Stream {
                 };
                 // One slot stays with the workers, whatever Python keeps.
                 let last = depth.is_some_and(|depth| held.load(Ordering::Relaxed) + 1 >= depth);
-                RawBatch::new(batch, held, last).map(|batch| Some(Some(batch)))
+                let ends_epoch = loader.position().epoch != epoch;
+                let batch = RawBatch::new(batch, held, last, ends_epoch)?;
+                Ok(Some(Some(batch)))
             })?;
             match next {
                 Some(end_or_batch) => return Ok(end_or_batch),
@@ -128,8 +130,8 @@ impl Stream {
     /// Epoch and batch that come next.
     fn position(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         self.with(py, |loader| {
-            let state = loader.state();
-            Ok((state.epoch, state.batch))
+            let at = loader.position();
+            Ok((at.epoch, at.batch))
         })
     }
 

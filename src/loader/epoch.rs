@@ -113,6 +113,11 @@ impl Loader {
         self.run.state.clone()
     }
 
+    /// Epoch and batch that come next, as [`Loader::state`] has them.
+    pub fn position(&self) -> Position {
+        self.run.state.position()
+    }
+
     pub fn index(&self) -> &Index {
         &self.run.index
     }

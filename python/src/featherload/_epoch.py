@@ -47,8 +47,7 @@ class Epoch(Iterator[Batch]):
         if self._raw is None:
             self._end()
             raise StopIteration
-        if self._stream.position()[0] != self._epoch:
-            loader.end_of_dataloader = True
+        loader.end_of_dataloader = self._raw.ends_epoch
         batch = loader._take(self._raw)
         loader._counts.add(self._raw)
         self._raw = None
