@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use featherload::batch::Row;
-use featherload::{Batch, Device, Dtype, Labels, MemoryLayout, Result, RowFault, RowStatus};
+use featherload::{
+    Batch, Device, Dtype, Labels, MemoryLayout, Position, Result, RowFault, RowStatus,
+};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -43,7 +45,8 @@ struct Facts {
 }
 
 /// Rows of pixels with their labels, ids and status.
-#[pyclass(frozen, module = "featherload._featherload")]
+#[derive(Clone)]
+#[pyclass(frozen, skip_from_py_object, module = "featherload._featherload")]
 pub struct RawBatch {
     facts: Arc<Facts>,
     /// None without the pixels.
@@ -96,6 +99,11 @@ impl RawBatch {
             last_on_device: last && on_device,
             ends_epoch,
         })
+    }
+
+    /// Where the run stands before the batch is taken.
+    pub fn position(&self) -> Position {
+        Position::new(self.facts.epoch, self.facts.number)
     }
 
     fn held(&self) -> PyResult<&Arc<Held>> {

@@ -1,6 +1,8 @@
 //! The library's errors as exceptions of `featherload._errors`, whose texts are the
 //! command line's.
 
+use std::path::Path;
+
 use featherload::Error;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -34,8 +36,18 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 
 /// The exception of an error.
 pub fn raised(error: &Error) -> PyErr {
-    Python::attach(|py| exception(py, error).unwrap_or_else(|why| why))
+    Python::attach(|py| {
+        if error.path() == Some(Path::new(IN_PYTHON)) {
+            let text = error.to_string();
+            let (_, why) = text.split_once(": ").unwrap_or(("", &text));
+            return mistake(py, "recipe", format!("recipe: {why}"));
+        }
+        exception(py, error).unwrap_or_else(|why| why)
+    })
 }
+
+/// What the library calls a recipe that is no file.
+const IN_PYTHON: &str = "the recipe";
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let name = match error {

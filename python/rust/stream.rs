@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{process, thread};
 
 use featherload::index::Label;
-use featherload::{Error, Loader, Result, State};
+use featherload::{Error, Loader, Position, Result, State};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -21,13 +21,16 @@ use crate::options;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Batches in order out of one loader.
-#[pyclass(frozen, module = "featherload._featherload")]
+#[pyclass(frozen, weakref, module = "featherload._featherload")]
 pub struct Stream {
     /// Who made it. In a forked copy the lock may be held for ever, by a thread that was
     /// not copied.
     process: u32,
     /// None once it was closed.
     loader: Mutex<Option<Loader>>,
+    /// Given to Python, and not handed on by it yet: Ctrl-C may come between. Behind the
+    /// loader's lock.
+    untaken: Mutex<Option<RawBatch>>,
     /// Batches that Python has and whose memory workers wait for.
     held: Arc<AtomicU32>,
     depth: Option<u32>,
@@ -67,6 +70,7 @@ impl Stream {
                         held: Arc::default(),
                         depth: loader.depth(),
                         loader: Mutex::new(Some(loader)),
+                        untaken: Mutex::new(None),
                         recipe,
                         told,
                     });
@@ -81,14 +85,21 @@ impl Stream {
 
     /// The number of the epoch that `next` gives batches of.
     fn begin_epoch(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |loader| Ok(loader.begin_epoch()))
+        self.with(py, |loader| {
+            self.step_back(loader)?;
+            Ok(loader.begin_epoch())
+        })
     }
 
-    /// The next batch of epoch `epoch`; None at its end.
+    /// The next batch of epoch `epoch`; None at its end. It is given again until
+    /// [`Stream::taken`] says that Python handed it on.
     fn next(&self, py: Python<'_>, epoch: u64) -> PyResult<Option<RawBatch>> {
         loop {
             let (held, depth) = (&self.held, self.depth);
             let next = self.with(py, |loader| {
+                if let Some(batch) = &*lock(&self.untaken) {
+                    return Ok(Some(Some(batch.clone())));
+                }
                 if loader.position().epoch != epoch {
                     return Ok(Some(None));
                 }
@@ -99,6 +110,7 @@ impl Stream {
                 let last = depth.is_some_and(|depth| held.load(Ordering::Relaxed) + 1 >= depth);
                 let ends_epoch = loader.position().epoch != epoch;
                 let batch = RawBatch::new(batch, held, last, ends_epoch)?;
+                *lock(&self.untaken) = Some(batch.clone());
                 Ok(Some(Some(batch)))
             })?;
             match next {
@@ -108,8 +120,19 @@ impl Stream {
         }
     }
 
+    /// The batch that `next` gave was handed on.
+    fn taken(&self) {
+        drop(lock(&self.untaken).take());
+    }
+
+    /// It was not, after all.
+    fn not_taken(&self, batch: &RawBatch) {
+        *lock(&self.untaken) = Some(batch.clone());
+    }
+
     fn break_off(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |loader| {
+            self.step_back(loader)?;
             loader.break_off();
             Ok(())
         })
@@ -117,6 +140,7 @@ impl Stream {
 
     fn set_epoch(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
         self.with(py, |loader| {
+            self.taken();
             loader.set_epoch(epoch);
             Ok(())
         })
@@ -124,13 +148,20 @@ impl Stream {
 
     /// Where the run stands, as JSON.
     fn state(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |loader| json(&loader.state()))
+        self.with(py, |loader| {
+            let at = self.at(loader);
+            json(&State {
+                epoch: at.epoch,
+                batch: at.batch,
+                ..loader.state()
+            })
+        })
     }
 
     /// Epoch and batch that come next.
     fn position(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         self.with(py, |loader| {
-            let at = loader.position();
+            let at = self.at(loader);
             Ok((at.epoch, at.batch))
         })
     }
@@ -142,7 +173,9 @@ impl Stream {
                 let text = e.to_string().replace('`', "'");
                 Error::config(format!("the state is none that state_dict gave: {text}"))
             })?;
-            loader.resume(&state)
+            loader.resume(&state)?;
+            self.taken();
+            Ok(())
         })
     }
 
@@ -221,11 +254,34 @@ impl Stream {
         if self.is_copy() {
             return;
         }
-        py.detach(|| drop(lock(&self.loader).take()));
+        py.detach(|| {
+            drop(lock(&self.loader).take());
+            self.taken();
+        });
     }
 }
 
 impl Stream {
+    /// Where the run stands: in front of a batch that was not taken.
+    fn at(&self, loader: &Loader) -> Position {
+        let untaken = lock(&self.untaken);
+        let before = untaken.as_ref().map(RawBatch::position);
+        before.unwrap_or_else(|| loader.position())
+    }
+
+    /// Goes back in front of a batch that was not taken.
+    fn step_back(&self, loader: &mut Loader) -> Result<()> {
+        let Some(batch) = lock(&self.untaken).take() else {
+            return Ok(());
+        };
+        let at = batch.position();
+        loader.resume(&State {
+            epoch: at.epoch,
+            batch: at.batch,
+            ..loader.state()
+        })
+    }
+
     /// Whether this is a forked copy of the process that made it.
     fn is_copy(&self) -> bool {
         process::id() != self.process

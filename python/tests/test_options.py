@@ -50,7 +50,7 @@ def test_every_option_of_the_library_has_a_keyword() -> None:
         ({"src": "/nowhere"}, featherload.DatasetError, "/nowhere: cannot be read"),
         ({"src": None}, featherload.ConfigError, "SRC is missing"),
         ({"recipe": "train22"}, featherload.ConfigError, "did you mean 'train224'"),
-        ({"recipe": {"ops": [{"rezise": 3}]}}, featherload.DatasetError, "recipe:.*rezise"),
+        ({"recipe": {"ops": [{"rezise": 3}]}}, featherload.ConfigError, "recipe: .*rezise"),
         ({"batch_size": 0}, featherload.ConfigError, "batch"),
         ({"num_workers": 0}, featherload.ConfigError, "at least 1"),
         ({"device": "tpu"}, featherload.ConfigError, "device 'tpu'"),

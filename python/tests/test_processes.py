@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,51 @@ def test_ctrl_c_ends_a_wait_and_loses_nothing(loader: Make) -> None:
     got += [batch.ids.tolist() for batch in epoch]
     one.set_epoch(0)
     assert got == [batch.ids.tolist() for batch in one]
+
+
+def test_ctrl_c_at_any_time_loses_no_batch(loader: Make) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    one = loader(batch_size=8)
+    draw = random.Random(0)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    times, last, given = 0, None, -1
+    try:
+        while one.epoch == 0:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.0002, 0.02))
+                for last in one:
+                    given = last.number
+            except KeyboardInterrupt:
+                times += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            # Behind the last batch that the loop had, wherever it was interrupted.
+            state = one.state_dict()
+            place = (0, last.number + 1) if last is not None else (0, 0)
+            assert (state["epoch"], state["batch"]) in (place, (1, 0))
+            assert (state["epoch"] == 0) == (given < 31)
+            one.load_state_dict(state)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert times > 3
+
+
+def test_threads_may_share_an_iterator(loader: Make) -> None:
+    for _ in range(5):
+        epoch = iter(loader(batch_size=8, depth=8))
+        seen: list[int] = []
+
+        def take(epoch: Iterator[featherload.Batch], seen: list[int]) -> None:
+            seen.extend(batch.number for batch in epoch)
+
+        threads = [threading.Thread(target=take, args=(epoch, seen)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(seen) == list(range(32))
 
 
 # JAX warns of forks.

@@ -96,14 +96,20 @@ def test_a_bar_counts_images_and_changes_nothing(loader: Make) -> None:
     assert ids == [batch.ids.tolist() for batch in one]
     assert "epoch 0: 100%" in told.getvalue() and "256/256" in told.getvalue()
     assert "waits=" in told.getvalue()
-    one.set_epoch(3)
+    # Where it begins, whoever says so.
     epoch = iter(one)
     next(epoch)
+    state = {**one.state_dict(), "epoch": 3}
     del epoch
-    one.load_state_dict(one.state_dict())
+    other = loader(batch_size=48)
+    other.load_state_dict(state)
     told = io.StringIO()
-    assert sum(1 for _ in one.progress(file=told, mininterval=0)) == 5
-    assert "epoch 3" in told.getvalue() and "48/288" in told.getvalue()
+    assert sum(1 for _ in other.progress(file=told, mininterval=0)) == 5
+    assert "epoch 3" in told.getvalue() and "96/288" in told.getvalue()
+    other.set_epoch(7)
+    told = io.StringIO()
+    assert sum(1 for _ in other.progress(file=told, mininterval=0)) == 6
+    assert "epoch 7" in told.getvalue() and "48/288" in told.getvalue()
 
 
 def test_without_tqdm_there_is_no_bar(loader: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import digest, need
 
@@ -29,7 +30,7 @@ def test_epochs_follow_each_other(loader: Make) -> None:
     # Left early: the next is the next.
     for _ in one:
         break
-    assert one.epoch == 2
+    assert one.epoch == 3 and one.state_dict()["epoch"] == 2
     again = loader()
     again.set_epoch(3)
     assert digest(one) == digest(again)
@@ -74,7 +75,7 @@ def test_a_state_of_another_run_is_refused(loader: Make) -> None:
         next(iter(other))
     # It is forgotten then.
     assert len(ids(other)) == 8
-    other.load_state_dict({"epoch": 1})
+    other.load_state_dict({"epoch": 1, "batch": 0})
     with pytest.raises(featherload.ConfigError, match="none that state_dict gave"):
         next(iter(other))
     for batch in (8, 99):
@@ -137,8 +138,11 @@ def test_an_epoch_begins_with_its_first_batch(loader: Make) -> None:
     next(epoch)
     assert (one.epoch, one.state_dict()["batch"]) == (2, 1)
     del epoch
-    assert (one.epoch, one.state_dict()["batch"]) == (2, 1)
+    # What comes is the next epoch; the state is for who goes on with this one.
+    state = one.state_dict()
+    assert (one.epoch, state["epoch"], state["batch"]) == (3, 2, 1)
     waiting = iter(one)
+    iter(one)
     state = one.state_dict()
     assert (one.epoch, state["epoch"], state["batch"]) == (3, 3, 0)
     rest = ids(waiting)
@@ -176,6 +180,56 @@ def test_a_batch_that_could_not_be_taken_comes_again(
             next(epoch)
     monkeypatch.setattr(featherload.Loader, "_take", take)
     assert [batch.number for batch in epoch] == list(range(8))
+
+
+def test_an_error_is_no_end_of_the_epoch(loader: Make, photos: Path, tmp_path: Path) -> None:
+    good = [path.read_bytes() for path in sorted(photos.rglob("*.jpg"))[:8]]
+
+    def write(number: int, *, bad: bool) -> None:
+        data = good[number][:200] if bad else good[number]
+        (tmp_path / f"{number}.jpg").write_bytes(data)
+
+    for number in range(8):
+        write(number, bad=number in (0, 5))
+    one = loader(tmp_path, batch_size=2, shuffle=False)
+    seen = []
+    for bad in (0, 5):
+        with pytest.raises(featherload.SampleError):
+            for batch in one:
+                seen.append((batch.epoch, batch.number))
+        assert one.epoch == 0 and one.state_dict()["batch"] == len(seen)
+        write(bad, bad=False)
+    seen += [(batch.epoch, batch.number) for batch in one]
+    assert seen == [(0, number) for number in range(4)]
+
+
+def test_a_running_epoch_says_where_it_is(loader: Make) -> None:
+    one = loader()
+    epoch = iter(one)
+    next(epoch)
+    begin = one.state_dict()
+    one.set_epoch(9)
+    next(epoch)
+    assert (one.state_dict()["epoch"], one.state_dict()["batch"]) == (0, 2)
+    del epoch
+    assert one.epoch == 9 and ids(one) and one.epoch == 10
+    for nothing in ({}, {"epoch": "x", "batch": 1}, {"epoch": -1, "batch": 0}):
+        with pytest.raises(featherload.ConfigError):
+            one.load_state_dict(nothing)
+    one.load_state_dict({**begin, "batch": np.int64(7)})
+    assert len(ids(one)) == 1
+
+
+def test_a_kept_batch_keeps_no_process(photos: Path) -> None:
+    one = featherload.Loader(photos, batch_size=32, num_workers=2)
+    batch = next(iter(one))
+    before = batch.images.copy()
+    pids = [one.stats()["coordinator"], *one.stats()["workers"]]
+    del one
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert (batch.images == before).all()
+    with pytest.raises(featherload.WorkerError, match="gone"):
+        batch.paths()
 
 
 def test_nothing_is_left_of_a_loader_that_was_let_go(loader: Make, photos: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,9 @@ def test_tools_raise_what_a_loader_does(tmp_path: Path) -> None:
         with pytest.raises(featherload.DatasetError, match="/nowhere: cannot be read") as failed:
             call()
         assert failed.value.path == "/nowhere"
+    odd = tmp_path / os.fsdecode(b"\xff")
+    with pytest.raises(featherload.DatasetError, match="cannot be read"):
+        featherload.index(odd)
     with pytest.raises(featherload.ConfigError, match="--labels"):
         featherload.index(tmp_path, labels="some")
 
@@ -70,6 +74,11 @@ def test_index_and_doctor(photos: Path) -> None:
     assert featherload.index(photos, labels="none").classes == 0
     checked = featherload.doctor(photos)
     assert checked.ok and "memfd_create" in str(checked)
+
+
+def test_an_index_without_a_readable_file_prints(tmp_path: Path) -> None:
+    (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff\xe0none")
+    assert "unreadable  1" in str(featherload.index(tmp_path))
 
 
 def test_rss(photos: Path) -> None:

@@ -800,6 +800,8 @@ def test_timm_keywords_are_recipes(loader: Make) -> None:
         ({"interpolation": "random"}, "interpolation='random'.*bilinear or bicubic"),
         ({"interpolation": "box"}, "interpolation='box'"),
         ({"re_prob": 0.1, "re_mode": "rand"}, "re_mode='rand'"),
+        ({"auto_augment": "3a"}, "auto_augment='3a'"),
+        ({"auto_augment": "augmix-m3"}, "auto_augment='augmix-m3'"),
         ({"is_training": False, "crop_mode": "border"}, "crop_mode='border'"),
         ({"is_training": False, "crop_pct": 1.2}, "crop_pct=1.2.*padded"),
         ({"is_training": False, "input_size": (96, 64)}, "input_size 96 x 64.*squash"),

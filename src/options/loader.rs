@@ -79,7 +79,7 @@ impl LoaderOptions {
     /// The recipe, where it is no config.
     pub(super) fn recipe(&self) -> Result<Recipe> {
         match &self.recipe_text {
-            Some(text) => Recipe::from_text(text, RecipeFormat::Json, "recipe"),
+            Some(text) => Recipe::from_text(text, RecipeFormat::Json, self.recipe_name()),
             None => Recipe::load(self.recipe_name()),
         }
     }

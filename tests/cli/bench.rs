@@ -1,7 +1,9 @@
 //! The command line's contract: exit codes, JSON, resuming, equal digests.
 
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -119,6 +121,14 @@ fn programs_may_have_a_failure_as_an_object() {
         (&e["kind"], &e["path"]),
         (&"dataset".into(), &"/nowhere".into())
     );
+    let odd = OsStr::from_bytes(b"/nowhere/\xff");
+    let out = command(&["index", "--json"])
+        .arg(odd)
+        .env("FEATHERLOAD_ERRORS", "json")
+        .output()
+        .unwrap();
+    assert_eq!(code(&out), 2, "{}", stderr(&out));
+    assert!(stderr(&out).contains("\"path\":\"/nowhere/\u{fffd}\""));
     let e = failure(&["bench", good, "--json", "--start", "0:77"]);
     assert_eq!(
         (&e["kind"], &e["option"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import operator
+import weakref
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ._errors import WorkerError
 from ._featherload import RawBatch, Stream, Tensor
 
 Framework = Literal["numpy", "torch", "jax"]
@@ -60,13 +62,14 @@ class Batch(tuple[Any, Any]):
     """
 
     _raw: RawBatch | None
-    _stream: Stream | None
+    # Not the loader itself, whose workers would live as long as a batch.
+    _stream: weakref.ref[Stream] | None
 
     def __new__(
         cls,
         pair: Iterable[Any],
         raw: RawBatch | None = None,
-        stream: Stream | None = None,
+        stream: weakref.ref[Stream] | None = None,
     ) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw = raw
@@ -141,8 +144,10 @@ class Batch(tuple[Any, Any]):
     def paths(self) -> list[Path | None]:
         """The files of the rows' samples; None for padding. The loader must be open."""
         status = self.status
-        assert self._stream is not None
-        paths = self._stream.paths([int(i) for i in self.ids])
+        stream = None if self._stream is None else self._stream()
+        if stream is None:
+            raise WorkerError("the loader of this batch is gone, and the paths with it")
+        paths = stream.paths([int(i) for i in self.ids])
         return [
             None if s == RowStatus.PADDING else path for s, path in zip(status, paths, strict=True)
         ]

@@ -16,19 +16,21 @@ class Counts:
         self._images = 0
         self._failed = 0
         self._of_epoch = 0
-        self._began: float | None = None
+        self._began = self._until = 0.0
 
     def begin_epoch(self) -> None:
         self._of_epoch = 0
-        self._began = time.perf_counter()
+        self._began = self._until = time.perf_counter()
 
     def add(self, raw: RawBatch) -> None:
         self._images += raw.good
         self._of_epoch += raw.good
         self._failed += raw.failed
+        self._until = time.perf_counter()
 
     def read(self) -> dict[str, float]:
-        took = 0.0 if self._began is None else time.perf_counter() - self._began
+        # To the last batch: the rate stays what it was when the epoch is over.
+        took = self._until - self._began
         return {
             "images": self._images,
             "failed": self._failed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,41 @@ class Epoch(Iterator[Batch]):
         self._epoch = -1
         self.begun = False
         self._superseded = False
-        # Taken from the workers, and not handed over yet.
-        self._raw: RawBatch | None = None
+        # A batch was handed on; the last call raised.
+        self._given = self._failed = False
+        # Threads may share an iterator. A signal's handler may ask in the midst of a call.
+        self._lock = threading.RLock()
 
     def __next__(self) -> Batch:
+        with self._lock:
+            raw: RawBatch | None = None
+            self._failed = True
+            try:
+                loader = self._open()
+                raw = self._stream.next(self._epoch)
+                loader._tell(())
+                if raw is None:
+                    self._failed = False
+                    self._end()
+                    raise StopIteration
+                loader.end_of_dataloader = raw.ends_epoch
+                batch = loader._take(raw)
+                loader._counts.add(raw)
+                self._failed, self._given = False, True
+                self._stream.taken()
+                return batch
+            except BaseException:
+                # Ctrl-C, a warning that is an error, no memory: the batch comes again.
+                if raw is not None:
+                    self._failed = True
+                    self._stream.not_taken(raw)
+                raise
+
+    def _open(self) -> Loader:
+        """The loader, with this epoch begun."""
         loader = self._loader
         if loader is None:
+            self._failed = False
             if self._superseded:
                 raise Error(
                     "another epoch of the same loader began, and broke this one off: a loader has "
@@ -41,17 +71,12 @@ class Epoch(Iterator[Batch]):
         if not self.begun:
             self._epoch = loader._begin(self)
             self.begun = True
-        if self._raw is None:
-            self._raw = self._stream.next(self._epoch)
-        loader._tell(())
-        if self._raw is None:
-            self._end()
-            raise StopIteration
-        loader.end_of_dataloader = self._raw.ends_epoch
-        batch = loader._take(self._raw)
-        loader._counts.add(self._raw)
-        self._raw = None
-        return batch
+        return loader
+
+    @property
+    def runs(self) -> bool:
+        """It was begun, and is not over."""
+        return self.begun and self._loader is not None
 
     def _end(self) -> None:
         loader, self._loader = self._loader, None
@@ -65,10 +90,13 @@ class Epoch(Iterator[Batch]):
         self.close()
 
     def close(self) -> None:
-        """Ends the epoch here: the loader's next one is the next."""
-        loader, begun = self._loader, self.begun
+        """Ends the epoch here: the loader's next one is the next. One that gave no batch, or
+        that an error ended, is not over: the next one goes on with it.
+        """
+        loader = self._loader
+        goes_on = self._failed or not self._given
         self._end()
-        if loader is None or not begun or os.getpid() != loader._pid:
+        if loader is None or goes_on or os.getpid() != loader._pid or loader.closed:
             return
         if self._stream.position()[0] == self._epoch:
             loader._break_off()

@@ -66,13 +66,14 @@ def run_json(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         env={**os.environ, "FEATHERLOAD_ERRORS": "json"},
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         listener = threading.Thread(target=listen, args=(process.stderr,), daemon=True)
-        listener.start()
         try:
+            listener.start()
             printed = process.stdout.read()
             listener.join()
             process.wait()
@@ -103,13 +104,13 @@ _KINDS: dict[str, type[Error]] = {
 
 def _failure(code: int, said: Sequence[str]) -> Error:
     """The error of a run that failed."""
-    try:
-        error = json.loads(said[-1])["error"]
-    except (ValueError, KeyError, IndexError, TypeError):
+    objects = [line for line in said if line.startswith('{"error":')]
+    if not objects:
         # Of the arguments themselves; their advice stands behind an empty line.
         text = "".join(said).strip().split("\n\n")[0].removeprefix("error: ")
         kind = ConfigError if code == 2 else Error
         return kind(text or f"the executable ended with {code}")
+    error = json.loads(objects[-1])["error"]
     return _KINDS[error["kind"]](
         error["text"],
         path=error["path"],

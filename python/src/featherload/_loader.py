@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import operator
 import os
 import warnings
 import weakref
@@ -177,15 +178,17 @@ class Loader:
         self._batches = self._stream.batches()
         self._running: weakref.ref[Epoch] | None = None
         self._broken_off = False
-        self._newest: weakref.ref[Epoch] | None = None
+        # Iterators that no batch was asked of.
+        self._waiting: weakref.WeakSet[Epoch] = weakref.WeakSet()
         self._resume: dict[str, Any] | None = None
         self._epoch_asked: int | None = None
         self._warned = False
+        self.closed = False
         self._counts = _counts.Counts()
         self._events: deque[str] = deque(maxlen=1000)
         # What trainers ask of a loader that is none of torch's.
         self.batch_sampler = None
-        self.num_workers = num_workers
+        self.num_workers = len(json.loads(self._stream.report())["workers"])
         self.pin_memory = False
         self.collate_fn = None
         self.mixup_enabled = False
@@ -199,37 +202,39 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         """The batches of the next epoch; of the one that ``load_state_dict`` or ``set_epoch``
         said. It begins with the first ``next``, and one that is not over is broken off then.
+        Where ``next`` raised an error, the next epoch goes on behind the last batch.
         """
         self._check_process()
         epoch = Epoch(self)
-        self._newest = weakref.ref(epoch)
+        self._waiting.add(epoch)
         return epoch
 
     def _class_names(self) -> list[str]:
         """Names of the classes, for a preview."""
         return self.dataset.classes
 
-    def _before_epoch(self) -> None:
-        """Called before an epoch begins; may call ``set_epoch``."""
+    def _asked(self) -> int | None:
+        """The epoch that is to begin next, where somebody said one."""
+        return self._epoch_asked
 
     def _begin(self, epoch: Epoch) -> int:
         """Begins the epoch that comes next, in the place of another one."""
-        self._check_process()
-        self._before_epoch()
         self._check_place()
         before = None if self._running is None else self._running()
-        if before is not None:
+        if before is not None and before is not epoch:
             before.supersede()
+        asked = self._asked()
         if self._resume is not None:
             # A state that is refused is forgotten.
             state, self._resume = self._resume, None
             self._stream.resume(json.dumps(state))
-            if self._epoch_asked not in (None, self._stream.position()[0]):
-                self._stream.set_epoch(self._epoch_asked)
-        elif self._epoch_asked is not None:
-            self._stream.set_epoch(self._epoch_asked)
+            if asked is not None and asked != self._stream.position()[0]:
+                self._stream.set_epoch(asked)
+        elif asked is not None:
+            self._stream.set_epoch(asked)
         self._epoch_asked = None
         self._broken_off = False
+        self._waiting.discard(epoch)
         self._running = weakref.ref(epoch)
         self.end_of_dataloader = False
         self._counts.begin_epoch()
@@ -249,19 +254,24 @@ class Loader:
     @property
     def epoch(self) -> int:
         """Epoch of the batch that comes next, from 0."""
-        return int(self._where()["epoch"])
+        return int(self._comes_next()["epoch"])
 
-    def _where(self) -> dict[str, Any]:
-        """The state of what comes next."""
-        state: dict[str, Any] = self._resume or json.loads(self._stream.state())
-        asked = self._epoch_asked
-        # An iterator that waits for its first next stands at the epoch behind this one.
-        waiting = None if self._newest is None else self._newest()
-        if asked is None and self._broken_off and waiting is not None and not waiting.begun:
-            asked = state["epoch"] + 1
-        if asked is None or (self._resume is not None and asked == state["epoch"]):
+    def _is_running(self) -> bool:
+        """An epoch was begun, and no iterator waits to take its place."""
+        running = None if self._running is None else self._running()
+        return running is not None and running.runs and not self._waiting
+
+    def _comes_next(self) -> dict[str, Any]:
+        """The state in front of the batch that comes next."""
+        state: dict[str, Any] = json.loads(self._stream.state())
+        if self._is_running():
             return state
-        return {**state, "epoch": asked, "batch": 0}
+        asked = self._asked()
+        if self._resume is not None and asked in (None, self._resume["epoch"]):
+            return dict(self._resume)
+        if asked is None and self._broken_off:
+            asked = state["epoch"] + 1
+        return state if asked is None else {**state, "epoch": asked, "batch": 0}
 
     @property
     def sampler(self) -> Loader:
@@ -270,16 +280,30 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run stands: behind the last batch that was given. Numbers and texts."""
-        return dict(self._where())
+        left_early = self._broken_off and not self._waiting
+        if left_early and self._resume is None and self._asked() is None:
+            state: dict[str, Any] = json.loads(self._stream.state())
+            return state
+        return self._comes_next()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next ``iter()`` goes on where ``state`` stands, with any number of workers. A
         state of an epoch's end begins the next epoch.
 
-        Raises ``ConfigError`` when the epoch begins for a state of other data, another recipe,
-        order, seed, rank or batch size, and names what differs.
+        Raises ``ConfigError`` for what is no state; and when the epoch begins for a state of
+        other data, another recipe, order, seed, rank or batch size, and names what differs.
         """
-        self._resume = dict(state)
+        try:
+            # Numbers of NumPy and torch are numbers.
+            read = json.loads(json.dumps(dict(state), default=operator.index))
+            epoch, batch = read["epoch"], read["batch"]
+        except (TypeError, ValueError, KeyError):
+            raise ConfigError(
+                f"the state is none that state_dict gave: {state!r:.200}", option="state"
+            ) from None
+        _options.whole("epoch", epoch, 0)
+        _options.whole("batch", batch, 0)
+        self._resume = read
         self._epoch_asked = None
 
     def stats(self) -> dict[str, Any]:
@@ -316,6 +340,7 @@ class Loader:
         where it is.
         """
         self._check_process()
+        _options.whole("rows", rows, 1)
         source, loader = self._said
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
@@ -325,7 +350,7 @@ class Loader:
             raw = stream.next(stream.begin_epoch())
             if raw is None:
                 return Preview([])
-            batch = Batch(TAKEN["numpy"](raw), raw, stream)
+            batch = Batch(TAKEN["numpy"](raw), raw, weakref.ref(stream))
             return _preview.of_batch(batch, self.recipe, self._class_names(), rows)
         finally:
             stream.close()
@@ -351,6 +376,7 @@ class Loader:
 
     def close(self) -> None:
         """Ends the workers now. Batches stay readable."""
+        self.closed = True
         if os.getpid() == self._pid:
             self._stream.close()
 
@@ -407,7 +433,7 @@ class Loader:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return Batch(pair, raw, self._stream)
+        return Batch(pair, raw, weakref.ref(self._stream))
 
 
 def _private_bytes(pid: int) -> int:

@@ -22,28 +22,27 @@ def tqdm(**options: Any) -> Any | None:
 
 def bar(loader: Loader, options: dict[str, Any]) -> Iterator[Batch]:
     """The batches of the next epoch. The bar counts the rows of this rank."""
-    batches = iter(loader)
-    epoch, done = loader._stream.position()
-    said = {
-        "total": len(loader) * loader.batch_size,
-        "initial": done * loader.batch_size,
-        "unit": " images",
-        "desc": f"epoch {epoch}",
-        **options,
-    }
-    shown = tqdm(**said)
-    if shown is None:
-        yield from batches
-        return
+    shown = None
     before = loader.stats()
-    with shown:
-        for batch in batches:
-            yield batch
+    for batch in loader:
+        if shown is None:
+            said = {
+                "total": len(loader) * loader.batch_size,
+                "initial": batch.number * loader.batch_size,
+                "unit": " images",
+                "desc": f"epoch {batch.epoch}",
+                **options,
+            }
+            shown = tqdm(**said)
+        yield batch
+        if shown is not None:
             now = loader.stats()
             shown.set_postfix(_words(before, now), refresh=False)
             shown.update(len(batch._of_loader))
+    if shown is not None:
         # The last batch may have fewer rows.
         shown.total = shown.n
+        shown.close()
 
 
 class Steps:

@@ -115,8 +115,10 @@ class IndexReport(Report):
             rows += [
                 ["formats", formats],
                 ["unreadable", f"{headers['unreadable']:,}"],
-                ["mean size", f"{headers['sizes']['mean_megapixels']:.2f} megapixels"],
             ]
+            if headers["sizes"]:
+                mean = headers["sizes"]["mean_megapixels"]
+                rows.append(["mean size", f"{mean:.2f} megapixels"])
         rows.append(["left out", f"{self['skipped']:,}"])
         return ["", ""], rows
 

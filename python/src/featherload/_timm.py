@@ -100,6 +100,10 @@ def create_transform(
         if vflip > 0:
             ops.append({"random_vertical_flip": {"p": vflip}})
         if auto_augment:
+            if not auto_augment.startswith("rand"):
+                raise _cannot(
+                    f"auto_augment={auto_augment!r}", "recipes have the policies rand-..."
+                )
             ops.append(
                 {
                     "timm_augment": {
@@ -109,7 +113,7 @@ def create_transform(
                     }
                 }
             )
-        if color_jitter is not None and (not auto_augment or "3a" in auto_augment):
+        if color_jitter is not None and not auto_augment:
             ops.append(_jitter(color_jitter, color_jitter_prob))
         if grayscale_prob:
             ops.append(pillow_grey(grayscale_prob))

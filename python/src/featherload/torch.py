@@ -31,7 +31,7 @@ class DataLoader(Loader):
     ``sampler``
         A ``SequentialSampler`` or ``RandomSampler`` over all samples, or a
         ``DistributedSampler``: its rank, number of replicas, seed and shuffling are taken, and
-        its ``set_epoch`` says the epoch that begins next.
+        once its ``set_epoch`` was called with another number than 0, each epoch is its own.
     ``generator``
         Its ``initial_seed()`` is the seed; else ``torch.initial_seed()`` is, which
         ``torch.manual_seed`` sets. On several ranks it is the ``DistributedSampler``'s.
@@ -110,7 +110,7 @@ class DataLoader(Loader):
         if sampler is not None and shuffle:
             raise ConfigError("sampler and shuffle both say the order: give one", option="sampler")
         self._follows: Any = None
-        self._seen_epoch = 0
+        self._was_told = False
         if isinstance(sampler, DistributedSampler):
             shuffle = _torch_order.take_distributed(
                 sampler, len(samples), batch_size, drop_last, options
@@ -160,11 +160,14 @@ class DataLoader(Loader):
         self.pin_memory_device = pin_memory_device
         self.in_order = in_order
 
-    def _before_epoch(self) -> None:
-        """The epoch that the ``DistributedSampler`` was told, if it was told one."""
-        if self._follows is not None and self._follows.epoch != self._seen_epoch:
-            self._seen_epoch = self._follows.epoch
-            self.set_epoch(self._seen_epoch)
+    def _asked(self) -> int | None:
+        """What the ``DistributedSampler`` was told, as torch's loader goes by it: again and
+        again, but for one that was never told.
+        """
+        if self._follows is None:
+            return super()._asked()
+        self._was_told = self._was_told or self._follows.epoch != 0
+        return int(self._follows.epoch) if self._was_told else super()._asked()
 
     def _check_place(self) -> None:
         """accelerate and Lightning divide torch's loaders, and not this one: each process would

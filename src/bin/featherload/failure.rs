@@ -1,8 +1,6 @@
 //! An error as a JSON object, for programs that run the command line: the last line of
 //! stderr where the environment has `FEATHERLOAD_ERRORS=json`.
 
-use std::path::PathBuf;
-
 use featherload::Error;
 use serde::Serialize;
 use serde_json::json;
@@ -18,7 +16,8 @@ struct Failure {
     kind: &'static str,
     /// As the library says it: options in backticks, by their names.
     text: String,
-    path: Option<PathBuf>,
+    /// What is no UTF-8 of it is replaced.
+    path: Option<String>,
     option: Option<&'static str>,
     line: Option<u64>,
     id: Option<u64>,
@@ -38,7 +37,7 @@ pub fn of(error: &Error) -> String {
     let failure = Failure {
         kind,
         text: error.to_string(),
-        path: error.path().map(Into::into),
+        path: error.path().map(|p| p.display().to_string()),
         option: error.option_name(),
         line: error.line(),
         id: error.id(),
