@@ -400,9 +400,13 @@ def test_the_samplers_epoch_is_followed(make: Make, folder: ImageFolder) -> None
     assert one.epoch == 4 and sampler.epoch == 0
     # Each is said, and one again.
     sampler, one = pair()
-    for epoch in (0, 1, 2, 1, 3):
+    for epoch in (0, 1, 1, 2, 1, 3, 0, 0):
         sampler.set_epoch(epoch)
+        assert one.epoch == one.state_dict()["epoch"] == epoch
         assert ids(one) == whole[epoch]
+    # As torch, once it was told: the same until it is told another one.
+    sampler.set_epoch(1)
+    assert [ids(one), ids(one)] == [whole[1], whole[1]]
     # Said before the loader is made, and between iter() and the first batch.
     sampler = DistributedSampler(folder, 2, 1)
     sampler.set_epoch(3)

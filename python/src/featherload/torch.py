@@ -161,13 +161,14 @@ class DataLoader(Loader):
         self.in_order = in_order
 
     def _asked(self) -> int | None:
-        """What the ``DistributedSampler`` was told, as torch's loader goes by it: again and
-        again, but for one that was never told.
+        """The loader's own ``set_epoch``; else what the ``DistributedSampler`` was told, again and
+        again as torch's loader goes by it, but for one that was never told.
         """
+        asked = super()._asked()
         if self._follows is None:
-            return super()._asked()
+            return asked
         self._was_told = self._was_told or self._follows.epoch != 0
-        return int(self._follows.epoch) if self._was_told else super()._asked()
+        return int(self._follows.epoch) if asked is None and self._was_told else asked
 
     def _check_place(self) -> None:
         """accelerate and Lightning divide torch's loaders, and not this one: each process would
