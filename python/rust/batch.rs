@@ -46,7 +46,7 @@ struct Facts {
 
 /// Rows of pixels with their labels, ids and status.
 #[derive(Clone)]
-#[pyclass(frozen, skip_from_py_object, module = "featherload._featherload")]
+#[pyclass(frozen, module = "featherload._featherload")]
 pub struct RawBatch {
     facts: Arc<Facts>,
     /// None without the pixels.
