@@ -112,6 +112,25 @@ def test_a_bar_counts_images_and_changes_nothing(loader: Make) -> None:
     assert "epoch 7" in told.getvalue() and "48/288" in told.getvalue()
 
 
+def test_a_bar_of_a_loop_that_is_left_is_closed(
+    loader: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("tqdm")
+    from featherload import _progress
+
+    made = []
+    tqdm = _progress.tqdm
+
+    def remembered(**options: Any) -> Any:
+        made.append(tqdm(**options))
+        return made[-1]
+
+    monkeypatch.setattr(_progress, "tqdm", remembered)
+    for _ in loader().progress(file=io.StringIO()):
+        break
+    assert len(made) == 1 and made[0].disable
+
+
 def test_without_tqdm_there_is_no_bar(loader: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     assert sum(1 for _ in loader().progress()) == 8

@@ -24,25 +24,29 @@ def bar(loader: Loader, options: dict[str, Any]) -> Iterator[Batch]:
     """The batches of the next epoch. The bar counts the rows of this rank."""
     shown = None
     before = loader.stats()
-    for batch in loader:
-        if shown is None:
-            said = {
-                "total": len(loader) * loader.batch_size,
-                "initial": batch.number * loader.batch_size,
-                "unit": " images",
-                "desc": f"epoch {batch.epoch}",
-                **options,
-            }
-            shown = tqdm(**said)
-        yield batch
+    try:
+        for batch in loader:
+            if shown is None:
+                said = {
+                    "total": len(loader) * loader.batch_size,
+                    "initial": batch.number * loader.batch_size,
+                    "unit": " images",
+                    "desc": f"epoch {batch.epoch}",
+                    **options,
+                }
+                shown = tqdm(**said)
+            yield batch
+            if shown is not None:
+                now = loader.stats()
+                shown.set_postfix(_words(before, now), refresh=False)
+                shown.update(len(batch._of_loader))
         if shown is not None:
-            now = loader.stats()
-            shown.set_postfix(_words(before, now), refresh=False)
-            shown.update(len(batch._of_loader))
-    if shown is not None:
-        # The last batch may have fewer rows.
-        shown.total = shown.n
-        shown.close()
+            # The last batch may have fewer rows.
+            shown.total = shown.n
+    finally:
+        # Also when the loop is left early.
+        if shown is not None:
+            shown.close()
 
 
 class Steps:
