@@ -57,7 +57,53 @@ def test_a_kernel_on_another_stream_sees_finished_pixels(loader: Make) -> None:
         with torch.cuda.stream(side):
             for images, _ in loader(device="cuda"):
                 got.append(images.double().sum())
+        torch.cuda.synchronize()
         assert [g.item() for g in got] == wanted
+
+
+class Unordered:
+    """Pixels handed on with the order of the legacy default stream, which is not the reader's."""
+
+    def __init__(self, images: Any) -> None:
+        self.images = images
+
+    def __dlpack_device__(self) -> Any:
+        return self.images.__dlpack_device__()
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        return self.images.__dlpack__(stream=-1, **options)
+
+
+def sums_on_a_busy_device(loader: featherload.Loader, *, ordered: bool) -> list[float]:
+    """Sums by a stream that goes before all others, while something else fills the device."""
+    side, busy = torch.cuda.Stream(priority=-1), torch.cuda.Stream()
+    other = torch.zeros(16384, 16384, device="cuda")
+    torch.cuda.synchronize()
+    got = []
+    for _ in range(3):
+        with torch.cuda.stream(busy):
+            product = other @ other
+        for batch in loader:
+            images = batch._of_loader.images()
+            with torch.cuda.stream(side):
+                pixels = torch.from_dlpack(images if ordered else Unordered(images))
+                got.append(pixels.double().sum())
+            with torch.cuda.stream(busy):
+                product = other @ other
+            side.synchronize()
+    torch.cuda.synchronize()
+    assert product.shape == other.shape
+    return [g.item() for g in got]
+
+
+def test_a_stream_that_goes_first_waits_for_the_pixels(loader: Make) -> None:
+    one = loader(device="cuda", batch_size=128)
+    wanted = [total for _ in range(3) for total in sums(one)]
+    again = loader(device="cuda", batch_size=128)
+    assert sums_on_a_busy_device(again, ordered=True) == wanted
+    # Without the order it reads what is not there yet: this test can fail.
+    again = loader(device="cuda", batch_size=128)
+    assert sums_on_a_busy_device(again, ordered=False) != wanted
 
 
 def test_memory_is_not_written_while_kernels_of_a_dropped_tensor_wait(loader: Make) -> None:
@@ -72,6 +118,7 @@ def test_memory_is_not_written_while_kernels_of_a_dropped_tensor_wait(loader: Ma
                 torch.cuda._sleep(100_000_000)
                 got.append(images.double().sum())
                 del images
+        torch.cuda.synchronize()
         assert [g.item() for g in got] == wanted
 
 
@@ -141,3 +188,19 @@ def test_jax_takes_batches_of_the_device(loader: Make) -> None:
     wanted = loader(device="cuda", framework="torch")
     for (images, _), (same, _) in zip(loader(device="cuda", framework="jax"), wanted, strict=True):
         assert (np.asarray(images) == same.cpu().numpy()).all()
+
+
+def test_timms_prefetcher_takes_levels_to_the_device(loader: Make) -> None:
+    pytest.importorskip("timm")
+    from timm.data.loader import PrefetchLoader
+
+    recipe = {"ops": [{"resize": {"size": 256}}, {"center_crop": {"size": 224}}]}
+    levels = loader(recipe=recipe, dtype="uint8", layout="nchw", framework="torch")
+    prefetched = PrefetchLoader(levels, device=torch.device("cuda"))
+    plain = loader(recipe="eval224", decode="scaled", framework="torch")
+    taken = 0
+    for (images, labels), (expected, of) in zip(prefetched, plain, strict=True):
+        assert images.is_cuda and (labels.cpu() == of).all()
+        assert (images.cpu() - expected).abs().max() < 1e-5
+        taken += 1
+    assert taken == 8
