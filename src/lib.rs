@@ -12,6 +12,7 @@
 )]
 
 pub mod cache;
+mod camera;
 mod configs;
 mod cut;
 mod data;
@@ -33,9 +34,11 @@ mod pool;
 pub mod recipe;
 mod sys;
 
+pub use camera::{Camera, Lens};
 pub use configs::paddle;
 pub use cut::RowDescriptor;
 pub use data::index::{self, Index};
+pub use data::scenes::{self, Scene};
 pub use data::survey;
 pub use device::{Device, DeviceRows, Upload};
 pub use error::{Error, FaultKind, Result, SampleFault};
