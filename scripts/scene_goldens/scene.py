@@ -109,6 +109,9 @@ def main():
             for center in ["poses", "focus", "none"]:
                 if center != "poses" and method in ("pca", "vertical") and "random" in name:
                     continue
+                if method == "pca" and len(poses) < 4:
+                    # Three centres lie in a plane: two axes, or the sign of one, are anybody's.
+                    continue
                 try:
                     oriented, transform = part.auto_orient_and_center_poses(
                         torch.tensor(poses), method=method, center_method=center
