@@ -19,12 +19,30 @@ pub struct Camera {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Lens {
     Pinhole,
-    Brown { k: [f64; 4], p: [f64; 2] },
-    Rational { k: [f64; 6], p: [f64; 2] },
-    Fisheye { k: [f64; 4] },
-    Fisheye624 { k: [f64; 6], p: [f64; 2], s: [f64; 4] },
-    ThinPrismFisheye { k: [f64; 4], p: [f64; 2], s: [f64; 2] },
-    Fov { omega: f64 },
+    Brown {
+        k: [f64; 4],
+        p: [f64; 2],
+    },
+    Rational {
+        k: [f64; 6],
+        p: [f64; 2],
+    },
+    Fisheye {
+        k: [f64; 4],
+    },
+    Fisheye624 {
+        k: [f64; 6],
+        p: [f64; 2],
+        s: [f64; 4],
+    },
+    ThinPrismFisheye {
+        k: [f64; 4],
+        p: [f64; 2],
+        s: [f64; 2],
+    },
+    Fov {
+        omega: f64,
+    },
     Equirectangular,
     Orthographic,
 }

@@ -14,45 +14,53 @@ use crate::data::scenes::scene::Split;
 /// # Errors
 /// A rule that these frames cannot be parted by, in words.
 pub(super) fn mark(frames: &mut [FoundFrame], by: SplitBy) -> Result<(), String> {
-    let count = frames.len();
-    let mut train = vec![false; count];
+    if by == SplitBy::Listed {
+        return Ok(());
+    }
+    let names: Vec<&str> = frames.iter().map(|frame| frame.name.as_str()).collect();
+    let trains = trains(&names, by)?;
+    for (frame, trains) in frames.iter_mut().zip(trains) {
+        frame.split = Some(if trains { Split::Train } else { Split::Eval });
+    }
+    Ok(())
+}
+
+/// Whether each of the frames with these names trains.
+pub(super) fn trains(names: &[&str], by: SplitBy) -> Result<Vec<bool>, String> {
+    let count = names.len();
+    let mut trains = vec![false; count];
     match by {
-        SplitBy::Listed => return Ok(()),
-        SplitBy::All => train.fill(true),
+        SplitBy::All | SplitBy::Listed => trains.fill(true),
         SplitBy::Fraction(part) => {
             if !(0.0..=1.0).contains(&part) {
                 return Err(format!("a fraction of {part}: it must be between 0 and 1"));
             }
             for number in spread(count, (count as f64 * part).ceil() as usize) {
-                train[number] = true;
+                trains[number] = true;
             }
         }
         SplitBy::Interval(every) => {
             if every == 0 {
                 return Err("an interval of 0: it must be 1 or more".into());
             }
-            for (number, trains) in (0u64..).zip(&mut train) {
+            for (number, trains) in (0u64..).zip(&mut trains) {
                 *trains = number % every != 0;
             }
         }
         SplitBy::Filename => {
-            for (frame, trains) in frames.iter().zip(&mut train) {
-                let name = Path::new(&frame.name).file_name().unwrap_or_default();
+            for (path, trains) in names.iter().zip(&mut trains) {
+                let name = Path::new(path).file_name().unwrap_or_default();
                 let name = name.to_string_lossy();
                 *trains = name.contains("train");
                 if !*trains && !name.contains("eval") {
                     return Err(format!(
-                        "{} ({:?}): its file name has neither train nor eval in it",
-                        frame.at, frame.name
+                        "{path:?}: its file name has neither train nor eval in it"
                     ));
                 }
             }
         }
     }
-    for (frame, trains) in frames.iter_mut().zip(train) {
-        frame.split = Some(if trains { Split::Train } else { Split::Eval });
-    }
-    Ok(())
+    Ok(trains)
 }
 
 /// `chosen` of `count` numbers, the first and the last among them, evenly spread: NumPy's

@@ -6,13 +6,18 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::data::scenes::options::{Center, Orientation};
+use crate::data::scenes::options::{Center, Orientation, SplitBy};
 use crate::data::scenes::place;
 use crate::data::scenes::scene::{Placement, Pose};
+use crate::data::scenes::split;
 
 #[derive(Deserialize)]
 struct Goldens {
     cases: Vec<Case>,
+    /// Frames, which part trains, which evaluate.
+    fractions: Vec<(usize, f64, Vec<u32>)>,
+    /// Frames, every which one evaluates, which do.
+    intervals: Vec<(usize, u64, Vec<u32>)>,
 }
 
 #[derive(Deserialize)]
@@ -48,8 +53,15 @@ fn poses_are_placed_as_by_nerfstudio() {
             let orientation: Orientation = serde_json::from_value(quoted(orientation)).unwrap();
             let center: Center = serde_json::from_value(quoted(center)).unwrap();
             let transform = place::transform(&poses, orientation, center).unwrap();
-            let pairs = transform.iter().flatten().zip(expected.transform.as_flattened());
-            if pairs.map(|(value, due)| (value - due).abs()).fold(0.0, f64::max) > 1e-6 {
+            let pairs = transform
+                .iter()
+                .flatten()
+                .zip(expected.transform.as_flattened());
+            if pairs
+                .map(|(value, due)| (value - due).abs())
+                .fold(0.0, f64::max)
+                > 1e-6
+            {
                 wrong.push(format!("{}, {name}", case.name));
             }
             let placement = Placement {
@@ -69,4 +81,22 @@ fn poses_are_placed_as_by_nerfstudio() {
     }
     assert!(wrong.is_empty(), "{} of {compared}: {wrong:?}", wrong.len());
     assert!(compared > 150, "{compared}");
+}
+
+#[test]
+fn frames_are_split_as_by_nerfstudio() {
+    let goldens = goldens();
+    let fractions = goldens.fractions.into_iter();
+    let fractions = fractions.map(|(count, part, due)| (count, SplitBy::Fraction(part), due));
+    let intervals = goldens.intervals.into_iter();
+    let intervals = intervals.map(|(count, every, due)| (count, SplitBy::Interval(every), due));
+    let mut compared = 0;
+    for (count, by, due) in fractions.chain(intervals) {
+        let trains = split::trains(&vec![""; count], by).unwrap();
+        let evaluates = (0u32..).zip(trains).filter(|(_, trains)| !trains);
+        let evaluates: Vec<u32> = evaluates.map(|(number, _)| number).collect();
+        assert_eq!(evaluates, due, "{count}, {by:?}");
+        compared += 1;
+    }
+    assert!(compared > 40, "{compared}");
 }

@@ -1,0 +1,371 @@
+//! What is wrong with a scene is an error that names file and key; nothing panics.
+
+use serde_json::{Value, json};
+
+use super::written::{Folder, Model, as_is, frame, matrix};
+use crate::data::scenes::options::{SceneFormat, SceneOptions};
+use crate::data::scenes::scene::Scene;
+
+/// Two frames, whose file is changed by `change` before it is written.
+fn refused(change: impl Fn(&mut Value)) -> String {
+    let folder = Folder::new();
+    let mut top = good(&folder);
+    change(&mut top);
+    folder.json("transforms.json", &top);
+    folder.refused()
+}
+
+fn good(folder: &Folder) -> Value {
+    folder.picture("images/0.png", 8, 6);
+    folder.picture("images/1.png", 8, 6);
+    json!({"fl_x": 7, "fl_y": 7, "cx": 4, "cy": 3, "w": 8, "h": 6,
+        "frames": [frame("images/0.png", 1.0), frame("images/1.png", 2.0)]})
+}
+
+#[test]
+fn errors_name_file_and_key() {
+    let cases: [(&dyn Fn(&mut Value), &str); 20] = [
+        (&|t| t["frames"] = json!([]), "frames: no frames"),
+        (&|t| t["frames"] = json!("x"), "frames: invalid type"),
+        (
+            &|t| drop(t.as_object_mut().unwrap().remove("frames")),
+            "frames: missing",
+        ),
+        (
+            &|t| t["frames"][1]["file_path"] = json!(""),
+            "frames[1].file_path: missing",
+        ),
+        (
+            &|t| t["frames"][1]["file_path"] = json!(7),
+            "frames: [1]: file_path: invalid type",
+        ),
+        (
+            &|t| t["frames"][1]["file_path"] = json!("a\0b"),
+            "frames[1].file_path: has a zero byte",
+        ),
+        (
+            &|t| t["frames"][1]["file_path"] = json!("./images/0.png"),
+            "frames[1].file_path: \"images/0.png\" is named twice",
+        ),
+        (
+            &|t| t["frames"][1]["transform_matrix"] = Value::Null,
+            "frames[1].transform_matrix: missing",
+        ),
+        (
+            &|t| t["frames"][1]["transform_matrix"][0] = json!([1, 2, 3]),
+            "frames: [1]: transform_matrix: invalid length",
+        ),
+        (
+            &|t| t["frames"][1]["transform_matrix"][3][3] = json!(2),
+            "transform_matrix: the last row is",
+        ),
+        (
+            &|t| t["frames"][1]["transform_matrix"][2] = json!([0, 1, 0, 5]),
+            "frames[1].transform_matrix: the rotation is singular",
+        ),
+        (
+            &|t| {
+                t["frames"][1]["transform_matrix"] =
+                    json!([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
+            },
+            "frames[1].transform_matrix: the rotation is singular",
+        ),
+        (
+            &|t| t["frames"][1]["transform_matrix_start"] = matrix(0.0, 0.0, 0.0),
+            "frames[1].transform_matrix_end: missing",
+        ),
+        (&|t| t["fl_x"] = json!("7"), "fl_x: invalid type"),
+        (
+            &|t| t["fl_x"] = json!(0),
+            "frames[0].the focal length along x is 0",
+        ),
+        (
+            &|t| t["w"] = json!(-8),
+            "frames[0].w: -8 is no number of pixels",
+        ),
+        (&|t| t["h"] = json!(1e300), "frames[0].h: "),
+        (
+            &|t| t["camera_model"] = json!("LENSBABY"),
+            "frames[0].camera_model: \"LENSBABY\"",
+        ),
+        (
+            &|t| t["orientation_override"] = json!("down"),
+            "orientation_override: \"down\"",
+        ),
+        (
+            &|t| t["applied_scale"] = json!(0),
+            "applied_scale: 0 must be above 0",
+        ),
+    ];
+    for (change, due) in cases {
+        let e = refused(change);
+        assert!(e.contains("transforms.json"), "{e}");
+        assert!(e.contains(due), "{due}: {e}");
+    }
+}
+
+/// Python writes NaN and Infinity, which JSON does not have.
+#[test]
+fn numbers_that_are_none_are_named() {
+    let folder = Folder::new();
+    let text = serde_json::to_string_pretty(&good(&folder)).unwrap();
+    for (number, due) in [
+        ("NaN", "NaN and Infinity are no numbers"),
+        ("-Infinity", "NaN and Infinity are no numbers"),
+        ("Infinity", "NaN and Infinity are no numbers"),
+        ("1e999", "number out of range"),
+    ] {
+        let (before, after) = text.rsplit_once("2.0").unwrap();
+        folder.write("transforms.json", format!("{before}{number}{after}"));
+        let e = folder.refused();
+        assert!(e.contains("frames: [1]: transform_matrix"), "{e}");
+        assert!(e.contains(due) && e.contains("transforms.json:"), "{e}");
+    }
+    let mut model = Model::small();
+    model.images[2].1[1] = f64::NAN;
+    let folder = Folder::new();
+    model.write(&folder);
+    let e = folder.refused();
+    assert!(
+        e.contains("images.bin: image 2 of 3 (\"sub/c.png\"): NaN in its pose"),
+        "{e}"
+    );
+}
+
+#[test]
+fn a_transforms_file_that_is_cut_off_is_an_error() {
+    let folder = Folder::new();
+    let mut top = good(&folder);
+    top["frames"][0]["mask_path"] = json!("images/1.png");
+    let text = serde_json::to_vec_pretty(&top).unwrap();
+    for end in (0..text.len()).step_by(7) {
+        folder.write("transforms.json", &text[..end]);
+        let e = folder.refused();
+        assert!(
+            e.contains("transforms.json") && e.contains("cut off"),
+            "{end}: {e}"
+        );
+    }
+    folder.write("transforms.json", text);
+    folder.open(&as_is()).unwrap();
+}
+
+#[test]
+fn a_model_that_is_cut_off_is_an_error() {
+    let model = Model::small();
+    let folder = Folder::new();
+    model.write(&folder);
+    for (name, bytes) in [
+        ("cameras.bin", model.cameras_bin()),
+        ("images.bin", model.images_bin()),
+        ("points3D.bin", model.points_bin()),
+    ] {
+        let path = format!("sparse/0/{name}");
+        for end in 0..bytes.len() {
+            folder.write(&path, &bytes[..end]);
+            let e = match folder.open(&as_is()) {
+                Err(e) => e,
+                Ok(scene) => {
+                    assert_eq!(name, "points3D.bin");
+                    scene.points().unwrap_err()
+                }
+            };
+            assert!(e.is_dataset(), "{e}");
+            assert!(e.to_string().contains(name), "{end}: {e}");
+        }
+        folder.write(&path, &bytes);
+    }
+    folder.open(&as_is()).unwrap();
+}
+
+#[test]
+fn a_text_model_that_is_cut_anywhere_does_not_panic() {
+    let folder = Folder::new();
+    let names = ["", "", "", "", "OPENCV"];
+    Model::small().write_text(&folder, &names);
+    for name in ["cameras.txt", "images.txt", "points3D.txt"] {
+        let path = format!("sparse/0/{name}");
+        let text = std::fs::read(folder.join(&path)).unwrap();
+        for end in 0..text.len() {
+            folder.write(&path, &text[..end]);
+            if let Ok(scene) = folder.open(&as_is()) {
+                let _ = scene.points();
+            }
+        }
+        folder.write(&path, text);
+    }
+}
+
+#[test]
+fn counts_are_not_believed() {
+    let folder = Folder::new();
+    let model = Model::small();
+    model.write(&folder);
+    for (name, mut bytes) in [
+        ("cameras.bin", model.cameras_bin()),
+        ("images.bin", model.images_bin()),
+        ("points3D.bin", model.points_bin()),
+    ] {
+        let good = bytes.clone();
+        bytes[..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        folder.write(&format!("sparse/0/{name}"), bytes);
+        let e = match folder.open(&as_is()) {
+            Err(e) => e,
+            Ok(scene) => scene.points().unwrap_err(),
+        };
+        assert!(e.to_string().contains(&format!("{}", u64::MAX)), "{e}");
+        folder.write(&format!("sparse/0/{name}"), good);
+    }
+    // The 2D points of the last image.
+    let mut model = model;
+    model.images[2].4 = 0;
+    let mut bytes = model.images_bin();
+    let at = bytes.len() - 8;
+    bytes[at..].copy_from_slice(&(u64::MAX / 24).to_le_bytes());
+    folder.write("sparse/0/images.bin", bytes);
+    let e = folder.refused();
+    assert!(e.contains("cut off: the 2D points of image 2 of 3"), "{e}");
+}
+
+#[test]
+fn a_model_that_contradicts_itself_is_an_error() {
+    let refused = |change: &dyn Fn(&mut Model)| {
+        let folder = Folder::new();
+        let mut model = Model::small();
+        change(&mut model);
+        model.write(&folder);
+        folder.refused()
+    };
+    let cases: [(&dyn Fn(&mut Model), &str); 8] = [
+        (
+            &|m| m.images[1].2 = 9,
+            "images.bin: image 1 of 3 (\"a.png\"): camera 9 is not in the model",
+        ),
+        (&|m| m.images[1].0 = [0.0; 4], "no rotation"),
+        (
+            &|m| m.images[1].3 = "b.png".into(),
+            "a second image of this name",
+        ),
+        (&|m| m.images.clear(), "no images"),
+        (&|m| m.cameras[0].1 = 99, "camera 0 of 1 (id 1): model 99"),
+        (
+            &|m| m.cameras[0].4[0] = f64::NAN,
+            "camera 1 (OPENCV): the focal length",
+        ),
+        (
+            &|m| m.cameras[0].4[5] = f64::INFINITY,
+            "camera 1 (OPENCV): a distortion coefficient",
+        ),
+        (
+            &|m| m.cameras.push(m.cameras[0].clone()),
+            "a second camera with the id 1",
+        ),
+    ];
+    for (change, due) in cases {
+        let e = refused(change);
+        assert!(e.contains(due), "{due}: {e}");
+    }
+}
+
+#[test]
+fn a_file_that_is_too_long_is_refused_with_the_number() {
+    let folder = Folder::new();
+    let file = std::fs::File::create(folder.join("transforms.json")).unwrap();
+    file.set_len(10 << 30).unwrap();
+    let e = folder.refused();
+    assert!(
+        e.contains("10737418240 bytes") && e.contains("max_json_bytes = 268435456"),
+        "{e}"
+    );
+}
+
+#[test]
+fn deep_nesting_is_refused_or_stepped_over() {
+    let folder = Folder::new();
+    let deep = "[".repeat(1_000_000);
+    for text in [
+        format!("{{\"frames\": [{{\"transform_matrix\": {deep}"),
+        format!("{{\"unknown\": {deep}"),
+        deep,
+    ] {
+        folder.write("transforms.json", text);
+        folder.refused();
+    }
+}
+
+#[test]
+fn what_is_no_scene_is_said_so() {
+    let folder = Folder::new();
+    let e = folder.refused();
+    assert!(e.contains("no scene: no transforms.json"), "{e}");
+    assert_eq!(Scene::detect(folder.path()), None);
+    let e = Scene::open(folder.join("nowhere"), &as_is()).unwrap_err();
+    assert!(
+        e.is_dataset() && e.to_string().contains("no such file"),
+        "{e}"
+    );
+    std::os::unix::fs::symlink("loop", folder.join("loop")).unwrap();
+    let e = Scene::open(folder.join("loop"), &as_is()).unwrap_err();
+    assert!(
+        e.is_dataset() && e.to_string().contains("symbolic links"),
+        "{e}"
+    );
+    // A folder of this name, and a FIFO, which nobody waits for.
+    std::fs::create_dir(folder.join("transforms.json")).unwrap();
+    let e = folder.refused();
+    assert!(e.contains("transforms.json: not a regular file"), "{e}");
+    std::fs::remove_dir(folder.join("transforms.json")).unwrap();
+    nix::unistd::mkfifo(
+        &folder.join("transforms.json"),
+        nix::sys::stat::Mode::S_IRWXU,
+    )
+    .unwrap();
+    assert!(folder.refused().contains("not a regular file"));
+    for format in [
+        SceneFormat::Nerfstudio,
+        SceneFormat::InstantNgp,
+        SceneFormat::Blender,
+        SceneFormat::ScannetPp,
+        SceneFormat::Colmap,
+    ] {
+        let empty = Folder::new();
+        let options = SceneOptions {
+            format: Some(format),
+            ..as_is()
+        };
+        let e = empty.open(&options).unwrap_err();
+        assert!(e.is_dataset(), "{format}: {e}");
+    }
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    let folder = Folder::new();
+    let top = good(&folder);
+    folder.json("transforms.json", &top);
+    for (options, name) in [
+        (
+            SceneOptions {
+                scale_factor: 0.0,
+                ..as_is()
+            },
+            "scale_factor",
+        ),
+        (
+            SceneOptions {
+                scale_factor: f64::NAN,
+                ..as_is()
+            },
+            "scale_factor",
+        ),
+        (
+            SceneOptions {
+                depth_unit: Some(-1.0),
+                ..as_is()
+            },
+            "depth_unit",
+        ),
+    ] {
+        assert_eq!(folder.open(&options).unwrap_err().option_name(), Some(name));
+    }
+}
