@@ -134,7 +134,13 @@ def main():
     for count, every in [(1, 8), (8, 8), (9, 8), (50, 8), (17, 3), (5, 1)]:
         _, evaluates = splits.get_train_eval_split_interval(["x"] * count, every)
         intervals.append([count, every, [int(i) for i in evaluates]])
-    goldens = {"cases": cases, "fractions": fractions, "intervals": intervals}
+    eigen = []
+    for _ in range(60):
+        spread = rng.normal(size=(9, 3)) * rng.uniform(0.1, 5, size=3) @ rotations(rng, 1)[0]
+        matrix = np.round(spread.T @ spread, 9)
+        values, vectors = torch.linalg.eigh(torch.tensor(matrix))
+        eigen.append([matrix.tolist(), values.tolist(), vectors.tolist()])
+    goldens = {"eigen": eigen, "cases": cases, "fractions": fractions, "intervals": intervals}
     with open(out, "w", encoding="utf-8") as file:
         json.dump(goldens, file, separators=(",", ":"))
         file.write("\n")

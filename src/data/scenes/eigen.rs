@@ -2,7 +2,8 @@
 //!
 //! Pure. nerfstudio's `pca` orientation depends on those signs, so the steps are those
 //! of LAPACK's `dsytd2`, `dorgtr` and `dsteqr`: one Householder reflection, then
-//! implicit QL or QR.
+//! implicit QL or QR. LAPACK 3.10 gave rotations other signs; these are the older ones,
+//! which the MKL of torch's x86 wheels has.
 
 type Columns = [[f64; 3]; 3];
 
@@ -218,16 +219,19 @@ fn qr(d: &mut [f64; 3], e: &mut [f64; 2], z: &mut Columns, l: usize, m: usize) {
     e[l - 1] = g;
 }
 
-/// `dlartg`: cosine, sine and length.
+/// `dlartg`, as LAPACK had it up to 3.9: cosine, sine and length.
 fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
     if g == 0.0 {
         return (1.0, 0.0, f);
     }
     if f == 0.0 {
-        return (0.0, 1.0f64.copysign(g), g.abs());
+        return (0.0, 1.0, g);
     }
-    let r = f.hypot(g).copysign(f);
-    (f.abs() / f.hypot(g), g / r, r)
+    let r = f.hypot(g);
+    match f.abs() > g.abs() && f < 0.0 {
+        true => (-f / r, -g / r, -r),
+        false => (f / r, g / r, r),
+    }
 }
 
 /// `dlaev2`: the eigenvalues of [[a, b], [b, c]], the larger in size first, and its

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::data::scenes::eigen;
 use crate::data::scenes::options::{Center, Orientation, SplitBy};
 use crate::data::scenes::place;
 use crate::data::scenes::scene::{Placement, Pose};
@@ -13,12 +14,16 @@ use crate::data::scenes::split;
 
 #[derive(Deserialize)]
 struct Goldens {
+    /// Symmetric matrices, their eigenvalues, and their vectors as columns.
+    eigen: Vec<(Rows, [f64; 3], Rows)>,
     cases: Vec<Case>,
     /// Frames, which part trains, which evaluate.
     fractions: Vec<(usize, f64, Vec<u32>)>,
     /// Frames, every which one evaluates, which do.
     intervals: Vec<(usize, u64, Vec<u32>)>,
 }
+
+type Rows = [[f64; 3]; 3];
 
 #[derive(Deserialize)]
 struct Case {
@@ -37,6 +42,26 @@ struct Expected {
 fn goldens() -> Goldens {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/scene.json");
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn eigenvectors_have_the_signs_that_torch_gives_them() {
+    let cases = goldens().eigen;
+    assert!(cases.len() >= 60);
+    for (matrix, values, vectors) in cases {
+        let (got, columns) = eigen::symmetric(&matrix);
+        let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);
+        assert!(
+            got.iter()
+                .zip(values)
+                .all(|(a, b)| (a - b).abs() < 1e-9 * b),
+            "{matrix:?}"
+        );
+        assert!(
+            near(columns.as_flattened(), vectors.as_flattened()),
+            "{matrix:?}: {columns:?}"
+        );
+    }
 }
 
 #[test]
