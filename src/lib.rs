@@ -12,6 +12,7 @@
 )]
 
 pub mod cache;
+pub mod camera;
 mod configs;
 mod cut;
 mod data;

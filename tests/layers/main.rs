@@ -28,6 +28,7 @@ type Layers<'a> = &'a [(&'a str, &'a [&'a str])];
 const LAYERS: Layers<'_> = &[
     ("error", &[]),
     ("sys", &["error"]),
+    ("camera", &[]),
     ("picture", &["error"]),
     ("data", &["error", "sys", "picture"]),
     ("recipe", &["error", "picture"]),
@@ -86,6 +87,7 @@ const LAYERS: Layers<'_> = &[
 /// The modules that a user of the library sees; the others are `pub(crate)`.
 const PUBLIC: &[&str] = &[
     "cache",
+    "camera",
     "device",
     "error",
     "forecast",

@@ -1,0 +1,26 @@
+//! Lenses as numbers: from an image point to a ray, from a point of space to an
+//! image point, and from a bent image to a straight one.
+//!
+//! Axes are OpenCV's: x to the right, y down, z forward. The pixel in row `r` and
+//! column `c` has its centre at `(c + 0.5, r + 0.5)`, so the image covers `0..width`
+//! and `0..height`. Lengths in the image are pixels, angles are radians. What has no
+//! answer is `None`, never a number that diverged.
+//!
+//! Pure, and the same bits on every x86-64 CPU: sines and the like come from the crate
+//! `libm`, products and sums are never fused. In every process. Never in here: files,
+//! pixels, poses, threads.
+//!
+//! - `model`: `Camera`, `Lens`, `Ray`; `check`: what is wrong with a camera's numbers;
+//! - `lens`: the formulas, a file a family; `limits`: how far a lens can be inverted;
+//! - `optics`: one point at a time.
+
+mod check;
+mod lens;
+mod limits;
+mod model;
+mod optics;
+
+pub use check::CameraFault;
+pub use limits::Limits;
+pub use model::{Camera, Lens, Ray};
+pub use optics::Optics;
