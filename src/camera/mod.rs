@@ -12,15 +12,24 @@
 //!
 //! - `model`: `Camera`, `Lens`, `Ray`; `check`: what is wrong with a camera's numbers;
 //! - `lens`: the formulas, a file a family; `limits`: how far a lens can be inverted;
-//! - `optics`: one point at a time.
+//! - `optics`: one point at a time; `unprojector`: many; `lanes`: its loops;
+//! - `footprint`: how much of the world a pixel sees;
+//! - `undistorted`: the pinhole camera of a straightened image, and where its pixels come from.
 
 mod check;
+mod footprint;
+mod lanes;
 mod lens;
 mod limits;
 mod model;
 mod optics;
+mod undistorted;
+mod unprojector;
 
 pub use check::CameraFault;
+pub use footprint::Footprint;
 pub use limits::Limits;
 pub use model::{Camera, Lens, Ray};
 pub use optics::Optics;
+pub use undistorted::Undistorted;
+pub use unprojector::{Directions, Unprojector};

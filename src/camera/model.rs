@@ -105,6 +105,15 @@ impl Lens {
         )
     }
 
+    /// Nothing is bent.
+    pub(super) fn is_straight(&self) -> bool {
+        let fisheye = matches!(
+            self,
+            Lens::Fisheye { .. } | Lens::Fisheye624 { .. } | Lens::ThinPrismFisheye { .. }
+        );
+        !fisheye && self.coefficients().iter().all(|(_, value)| *value == 0.0)
+    }
+
     /// The coefficients, by name, in the order of the definition.
     pub(super) fn coefficients(&self) -> Vec<(String, f64)> {
         let named = |name: &str, first: usize, values: &[f64]| {

@@ -53,6 +53,9 @@ impl Optics {
     /// As [`Camera::unproject`].
     pub fn unproject(&self, x: f64, y: f64) -> Option<Ray> {
         let bent = self.without_unit(x, y);
+        if !(bent[0].is_finite() && bent[1].is_finite()) {
+            return None;
+        }
         let limit = self.limits.radius;
         let direction = match &self.camera.lens {
             Lens::Pinhole => forward(bent),
@@ -133,7 +136,7 @@ fn forward([x, y]: [f64; 2]) -> [f64; 3] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -393,6 +396,16 @@ mod tests {
             Lens::Pinhole,
             Lens::Orthographic,
             Lens::Fisheye { k: [0.0; 4] },
+            Lens::Brown {
+                k: [0.1; 4],
+                p: [0.01; 2],
+            },
+            Lens::Fisheye624 {
+                k: [0.1; 6],
+                p: [0.01; 2],
+                s: [0.01; 4],
+            },
+            Lens::Fov { omega: 0.9 },
         ] {
             assert_eq!(plain(lens).unproject(f64::NAN, 1.0), None, "{lens:?}");
             assert_eq!(plain(lens).unproject(1.0, f64::INFINITY), None, "{lens:?}");
