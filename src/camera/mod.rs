@@ -26,6 +26,9 @@ mod optics;
 mod undistorted;
 mod unprojector;
 
+#[cfg(test)]
+mod goldens;
+
 pub use check::CameraFault;
 pub use footprint::Footprint;
 pub use limits::Limits;

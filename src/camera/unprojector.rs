@@ -170,7 +170,9 @@ mod tests {
         let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
         let mut out = vec![vec![7.0; points.len()]; 3];
         let mut valid = vec![true; points.len()];
-        let [dx, dy, dz] = &mut out[..] else { unreachable!() };
+        let [dx, dy, dz] = &mut out[..] else {
+            unreachable!()
+        };
         let (x, y) = (&x[..], &y[..]);
         let (to_x, to_y, to_z) = (&mut dx[..], &mut dy[..], &mut dz[..]);
         let directions = Directions {
