@@ -4,7 +4,7 @@
 //! (`pixel_area`, `directions_norm`). In every process.
 
 use super::lens::equirectangular;
-use super::model::{Lens, Ray};
+use super::model::Lens;
 use super::optics::Optics;
 
 /// What nerfstudio's `RayBundle` holds of a ray beside its direction.
@@ -35,13 +35,12 @@ impl Optics {
         };
         Some(Footprint {
             pixel_area: step(1.0, 0.0) * step(0.0, 1.0),
-            directions_norm: self.directions_norm(&ray),
+            directions_norm: self.directions_norm(ray.direction),
         })
     }
 
-    /// [`Footprint::directions_norm`] of a ray of this camera.
-    pub fn directions_norm(&self, ray: &Ray) -> f64 {
-        let [x, y, z] = ray.direction;
+    /// [`Footprint::directions_norm`] of a direction as this camera's rays have it.
+    pub(super) fn directions_norm(&self, [x, y, z]: [f64; 3]) -> f64 {
         let length = (x * x + y * y + z * z).sqrt();
         match self.camera().lens {
             // As far as f64 can tell from sideways.

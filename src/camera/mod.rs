@@ -12,7 +12,7 @@
 //!
 //! - `model`: `Camera`, `Lens`, `Ray`; `check`: what is wrong with a camera's numbers;
 //! - `lens`: the formulas, a file a family; `limits`: how far a lens can be inverted;
-//! - `optics`: one point at a time; `unprojector`: many; `lanes`: its loops;
+//! - `optics`: one point at a time; `unprojector`: many; `lanes`: the loops of that;
 //! - `footprint`: how much of the world a pixel sees;
 //! - `undistorted`: the pinhole camera of a straightened image, and where its pixels come from.
 
@@ -35,4 +35,4 @@ pub use limits::Limits;
 pub use model::{Camera, Lens, Ray};
 pub use optics::Optics;
 pub use undistorted::Undistorted;
-pub use unprojector::{Directions, Unprojector};
+pub use unprojector::{Bundle, Directions, Unprojector};

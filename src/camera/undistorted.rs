@@ -1,17 +1,20 @@
 //! The pinhole camera of a straightened image, and where in the bent image each of its points
 //! is taken from.
 //!
-//! Two ways, those that nerfstudio takes by OpenCV for splatting (`data/datamanagers/` and
-//! `data/utils/dataloaders.py`, `_undistort_image`):
+//! Two ways. nerfstudio takes them for splatting (`data/utils/dataloaders.py`,
+//! `_undistort_image`), by calls of OpenCV:
 //! - perspective lenses: `getOptimalNewCameraMatrix` with `alpha` 0, cropped to the rectangle
 //!   that it calls valid, which is one row and one column less than the image;
 //! - fisheyes: `fisheye::estimateNewCameraMatrixForUndistortRectify` with `balance` 0, at the
 //!   image's size.
 //!
-//! OpenCV has the middle of the first pixel at 0, we have it at 0.5: around its calls one takes
-//! 0.5 from `cx` and `cy`, adds it to those of the result, and to the places of a map.
-//! Every number here has it at 0.5. OpenCV stops its inverse after five rounds and skips no
-//! place where the lens turns round; here it is exact, or there is none.
+//! The middle of the first pixel is at 0 in OpenCV, and at 0.5 here. Around a call of OpenCV
+//! one takes 0.5 from `cx` and `cy`, and adds 0.5 to those of the result and to the places of
+//! a map. In this file every number has it at 0.5.
+//!
+//! OpenCV stops its inverse after five rounds, and goes on where the lens has turned round.
+//! Here the inverse is exact, or there is none. nerfstudio straightens FISHEYE624 by a crop
+//! radius that it is told; here that lens goes the way of the other fisheyes.
 //!
 //! In every process. Never in here: pixels, and how they are mixed.
 
@@ -63,16 +66,17 @@ impl Undistorted {
     }
 
     /// The place in the bent image, in its pixels, of a point of the straightened one. None
-    /// where the lens does not see it. Of the middles of pixels the place lies inside of the bent
-    /// image, or less than a pixel outside: only points of the image's edge are looked at, as OpenCV
-    /// does.
+    /// where the lens does not see it.
+    ///
+    /// The rectangle is that of a few points of the image's edge, as OpenCV's is. Between them a
+    /// place can lie beyond the middles of the outer pixels, by 0.2 pixels for a phone's lens.
     pub fn source(&self, x: f64, y: f64) -> Option<[f64; 2]> {
         let Camera { fx, fy, cx, cy, .. } = self.camera;
         self.source.project([(x - cx) / fx, (y - cy) / fy, 1.0])
     }
 
-    /// The places of the middles of a row's pixels, from the first column on, as many as the shorter
-    /// of the slices has. NaN where the lens does not see them.
+    /// The places of the middles of a row's pixels, from the first column on: as many as the
+    /// shorter of the slices has. NaN where the lens does not see them.
     pub fn source_row(&self, row: u32, x: &mut [f64], y: &mut [f64]) {
         let down = f64::from(row) + 0.5;
         for (column, (x, y)) in x.iter_mut().zip(y).enumerate() {
@@ -194,3 +198,75 @@ fn straight(source: &Optics, x: f64, y: f64) -> Result<[f64; 2], CameraFault> {
 
 /// The cosine of an angle at which a pinhole's image is a thousand focal lengths wide.
 const STEEPEST: f64 = 1e-3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn camera(lens: Lens) -> Camera {
+        Camera {
+            width: 801,
+            height: 600,
+            fx: 400.0,
+            fy: 410.0,
+            cx: 401.25,
+            cy: 290.5,
+            lens,
+        }
+    }
+
+    #[test]
+    fn what_is_straight_stays_as_it_is() {
+        let zero = Lens::Brown {
+            k: [0.0; 4],
+            p: [0.0; 2],
+        };
+        for lens in [Lens::Pinhole, zero, Lens::Fov { omega: 0.0 }] {
+            let given = camera(lens).undistorted().unwrap();
+            assert_eq!(given.camera(), &camera(Lens::Pinhole));
+            let [x, y] = given.source(7.5, 590.5).unwrap();
+            assert!((x - 7.5).abs() + (y - 590.5).abs() < 1e-12);
+        }
+        let (mut x, mut y) = ([0.0; 3], [0.0; 2]);
+        let given = camera(Lens::Pinhole).undistorted().unwrap();
+        given.source_row(4, &mut x, &mut y);
+        assert!((x[0] - 0.5).abs() + (x[1] - 1.5).abs() < 1e-12 && x[2] == 0.0);
+        assert!((y[0] - 4.5).abs() + (y[1] - 4.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_cannot_be_straightened_is_refused_by_name() {
+        let refused = |camera: Camera| camera.undistorted().unwrap_err().to_string();
+        let none = "lens has no pinhole camera to be straightened to";
+        assert_eq!(refused(camera(Lens::Equirectangular)), none);
+        assert_eq!(refused(camera(Lens::Orthographic)), none);
+        let beyond = camera(Lens::Brown {
+            k: [-0.3, 0.0, 0.0, 0.0],
+            p: [0.0; 2],
+        });
+        let text = refused(beyond);
+        assert!(
+            text.starts_with("lens cannot be inverted at (0.5, 0.5)"),
+            "{text}"
+        );
+        let wide = Camera {
+            fx: 200.0,
+            ..camera(Lens::Fisheye { k: [0.0; 4] })
+        };
+        let text = refused(wide);
+        assert!(
+            text.starts_with("lens sees 90 degrees to its axis"),
+            "{text}"
+        );
+        let nan = Camera {
+            cx: f64::NAN,
+            ..camera(Lens::Pinhole)
+        };
+        assert_eq!(refused(nan), "cx is NaN: it must be a finite number");
+        let thin = Camera {
+            width: 1,
+            ..camera(Lens::Fov { omega: 0.5 })
+        };
+        assert!(refused(thin).starts_with("width or height is 1"));
+    }
+}

@@ -67,15 +67,13 @@ pub fn unbend(
     let mut left = missing(&here);
     let mut error = left[0].hypot2(left[1]);
     for _ in 0..STEPS {
-        if error <= ENOUGH * size {
-            break;
-        }
         let [[a, b], [c, d]] = here.slope;
         let growth = here.growth();
         let step = [
             (d * left[0] - b * left[1]) / growth,
             (a * left[1] - c * left[0]) / growth,
         ];
+        let good = error <= TOLERANCE * size;
         let mut part = 1.0;
         let closer = loop {
             let next = [point[0] + part * step[0], point[1] + part * step[1]];
@@ -87,20 +85,23 @@ pub fn unbend(
                 }
             }
             part *= 0.5;
-            if part < SMALLEST_PART {
+            if good || part < SMALLEST_PART {
                 break None;
             }
         };
         let Some(closer) = closer else { break };
+        // What is left now is rounding.
+        let last = good && closer.3 > 0.5 * error;
         (point, here, left, error) = closer;
+        if last || error == 0.0 {
+            break;
+        }
     }
     (error <= TOLERANCE * size).then_some(point)
 }
 
 /// Most points take four; what is close to where the lens turns round takes the most.
 const STEPS: usize = 64;
-/// As good as f64 gives.
-const ENOUGH: f64 = 1e-16;
 const SMALLEST_PART: f64 = 1e-6;
 
 /// The length of a vector, by what every CPU computes alike.
