@@ -34,9 +34,11 @@ mod pool;
 pub mod recipe;
 mod sys;
 
+pub use camera::{Camera, Lens};
 pub use configs::paddle;
 pub use cut::RowDescriptor;
 pub use data::index::{self, Index};
+pub use data::scenes::{self, Scene};
 pub use data::survey;
 pub use device::{Device, DeviceRows, Upload};
 pub use error::{Error, FaultKind, Result, SampleFault};

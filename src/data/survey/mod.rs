@@ -49,6 +49,7 @@ use crate::picture::Limits;
 use crate::picture::Upright;
 use crate::picture::header::PictureHeader;
 use scan::Seen;
+pub(crate) use scan::{header_at, thread_count};
 
 pub use statistics::{PictureSize, Quantiles, SizeStatistics};
 

@@ -4,9 +4,12 @@
 //! keeps counts of its own; what comes out does not depend on who took which.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,7 +18,7 @@ use rayon::prelude::*;
 
 use crate::data::index::Index;
 use crate::data::sizes::Sizes;
-use crate::error::{Error, Result, SampleFault};
+use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::Upright;
 use crate::picture::header::{PictureHeader, read_header_within};
 use crate::picture::{Format, Limits, Orientation};
@@ -85,7 +88,8 @@ pub(crate) fn headers(
     Ok((Sizes::seal(&sizes)?, findings))
 }
 
-fn thread_count(samples: usize) -> usize {
+/// Threads for the headers of so many files.
+pub(crate) fn thread_count(samples: usize) -> usize {
     let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let useful = samples.div_ceil(RUN);
     (cpus * THREADS_PER_CPU).min(MAX_THREADS).min(useful).max(1)
@@ -198,6 +202,15 @@ pub(crate) fn header_of(
     header.read_as(upright).boxed(index.pixel_box(id))
 }
 
+/// The header of the picture at a path, as the file has it.
+pub(crate) fn header_at(path: &Path, limits: &Limits) -> Result<PictureHeader, SampleFault> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| {
+        SampleFault::new(FaultKind::Unreadable, "its name has a zero byte")
+    })?;
+    let (fd, _) = open_regular(&path)?;
+    header(File::from(fd), limits)
+}
+
 /// Where headers are read: a file for each sample, or the shard that was read
 /// last.
 #[derive(Default)]
@@ -238,13 +251,11 @@ fn header(file: impl Read + Seek, limits: &Limits) -> Result<PictureHeader, Samp
 
 #[cfg(all(test, feature = "codecs"))]
 mod tests {
-    use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::{Duration, Instant};
 
     use super::*;
     use crate::data::index::FolderOptions;
-    use crate::error::FaultKind;
     use crate::picture::jpeg::fixtures;
     use crate::picture::jpeg::fixtures::Sampling;
 

@@ -1,0 +1,263 @@
+//! COLMAP models, binary and text: cameras, images and points.
+//!
+//! In the consumer. Files are read, not mapped, and no count of theirs is believed
+//! before the file is known to be long enough. The 2D points of images and the tracks
+//! of 3D points are stepped over. Rigs and frames (`rigs.bin`, `frames.bin`) are not
+//! read: images have their own poses.
+//!
+//! - `models`: the camera models by number and name, and which lens each is;
+//! - `binary`, `text`: the two forms; `reading`: fields of a binary file.
+
+mod binary;
+mod models;
+mod reading;
+mod text;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use crate::data::scenes::declared::Declared;
+use crate::data::scenes::found::{Found, FoundFrame};
+use crate::data::scenes::options::SceneFormat;
+use crate::data::scenes::points::{Points, PointsFile};
+use crate::data::scenes::scene::{Placement, Pose, Split};
+use crate::error::{Error, Result};
+
+use models::ModelCamera;
+
+/// Where a model lies, from the scene's folder on; in the order in which they are
+/// looked for.
+const FOLDERS: [&str; 5] = ["sparse/0", "sparse", "colmap/sparse/0", "colmap/sparse", ""];
+
+/// Where the images may lie, from the scene's folder on.
+const IMAGES: [&str; 2] = ["images", "input"];
+
+/// The lists of a scene that say which frames are for what.
+const LISTS: [(&str, Split); 3] = [
+    ("test_list.txt", Split::Test),
+    ("validation_list.txt", Split::Eval),
+    ("train_list.txt", Split::Train),
+];
+
+/// Most entries of a model.
+const MOST_IMAGES: u64 = 1 << 22;
+
+/// An image of a model.
+struct ModelImage {
+    /// From the world to the camera: a quaternion, w first.
+    quaternion: [f64; 4],
+    translation: [f64; 3],
+    camera: u32,
+    name: String,
+    /// Where in the file it stands, for errors.
+    at: String,
+}
+
+/// The folder of a model below a scene's folder, or the folder itself.
+pub(super) fn model_folder(root: &Path) -> Option<PathBuf> {
+    let mut folders = FOLDERS.iter().map(|folder| root.join(folder));
+    folders.find(|folder| {
+        ["cameras.bin", "cameras.txt"]
+            .iter()
+            .any(|name| folder.join(name).exists())
+    })
+}
+
+/// The scene whose folder, or whose model's folder, this is.
+pub(super) fn open(root: &Path) -> Result<Found> {
+    let model = model_folder(root).ok_or_else(|| {
+        Error::dataset(
+            root,
+            "no COLMAP model: neither cameras.bin nor cameras.txt in sparse/0, sparse, \
+             colmap/sparse/0, colmap/sparse, or here",
+        )
+    })?;
+    // Somebody may name the model: images lie beside what is called sparse or colmap.
+    let mut root = root.to_owned();
+    if model.components().eq(root.components()) {
+        let sparse = ["0", "sparse", "colmap"];
+        while let Some(parent) = root.parent()
+            && root.file_name().is_some_and(|name| sparse.iter().any(|s| name == *s))
+        {
+            root = match parent.as_os_str().is_empty() {
+                true => PathBuf::from("."),
+                false => parent.to_owned(),
+            };
+        }
+    }
+    let binary = model.join("cameras.bin").exists();
+    let text = model.join("cameras.txt").exists();
+    let mut notes = Vec::new();
+    if binary && text {
+        notes.push("the model is there in binary and as text: the binary one is read".into());
+    }
+    let ignored: Vec<&str> = ["rigs.bin", "frames.bin", "rigs.txt", "frames.txt"]
+        .into_iter()
+        .filter(|name| model.join(name).exists())
+        .collect();
+    if !ignored.is_empty() {
+        notes.push(format!(
+            "{}: not read, since each image has its own pose",
+            ignored.join(", ")
+        ));
+    }
+    let (file, cameras, images, points) = match binary {
+        true => {
+            let file = model.join("images.bin");
+            let cameras = binary::cameras(&model.join("cameras.bin"))?;
+            (file.clone(), cameras, binary::images(&file)?, "points3D.bin")
+        }
+        false => {
+            let file = model.join("images.txt");
+            let cameras = text::cameras(&model.join("cameras.txt"))?;
+            let (images, note) = text::images(&file)?;
+            notes.extend(note);
+            (file.clone(), cameras, images, "points3D.txt")
+        }
+    };
+    if images.is_empty() {
+        return Err(Error::dataset(file, "no images: the model is empty"));
+    }
+    let folder = IMAGES.iter().map(|name| root.join(name));
+    let folder = folder.into_iter().find(|folder| folder.is_dir());
+    let folder = folder.ok_or_else(|| {
+        let what = "no folder images (or input) for the images of the COLMAP model";
+        Error::dataset(&root, what)
+    })?;
+    let mut frames = frames(&file, &cameras, images, &folder)?;
+    let is_listed = read_lists(&root, &mut frames)?;
+    let points = model.join(points);
+    Ok(Found {
+        format: SceneFormat::Colmap,
+        root,
+        file,
+        frames,
+        // As nerfstudio's parser: what COLMAP takes for gravity, -y, becomes +z.
+        before_orientation: Some([
+            [1.0, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 1.0, 0.0],
+            [0.0, -1.0, 0.0, 0.0],
+        ]),
+        orientation: None,
+        applied: Placement::default(),
+        depth_unit: None,
+        points: points.exists().then_some(PointsFile::Colmap(points)),
+        is_listed,
+        notes,
+    })
+}
+
+/// The points of a model, in its world.
+pub(super) fn points(file: &Path) -> Result<Points> {
+    match file.extension().is_some_and(|extension| extension == "txt") {
+        true => text::points(file),
+        false => binary::points(file),
+    }
+}
+
+fn frames(
+    file: &Path,
+    cameras: &HashMap<u32, ModelCamera>,
+    images: Vec<ModelImage>,
+    folder: &Path,
+) -> Result<Vec<FoundFrame>> {
+    let mut declared: HashMap<u32, Declared> = HashMap::new();
+    let mut seen = HashSet::with_capacity(images.len());
+    let mut frames = Vec::with_capacity(images.len());
+    for image in images {
+        let error = |what: String| {
+            Error::dataset(file, format!("{} ({:?}): {what}", image.at, image.name))
+        };
+        let camera = match declared.get(&image.camera) {
+            Some(known) => *known,
+            None => {
+                let camera = cameras
+                    .get(&image.camera)
+                    .ok_or_else(|| error(format!("camera {} is not in the model", image.camera)))?;
+                let new = camera.declared()?;
+                declared.insert(image.camera, new);
+                new
+            }
+        };
+        let pose = pose(image.quaternion, image.translation).map_err(&error)?;
+        if image.name.is_empty() {
+            return Err(error("an image without a name".into()));
+        }
+        if !seen.insert(image.name.clone()) {
+            return Err(error("a second image of this name".into()));
+        }
+        frames.push(FoundFrame {
+            at: image.at,
+            folder: folder.to_owned(),
+            path: PathBuf::from(&image.name),
+            name: image.name,
+            mask: None,
+            depth: None,
+            declared: camera,
+            pose,
+            time: None,
+            split: None,
+            rolling_shutter: None,
+            fisheye_crop_radius: None,
+        });
+    }
+    Ok(frames)
+}
+
+/// From world-to-camera, as COLMAP writes it, to camera-to-world.
+fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
+    let bad = quaternion.iter().chain(&t).find(|value| !value.is_finite());
+    if let Some(value) = bad {
+        return Err(format!("{value} in its pose is no number"));
+    }
+    let norm = quaternion.iter().map(|q| q * q).sum::<f64>().sqrt();
+    if !(norm > 1e-9 && norm.is_finite()) {
+        return Err(format!("its quaternion has the length {norm}: no rotation"));
+    }
+    let [w, x, y, z] = quaternion.map(|q| q / norm);
+    // Rows of the rotation from world to camera are columns of its inverse.
+    let rows = [
+        [
+            1.0 - 2.0 * (y * y + z * z),
+            2.0 * (x * y - w * z),
+            2.0 * (x * z + w * y),
+        ],
+        [
+            2.0 * (x * y + w * z),
+            1.0 - 2.0 * (x * x + z * z),
+            2.0 * (y * z - w * x),
+        ],
+        [
+            2.0 * (x * z - w * y),
+            2.0 * (y * z + w * x),
+            1.0 - 2.0 * (x * x + y * y),
+        ],
+    ];
+    Ok(Pose([0, 1, 2].map(|i| {
+        let [a, b, c] = [rows[0][i], rows[1][i], rows[2][i]];
+        [a, b, c, -(a * t[0] + b * t[1] + c * t[2])]
+    })))
+}
+
+/// Marks frames by `train_list.txt` and its like; false where there is none of them.
+fn read_lists(root: &Path, frames: &mut [FoundFrame]) -> Result<bool> {
+    let numbers: HashMap<String, usize> =
+        (frames.iter().enumerate().map(|(i, f)| (f.name.clone(), i))).collect();
+    let mut any = false;
+    for (name, split) in LISTS {
+        let path = root.join(name);
+        if !path.exists() {
+            continue;
+        }
+        any = true;
+        text::each_line(&path, &mut |line, number| {
+            let Some(frame) = numbers.get(line) else {
+                let what = format!("{line:?} is no image of the model");
+                return Err(Error::dataset_line(&path, number, what));
+            };
+            frames[*frame].split = Some(split);
+            Ok(())
+        })?;
+    }
+    Ok(any)
+}

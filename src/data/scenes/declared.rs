@@ -1,0 +1,140 @@
+//! What a file says of a camera, and the camera that follows for an image of a size.
+//!
+//! In the consumer. Pure.
+
+use crate::camera::{Camera, Lens};
+
+/// A focal length as a file gives it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Focal {
+    Pixels(f64),
+    /// The angle that the image's whole side is seen at, radians.
+    Angle(f64),
+    /// As many pixels as along the other axis.
+    AsOther,
+}
+
+/// A camera as a file gives it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Declared {
+    /// Width and height; none = those of the image.
+    pub(super) size: Option<(u32, u32)>,
+    /// Along x and along y.
+    pub(super) focal: [Focal; 2],
+    /// None = the middle.
+    pub(super) centre: [Option<f64>; 2],
+    pub(super) lens: Lens,
+}
+
+impl Declared {
+    /// # Errors
+    /// What cannot be, in words that name the key.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (focal, axis) in self.focal.iter().zip(["x", "y"]) {
+            let (Focal::Pixels(value) | Focal::Angle(value)) = *focal else {
+                continue;
+            };
+            if !(value.is_finite() && value > 0.0) {
+                return Err(format!(
+                    "the focal length along {axis} is {value}: it must be above 0"
+                ));
+            }
+            if let Focal::Angle(angle) = *focal
+                && angle >= std::f64::consts::PI
+            {
+                return Err(format!(
+                    "the angle of view along {axis} is {angle} radians: give one below pi, or fl_{axis}"
+                ));
+            }
+        }
+        for (centre, key) in self.centre.iter().zip(["cx", "cy"]) {
+            if let Some(value) = centre.filter(|value| !value.is_finite()) {
+                return Err(format!("{key} is {value}: it must be a number"));
+            }
+        }
+        let numbers = coefficients(&self.lens);
+        match numbers.iter().find(|value| !value.is_finite()) {
+            Some(value) => Err(format!("a distortion coefficient is {value}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The camera for an image of this size. `is_original`: whether it is the image that
+    /// the file speaks of, not one of another folder.
+    ///
+    /// # Errors
+    /// An image of another shape than the file says, in words.
+    pub(super) fn camera(
+        &self,
+        (width, height): (u32, u32),
+        is_turned: bool,
+        is_original: bool,
+    ) -> Result<Camera, String> {
+        let in_pixels = self.focal.iter().any(|f| matches!(f, Focal::Pixels(_)))
+            || self.centre.iter().any(Option::is_some);
+        let (w, h) = match self.size {
+            Some(size) => size,
+            None if is_original || !in_pixels => (width, height),
+            None => {
+                return Err(
+                    "w and h are not given, so that intrinsics cannot be scaled to smaller images: \
+                     add them, or read the originals (downscale_folder: 1)"
+                        .into(),
+                );
+            }
+        };
+        if !same_shape((w, h), (width, height)) {
+            let turned = match is_turned && same_shape((w, h), (height, width)) {
+                true => {
+                    "; its EXIF block turns it by 90 degrees, which scenes do not follow: write \
+                     the images upright, or with w and h exchanged"
+                }
+                false => "",
+            };
+            return Err(format!(
+                "w x h is {w} x {h}, but the image has {width} x {height}{turned}"
+            ));
+        }
+        let side = [f64::from(w), f64::from(h)];
+        let pixels = |axis: usize| match self.focal[axis] {
+            Focal::Pixels(pixels) => Some(pixels),
+            Focal::Angle(angle) => Some(0.5 * side[axis] / (0.5 * angle).tan()),
+            Focal::AsOther => None,
+        };
+        let focal = |axis: usize| pixels(axis).or_else(|| pixels(1 - axis)).unwrap_or(1.0);
+        let camera = Camera {
+            width: w,
+            height: h,
+            fx: focal(0),
+            fy: focal(1),
+            cx: self.centre[0].unwrap_or(0.5 * side[0]),
+            cy: self.centre[1].unwrap_or(0.5 * side[1]),
+            lens: self.lens,
+        };
+        Ok(match (w, h) == (width, height) {
+            true => camera,
+            false => camera.scaled(width, height),
+        })
+    }
+}
+
+/// The numbers of a lens.
+pub(super) fn coefficients(lens: &Lens) -> Vec<f64> {
+    match lens {
+        Lens::Brown { k, p } => [k.as_slice(), p].concat(),
+        Lens::Rational { k, p } => [k.as_slice(), p].concat(),
+        Lens::Fisheye { k } => k.to_vec(),
+        Lens::Fisheye624 { k, p, s } => [k.as_slice(), p, s].concat(),
+        Lens::ThinPrismFisheye { k, p, s } => [k.as_slice(), p, s].concat(),
+        Lens::Fov { omega } => vec![*omega],
+        Lens::Pinhole | Lens::Equirectangular | Lens::Orthographic => Vec::new(),
+    }
+}
+
+/// Whether one size is the other one times a factor, up to a pixel of rounding a side.
+fn same_shape((w, h): (u32, u32), (width, height): (u32, u32)) -> bool {
+    let [w, h, width, height] = [w, h, width, height].map(f64::from);
+    let least = ((width - 1.0) / w).max((height - 1.0) / h);
+    let most = ((width + 1.0) / w).min((height + 1.0) / h);
+    least <= most
+}

@@ -1,0 +1,60 @@
+//! What the files say of a scene, whatever their format: before images are looked
+//! for, poses are placed and frames are split.
+//!
+//! In the consumer. Plain values.
+
+use std::path::PathBuf;
+
+use crate::data::scenes::declared::Declared;
+use crate::data::scenes::options::SceneFormat;
+use crate::data::scenes::points::PointsFile;
+use crate::data::scenes::scene::{Placement, Pose, RollingShutter, Split};
+
+/// A scene as its files describe it.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) format: SceneFormat,
+    pub(super) root: PathBuf,
+    /// The file that says it, for errors.
+    pub(super) file: PathBuf,
+    pub(super) frames: Vec<FoundFrame>,
+    /// Turned behind the file's world before poses are oriented, unless they are not.
+    pub(super) before_orientation: Option<[[f64; 4]; 3]>,
+    /// `orientation_override`.
+    pub(super) orientation: Option<crate::data::scenes::options::Orientation>,
+    pub(super) applied: Placement,
+    pub(super) depth_unit: Option<f64>,
+    pub(super) points: Option<PointsFile>,
+    /// Whether the files say which frames are for what.
+    pub(super) is_listed: bool,
+    pub(super) notes: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct FoundFrame {
+    /// As the file names it, for people.
+    pub(super) name: String,
+    /// Where in the file it stands, for errors.
+    pub(super) at: String,
+    /// The folder of the original images.
+    pub(super) folder: PathBuf,
+    /// The image, from that folder on.
+    pub(super) path: PathBuf,
+    /// Original ones that the file names.
+    pub(super) mask: Option<PathBuf>,
+    pub(super) depth: Option<PathBuf>,
+    pub(super) declared: Declared,
+    /// OpenCV's axes, in the file's world.
+    pub(super) pose: Pose,
+    pub(super) time: Option<f64>,
+    /// None = listed for nothing.
+    pub(super) split: Option<Split>,
+    pub(super) rolling_shutter: Option<RollingShutter>,
+    pub(super) fisheye_crop_radius: Option<f64>,
+}
+
+impl FoundFrame {
+    pub(super) fn original(&self) -> PathBuf {
+        self.folder.join(&self.path)
+    }
+}

@@ -1,0 +1,47 @@
+//! Scenes: images with a camera and a pose each, for NeRF and splatting.
+//!
+//! In the consumer. Reads `transforms.json` of nerfstudio, instant-ngp, Blender, D-NeRF
+//! and ScanNet++, and COLMAP models. Of images only headers are read, by threads that
+//! have ended when the call returns. Never in here: a decoded pixel, a ray, a process.
+//!
+//! What is wrong with a file is an [`Error`](crate::Error) that names file and key.
+//! Images that are missing or cannot be read are counted and named in the report, or
+//! refused ([`SceneOptions::strict`]).
+//!
+//! - `scene`: what a scene is; `options`: how it is read; `open`: from files to a scene;
+//! - `keys`: `transforms.json` as text; `transforms`: its dialects; `colmap`: models;
+//! - `found`: what the files say, before images are looked for; `declared`: a camera
+//!   before its image's size is known; `images`: files of images, masks and depths;
+//!   `unread`: images that are missing;
+//! - `place`: orientation, centre and scale; `eigen`: 3 x 3 eigenvectors with LAPACK's
+//!   signs; `split`: frames for training and evaluation;
+//! - `points`: a point cloud; `ply`: of a PLY file; `cloud`: that of a scene;
+//! - `report`: a scene in numbers; `drawing`: as SVG.
+
+mod cloud;
+mod colmap;
+mod declared;
+mod drawing;
+mod eigen;
+mod found;
+mod images;
+mod keys;
+mod open;
+mod options;
+mod place;
+mod ply;
+mod points;
+mod report;
+mod scene;
+mod split;
+#[cfg(test)]
+mod tests;
+mod transforms;
+mod unread;
+
+pub use drawing::scene_svg;
+pub use options::{Center, Orientation, SceneFormat, SceneOptions, SplitBy};
+pub use points::Points;
+pub use report::{CameraCount, SceneReport};
+pub use scene::{Frame, Placement, Pose, RollingShutter, Scene, Split};
+pub use unread::UnreadImage;

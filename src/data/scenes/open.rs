@@ -1,0 +1,432 @@
+//! From files to a scene: which format, then cameras, poses, splits.
+//!
+//! In the consumer.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use crate::camera::Camera;
+use crate::data::scenes::declared::coefficients;
+use crate::data::scenes::found::Found;
+use crate::data::scenes::images::{self, Files};
+use crate::data::scenes::options::{Center, Orientation, SceneFormat, SceneOptions, SplitBy};
+use crate::data::scenes::scene::{Frame, Placement, RollingShutter, Scene};
+use crate::data::scenes::unread::{NAMED, Unread, UnreadImage};
+use crate::data::scenes::{colmap, place, split, transforms};
+use crate::error::{Error, Result};
+
+impl Scene {
+    /// Reads the scene at `path`: a folder with `transforms.json`, with
+    /// `transforms_train.json`, with `dslr/` of ScanNet++, or with a COLMAP model
+    /// (`sparse/0`, `sparse`, `colmap/sparse/0`); a transforms file; or a model's folder.
+    /// Opens every image and reads its header.
+    ///
+    /// Poses are oriented, centred and scaled as nerfstudio's parser of the format does
+    /// by default; `none`, `none` and no automatic scale keep the file's world. A COLMAP
+    /// world that is oriented is first turned so that -y is up, as nerfstudio does; one
+    /// that is not keeps COLMAP's axes, as gsplat does.
+    ///
+    /// # Errors
+    /// A file that is missing, cut off or contradicts itself, named with its key; images
+    /// of another shape than it says; with [`SceneOptions::strict`] also an image that is
+    /// missing.
+    pub fn open(path: impl AsRef<Path>, options: &SceneOptions) -> Result<Self> {
+        open(path.as_ref(), options)
+    }
+
+    /// The format of the scene at `path`, by which files are there; none where it is no
+    /// scene. Reads no file.
+    pub fn detect(path: impl AsRef<Path>) -> Option<SceneFormat> {
+        detect(path.as_ref()).map(|way| way.format())
+    }
+}
+
+/// Where a scene's description lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Way {
+    /// A transforms file.
+    Transforms(PathBuf),
+    /// A folder of `transforms_train.json` and its like.
+    Blender(PathBuf),
+    /// The folder `dslr`.
+    Scannet(PathBuf),
+    /// A scene's folder, or a model's.
+    Colmap(PathBuf),
+}
+
+impl Way {
+    fn format(&self) -> SceneFormat {
+        match self {
+            Self::Transforms(_) => SceneFormat::Nerfstudio,
+            Self::Blender(_) => SceneFormat::Blender,
+            Self::Scannet(_) => SceneFormat::ScannetPp,
+            Self::Colmap(_) => SceneFormat::Colmap,
+        }
+    }
+}
+
+fn is_blender_file(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    transforms::BLENDER.iter().any(|(known, _)| name == *known)
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// The folder `dslr` of a scene of ScanNet++.
+fn scannet_folder(path: &Path) -> Option<PathBuf> {
+    let folders = [path.join("dslr"), path.to_owned()];
+    folders.into_iter().find(|dslr| {
+        dslr.join("resized_images").is_dir() && dslr.join("nerfstudio/transforms.json").exists()
+    })
+}
+
+fn detect(path: &Path) -> Option<Way> {
+    if path.is_dir() {
+        let file = path.join("transforms.json");
+        return if file.exists() {
+            Some(Way::Transforms(file))
+        } else if transforms::BLENDER.iter().any(|(name, _)| path.join(name).exists()) {
+            Some(Way::Blender(path.to_owned()))
+        } else if let Some(dslr) = scannet_folder(path) {
+            Some(Way::Scannet(dslr))
+        } else {
+            colmap::model_folder(path).map(|_| Way::Colmap(path.to_owned()))
+        };
+    }
+    if !path.is_file() {
+        return None;
+    }
+    let is_json = path.extension().is_some_and(|extension| extension == "json");
+    match is_json {
+        true if is_blender_file(path) => Some(Way::Blender(folder_of(path))),
+        true => {
+            // dslr/nerfstudio/transforms.json
+            let dslr = folder_of(&folder_of(path));
+            let is_scannet = scannet_folder(&dslr).is_some_and(|found| found == dslr);
+            Some(match is_scannet {
+                true => Way::Scannet(dslr),
+                false => Way::Transforms(path.to_owned()),
+            })
+        }
+        false => {
+            let name = path.file_name().unwrap_or_default();
+            let is_model = ["cameras", "images", "points3D"].iter().any(|part| {
+                name == format!("{part}.bin").as_str() || name == format!("{part}.txt").as_str()
+            });
+            is_model.then(|| Way::Colmap(folder_of(path)))
+        }
+    }
+}
+
+/// The way of a format that somebody named.
+fn way_of(path: &Path, format: SceneFormat) -> Way {
+    let is_file = path.is_file();
+    match format {
+        SceneFormat::Nerfstudio | SceneFormat::InstantNgp => Way::Transforms(match is_file {
+            true => path.to_owned(),
+            false => path.join("transforms.json"),
+        }),
+        SceneFormat::Blender => Way::Blender(match is_file {
+            true => folder_of(path),
+            false => path.to_owned(),
+        }),
+        SceneFormat::ScannetPp => Way::Scannet(match scannet_folder(path) {
+            Some(dslr) => dslr,
+            None if is_file => folder_of(&folder_of(path)),
+            None => path.join("dslr"),
+        }),
+        SceneFormat::Colmap => Way::Colmap(match is_file {
+            true => folder_of(path),
+            false => path.to_owned(),
+        }),
+    }
+}
+
+fn open(path: &Path, options: &SceneOptions) -> Result<Scene> {
+    check(options)?;
+    if let Err(e) = path.metadata() {
+        return Err(match e.kind() {
+            std::io::ErrorKind::NotFound => Error::dataset(path, "no such file or folder"),
+            _ => Error::dataset(path, e.to_string()),
+        });
+    }
+    let way = match options.format {
+        Some(format) => way_of(path, format),
+        None => detect(path).ok_or_else(|| {
+            Error::dataset(
+                path,
+                "no scene: no transforms.json, no transforms_train.json, no \
+                 dslr/nerfstudio/transforms.json, and no COLMAP model (cameras.bin or cameras.txt \
+                 in sparse/0, sparse or colmap/sparse/0)",
+            )
+        })?,
+    };
+    let mut found = match &way {
+        Way::Transforms(file) => transforms::open(file, options.format, options)?,
+        Way::Blender(root) => transforms::open_blender(root, options)?,
+        Way::Scannet(dslr) => transforms::open_scannet(dslr, options)?,
+        Way::Colmap(root) => colmap::open(root)?,
+    };
+    if matches!(way, Way::Transforms(_))
+        && options.format.is_none()
+        && path.is_dir()
+        && colmap::model_folder(path).is_some()
+    {
+        found.notes.push(
+            "transforms.json is read; there is a COLMAP model too (format: colmap reads it)".into(),
+        );
+    }
+    sort(&mut found);
+    let split_by = mark(&mut found, options)?;
+    let to_scene = placement(&mut found, options)?;
+    let (files, factor) = images::find(&found, options)?;
+    assemble(found, files, factor, to_scene, split_by, options)
+}
+
+fn check(options: &SceneOptions) -> Result<()> {
+    let numbers = [
+        ("scale_factor", Some(options.scale_factor)),
+        ("depth_unit", options.depth_unit),
+    ];
+    for (name, value) in numbers {
+        if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0)) {
+            let what = format!("`{name}` of {value}: it must be above 0");
+            return Err(Error::option(name, what));
+        }
+    }
+    Ok(())
+}
+
+/// By file, as nerfstudio's parsers; Blender's and instant-ngp's keep their order.
+fn sort(found: &mut Found) {
+    match found.format {
+        SceneFormat::Blender | SceneFormat::InstantNgp => {}
+        SceneFormat::Colmap => found.frames.sort_by(|a, b| a.name.cmp(&b.name)),
+        _ => found.frames.sort_by_cached_key(|frame| frame.original()),
+    }
+}
+
+/// Marks every frame; says by what.
+fn mark(found: &mut Found, options: &SceneOptions) -> Result<SplitBy> {
+    let default = match found.format {
+        _ if found.is_listed => SplitBy::Listed,
+        SceneFormat::Colmap => SplitBy::Interval(8),
+        _ => SplitBy::Fraction(0.9),
+    };
+    let by = options.split.unwrap_or(default);
+    if by == SplitBy::Listed && !found.is_listed {
+        return Err(Error::option(
+            "split",
+            format!(
+                "split: listed, but {} lists no frames for training and evaluation",
+                found.file.display()
+            ),
+        ));
+    }
+    if by != SplitBy::Listed && found.is_listed {
+        let what = "the scene lists which frames train and evaluate; the split that was asked for \
+                    replaces it";
+        found.notes.push(what.into());
+    }
+    split::mark(&mut found.frames, by).map_err(|what| Error::option("split", what))?;
+    Ok(by)
+}
+
+/// From the file's world to the scene's.
+fn placement(found: &mut Found, options: &SceneOptions) -> Result<Placement> {
+    let keeps = matches!(
+        found.format,
+        SceneFormat::Blender | SceneFormat::InstantNgp
+    );
+    let orientation = options.orientation.or(found.orientation);
+    let orientation = orientation.unwrap_or(match keeps {
+        true => Orientation::None,
+        false => Orientation::Up,
+    });
+    let center = options.center.unwrap_or(match keeps {
+        true => Center::None,
+        false => Center::Poses,
+    });
+    let mut to_scene = Placement::default();
+    if let Some(before) = found.before_orientation
+        && orientation != Orientation::None
+    {
+        to_scene.transform = before;
+    }
+    let poses: Vec<_> = (found.frames.iter())
+        .map(|frame| to_scene.pose(&frame.pose))
+        .collect();
+    let oriented = Placement {
+        transform: place::transform(&poses, orientation, center)
+            .map_err(|what| Error::option("orientation", what))?,
+        scale: 1.0,
+    };
+    to_scene.transform = oriented.behind(&to_scene.transform);
+    if options.auto_scale.unwrap_or(!keeps) {
+        let largest = place::largest(poses.iter().map(|pose| oriented.pose(pose)));
+        match (1.0 / largest).is_finite() {
+            true => to_scene.scale = 1.0 / largest,
+            false => found
+                .notes
+                .push("all cameras stand at the origin: nothing to scale by".into()),
+        }
+    }
+    to_scene.scale *= options.scale_factor;
+    Ok(to_scene)
+}
+
+fn assemble(
+    mut found: Found,
+    files: Vec<Result<Files, UnreadImage>>,
+    factor: u32,
+    to_scene: Placement,
+    split_by: SplitBy,
+    options: &SceneOptions,
+) -> Result<Scene> {
+    let mut cameras = Cameras::default();
+    let mut frames = Vec::with_capacity(files.len());
+    let mut unread = Unread::default();
+    let (mut unlisted, mut turned, mut found_masks) = (0u64, 0u64, 0u64);
+    let total = found.frames.len();
+    for (frame, files) in found.frames.into_iter().zip(files) {
+        let files = match files {
+            Ok(files) => files,
+            Err(image) => {
+                unread.count += 1;
+                if unread.named.len() < NAMED {
+                    unread.named.push(image);
+                }
+                continue;
+            }
+        };
+        let camera = frame
+            .declared
+            .camera(files.size, files.is_turned, factor == 1)
+            .map_err(|what| {
+                Error::dataset(
+                    &found.file,
+                    format!("{} ({}): {what}", frame.at, files.image.display()),
+                )
+            })?;
+        let Some(split) = frame.split else {
+            unlisted += 1;
+            continue;
+        };
+        unread.depths += u64::from(files.misses_depth);
+        turned += u64::from(files.is_turned);
+        found_masks += u64::from(files.mask_was_found);
+        let radius = frame.fisheye_crop_radius.map(|radius| {
+            let declared = frame.declared.size.map_or(files.size.0, |(w, _)| w);
+            radius * f64::from(files.size.0) / f64::from(declared)
+        });
+        frames.push(Frame {
+            name: frame.name,
+            image: files.image,
+            mask: files.mask,
+            depth: files.depth,
+            mask_is_full_size: files.mask_is_full_size,
+            depth_is_full_size: files.depth_is_full_size,
+            camera: cameras.number(camera),
+            pose: to_scene.pose(&frame.pose),
+            time: frame.time,
+            split,
+            rolling_shutter: frame.rolling_shutter.map(|shutter| RollingShutter {
+                end: to_scene.pose(&shutter.end),
+                ..shutter
+            }),
+            fisheye_crop_radius: radius,
+        });
+    }
+    refuse_unread(&unread, total, frames.is_empty() && unlisted == 0, options, &found.file)?;
+    if frames.is_empty() {
+        let what = "no frame is listed for training or evaluation";
+        return Err(Error::dataset(found.file, what));
+    }
+    let mut note = |count: u64, what: &str| {
+        if count > 0 {
+            found.notes.push(format!("{count} {what}"));
+        }
+    };
+    note(unlisted, "frames are listed for nothing, and left out");
+    note(
+        turned,
+        "images are turned by 90 degrees by their EXIF block, which scenes do not follow: pixels \
+         are read as stored",
+    );
+    note(found_masks, "masks were found by their names; the scene's file names none");
+    note(unread.depths, "depths that the scene's file names are not there");
+    Ok(Scene {
+        root: found.root,
+        format: found.format,
+        cameras: cameras.all,
+        frames,
+        to_scene,
+        applied: found.applied,
+        depth_unit: options.depth_unit.or(found.depth_unit).unwrap_or(1e-3),
+        downscale_folder: factor,
+        evaluates_all: split_by == SplitBy::All,
+        notes: found.notes,
+        unread,
+        points_file: found.points,
+    })
+}
+
+fn refuse_unread(
+    unread: &Unread,
+    total: usize,
+    is_all: bool,
+    options: &SceneOptions,
+    file: &Path,
+) -> Result<()> {
+    let Some(first) = unread.named.first() else {
+        return Ok(());
+    };
+    if !options.strict && !is_all {
+        return Ok(());
+    }
+    Err(Error::dataset(
+        file,
+        format!(
+            "{} of {total} images are missing or cannot be read; the first is {}: {}",
+            unread.count,
+            first.path.display(),
+            first.reason
+        ),
+    ))
+}
+
+/// Cameras, each once.
+#[derive(Default)]
+struct Cameras {
+    all: Vec<Camera>,
+    by_hash: HashMap<u64, Vec<u32>>,
+}
+
+impl Cameras {
+    fn number(&mut self, camera: Camera) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        (camera.width, camera.height).hash(&mut hasher);
+        for value in [camera.fx, camera.fy, camera.cx, camera.cy] {
+            value.to_bits().hash(&mut hasher);
+        }
+        for value in coefficients(&camera.lens) {
+            value.to_bits().hash(&mut hasher);
+        }
+        let alike = self.by_hash.entry(hasher.finish()).or_default();
+        let known = alike.iter().find(|number| self.all.get(**number as usize) == Some(&camera));
+        if let Some(number) = known {
+            return *number;
+        }
+        let number = self.all.len() as u32;
+        self.all.push(camera);
+        alike.push(number);
+        number
+    }
+}

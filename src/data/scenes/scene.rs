@@ -1,0 +1,182 @@
+//! A scene: which images there are, and where each was taken with what.
+//!
+//! In the consumer. Numbers and paths: no file is open, no pixel is held.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::camera::Camera;
+use crate::data::scenes::unread::Unread;
+use crate::data::scenes::options::SceneFormat;
+use crate::data::scenes::points::PointsFile;
+
+/// The images of a scene, with camera and pose each.
+///
+/// Axes of a camera are OpenCV's: x right, y down, z forward. A pose leads from the
+/// camera to the world of the scene, which is the file's world behind
+/// [`Scene::to_scene`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Scene {
+    /// The folder that paths in the files start from.
+    pub root: PathBuf,
+    pub format: SceneFormat,
+    /// Each once; of the size that the images have.
+    pub cameras: Vec<Camera>,
+    pub frames: Vec<Frame>,
+    /// From the file's world to the scene's.
+    pub to_scene: Placement,
+    /// What was done to the world before the file was written, as it says
+    /// (`applied_transform`, `applied_scale`).
+    pub applied: Placement,
+    /// What a level of an integer depth image means, in units of the file's world:
+    /// times [`Placement::scale`] it is one of the scene's.
+    pub depth_unit: f64,
+    /// The folder of images that is read: 1 = the originals, n = `images_n`.
+    pub downscale_folder: u32,
+    /// Whether every frame trains and evaluates.
+    pub evaluates_all: bool,
+    /// What the reader decided or left out, in sentences.
+    pub notes: Vec<String>,
+    pub(super) unread: Unread,
+    pub(super) points_file: Option<PointsFile>,
+}
+
+/// One image.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Frame {
+    /// As the file names it.
+    pub name: String,
+    pub image: PathBuf,
+    pub mask: Option<PathBuf>,
+    pub depth: Option<PathBuf>,
+    /// Whether the mask is of the original images, where smaller ones are read.
+    pub mask_is_full_size: bool,
+    /// Whether the depth is of the original images, where smaller ones are read.
+    pub depth_is_full_size: bool,
+    /// A number in [`Scene::cameras`].
+    pub camera: u32,
+    /// From the camera to the scene; with a rolling shutter, at its start.
+    pub pose: Pose,
+    /// 0 to 1, in scenes that move.
+    pub time: Option<f64>,
+    pub split: Split,
+    pub rolling_shutter: Option<RollingShutter>,
+    /// Only pixels this near to the middle count, in pixels of the image; of fisheye
+    /// images alone.
+    pub fisheye_crop_radius: Option<f64>,
+}
+
+/// What a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Split {
+    Train,
+    Eval,
+    Test,
+}
+
+/// From camera to world: a rotation and the camera's centre.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pose(pub [[f64; 4]; 3]);
+
+impl Pose {
+    /// The camera's centre.
+    pub fn centre(&self) -> [f64; 3] {
+        self.0.map(|row| row[3])
+    }
+
+    /// A column of the rotation: 0 right, 1 down, 2 forward.
+    pub fn axis(&self, column: usize) -> [f64; 3] {
+        self.0.map(|row| row[column])
+    }
+}
+
+/// How image rows follow each other in time: at (u, v), both 0 to 1 over the image,
+/// the pose is the one at `timing[0] + timing[1] u + timing[2] v + timing[3] random`
+/// between start (0) and end (1). instant-ngp's `rolling_shutter`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RollingShutter {
+    pub timing: [f64; 4],
+    /// At the end; [`Frame::pose`] is at the start.
+    pub end: Pose,
+}
+
+/// From one world to another: `scale * (R x + t)`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// R and t.
+    pub transform: [[f64; 4]; 3],
+    pub scale: f64,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        Self {
+            transform: [
+                [1.0, 0.0, 0.0, 0.0],
+                [0.0, 1.0, 0.0, 0.0],
+                [0.0, 0.0, 1.0, 0.0],
+            ],
+            scale: 1.0,
+        }
+    }
+}
+
+impl Placement {
+    /// Where a point lies afterwards.
+    pub fn point(&self, x: [f64; 3]) -> [f64; 3] {
+        self.transform
+            .map(|[a, b, c, t]| self.scale * (a * x[0] + b * x[1] + c * x[2] + t))
+    }
+
+    /// The pose of a camera afterwards. Axes stay as long as they were.
+    pub fn pose(&self, pose: &Pose) -> Pose {
+        let [x, y, z] = [0, 1, 2].map(|column| {
+            let axis = pose.axis(column);
+            self.transform
+                .map(|[a, b, c, _]| a * axis[0] + b * axis[1] + c * axis[2])
+        });
+        let centre = self.point(pose.centre());
+        Pose([0, 1, 2].map(|row| [x[row], y[row], z[row], centre[row]]))
+    }
+
+    /// This transform behind another one, both without scales, as 3 x 4.
+    pub(super) fn behind(&self, first: &[[f64; 4]; 3]) -> [[f64; 4]; 3] {
+        self.transform.map(|row| {
+            let mut product = [0, 1, 2, 3].map(|column| {
+                row[0] * first[0][column] + row[1] * first[1][column] + row[2] * first[2][column]
+            });
+            product[3] += row[3];
+            product
+        })
+    }
+}
+
+impl Scene {
+    /// The numbers of the frames of a split, in their order. Where a scene has no frames
+    /// for tests those for evaluation stand for them, as in nerfstudio.
+    pub fn frames_of(&self, split: Split) -> Vec<u32> {
+        let of = |wanted: Split| -> Vec<u32> {
+            let numbered = (0u32..).zip(&self.frames);
+            let chosen = numbered.filter(|(_, frame)| self.evaluates_all || frame.split == wanted);
+            chosen.map(|(number, _)| number).collect()
+        };
+        let chosen = of(split);
+        if chosen.is_empty() && split == Split::Test {
+            return of(Split::Eval);
+        }
+        chosen
+    }
+
+    /// The 3 x 4 transform and the scale of nerfstudio's `dataparser_transforms.json`:
+    /// from the world before `applied_transform` to the scene's.
+    pub fn dataparser_transforms(&self) -> ([[f64; 4]; 3], f64) {
+        (
+            self.to_scene.behind(&self.applied.transform),
+            self.to_scene.scale * self.applied.scale,
+        )
+    }
+}

@@ -1,0 +1,3 @@
+//! Whole scenes, written to a folder and read again.
+
+mod goldens;
