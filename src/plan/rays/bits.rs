@@ -109,10 +109,28 @@ impl<'a> MaskView<'a> {
 
     /// The same, of some columns of one row alone.
     pub(crate) fn select_in(self, row: u32, cols: Range<u32>, mut n: u32) -> Option<u32> {
-        for (first, word) in self.words_in(row, cols) {
+        let end = cols.end.min(self.width);
+        let words = self.words_of(row, cols.start, end);
+        // Bits in front of the columns share the first word: they are counted, and passed.
+        let front = words
+            .first()
+            .map(|word| word & !(u64::MAX << (cols.start % 64)));
+        n = n.checked_add(front.unwrap_or(0).count_ones())?;
+        // By eight words, which compilers count at once, then by one.
+        let mut passed = 0;
+        for eight in words.as_chunks::<8>().0 {
+            let here = eight.iter().map(|word| word.count_ones()).sum();
+            if n < here {
+                break;
+            }
+            n -= here;
+            passed += 8;
+        }
+        for (number, word) in words.iter().enumerate().skip(passed) {
             let here = word.count_ones();
             if n < here {
-                return Some(first + select_in_word(word, n));
+                let col = (cols.start / 64 + number as u32) * 64 + select_in_word(*word, n);
+                return Some(col).filter(|col| *col < end);
             }
             n -= here;
         }
@@ -141,18 +159,24 @@ impl<'a> MaskView<'a> {
         }
     }
 
+    /// The words that hold some columns of a row; none when there are no such columns.
+    fn words_of(self, row: u32, start: u32, end: u32) -> &'a [u64] {
+        if row >= self.height || start >= end || end > self.width {
+            return &[];
+        }
+        let at = row as usize * self.width.div_ceil(64) as usize;
+        let (first, behind) = ((start / 64) as usize, end.div_ceil(64) as usize);
+        self.words.get(at + first..at + behind).unwrap_or_default()
+    }
+
     /// The words of some columns of a row, each with the column of its lowest bit; bits of
     /// other columns are cleared.
     fn words_in(self, row: u32, cols: Range<u32>) -> impl Iterator<Item = (u32, u64)> + 'a {
-        let stride = self.width.div_ceil(64) as usize;
         let end = cols.end.min(self.width);
         let start = cols.start.min(end);
-        let (first, behind) = ((start / 64) as usize, end.div_ceil(64) as usize);
-        let at = row as usize * stride;
-        let words = self.words.get(at + first..at + behind);
+        let words = self.words_of(row, start, end);
         let bits = (u64::from(start), u64::from(end));
-        let words = if row < self.height { words } else { None };
-        let numbered = (first as u64..).zip(words.unwrap_or_default());
+        let numbered = (bits.0 / 64..).zip(words);
         numbered.map(move |(number, word)| {
             let at = number * 64;
             let below = bits.0.saturating_sub(at);

@@ -108,7 +108,10 @@ impl Shape {
             // A disc has no dents: what is in it at both ends is so between them.
             Self::Disc(disc) => {
                 let first = disc.columns(width, height, row);
-                let last = disc.columns(width, height, last);
+                let last = match extent {
+                    0 => first.clone(),
+                    _ => disc.columns(width, height, last),
+                };
                 first.start.max(last.start)..first.end.min(last.end)
             }
         };
