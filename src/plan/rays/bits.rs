@@ -197,7 +197,7 @@ fn packed(pixels: &[u8]) -> u64 {
         let bytes = u64::from_le_bytes(*eight);
         // The highest bit of each byte that is not 0, then those eight bits side by side:
         // the product adds 2^(8i) x 2^(56 - 7i) = 2^(56 + i), and no two sums meet.
-        let set = ((bytes & !HIGH) + !HIGH | bytes) & HIGH;
+        let set = (((bytes & !HIGH) + !HIGH) | bytes) & HIGH;
         word |= ((set >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
     }
     for (i, pixel) in rest.iter().enumerate() {
@@ -214,7 +214,7 @@ fn packed(pixels: &[u8]) -> u64 {
 fn select_in_word(word: u64, n: u32) -> u32 {
     let mut sums = word - (word >> 1 & 0x5555_5555_5555_5555);
     sums = (sums & 0x3333_3333_3333_3333) + (sums >> 2 & 0x3333_3333_3333_3333);
-    sums = (sums + (sums >> 4) & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(LOW);
+    sums = ((sums + (sums >> 4)) & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(LOW);
     // Byte i of the sums counts the bits of bytes 0 to i, at most 64. Its highest bit
     // stays in the difference where that is at most n: bit n lies in a later byte.
     let passed = (u64::from(n).wrapping_mul(LOW) | HIGH).wrapping_sub(sums) & HIGH;
@@ -282,7 +282,9 @@ mod tests {
                 let all = pixels.iter().filter(|p| **p != 0).count() as u64;
                 assert_eq!(view.count(), all);
                 for r in 0..height {
-                    for range in [0..width, 0..u32::MAX, width / 3..width - width / 4, 5..4] {
+                    let turned = Range { start: 5, end: 4 };
+                    let part = width / 3..width - width / 4;
+                    for range in [0..width, 0..u32::MAX, part, turned] {
                         let set: Vec<u32> = (range.start..range.end.min(width))
                             .filter(|&c| inside(r, c))
                             .collect();

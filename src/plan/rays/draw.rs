@@ -343,3 +343,49 @@ fn mask_of<'m>(
         .filter(|mask| mask.size() == image.size())
         .ok_or(WrongMask { image: number })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::rays::{MaskBits, RayTableBuilder, Region, Shape};
+
+    /// Rows without a pixel stand first, last and between: no word leads to one, and the
+    /// words of a row begin and end where its share does.
+    #[test]
+    fn a_word_leads_to_the_row_whose_share_it_is_in() {
+        let rows: [[u8; 3]; 6] = [
+            [0, 0, 0],
+            [0, 1, 1],
+            [0, 0, 0],
+            [1, 1, 1],
+            [1, 0, 0],
+            [0; 3],
+        ];
+        let mask = MaskBits::from_pixels(rows.as_flattened(), 3, 6).unwrap();
+        for shape in [Shape::Whole, Shape::Sphere] {
+            let mut builder = RayTableBuilder::new(RaySampler::Uniform, 1, 0).unwrap();
+            let region = Region {
+                shape,
+                mask: Some(mask.view()),
+            };
+            builder.add((3, 6), &region).unwrap();
+            let table = builder.finish().unwrap();
+            let step = table.step(0, 0);
+            let draws = table.draws(&step);
+            let image = &draws.parts.images[0];
+            let weight = |row: u32| u128::from(shape.row_weight(6, 0, row));
+            let pixels = [(1, 0), (1, 1), (3, 0), (3, 1), (3, 2), (4, 0)];
+            let total: u128 = pixels.iter().map(|&(row, _)| weight(row)).sum();
+            let mut start = 0;
+            for (row, n) in pixels {
+                let end = start + weight(row);
+                let first = (start << 64).div_ceil(total) as u64;
+                let last = ((end << 64).div_ceil(total) - 1) as u64;
+                for word in [first, first + 1, last - 1, last] {
+                    assert_eq!(draws.row(image, 6, word), (row, n), "{shape:?} {word:x}");
+                }
+                start = end;
+            }
+        }
+    }
+}
