@@ -23,11 +23,7 @@ mod options;
 mod permutation;
 mod place;
 mod random;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "no job asks for rays yet")
-)]
-mod rays;
+pub(crate) mod rays;
 mod sampler;
 mod state;
 mod status;

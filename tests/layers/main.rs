@@ -118,6 +118,7 @@ const UNSAFE: &[&str] = &[
     "src/device/without_cuda.rs",
     "src/picture/jpeg/decoder.rs",
     "src/picture/jpeg/encoder.rs",
+    "src/store/content.rs",
     "src/pool/ring/region.rs",
     "src/pool/ring/slots.rs",
     "src/sys/cpu.rs",

@@ -24,7 +24,8 @@ const COLOURS: [(Split, &str, &str); 3] = [
 ];
 
 /// Which coordinates a view shows to the right and upwards.
-const VIEWS: [(&str, usize, usize); 2] = [("from above: x, y", 0, 1), ("from the side: x, z", 0, 2)];
+const VIEWS: [(&str, usize, usize); 2] =
+    [("from above: x, y", 0, 1), ("from the side: x, z", 0, 2)];
 
 /// The scene from above and from the side: cameras as frustums, coloured by split, the box
 /// around their centres, and up to 2,000 of the points.
@@ -96,7 +97,9 @@ fn extent(scene: &Scene, points: &[([f64; 3], [u8; 3])], size: f64) -> ([f64; 3]
         low[i] -= 2.0 * size;
         high[i] += 2.0 * size;
     }
-    let span = (0..3).map(|i| high[i] - low[i]).fold(f64::MIN_POSITIVE, f64::max);
+    let span = (0..3)
+        .map(|i| high[i] - low[i])
+        .fold(f64::MIN_POSITIVE, f64::max);
     // In the middle of the square.
     let corner = [0, 1, 2].map(|i| 0.5 * (low[i] + high[i] - span));
     (corner, span)
@@ -105,7 +108,9 @@ fn extent(scene: &Scene, points: &[([f64; 3], [u8; 3])], size: f64) -> ([f64; 3]
 fn legend(svg: &mut String, scene: &Scene) {
     let mut x = MARGIN;
     for (split, name, colour) in COLOURS {
-        let count = (scene.frames.iter()).filter(|frame| frame.split == split).count();
+        let count = (scene.frames.iter())
+            .filter(|frame| frame.split == split)
+            .count();
         if count == 0 {
             continue;
         }
@@ -131,7 +136,10 @@ struct View {
 impl View {
     fn at(&self, place: [f64; 3]) -> (f64, f64) {
         let along = |axis: usize| (place[axis] - self.low[axis]) * self.unit;
-        (self.left + along(self.right), self.top + SIDE - along(self.up))
+        (
+            self.left + along(self.right),
+            self.top + SIDE - along(self.up),
+        )
     }
 
     fn is_inside(&self, (x, y): (f64, f64)) -> bool {
@@ -200,9 +208,12 @@ impl View {
         let colour = COLOURS.iter().find(|(split, ..)| *split == frame.split);
         let colour = colour.map_or("black", |(.., colour)| colour);
         let c = self.at(centre);
-        let [p, q, r, s] = [(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)]
-            .map(|(x, y)| corner(x, y));
-        let _ = write!(svg, "<path fill=\"none\" stroke=\"{colour}\" stroke-width=\"0.7\" d=\"");
+        let [p, q, r, s] =
+            [(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)].map(|(x, y)| corner(x, y));
+        let _ = write!(
+            svg,
+            "<path fill=\"none\" stroke=\"{colour}\" stroke-width=\"0.7\" d=\""
+        );
         let _ = write!(svg, "M{:.1} {:.1}", p.0, p.1);
         for (x, y) in [q, r, s, p, c, q] {
             let _ = write!(svg, "L{x:.1} {y:.1}");

@@ -84,9 +84,10 @@ fn choose_factor(found: &Found, options: &SceneOptions, limits: &Limits) -> Resu
         Some(factor) => match found.frames.iter().any(|frame| has_folder(frame, factor)) {
             true => Ok(factor),
             false => {
-                let wanted = found.frames.first().map(|frame| {
-                    sibling(&frame.folder, &found.root, "images", factor).0
-                });
+                let wanted = found
+                    .frames
+                    .first()
+                    .map(|frame| sibling(&frame.folder, &found.root, "images", factor).0);
                 let wanted = wanted.unwrap_or_else(|| found.root.clone());
                 Err(Error::dataset(
                     wanted,
@@ -233,9 +234,9 @@ impl Finder<'_> {
             match &frame.mask {
                 Some(mask) => {
                     // Without its mask the image would teach what it must not.
-                    let (path, full) = self.named(mask, "masks").ok_or_else(|| {
-                        unread(mask, "its mask is missing: no such file".into())
-                    })?;
+                    let (path, full) = self
+                        .named(mask, "masks")
+                        .ok_or_else(|| unread(mask, "its mask is missing: no such file".into()))?;
                     (files.mask, files.mask_is_full_size) = (Some(path), full);
                 }
                 None => {

@@ -76,12 +76,7 @@ const NUMBERS: &[&str] = &[
 ];
 
 /// Keys of a camera that are true or false: instant-ngp's lens models.
-const FLAGS: &[&str] = &[
-    "is_fisheye",
-    "equirectangular",
-    "latlong",
-    "orthographic",
-];
+const FLAGS: &[&str] = &["is_fisheye", "equirectangular", "latlong", "orthographic"];
 
 /// What is known of a camera.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -197,7 +192,9 @@ fn malformed(path: &Path, json: &[u8], e: &serde_json::Error) -> Error {
     });
     let near = String::from_utf8_lossy(near);
     let hint = match near.contains("NaN") || near.contains("Infinity") {
-        true => ": NaN and Infinity are no numbers; the pose of this frame is not known, so remove it",
+        true => {
+            ": NaN and Infinity are no numbers; the pose of this frame is not known, so remove it"
+        }
         false if e.is_eof() => ": the file is cut off",
         false => "",
     };
@@ -369,7 +366,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Entries<T>, A::Error> {
                 let mut all = Vec::new();
                 loop {
-                    let next = seq.next_element().map_err(|e| at(format!("[{}]", all.len()), &e))?;
+                    let next = seq
+                        .next_element()
+                        .map_err(|e| at(format!("[{}]", all.len()), &e))?;
                     let Some(entry) = next else {
                         return Ok(Entries(all));
                     };

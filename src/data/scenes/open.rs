@@ -92,7 +92,10 @@ fn detect(path: &Path) -> Option<Way> {
         let file = path.join("transforms.json");
         return if file.exists() {
             Some(Way::Transforms(file))
-        } else if transforms::BLENDER.iter().any(|(name, _)| path.join(name).exists()) {
+        } else if transforms::BLENDER
+            .iter()
+            .any(|(name, _)| path.join(name).exists())
+        {
             Some(Way::Blender(path.to_owned()))
         } else if let Some(dslr) = scannet_folder(path) {
             Some(Way::Scannet(dslr))
@@ -103,7 +106,9 @@ fn detect(path: &Path) -> Option<Way> {
     if !path.is_file() {
         return None;
     }
-    let is_json = path.extension().is_some_and(|extension| extension == "json");
+    let is_json = path
+        .extension()
+        .is_some_and(|extension| extension == "json");
     match is_json {
         true if is_blender_file(path) => Some(Way::Blender(folder_of(path))),
         true => {
@@ -241,10 +246,7 @@ fn mark(found: &mut Found, options: &SceneOptions) -> Result<SplitBy> {
 
 /// From the file's world to the scene's.
 fn placement(found: &mut Found, options: &SceneOptions) -> Result<Placement> {
-    let keeps = matches!(
-        found.format,
-        SceneFormat::Blender | SceneFormat::InstantNgp
-    );
+    let keeps = matches!(found.format, SceneFormat::Blender | SceneFormat::InstantNgp);
     let orientation = options.orientation.or(found.orientation);
     let orientation = orientation.unwrap_or(match keeps {
         true => Orientation::None,
@@ -344,7 +346,13 @@ fn assemble(
             fisheye_crop_radius: radius,
         });
     }
-    refuse_unread(&unread, total, frames.is_empty() && unlisted == 0, options, &found.file)?;
+    refuse_unread(
+        &unread,
+        total,
+        frames.is_empty() && unlisted == 0,
+        options,
+        &found.file,
+    )?;
     if frames.is_empty() {
         let what = "no frame is listed for training or evaluation";
         return Err(Error::dataset(found.file, what));
@@ -360,8 +368,14 @@ fn assemble(
         "images are turned by 90 degrees by their EXIF block, which scenes do not follow: pixels \
          are read as stored",
     );
-    note(found_masks, "masks were found by their names; the scene's file names none");
-    note(unread.depths, "depths that the scene's file names are not there");
+    note(
+        found_masks,
+        "masks were found by their names; the scene's file names none",
+    );
+    note(
+        unread.depths,
+        "depths that the scene's file names are not there",
+    );
     Ok(Scene {
         root: found.root,
         format: found.format,
@@ -420,7 +434,9 @@ impl Cameras {
             value.to_bits().hash(&mut hasher);
         }
         let alike = self.by_hash.entry(hasher.finish()).or_default();
-        let known = alike.iter().find(|number| self.all.get(**number as usize) == Some(&camera));
+        let known = alike
+            .iter()
+            .find(|number| self.all.get(**number as usize) == Some(&camera));
         if let Some(number) = known {
             return *number;
         }

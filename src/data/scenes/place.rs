@@ -137,10 +137,12 @@ fn focus(poses: &[Pose], first: Vector) -> Vector {
         let mut right = [0.0; 3];
         let count = active.len() as f64;
         for (direction, origin) in &active {
-            let off = [0, 1, 2].map(|i| [0, 1, 2].map(|j| IDENTITY[i][j] - direction[i] * direction[j]));
+            let off =
+                [0, 1, 2].map(|i| [0, 1, 2].map(|j| IDENTITY[i][j] - direction[i] * direction[j]));
             for i in 0..3 {
                 for j in 0..3 {
-                    let squared = off[0][i] * off[0][j] + off[1][i] * off[1][j] + off[2][i] * off[2][j];
+                    let squared =
+                        off[0][i] * off[0][j] + off[1][i] * off[1][j] + off[2][i] * off[2][j];
                     matrix[i][j] += squared / count;
                     right[i] += squared * origin[j] / count;
                 }

@@ -135,7 +135,14 @@ pub(super) fn read(path: &Path) -> Result<Points> {
             false => property.scalar.value(&point[property.at..]),
         };
         if header.is_ascii {
-            ascii(path, &mut file, &mut line, &mut values, header.columns, number)?;
+            ascii(
+                path,
+                &mut file,
+                &mut line,
+                &mut values,
+                header.columns,
+                number,
+            )?;
         } else {
             file.read_exact(&mut point)
                 .map_err(|e| Error::io_at("read", path, e))?;

@@ -86,9 +86,7 @@ impl Scene {
             .collect();
         cameras.sort_by_key(|camera| std::cmp::Reverse(camera.frames));
         let pixels = counted
-            .map(|(camera, frames)| {
-                u64::from(camera.width) * u64::from(camera.height) * frames
-            })
+            .map(|(camera, frames)| u64::from(camera.width) * u64::from(camera.height) * frames)
             .sum();
         SceneReport {
             root: self.root.clone(),

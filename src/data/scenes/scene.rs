@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::camera::Camera;
-use crate::data::scenes::unread::Unread;
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::points::PointsFile;
+use crate::data::scenes::unread::Unread;
 
 /// The images of a scene, with camera and pose each.
 ///

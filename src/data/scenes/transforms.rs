@@ -141,9 +141,10 @@ fn mark_listed(
                 Error::dataset(file, format!("{key} names {name:?}, which no frame has"))
             })?;
             let before = frames[*number].split.replace(split);
-            moved += u64::from(before.is_some_and(|before| {
-                before != split && [before, split].contains(&Split::Train)
-            }));
+            moved +=
+                u64::from(before.is_some_and(|before| {
+                    before != split && [before, split].contains(&Split::Train)
+                }));
         }
     }
     if moved > 0 {
@@ -306,7 +307,10 @@ impl<'a> Reader<'a> {
                 let timing = timing.unwrap_or_default();
                 (start, Some(RollingShutter { timing, end }))
             }
-            None => (pose("transform_matrix", keys.transform_matrix.as_ref())?, None),
+            None => (
+                pose("transform_matrix", keys.transform_matrix.as_ref())?,
+                None,
+            ),
         };
         if !is_orthonormal(&start) {
             self.not_orthonormal += 1;
@@ -321,7 +325,10 @@ impl<'a> Reader<'a> {
         if let Some(time) = keys.time.filter(|time| !time.is_finite()) {
             return Err(format!("time: {time} is no time"));
         }
-        let is_fisheye = matches!(declared.lens, Lens::Fisheye { .. } | Lens::Fisheye624 { .. });
+        let is_fisheye = matches!(
+            declared.lens,
+            Lens::Fisheye { .. } | Lens::Fisheye624 { .. }
+        );
         let radius = number(&keys.lens, top, "fisheye_crop_radius").filter(|_| is_fisheye);
         Ok(FoundFrame {
             name,
@@ -467,7 +474,10 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         return Err("ftheta_p0: F-theta lenses are not served: undistort the images".into());
     }
     let flag = |key: &str| frame.flag(key) || top.flag(key);
-    let named = frame.camera_model.as_deref().or(top.camera_model.as_deref());
+    let named = frame
+        .camera_model
+        .as_deref()
+        .or(top.camera_model.as_deref());
     let model = match named {
         Some(model) => model,
         None if flag("is_fisheye") => "OPENCV_FISHEYE",
@@ -482,7 +492,10 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
     let own = frame.distortion_params.is_some() || frame.has_any(KEYS);
     let keys = if own { frame } else { top };
     let of = |key: &str| keys.number(key).unwrap_or(0.0);
-    let list = keys.distortion_params.as_deref().filter(|list| !list.is_empty());
+    let list = keys
+        .distortion_params
+        .as_deref()
+        .filter(|list| !list.is_empty());
     let wrong = |list: &[f64], due: usize| {
         format!(
             "distortion_params: {} numbers, where {model} has {due}",
@@ -499,7 +512,11 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         }
         let (k, p) = ([k1, k2, k3, k4], [p1, p2]);
         let none = k == [0.0; 4] && p == [0.0; 2];
-        return Ok(if none { Lens::Pinhole } else { Lens::Brown { k, p } });
+        return Ok(if none {
+            Lens::Pinhole
+        } else {
+            Lens::Brown { k, p }
+        });
     }
     match model {
         "OPENCV_FISHEYE" => {

@@ -204,9 +204,8 @@ pub(crate) fn header_of(
 
 /// The header of the picture at a path, as the file has it.
 pub(crate) fn header_at(path: &Path, limits: &Limits) -> Result<PictureHeader, SampleFault> {
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| {
-        SampleFault::new(FaultKind::Unreadable, "its name has a zero byte")
-    })?;
+    let path = CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| SampleFault::new(FaultKind::Unreadable, "its name has a zero byte"))?;
     let (fd, _) = open_regular(&path)?;
     header(File::from(fd), limits)
 }

@@ -77,7 +77,9 @@ pub(super) fn open(root: &Path) -> Result<Found> {
     if model.components().eq(root.components()) {
         let sparse = ["0", "sparse", "colmap"];
         while let Some(parent) = root.parent()
-            && root.file_name().is_some_and(|name| sparse.iter().any(|s| name == *s))
+            && root
+                .file_name()
+                .is_some_and(|name| sparse.iter().any(|s| name == *s))
         {
             root = match parent.as_os_str().is_empty() {
                 true => PathBuf::from("."),
@@ -105,7 +107,12 @@ pub(super) fn open(root: &Path) -> Result<Found> {
         true => {
             let file = model.join("images.bin");
             let cameras = binary::cameras(&model.join("cameras.bin"))?;
-            (file.clone(), cameras, binary::images(&file)?, "points3D.bin")
+            (
+                file.clone(),
+                cameras,
+                binary::images(&file)?,
+                "points3D.bin",
+            )
         }
         false => {
             let file = model.join("images.txt");
@@ -165,9 +172,8 @@ fn frames(
     let mut seen = HashSet::with_capacity(images.len());
     let mut frames = Vec::with_capacity(images.len());
     for image in images {
-        let error = |what: String| {
-            Error::dataset(file, format!("{} ({:?}): {what}", image.at, image.name))
-        };
+        let error =
+            |what: String| Error::dataset(file, format!("{} ({:?}): {what}", image.at, image.name));
         let camera = match declared.get(&image.camera) {
             Some(known) => *known,
             None => {

@@ -76,13 +76,16 @@ impl ModelCamera {
                 // The whole sphere, as nerfstudio scales it.
                 ([w / 2.0, h], [w / 2.0, h / 2.0], &[])
             }
-            "SIMPLE_PINHOLE" | "SIMPLE_RADIAL" | "RADIAL" | "SIMPLE_RADIAL_FISHEYE"
-            | "RADIAL_FISHEYE" | "SIMPLE_FISHEYE" | "SIMPLE_DIVISION" => {
-                match self.parameters.as_slice() {
-                    [f, cx, cy, rest @ ..] => ([*f; 2], [*cx, *cy], rest),
-                    _ => return Err(wrong()),
-                }
-            }
+            "SIMPLE_PINHOLE"
+            | "SIMPLE_RADIAL"
+            | "RADIAL"
+            | "SIMPLE_RADIAL_FISHEYE"
+            | "RADIAL_FISHEYE"
+            | "SIMPLE_FISHEYE"
+            | "SIMPLE_DIVISION" => match self.parameters.as_slice() {
+                [f, cx, cy, rest @ ..] => ([*f; 2], [*cx, *cy], rest),
+                _ => return Err(wrong()),
+            },
             _ => match self.parameters.as_slice() {
                 [fx, fy, cx, cy, rest @ ..] => ([*fx, *fy], [*cx, *cy], rest),
                 _ => return Err(wrong()),
@@ -107,14 +110,13 @@ impl ModelCamera {
                 p: [p1, p2],
                 s: [sx1, sy1],
             },
-            (
-                "RAD_TAN_THIN_PRISM_FISHEYE",
-                &[k0, k1, k2, k3, k4, k5, p0, p1, s0, s1, s2, s3],
-            ) => Lens::Fisheye624 {
-                k: [k0, k1, k2, k3, k4, k5],
-                p: [p0, p1],
-                s: [s0, s1, s2, s3],
-            },
+            ("RAD_TAN_THIN_PRISM_FISHEYE", &[k0, k1, k2, k3, k4, k5, p0, p1, s0, s1, s2, s3]) => {
+                Lens::Fisheye624 {
+                    k: [k0, k1, k2, k3, k4, k5],
+                    p: [p0, p1],
+                    s: [s0, s1, s2, s3],
+                }
+            }
             ("EQUIRECTANGULAR", _) => Lens::Equirectangular,
             ("SIMPLE_DIVISION" | "DIVISION" | "EUCM", _) => {
                 return Err(error(

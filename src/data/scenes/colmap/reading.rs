@@ -121,9 +121,8 @@ impl<'a> Reading<'a> {
                 false => format!("cut off: in {what} at byte {}", self.at),
             }));
         }
-        String::from_utf8(name).map_err(|_| {
-            self.error(format!("{what} in front of byte {} is no UTF-8", self.at))
-        })
+        String::from_utf8(name)
+            .map_err(|_| self.error(format!("{what} in front of byte {} is no UTF-8", self.at)))
     }
 
     /// Steps over so many entries of so many bytes.

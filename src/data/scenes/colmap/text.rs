@@ -205,12 +205,14 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Option<String>)> {
         });
         lines.skip()?;
     }
-    let note = said.filter(|&said| said != images.len() as u64).map(|said| {
-        format!(
-            "images.txt speaks of {said} images and has {}: it was cut off or edited",
-            images.len()
-        )
-    });
+    let note = said
+        .filter(|&said| said != images.len() as u64)
+        .map(|said| {
+            format!(
+                "images.txt speaks of {said} images and has {}: it was cut off or edited",
+                images.len()
+            )
+        });
     Ok((images, note))
 }
 

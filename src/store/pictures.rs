@@ -1,0 +1,353 @@
+//! Which pictures of a store are there, and who makes the others.
+//!
+//! One word a picture says that it is there. Who needs a picture that is not takes the
+//! turn at it ([`Turns`]), looks again, makes it, and says so. A maker that dies gives its
+//! turn back to the kernel, and the next one makes the picture anew: the same bytes.
+//! A picture that cannot be made stays absent, and each who needs it is told why.
+//!
+//! ```text
+//! control   magic, hash of the shape | one word a picture: 0 absent, 1 there
+//! content   picture | picture | ...
+//! ```
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use twox_hash::XxHash3_64;
+
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::store::content::{Content, Holding};
+use crate::store::places::Places;
+use crate::sys::shared::SharedMemory;
+use crate::sys::turns::Turns;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"fthrstr1");
+
+/// Words in front of those of the pictures.
+const HEAD: usize = 8;
+
+const THERE: u64 = 1;
+
+/// Decoded pictures in shared memory, alive as long as somebody holds them.
+#[derive(Debug)]
+pub(crate) struct Pictures {
+    places: Places,
+    control: SharedMemory,
+    content: Content,
+    turns: Turns,
+    buffer: Vec<u8>,
+}
+
+/// Whether a picture that somebody else makes is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Wait,
+    /// There will be something else to do meanwhile.
+    Skip,
+}
+
+impl Pictures {
+    /// A store in which nothing is there yet.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(crate) fn create(places: Places, holding: Holding, folder: &Path) -> Result<Self> {
+        let control = SharedMemory::create("featherload-store-control", control_bytes(&places))?;
+        control.allocate(0..control.len())?;
+        let content = Content::create(holding, places.bytes(), folder)?;
+        let hash = hash_of(&places);
+        control.word(1).store(hash, Ordering::Relaxed);
+        control.word(0).store(MAGIC, Ordering::Release);
+        Self::of(places, control, content)
+    }
+
+    /// What another process made for the same pictures.
+    ///
+    /// # Errors
+    /// Memory of another shape.
+    pub(crate) fn open(
+        places: Places,
+        holding: Holding,
+        control: OwnedFd,
+        content: OwnedFd,
+    ) -> Result<Self> {
+        let control = SharedMemory::open(control, control_bytes(&places))?;
+        let said = [0, 1].map(|word| control.word(word).load(Ordering::Acquire));
+        if said != [MAGIC, hash_of(&places)] {
+            return Err(Error::protocol("the received store holds other pictures"));
+        }
+        let content = Content::open(holding, content, places.bytes())?;
+        Self::of(places, control, content)
+    }
+
+    fn of(places: Places, control: SharedMemory, content: Content) -> Result<Self> {
+        let fd = control.as_fd().try_clone_to_owned();
+        let fd = fd.map_err(|e| Error::io("duplicate the descriptor of the store", e))?;
+        Ok(Self {
+            places,
+            control,
+            content,
+            turns: Turns::new(fd),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// By which others open it: [`Pictures::open`].
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.control.as_fd(), self.content.as_fd()]
+    }
+
+    pub(crate) fn holding(&self) -> Holding {
+        self.content.holding()
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Whether picture `number` is there. False for a number that there is none of.
+    #[inline]
+    pub(crate) fn is_there(&self, number: usize) -> bool {
+        number < self.places.len()
+            && self.control.word(HEAD + number).load(Ordering::Acquire) == THERE
+    }
+
+    /// How many are there.
+    pub(crate) fn count(&self) -> usize {
+        (0..self.places.len()).filter(|n| self.is_there(*n)).count()
+    }
+
+    /// Makes picture `number`, if nobody has. False when somebody else is at it and it
+    /// was not to be waited for.
+    ///
+    /// # Errors
+    /// What `make` says; no room; a number that there is none of.
+    pub(crate) fn make(
+        &mut self,
+        number: usize,
+        patience: Patience,
+        make: impl FnOnce(&mut [u8]) -> Result<(), SampleFault>,
+    ) -> Result<bool, SampleFault> {
+        if self.is_there(number) {
+            return Ok(true);
+        }
+        let range = self.places.of(number).ok_or_else(|| {
+            let text = format!("there is no picture {number} in the store");
+            SampleFault::new(FaultKind::Unknown, text)
+        })?;
+        let at = (HEAD + number) as u64;
+        let turn = match patience {
+            Patience::Wait => self.turns.wait(at).map(Some),
+            Patience::Skip => self.turns.take(at),
+        };
+        let turn = turn.map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))?;
+        let Some(_turn) = turn else {
+            return Ok(false);
+        };
+        let word = self.control.word(HEAD + number);
+        if word.load(Ordering::Acquire) != THERE {
+            self.content.write(range, &mut self.buffer, make)?;
+            // With Acquire in `is_there`: who sees the word sees the pixels.
+            word.store(THERE, Ordering::Release);
+        }
+        Ok(true)
+    }
+
+    /// Three bytes of a picture from byte `at` on.
+    ///
+    /// # Errors
+    /// A picture or bytes that are not there; a file that cannot be read.
+    #[inline]
+    pub(crate) fn three(&self, number: usize, at: u64) -> Result<[u8; 3], SampleFault> {
+        match self.places.of(number) {
+            Some(range) if at + 3 <= range.end - range.start => {
+                self.content.three(range.start + at).map_err(unreadable)
+            }
+            _ => Err(outside(number, at)),
+        }
+    }
+
+    /// All bytes of a picture, which is there.
+    ///
+    /// # Errors
+    /// As [`Pictures::three`].
+    pub(crate) fn read(&self, number: usize, out: &mut [u8]) -> Result<(), SampleFault> {
+        match self.places.of(number) {
+            Some(range) if out.len() as u64 == range.end - range.start => {
+                self.content.read(range, out).map_err(unreadable)
+            }
+            _ => Err(outside(number, out.len() as u64)),
+        }
+    }
+}
+
+fn control_bytes(places: &Places) -> usize {
+    8 * (HEAD + places.len())
+}
+
+fn hash_of(places: &Places) -> u64 {
+    let ends = (0..places.len()).filter_map(|n| places.of(n));
+    let bytes: Vec<u8> = ends.flat_map(|range| range.end.to_le_bytes()).collect();
+    XxHash3_64::oneshot(&bytes)
+}
+
+#[cold]
+fn outside(number: usize, at: u64) -> SampleFault {
+    let text = format!("byte {at} of picture {number} lies outside of it");
+    SampleFault::new(FaultKind::Unknown, text)
+}
+
+#[cold]
+fn unreadable(e: std::io::Error) -> SampleFault {
+    let text = format!("the file of the store cannot be read: {e}");
+    SampleFault::new(FaultKind::Unreadable, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    const BYTES: [u64; 4] = [5, 0, 300, 17];
+
+    fn places() -> Places {
+        Places::new(BYTES).unwrap()
+    }
+
+    fn store(holding: Holding) -> Pictures {
+        Pictures::create(places(), holding, &std::env::temp_dir()).unwrap()
+    }
+
+    /// The same store, as another process has it.
+    fn another(of: &Pictures, holding: Holding) -> Pictures {
+        let fds = of.descriptors().map(|fd| fd.try_clone_to_owned().unwrap());
+        let [control, content] = fds;
+        Pictures::open(places(), holding, control, content).unwrap()
+    }
+
+    fn pixels(number: usize) -> Vec<u8> {
+        (0..BYTES[number])
+            .map(|i| (i * 7 + number as u64) as u8)
+            .collect()
+    }
+
+    fn fill(store: &mut Pictures, number: usize) {
+        let made = store.make(number, Patience::Wait, |out| {
+            out.copy_from_slice(&pixels(number));
+            Ok(())
+        });
+        assert!(made.unwrap());
+    }
+
+    #[test]
+    fn what_one_makes_all_read() {
+        for holding in [Holding::Memory, Holding::File] {
+            let mut one = store(holding);
+            let other = another(&one, holding);
+            assert_eq!(other.count(), 0);
+            for number in [2, 0, 3, 1] {
+                assert!(!other.is_there(number));
+                fill(&mut one, number);
+                assert!(other.is_there(number));
+                let wanted = pixels(number);
+                let mut read = vec![0; wanted.len()];
+                other.read(number, &mut read).unwrap();
+                assert_eq!(read, wanted);
+                for at in 0..wanted.len() + 2 {
+                    match wanted.get(at..at + 3) {
+                        Some(three) => assert_eq!(other.three(number, at as u64).unwrap(), three),
+                        None => assert!(other.three(number, at as u64).is_err()),
+                    }
+                }
+            }
+            assert_eq!(other.count(), 4);
+            assert!(!other.is_there(4) && other.three(4, 0).is_err());
+            assert!(one.make(4, Patience::Wait, |_| Ok(())).is_err());
+        }
+    }
+
+    #[test]
+    fn a_picture_is_made_once_however_many_want_it() {
+        for holding in [Holding::Memory, Holding::File] {
+            let first = store(holding);
+            let made = AtomicUsize::new(0);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    let mut mine = another(&first, holding);
+                    let made = &made;
+                    scope.spawn(move || {
+                        for number in [2, 3] {
+                            mine.make(number, Patience::Wait, |out| {
+                                made.fetch_add(1, Ordering::SeqCst);
+                                std::thread::sleep(std::time::Duration::from_millis(5));
+                                out.copy_from_slice(&pixels(number));
+                                Ok(())
+                            })
+                            .unwrap();
+                            let mut read = vec![0; BYTES[number] as usize];
+                            mine.read(number, &mut read).unwrap();
+                            assert_eq!(read, pixels(number));
+                        }
+                    });
+                }
+            });
+            assert_eq!(made.load(Ordering::SeqCst), 2);
+        }
+    }
+
+    #[test]
+    fn what_another_makes_can_be_left_for_later() {
+        let mut one = store(Holding::Memory);
+        let mut other = another(&one, Holding::Memory);
+        let made = one.make(0, Patience::Wait, |out| {
+            let left = other.make(0, Patience::Skip, |_| unreachable!("it is being made"));
+            assert!(!left.unwrap());
+            out.fill(9);
+            Ok(())
+        });
+        assert!(made.unwrap());
+        assert!(
+            other
+                .make(0, Patience::Skip, |_| unreachable!("it is there"))
+                .unwrap()
+        );
+    }
+
+    #[test]
+    fn a_picture_that_fails_stays_absent_and_is_tried_again() {
+        let mut store = store(Holding::File);
+        let bad = SampleFault::new(FaultKind::Corrupt, "bad");
+        let failed = store.make(2, Patience::Wait, |_| Err(bad.clone()));
+        assert_eq!(failed.unwrap_err(), bad);
+        assert!(!store.is_there(2));
+        fill(&mut store, 2);
+        assert!(store.is_there(2));
+    }
+
+    #[test]
+    fn a_store_of_other_pictures_is_refused() {
+        let one = store(Holding::Memory);
+        let [control, content] = one.descriptors().map(|fd| fd.try_clone_to_owned().unwrap());
+        // As many pictures and bytes, cut elsewhere.
+        let others = Places::new([6, 0, 300, 17]).unwrap();
+        assert_eq!(others.bytes(), places().bytes());
+        let e = Pictures::open(others, Holding::Memory, control, content).unwrap_err();
+        assert!(e.to_string().contains("other pictures"), "{e}");
+    }
+
+    #[test]
+    fn a_disk_without_room_is_a_fault_that_says_what_to_do() {
+        let mut store = store(Holding::File);
+        // As short as a file whose device is full leaves it.
+        let read_only = std::fs::File::open("/dev/null").unwrap();
+        store.content = Content::File(read_only);
+        let fault = store.make(0, Patience::Wait, |out| {
+            out.fill(1);
+            Ok(())
+        });
+        let fault = fault.unwrap_err();
+        assert_eq!(fault.kind, FaultKind::NoMemory);
+        assert!(fault.reason.contains("store_folder"), "{fault}");
+    }
+}
