@@ -189,6 +189,24 @@ fn numbers_that_do_not_add_up_are_refused() {
     }
 }
 
+/// Sums that add up, of images that must not be drawn from.
+#[test]
+fn images_of_no_pixels_or_too_many_are_not_drawn_from() {
+    let table = table(RaySampler::Uniform, 0, &wholes(&[(4, 3); 2]));
+    let bytes = bytes_of(&table);
+    let first = 80 + 32 * table.order()[0] as usize;
+    let with = |width: u32, height: u32, sums: [u64; 2]| {
+        let mut changed = bytes.clone();
+        changed[64..80].copy_from_slice(bytemuck::bytes_of(&sums));
+        let size = [width, height];
+        changed[first + 8..first + 16].copy_from_slice(bytemuck::bytes_of(&size));
+        opened(&changed)
+    };
+    assert!(with(65_535, 65_537, [u64::from(u32::MAX), (1 << 32) + 11]).is_ok());
+    assert!(with(65_536, 65_536, [1 << 32, (1 << 32) + 12]).is_err());
+    assert!(with(0, 3, [0, 12]).is_err());
+}
+
 #[test]
 fn a_mask_that_was_not_counted_gives_no_pixel() {
     let size = (70, 6);

@@ -254,3 +254,16 @@ fn units_of_a_step_are_those_of_the_images_that_joined() {
     assert_eq!([0, 1, 2, 3].map(|step| table.units_at(step)), sums);
     assert_eq!(table.units_at(4), table.units_at(u64::MAX));
 }
+
+#[test]
+fn images_without_masks_share_their_rows() {
+    let disc = |radius| Region {
+        shape: Shape::Disc(Disc::new(radius).unwrap()),
+        mask: None,
+    };
+    let mut images = vec![((64, 48), disc(20.0)); 100];
+    images.extend([((64, 48), disc(21.0)), ((64, 47), disc(20.0))]);
+    let table = table(RaySampler::Uniform, 0, &images);
+    // Header, images with sums and order, rows.
+    assert_eq!(table.bytes(), 64 + 102 * 44 + 4 * (48 + 48 + 47));
+}
