@@ -6,12 +6,15 @@
 //!
 //! - `places`: where each picture lies;
 //! - `content`: the bytes, in memory or in a file;
-//! - `pictures`: which pictures are there, and who makes the others.
+//! - `pictures`: which pictures are there, and who makes the others;
+//! - `meeting`: how processes of a machine find the same store.
 
 mod content;
+mod meeting;
 mod pictures;
 mod places;
 
 pub(crate) use content::{Holding, default_folder};
+pub(crate) use meeting::{Presence, meet};
 pub(crate) use pictures::{Patience, Pictures};
 pub(crate) use places::Places;

@@ -6,7 +6,7 @@
 //! A picture that cannot be made stays absent, and each who needs it is told why.
 //!
 //! ```text
-//! control   magic, hash of the shape | one word a picture: 0 absent, 1 there
+//! control   magic, hash of the places, key | one word a picture: 0 absent, 1 there
 //! content   picture | picture | ...
 //! ```
 
@@ -52,29 +52,36 @@ impl Pictures {
     ///
     /// # Errors
     /// A system that refuses.
-    pub(crate) fn create(places: Places, holding: Holding, folder: &Path) -> Result<Self> {
+    pub(crate) fn create(
+        places: Places,
+        holding: Holding,
+        folder: &Path,
+        key: u128,
+    ) -> Result<Self> {
         let control = SharedMemory::create("featherload-store-control", control_bytes(&places))?;
         control.allocate(0..control.len())?;
         let content = Content::create(holding, places.bytes(), folder)?;
-        let hash = hash_of(&places);
-        control.word(1).store(hash, Ordering::Relaxed);
-        control.word(0).store(MAGIC, Ordering::Release);
+        for (word, value) in head(&places, key).into_iter().enumerate().rev() {
+            control.word(word).store(value, Ordering::Release);
+        }
         Self::of(places, control, content)
     }
 
-    /// What another process made for the same pictures.
+    /// What another process made for the same pictures: `key` tells them from others that
+    /// lie in the same places.
     ///
     /// # Errors
-    /// Memory of another shape.
+    /// Memory of other pictures.
     pub(crate) fn open(
         places: Places,
         holding: Holding,
         control: OwnedFd,
         content: OwnedFd,
+        key: u128,
     ) -> Result<Self> {
         let control = SharedMemory::open(control, control_bytes(&places))?;
-        let said = [0, 1].map(|word| control.word(word).load(Ordering::Acquire));
-        if said != [MAGIC, hash_of(&places)] {
+        let said = [0, 1, 2, 3].map(|word| control.word(word).load(Ordering::Acquire));
+        if said != head(&places, key) {
             return Err(Error::protocol("the received store holds other pictures"));
         }
         let content = Content::open(holding, content, places.bytes())?;
@@ -82,13 +89,11 @@ impl Pictures {
     }
 
     fn of(places: Places, control: SharedMemory, content: Content) -> Result<Self> {
-        let fd = control.as_fd().try_clone_to_owned();
-        let fd = fd.map_err(|e| Error::io("duplicate the descriptor of the store", e))?;
         Ok(Self {
             places,
             control,
             content,
-            turns: Turns::new(fd),
+            turns: Turns::default(),
             buffer: Vec::new(),
         })
     }
@@ -138,8 +143,8 @@ impl Pictures {
         })?;
         let at = (HEAD + number) as u64;
         let turn = match patience {
-            Patience::Wait => self.turns.wait(at).map(Some),
-            Patience::Skip => self.turns.take(at),
+            Patience::Wait => self.turns.wait(self.control.as_fd(), at).map(Some),
+            Patience::Skip => self.turns.take(self.control.as_fd(), at),
         };
         let turn = turn.map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))?;
         let Some(_turn) = turn else {
@@ -186,6 +191,11 @@ fn control_bytes(places: &Places) -> usize {
     8 * (HEAD + places.len())
 }
 
+/// What stands in front.
+fn head(places: &Places, key: u128) -> [u64; 4] {
+    [MAGIC, hash_of(places), key as u64, (key >> 64) as u64]
+}
+
 fn hash_of(places: &Places) -> u64 {
     let ends = (0..places.len()).filter_map(|n| places.of(n));
     let bytes: Vec<u8> = ends.flat_map(|range| range.end.to_le_bytes()).collect();
@@ -211,19 +221,21 @@ mod tests {
 
     const BYTES: [u64; 4] = [5, 0, 300, 17];
 
+    const KEY: u128 = 1 << 100 | 5;
+
     fn places() -> Places {
         Places::new(BYTES).unwrap()
     }
 
     fn store(holding: Holding) -> Pictures {
-        Pictures::create(places(), holding, &std::env::temp_dir()).unwrap()
+        Pictures::create(places(), holding, &std::env::temp_dir(), KEY).unwrap()
     }
 
     /// The same store, as another process has it.
     fn another(of: &Pictures, holding: Holding) -> Pictures {
         let fds = of.descriptors().map(|fd| fd.try_clone_to_owned().unwrap());
         let [control, content] = fds;
-        Pictures::open(places(), holding, control, content).unwrap()
+        Pictures::open(places(), holding, control, content, KEY).unwrap()
     }
 
     fn pixels(number: usize) -> Vec<u8> {
@@ -332,8 +344,16 @@ mod tests {
         // As many pictures and bytes, cut elsewhere.
         let others = Places::new([6, 0, 300, 17]).unwrap();
         assert_eq!(others.bytes(), places().bytes());
-        let e = Pictures::open(others, Holding::Memory, control, content).unwrap_err();
-        assert!(e.to_string().contains("other pictures"), "{e}");
+        let again = || [&control, &content].map(|fd: &OwnedFd| fd.try_clone().unwrap());
+        for (places, key) in [
+            (others, KEY),
+            (places(), KEY ^ 1),
+            (places(), KEY ^ 1 << 127),
+        ] {
+            let [control, content] = again();
+            let e = Pictures::open(places, Holding::Memory, control, content, key).unwrap_err();
+            assert!(e.to_string().contains("other pictures"), "{e}");
+        }
     }
 
     #[test]

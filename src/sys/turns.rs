@@ -5,7 +5,7 @@
 //! ends, however it ends: no owner has to be named, and nobody has to clean up.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -13,25 +13,20 @@ use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
 
-/// Turns at the bytes of one file. The bytes need not exist.
-#[derive(Debug)]
+/// Turns at the bytes of one file: each call is given the same. The bytes need not exist.
+#[derive(Debug, Default)]
 pub(crate) struct Turns {
-    file: OwnedFd,
     /// The file as this process opened it. A forked copy would share its locks.
     own: Option<(Pid, File)>,
 }
 
 impl Turns {
-    pub(crate) fn new(file: OwnedFd) -> Self {
-        Self { file, own: None }
-    }
-
     /// Waits until byte `at` is this process's.
     ///
     /// # Errors
     /// A system that refuses: no /proc, no locks on this file.
-    pub(crate) fn wait(&mut self, at: u64) -> Result<Turn<'_>> {
-        let file = self.own_file()?;
+    pub(crate) fn wait(&mut self, file: BorrowedFd<'_>, at: u64) -> Result<Turn<'_>> {
+        let file = self.own_file(file)?;
         let range = of_byte(libc::F_WRLCK, at)?;
         loop {
             match fcntl(file, FcntlArg::F_OFD_SETLKW(&range)) {
@@ -43,8 +38,8 @@ impl Turns {
     }
 
     /// As [`Turns::wait`]; none when another process has the byte.
-    pub(crate) fn take(&mut self, at: u64) -> Result<Option<Turn<'_>>> {
-        let file = self.own_file()?;
+    pub(crate) fn take(&mut self, file: BorrowedFd<'_>, at: u64) -> Result<Option<Turn<'_>>> {
+        let file = self.own_file(file)?;
         let range = of_byte(libc::F_WRLCK, at)?;
         match fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
             Ok(_) => Ok(Some(Turn { file, at })),
@@ -53,13 +48,13 @@ impl Turns {
         }
     }
 
-    fn own_file(&mut self) -> Result<&File> {
+    fn own_file(&mut self, file: BorrowedFd<'_>) -> Result<&File> {
         let now = getpid();
         let own = self.own.take().filter(|(of, _)| *of == now);
         let own = match own {
             Some(own) => own,
             None => {
-                let path = format!("/proc/self/fd/{}", self.file.as_fd().as_raw_fd());
+                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
                 let opened = File::options().read(true).write(true).open(&path);
                 (now, opened.map_err(|e| Error::io_at("open", &path, e))?)
             }
@@ -104,39 +99,37 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    fn twice() -> (Turns, Turns) {
-        let file = tempfile::tempfile().unwrap();
-        let fd = || file.as_fd().try_clone_to_owned().unwrap();
-        (Turns::new(fd()), Turns::new(fd()))
+    fn file() -> File {
+        tempfile::tempfile().unwrap()
     }
 
     #[test]
     fn a_byte_is_one_holders_and_its_neighbour_anothers() {
-        let (mut a, mut b) = twice();
-        let held = a.wait(3).unwrap();
-        assert!(b.take(3).unwrap().is_none());
-        assert!(b.take(4).unwrap().is_some());
+        let (file, mut a, mut b) = (file(), Turns::default(), Turns::default());
+        let held = a.wait(file.as_fd(), 3).unwrap();
+        assert!(b.take(file.as_fd(), 3).unwrap().is_none());
+        assert!(b.take(file.as_fd(), 4).unwrap().is_some());
         drop(held);
-        assert!(b.take(3).unwrap().is_some());
+        assert!(b.take(file.as_fd(), 3).unwrap().is_some());
     }
 
     #[test]
     fn a_holder_that_goes_lets_go() {
-        let (mut a, mut b) = twice();
-        std::mem::forget(a.wait(7).unwrap());
-        assert!(b.take(7).unwrap().is_none());
+        let (file, mut a, mut b) = (file(), Turns::default(), Turns::default());
+        std::mem::forget(a.wait(file.as_fd(), 7).unwrap());
+        assert!(b.take(file.as_fd(), 7).unwrap().is_none());
         drop(a);
-        assert!(b.take(7).unwrap().is_some());
+        assert!(b.take(file.as_fd(), 7).unwrap().is_some());
     }
 
     #[test]
     fn who_waits_gets_it_when_it_is_let_go() {
-        let (mut a, mut b) = twice();
-        let held = a.wait(0).unwrap();
+        let (file, mut a, mut b) = (file(), Turns::default(), Turns::default());
+        let held = a.wait(file.as_fd(), 0).unwrap();
         let got = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let _turn = b.wait(0).unwrap();
+                let _turn = b.wait(file.as_fd(), 0).unwrap();
                 got.store(true, Ordering::SeqCst);
             });
             std::thread::sleep(Duration::from_millis(30));
@@ -148,6 +141,6 @@ mod tests {
 
     #[test]
     fn bytes_behind_every_end_are_refused() {
-        assert!(twice().0.wait(u64::MAX).is_err());
+        assert!(Turns::default().wait(file().as_fd(), u64::MAX).is_err());
     }
 }

@@ -84,6 +84,10 @@ pub struct RaysArgs {
     #[arg(long, value_name = "DIR")]
     store_folder: Option<PathBuf>,
 
+    /// Decode images for this run alone, though another one may have them.
+    #[arg(long)]
+    own_store: bool,
+
     /// Seed of the draws.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -164,6 +168,7 @@ impl RaysArgs {
             .joining(self.joining)
             .masks(!self.no_masks)
             .downscale(self.downscale)
+            .share_store(!self.own_store)
             .seed(self.seed)
             .rank(self.rank);
         if let Some(workers) = self.workers {

@@ -39,6 +39,8 @@ pub(crate) struct RaysSpec {
     pub(crate) background: Background,
     pub(crate) limits: Limits,
     pub(crate) holding: Holding,
+    /// By which the store is known.
+    pub(crate) key: u128,
 }
 
 /// What workers map, in the order of its descriptors.

@@ -62,7 +62,13 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let frames = RayFrames::from_fd(frames)?;
     let table = RayTable::from_fd(table)?;
     let masks = Masks::from_fd(&frames, masks)?;
-    let pictures = Pictures::open(frames.places.clone(), spec.holding, control, content)?;
+    let pictures = Pictures::open(
+        frames.places.clone(),
+        spec.holding,
+        control,
+        content,
+        spec.key,
+    )?;
     let images = frames.frames.len() as u64;
     if index.len() != images || u64::from(table.images()) != images {
         return Err(Error::protocol(

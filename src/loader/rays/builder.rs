@@ -64,6 +64,7 @@ pub struct RaysBuilder {
     pub(super) depth: Option<u32>,
     pub(super) memory_limit: Option<u64>,
     pub(super) store_folder: Option<PathBuf>,
+    pub(super) shares: bool,
     pub(super) limits: Limits,
 }
 
@@ -92,6 +93,7 @@ impl RaysBuilder {
             depth: None,
             memory_limit: None,
             store_folder: None,
+            shares: true,
             limits: Limits::default(),
         }
     }
@@ -193,6 +195,13 @@ impl RaysBuilder {
     /// name, and goes with the last process that uses it. Default: `TMPDIR`, or `/tmp`.
     pub fn store_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.store_folder = Some(folder.into());
+        self
+    }
+
+    /// Whether decoded images are shared with other processes of this user on this machine
+    /// that read the same files at the same size: the ranks of a training. Default true.
+    pub fn share_store(mut self, shared: bool) -> Self {
+        self.shares = shared;
         self
     }
 

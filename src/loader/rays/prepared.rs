@@ -2,7 +2,10 @@
 //!
 //! In the consumer. Never in here: processes, decoding.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+
+use twox_hash::XxHash3_128;
 
 use crate::camera::{Camera, Lens};
 use crate::data::index::Index;
@@ -11,12 +14,14 @@ use crate::error::{Error, Result};
 use crate::jobs::masks::spec::{MaskSize, MasksSpec};
 use crate::jobs::rays::frames::{RayFrame, RayFrames};
 use crate::jobs::rays::masks::Masks;
-use crate::picture::Limits;
+use crate::picture::{Background, Limits};
 use crate::plan::RaySampler;
 use crate::plan::rays::{
     Disc, MaskBits, MaskView, RayTable, RayTableBuilder, Region, Shape, eroded,
 };
+use crate::recipe::{NumericProfile, Recipe, SampleProgram};
 use crate::store::Places;
+use crate::sys::regular::Stamp;
 
 /// The frames of a split, and the files that they are made of.
 #[derive(Debug)]
@@ -150,6 +155,28 @@ impl Chosen {
         }
         let words: Vec<&[u64]> = sealed.iter().map(|bits| bits.words()).collect();
         Ok((table.finish()?, Masks::seal(&self.frames, &words)?))
+    }
+
+    /// By what the pixels of these images are told from all others: the files as they are
+    /// now, their size in the store, and how they are decoded.
+    ///
+    /// # Errors
+    /// An image that has gone.
+    pub(super) fn store_key(&self, background: Background) -> Result<u128> {
+        let profile = NumericProfile::of(&SampleProgram::compile(&Recipe::full())?);
+        let mut hash = XxHash3_128::new();
+        hash.write(
+            format!("{} {} {background:?}", profile.featherload, profile.decoder).as_bytes(),
+        );
+        for (image, path) in self.images.iter().enumerate() {
+            let failed = |e| Error::io_at("look at", path, e);
+            let stamp = Stamp::of(path).map_err(failed)?;
+            let path = std::path::absolute(path).map_err(failed)?;
+            let size = self.frames.camera(image).map(|c| (c.width, c.height));
+            hash.write(path.as_os_str().as_bytes());
+            hash.write(format!(" {stamp:?} {size:?}\n").as_bytes());
+        }
+        Ok(hash.finish_128())
     }
 
     /// The index of the files of images.

@@ -16,8 +16,9 @@ use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec::{RaysMemory, RaysSpec};
 use crate::loader::rays::builder::{RaysBuilder, SceneSource};
 use crate::loader::rays::prepared::Chosen;
-use crate::loader::rays::steps::Rays;
+use crate::loader::rays::steps::{HeldStore, Rays};
 use crate::pool::ring::Shape;
+use crate::store;
 use crate::store::{Holding, Pictures, default_folder};
 use crate::sys::cpu::CpuLevel;
 
@@ -71,14 +72,25 @@ impl RaysBuilder {
         };
         let holding = holding(&chosen, shape, self.memory_limit)?;
         let folder = self.store_folder.clone().unwrap_or_else(default_folder);
-        let pictures = Pictures::create(chosen.frames.places.clone(), holding, &folder)?;
+        let key = chosen.store_key(self.background)?;
+        let places = &chosen.frames.places;
+        let create = || Pictures::create(places.clone(), holding, &folder, key);
+        let (pictures, presence) = match self.shares {
+            true => {
+                let (pictures, presence, _) = store::meet(key, places, create)?;
+                (pictures, Some(presence))
+            }
+            false => (create()?, None),
+        };
         let spec = RaysSpec {
             rank: self.rank,
             most_rays,
             times: chosen.times,
             background: self.background,
             limits: self.limits,
-            holding,
+            // That of who made the store.
+            holding: pictures.holding(),
+            key,
         };
         let index = chosen.index()?;
         let frames = chosen.frames.seal()?;
@@ -99,11 +111,12 @@ impl RaysBuilder {
         })?;
         let images: Vec<PathBuf> = chosen.images;
         let run = RayRun::new(engine, spec, index, posted, self.first_step);
+        let store = HeldStore { presence, pictures };
         Ok(Rays::new(
             run,
             scene,
             images,
-            pictures,
+            store,
             table,
             self.rays,
             began.elapsed(),

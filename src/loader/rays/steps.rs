@@ -15,7 +15,7 @@ use crate::jobs::rays::spec;
 use crate::jobs::stages;
 use crate::plan::rays::RayTable;
 use crate::pool::worker::meter::Stage;
-use crate::store::{Holding, Pictures};
+use crate::store::{Holding, Pictures, Presence};
 
 /// Rays of a scene: each step is a batch.
 ///
@@ -27,11 +27,19 @@ pub struct Rays {
     run: RayRun,
     scene: Scene,
     images: Vec<PathBuf>,
-    /// Held so that it is there for later ranks, and to count.
-    pictures: Pictures,
+    store: HeldStore,
     table: RayTable,
     rays: u64,
     startup: Duration,
+}
+
+/// The store, held so that other ranks find it here.
+#[derive(Debug)]
+pub(super) struct HeldStore {
+    /// None where it is not shared. Goes first: nobody is sent to a store that has gone.
+    #[expect(dead_code, reason = "held for its end")]
+    pub(super) presence: Option<Presence>,
+    pub(super) pictures: Pictures,
 }
 
 /// What happened so far.
@@ -70,7 +78,7 @@ impl Rays {
         run: RayRun,
         scene: Scene,
         images: Vec<PathBuf>,
-        pictures: Pictures,
+        store: HeldStore,
         table: RayTable,
         rays: u64,
         startup: Duration,
@@ -79,7 +87,7 @@ impl Rays {
             run,
             scene,
             images,
-            pictures,
+            store,
             table,
             rays,
             startup,
@@ -128,7 +136,7 @@ impl Rays {
     /// Whether every image that rays are drawn from is in the store.
     #[must_use]
     pub fn is_decoded(&self) -> bool {
-        self.pictures.count() >= self.table.drawn() as usize
+        self.store.pictures.count() >= self.table.drawn() as usize
     }
 
     /// The step of the next batch: all that a later run needs to go on.
@@ -164,9 +172,9 @@ impl Rays {
         let decoding = [stages::OPEN, stages::DECODE, stages::RESAMPLE, stages::EMIT];
         Ok(RaysReport {
             images: u64::from(self.table.drawn()),
-            decoded: self.pictures.count() as u64,
-            store_bytes: self.pictures.places().bytes(),
-            in_file: self.pictures.holding() == Holding::File,
+            decoded: self.store.pictures.count() as u64,
+            store_bytes: self.store.pictures.places().bytes(),
+            in_file: self.store.pictures.holding() == Holding::File,
             ring_bytes: pool.ring_bytes,
             worker_deaths: pool.worker_deaths,
             startup_s: self.startup.as_secs_f64(),
