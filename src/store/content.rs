@@ -121,30 +121,36 @@ impl Content {
         }
     }
 
-    /// Three bytes from `at` on. Zeros where there are none: places were checked.
-    #[inline]
-    pub(super) fn three(&self, at: u64) -> std::io::Result<[u8; 3]> {
+    /// Three bytes from each place on. Places were checked.
+    ///
+    /// A loop of nothing else, so that the next pixels are on their way from memory while
+    /// one is awaited.
+    pub(super) fn gather(&self, at: &[u64], out: &mut [[u8; 3]]) -> std::io::Result<()> {
         match self {
             Self::Memory(memory) => {
                 use std::sync::atomic::Ordering::Relaxed;
-                let (word, bit) = ((at / 8) as usize, (at % 8) * 8);
-                let low = memory.word(word).load(Relaxed) >> bit;
-                let all = match bit <= 40 {
-                    true => low,
-                    false => low | memory.word(word + 1).load(Relaxed) << (64 - bit),
-                };
-                let bytes = all.to_le_bytes();
-                Ok([bytes[0], bytes[1], bytes[2]])
+                for (at, three) in at.iter().zip(out) {
+                    let (word, bit) = ((at / 8) as usize, (at % 8) * 8);
+                    let low = memory.word(word).load(Relaxed) >> bit;
+                    let all = match bit <= 40 {
+                        true => low,
+                        false => low | memory.word(word + 1).load(Relaxed) << (64 - bit),
+                    };
+                    let bytes = all.to_le_bytes();
+                    *three = [bytes[0], bytes[1], bytes[2]];
+                }
             }
             Self::File(file) => {
-                let mut bytes = [0; 3];
-                file.read_exact_at(&mut bytes, at)?;
-                Ok(bytes)
+                for (at, three) in at.iter().zip(out) {
+                    file.read_exact_at(three, *at)?;
+                }
             }
         }
+        Ok(())
     }
 
     /// The bytes of `range`, copied to `out`, which is as long.
+    #[cfg(test)]
     pub(super) fn read(&self, range: Range<u64>, out: &mut [u8]) -> std::io::Result<()> {
         match self {
             Self::Memory(memory) => {

@@ -159,30 +159,32 @@ impl Pictures {
         Ok(true)
     }
 
-    /// Three bytes of a picture from byte `at` on.
+    /// Three bytes of each place, which is counted from the beginning of the first
+    /// picture, as [`Places::of`] counts.
     ///
     /// # Errors
-    /// A picture or bytes that are not there; a file that cannot be read.
-    #[inline]
-    pub(crate) fn three(&self, number: usize, at: u64) -> Result<[u8; 3], SampleFault> {
-        match self.places.of(number) {
-            Some(range) if at + 3 <= range.end - range.start => {
-                self.content.three(range.start + at).map_err(unreadable)
-            }
-            _ => Err(outside(number, at)),
+    /// A file that cannot be read.
+    pub(crate) fn gather(&self, at: &[u64], out: &mut [[u8; 3]]) -> Result<(), SampleFault> {
+        match at
+            .iter()
+            .all(|at| at.saturating_add(3) <= self.places.bytes())
+        {
+            true => self.content.gather(at, out).map_err(unreadable),
+            false => Err(outside()),
         }
     }
 
     /// All bytes of a picture, which is there.
     ///
     /// # Errors
-    /// As [`Pictures::three`].
+    /// As [`Pictures::gather`]; another number of bytes.
+    #[cfg(test)]
     pub(crate) fn read(&self, number: usize, out: &mut [u8]) -> Result<(), SampleFault> {
         match self.places.of(number) {
             Some(range) if out.len() as u64 == range.end - range.start => {
                 self.content.read(range, out).map_err(unreadable)
             }
-            _ => Err(outside(number, out.len() as u64)),
+            _ => Err(outside()),
         }
     }
 }
@@ -203,9 +205,8 @@ fn hash_of(places: &Places) -> u64 {
 }
 
 #[cold]
-fn outside(number: usize, at: u64) -> SampleFault {
-    let text = format!("byte {at} of picture {number} lies outside of it");
-    SampleFault::new(FaultKind::Unknown, text)
+fn outside() -> SampleFault {
+    SampleFault::new(FaultKind::Unknown, "a pixel lies outside of its picture")
 }
 
 #[cold]
@@ -266,15 +267,21 @@ mod tests {
                 let mut read = vec![0; wanted.len()];
                 other.read(number, &mut read).unwrap();
                 assert_eq!(read, wanted);
-                for at in 0..wanted.len() + 2 {
-                    match wanted.get(at..at + 3) {
-                        Some(three) => assert_eq!(other.three(number, at as u64).unwrap(), three),
-                        None => assert!(other.three(number, at as u64).is_err()),
-                    }
-                }
+                let begin = places().of(number).unwrap().start;
+                let at: Vec<u64> = (0..wanted.len() as u64 / 3)
+                    .map(|i| begin + 3 * i)
+                    .collect();
+                let mut three = vec![[0; 3]; at.len()];
+                other.gather(&at, &mut three).unwrap();
+                assert_eq!(three, wanted.as_chunks().0);
             }
             assert_eq!(other.count(), 4);
-            assert!(!other.is_there(4) && other.three(4, 0).is_err());
+            assert!(!other.is_there(4) && other.read(4, &mut []).is_err());
+            let last = places().bytes() - 3;
+            assert!(other.gather(&[0, last], &mut [[0; 3]; 2]).is_ok());
+            for behind in [last + 1, u64::MAX] {
+                assert!(other.gather(&[0, behind], &mut [[0; 3]; 2]).is_err());
+            }
             assert!(one.make(4, Patience::Wait, |_| Ok(())).is_err());
         }
     }

@@ -30,17 +30,19 @@ const LAYERS: Layers<'_> = &[
     ("sys", &["error"]),
     ("camera", &[]),
     ("picture", &["error"]),
-    ("data", &["error", "sys", "picture"]),
+    ("data", &["error", "sys", "camera", "picture"]),
     ("recipe", &["error", "picture"]),
     ("plan", &["error", "sys", "recipe"]),
     ("cut", &["error", "picture", "recipe"]),
     ("pixels", &["sys", "recipe", "cut"]),
+    ("store", &["error", "sys"]),
     ("pool", &["error", "sys"]),
     ("device", &["error", "recipe", "cut", "pool"]),
     (
         "jobs",
         &[
-            "error", "sys", "picture", "data", "recipe", "plan", "cut", "pixels", "pool", "device",
+            "error", "sys", "camera", "picture", "data", "recipe", "plan", "cut", "pixels",
+            "store", "pool", "device",
         ],
     ),
     (
@@ -52,8 +54,8 @@ const LAYERS: Layers<'_> = &[
     (
         "loader",
         &[
-            "error", "sys", "picture", "data", "recipe", "plan", "pool", "device", "jobs",
-            "forecast",
+            "error", "sys", "camera", "picture", "data", "recipe", "plan", "store", "pool",
+            "device", "jobs", "forecast",
         ],
     ),
     (

@@ -41,6 +41,10 @@ struct RaysJob {
     tracer: Tracer,
     pixels: Vec<Pixel>,
     missing: Vec<u32>,
+    /// Where the pixels of each image begin in the store, and its width.
+    begins: Vec<(u64, u32)>,
+    at: Vec<u64>,
+    bytes: Vec<[u8; 3]>,
     /// Every picture that is drawn from is there.
     complete: bool,
     levels: [f32; 256],
@@ -75,6 +79,11 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
             "a job that makes rays has another number of files than of frames",
         ));
     }
+    let begins = (0..frames.frames.len()).filter_map(|image| {
+        let begin = frames.places.of(image)?.start;
+        Some((begin, frames.camera(image)?.width))
+    });
+    let begins = begins.collect();
     let mode = InputMode::of(parts.runs_in);
     Ok(Box::new(RaysJob {
         maker: PixelMaker::new(&spec, mode)?,
@@ -87,6 +96,9 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         pictures,
         pixels: Vec::new(),
         missing: Vec::new(),
+        begins,
+        at: Vec::new(),
+        bytes: Vec::new(),
         complete: false,
         levels: std::array::from_fn(|level| level as f32 / 255.0),
     }))
@@ -141,15 +153,20 @@ impl RaysJob {
         Ok(())
     }
 
-    fn color(&self, arrays: &mut RayArrays<'_>, first: usize) -> Result<(), SampleFault> {
-        for (pixel, color) in self.pixels.iter().zip(&mut arrays.colors[first..]) {
-            let width = self
-                .frames
-                .camera(pixel.image as usize)
-                .map_or(0, |c| c.width);
-            let at = u64::from(pixel.row) * u64::from(width) + u64::from(pixel.col);
-            let levels = self.pictures.three(pixel.image as usize, 3 * at)?;
-            *color = levels.map(|level| self.levels[level as usize]);
+    fn color(&mut self, arrays: &mut RayArrays<'_>, first: usize) -> Result<(), SampleFault> {
+        self.at.clear();
+        for pixel in &self.pixels {
+            let (begin, width) = *self
+                .begins
+                .get(pixel.image as usize)
+                .ok_or_else(scribbled)?;
+            let in_front = u64::from(pixel.row) * u64::from(width) + u64::from(pixel.col);
+            self.at.push(begin + 3 * in_front);
+        }
+        self.bytes.resize(self.at.len(), [0; 3]);
+        self.pictures.gather(&self.at, &mut self.bytes)?;
+        for (bytes, color) in self.bytes.iter().zip(&mut arrays.colors[first..]) {
+            *color = bytes.map(|level| self.levels[level as usize]);
         }
         Ok(())
     }
