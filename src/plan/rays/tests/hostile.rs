@@ -211,12 +211,13 @@ fn images_of_no_pixels_or_too_many_are_not_drawn_from() {
 fn a_mask_that_was_not_counted_gives_no_pixel() {
     let size = (70, 6);
     let mask = random_mask(size, 5, 3);
-    let empty = MaskBits::from_pixels(&[0; 420], 70, 6).unwrap();
+    let zeros = vec![0; mask_words(70, 6) as usize];
+    let empty = MaskView::new(&zeros, 70, 6).unwrap();
     let narrow = MaskBits::from_pixels(&[1; 60], 10, 6).unwrap();
     for sampler in [RaySampler::Uniform, RaySampler::Pairs { radius: 1 }] {
         let table = table(sampler, 0, &[(size, Region::masked(mask.view()))]);
         let step = table.step(0, 0);
-        for wrong in [None, Some(empty.view()), Some(narrow.view())] {
+        for wrong in [None, Some(empty), Some(narrow.view())] {
             for ray in 0..4 {
                 let got = table.pixel(&step, ray, |_| wrong);
                 assert_eq!(got, Err(WrongMask { image: 0 }));
