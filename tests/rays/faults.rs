@@ -5,7 +5,7 @@ use std::fs;
 use featherload::rays::Rays;
 use image::{GrayImage, Luma, Rgb, RgbImage};
 
-use crate::scene::{HEIGHT, WIDTH, Written, digests, mask};
+use crate::scene::{HEIGHT, WIDTH, Written, digests, least_limit, mask};
 
 #[test]
 fn an_image_that_breaks_is_named_and_tried_again() {
@@ -67,27 +67,14 @@ fn masks_that_leave_nothing_are_an_error() {
 #[test]
 fn a_store_folder_that_is_not_there_is_named() {
     let scene = Written::new();
-    let limit = 9 << 20;
-    let e = scene
-        .rays(1)
-        .depth(1)
-        .memory_limit(limit)
-        .store_folder("/nowhere/at/all")
-        .build();
-    // The images fit: nothing is written. Without room for them the folder is named.
-    drop(e.unwrap());
-    let tight = (1..limit).step_by(4096).find_map(|limit| {
-        let built = scene
-            .rays(1)
-            .depth(1)
-            .memory_limit(limit)
-            .store_folder("/nowhere/at/all");
-        built
-            .build()
-            .err()
-            .filter(|e| e.to_string().contains("/nowhere"))
-    });
-    assert!(tight.is_some());
+    let nowhere = |limit| {
+        let rays = scene.rays(1).depth(1).memory_limit(limit);
+        rays.store_folder("/nowhere/at/all").build()
+    };
+    // The images fit: nothing is written.
+    drop(nowhere(64 << 20).unwrap());
+    let e = nowhere(least_limit(&scene, 1)).unwrap_err().to_string();
+    assert!(e.contains("/nowhere/at/all"), "{e}");
 }
 
 #[test]

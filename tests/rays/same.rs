@@ -6,7 +6,7 @@ use featherload::internals::Drilled;
 use nix::sys::signal::Signal;
 
 use crate::common::processes::send;
-use crate::scene::{Written, digest, digests, mask};
+use crate::scene::{Written, digest, digests, least_limit, mask};
 
 const STEPS: usize = 24;
 
@@ -32,15 +32,14 @@ fn images_that_do_not_fit_in_memory_are_read_from_a_file() {
     let scene = Written::new();
     let wanted = digests(&mut scene.rays(0).build().unwrap(), STEPS);
     for workers in [0, 2] {
-        // The ring and workers fit, and the images of 17 KB do not.
-        let builder = || scene.rays(workers).depth(1);
-        let needed = |limit| builder().memory_limit(limit).build();
-        let refused = needed(1 << 20).unwrap_err().to_string();
-        assert!(refused.contains("memory_limit"), "{refused}");
-        let fits = (1..1 << 24)
-            .step_by(4096)
-            .find(|&limit| needed(limit).is_ok());
-        let mut rays = needed(fits.unwrap()).unwrap();
+        // The ring and workers fit, and the images do not.
+        let limit = least_limit(&scene, workers);
+        let mut rays = scene
+            .rays(workers)
+            .depth(1)
+            .memory_limit(limit)
+            .build()
+            .unwrap();
         assert!(digests(&mut rays, STEPS) == wanted, "{workers} workers");
         assert!(rays.report().unwrap().in_file);
     }

@@ -127,3 +127,11 @@ pub fn digests(rays: &mut Rays, steps: usize) -> Vec<u128> {
 pub fn mask(holds: impl Fn(u32, u32) -> bool) -> GrayImage {
     GrayImage::from_fn(WIDTH, HEIGHT, |x, y| Luma([u8::from(holds(y, x))]))
 }
+
+/// The least `memory_limit` that is not refused: with a slot, and images in a file.
+pub fn least_limit(scene: &Written, workers: usize) -> u64 {
+    let refused = scene.rays(workers).depth(1).memory_limit(1).build();
+    let refused = refused.unwrap_err().to_string();
+    let (text, _) = refused.split_once(" in all").unwrap();
+    text.rsplit(' ').next().unwrap().parse().unwrap()
+}

@@ -76,7 +76,7 @@ impl Chosen {
                 return Err(Error::option(
                     "downscale",
                     format!(
-                        "nothing is left of {} at 1/{by} of {} x {} pixels",
+                        "`downscale` of {by} leaves nothing of {}, which has {} x {} pixels: lower it",
                         frame.name, original.height, original.width
                     ),
                 ));

@@ -131,7 +131,7 @@ impl RaysBuilder {
             return Err(Error::option(
                 "rays",
                 format!(
-                    "{} rays a step are not whole units of {per_unit}: use {}",
+                    "`rays` of {} are not whole units of {per_unit}: use {}",
                     self.rays,
                     self.sampler.whole_rays(self.rays).max(per_unit)
                 ),
@@ -150,7 +150,7 @@ impl RaysBuilder {
         if most > 1 << 24 {
             return Err(Error::option(
                 "most_rays",
-                format!("{most} rays a step are too many: use at most {}", 1 << 24),
+                format!("most_rays of {most} is too many: use at most {}", 1 << 24),
             ));
         }
         Ok(most)

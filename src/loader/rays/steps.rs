@@ -150,6 +150,12 @@ impl Rays {
         self.run.go_to(step);
     }
 
+    /// Of all that the draws follow from, but the rank: hexadecimal digits.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        self.table.hash()
+    }
+
     /// The scene whose rays these are.
     #[must_use]
     pub fn scene(&self) -> &Scene {

@@ -82,16 +82,19 @@ impl<'a> MaskView<'a> {
     }
 
     /// True for a pixel that is in the mask; false for one outside of the image.
+    #[cfg(test)]
     pub(crate) fn holds(self, row: u32, col: u32) -> bool {
         self.count_in(row, col..col.saturating_add(1)) == 1
     }
 
     /// Pixels in the mask.
+    #[cfg(test)]
     pub(crate) fn count(self) -> u64 {
         (0..self.height).map(|r| u64::from(self.count_row(r))).sum()
     }
 
     /// Those of one row.
+    #[cfg(test)]
     pub(crate) fn count_row(self, row: u32) -> u32 {
         self.count_in(row, 0..self.width)
     }
@@ -103,6 +106,7 @@ impl<'a> MaskView<'a> {
 
     /// The column of pixel `n` (from 0) of the mask in one row. None when the row has
     /// not so many.
+    #[cfg(test)]
     pub(crate) fn select(self, row: u32, n: u32) -> Option<u32> {
         self.select_in(row, 0..self.width, n)
     }
@@ -138,6 +142,7 @@ impl<'a> MaskView<'a> {
     }
 
     /// The pixels that are in both. None when the sizes differ.
+    #[cfg(test)]
     pub(crate) fn and(self, other: MaskView<'_>) -> Option<MaskBits> {
         if self.size() != other.size() {
             return None;

@@ -34,6 +34,7 @@ impl RayTable {
     /// Takes the time of one call of Philox, a search over images, one over rows, and a
     /// look at one row of the mask. The second of a pair looks at 2 x radius + 1 rows
     /// where there is a mask or a disc.
+    #[cfg(test)]
     pub(crate) fn pixel<'m>(
         &self,
         step: &RayStep,
@@ -120,6 +121,7 @@ impl RayTable {
     }
 
     /// The image of one ray: what must be there before its pixel is asked for.
+    #[cfg(test)]
     pub(crate) fn image(&self, step: &RayStep, ray: u64) -> u32 {
         let unit = ray / u64::from(self.sampler().rays_per_unit());
         self.draws(step)

@@ -27,8 +27,11 @@ mod tests;
 pub(crate) use bits::{MaskBits, MaskView, mask_words};
 pub(crate) use build::RayTableBuilder;
 pub use draw::Pixel;
+#[cfg(test)]
 pub(crate) use draw::WrongMask;
 pub(crate) use erode::eroded;
 pub(crate) use region::{Disc, Region, Shape};
 pub use sampler::RaySampler;
-pub(crate) use table::{RayStep, RayTable};
+#[cfg(test)]
+pub(crate) use table::RayStep;
+pub(crate) use table::RayTable;

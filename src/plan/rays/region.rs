@@ -20,12 +20,14 @@ pub(crate) struct Region<'a> {
 
 impl<'a> Region<'a> {
     /// Every pixel.
+    #[cfg(test)]
     pub(crate) const WHOLE: Self = Self {
         shape: Shape::Whole,
         mask: None,
     };
 
     /// What is in the mask.
+    #[cfg(test)]
     pub(crate) fn masked(mask: MaskView<'a>) -> Self {
         Self {
             mask: Some(mask),

@@ -94,6 +94,7 @@ impl RayTable {
     }
 
     /// Bytes of the table.
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> u64 {
         self.sealed.bytes().len() as u64
     }
@@ -109,6 +110,7 @@ impl RayTable {
     }
 
     /// Width and height of an image; None when there is no such image.
+    #[cfg(test)]
     pub(crate) fn size(&self, image: u32) -> Option<(u32, u32)> {
         self.parts()
             .images
@@ -117,6 +119,7 @@ impl RayTable {
     }
 
     /// True for an image that is drawn from through its mask.
+    #[cfg(test)]
     pub(crate) fn is_masked(&self, image: u32) -> bool {
         let image = self.parts().images.get(image as usize);
         image.is_some_and(form::Image::is_masked)
@@ -124,6 +127,7 @@ impl RayTable {
 
     /// All images, in the order in which they join. Those with nothing to sample stand
     /// last, and never join.
+    #[cfg(test)]
     pub(crate) fn order(&self) -> &[u32] {
         self.parts().order
     }
@@ -143,6 +147,7 @@ impl RayTable {
     }
 
     /// Units that are drawn from at a step: pixels, or places of patches.
+    #[cfg(test)]
     pub(crate) fn units_at(&self, step: u64) -> u64 {
         let last = (self.images_at(step) as usize).checked_sub(1);
         let sum = last.and_then(|last| self.parts().sums.get(last));
