@@ -3,7 +3,8 @@
 //! Newton's method with a fixed number of steps from the bent point itself, as nerfstudio's
 //! `radial_and_tangential_undistort` has it, in loops over arrays of eight f64 without
 //! branches: the compiler makes vector code of them. The formulas are those of `lens`,
-//! written once more for this; a test of `unprojector` holds the two together. In every
+//! written once more for this; a test of `unprojector` holds the two together. All is
+//! inlined into its callers, which are compiled for several kinds of CPU (`wide`). In every
 //! process.
 
 /// How many points go together.
@@ -64,6 +65,7 @@ impl<B: Bend> Unbend<B> {
 
     /// The points that the lens bends to these, and whether they are found. Those that are
     /// not may have an answer all the same.
+    #[inline(always)]
     pub fn unbend(&self, bent_x: &Lane, bent_y: &Lane) -> (Lane, Lane, [bool; LANES]) {
         let (mut x, mut y) = (*bent_x, *bent_y);
         for _ in 0..self.steps {
@@ -193,6 +195,7 @@ fn tangential(x: f64, y: f64, d: f64, by_r2: f64, [p1, p2]: [f64; 2]) -> Bent {
 
 /// The rays of length 1 with these angles, of pi at most. Within 4e-15 of
 /// `lens::from_angles`, whose sines are calls.
+#[inline(always)]
 pub fn rays(x: &Lane, y: &Lane) -> [Lane; 3] {
     let (mut dx, mut dy, mut dz) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
     for i in 0..LANES {

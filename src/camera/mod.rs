@@ -25,6 +25,7 @@ mod model;
 mod optics;
 mod undistorted;
 mod unprojector;
+mod wide;
 
 #[cfg(test)]
 mod goldens;

@@ -15,12 +15,14 @@ use super::lanes::{self, LANES, Lane, Polynomial, Prism, Quotient, Unbend};
 use super::lens::orthographic;
 use super::model::{Camera, Lens};
 use super::optics::Optics;
+use super::wide;
 
 /// A camera, prepared for rays of many points.
 #[derive(Debug, Clone)]
 pub struct Unprojector {
     optics: Optics,
     way: Way,
+    wide: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -64,7 +66,11 @@ impl Unprojector {
     pub fn new(camera: &Camera) -> Self {
         let optics = Optics::new(camera);
         let way = Way::new(&optics);
-        Self { optics, way }
+        Self {
+            optics,
+            way,
+            wide: wide::is_there(),
+        }
     }
 
     /// The plain way, with the same camera.
@@ -76,7 +82,16 @@ impl Unprojector {
     /// [`Lens::Orthographic`] (see [`origin`](Unprojector::origin)).
     ///
     /// Slices of unequal lengths: as many points as the shortest has.
-    pub fn directions(&self, x: &[f64], y: &[f64], mut out: Directions<'_>) {
+    pub fn directions(&self, x: &[f64], y: &[f64], out: Directions<'_>) {
+        match self.wide {
+            true => wide::directions(self, x, y, out),
+            false => self.directions_here(x, y, out),
+        }
+    }
+
+    /// [`directions`](Unprojector::directions), inlined into code for some kind of CPU.
+    #[inline(always)]
+    pub(super) fn directions_here(&self, x: &[f64], y: &[f64], mut out: Directions<'_>) {
         for here in eights(x.len().min(y.len()).min(out.len())) {
             let (x, y) = (eight_of(x, &here), eight_of(y, &here));
             let (directions, valid) = self.eight(&x, &y, here.len());
@@ -86,7 +101,16 @@ impl Unprojector {
 
     /// As [`directions`](Unprojector::directions), of length 1, and how much of the world each
     /// pixel sees: three times the work.
-    pub fn bundle(&self, x: &[f64], y: &[f64], mut out: Bundle<'_>) {
+    pub fn bundle(&self, x: &[f64], y: &[f64], out: Bundle<'_>) {
+        match self.wide {
+            true => wide::bundle(self, x, y, out),
+            false => self.bundle_here(x, y, out),
+        }
+    }
+
+    /// [`bundle`](Unprojector::bundle), inlined into code for some kind of CPU.
+    #[inline(always)]
+    pub(super) fn bundle_here(&self, x: &[f64], y: &[f64], mut out: Bundle<'_>) {
         let longest = out.pixel_area.len().min(out.directions_norm.len());
         let count = x.len().min(y.len()).min(out.directions.len()).min(longest);
         for here in eights(count) {
@@ -124,6 +148,7 @@ impl Unprojector {
     }
 
     /// Of the eight the first `size` matter.
+    #[inline(always)]
     fn eight(&self, x: &Lane, y: &Lane, size: usize) -> ([Lane; 3], [bool; LANES]) {
         let (bent_x, bent_y) = self.without_unit(x, y);
         let (mut directions, found) = match &self.way {
@@ -169,10 +194,12 @@ impl Unprojector {
         (directions, valid)
     }
 
+    #[inline(always)]
     fn directions_norm(&self, [x, y, z]: &[Lane; 3]) -> Lane {
         std::array::from_fn(|i| self.optics.directions_norm([x[i], y[i], z[i]]))
     }
 
+    #[inline(always)]
     fn without_unit(&self, x: &Lane, y: &Lane) -> (Lane, Lane) {
         let Camera { fx, fy, cx, cy, .. } = *self.optics.camera();
         let (mut bent_x, mut bent_y) = ([0.0; LANES], [0.0; LANES]);
@@ -190,6 +217,7 @@ impl Directions<'_> {
         shorter.min(self.z.len()).min(self.valid.len())
     }
 
+    #[inline(always)]
     fn write(&mut self, here: Range<usize>, [x, y, z]: &[Lane; 3], valid: &[bool; LANES]) {
         let size = here.len();
         self.x[here.clone()].copy_from_slice(&x[..size]);
@@ -206,12 +234,14 @@ fn eights(count: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Behind the last point zeros, whose answers are dropped.
+#[inline(always)]
 fn eight_of(values: &[f64], here: &Range<usize>) -> Lane {
     let mut lane = [0.0; LANES];
     lane[..here.len()].copy_from_slice(&values[here.clone()]);
     lane
 }
 
+#[inline(always)]
 fn normalise([x, y, z]: &mut [Lane; 3]) {
     for i in 0..LANES {
         let scale = 1.0 / (x[i] * x[i] + y[i] * y[i] + z[i] * z[i]).sqrt();
@@ -221,6 +251,7 @@ fn normalise([x, y, z]: &mut [Lane; 3]) {
     }
 }
 
+#[inline(always)]
 fn area(here: &[Lane; 3], right: &[Lane; 3], below: &[Lane; 3]) -> Lane {
     let apart = |other: &[Lane; 3], i: usize| {
         let [x, y, z] = [0, 1, 2].map(|axis| here[axis][i] - other[axis][i]);
@@ -269,6 +300,7 @@ impl Way {
     }
 }
 
+#[inline(always)]
 fn forward(x: Lane, y: Lane) -> [Lane; 3] {
     [x, y, [1.0; LANES]]
 }
@@ -353,6 +385,24 @@ mod tests {
                     prop_assert!((given - plain).abs() < 1e-9, "{} {}: {} {}", x, y, given, plain);
                 }
             }
+        }
+
+        #[test]
+        fn every_kind_of_cpu_gives_the_same_bits(
+            camera in camera(),
+            points in prop::collection::vec((-0.3..1.3f64, -0.3..1.3f64), 1..60),
+        ) {
+            let mut unprojector = Unprojector::new(&camera);
+            let size = (f64::from(camera.width), f64::from(camera.height));
+            let points: Vec<_> = points.iter().map(|(x, y)| (x * size.0, y * size.1)).collect();
+            let of = |unprojector: &Unprojector| {
+                let rows = rows(&points, |x, y, out| unprojector.bundle(x, y, out));
+                let bits = rows.into_iter().map(|row| row.map(|row| row.map(f64::to_bits)));
+                bits.collect::<Vec<_>>()
+            };
+            let here = of(&unprojector);
+            unprojector.wide = false;
+            prop_assert_eq!(here, of(&unprojector));
         }
 
         #[test]

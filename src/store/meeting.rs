@@ -19,6 +19,9 @@ use crate::store::content::Holding;
 use crate::store::pictures::Pictures;
 use crate::store::places::Places;
 
+/// What the names of lists begin with.
+const NAME: &str = "store-";
+
 /// Who has the store open, and under which descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Guest {
@@ -45,7 +48,7 @@ pub(crate) fn meet(
     places: &Places,
     create: impl FnOnce() -> Result<Pictures>,
 ) -> Result<(Pictures, Presence, bool)> {
-    let path = folder()?.join(format!("store-{key:032x}"));
+    let path = folder()?.join(format!("{NAME}{key:032x}"));
     let (mut file, mut guests) = locked(&path)?;
     let mut found = None;
     guests.retain(|guest| {
@@ -73,6 +76,8 @@ pub(crate) fn meet(
     };
     guests.push(guest);
     write(&mut file, &path, &guests)?;
+    drop(file);
+    sweep(&path);
     Ok((store, Presence { file: path, guest }, was_there))
 }
 
@@ -144,6 +149,38 @@ fn write(file: &mut File, path: &Path, guests: &[Guest]) -> Result<()> {
         .and_then(|()| file.set_len(0))
         .and_then(|()| file.write_all(&text))
         .map_err(|e| Error::io_at("write", path, e))
+}
+
+/// Takes away the lists beside `own` that name no process which is alive: who was killed
+/// could not.
+fn sweep(own: &Path) {
+    let beside = own.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let lists = beside
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let others = lists.filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        path != own && name.is_some_and(|name| name.starts_with(NAME))
+    });
+    for path in others {
+        let Ok(mut file) = File::open(&path) else {
+            continue;
+        };
+        // One that is locked has somebody.
+        let mut text = String::new();
+        let guests: Option<Vec<Guest>> = match file.try_lock() {
+            Ok(()) => file.read_to_string(&mut text).ok(),
+            Err(_) => None,
+        }
+        .and_then(|_| serde_json::from_str(&text).ok());
+        let is_alive = |guest: &Guest| Path::new(&format!("/proc/{}", guest.process)).exists();
+        if guests.is_some_and(|guests| !guests.iter().any(is_alive)) {
+            // Whoever opened it meanwhile sees that it has no name any more.
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 /// A folder of this user's alone, which goes with the session or the next boot.
@@ -247,6 +284,23 @@ mod tests {
         assert!(!was_there);
         let (_file, listed) = locked(&path).unwrap();
         assert_eq!(listed, [presence.guest]);
+    }
+
+    #[test]
+    fn lists_of_the_killed_are_swept_and_those_of_the_living_are_not() {
+        let killed = folder()
+            .unwrap()
+            .join(format!("store-{:032x}", key("killed")));
+        let guest = Guest {
+            process: i32::MAX,
+            control: 3,
+            content: 4,
+            holding: Holding::File,
+        };
+        write(&mut File::create(&killed).unwrap(), &killed, &[guest]).unwrap();
+        let (_store, living, _) = met(key("living"));
+        let (_other, ..) = met(key("sweeper"));
+        assert!(!killed.exists() && living.file.exists());
     }
 
     #[test]

@@ -28,7 +28,7 @@ type Layers<'a> = &'a [(&'a str, &'a [&'a str])];
 const LAYERS: Layers<'_> = &[
     ("error", &[]),
     ("sys", &["error"]),
-    ("camera", &[]),
+    ("camera", &["sys"]),
     ("picture", &["error"]),
     ("data", &["error", "sys", "camera", "picture"]),
     ("recipe", &["error", "picture"]),
@@ -106,6 +106,7 @@ const UNSAFE: &[&str] = &[
     "python/rust/batch.rs",
     "python/rust/dlpack.rs",
     "python/rust/tensor.rs",
+    "src/camera/wide.rs",
     "src/device/cuda/context.rs",
     "src/device/cuda/crop_stage.rs",
     "src/device/cuda/driver.rs",

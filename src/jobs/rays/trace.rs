@@ -59,7 +59,7 @@ impl Tracer {
             let camera = rays.first().map_or(u32::MAX, |&ray| camera_of(ray)) as usize;
             if camera < self.lenses.len() {
                 self.through_the_lens(camera, rays, pixels);
-                self.into_the_world(camera, frames, rays, pixels, arrays, first);
+                self.place_in_the_world(camera, frames, rays, pixels, arrays, first);
             }
         }
         self.order = order;
@@ -92,7 +92,7 @@ impl Tracer {
         self.lenses[camera].bundle(x, y, out);
     }
 
-    fn into_the_world(
+    fn place_in_the_world(
         &self,
         camera: usize,
         frames: &RayFrames,
