@@ -12,7 +12,7 @@
 )]
 
 pub mod cache;
-mod camera;
+pub mod camera;
 mod configs;
 mod cut;
 mod data;
@@ -32,6 +32,7 @@ mod pixels;
 pub mod plan;
 mod pool;
 pub mod recipe;
+mod store;
 mod sys;
 
 pub use camera::{Camera, Lens};
@@ -46,6 +47,7 @@ pub use half::{bf16, f16};
 pub use jobs::images::batch::{self, Batch, Labels, RowFault};
 #[cfg(feature = "codecs")]
 pub use jobs::kinds::init;
+pub use loader::rays;
 pub use loader::{
     DrawnRow, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Replay, Source,
     UploadChoice,

@@ -71,7 +71,7 @@ class Unordered:
         return self.images.__dlpack_device__()
 
     def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
-        return self.images.__dlpack__(stream=-1, **options)
+        return self.images.__dlpack__(stream=1, **options)
 
 
 def sums_on_a_busy_device(loader: featherload.Loader, *, ordered: bool) -> list[float]:

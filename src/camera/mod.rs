@@ -1,65 +1,39 @@
-//! What an image was taken with: lenses as numbers.
+//! Lenses as numbers: from an image point to a ray, from a point of space to an
+//! image point, and from a bent image to a straight one.
 //!
-//! In all processes. Never in here: files, pixels, threads.
+//! Axes are OpenCV's: x to the right, y down, z forward. The pixel in row `r` and
+//! column `c` has its centre at `(c + 0.5, r + 0.5)`, so the image covers `0..width`
+//! and `0..height`. Lengths in the image are pixels, angles are radians. What has no
+//! answer is `None`, never a number that diverged.
+//!
+//! Pure, and the same bits on every x86-64 CPU: sines and the like come from the crate
+//! `libm`, products and sums are never fused. In every process. Never in here: files,
+//! pixels, poses, threads.
+//!
+//! - `model`: `Camera`, `Lens`, `Ray`; `check`: what is wrong with a camera's numbers;
+//! - `lens`: the formulas, a file a family; `limits`: how far a lens can be inverted;
+//! - `optics`: one point at a time; `unprojector`: many; `lanes`: the loops of that;
+//! - `footprint`: how much of the world a pixel sees;
+//! - `undistorted`: the pinhole camera of a straightened image, and where its pixels come from.
 
-use serde::{Deserialize, Serialize};
+mod check;
+mod footprint;
+mod lanes;
+mod lens;
+mod limits;
+mod model;
+mod optics;
+mod undistorted;
+mod unprojector;
+mod wide;
 
-/// What an image was taken with.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Camera {
-    pub width: u32,
-    pub height: u32,
-    pub fx: f64,
-    pub fy: f64,
-    pub cx: f64,
-    pub cy: f64,
-    pub lens: Lens,
-}
+#[cfg(test)]
+mod goldens;
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Lens {
-    Pinhole,
-    Brown {
-        k: [f64; 4],
-        p: [f64; 2],
-    },
-    Rational {
-        k: [f64; 6],
-        p: [f64; 2],
-    },
-    Fisheye {
-        k: [f64; 4],
-    },
-    Fisheye624 {
-        k: [f64; 6],
-        p: [f64; 2],
-        s: [f64; 4],
-    },
-    ThinPrismFisheye {
-        k: [f64; 4],
-        p: [f64; 2],
-        s: [f64; 2],
-    },
-    Fov {
-        omega: f64,
-    },
-    Equirectangular,
-    Orthographic,
-}
-
-impl Camera {
-    /// The same camera for the image at another size.
-    pub fn scaled(&self, width: u32, height: u32) -> Camera {
-        let x = f64::from(width) / f64::from(self.width);
-        let y = f64::from(height) / f64::from(self.height);
-        Camera {
-            width,
-            height,
-            fx: self.fx * x,
-            fy: self.fy * y,
-            cx: self.cx * x,
-            cy: self.cy * y,
-            lens: self.lens,
-        }
-    }
-}
+pub use check::CameraFault;
+pub use footprint::Footprint;
+pub use limits::Limits;
+pub use model::{Camera, Lens, Ray};
+pub use optics::Optics;
+pub use undistorted::Undistorted;
+pub use unprojector::{Bundle, Directions, Unprojector};

@@ -3,7 +3,7 @@
 //! Used in the process that builds jobs: the coordinator, and the consumer with zero
 //! workers. Without the decoders there are none, and a helper does them.
 
-use crate::jobs::{encode, images};
+use crate::jobs::{encode, images, masks, rays};
 #[cfg(feature = "codecs")]
 use crate::pool::coordinator::own;
 use crate::pool::job::JobKind;
@@ -13,6 +13,10 @@ pub(crate) const KINDS: &[JobKind] = &[
     images::worker::KIND,
     #[cfg(feature = "codecs")]
     encode::worker::KIND,
+    #[cfg(feature = "codecs")]
+    masks::worker::KIND,
+    #[cfg(feature = "codecs")]
+    rays::worker::KIND,
 ];
 
 /// Lets this program start its own worker processes: the first line of `main`.

@@ -2,9 +2,10 @@
 //!
 //! - [`images`]: one row = one sample of a batch;
 //! - [`encode`]: one row = one sample's payload in a cache;
-//! - [`kinds`]: the list of both, for who builds a job by its name.
+//! - [`rays`]: one row = the rays of one step; `masks`: one row = the bits of one mask;
+//! - [`kinds`]: the list of all, for who builds a job by its name.
 //!
-//! A kind has its spec, its rows, a worker side and a consumer side. What both share:
+//! A kind has its spec, its rows, a worker side and a consumer side. What they share:
 //! - `sample`: from a file's bytes to a row; `input`: the bytes of one sample; `shards`:
 //!   which shards a worker has open; `stages`: what is counted and how it is called.
 //!
@@ -21,6 +22,8 @@ pub mod images;
 #[cfg(feature = "codecs")]
 pub(crate) mod input;
 pub(crate) mod kinds;
+pub(crate) mod masks;
+pub(crate) mod rays;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;
 pub(crate) mod shards;

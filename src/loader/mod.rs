@@ -6,7 +6,8 @@
 //! - `order`: what a sampler knows of the data;
 //! - `upload`: how a device gets at pixels, and what fits its memory;
 //! - `forecast`: what a run would do and take;
-//! - `epoch`: the iterator over an epoch; `report`: what happened in it.
+//! - `epoch`: the iterator over an epoch; `report`: what happened in it;
+//! - [`rays`]: the same for rays of a scene.
 //!
 //! All in the consumer. Never in here: how rows are made.
 
@@ -15,6 +16,7 @@ mod epoch;
 mod forecast;
 pub(crate) mod order;
 mod prepared;
+pub mod rays;
 mod report;
 mod source;
 mod start;

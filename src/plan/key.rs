@@ -23,6 +23,7 @@ pub(super) enum Part {
     Members = 6,
     Sizes = 7,
     Mixing = 8,
+    Rays = 9,
 }
 
 impl OrderKey {

@@ -12,6 +12,7 @@
 //! - `options`, `length`, `tail`: what a plan follows from;
 //! - `epoch`: batches and rows; `status`: what a row is;
 //! - `sampler`: orders; `table`: what they know of the data;
+//! - `rays`: which pixel a ray looks through, and what it knows of a scene;
 //! - `permutation`, `random`, `key`: randomness by position;
 //! - `state`: where a run stands; `place`: places that a caller names.
 
@@ -22,6 +23,7 @@ mod options;
 mod permutation;
 mod place;
 mod random;
+pub(crate) mod rays;
 mod sampler;
 mod state;
 mod status;
@@ -34,6 +36,7 @@ pub use options::PlanOptions;
 pub(crate) use permutation::Permutation;
 pub use place::{Position, Rank};
 pub(crate) use random::PositionRandom;
+pub use rays::{Pixel, RaySampler};
 pub use sampler::{IdentityProb, IdentityRatio, MultiScale, Sampler, Weights};
 pub(crate) use sampler::{by_identity, by_size, by_weight, inverse_class_frequency};
 pub use state::State;

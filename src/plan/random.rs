@@ -11,7 +11,8 @@ use crate::recipe::random::Streams;
 const MULTIPLIERS: (u32, u32) = (0xD251_1F53, 0xCD9E_8D57);
 const WEYL: (u32, u32) = (0x9E37_79B9, 0xBB67_AE85);
 
-fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+#[inline]
+pub(super) fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for round in 0..10 {
         if round > 0 {
             key = [key[0].wrapping_add(WEYL.0), key[1].wrapping_add(WEYL.1)];

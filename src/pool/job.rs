@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,12 @@ pub trait Job: Send {
 
     /// Private memory that a worker may take at most, bytes.
     fn memory_limit(&self) -> u64;
+
+    /// Descriptors that rows are made with. A worker closes all others, so what else a job
+    /// was built from must be mapped by then.
+    fn descriptors(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
 
     /// What the row is made from at that attempt, for messages: a path, as a rule.
     fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String;

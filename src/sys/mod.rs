@@ -5,7 +5,7 @@
 //!
 //! - `process`, `probe`: processes, and which calls there are; `threads`: for one call;
 //! - `futex`, `shared`, `sealed`, `memory`: sleeps, and memory that processes share;
-//! - `socket`: messages; `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
+//! - `turns`: locks on bytes of a file; `socket`: messages; `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
 //! - `regular`: files, opened without waiting; `replace`: files that are replaced whole.
 
 pub(crate) mod cgroup;
@@ -21,3 +21,4 @@ pub(crate) mod sealed;
 pub(crate) mod shared;
 pub(crate) mod socket;
 pub(crate) mod threads;
+pub(crate) mod turns;

@@ -48,9 +48,9 @@ impl SharedMemory {
         let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
             .map_err(|e| Error::io("memfd_create", e))?;
         let size = libc::off_t::try_from(len)
-            .map_err(|_| Error::config(format!("a ring of {len} bytes is too large to map")))?;
-        ftruncate(&fd, size).map_err(|e| Error::io("ftruncate the ring", e))?;
-        fcntl(&fd, FcntlArg::F_ADD_SEALS(SEALS)).map_err(|e| Error::io("seal the ring", e))?;
+            .map_err(|_| Error::config(format!("{len} bytes are too many to map")))?;
+        ftruncate(&fd, size).map_err(|e| Error::io("ftruncate shared memory", e))?;
+        fcntl(&fd, FcntlArg::F_ADD_SEALS(SEALS)).map_err(|e| Error::io("seal shared memory", e))?;
         Self::map(fd, len)
     }
 
@@ -83,14 +83,14 @@ impl SharedMemory {
         let seals =
             fcntl(&fd, FcntlArg::F_GET_SEALS).map_err(|e| Error::io("read the seals", e))?;
         if SealFlag::from_bits_truncate(seals) & SEALS != SEALS {
-            return Err(Error::protocol("the received ring is not sealed"));
+            return Err(Error::protocol("the received memory is not sealed"));
         }
         let size = fstat(&fd)
-            .map_err(|e| Error::io("fstat the ring", e))?
+            .map_err(|e| Error::io("fstat shared memory", e))?
             .st_size;
         if usize::try_from(size) != Ok(len) {
             return Err(Error::protocol(format!(
-                "the received ring has {size} bytes, its layout needs {len}"
+                "the received memory has {size} bytes, its layout needs {len}"
             )));
         }
         Self::map(fd, len)
@@ -98,7 +98,7 @@ impl SharedMemory {
 
     fn map(fd: OwnedFd, len: usize) -> Result<Self> {
         let size = std::num::NonZeroUsize::new(len)
-            .ok_or_else(|| Error::config("a ring of 0 bytes cannot be mapped"))?;
+            .ok_or_else(|| Error::config("0 bytes cannot be mapped"))?;
         // SAFETY: a fresh mapping at an address of the kernel's choice touches
         // no memory of ours; the size is sealed, so no access can fault later.
         let base = unsafe {
@@ -127,7 +127,7 @@ impl SharedMemory {
     /// the layout, which was checked against the length.
     #[inline]
     pub(crate) fn word(&self, i: usize) -> &AtomicU64 {
-        assert!(i < self.len / 8, "word {i} lies outside the ring");
+        assert!(i < self.len / 8, "word {i} lies outside the memory");
         // SAFETY: in bounds by the assertion, aligned because the map starts
         // on a page; AtomicU64 allows every bit pattern and shared mutation,
         // and lives as long as the map, which `&self` keeps.
@@ -152,7 +152,7 @@ impl SharedMemory {
     pub(crate) fn bytes_at(&self, offset: usize, len: usize) -> *mut u8 {
         assert!(
             offset <= self.len && len <= self.len - offset,
-            "bytes {offset}+{len} lie outside the ring"
+            "bytes {offset}+{len} lie outside the memory"
         );
         // SAFETY: in bounds of the mapping by the assertion.
         unsafe { self.base.as_ptr().add(offset) }
@@ -170,7 +170,7 @@ impl Drop for SharedMemory {
         // SAFETY: `base` and `len` are those of the mapping made in `map`, and
         // nothing borrowed from `self` can outlive it.
         if let Err(e) = unsafe { munmap(self.base.cast(), self.len) } {
-            tracing::warn!("munmap of the ring failed: {e}");
+            tracing::warn!("munmap of shared memory failed: {e}");
         }
     }
 }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "outside the ring")]
+    #[should_panic(expected = "outside the memory")]
     fn words_outside_are_refused() {
         let a = SharedMemory::create("featherload-test", 4096).unwrap();
         a.word(512);

@@ -28,18 +28,21 @@ type Layers<'a> = &'a [(&'a str, &'a [&'a str])];
 const LAYERS: Layers<'_> = &[
     ("error", &[]),
     ("sys", &["error"]),
+    ("camera", &["sys"]),
     ("picture", &["error"]),
-    ("data", &["error", "sys", "picture"]),
+    ("data", &["error", "sys", "camera", "picture"]),
     ("recipe", &["error", "picture"]),
     ("plan", &["error", "sys", "recipe"]),
     ("cut", &["error", "picture", "recipe"]),
     ("pixels", &["sys", "recipe", "cut"]),
+    ("store", &["error", "sys"]),
     ("pool", &["error", "sys"]),
     ("device", &["error", "recipe", "cut", "pool"]),
     (
         "jobs",
         &[
-            "error", "sys", "picture", "data", "recipe", "plan", "cut", "pixels", "pool", "device",
+            "error", "sys", "camera", "picture", "data", "recipe", "plan", "cut", "pixels",
+            "store", "pool", "device",
         ],
     ),
     (
@@ -51,8 +54,8 @@ const LAYERS: Layers<'_> = &[
     (
         "loader",
         &[
-            "error", "sys", "picture", "data", "recipe", "plan", "pool", "device", "jobs",
-            "forecast",
+            "error", "sys", "camera", "picture", "data", "recipe", "plan", "store", "pool",
+            "device", "jobs", "forecast",
         ],
     ),
     (
@@ -86,6 +89,7 @@ const LAYERS: Layers<'_> = &[
 /// The modules that a user of the library sees; the others are `pub(crate)`.
 const PUBLIC: &[&str] = &[
     "cache",
+    "camera",
     "device",
     "error",
     "forecast",
@@ -102,6 +106,7 @@ const UNSAFE: &[&str] = &[
     "python/rust/batch.rs",
     "python/rust/dlpack.rs",
     "python/rust/tensor.rs",
+    "src/camera/wide.rs",
     "src/device/cuda/context.rs",
     "src/device/cuda/crop_stage.rs",
     "src/device/cuda/driver.rs",
@@ -116,6 +121,7 @@ const UNSAFE: &[&str] = &[
     "src/device/without_cuda.rs",
     "src/picture/jpeg/decoder.rs",
     "src/picture/jpeg/encoder.rs",
+    "src/store/content.rs",
     "src/pool/ring/region.rs",
     "src/pool/ring/slots.rs",
     "src/sys/cpu.rs",

@@ -3,7 +3,7 @@
 //! The same executable is the helper of `Launch::Exec`: started as one it becomes a
 //! coordinator, before any argument is parsed.
 //!
-//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `rss`: the
+//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `rays`, `rss`: the
 //!   sub-commands;
 //! - `run_args`, `source_args`, `sampler_args`: arguments that several have; `setup`:
 //!   from them to a loader; `consumer`: what a run has in common;
@@ -25,6 +25,7 @@ mod interrupt;
 mod ops;
 mod output;
 mod plan;
+mod rays;
 mod rss;
 mod run_args;
 mod sampler_args;
@@ -54,6 +55,7 @@ enum Command {
     Index(Box<index::IndexArgs>),
     Ops(ops::OpsArgs),
     Plan(Box<plan::PlanArgs>),
+    Rays(Box<rays::RaysArgs>),
     Rss(Box<rss::RssArgs>),
 }
 
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
         Command::Index(args) => index::run(*args),
         Command::Ops(args) => ops::run(args),
         Command::Plan(args) => plan::run(*args),
+        Command::Rays(args) => rays::run(*args),
         Command::Rss(args) => rss::run(*args),
     };
     match result {

@@ -46,6 +46,16 @@ impl Index {
         })
     }
 
+    /// Files without labels, in this order, wherever they lie.
+    pub(crate) fn of_files(files: &[PathBuf]) -> Result<Self> {
+        let mut content = Content::default();
+        for file in files {
+            let file = std::path::absolute(file).map_err(|e| Error::io_at("find", file, e))?;
+            content.push_path(file.as_os_str().as_bytes());
+        }
+        Self::seal(Path::new("/"), content)
+    }
+
     /// The number of samples.
     pub fn len(&self) -> u64 {
         self.layout.samples()

@@ -39,7 +39,7 @@ pub(crate) fn live(
     tries: u32,
     coordinator: Pid,
 ) -> i32 {
-    let run = settle_in(ring, lane, serial, coordinator, job.memory_limit())
+    let run = settle_in(ring, (lane, serial), coordinator, job)
         .and_then(|()| work(ring, job, lane, serial, tries));
     match run {
         Ok(()) => 0,
@@ -52,10 +52,9 @@ pub(crate) fn live(
 
 fn settle_in(
     ring: &'static Ring,
-    lane: u32,
-    serial: u32,
+    (lane, serial): (u32, u32),
     coordinator: Pid,
-    memory_limit: u64,
+    job: &dyn Job,
 ) -> Result<()> {
     process::die_with(coordinator)?;
     memory::give_back_what_is_freed();
@@ -64,9 +63,11 @@ fn settle_in(
     std::panic::set_hook(Box::new(|panic| tracing::warn!("in a worker: {panic}")));
     // The decoders are held to `max_scratch` by what headers say; this holds
     // them to it whatever they do.
-    memory::limit_growth(memory_limit)?;
+    memory::limit_growth(job.memory_limit())?;
     process::reset_signals()?;
-    process::close_all_but(&[0, 1, 2])?;
+    let mut keep = job.descriptors();
+    keep.extend([0, 1, 2]);
+    process::close_all_but(&keep)?;
     process::standard_streams_to_null()?;
     process::prefer_for_oom();
     process::set_name(c"featherload-wk");

@@ -1,0 +1,326 @@
+//! `featherload rays`: draws rays of a scene and reports rate, start, memory.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use featherload::Result;
+use featherload::measure::TreeUsage;
+use featherload::plan::RaySampler;
+use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder, RaysReport};
+use featherload::scenes::Split;
+use serde::Serialize;
+use twox_hash::XxHash3_128;
+
+use crate::run_args::parse_bytes;
+use crate::{Outcome, interrupt, output};
+
+/// Draws batches of rays from a scene and reports rays per second, start-up times and
+/// memory.
+#[derive(Args)]
+pub struct RaysArgs {
+    /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
+    /// file.
+    scene: PathBuf,
+
+    /// Rays of a step.
+    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_RAYS)]
+    rays: u64,
+
+    /// Steps.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    steps: u64,
+
+    /// The first step: to go on.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    start: u64,
+
+    /// Which frames rays are drawn from.
+    #[arg(long, value_enum, default_value_t = Frames::Train)]
+    split: Frames,
+
+    /// How rays are spread over the images: all pixels alike, or all images alike.
+    #[arg(long, value_enum, default_value_t = Spread::Uniform, conflicts_with_all = ["patches", "pairs"])]
+    sampler: Spread,
+
+    /// Patches of N x N pixels.
+    #[arg(long, value_name = "N", conflicts_with = "pairs")]
+    patches: Option<u32>,
+
+    /// Pixels between two of a patch.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "patches")]
+    dilation: u32,
+
+    /// Pairs of pixels, at most N rows and columns apart.
+    #[arg(long, value_name = "N")]
+    pairs: Option<u32>,
+
+    /// Images that join at each step, so that the first steps need few; 0: all at once.
+    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_JOINING)]
+    joining: u32,
+
+    /// Sample masked-out pixels too.
+    #[arg(long)]
+    no_masks: bool,
+
+    /// Read images at 1/N of their width and height.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    downscale: u32,
+
+    /// Worker processes; 0 makes the rays in this one (default: the CPUs).
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+
+    /// Batches that are made ahead (default: the workers and 2).
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+
+    /// Most memory that all processes may take together, such as 2G, 1500M or bytes.
+    /// Images that do not fit are kept in a file.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory_limit: Option<u64>,
+
+    /// Where that file goes (default: TMPDIR, or /tmp).
+    #[arg(long, value_name = "DIR")]
+    store_folder: Option<PathBuf>,
+
+    /// Decode images for this run alone, though another one may have them.
+    #[arg(long)]
+    own_store: bool,
+
+    /// Seed of the draws.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Number of this process among those that train together.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    rank: u32,
+
+    /// Hash every ray: the same digests mean the same rays.
+    #[arg(long)]
+    digest: bool,
+
+    /// Kill a worker that often, as 200 (milliseconds): the rays stay the same.
+    #[arg(long, value_name = "MS")]
+    kill_workers_every: Option<u64>,
+
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Frames {
+    Train,
+    Eval,
+    Test,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Spread {
+    Uniform,
+    ByImage,
+}
+
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct Report {
+    scene: PathBuf,
+    steps: u64,
+    rays: u64,
+    /// From the arrival of the first batch on.
+    rays_per_s: f64,
+    /// The same once every image was decoded; none where that never came.
+    warm_rays_per_s: Option<f64>,
+    first_batch_ms: f64,
+    /// When every image was decoded.
+    decoded_ms: Option<f64>,
+    /// Rays that a lens does not define.
+    invalid: u64,
+    pss_mib: f64,
+    cpu_s: f64,
+    digest: Option<String>,
+    #[serde(flatten)]
+    run: RaysReport,
+}
+
+impl RaysArgs {
+    fn builder(&self) -> RaysBuilder {
+        let sampler = match (self.patches, self.pairs, self.sampler) {
+            (Some(size), ..) => RaySampler::Patches {
+                size,
+                dilation: self.dilation,
+            },
+            (None, Some(radius), _) => RaySampler::Pairs { radius },
+            (None, None, Spread::Uniform) => RaySampler::Uniform,
+            (None, None, Spread::ByImage) => RaySampler::ByImage,
+        };
+        let split = match self.split {
+            Frames::Train => Split::Train,
+            Frames::Eval => Split::Eval,
+            Frames::Test => Split::Test,
+        };
+        let mut builder = Rays::builder(self.scene.as_path())
+            .rays(self.rays)
+            .start(self.start)
+            .split(split)
+            .sampler(sampler)
+            .joining(self.joining)
+            .masks(!self.no_masks)
+            .downscale(self.downscale)
+            .share_store(!self.own_store)
+            .seed(self.seed)
+            .rank(self.rank);
+        if let Some(workers) = self.workers {
+            builder = builder.workers(workers);
+        }
+        if let Some(depth) = self.depth {
+            builder = builder.depth(depth);
+        }
+        if let Some(bytes) = self.memory_limit {
+            builder = builder.memory_limit(bytes);
+        }
+        if let Some(folder) = &self.store_folder {
+            builder = builder.store_folder(folder);
+        }
+        if let Some(every) = self.kill_workers_every {
+            use featherload::internals::Drilled;
+            builder = builder.kill_workers_every(Duration::from_millis(every.max(1)));
+        }
+        builder
+    }
+}
+
+pub fn run(args: RaysArgs) -> Result<Outcome> {
+    let began = Instant::now();
+    interrupt::end_the_process()?;
+    match draw(&args, began) {
+        Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
+            Some(signal) => Ok(Outcome::Interrupted(signal)),
+            None => Err(e),
+        },
+        other => other,
+    }
+}
+
+fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
+    let mut rays = args.builder().build()?;
+    interrupt::end_the_run()?;
+    let bar = output::steps(args.steps, "steps", !args.json);
+    let mut hash = args.digest.then(XxHash3_128::new);
+    let (mut first, mut decoded) = (None, None);
+    let (mut steps, mut invalid) = (0, 0);
+    let mut signal = None;
+    while steps < args.steps {
+        let batch = rays.next_batch()?;
+        steps += 1;
+        invalid += batch.valid()?.iter().filter(|valid| **valid == 0).count() as u64;
+        if let Some(hash) = &mut hash {
+            add(hash, &batch)?;
+        }
+        drop(batch);
+        let now = Instant::now();
+        first.get_or_insert((now, steps));
+        if decoded.is_none() && rays.is_decoded() {
+            decoded = Some((now, steps));
+        }
+        bar.inc(1);
+        signal = interrupt::caught();
+        if signal.is_some() {
+            break;
+        }
+    }
+    let end = Instant::now();
+    bar.finish_and_clear();
+    let run = rays.report()?;
+    let pids = run.workers.iter().copied().chain(run.coordinator);
+    let usage = TreeUsage::read(pids.chain([std::process::id() as i32]));
+    let rate = |(at, seen): (Instant, u64)| {
+        let seconds = (end - at).as_secs_f64();
+        ((steps - seen) * args.rays) as f64 / seconds.max(1e-9)
+    };
+    let ms = |at: Instant| (at - began).as_secs_f64() * 1e3;
+    let report = Report {
+        scene: args.scene.clone(),
+        steps,
+        rays: steps * args.rays,
+        rays_per_s: first.map_or(0.0, rate),
+        warm_rays_per_s: decoded.filter(|(_, seen)| *seen < steps).map(rate),
+        first_batch_ms: first.map_or(0.0, |(at, _)| ms(at)),
+        decoded_ms: decoded.map(|(at, _)| ms(at)),
+        invalid,
+        pss_mib: output::mib(usage.memory.pss_bytes),
+        cpu_s: usage.cpu_s,
+        digest: hash.map(|hash| format!("{:032x}", hash.finish_128())),
+        run,
+    };
+    match args.json {
+        true => output::json(&report)?,
+        false => report.print()?,
+    }
+    Ok(match signal {
+        Some(signal) => Outcome::Interrupted(signal),
+        None => Outcome::Done,
+    })
+}
+
+/// The step, then the bytes of each field, whichever of them may be missing.
+fn add(hash: &mut XxHash3_128, batch: &RayBatch) -> Result<()> {
+    hash.write(&batch.step().to_le_bytes());
+    for field in RayField::ALL {
+        hash.write(batch.bytes(field)?);
+    }
+    Ok(())
+}
+
+impl Report {
+    fn print(&self) -> Result<()> {
+        let run = &self.run;
+        let rate = self.warm_rays_per_s.unwrap_or(self.rays_per_s);
+        output::line(&format!(
+            "{} | {} steps of {} rays | {} workers\n",
+            self.scene.display(),
+            output::grouped(self.steps),
+            output::grouped(self.rays / self.steps.max(1)),
+            run.workers.len(),
+        ))?;
+        output::line(&format!(
+            "  {:>8.2} M rays/s   first batch after {:.0} ms{}",
+            rate / 1e6,
+            self.first_batch_ms,
+            match self.decoded_ms {
+                Some(ms) => format!(", all {} images after {:.1} s", run.images, ms / 1e3),
+                None => format!(", {} of {} images decoded", run.decoded, run.images),
+            }
+        ))?;
+        output::line(&format!(
+            "  {:>8.1} MiB memory   {:.1} decoded images{} + {:.1} batches",
+            self.pss_mib,
+            output::mib(run.store_bytes),
+            match run.in_file {
+                true => " (in a file)",
+                false => "",
+            },
+            output::mib(run.ring_bytes),
+        ))?;
+        let all = run.draw_s + run.decode_s + run.trace_s + run.color_s;
+        let share = |part: f64| (100.0 * part / all.max(1e-9)).round();
+        output::line(&format!(
+            "  worker time    draw {}%, decode {}%, trace {}%, colour {}%",
+            share(run.draw_s),
+            share(run.decode_s),
+            share(run.trace_s),
+            share(run.color_s),
+        ))?;
+        if self.invalid > 0 {
+            output::line(&format!(
+                "  {} rays are outside of what their lens defines: they are masked",
+                output::grouped(self.invalid)
+            ))?;
+        }
+        if let Some(digest) = &self.digest {
+            output::line(&format!("  digest         {digest}"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! What is wrong with a camera's numbers, in words that name the field.
+//!
+//! In every process. Never in here: names of files, which the caller adds.
+
+use std::fmt;
+
+use super::model::{Camera, Lens};
+
+/// A number that a camera cannot have. The text names the field; the file and its key are
+/// the caller's to add.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CameraFault {
+    /// `width`, `fx`, `k1`, `omega`, `lens`...
+    pub field: String,
+    /// What is wrong with it, and what it must be.
+    pub reason: String,
+}
+
+impl CameraFault {
+    pub(super) fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+impl fmt::Display for CameraFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.reason)
+    }
+}
+
+impl std::error::Error for CameraFault {}
+
+impl Camera {
+    /// The first field that no camera can have: sizes are at least 1, focal lengths above 0,
+    /// all numbers finite. A principal point outside of the image is none: crops have it.
+    pub fn check(&self) -> Result<(), CameraFault> {
+        for (field, size) in [("width", self.width), ("height", self.height)] {
+            if size == 0 {
+                return Err(CameraFault::new(field, "is 0: it must be at least 1 pixel"));
+            }
+        }
+        for (field, focal) in [("fx", self.fx), ("fy", self.fy)] {
+            finite(field, focal)?;
+            if focal <= 0.0 {
+                let reason = format!("is {focal}: a focal length must be greater than 0 pixels");
+                return Err(CameraFault::new(field, reason));
+            }
+        }
+        finite("cx", self.cx)?;
+        finite("cy", self.cy)?;
+        for (field, coefficient) in self.lens.coefficients() {
+            finite(&field, coefficient)?;
+        }
+        match self.lens {
+            Lens::Fov { omega } if omega.abs() >= std::f64::consts::PI => Err(CameraFault::new(
+                "omega",
+                format!("is {omega}: it must lie between -pi and pi radians"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn finite(field: &str, value: f64) -> Result<(), CameraFault> {
+    if value.is_finite() {
+        return Ok(());
+    }
+    let reason = format!("is {value}: it must be a finite number");
+    Err(CameraFault::new(field, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Camera {
+        Camera {
+            width: 640,
+            height: 480,
+            fx: 500.0,
+            fy: 501.0,
+            cx: -3.0,
+            cy: 900.0,
+            lens: Lens::Fisheye624 {
+                k: [0.0; 6],
+                p: [0.0; 2],
+                s: [0.0; 4],
+            },
+        }
+    }
+
+    fn field(change: impl Fn(&mut Camera)) -> String {
+        let mut camera = good();
+        change(&mut camera);
+        camera.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_fault_names_its_field_and_what_it_must_be() {
+        assert_eq!(good().check(), Ok(()));
+        assert_eq!(
+            field(|c| c.width = 0),
+            "width is 0: it must be at least 1 pixel"
+        );
+        assert_eq!(
+            field(|c| c.fy = -2.0),
+            "fy is -2: a focal length must be greater than 0 pixels"
+        );
+        assert_eq!(
+            field(|c| c.fx = 0.0),
+            "fx is 0: a focal length must be greater than 0 pixels"
+        );
+        assert_eq!(
+            field(|c| c.cx = f64::NAN),
+            "cx is NaN: it must be a finite number"
+        );
+        assert_eq!(
+            field(|c| c.cy = f64::NEG_INFINITY),
+            "cy is -inf: it must be a finite number"
+        );
+        assert_eq!(
+            field(|c| c.lens = Lens::Fov { omega: 3.5 }),
+            "omega is 3.5: it must lie between -pi and pi radians"
+        );
+    }
+
+    #[test]
+    fn every_coefficient_of_every_lens_is_looked_at() {
+        const BAD: f64 = f64::INFINITY;
+        let named = |lens: Lens| {
+            let camera = Camera { lens, ..good() };
+            camera.check().unwrap_err().field
+        };
+        for i in 0..4 {
+            let mut k = [0.0; 4];
+            k[i] = BAD;
+            let name = format!("k{}", i + 1);
+            assert_eq!(named(Lens::Brown { k, p: [0.0; 2] }), name);
+            assert_eq!(named(Lens::Fisheye { k }), name);
+            let (p, s) = ([0.0; 2], [0.0; 2]);
+            assert_eq!(named(Lens::ThinPrismFisheye { k, p, s }), name);
+            let (k, p, mut s) = ([0.0; 6], [0.0; 2], [0.0; 4]);
+            s[i] = BAD;
+            assert_eq!(named(Lens::Fisheye624 { k, p, s }), format!("s{i}"));
+        }
+        for i in 0..6 {
+            let mut k = [0.0; 6];
+            k[i] = BAD;
+            let p = [0.0; 2];
+            assert_eq!(named(Lens::Rational { k, p }), format!("k{}", i + 1));
+            let s = [0.0; 4];
+            assert_eq!(named(Lens::Fisheye624 { k, p, s }), format!("k{i}"));
+        }
+        for i in 0..2 {
+            let mut p = [0.0; 2];
+            p[i] = BAD;
+            let name = format!("p{}", i + 1);
+            assert_eq!(named(Lens::Brown { k: [0.0; 4], p }), name);
+            assert_eq!(named(Lens::Rational { k: [0.0; 6], p }), name);
+            let (k, s) = ([0.0; 4], [0.0; 2]);
+            assert_eq!(named(Lens::ThinPrismFisheye { k, p, s }), name);
+            let (k, s) = ([0.0; 6], [0.0; 4]);
+            assert_eq!(named(Lens::Fisheye624 { k, p, s }), format!("p{i}"));
+            let (k, s) = ([0.0; 4], p);
+            let name = ["sx1", "sy1"][i];
+            let lens = Lens::ThinPrismFisheye { k, p: [0.0; 2], s };
+            assert_eq!(named(lens), name);
+        }
+        assert_eq!(named(Lens::Fov { omega: BAD }), "omega");
+    }
+}

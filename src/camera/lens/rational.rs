@@ -1,0 +1,92 @@
+//! OpenCV's rational lens: one radial polynomial over another, and tangential terms, in
+//! the plane.
+//!
+//! `d = (1 + k1 r2 + k2 r4 + k3 r6) / (1 + k4 r2 + k5 r4 + k6 r6)`; the rest as Brown's.
+//!
+//! Source: COLMAP, `sensor/models/opencv.h` (FULL_OPENCV). In every process.
+
+use super::plane::{self, Local};
+use super::polynomial::first_root;
+use super::radial::{Bent, radially, series};
+
+/// The radius at which the lens turns round, or its denominator is zero; infinite when
+/// neither happens.
+pub fn limit(k: &[f64; 6]) -> f64 {
+    let above = [1.0, k[0], k[1], k[2]];
+    let below = [1.0, k[3], k[4], k[5]];
+    // d/dr of r N / D has the sign of N D + 2 s (N' D - N D') in s = r2: the products
+    // n[i] d[j] s^(i+j) come 1 + 2 (i - j) times.
+    let mut slope = [0.0; 7];
+    for (i, n) in above.iter().enumerate() {
+        for (j, d) in below.iter().enumerate() {
+            slope[i + j] += n * d * (1.0 + 2.0 * (i as f64 - j as f64));
+        }
+    }
+    let turning = first_root(&slope, f64::INFINITY);
+    let pole = first_root(&below, f64::INFINITY);
+    let first = turning.into_iter().chain(pole);
+    first.fold(f64::INFINITY, f64::min).sqrt()
+}
+
+/// Where the light of `(x, y)` arrives; none from `limit` on, and where the lens folds the
+/// plane over.
+pub fn distort(k: &[f64; 6], p: [f64; 2], limit: f64, point: [f64; 2]) -> Option<[f64; 2]> {
+    let local = local(k, p, limit, point)?;
+    (local.growth() > 0.0).then_some(local.at)
+}
+
+/// Where the light of an image point came from.
+pub fn undistort(k: &[f64; 6], p: [f64; 2], limit: f64, point: [f64; 2]) -> Option<[f64; 2]> {
+    let start = radially(|t| curve(k, t), limit, point);
+    if p == [0.0; 2] {
+        return start;
+    }
+    let start = start.unwrap_or([0.0; 2]);
+    plane::unbend(|point| local(k, p, limit, point), start, point)
+}
+
+/// The length that `r` has behind the lens.
+pub fn curve(k: &[f64; 6], r: f64) -> Bent {
+    let (d, by_r2) = radial(k, r * r);
+    Bent {
+        value: r * d,
+        slope: d + 2.0 * r * r * by_r2,
+    }
+}
+
+fn radial(k: &[f64; 6], r2: f64) -> (f64, f64) {
+    let (above, above_slope) = series(&k[..3], r2);
+    let (below, below_slope) = series(&k[3..], r2);
+    let d = above / below;
+    (d, (above_slope - d * below_slope) / below)
+}
+
+fn local(k: &[f64; 6], p: [f64; 2], limit: f64, [x, y]: [f64; 2]) -> Option<Local> {
+    let r2 = x * x + y * y;
+    (r2 < limit * limit).then(|| plane::bend([x, y], radial(k, r2), p, [0.0; 2]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_where_the_slope_ends_or_the_denominator() {
+        for k in [
+            [-0.3, 0.02, 0.0, 0.1, 0.0, 0.0],
+            [0.2, 0.0, 0.0, 0.5, 0.3, 0.1],
+            [0.1, 0.3, -0.2, 0.2, 0.01, -0.05],
+        ] {
+            let limit = limit(&k);
+            assert!(limit.is_finite() && limit > 0.5, "{k:?}: {limit}");
+            for i in 0..1000 {
+                let bent = curve(&k, limit * f64::from(i) / 1000.0);
+                assert!(bent.slope > 0.0, "{k:?} {i}: {bent:?}");
+            }
+            let beyond = curve(&k, limit * 1.001);
+            assert!(beyond.slope < 0.0 || beyond.value < 0.0, "{k:?} {beyond:?}");
+        }
+        assert_eq!(limit(&[0.0; 6]), f64::INFINITY);
+        assert_eq!(limit(&[0.2, 0.1, 0.1, 0.01, 0.0, 0.0]), f64::INFINITY);
+    }
+}

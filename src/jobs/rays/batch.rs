@@ -1,0 +1,96 @@
+//! A batch of rays: a view of a slot of the ring, which it owns until it is dropped.
+//!
+//! In the consumer. Copies nothing.
+
+use nix::unistd::{Pid, getpid};
+
+use crate::error::{Error, Result};
+use crate::jobs::rays::fields::{RayField, RayLayout};
+use crate::pool::filled::Rows;
+
+/// The rays of one step.
+///
+/// Arrays have an entry for each ray and lie where a worker wrote them. The slot is free
+/// for later steps when the batch is dropped. Dropping it in any thread is fine; in a
+/// forked copy of the process it cannot be read.
+#[derive(Debug)]
+pub struct RayBatch {
+    pub(crate) rows: Rows,
+    pub(crate) layout: RayLayout,
+    /// Rays that were asked for; the slot may hold more.
+    pub(crate) rays: usize,
+    pub(crate) step: u64,
+    pub(crate) owner: Pid,
+}
+
+impl RayBatch {
+    /// The step that these rays are of.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Rays.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rays
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rays == 0
+    }
+
+    /// The numbers of a field of `f32`, ray by ray; empty in a scene without
+    /// [`RayField::Times`].
+    ///
+    /// # Errors
+    /// A field of other numbers; a forked copy of the process.
+    pub fn floats(&self, field: RayField) -> Result<&[f32]> {
+        self.numbers(field)
+    }
+
+    /// Image, row and column of each ray.
+    ///
+    /// # Errors
+    /// A forked copy of the process.
+    pub fn indices(&self) -> Result<&[[i64; 3]]> {
+        let all: &[i64] = self.numbers(RayField::Indices)?;
+        Ok(bytemuck::cast_slice(all))
+    }
+
+    /// Of each ray whether its lens says where it goes: 0 or 1.
+    ///
+    /// # Errors
+    /// A forked copy of the process.
+    pub fn valid(&self) -> Result<&[u8]> {
+        self.bytes(RayField::Valid)
+    }
+
+    /// The bytes of a field, for who hands the memory on.
+    ///
+    /// # Errors
+    /// A forked copy of the process.
+    pub fn bytes(&self, field: RayField) -> Result<&[u8]> {
+        if getpid() != self.owner {
+            return Err(Error::worker(
+                "a batch of rays cannot be read in a forked copy of the process that made it",
+            ));
+        }
+        let len = match self.layout.has(field) {
+            true => self.rays * field.width() * field.number_bytes(),
+            false => 0,
+        };
+        let begin = self.layout.of(field).start;
+        let bytes = self.rows.bytes().get(begin..begin + len);
+        bytes.ok_or_else(|| Error::protocol("a batch of rays lies outside of its slot"))
+    }
+
+    fn numbers<T: bytemuck::Pod>(&self, field: RayField) -> Result<&[T]> {
+        if field.number_bytes() != size_of::<T>() {
+            return Err(Error::config(format!("{field:?} holds other numbers")));
+        }
+        bytemuck::try_cast_slice(self.bytes(field)?)
+            .map_err(|e| Error::protocol(format!("an array of rays: {e}")))
+    }
+}

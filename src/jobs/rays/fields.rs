@@ -1,0 +1,187 @@
+//! What is known of each ray of a batch, and where it lies in the batch's memory.
+//!
+//! Used in the consumer and in workers. Sizes and numbers alone.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+/// One array of a batch: an entry for each ray.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum RayField {
+    /// Image, row, column: `i64`, (rays, 3).
+    Indices,
+    /// Where the ray begins, in the scene's units: `f32`, (rays, 3).
+    Origins,
+    /// Where it goes, of length 1: `f32`, (rays, 3).
+    Directions,
+    /// The pixel's colour, 0 to 1: `f32`, (rays, 3).
+    Colors,
+    /// Length of the direction before it was made 1; a depth along the camera's axis
+    /// times this is a distance along the ray: `f32`, (rays).
+    DirectionNorms,
+    /// Area of the pixel at distance 1: `f32`, (rays).
+    PixelAreas,
+    /// Time of the image: `f32`, (rays). In scenes with times.
+    Times,
+    /// Whether the lens says where the ray of this pixel goes: `u8`, 0 or 1, (rays). Where
+    /// it does not, origin and direction are zero.
+    Valid,
+}
+
+impl RayField {
+    /// In the order in which they lie in memory.
+    pub const ALL: [Self; 8] = [
+        Self::Indices,
+        Self::Origins,
+        Self::Directions,
+        Self::Colors,
+        Self::DirectionNorms,
+        Self::PixelAreas,
+        Self::Times,
+        Self::Valid,
+    ];
+
+    /// Numbers a ray.
+    pub fn width(self) -> usize {
+        match self {
+            Self::Indices | Self::Origins | Self::Directions | Self::Colors => 3,
+            Self::DirectionNorms | Self::PixelAreas | Self::Times | Self::Valid => 1,
+        }
+    }
+
+    /// Bytes of a number.
+    pub(crate) fn number_bytes(self) -> usize {
+        match self {
+            Self::Indices => size_of::<i64>(),
+            Self::Valid => 1,
+            Self::Origins
+            | Self::Directions
+            | Self::Colors
+            | Self::DirectionNorms
+            | Self::PixelAreas
+            | Self::Times => size_of::<f32>(),
+        }
+    }
+}
+
+/// Arrays begin at multiples of this.
+const ALIGN: usize = 64;
+
+/// Where the arrays of a batch of so many rays lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RayLayout {
+    rays: usize,
+    times: bool,
+}
+
+impl RayLayout {
+    pub(crate) fn new(rays: usize, times: bool) -> Self {
+        Self { rays, times }
+    }
+
+    pub(crate) fn rays(self) -> usize {
+        self.rays
+    }
+
+    pub(crate) fn has(self, field: RayField) -> bool {
+        field != RayField::Times || self.times
+    }
+
+    /// Bytes of one array.
+    fn len(self, field: RayField) -> usize {
+        match self.has(field) {
+            true => self.rays * field.width() * field.number_bytes(),
+            false => 0,
+        }
+    }
+
+    /// Where an array lies; empty when there is none.
+    pub(crate) fn of(self, field: RayField) -> Range<usize> {
+        let in_front = RayField::ALL.into_iter().take_while(|f| *f != field);
+        let begin: usize = in_front.map(|f| self.len(f).next_multiple_of(ALIGN)).sum();
+        begin..begin + self.len(field)
+    }
+
+    /// Bytes of all.
+    pub(crate) fn bytes(self) -> usize {
+        RayField::ALL
+            .into_iter()
+            .map(|f| self.len(f).next_multiple_of(ALIGN))
+            .sum()
+    }
+}
+
+/// The arrays of a batch, to be written.
+pub(crate) struct RayArrays<'a> {
+    pub(crate) indices: &'a mut [[i64; 3]],
+    pub(crate) origins: &'a mut [[f32; 3]],
+    pub(crate) directions: &'a mut [[f32; 3]],
+    pub(crate) colors: &'a mut [[f32; 3]],
+    pub(crate) norms: &'a mut [f32],
+    pub(crate) areas: &'a mut [f32],
+    /// Empty where there are no times.
+    pub(crate) times: &'a mut [f32],
+    pub(crate) valid: &'a mut [u8],
+}
+
+impl RayLayout {
+    /// The arrays in the memory of a batch; none where that is too short, or begins at
+    /// an address that no number may begin at.
+    pub(crate) fn arrays(self, memory: &mut [u8]) -> Option<RayArrays<'_>> {
+        let mut left = memory;
+        let mut next = |field| {
+            let (array, behind) = std::mem::take(&mut left)
+                .split_at_mut_checked(self.len(field).next_multiple_of(ALIGN))?;
+            left = behind;
+            array.get_mut(..self.len(field))
+        };
+        Some(RayArrays {
+            indices: bytemuck::try_cast_slice_mut(next(RayField::Indices)?).ok()?,
+            origins: bytemuck::try_cast_slice_mut(next(RayField::Origins)?).ok()?,
+            directions: bytemuck::try_cast_slice_mut(next(RayField::Directions)?).ok()?,
+            colors: bytemuck::try_cast_slice_mut(next(RayField::Colors)?).ok()?,
+            norms: bytemuck::try_cast_slice_mut(next(RayField::DirectionNorms)?).ok()?,
+            areas: bytemuck::try_cast_slice_mut(next(RayField::PixelAreas)?).ok()?,
+            times: bytemuck::try_cast_slice_mut(next(RayField::Times)?).ok()?,
+            valid: next(RayField::Valid)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_share_no_byte_and_fill_the_batch() {
+        for times in [false, true] {
+            for rays in [0, 1, 5, 4096, 4097] {
+                let layout = RayLayout::new(rays, times);
+                let mut end = 0;
+                for field in RayField::ALL {
+                    let range = layout.of(field);
+                    assert_eq!(range.start % ALIGN, 0);
+                    assert!(range.start >= end);
+                    let bytes = rays * field.width() * field.number_bytes();
+                    assert_eq!(range.len(), bytes * usize::from(layout.has(field)));
+                    end = range.end;
+                }
+                assert!(end <= layout.bytes() && layout.bytes() < end + 8 * ALIGN);
+                // Cut one by one they lie where they are said to.
+                let mut memory = vec![0u64; layout.bytes() / 8];
+                let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
+                let begin = memory.as_ptr() as usize;
+                let arrays = layout.arrays(memory).unwrap();
+                assert_eq!(arrays.indices.len(), rays);
+                assert_eq!(arrays.valid.len(), rays);
+                let at = arrays.areas.as_ptr() as usize - begin;
+                assert_eq!(at, layout.of(RayField::PixelAreas).start);
+                let at = arrays.valid.as_ptr() as usize - begin;
+                assert_eq!(at, layout.of(RayField::Valid).start);
+                assert!(rays == 0 || layout.arrays(&mut [0; 64]).is_none());
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! From pixels to rays: through the lens, and into the world.
+//!
+//! Runs in workers, and in the consumer with zero workers. What nerfstudio's `RayBundle`
+//! holds, computed in f64 and written as f32. Never in here: colours, which pixels, how
+//! a lens bends.
+
+use crate::camera::{Bundle, Directions, Unprojector};
+use crate::jobs::rays::fields::RayArrays;
+use crate::jobs::rays::frames::RayFrames;
+use crate::plan::rays::Pixel;
+
+/// Cameras prepared for many rays, and memory for some.
+#[derive(Debug)]
+pub(super) struct Tracer {
+    lenses: Vec<Unprojector>,
+    /// The rays at hand, those of a camera together.
+    order: Vec<u32>,
+    points: [Vec<f64>; 2],
+    /// In the camera, of length 1.
+    directions: [Vec<f64>; 3],
+    areas: Vec<f64>,
+    norms: Vec<f64>,
+    valid: Vec<bool>,
+}
+
+impl Tracer {
+    pub(super) fn new(frames: &RayFrames) -> Self {
+        Self {
+            lenses: frames.cameras.iter().map(Unprojector::new).collect(),
+            order: Vec::new(),
+            points: Default::default(),
+            directions: Default::default(),
+            areas: Vec::new(),
+            norms: Vec::new(),
+            valid: Vec::new(),
+        }
+    }
+
+    /// Writes all but the colours of the rays through `pixels` to entries `first..` of the
+    /// arrays. Pixels of images that there are none of are left out: nothing draws them.
+    pub(super) fn trace(
+        &mut self,
+        frames: &RayFrames,
+        pixels: &[Pixel],
+        arrays: &mut RayArrays<'_>,
+        first: usize,
+    ) {
+        let camera_of = |ray: u32| {
+            let image = pixels[ray as usize].image as usize;
+            frames.frames.get(image).map_or(u32::MAX, |f| f.camera)
+        };
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        order.extend(0..pixels.len() as u32);
+        if self.lenses.len() > 1 {
+            order.sort_unstable_by_key(|&ray| (camera_of(ray), ray));
+        }
+        for rays in order.chunk_by(|&a, &b| camera_of(a) == camera_of(b)) {
+            let camera = rays.first().map_or(u32::MAX, |&ray| camera_of(ray)) as usize;
+            if camera < self.lenses.len() {
+                self.through_the_lens(camera, rays, pixels);
+                self.place_in_the_world(camera, frames, rays, pixels, arrays, first);
+            }
+        }
+        self.order = order;
+    }
+
+    fn through_the_lens(&mut self, camera: usize, rays: &[u32], pixels: &[Pixel]) {
+        let centres = rays.iter().map(|&ray| pixels[ray as usize]);
+        let [x, y] = &mut self.points;
+        x.clear();
+        x.extend(centres.clone().map(|pixel| f64::from(pixel.col) + 0.5));
+        y.clear();
+        y.extend(centres.map(|pixel| f64::from(pixel.row) + 0.5));
+        for numbers in self.directions.iter_mut() {
+            numbers.resize(rays.len(), 0.0);
+        }
+        self.areas.resize(rays.len(), 0.0);
+        self.norms.resize(rays.len(), 0.0);
+        self.valid.resize(rays.len(), false);
+        let [to_x, to_y, to_z] = &mut self.directions;
+        let out = Bundle {
+            directions: Directions {
+                x: to_x,
+                y: to_y,
+                z: to_z,
+                valid: &mut self.valid,
+            },
+            pixel_area: &mut self.areas,
+            directions_norm: &mut self.norms,
+        };
+        self.lenses[camera].bundle(x, y, out);
+    }
+
+    fn place_in_the_world(
+        &self,
+        camera: usize,
+        frames: &RayFrames,
+        rays: &[u32],
+        pixels: &[Pixel],
+        arrays: &mut RayArrays<'_>,
+        first: usize,
+    ) {
+        let lens = &self.lenses[camera];
+        let [x, y, z] = &self.directions;
+        for (i, &ray) in rays.iter().enumerate() {
+            let pixel = &pixels[ray as usize];
+            let to = first + ray as usize;
+            let frame = &frames.frames[pixel.image as usize];
+            arrays.indices[to] = [pixel.image, pixel.row, pixel.col].map(i64::from);
+            if let Some(time) = arrays.times.get_mut(to) {
+                *time = frame.time;
+            }
+            arrays.valid[to] = u8::from(self.valid[i]);
+            // All of these are zero where the lens does not say.
+            arrays.norms[to] = self.norms[i] as f32;
+            arrays.areas[to] = self.areas[i] as f32;
+            let direction = rotated(&frame.pose, [x[i], y[i], z[i]]);
+            arrays.directions[to] = direction.map(|x| x as f32);
+            let centre = match self.valid[i] {
+                true => frame.pose.map(|row| row[3]),
+                false => [0.0; 3],
+            };
+            let beside = lens.origin(self.points[0][i], self.points[1][i]);
+            let beside = match self.valid[i] && beside != [0.0; 3] {
+                true => rotated(&frame.pose, beside),
+                false => [0.0; 3],
+            };
+            arrays.origins[to] = [0, 1, 2].map(|axis| (centre[axis] + beside[axis]) as f32);
+        }
+    }
+}
+
+#[inline]
+fn rotated(pose: &[[f64; 4]; 3], d: [f64; 3]) -> [f64; 3] {
+    pose.map(|[a, b, c, _]| a * d[0] + b * d[1] + c * d[2])
+}

@@ -1,0 +1,17 @@
+//! Rays of a scene, as a trainer holds them.
+//!
+//! - `builder`: what the user asks for; `start`: the order of the start;
+//! - `prepared`: what follows from scene and options before anything is allocated;
+//! - `steps`: batches, step by step, and what happened.
+//!
+//! All in the consumer. Never in here: how rays are made.
+
+mod builder;
+mod prepared;
+mod start;
+mod steps;
+
+pub use crate::jobs::rays::batch::RayBatch;
+pub use crate::jobs::rays::fields::RayField;
+pub use builder::{RaysBuilder, SceneSource};
+pub use steps::{Rays, RaysReport};

@@ -1,0 +1,192 @@
+//! The start of rays, in its order.
+//!
+//! In the consumer. First the coordinators, before a thread or a byte of data exists;
+//! then the scene; masks, since they say what may be drawn; then store, ring and workers.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::data::scenes::Scene;
+use crate::error::{Error, Result};
+use crate::forecast::MemoryLimit;
+use crate::jobs::kinds::KINDS;
+use crate::jobs::masks;
+use crate::jobs::rays::fields::RayLayout;
+use crate::jobs::rays::run::RayRun;
+use crate::jobs::rays::spec::{RaysMemory, RaysSpec};
+use crate::loader::rays::builder::{RaysBuilder, SceneSource};
+use crate::loader::rays::prepared::Chosen;
+use crate::loader::rays::steps::{HeldStore, Rays};
+use crate::pool::ring::Shape;
+use crate::store;
+use crate::store::{Holding, Pictures, default_folder};
+use crate::sys::cpu::CpuLevel;
+
+/// What a worker takes beside the pixels that it decodes: its code's data, tables, what a
+/// decoder works with.
+const WORKER_BYTES: u64 = 4 << 20;
+
+impl Rays {
+    /// Starts the description of rays over `scene`.
+    pub fn builder(scene: impl Into<SceneSource>) -> RaysBuilder {
+        RaysBuilder::new(scene.into())
+    }
+}
+
+impl RaysBuilder {
+    /// Starts the pool.
+    ///
+    /// # Errors
+    /// Options that cannot work, a scene that cannot be read, masks that cannot, too
+    /// little memory and no room for a file, a system that refuses.
+    pub fn build(self) -> Result<Rays> {
+        let began = Instant::now();
+        CpuLevel::detect()?;
+        let most_rays = self.checked_rays()?;
+        let workers = self.crew.count()?;
+        // Before anything is read: also that of the masks, since nobody knows yet.
+        let crew = self.crew.clone().launch(KINDS)?;
+        let crew_of_masks = match self.masks {
+            true => Some(self.crew.clone().launch(KINDS)?),
+            false => None,
+        };
+        let scene = match self.source {
+            SceneSource::Read(scene) => *scene,
+            SceneSource::Path(path, options) => Scene::open(&path, &options)?,
+        };
+        let chosen = Chosen::new(&scene, self.split, self.downscale, self.masks)?;
+        let words = match crew_of_masks.filter(|_| !chosen.masks.is_empty()) {
+            Some(crew) => {
+                let spec = chosen.masks_spec(self.limits);
+                masks::run::read_all(crew, &spec, &chosen.index_of_masks()?)?
+            }
+            None => Vec::new(),
+        };
+        let (table, masks) = chosen.table(self.sampler, (self.seed, self.joining), &words)?;
+        drop(words);
+        let shape = Shape {
+            slots: self.depth.unwrap_or(workers + 2).max(1),
+            rows: 1,
+            slot_bytes: RayLayout::new(most_rays as usize, chosen.times).bytes() as u64,
+            lanes: workers.max(1),
+        };
+        let holding = holding(&chosen, shape, self.memory_limit)?;
+        let folder = self.store_folder.clone().unwrap_or_else(default_folder);
+        let key = chosen.store_key(self.background)?;
+        let places = &chosen.frames.places;
+        let create = || Pictures::create(places.clone(), holding, &folder, key);
+        let (pictures, presence) = match self.shares {
+            true => {
+                let (pictures, presence, _) = store::meet(key, places, create)?;
+                (pictures, Some(presence))
+            }
+            false => (create()?, None),
+        };
+        let spec = RaysSpec {
+            rank: self.rank,
+            most_rays,
+            times: chosen.times,
+            background: self.background,
+            limits: self.limits,
+            // That of who made the store.
+            holding: pictures.holding(),
+            key,
+        };
+        let index = chosen.index()?;
+        let frames = chosen.frames.seal()?;
+        let memory = RaysMemory {
+            index: &index,
+            frames: &frames,
+            table: &table,
+            masks: &masks,
+            pictures: &pictures,
+        };
+        let posted = self.rays;
+        let first = RaysSpec::place(posted, self.first_step);
+        let engine = crew.start(&spec.order(memory)?, shape, first, |needed, free| {
+            format!(
+                "the ring needs {needed} bytes and {free} are available: lower rays, most_rays \
+                 or depth"
+            )
+        })?;
+        let images: Vec<PathBuf> = chosen.images;
+        let run = RayRun::new(engine, spec, index, posted, self.first_step);
+        let store = HeldStore { presence, pictures };
+        Ok(Rays::new(
+            run,
+            scene,
+            images,
+            store,
+            table,
+            self.rays,
+            began.elapsed(),
+        ))
+    }
+
+    /// Room for rays of a step.
+    fn checked_rays(&self) -> Result<u64> {
+        let most = self.most_rays.unwrap_or(self.rays);
+        let per_unit = u64::from(self.sampler.rays_per_unit());
+        if self.rays == 0 || self.sampler.whole_rays(self.rays) != self.rays {
+            return Err(Error::option(
+                "rays",
+                format!(
+                    "`rays` of {} are not whole units of {per_unit}: use {}",
+                    self.rays,
+                    self.sampler.whole_rays(self.rays).max(per_unit)
+                ),
+            ));
+        }
+        if most < self.rays {
+            return Err(Error::option(
+                "most_rays",
+                format!(
+                    "most_rays of {most} is below rays of {}: raise it",
+                    self.rays
+                ),
+            ));
+        }
+        // A row's length is counted in 32 bits in places; nobody trains on more.
+        if most > 1 << 24 {
+            return Err(Error::option(
+                "most_rays",
+                format!("most_rays of {most} is too many: use at most {}", 1 << 24),
+            ));
+        }
+        Ok(most)
+    }
+}
+
+/// Where the pixels are held: in memory if they fit beside the rest of the run.
+fn holding(chosen: &Chosen, shape: Shape, asked: Option<u64>) -> Result<Holding> {
+    let places = &chosen.frames.places;
+    let largest = (0..places.len()).filter_map(|n| places.of(n));
+    let largest = largest
+        .map(|range| range.end - range.start)
+        .max()
+        .unwrap_or(0);
+    let lanes = u64::from(shape.lanes);
+    let ring = u64::from(shape.slots).saturating_mul(shape.slot_bytes);
+    // A worker has the pixels of the picture that it decodes.
+    let rest = ring.saturating_add(lanes.saturating_mul(WORKER_BYTES.saturating_add(largest)));
+    let Some(limit) = MemoryLimit::lowest(asked) else {
+        return Ok(Holding::Memory);
+    };
+    if rest.saturating_add(places.bytes()) <= limit.bytes {
+        return Ok(Holding::Memory);
+    }
+    // And of one that goes to the file, once more.
+    let rest = rest.saturating_add(lanes.saturating_mul(largest));
+    if rest > limit.bytes {
+        return Err(Error::option(
+            "memory_limit",
+            format!(
+                "{} bytes ({}) do not hold the ring of {ring} bytes and {lanes} workers with a \
+                 picture of {largest} bytes each, {rest} in all: raise it, or lower workers, \
+                 depth or rays",
+                limit.bytes, limit.by
+            ),
+        ));
+    }
+    Ok(Holding::File)
+}

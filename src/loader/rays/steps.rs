@@ -1,0 +1,197 @@
+//! Batches of rays, step by step, and what happened.
+//!
+//! In the consumer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::data::scenes::Scene;
+use crate::error::{Error, Result};
+use crate::jobs::rays::batch::RayBatch;
+use crate::jobs::rays::run::RayRun;
+use crate::jobs::rays::spec;
+use crate::jobs::stages;
+use crate::plan::rays::RayTable;
+use crate::pool::worker::meter::Stage;
+use crate::store::{Holding, Pictures, Presence};
+
+/// Rays of a scene: each step is a batch.
+///
+/// The rays of a step are a pure function of scene, options, seed, rank and step. So they
+/// are the same for any number of workers, whoever dies, and a run goes on by its step
+/// alone.
+#[derive(Debug)]
+pub struct Rays {
+    run: RayRun,
+    scene: Scene,
+    images: Vec<PathBuf>,
+    store: HeldStore,
+    table: RayTable,
+    rays: u64,
+    startup: Duration,
+}
+
+/// The store, held so that other ranks find it here.
+#[derive(Debug)]
+pub(super) struct HeldStore {
+    /// None where it is not shared. Goes first: nobody is sent to a store that has gone.
+    #[expect(dead_code, reason = "held for its end")]
+    pub(super) presence: Option<Presence>,
+    pub(super) pictures: Pictures,
+}
+
+/// What happened so far.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct RaysReport {
+    /// Images that rays are drawn from, and those of them that are in the store.
+    pub images: u64,
+    pub decoded: u64,
+    /// Bytes of all pixels in the store.
+    pub store_bytes: u64,
+    /// Whether those are in a file, since they do not fit in memory.
+    pub in_file: bool,
+    /// Of the memory that the batches lie in.
+    pub ring_bytes: u64,
+    pub worker_deaths: u64,
+    /// Seconds from the beginning of the build to its end.
+    pub startup_s: f64,
+    /// Seconds of all workers together: drawing pixels, decoding images, from pixels to
+    /// rays, their colours, waiting for work.
+    pub draw_s: f64,
+    pub decode_s: f64,
+    pub trace_s: f64,
+    pub color_s: f64,
+    pub idle_s: f64,
+    /// Seconds that this process waited for batches.
+    pub wait_s: f64,
+    /// Processes of the workers that are alive.
+    pub workers: Vec<i32>,
+    /// None with zero workers.
+    pub coordinator: Option<i32>,
+}
+
+impl Rays {
+    pub(super) fn new(
+        run: RayRun,
+        scene: Scene,
+        images: Vec<PathBuf>,
+        store: HeldStore,
+        table: RayTable,
+        rays: u64,
+        startup: Duration,
+    ) -> Self {
+        Self {
+            run,
+            scene,
+            images,
+            store,
+            table,
+            rays,
+            startup,
+        }
+    }
+
+    /// The next step, as many rays as the builder was told.
+    ///
+    /// # Errors
+    /// An image that cannot be read ([`Error::Sample`], with its path: the next call tries
+    /// the step again); every batch held for too long; what ends the pool.
+    pub fn next_batch(&mut self) -> Result<RayBatch> {
+        self.next_rays(self.rays)
+    }
+
+    /// The next step with so many rays: the first ones of its sequence, so that a step's
+    /// rays do not depend on how many are asked for.
+    ///
+    /// # Errors
+    /// As [`Rays::next_batch`]; more rays than
+    /// [`RaysBuilder::most_rays`](crate::rays::RaysBuilder::most_rays).
+    pub fn next_rays(&mut self, rays: u64) -> Result<RayBatch> {
+        loop {
+            if let Some(batch) = self.next_rays_within(rays, Duration::MAX)? {
+                return Ok(batch);
+            }
+        }
+    }
+
+    /// As [`Rays::next_rays`]; none when it is not there within `limit`.
+    ///
+    /// # Errors
+    /// As [`Rays::next_rays`].
+    pub fn next_rays_within(&mut self, rays: u64, limit: Duration) -> Result<Option<RayBatch>> {
+        let whole = self.table.sampler().whole_rays(rays);
+        if rays == 0 || whole != rays {
+            let per_unit = u64::from(self.table.sampler().rays_per_unit());
+            return Err(Error::config(format!(
+                "{rays} rays are not whole units of {per_unit}: ask for {}",
+                whole.max(per_unit)
+            )));
+        }
+        self.run.next_within(rays, limit)
+    }
+
+    /// Whether every image that rays are drawn from is in the store.
+    #[must_use]
+    pub fn is_decoded(&self) -> bool {
+        self.store.pictures.count() >= self.table.drawn() as usize
+    }
+
+    /// The step of the next batch: all that a later run needs to go on.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.run.step()
+    }
+
+    /// The next batch is that of `step`. What is under way is given up.
+    pub fn go_to(&mut self, step: u64) {
+        self.run.go_to(step);
+    }
+
+    /// Of all that the draws follow from, but the rank: hexadecimal digits.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        self.table.hash()
+    }
+
+    /// The scene whose rays these are.
+    #[must_use]
+    pub fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    /// The files of the images, as they are numbered in the batches.
+    #[must_use]
+    pub fn images(&self) -> &[PathBuf] {
+        &self.images
+    }
+
+    /// What happened so far.
+    ///
+    /// # Errors
+    /// When the coordinator does not answer.
+    pub fn report(&self) -> Result<RaysReport> {
+        let pool = self.run.report()?;
+        let seconds = |stage: Stage| stage.seconds(&pool.stage_ns);
+        let decoding = [stages::OPEN, stages::DECODE, stages::RESAMPLE, stages::EMIT];
+        Ok(RaysReport {
+            images: u64::from(self.table.drawn()),
+            decoded: self.store.pictures.count() as u64,
+            store_bytes: self.store.pictures.places().bytes(),
+            in_file: self.store.pictures.holding() == Holding::File,
+            ring_bytes: pool.ring_bytes,
+            worker_deaths: pool.worker_deaths,
+            startup_s: self.startup.as_secs_f64(),
+            draw_s: seconds(spec::DRAW),
+            decode_s: decoding.map(seconds).iter().sum(),
+            trace_s: seconds(spec::TRACE),
+            color_s: seconds(spec::COLOR),
+            idle_s: seconds(Stage::IDLE),
+            wait_s: pool.consumer_wait_s,
+            workers: pool.workers,
+            coordinator: pool.coordinator,
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! The random numbers of a ray: two words for each unit of a step, by its number alone.
+//!
+//! In every process. A key for each step, a counter for each unit, one call of Philox for
+//! both words (`plan::random` has the generator).
+
+use crate::plan::random::philox4x32_10;
+
+/// What is drawn of a unit. Each has randomness of its own; the numbers are part of the
+/// draws and never change.
+#[derive(Debug, Clone, Copy)]
+#[repr(u32)]
+pub(super) enum Drawn {
+    /// The image, and the place in it.
+    Place = 0,
+    /// The second pixel of a pair.
+    Partner = 1,
+}
+
+/// What all draws of one step on one rank follow from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StepKey([u32; 2]);
+
+impl StepKey {
+    pub(super) fn new(seed: u64, step: u64, rank: u32) -> Self {
+        // Step and rank are mixed in by one call of the generator, so that steps do not
+        // overlap as seed + step would. The last word is none of `PositionRandom`'s keys.
+        let k = philox4x32_10(
+            [step as u32, (step >> 32) as u32, rank, u32::MAX - 1],
+            [seed as u32, (seed >> 32) as u32],
+        );
+        Self([k[0], k[1]])
+    }
+
+    /// Two words, each of 64 random bits.
+    #[inline]
+    pub(super) fn words(self, unit: u64, drawn: Drawn) -> [u64; 2] {
+        let counter = [0, drawn as u32, unit as u32, (unit >> 32) as u32];
+        let [a, b, c, d] = philox4x32_10(counter, self.0);
+        let word = |high, low| u64::from(high) << 32 | u64::from(low);
+        [word(a, b), word(c, d)]
+    }
+}
+
+/// A whole number below `n` out of a random word, and what is left of the word: as
+/// random again, for a number inside of the first one's share.
+///
+/// The high half of the product. None comes more often than another by more than
+/// n / 2^64, below 2^-32 for every `n` that fits 32 bits. A number below `a`, then one
+/// below `b` of what is left, are the quotient and the rest by `b` of the number below
+/// `a * b`, to the bit, without the division.
+#[inline]
+pub(super) fn below(word: u64, n: u64) -> (u64, u64) {
+    let product = u128::from(word) * u128::from(n);
+    ((product >> 64) as u64, product as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_in_two_parts_is_the_whole_number() {
+        for i in 0..100_000 {
+            let [word, sizes] = StepKey::new(1, 2, 3).words(i, Drawn::Place);
+            let (a, b) = (
+                1 + (sizes as u32 >> (i % 32)),
+                1 + ((sizes >> 32) as u32 >> (i % 31)),
+            );
+            let (a, b) = (u64::from(a), u64::from(b));
+            let (first, left) = below(word, a);
+            let (second, _) = below(left, b);
+            let Some(both) = a.checked_mul(b) else {
+                continue;
+            };
+            assert_eq!(first * b + second, below(word, both).0);
+        }
+    }
+
+    #[test]
+    fn keys_and_parts_give_other_words() {
+        let of = |seed, step, rank| StepKey::new(seed, step, rank).words(5, Drawn::Place);
+        let all = [
+            of(1, 2, 3),
+            of(2, 1, 3),
+            of(3, 2, 1),
+            of(1, 3, 2),
+            of(1, 2 + (3 << 32), 0),
+            of(1, 3, 3),
+            of(1, 2, 4),
+            of(1 << 32, 2, 3),
+            StepKey::new(1, 2, 3).words(5, Drawn::Partner),
+            StepKey::new(1, 2, 3).words(5 << 32, Drawn::Place),
+        ];
+        let mut words: Vec<u64> = all.into_iter().flatten().collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), 20);
+    }
+}

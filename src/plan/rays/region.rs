@@ -1,0 +1,220 @@
+//! What of one image may be sampled: which columns of a row, and how likely a row is.
+//!
+//! In every process. Whole numbers only behind the draw, so that every machine agrees.
+//! Never in here: the masks' bits (`bits`), tables and draws.
+
+use std::f64::consts::PI;
+use std::ops::Range;
+
+use super::bits::MaskView;
+use crate::error::{Error, Result};
+
+/// What of one image may be sampled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Region<'a> {
+    pub(crate) shape: Shape,
+    /// Only what is in here too. For patches: the places that have room for one, as
+    /// [`eroded`](super::eroded) gives them.
+    pub(crate) mask: Option<MaskView<'a>>,
+}
+
+impl<'a> Region<'a> {
+    /// Every pixel.
+    #[cfg(test)]
+    pub(crate) const WHOLE: Self = Self {
+        shape: Shape::Whole,
+        mask: None,
+    };
+
+    /// What is in the mask.
+    #[cfg(test)]
+    pub(crate) fn masked(mask: MaskView<'a>) -> Self {
+        Self {
+            mask: Some(mask),
+            ..Self::WHOLE
+        }
+    }
+}
+
+/// What may be sampled by the kind of lens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Shape {
+    /// Every pixel.
+    Whole,
+    /// Pixels whose centre is in a disc about the middle of the image.
+    Disc(Disc),
+    /// Every pixel of an equirectangular image, by the solid angle that it covers: a row
+    /// is as likely as the sine of its polar angle.
+    Sphere,
+}
+
+/// A disc about the middle of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Disc {
+    /// Square of the diameter, rounded down: in half pixels squared distances are whole.
+    pub(super) limit: u64,
+}
+
+/// A diameter beyond that of every image.
+const MAX_LIMIT: u64 = 1 << 62;
+
+impl Disc {
+    /// A disc of a radius in pixels: nerfstudio's `fisheye_crop_radius`. Its middle is the
+    /// image's, (width / 2, height / 2). nerfstudio rounds that down, half a pixel off
+    /// for odd sizes.
+    pub(crate) fn new(radius: f64) -> Result<Self> {
+        if !(radius.is_finite() && radius > 0.0) {
+            return Err(Error::config(format!(
+                "the crop radius of a fisheye image is {radius}: use pixels, above 0"
+            )));
+        }
+        // Floats become whole numbers at the nearer end where they are beyond.
+        let limit = (4.0 * radius * radius) as u64;
+        Ok(Self {
+            limit: limit.min(MAX_LIMIT),
+        })
+    }
+
+    /// Columns of a row whose centres are in the disc.
+    fn columns(self, width: u32, height: u32, row: u32) -> Range<u32> {
+        // All in half pixels from the middle: centres are odd or even numbers of them.
+        let (width, height) = (i64::from(width), i64::from(height));
+        let up = (2 * i64::from(row) + 1 - height).unsigned_abs();
+        let Some(left) = self.limit.checked_sub(up * up) else {
+            return 0..0;
+        };
+        // At most 2^31 for a limit of 2^62.
+        let reach = left.isqrt() as i64;
+        let first = (width - 1 - reach + 1).div_euclid(2).max(0);
+        let last = (width - 1 + reach).div_euclid(2).min(width - 1);
+        match first <= last {
+            true => first as u32..last as u32 + 1,
+            false => 0..0,
+        }
+    }
+}
+
+/// Sines are whole multiples of 2^-31: the largest is 2^31.
+pub(super) const SINE: u64 = 1 << 31;
+
+impl Shape {
+    /// Columns of a row at which a unit may stand by the shape alone. `extent` is how far
+    /// a unit's last row and column are from its first.
+    pub(super) fn columns(self, size: (u32, u32), extent: u32, row: u32) -> Range<u32> {
+        let (width, height) = size;
+        let Some(last) = row.checked_add(extent).filter(|&last| last < height) else {
+            return 0..0;
+        };
+        let both = match self {
+            Self::Whole | Self::Sphere => 0..width,
+            // A disc has no dents: what is in it at both ends is so between them.
+            Self::Disc(disc) => {
+                let first = disc.columns(width, height, row);
+                let last = match extent {
+                    0 => first.clone(),
+                    _ => disc.columns(width, height, last),
+                };
+                first.start.max(last.start)..first.end.min(last.end)
+            }
+        };
+        both.start..both.end.saturating_sub(extent).max(both.start)
+    }
+
+    /// How likely a pixel of a row is, in whole numbers from 1. `extent` as above: a
+    /// patch counts by its middle.
+    pub(super) fn row_weight(self, height: u32, extent: u32, row: u32) -> u64 {
+        if self != Self::Sphere {
+            return 1;
+        }
+        // In half rows, from the top. Below the image's end a sine is negative: it weighs 1.
+        let middle = 2 * u64::from(row) + u64::from(extent) + 1;
+        let sine = libm::sin(PI * middle as f64 / (2.0 * f64::from(height)));
+        ((sine * SINE as f64).round() as u64).clamp(1, SINE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disc_has_the_pixels_whose_centres_are_within_its_radius() {
+        for (width, height) in [(1u32, 1u32), (7, 5), (8, 6), (64, 63), (33, 90), (90, 33)] {
+            for radius in [0.4, 0.5, 1.0, 2.5, 16.0, 31.5, 33.3, 47.9, 48.0, 1e3, 1e300] {
+                let shape = Shape::Disc(Disc::new(radius).unwrap());
+                for row in 0..height {
+                    let columns = shape.columns((width, height), 0, row);
+                    let inside = |col: u32| {
+                        let x = f64::from(col) + 0.5 - f64::from(width) / 2.0;
+                        let y = f64::from(row) + 0.5 - f64::from(height) / 2.0;
+                        x * x + y * y <= radius * radius
+                    };
+                    let got: Vec<u32> = columns.collect();
+                    let want: Vec<u32> = (0..width).filter(|&c| inside(c)).collect();
+                    assert_eq!(got, want, "{width} x {height}, {radius}, row {row}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_patch_in_a_disc_has_all_its_corners_in_it() {
+        let (size, disc) = ((41, 37), Shape::Disc(Disc::new(17.0).unwrap()));
+        let inside = |row, col| disc.columns(size, 0, row).contains(&col);
+        for extent in [0u32, 1, 4, 9, 20, 30, 40] {
+            for (row, col) in (0..size.1).flat_map(|r| (0..size.0).map(move |c| (r, c))) {
+                let all = (0..=extent).all(|y| (0..=extent).all(|x| inside(row + y, col + x)));
+                let got = disc.columns(size, extent, row).contains(&col);
+                assert_eq!(got, all, "{extent} at {row}, {col}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_radius_that_is_none_is_refused() {
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Disc::new(wrong).unwrap_err().is_config());
+        }
+    }
+
+    #[test]
+    fn rows_of_a_sphere_weigh_their_sine() {
+        for height in [1, 2, 3, 64, 65, 4096, u32::MAX] {
+            let weight = |row| Shape::Sphere.row_weight(height, 0, row);
+            let rows = [0, 1, 2, height / 4, height / 2, height - 1];
+            for row in rows.into_iter().filter(|&r| r < height) {
+                let angle = PI * (f64::from(row) + 0.5) / f64::from(height);
+                let want = angle.sin() * SINE as f64;
+                assert!(
+                    (weight(row) as f64 - want).abs() <= 1.0,
+                    "{row} of {height}"
+                );
+                assert_eq!(weight(row), weight(height - 1 - row));
+            }
+        }
+        // A patch of 3 rows counts by the one in its middle.
+        let middle = Shape::Sphere.row_weight(100, 0, 11);
+        assert_eq!(Shape::Sphere.row_weight(100, 2, 10), middle);
+        assert_eq!(Shape::Whole.row_weight(100, 2, 10), 1);
+    }
+
+    #[test]
+    fn numbers_out_of_range_give_nothing() {
+        for shape in [
+            Shape::Whole,
+            Shape::Sphere,
+            Shape::Disc(Disc { limit: u64::MAX }),
+            Shape::Disc(Disc { limit: 0 }),
+        ] {
+            for row in [0, 5, 6, u32::MAX] {
+                for extent in [6, u32::MAX] {
+                    assert!(shape.columns((9, 6), extent, row).is_empty());
+                }
+                assert!(shape.row_weight(0, u32::MAX, row) >= 1);
+                let _ = shape.columns((u32::MAX, u32::MAX), 0, row);
+            }
+            assert!(shape.columns((9, 6), 0, 6).is_empty());
+            assert!(shape.columns((0, 0), 0, 0).is_empty());
+        }
+    }
+}

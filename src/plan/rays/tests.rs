@@ -1,0 +1,53 @@
+//! What the draws of rays promise, over whole tables.
+//!
+//! - `spread`: how often each image and pixel comes; `stream`: what the draws of a step
+//!   follow from; `hostile`: tables and masks that are not what they should be.
+
+mod hostile;
+mod spread;
+mod stream;
+
+use super::*;
+use crate::plan::PositionRandom;
+
+fn table(sampler: RaySampler, joining: u32, images: &[((u32, u32), Region<'_>)]) -> RayTable {
+    let mut builder = RayTableBuilder::new(sampler, 11, joining).unwrap();
+    for (size, region) in images {
+        builder.add(*size, region).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+fn wholes(sizes: &[(u32, u32)]) -> Vec<((u32, u32), Region<'static>)> {
+    sizes.iter().map(|&size| (size, Region::WHOLE)).collect()
+}
+
+fn no_mask<'a>(image: u32) -> Option<MaskView<'a>> {
+    panic!("image {image} has no mask")
+}
+
+/// The pixels of some rays of each of some steps.
+fn drawn<'m>(
+    table: &RayTable,
+    steps: u64,
+    rays: usize,
+    mask: impl Fn(u32) -> Option<MaskView<'m>>,
+) -> Vec<Pixel> {
+    let mut all = Vec::new();
+    for step in 0..steps {
+        let mut pixels = vec![Pixel::default(); rays];
+        table
+            .fill(&table.step(step, 0), 0, &mask, &mut pixels)
+            .unwrap();
+        all.extend(pixels);
+    }
+    all
+}
+
+/// A mask with a pixel in `in_of_ten` of ten places.
+fn random_mask(size: (u32, u32), in_of_ten: u64, seed: u64) -> MaskBits {
+    let pixels: Vec<u8> = (0..u64::from(size.0 * size.1))
+        .map(|i| u8::from(PositionRandom::new(seed, 77, i).below(10) < in_of_ten))
+        .collect();
+    MaskBits::from_pixels(&pixels, size.0, size.1).unwrap()
+}

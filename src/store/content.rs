@@ -1,0 +1,217 @@
+//! The bytes of a store: in memory that all processes map, or in a file that the system
+//! may drop from memory.
+//!
+//! Made in the consumer, opened in workers. Who may write which bytes is the business of
+//! `pictures`.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::sys::shared::SharedMemory;
+
+/// Where the bytes are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Holding {
+    /// A memfd. Takes memory as pictures come.
+    Memory,
+    /// A file without a name. What is read stays in the page cache while there is room.
+    File,
+}
+
+/// Bytes that several processes read and write.
+#[derive(Debug)]
+pub(super) enum Content {
+    Memory(SharedMemory),
+    File(File),
+}
+
+/// What is kept of the buffer that goes between a picture and the file.
+const KEEP: usize = 64 << 20;
+
+impl Content {
+    /// Room for `bytes`, of which none is taken yet.
+    ///
+    /// # Errors
+    /// A system that refuses; a folder that cannot be written to.
+    pub(super) fn create(holding: Holding, bytes: u64, folder: &Path) -> Result<Self> {
+        match holding {
+            Holding::Memory => {
+                let len = mapped_bytes(bytes)?;
+                SharedMemory::create("featherload-store", len).map(Self::Memory)
+            }
+            Holding::File => {
+                let file = tempfile::tempfile_in(folder)
+                    .map_err(|e| Error::io_at("make a file in", folder, e))?;
+                file.set_len(bytes)
+                    .map_err(|e| Error::io_at("make a file in", folder, e))?;
+                Ok(Self::File(file))
+            }
+        }
+    }
+
+    /// What another process made for so many bytes.
+    ///
+    /// # Errors
+    /// Another length.
+    pub(super) fn open(holding: Holding, fd: OwnedFd, bytes: u64) -> Result<Self> {
+        match holding {
+            Holding::Memory => SharedMemory::open(fd, mapped_bytes(bytes)?).map(Self::Memory),
+            Holding::File => {
+                let file = File::from(fd);
+                let found = file.metadata();
+                let found = found.map_err(|e| Error::io("look at the file of the store", e))?;
+                if !found.is_file() || found.len() != bytes {
+                    return Err(Error::protocol(format!(
+                        "the file of the store has {} bytes, its pictures need {bytes}",
+                        found.len()
+                    )));
+                }
+                Ok(Self::File(file))
+            }
+        }
+    }
+
+    pub(super) fn holding(&self) -> Holding {
+        match self {
+            Self::Memory(_) => Holding::Memory,
+            Self::File(_) => Holding::File,
+        }
+    }
+
+    /// Lets `make` write the bytes of `range`.
+    ///
+    /// The caller has the turn at this picture, and nobody reads it yet. `buffer` is
+    /// memory to be used again.
+    pub(super) fn write(
+        &self,
+        range: Range<u64>,
+        buffer: &mut Vec<u8>,
+        make: impl FnOnce(&mut [u8]) -> Result<(), SampleFault>,
+    ) -> Result<(), SampleFault> {
+        let len = (range.end - range.start) as usize;
+        match self {
+            Self::Memory(memory) => {
+                let at = range.start as usize;
+                memory.allocate(at..at + len).map_err(no_room)?;
+                let bytes = memory.bytes_at(at, len);
+                // SAFETY: in bounds by `bytes_at`, and allocated above, so that no access
+                // faults. `pictures::Pictures::make` is the one caller and holds the
+                // kernel's lock on this picture, so no other process of ours writes it,
+                // and none reads it before its word says that it is there. A process gone
+                // wrong may write it at the same time: what stands there then are bytes,
+                // and any byte is a pixel.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(bytes, len) };
+                make(bytes)
+            }
+            Self::File(file) => {
+                resize(buffer, len)?;
+                make(&mut buffer[..len])?;
+                let written = file.write_all_at(&buffer[..len], range.start);
+                if buffer.capacity() > KEEP {
+                    *buffer = Vec::new();
+                }
+                written.map_err(|e| no_room(Error::io("write to the file of the store", e)))
+            }
+        }
+    }
+
+    /// Three bytes from each place on. Places were checked.
+    ///
+    /// A loop of nothing else, so that the next pixels are on their way from memory while
+    /// one is awaited.
+    pub(super) fn gather(&self, at: &[u64], out: &mut [[u8; 3]]) -> std::io::Result<()> {
+        match self {
+            Self::Memory(memory) => {
+                use std::sync::atomic::Ordering::Relaxed;
+                for (at, three) in at.iter().zip(out) {
+                    let (word, bit) = ((at / 8) as usize, (at % 8) * 8);
+                    let low = memory.word(word).load(Relaxed) >> bit;
+                    let all = match bit <= 40 {
+                        true => low,
+                        false => low | memory.word(word + 1).load(Relaxed) << (64 - bit),
+                    };
+                    let bytes = all.to_le_bytes();
+                    *three = [bytes[0], bytes[1], bytes[2]];
+                }
+            }
+            Self::File(file) => {
+                for (at, three) in at.iter().zip(out) {
+                    file.read_exact_at(three, *at)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of `range`, copied to `out`, which is as long.
+    #[cfg(test)]
+    pub(super) fn read(&self, range: Range<u64>, out: &mut [u8]) -> std::io::Result<()> {
+        match self {
+            Self::Memory(memory) => {
+                use std::sync::atomic::Ordering::Relaxed;
+                let first = range.start / 8;
+                let mut skipped = (range.start % 8) as usize;
+                let mut filled = 0;
+                for word in first.. {
+                    if filled == out.len() {
+                        break;
+                    }
+                    let bytes = memory.word(word as usize).load(Relaxed).to_le_bytes();
+                    let from = &bytes[skipped..];
+                    let n = from.len().min(out.len() - filled);
+                    out[filled..filled + n].copy_from_slice(&from[..n]);
+                    filled += n;
+                    skipped = 0;
+                }
+                Ok(())
+            }
+            Self::File(file) => file.read_exact_at(out, range.start),
+        }
+    }
+}
+
+impl AsFd for Content {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Memory(memory) => memory.as_fd(),
+            Self::File(file) => file.as_fd(),
+        }
+    }
+}
+
+/// A map has whole words, and one behind the last picture, which reads of words touch.
+fn mapped_bytes(bytes: u64) -> Result<usize> {
+    bytes
+        .checked_next_multiple_of(8)
+        .and_then(|b| usize::try_from(b.checked_add(8)?).ok())
+        .ok_or_else(|| Error::config(format!("{bytes} bytes of pictures are too many to map")))
+}
+
+fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
+    if buffer.len() < len {
+        buffer.try_reserve_exact(len - buffer.len()).map_err(|_| {
+            SampleFault::new(FaultKind::NoMemory, format!("no memory for {len} bytes"))
+        })?;
+        buffer.resize(len, 0);
+    }
+    Ok(())
+}
+
+#[cold]
+fn no_room(e: Error) -> SampleFault {
+    SampleFault::new(
+        FaultKind::NoMemory,
+        format!("no room for its pixels: {e}; lower memory_limit, or give a larger store_folder"),
+    )
+}
+
+/// Where files of stores go, when nobody says another place.
+pub(crate) fn default_folder() -> PathBuf {
+    std::env::temp_dir()
+}

@@ -1,0 +1,146 @@
+//! Locks on single bytes of a file, by which processes take turns.
+//!
+//! Used in workers, and in the consumer with zero workers. A lock belongs to an open
+//! file description of this process alone, so the kernel lets it go when the process
+//! ends, however it ends: no owner has to be named, and nobody has to clean up.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::unistd::{Pid, getpid};
+
+use crate::error::{Error, Result};
+
+/// Turns at the bytes of one file: each call is given the same. The bytes need not exist.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// The file as this process opened it. A forked copy would share its locks.
+    own: Option<(Pid, File)>,
+}
+
+impl Turns {
+    /// Waits until byte `at` is this process's.
+    ///
+    /// # Errors
+    /// A system that refuses: no /proc, no locks on this file.
+    pub(crate) fn wait(&mut self, file: BorrowedFd<'_>, at: u64) -> Result<Turn<'_>> {
+        let file = self.own_file(file)?;
+        let range = of_byte(libc::F_WRLCK, at)?;
+        loop {
+            match fcntl(file, FcntlArg::F_OFD_SETLKW(&range)) {
+                Ok(_) => return Ok(Turn { file, at }),
+                Err(Errno::EINTR) => {}
+                Err(e) => return Err(Error::io("lock a byte of shared memory", e)),
+            }
+        }
+    }
+
+    /// As [`Turns::wait`]; none when another process has the byte.
+    pub(crate) fn take(&mut self, file: BorrowedFd<'_>, at: u64) -> Result<Option<Turn<'_>>> {
+        let file = self.own_file(file)?;
+        let range = of_byte(libc::F_WRLCK, at)?;
+        match fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
+            Ok(_) => Ok(Some(Turn { file, at })),
+            Err(Errno::EAGAIN | Errno::EACCES) => Ok(None),
+            Err(e) => Err(Error::io("lock a byte of shared memory", e)),
+        }
+    }
+
+    fn own_file(&mut self, file: BorrowedFd<'_>) -> Result<&File> {
+        let now = getpid();
+        let own = self.own.take().filter(|(of, _)| *of == now);
+        let own = match own {
+            Some(own) => own,
+            None => {
+                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let opened = File::options().read(true).write(true).open(&path);
+                (now, opened.map_err(|e| Error::io_at("open", &path, e))?)
+            }
+        };
+        Ok(&self.own.insert(own).1)
+    }
+}
+
+/// A byte that is this process's until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let unlocked = of_byte(libc::F_UNLCK, self.at)
+            .map(|range| fcntl(self.file, FcntlArg::F_OFD_SETLK(&range)));
+        if let Ok(Err(e)) = unlocked {
+            tracing::warn!("unlock a byte of shared memory: {e}");
+        }
+    }
+}
+
+fn of_byte(kind: libc::c_int, at: u64) -> Result<libc::flock> {
+    let at = libc::off_t::try_from(at)
+        .map_err(|_| Error::protocol(format!("byte {at} lies behind every file's end")))?;
+    Ok(libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: at,
+        l_len: 1,
+        l_pid: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    fn file() -> File {
+        tempfile::tempfile().unwrap()
+    }
+
+    #[test]
+    fn a_byte_is_one_holders_and_its_neighbour_anothers() {
+        let (file, mut a, mut b) = (file(), Turns::default(), Turns::default());
+        let held = a.wait(file.as_fd(), 3).unwrap();
+        assert!(b.take(file.as_fd(), 3).unwrap().is_none());
+        assert!(b.take(file.as_fd(), 4).unwrap().is_some());
+        drop(held);
+        assert!(b.take(file.as_fd(), 3).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_holder_that_goes_lets_go() {
+        let (file, mut a, mut b) = (file(), Turns::default(), Turns::default());
+        std::mem::forget(a.wait(file.as_fd(), 7).unwrap());
+        assert!(b.take(file.as_fd(), 7).unwrap().is_none());
+        drop(a);
+        assert!(b.take(file.as_fd(), 7).unwrap().is_some());
+    }
+
+    #[test]
+    fn who_waits_gets_it_when_it_is_let_go() {
+        let (file, mut a, mut b) = (file(), Turns::default(), Turns::default());
+        let held = a.wait(file.as_fd(), 0).unwrap();
+        let got = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _turn = b.wait(file.as_fd(), 0).unwrap();
+                got.store(true, Ordering::SeqCst);
+            });
+            std::thread::sleep(Duration::from_millis(30));
+            assert!(!got.load(Ordering::SeqCst));
+            drop(held);
+        });
+        assert!(got.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn bytes_behind_every_end_are_refused() {
+        assert!(Turns::default().wait(file().as_fd(), u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,13 @@
+//! Rays of a scene, through the public API: which they are, whoever makes them, and what
+//! happens when something dies.
+//!
+//! - `scene`: a small scene whose pixels say where they are;
+//! - `draws`: what batches hold; `same`: by any number of workers, through deaths;
+//! - `faults`: images and masks that are not as they should be.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod draws;
+mod faults;
+mod same;
+mod scene;

@@ -1,0 +1,137 @@
+//! A small scene whose pixels say where they are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder};
+use image::{GrayImage, Luma, Rgb, RgbImage};
+use twox_hash::XxHash3_128;
+
+use crate::common::FEATHERLOAD;
+
+pub const WIDTH: u32 = 37;
+pub const HEIGHT: u32 = 23;
+pub const IMAGES: u32 = 7;
+
+/// The colour of a pixel.
+pub fn color(image: u32, row: u32, col: u32) -> [u8; 3] {
+    [(image * 30) as u8, (row * 11) as u8, (col * 6) as u8]
+}
+
+/// A folder with a scene in it.
+pub struct Written {
+    dir: tempfile::TempDir,
+    masks: bool,
+}
+
+impl Written {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("images")).unwrap();
+        for image in 0..IMAGES {
+            let picture = RgbImage::from_fn(WIDTH, HEIGHT, |x, y| Rgb(color(image, y, x)));
+            picture.save(image_path(dir.path(), image)).unwrap();
+        }
+        let written = Self { dir, masks: false };
+        written.write_transforms();
+        written
+    }
+
+    /// With a mask for each image that `of` gives one for.
+    pub fn with_masks(of: impl Fn(u32) -> Option<GrayImage>) -> Self {
+        let mut written = Self::new();
+        written.masks = true;
+        fs::create_dir(written.path().join("masks")).unwrap();
+        for image in 0..IMAGES {
+            if let Some(mask) = of(image) {
+                mask.save(written.path().join(format!("masks/{image:02}.png")))
+                    .unwrap();
+            }
+        }
+        written.write_transforms();
+        written
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn image(&self, image: u32) -> PathBuf {
+        image_path(self.path(), image)
+    }
+
+    fn write_transforms(&self) {
+        let frames: Vec<_> = (0..IMAGES)
+            .map(|image| {
+                let (sin, cos) = (f64::from(image) * 0.7).sin_cos();
+                let mut frame = serde_json::json!({
+                    "file_path": format!("images/{image:02}.png"),
+                    "transform_matrix": [
+                        [cos, 0.0, sin, f64::from(image)],
+                        [0.0, 1.0, 0.0, 0.5],
+                        [-sin, 0.0, cos, -2.0],
+                        [0.0, 0.0, 0.0, 1.0],
+                    ],
+                });
+                let mask = format!("masks/{image:02}.png");
+                if self.masks && self.path().join(&mask).exists() {
+                    frame["mask_path"] = mask.into();
+                }
+                frame
+            })
+            .collect();
+        let transforms = serde_json::json!({
+            "camera_model": "OPENCV",
+            "w": WIDTH, "h": HEIGHT,
+            "fl_x": 30.0, "fl_y": 31.0, "cx": 18.0, "cy": 12.5,
+            "k1": 0.05, "k2": -0.02, "p1": 0.001, "p2": -0.001,
+            "frames": frames,
+            "train_filenames": (0..IMAGES).map(|i| format!("images/{i:02}.png")).collect::<Vec<_>>(),
+            "val_filenames": [], "test_filenames": [],
+        });
+        fs::write(self.path().join("transforms.json"), transforms.to_string()).unwrap();
+    }
+
+    /// Rays of all its images, drawn from all of them at once.
+    pub fn rays(&self, workers: usize) -> RaysBuilder {
+        Rays::builder(self.path())
+            .helper(FEATHERLOAD)
+            .workers(workers)
+            .rays(500)
+            .joining(0)
+    }
+}
+
+fn image_path(folder: &Path, image: u32) -> PathBuf {
+    folder.join(format!("images/{image:02}.png"))
+}
+
+/// A hash of all that a batch says.
+pub fn digest(batch: &RayBatch) -> u128 {
+    let mut hash = XxHash3_128::new();
+    hash.write(&batch.step().to_le_bytes());
+    for field in RayField::ALL {
+        hash.write(batch.bytes(field).unwrap());
+    }
+    hash.finish_128()
+}
+
+/// Those of the next steps.
+pub fn digests(rays: &mut Rays, steps: usize) -> Vec<u128> {
+    (0..steps)
+        .map(|_| digest(&rays.next_batch().unwrap()))
+        .collect()
+}
+
+/// A mask in which `holds` of row and column are in.
+pub fn mask(holds: impl Fn(u32, u32) -> bool) -> GrayImage {
+    GrayImage::from_fn(WIDTH, HEIGHT, |x, y| Luma([u8::from(holds(y, x))]))
+}
+
+/// The least `memory_limit` that is not refused: with a slot, and images in a file.
+pub fn least_limit(scene: &Written, workers: usize) -> u64 {
+    let refused = scene.rays(workers).depth(1).memory_limit(1).build();
+    let refused = refused.unwrap_err().to_string();
+    let (text, _) = refused.split_once(" in all").unwrap();
+    text.rsplit(' ').next().unwrap().parse().unwrap()
+}
