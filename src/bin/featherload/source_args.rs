@@ -1,6 +1,6 @@
 //! Arguments that say where samples come from, shared by the sub-commands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use featherload::Source;
@@ -75,6 +75,34 @@ enum LabelSource {
 }
 
 impl SourceArgs {
+    /// SRC.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Whether nothing but SRC is given.
+    pub fn is_path_alone(&self) -> bool {
+        let Self {
+            path: _,
+            list,
+            labels,
+            classes,
+            root,
+            delimiter,
+            allow_outside,
+            boxes,
+            label_field,
+            label_json,
+            index_dir,
+        } = self;
+        let paths = [list, classes, root, boxes, index_dir];
+        let texts = [delimiter, label_field, label_json];
+        *labels == LabelSource::Auto
+            && !allow_outside
+            && paths.iter().all(|given| given.is_none())
+            && texts.iter().all(|given| given.is_none())
+    }
+
     /// What they say, as the library takes it.
     pub fn options(&self) -> SourceOptions {
         let mut said = SourceOptions::default();

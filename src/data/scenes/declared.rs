@@ -28,34 +28,41 @@ pub(super) struct Declared {
 
 impl Declared {
     /// # Errors
-    /// What cannot be, in words that name the key.
+    /// What cannot be of any image, in words that name the key.
     pub(super) fn check(&self) -> Result<(), String> {
         for (focal, axis) in self.focal.iter().zip(["x", "y"]) {
-            let (Focal::Pixels(value) | Focal::Angle(value)) = *focal else {
-                continue;
-            };
-            if !(value.is_finite() && value > 0.0) {
-                return Err(format!(
-                    "the focal length along {axis} is {value}: it must be above 0"
-                ));
-            }
             if let Focal::Angle(angle) = *focal
-                && angle >= std::f64::consts::PI
+                && !(angle > 0.0 && angle < std::f64::consts::PI)
             {
                 return Err(format!(
-                    "the angle of view along {axis} is {angle} radians: give one below pi, or fl_{axis}"
+                    "camera_angle_{axis}: {angle} radians: it must lie between 0 and pi; or give \
+                     fl_{axis}"
                 ));
             }
         }
-        for (centre, key) in self.centre.iter().zip(["cx", "cy"]) {
-            if let Some(value) = centre.filter(|value| !value.is_finite()) {
-                return Err(format!("{key} is {value}: it must be a number"));
-            }
-        }
-        let numbers = coefficients(&self.lens);
-        match numbers.iter().find(|value| !value.is_finite()) {
-            Some(value) => Err(format!("a distortion coefficient is {value}")),
-            None => Ok(()),
+        let (w, h) = self.size.unwrap_or((1, 1));
+        self.of_size(w, h)
+            .check()
+            .map_err(|fault| fault.to_string())
+    }
+
+    /// The camera for an image of the declared size.
+    fn of_size(&self, width: u32, height: u32) -> Camera {
+        let side = [f64::from(width), f64::from(height)];
+        let pixels = |axis: usize| match self.focal[axis] {
+            Focal::Pixels(pixels) => Some(pixels),
+            Focal::Angle(angle) => Some(0.5 * side[axis] / (0.5 * angle).tan()),
+            Focal::AsOther => None,
+        };
+        let focal = |axis: usize| pixels(axis).or_else(|| pixels(1 - axis)).unwrap_or(1.0);
+        Camera {
+            width,
+            height,
+            fx: focal(0),
+            fy: focal(1),
+            cx: self.centre[0].unwrap_or(0.5 * side[0]),
+            cy: self.centre[1].unwrap_or(0.5 * side[1]),
+            lens: self.lens,
         }
     }
 
@@ -95,39 +102,11 @@ impl Declared {
                 "w x h is {w} x {h}, but the image has {width} x {height}{turned}"
             ));
         }
-        let side = [f64::from(w), f64::from(h)];
-        let pixels = |axis: usize| match self.focal[axis] {
-            Focal::Pixels(pixels) => Some(pixels),
-            Focal::Angle(angle) => Some(0.5 * side[axis] / (0.5 * angle).tan()),
-            Focal::AsOther => None,
-        };
-        let focal = |axis: usize| pixels(axis).or_else(|| pixels(1 - axis)).unwrap_or(1.0);
-        let camera = Camera {
-            width: w,
-            height: h,
-            fx: focal(0),
-            fy: focal(1),
-            cx: self.centre[0].unwrap_or(0.5 * side[0]),
-            cy: self.centre[1].unwrap_or(0.5 * side[1]),
-            lens: self.lens,
-        };
+        let camera = self.of_size(w, h);
         Ok(match (w, h) == (width, height) {
             true => camera,
             false => camera.scaled(width, height),
         })
-    }
-}
-
-/// The numbers of a lens.
-pub(super) fn coefficients(lens: &Lens) -> Vec<f64> {
-    match lens {
-        Lens::Brown { k, p } => [k.as_slice(), p].concat(),
-        Lens::Rational { k, p } => [k.as_slice(), p].concat(),
-        Lens::Fisheye { k } => k.to_vec(),
-        Lens::Fisheye624 { k, p, s } => [k.as_slice(), p, s].concat(),
-        Lens::ThinPrismFisheye { k, p, s } => [k.as_slice(), p, s].concat(),
-        Lens::Fov { omega } => vec![*omega],
-        Lens::Pinhole | Lens::Equirectangular | Lens::Orthographic => Vec::new(),
     }
 }
 

@@ -8,7 +8,6 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use crate::camera::Camera;
-use crate::data::scenes::declared::coefficients;
 use crate::data::scenes::found::Found;
 use crate::data::scenes::images::{self, Files};
 use crate::data::scenes::options::{Center, Orientation, SceneFormat, SceneOptions, SplitBy};
@@ -430,9 +429,7 @@ impl Cameras {
         for value in [camera.fx, camera.fy, camera.cx, camera.cy] {
             value.to_bits().hash(&mut hasher);
         }
-        for value in coefficients(&camera.lens) {
-            value.to_bits().hash(&mut hasher);
-        }
+        format!("{:?}", camera.lens).hash(&mut hasher);
         let alike = self.by_hash.entry(hasher.finish()).or_default();
         let known = alike
             .iter()

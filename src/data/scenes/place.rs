@@ -3,6 +3,10 @@
 //!
 //! Pure. nerfstudio computes with OpenGL's axes, where up is the camera's +y and it
 //! looks along -z: with OpenCV's these are -y and z.
+//!
+//! Where `pca` finds the world upside down, nerfstudio turns rows 1 and 2 of the transform
+//! that it returns, but frames 1 and 2 in place of those rows of all poses
+//! (`oriented_poses[1:3, :]`). Here all poses move by that transform.
 
 use crate::data::scenes::eigen;
 use crate::data::scenes::options::{Center, Orientation};

@@ -525,15 +525,14 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
                 Some(&[k1, k2, k3, k4]) => [k1, k2, k3, k4, 0.0, 0.0],
                 Some(list) => list.try_into().map_err(|_| wrong(list, 6))?,
             };
-            if [p1, p2] != [0.0; 2] {
-                return Err(
-                    "p1, p2: OPENCV_FISHEYE has no tangential distortion: use FISHEYE624, or \
-                     remove them"
-                        .into(),
-                );
-            }
-            Ok(Lens::Fisheye {
-                k: [k1, k2, k3, k4],
+            let k = [k1, k2, k3, k4];
+            Ok(match [p1, p2] == [0.0; 2] {
+                true => Lens::Fisheye { k },
+                false => Lens::ThinPrismFisheye {
+                    k,
+                    p: [p1, p2],
+                    s: [0.0; 2],
+                },
             })
         }
         "FISHEYE624" => {

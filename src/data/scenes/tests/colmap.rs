@@ -169,7 +169,7 @@ fn each_camera_model_is_a_lens() {
                 p: [7.0, 8.0],
             }),
         ),
-        (7, 5, Some(Lens::Fov { omega: 5.0 })),
+        (7, 5, Some(Lens::Fov { omega: 0.5 })),
         (8, 4, Some(fisheye([4.0, 0.0, 0.0, 0.0]))),
         (9, 5, Some(fisheye([4.0, 5.0, 0.0, 0.0]))),
         (
@@ -200,7 +200,11 @@ fn each_camera_model_is_a_lens() {
     for (number, count, due) in cases {
         let folder = Folder::new();
         let mut model = Model::small();
-        let values = (1..=count).map(|i| i as f64).collect();
+        let mut values: Vec<f64> = (1..=count).map(|i| i as f64).collect();
+        if number == 7 {
+            // An angle.
+            values[4] = 0.5;
+        }
         model.cameras = vec![(1, number, 8, 6, values)];
         model.write(&folder);
         let name = NAMES[number as usize];

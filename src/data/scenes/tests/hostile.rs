@@ -75,10 +75,7 @@ fn errors_name_file_and_key() {
             "frames[1].transform_matrix_end: missing",
         ),
         (&|t| t["fl_x"] = json!("7"), "fl_x: invalid type"),
-        (
-            &|t| t["fl_x"] = json!(0),
-            "frames[0].the focal length along x is 0",
-        ),
+        (&|t| t["fl_x"] = json!(0), "frames[0].fx is 0"),
         (
             &|t| t["w"] = json!(-8),
             "frames[0].w: -8 is no number of pixels",
@@ -250,11 +247,11 @@ fn a_model_that_contradicts_itself_is_an_error() {
         (&|m| m.cameras[0].1 = 99, "camera 0 of 1 (id 1): model 99"),
         (
             &|m| m.cameras[0].4[0] = f64::NAN,
-            "camera 1 (OPENCV): the focal length",
+            "camera 1 (OPENCV): fx is NaN",
         ),
         (
             &|m| m.cameras[0].4[5] = f64::INFINITY,
-            "camera 1 (OPENCV): a distortion coefficient",
+            "camera 1 (OPENCV): k2 is inf",
         ),
         (
             &|m| m.cameras.push(m.cameras[0].clone()),

@@ -159,6 +159,14 @@ fn each_camera_model_is_a_lens() {
             },
         ),
         (
+            json!({"camera_model": "OPENCV_FISHEYE", "k1": 0.1, "p2": 0.2}),
+            Lens::ThinPrismFisheye {
+                k: [0.1, 0.0, 0.0, 0.0],
+                p: [0.0, 0.2],
+                s: [0.0; 2],
+            },
+        ),
+        (
             json!({"is_fisheye": true, "k2": 0.5}),
             Lens::Fisheye {
                 k: [0.0, 0.5, 0.0, 0.0],
@@ -189,10 +197,6 @@ fn each_camera_model_is_a_lens() {
         (
             json!({"camera_model": "VR180_L"}),
             "camera_model: \"VR180_L\" is not served",
-        ),
-        (
-            json!({"camera_model": "OPENCV_FISHEYE", "p1": 0.1}),
-            "p1, p2",
         ),
         (
             json!({"distortion_params": [1, 2, 3]}),

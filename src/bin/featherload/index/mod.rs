@@ -1,5 +1,9 @@
 //! `featherload index`: which samples a data set has, and what their headers
 //! say; keeps the index.
+//!
+//! - `scene`: of a scene, its frames and cameras.
+
+mod scene;
 
 use std::path::PathBuf;
 
@@ -18,6 +22,9 @@ use crate::source_args::SourceArgs;
 /// that cannot be read; keeps the index.
 ///
 /// Opens every picture and reads its header, never a pixel.
+///
+/// Of a scene (transforms.json, a COLMAP model) it reports frames, splits, cameras, masks,
+/// depths, points and what is missing.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required_unless_present("list")))]
 pub struct IndexArgs {
@@ -46,9 +53,20 @@ pub struct IndexArgs {
     #[arg(long)]
     write_idx: bool,
 
+    #[command(flatten)]
+    scene: scene::SceneArgs,
+
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
+}
+
+impl IndexArgs {
+    /// What is asked of samples alone: no scene is meant.
+    fn asks_of_samples(&self) -> bool {
+        let keeps = self.save.is_some() || self.save_classes.is_some();
+        keeps || self.no_headers || self.write_idx || !self.source.is_path_alone()
+    }
 }
 
 /// Names are the contract of `--json`.
@@ -77,6 +95,12 @@ struct IndexReport<'a> {
 pub const NAMED: usize = 20;
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
+    if !args.asks_of_samples()
+        && let Some(src) = args.source.path()
+        && args.scene.is_scene(src)
+    {
+        return scene::run(&args.scene, src, args.max_pixels, args.json);
+    }
     let source = args.source.options().source(None)?;
     let (index, scan, dali) = open(source, args.write_idx)?;
     // Kept first: reading headers may take long, and takes nothing from it.
