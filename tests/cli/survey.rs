@@ -243,3 +243,44 @@ fn many_unreadable_files_are_counted_and_the_first_are_named() {
     let failed: usize = loader.epoch().map(|b| b.unwrap().faults().len()).sum();
     assert_eq!(failed, 70);
 }
+
+/// A folder with `transforms.json` is a scene; with `--samples` its images are a data set.
+#[test]
+fn index_reports_and_draws_a_scene() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir(path("images")).unwrap();
+    let mut frames = Vec::new();
+    for i in 0..4 {
+        if i < 3 {
+            let picture = Picture::rgb(64, 48, 1).encode();
+            fs::write(path(&format!("images/{i}.jpg")), picture).unwrap();
+        }
+        frames.push(serde_json::json!({
+            "file_path": format!("images/{i}.jpg"),
+            "transform_matrix": [[1, 0, 0, i], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+        }));
+    }
+    let (width, height) = image::image_dimensions(path("images/0.jpg")).unwrap();
+    let top = serde_json::json!({"fl_x": 50, "w": width, "h": height, "frames": frames});
+    fs::write(path("transforms.json"), top.to_string()).unwrap();
+    let (src, svg) = (path(""), path("scene.svg"));
+    let report: Value = object(&featherload(&["index", &src, "--json", "--svg", &svg]));
+    assert_eq!(report["format"], "nerfstudio");
+    assert_eq!(
+        (&report["frames"], &report["missing"]),
+        (&3.into(), &1.into())
+    );
+    assert_eq!(report["missing_images"][0]["name"], "images/3.jpg");
+    assert_eq!(report["cameras"][0]["fx"], 50.0);
+    let drawing = fs::read_to_string(svg).unwrap();
+    assert_eq!(drawing.matches("<path ").count(), 6);
+    let text = featherload(&["index", &src]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.starts_with("3 frames ("), "{text}");
+    assert!(text.contains("missing    1 images"), "{text}");
+    let strict = featherload(&["index", &src, "--strict"]);
+    assert_eq!(strict.status.code(), Some(2));
+    let samples: Value = object(&featherload(&["index", &src, "--samples", "--json"]));
+    assert_eq!(samples["samples"], 3);
+}

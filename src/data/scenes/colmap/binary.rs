@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use crate::data::scenes::colmap::image::{MOST_IMAGES, ModelImage};
 use crate::data::scenes::colmap::models::{self, MOST_PARAMETERS, ModelCamera};
 use crate::data::scenes::colmap::reading::Reading;
-use crate::data::scenes::colmap::{MOST_IMAGES, ModelImage};
 use crate::data::scenes::points::{MOST_POINTS, Points};
 use crate::error::Result;
 

@@ -5,10 +5,12 @@
 //! of 3D points are stepped over. Rigs and frames (`rigs.bin`, `frames.bin`) are not
 //! read: images have their own poses.
 //!
-//! - `models`: the camera models by number and name, and which lens each is;
+//! - `models`: the camera models by number and name, and which lens each is; `image`: one
+//!   image of a model;
 //! - `binary`, `text`: the two forms; `reading`: fields of a binary file.
 
 mod binary;
+mod image;
 mod models;
 mod reading;
 mod text;
@@ -23,6 +25,7 @@ use crate::data::scenes::points::{Points, PointsFile};
 use crate::data::scenes::scene::{Placement, Pose, Split};
 use crate::error::{Error, Result};
 
+use image::ModelImage;
 use models::ModelCamera;
 
 /// Where a model lies, from the scene's folder on; in the order in which they are
@@ -38,20 +41,6 @@ const LISTS: [(&str, Split); 3] = [
     ("validation_list.txt", Split::Eval),
     ("train_list.txt", Split::Train),
 ];
-
-/// Most entries of a model.
-const MOST_IMAGES: u64 = 1 << 22;
-
-/// An image of a model.
-struct ModelImage {
-    /// From the world to the camera: a quaternion, w first.
-    quaternion: [f64; 4],
-    translation: [f64; 3],
-    camera: u32,
-    name: String,
-    /// Where in the file it stands, for errors.
-    at: String,
-}
 
 /// The folder of a model below a scene's folder, or the folder itself.
 pub(super) fn model_folder(root: &Path) -> Option<PathBuf> {

@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::data::scenes::colmap::image::{MOST_IMAGES, ModelImage};
 use crate::data::scenes::colmap::models::{self, ModelCamera};
-use crate::data::scenes::colmap::{MOST_IMAGES, ModelImage};
 use crate::data::scenes::keys::unopened;
 use crate::data::scenes::points::{MOST_POINTS, Points};
 use crate::error::{Error, Result};
