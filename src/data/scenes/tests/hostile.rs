@@ -6,6 +6,9 @@ use super::written::{Folder, Model, as_is, frame, matrix};
 use crate::data::scenes::options::{SceneFormat, SceneOptions};
 use crate::data::scenes::scene::Scene;
 
+/// A change that breaks something, and what the error says of it.
+type Case<'a, T> = (&'a dyn Fn(&mut T), &'a str);
+
 /// Two frames, whose file is changed by `change` before it is written.
 fn refused(change: impl Fn(&mut Value)) -> String {
     let folder = Folder::new();
@@ -24,7 +27,7 @@ fn good(folder: &Folder) -> Value {
 
 #[test]
 fn errors_name_file_and_key() {
-    let cases: [(&dyn Fn(&mut Value), &str); 20] = [
+    let cases: [Case<'_, Value>; 20] = [
         (&|t| t["frames"] = json!([]), "frames: no frames"),
         (&|t| t["frames"] = json!("x"), "frames: invalid type"),
         (
@@ -233,7 +236,7 @@ fn a_model_that_contradicts_itself_is_an_error() {
         model.write(&folder);
         folder.refused()
     };
-    let cases: [(&dyn Fn(&mut Model), &str); 8] = [
+    let cases: [Case<'_, Model>; 8] = [
         (
             &|m| m.images[1].2 = 9,
             "images.bin: image 1 of 3 (\"a.png\"): camera 9 is not in the model",

@@ -92,13 +92,15 @@ pub(super) fn jpeg(width: u16, height: u16, orientation: u8) -> Vec<u8> {
     bytes
 }
 
+/// Quaternion, translation, camera, name, 2D points.
+pub(super) type Image = ([f64; 4], [f64; 3], u32, String, u64);
+
 /// A COLMAP model.
 #[derive(Clone)]
 pub(super) struct Model {
     /// Id, model, width, height, parameters.
     pub(super) cameras: Vec<(u32, i32, u64, u64, Vec<f64>)>,
-    /// Quaternion, translation, camera, name, 2D points.
-    pub(super) images: Vec<([f64; 4], [f64; 3], u32, String, u64)>,
+    pub(super) images: Vec<Image>,
     pub(super) points: Vec<([f64; 3], [u8; 3])>,
 }
 
