@@ -2,9 +2,9 @@
 //! are processors.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use featherload::{Error, Result};
@@ -21,30 +21,39 @@ pub(super) struct Made {
 }
 
 impl Made {
-    fn add(&mut self, other: &Made) {
+    pub(super) fn add(&mut self, other: &Made) {
         self.written += other.written;
         self.bytes += other.bytes;
         self.pixels += other.pixels;
     }
 }
 
-/// All pictures. The first error ends the work of all.
+/// All pictures of a set of classes.
 pub(super) fn make_all(args: &DemoArgs) -> Result<Made> {
+    in_threads(args.images as usize, |i| make(args, i as u32))
+}
+
+/// Calls `make` with 0 to `count`, in as many threads as there are processors. The first
+/// error ends the work of all.
+pub(super) fn in_threads(
+    count: usize,
+    make: impl Fn(usize) -> Result<Made> + Sync,
+) -> Result<Made> {
     let threads = thread::available_parallelism()
         .map_err(|e| Error::io("count the processors", e))?
         .get();
-    let next = AtomicU32::new(0);
+    let next = AtomicUsize::new(0);
     let work = || -> Result<Made> {
         let mut sum = Made::default();
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= args.images {
+            if i >= count {
                 return Ok(sum);
             }
-            match make(args, i) {
+            match make(i) {
                 Ok(made) => sum.add(&made),
                 Err(e) => {
-                    next.store(args.images, Ordering::Relaxed);
+                    next.store(count, Ordering::Relaxed);
                     return Err(e);
                 }
             }
@@ -71,25 +80,30 @@ fn make(args: &DemoArgs, i: u32) -> Result<Made> {
         .dir
         .join(class_name(class))
         .join(picture.file_name(number));
-    let pixels = picture.pixels();
-    if let Some(bytes) = regular_file(&path)?
+    let made = make_file(&path, || picture.encode())?;
+    Ok(Made {
+        pixels: picture.pixels(),
+        ..made
+    })
+}
+
+/// The file at `path`, which `encode` gives the bytes of, unless it is there.
+pub(super) fn make_file(path: &Path, encode: impl FnOnce() -> io::Result<Vec<u8>>) -> Result<Made> {
+    if let Some(bytes) = regular_file(path)?
         // An empty file is what a power cut may leave of a rename.
         && bytes > 0
     {
         return Ok(Made {
-            written: 0,
             bytes,
-            pixels,
+            ..Made::default()
         });
     }
-    let file = picture
-        .encode()
-        .map_err(|e| Error::io_at("encode", &path, e))?;
-    write_whole(&path, &file)?;
+    let file = encode().map_err(|e| Error::io_at("encode", path, e))?;
+    write_whole(path, &file)?;
     Ok(Made {
         written: 1,
         bytes: file.len() as u64,
-        pixels,
+        pixels: 0,
     })
 }
 

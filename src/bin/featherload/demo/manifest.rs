@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use featherload::{Error, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
@@ -61,7 +62,10 @@ impl fmt::Display for Manifest {
 }
 
 /// Makes the folder ours: the manifest is there, locked, and says `wanted`.
-pub(super) fn claim(dir: &Path, wanted: &Manifest) -> Result<File> {
+pub(super) fn claim<M>(dir: &Path, wanted: &M) -> Result<File>
+where
+    M: Serialize + DeserializeOwned + PartialEq + fmt::Display,
+{
     fs::create_dir_all(dir).map_err(|e| Error::io_at("create folder", dir, e))?;
     let path = dir.join(MANIFEST);
     let former = dir.join(FORMER);
@@ -101,8 +105,10 @@ pub(super) fn claim(dir: &Path, wanted: &Manifest) -> Result<File> {
             .map_err(|e| Error::io_at("write", &path, e))?;
         return Ok(file);
     }
-    let found: Manifest = serde_json::from_str(&text)
-        .map_err(|e| Error::dataset(&path, format!("not a demo set's manifest: {e}")))?;
+    let found: M = serde_json::from_str(&text).map_err(|e| {
+        let what = format!("not the manifest of such a demo set: {e}; name another DIR");
+        Error::dataset(&path, what)
+    })?;
     if found == *wanted {
         return Ok(file);
     }

@@ -21,6 +21,7 @@ pub(super) fn args(dir: &Path) -> DemoArgs {
         classes: 4,
         seed: 7,
         broken: false,
+        scene: false,
         json: false,
     }
 }

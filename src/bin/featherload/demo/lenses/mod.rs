@@ -1,0 +1,198 @@
+//! `featherload demo --scene`: a room with coloured walls, seen through every camera
+//! model, so that the colour of every ray is known without any image.
+//!
+//! A folder a scene, each with its own `transforms.json` or COLMAP model, which is written
+//! behind its images. The manifest has the room's numbers and says what each scene is.
+//!
+//! - `texture`: the room; `place`: where cameras stand; `render`: what they see;
+//! - `sets`: which scenes there are; `transforms`, `colmap`: how they are written down;
+//! - `pictures`: images, masks and depths as files.
+
+mod colmap;
+mod pictures;
+mod place;
+mod render;
+mod sets;
+mod texture;
+mod transforms;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use std::fs;
+
+use featherload::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use super::files::{in_threads, make_file};
+use super::manifest;
+use sets::{Form, Set};
+use texture::Room;
+
+/// Rises when any file's bytes change.
+const FORMAT: u32 = 1;
+
+/// What the folder was made from, and what is in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    format: u32,
+    seed: u64,
+    room: Room,
+    scenes: Vec<Described>,
+}
+
+impl fmt::Display for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--scene --seed {} (format {})", self.seed, self.format)
+    }
+}
+
+/// One scene.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Described {
+    /// Its folder, in that of the set.
+    path: String,
+    /// The camera model, as its file names it.
+    model: String,
+    what: String,
+    images: usize,
+    /// How images are kept: `png`, `rgba` or `jpeg`.
+    coding: String,
+    /// What a level of its depths means, in units of the room; none without depths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    depth_unit: Option<f64>,
+}
+
+/// What stands in the folder now.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Summary {
+    dir: PathBuf,
+    seed: u64,
+    images: usize,
+    /// Files that this call wrote; the others were there.
+    written: u32,
+    /// Of all files together.
+    bytes: u64,
+    scenes: Vec<Described>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} scenes, {} images, {:.0} kB; {}",
+            self.dir.display(),
+            self.scenes.len(),
+            self.images,
+            self.bytes as f64 / 1e3,
+            match self.written {
+                0 => "all files already there".to_owned(),
+                written => format!("{written} files written now"),
+            }
+        )?;
+        for (number, scene) in self.scenes.iter().enumerate() {
+            let Described {
+                path,
+                images,
+                model,
+                what,
+                ..
+            } = scene;
+            let end = if number + 1 == self.scenes.len() {
+                ""
+            } else {
+                "\n"
+            };
+            write!(f, "  {path:<18} {images:>3} x {model:<18} {what}{end}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the scenes, or what is missing of them.
+pub(super) fn write(dir: &Path, seed: u64) -> Result<Summary> {
+    let room = Room::new(seed);
+    let sets = sets::all(seed);
+    let scenes: Vec<Described> = sets.iter().map(described).collect();
+    let wanted = Manifest {
+        format: FORMAT,
+        seed,
+        room: room.clone(),
+        scenes: scenes.clone(),
+    };
+    let _lock = manifest::claim(dir, &wanted)?;
+    let mut images = Vec::new();
+    for set in &sets {
+        for folder in folders(set) {
+            let folder = dir.join(set.name).join(folder);
+            fs::create_dir_all(&folder).map_err(|e| Error::io_at("create folder", &folder, e))?;
+        }
+        images.extend((0..set.views.len()).map(|number| (set, number)));
+    }
+    let image = |number: usize| {
+        let (set, number) = images[number];
+        pictures::make(&dir.join(set.name), set, number, &room)
+    };
+    let mut made = in_threads(images.len(), image)?;
+    for set in &sets {
+        for (path, bytes) in model(set) {
+            let path = dir.join(set.name).join(path);
+            made.add(&make_file(&path, || Ok(bytes))?);
+        }
+    }
+    Ok(Summary {
+        dir: dir.to_owned(),
+        seed,
+        images: images.len(),
+        written: made.written,
+        bytes: made.bytes,
+        scenes,
+    })
+}
+
+fn described(set: &Set) -> Described {
+    Described {
+        path: set.name.into(),
+        model: set.model.into(),
+        what: set.what.into(),
+        images: set.views.len(),
+        coding: set.coding.name().into(),
+        depth_unit: set.depths.then(|| set.form.depth_unit()),
+    }
+}
+
+fn folders(set: &Set) -> Vec<&'static str> {
+    let mut all = vec!["images"];
+    if set.views.iter().any(|view| view.mask.is_some()) {
+        all.push("masks");
+    }
+    if set.depths {
+        all.push("depths");
+    }
+    if set.form != Form::Transforms {
+        all.push("sparse/0");
+    }
+    all
+}
+
+/// The files that say which cameras and poses a scene has.
+fn model(set: &Set) -> Vec<(String, Vec<u8>)> {
+    let names: Vec<String> = (0..set.views.len()).map(pictures::name).collect();
+    let files = match set.form {
+        Form::Transforms => {
+            let text = transforms::text(set, &names);
+            return vec![("transforms.json".into(), text.into_bytes())];
+        }
+        Form::ColmapText => colmap::text(set, &names),
+        Form::ColmapBinary => colmap::binary(set, &names),
+    };
+    let below = files.into_iter();
+    below
+        .map(|(name, bytes)| (format!("sparse/0/{name}"), bytes))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

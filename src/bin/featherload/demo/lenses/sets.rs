@@ -1,0 +1,352 @@
+//! Which scenes there are: one for each camera model, and one for each thing that a scene
+//! may have beside it.
+//!
+//! Pure. Names and numbers; nothing is rendered here.
+
+use std::f64::consts::TAU;
+
+use featherload::{Camera, Lens};
+
+use super::super::random::{Stream, hash};
+use super::place::Place;
+use super::render::{Mask, View};
+
+/// A folder that is a scene.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Set {
+    pub(super) name: &'static str,
+    /// The camera model, as the scene's file names it.
+    pub(super) model: &'static str,
+    pub(super) what: &'static str,
+    pub(super) form: Form,
+    pub(super) coding: Coding,
+    /// Whether there is a depth beside every image.
+    pub(super) depths: bool,
+    pub(super) views: Vec<View>,
+}
+
+/// How cameras and poses are written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// nerfstudio's `transforms.json`.
+    Transforms,
+    ColmapText,
+    ColmapBinary,
+}
+
+impl Form {
+    /// What a level of a depth means: `transforms.json` says it, COLMAP's models cannot.
+    pub(super) fn depth_unit(self) -> f64 {
+        match self {
+            Self::Transforms => 0.0002,
+            Self::ColmapText | Self::ColmapBinary => 0.001,
+        }
+    }
+}
+
+/// How images are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    Png,
+    /// With transparency.
+    Rgba,
+    /// Of quality 95, every pixel with its own colour.
+    Jpeg,
+}
+
+impl Coding {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Png => "png",
+            Self::Rgba => "rgba",
+            Self::Jpeg => "jpeg",
+        }
+    }
+
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Self::Png | Self::Rgba => "png",
+            Self::Jpeg => "jpg",
+        }
+    }
+}
+
+const WIDTH: u32 = 61;
+const HEIGHT: u32 = 47;
+/// Images of a scene, when nothing asks for more.
+const VIEWS: u32 = 6;
+
+/// All scenes, in the order in which they are printed.
+pub(super) fn all(seed: u64) -> Vec<Set> {
+    let mut sets = models();
+    sets.extend(others());
+    for (number, set) in (0..).zip(&mut sets) {
+        stand(&mut set.views, hash(hash(seed, 1), number));
+    }
+    sets
+}
+
+/// A scene for each camera model.
+fn models() -> Vec<Set> {
+    let transforms = |name, model, what, camera| Set {
+        name,
+        model,
+        what,
+        form: Form::Transforms,
+        coding: Coding::Png,
+        depths: false,
+        views: vec![view(camera); VIEWS as usize],
+    };
+    let mut opencv = transforms(
+        "opencv",
+        "OPENCV",
+        "Brown's lens with tangential distortion; depths",
+        brown(),
+    );
+    opencv.depths = true;
+    let mut fisheye = transforms(
+        "opencv-fisheye",
+        "OPENCV_FISHEYE",
+        "Kannala-Brandt over more than half the sphere, corners without rays; depths",
+        odd([21.0, 20.5], FISHEYE),
+    );
+    fisheye.depths = true;
+    let mut prism = transforms(
+        "thin-prism-fisheye",
+        "THIN_PRISM_FISHEYE",
+        "COLMAP as text; depths by their names",
+        odd([25.0, 25.5], THIN_PRISM),
+    );
+    prism.form = Form::ColmapText;
+    prism.depths = true;
+    let mut rational = transforms(
+        "full-opencv",
+        "FULL_OPENCV",
+        "OpenCV's eight coefficients; COLMAP, binary",
+        odd([26.0, 27.0], RATIONAL),
+    );
+    rational.form = Form::ColmapBinary;
+    let mut fov = transforms(
+        "fov",
+        "FOV",
+        "COLMAP, binary",
+        odd([30.0, 31.0], Lens::Fov { omega: 0.95 }),
+    );
+    fov.form = Form::ColmapBinary;
+    vec![
+        transforms(
+            "pinhole",
+            "PINHOLE",
+            "no distortion, the principal point exactly in the middle",
+            middle((WIDTH, HEIGHT), [34.0, 33.0], Lens::Pinhole),
+        ),
+        transforms(
+            "radial",
+            "RADIAL",
+            "a barrel that turns round before the corners, which have no rays",
+            odd([46.0, 45.0], RADIAL),
+        ),
+        opencv,
+        rational,
+        fisheye,
+        transforms(
+            "fisheye624",
+            "FISHEYE624",
+            "twelve coefficients",
+            odd([24.0, 24.5], FISHEYE624),
+        ),
+        prism,
+        fov,
+        transforms(
+            "equirectangular",
+            "EQUIRECTANGULAR",
+            "the whole sphere",
+            middle((121, 61), [60.5, 61.0], Lens::Equirectangular),
+        ),
+        transforms(
+            "orthophoto",
+            "ORTHOPHOTO",
+            "parallel rays",
+            odd([38.0, 39.0], Lens::Orthographic),
+        ),
+    ]
+}
+
+/// A scene for each thing that a scene may have.
+fn others() -> Vec<Set> {
+    let opencv = |name, what, views| Set {
+        name,
+        model: "OPENCV",
+        what,
+        form: Form::Transforms,
+        coding: Coding::Png,
+        depths: false,
+        views,
+    };
+    let six = || vec![view(brown()); VIEWS as usize];
+    let mut jpeg = opencv(
+        "jpeg",
+        "JPEGs of quality 95",
+        vec![view(brown().scaled(121, 93)); VIEWS as usize],
+    );
+    jpeg.coding = Coding::Jpeg;
+    let mut rgba = opencv("rgba", "images with transparency", six());
+    rgba.coding = Coding::Rgba;
+    // Larger, smaller, upright: each with intrinsics of its own.
+    let sizes = [(61, 47), (47, 61), (64, 48), (33, 71), (61, 47), (80, 23)];
+    let own = sizes.map(|(width, height)| {
+        let mut camera = brown().scaled(width, height);
+        // Pixels that are not square would hide what is exchanged.
+        camera.fx = camera.fx.max(camera.fy);
+        camera.fy = camera.fx + 1.5;
+        view(camera)
+    });
+    let masked = [
+        None,
+        Some(Mask::Pixel),
+        Some(Mask::Empty),
+        Some(Mask::Partial),
+        None,
+        Some(Mask::Board),
+    ];
+    let masked = masked.map(|mask| View {
+        mask,
+        ..view(brown())
+    });
+    let timed = (0..VIEWS).map(|number| View {
+        time: Some(f64::from(number) / f64::from(VIEWS - 1)),
+        ..view(brown())
+    });
+    let tiny = middle((9, 7), [5.0, 5.5], Lens::Pinhole);
+    let mut many = opencv(
+        "many",
+        "300 images of 9 x 7 pixels: more than half the rays of a small batch",
+        vec![view(tiny); 300],
+    );
+    many.model = "PINHOLE";
+    vec![
+        jpeg,
+        rgba,
+        opencv(
+            "own-intrinsics",
+            "each frame with its own size and intrinsics, landscape and upright",
+            own.to_vec(),
+        ),
+        opencv(
+            "masks",
+            "masks: none, one pixel, empty, a part, every other pixel",
+            masked.to_vec(),
+        ),
+        opencv(
+            "time",
+            "colours that change with the time of the frame",
+            timed.collect(),
+        ),
+        many,
+    ]
+}
+
+/// On a ring around the middle, looking outwards and about.
+fn stand(views: &mut [View], key: u64) {
+    let mut s = Stream::new(key);
+    let count = views.len() as f64;
+    for (number, view) in (0..).zip(views) {
+        let angle = TAU * f64::from(number) / count;
+        let (sine, cosine) = libm::sincos(angle);
+        let mut about = |most: f32| f64::from(s.between(-most, most));
+        let centre = [0.7 * cosine, 0.6 * sine, about(0.4)];
+        view.place = Place::new(centre, [angle + about(0.5), about(0.4), about(0.3)]);
+    }
+}
+
+fn view(camera: Camera) -> View {
+    View {
+        camera,
+        place: Place::new([0.0; 3], [0.0; 3]),
+        time: None,
+        mask: None,
+    }
+}
+
+fn brown() -> Camera {
+    odd([33.0, 34.0], BROWN)
+}
+
+/// An odd size, the principal point beside the middle.
+fn odd([fx, fy]: [f64; 2], lens: Lens) -> Camera {
+    Camera {
+        cx: 31.75,
+        cy: 22.125,
+        ..middle((WIDTH, HEIGHT), [fx, fy], lens)
+    }
+}
+
+fn middle((width, height): (u32, u32), [fx, fy]: [f64; 2], lens: Lens) -> Camera {
+    Camera {
+        width,
+        height,
+        fx,
+        fy,
+        cx: 0.5 * f64::from(width),
+        cy: 0.5 * f64::from(height),
+        lens,
+    }
+}
+
+// Each coefficient is large enough that a ray is seen to go elsewhere without it.
+const RADIAL: Lens = Lens::Brown {
+    k: [-0.3, 0.02, 0.0, 0.0],
+    p: [0.0; 2],
+};
+const BROWN: Lens = Lens::Brown {
+    k: [0.15, -0.08, 0.04, -0.01],
+    p: [0.012, -0.009],
+};
+const RATIONAL: Lens = Lens::Rational {
+    k: [0.3, 0.12, 0.05, 0.2, 0.08, 0.04],
+    p: [0.01, -0.008],
+};
+const FISHEYE: Lens = Lens::Fisheye {
+    k: [-0.03, 0.012, -0.006, 0.0004],
+};
+const FISHEYE624: Lens = Lens::Fisheye624 {
+    k: [0.05, -0.03, 0.02, -0.01, 0.006, -0.002],
+    p: [0.008, -0.006],
+    s: [0.01, -0.006, -0.008, 0.007],
+};
+const THIN_PRISM: Lens = Lens::ThinPrismFisheye {
+    k: [0.04, -0.02, 0.01, -0.004],
+    p: [0.007, -0.009],
+    s: [0.008, -0.01],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_scenes_have_one_name_and_all_cameras_can_be() {
+        let sets = all(0);
+        for (number, set) in sets.iter().enumerate() {
+            assert!(sets[..number].iter().all(|other| other.name != set.name));
+            for view in &set.views {
+                assert_eq!(view.camera.check(), Ok(()), "{}", set.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_lens_has_a_scene() {
+        let sets = all(0);
+        let has = |is: fn(&Lens) -> bool| sets.iter().any(|set| is(&set.views[0].camera.lens));
+        assert!(has(|lens| matches!(lens, Lens::Pinhole)));
+        assert!(has(|lens| matches!(lens, Lens::Brown { .. })));
+        assert!(has(|lens| matches!(lens, Lens::Rational { .. })));
+        assert!(has(|lens| matches!(lens, Lens::Fisheye { .. })));
+        assert!(has(|lens| matches!(lens, Lens::Fisheye624 { .. })));
+        assert!(has(|lens| matches!(lens, Lens::ThinPrismFisheye { .. })));
+        assert!(has(|lens| matches!(lens, Lens::Fov { .. })));
+        assert!(has(|lens| matches!(lens, Lens::Equirectangular)));
+        assert!(has(|lens| matches!(lens, Lens::Orthographic)));
+    }
+}

@@ -1,0 +1,83 @@
+//! The scenes as files.
+
+use super::super::manifest::MANIFEST;
+use super::super::tests::{digest, files};
+use super::*;
+
+/// The same bytes on every machine: who changes them raises FORMAT too.
+#[test]
+fn the_bytes_are_pinned() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = write(dir.path(), 7).unwrap();
+    let files = files(dir.path());
+    let bytes: usize = files.values().map(Vec::len).sum();
+    assert_eq!(summary.bytes, (bytes - files[MANIFEST].len()) as u64);
+    assert_eq!(summary.written as usize, files.len() - 1);
+    assert_eq!(format!("{:#034x}", digest(&files)), "0x0");
+}
+
+#[test]
+fn what_is_there_is_left_and_what_is_missing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = write(dir.path(), 0).unwrap();
+    let whole = files(dir.path());
+    let again = write(dir.path(), 0).unwrap();
+    assert_eq!((again.written, again.bytes), (0, first.bytes));
+    fs::remove_file(dir.path().join("fov/sparse/0/images.bin")).unwrap();
+    fs::remove_dir_all(dir.path().join("masks")).unwrap();
+    // Six images, four masks, two models.
+    assert_eq!(write(dir.path(), 0).unwrap().written, 12);
+    assert_eq!(files(dir.path()), whole);
+}
+
+#[test]
+fn another_set_in_the_folder_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), 0).unwrap();
+    let e = write(dir.path(), 1).unwrap_err();
+    assert!(
+        e.is_usage() && e.to_string().contains("--scene --seed 0"),
+        "{e}"
+    );
+    let classes = super::super::tests::args(dir.path());
+    let e = super::super::write(&classes).unwrap_err();
+    assert!(
+        e.is_usage() && e.to_string().contains("name another DIR"),
+        "{e}"
+    );
+}
+
+#[test]
+fn every_scene_is_read_as_it_was_made() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), 0).unwrap();
+    for set in sets::all(0) {
+        let options = featherload::scenes::SceneOptions::default();
+        let scene = featherload::Scene::open(dir.path().join(set.name), &options).unwrap();
+        assert_eq!(scene.frames.len(), set.views.len(), "{}", set.name);
+        for (frame, view) in scene.frames.iter().zip(&set.views) {
+            let camera = &scene.cameras[frame.camera as usize];
+            assert_eq!(camera.lens, view.camera.lens, "{}", set.name);
+            assert_eq!((camera.cx, camera.cy), (view.camera.cx, view.camera.cy));
+            assert_eq!(frame.mask.is_some(), view.mask.is_some());
+            assert_eq!(frame.depth.is_some(), set.depths);
+            assert_eq!(frame.time, view.time);
+        }
+    }
+}
+
+#[test]
+fn some_lenses_leave_corners_without_rays_and_none_leaves_the_middle() {
+    let room = Room::new(0);
+    for set in sets::all(0) {
+        let view = &set.views[0];
+        let shown = view.show(&room, set.form.depth_unit());
+        let black = shown.rgb.chunks_exact(3).filter(|p| **p == [0; 3]).count();
+        let part = black as f64 / (shown.rgb.len() / 3) as f64;
+        match set.name {
+            "radial" | "opencv-fisheye" => assert!((0.01..0.2).contains(&part), "{part}"),
+            "fisheye624" | "thin-prism-fisheye" => assert!(part < 0.1, "{part}"),
+            _ => assert_eq!(black, 0, "{}", set.name),
+        }
+    }
+}
