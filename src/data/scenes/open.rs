@@ -7,7 +7,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use crate::camera::Camera;
+use crate::camera::{Camera, Lens};
 use crate::data::scenes::found::Found;
 use crate::data::scenes::images::{self, Files};
 use crate::data::scenes::options::{Center, Orientation, SceneFormat, SceneOptions, SplitBy};
@@ -316,6 +316,7 @@ fn assemble(
                     format!("{} ({}): {what}", frame.at, files.image.display()),
                 )
             })?;
+        let camera = in_scene(camera, to_scene.scale);
         let Some(split) = frame.split else {
             unlisted += 1;
             continue;
@@ -389,6 +390,19 @@ fn assemble(
         unread,
         points_file: found.points,
     })
+}
+
+/// A camera of the file's world in the scene's: parallel rays are as far apart there as
+/// everything else. (nerfstudio leaves them as they were, beside poses that are scaled.)
+fn in_scene(camera: Camera, scale: f64) -> Camera {
+    match camera.lens {
+        Lens::Orthographic => Camera {
+            fx: camera.fx / scale,
+            fy: camera.fy / scale,
+            ..camera
+        },
+        _ => camera,
+    }
 }
 
 fn refuse_unread(

@@ -22,7 +22,8 @@ pub struct Scene {
     /// The folder that paths in the files start from.
     pub root: PathBuf,
     pub format: SceneFormat,
-    /// Each once; of the size that the images have.
+    /// Each once; of the size that the images have. Lengths of parallel rays
+    /// ([`Lens::Orthographic`](crate::camera::Lens::Orthographic)) are the scene's.
     pub cameras: Vec<Camera>,
     pub frames: Vec<Frame>,
     /// From the file's world to the scene's.
