@@ -3,11 +3,13 @@
 //!
 //! - `scene`: a small scene whose pixels say where they are;
 //! - `draws`: what batches hold; `same`: by any number of workers, through deaths;
-//! - `faults`: images and masks that are not as they should be.
+//! - `faults`: images and masks that are not as they should be;
+//! - `lenses`: colours beside the formula of a scene, through every camera model.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod draws;
 mod faults;
+mod lenses;
 mod same;
 mod scene;

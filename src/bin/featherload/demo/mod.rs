@@ -42,7 +42,7 @@ use picture::Picture;
 /// Rises when any file's bytes change.
 const FORMAT: u32 = 1;
 
-/// Write a small, reproducible set of pictures in class folders.
+/// Write a small, reproducible set of pictures in class folders, or scenes (`--scene`).
 #[derive(Debug, Clone, clap::Args)]
 pub struct DemoArgs {
     /// Folder to write; made when missing, must be empty or hold this very set

@@ -259,6 +259,10 @@ fn arguments_are_checked() {
     let mixed = read("demo out --kind mixed --broken").unwrap().demo;
     assert_eq!((mixed.kind, mixed.broken), (Kind::Mixed, true));
     assert!(read("demo out --kind none").is_err());
+    assert!(read("demo --scene out --seed 3").unwrap().demo.scene);
+    for other in ["--kind large", "--images 3", "--classes 2", "--broken"] {
+        assert!(read(&format!("demo --scene out {other}")).is_err());
+    }
     let demo = read("demo out --images 4 --classes 5").unwrap().demo;
     assert!(
         write(&demo)

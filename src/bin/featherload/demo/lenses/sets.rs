@@ -184,11 +184,7 @@ fn others() -> Vec<Set> {
         views,
     };
     let six = || vec![view(brown()); VIEWS as usize];
-    let mut jpeg = opencv(
-        "jpeg",
-        "JPEGs of quality 95",
-        vec![view(brown().scaled(121, 93)); VIEWS as usize],
-    );
+    let mut jpeg = opencv("jpeg", "JPEGs of quality 95", six());
     jpeg.coding = Coding::Jpeg;
     let mut rgba = opencv("rgba", "images with transparency", six());
     rgba.coding = Coding::Rgba;

@@ -13,7 +13,10 @@ fn the_bytes_are_pinned() {
     let bytes: usize = files.values().map(Vec::len).sum();
     assert_eq!(summary.bytes, (bytes - files[MANIFEST].len()) as u64);
     assert_eq!(summary.written as usize, files.len() - 1);
-    assert_eq!(format!("{:#034x}", digest(&files)), "0x0");
+    assert_eq!(
+        format!("{:#034x}", digest(&files)),
+        "0xff558cd06543f48862f74a2ef73f2c90"
+    );
 }
 
 #[test]
