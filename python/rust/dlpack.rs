@@ -23,6 +23,7 @@ pub enum Element {
     Int64,
     UInt64,
     UInt16,
+    Float64,
     Pixel(Dtype),
 }
 
@@ -32,6 +33,7 @@ impl Element {
             Self::Int64 => (0, 64),
             Self::UInt64 => (1, 64),
             Self::UInt16 => (1, 16),
+            Self::Float64 => (2, 64),
             Self::Pixel(Dtype::U8) => (1, 8),
             Self::Pixel(Dtype::F16) => (2, 16),
             Self::Pixel(Dtype::F32) => (2, 32),

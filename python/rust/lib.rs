@@ -2,6 +2,8 @@
 //! Python files beside it, which are the interface that people see.
 //!
 //! - `options`: what Python asks for, as JSON; `stream`: a loader; `batch`: a batch;
+//! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: those of a step;
+//! - `wait`: work behind which Python waits;
 //! - `tensor`: memory of a batch as other libraries take it; `dlpack`: the form in which
 //!   they do;
 //! - `errors`: the library's errors as Python's; `logs`: its warnings.
@@ -14,8 +16,12 @@ mod dlpack;
 mod errors;
 mod logs;
 mod options;
+mod ray_batch;
+mod rays;
+mod scene;
 mod stream;
 mod tensor;
+mod wait;
 
 use pyo3::prelude::*;
 
@@ -26,7 +32,13 @@ mod _featherload {
     #[pymodule_export]
     use crate::logs::warnings;
     #[pymodule_export]
-    use crate::options::{option_names, plan};
+    use crate::options::{option_names, plan, rays_option_names};
+    #[pymodule_export]
+    use crate::ray_batch::RawRays;
+    #[pymodule_export]
+    use crate::rays::RayStream;
+    #[pymodule_export]
+    use crate::scene::RawScene;
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]

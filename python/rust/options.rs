@@ -2,12 +2,15 @@
 //! (`featherload::options`), and there is no third list of them here.
 
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::thread;
 
 use featherload::forecast::{MemoryForecast, Outline, RunShape};
-use featherload::options::{LoaderOptions, Setup, SourceOptions};
+use featherload::options::{LoaderOptions, RaysOptions, Setup, SourceOptions};
+use featherload::scenes::SceneOptions;
 use featherload::{LoaderBuilder, Recipe, Result};
 use pyo3::prelude::*;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::{mistake, raised};
@@ -34,6 +37,25 @@ pub struct Options {
     loader: LoaderOptions,
 }
 
+/// A scene, and how it is read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SceneWanted {
+    pub path: PathBuf,
+    pub scene: SceneOptions,
+}
+
+/// Rays, and the scene that they are of; None where it was read already.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RaysWanted {
+    #[serde(default)]
+    pub path: Option<PathBuf>,
+    #[serde(default)]
+    pub scene: SceneOptions,
+    pub rays: RaysOptions,
+}
+
 /// What a text asks for.
 pub struct Wanted {
     pub builder: LoaderBuilder,
@@ -46,15 +68,19 @@ pub struct Wanted {
 ///
 /// # Errors
 /// A value that an option cannot have, by the option's name.
-pub fn parse(py: Python<'_>, text: &str) -> PyResult<Options> {
+pub fn parse<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
     let from = &mut serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(from).map_err(|e| {
         // "loader.on_error: unknown variant `x`, expected one of ... at line 1 column 9"
         let path = e.path().to_string();
-        let option = path.split('.').nth(1).unwrap_or(&path).to_owned();
+        let option = match path.as_str() {
+            // Rays have another `split`.
+            "scene.split" => "split_by",
+            path => path.split('.').nth(1).unwrap_or(path),
+        };
         let why = e.inner().to_string().replace('`', "'");
         let why = why.split(" at line ").next().unwrap_or(&why);
-        mistake(py, &option, format!("{option}: {why}"))
+        mistake(py, option, format!("{option}: {why}"))
     })
 }
 
@@ -111,7 +137,7 @@ fn told(setup: &Setup) -> Vec<String> {
 /// What a loader with these options would take, as JSON. Starts nothing.
 #[pyfunction]
 pub fn plan(py: Python<'_>, options: &str) -> PyResult<String> {
-    let options = parse(py, options)?;
+    let options: Options = parse(py, options)?;
     py.detach(|| options.plan()).map_err(|e| raised(&e))
 }
 
@@ -121,8 +147,14 @@ pub fn option_names() -> (Vec<String>, Vec<String>) {
     (names::<SourceOptions>(), names::<LoaderOptions>())
 }
 
+/// As [`option_names`], of scenes and of `Rays`.
+#[pyfunction]
+pub fn rays_option_names() -> (Vec<String>, Vec<String>) {
+    (names::<SceneOptions>(), names::<RaysOptions>())
+}
+
 /// The fields of a struct that refuses others, by the text with which it does.
-fn names<T: serde::de::DeserializeOwned>() -> Vec<String> {
+fn names<T: DeserializeOwned>() -> Vec<String> {
     let Err(refused) = serde_json::from_str::<T>("{\"?\": 0}") else {
         return Vec::new();
     };

@@ -1,11 +1,9 @@
 //! A loader, as Python holds it.
 
 use std::path::PathBuf;
+use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use std::{process, thread};
+use std::sync::{Arc, Mutex};
 
 use featherload::index::Label;
 use featherload::{Error, Loader, Position, Result, State};
@@ -15,10 +13,8 @@ use serde::Serialize;
 
 use crate::batch::RawBatch;
 use crate::errors::raised;
-use crate::options;
-
-/// How long to wait before signals are looked at: Ctrl-C ends any wait within it.
-const LOOK: Duration = Duration::from_millis(50);
+use crate::options::{self, Options};
+use crate::wait::{LOOK, in_thread, lock};
 
 /// Batches in order out of one loader.
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
@@ -48,39 +44,20 @@ impl Stream {
     /// builds ends by itself then.
     #[new]
     fn new(py: Python<'_>, options: &str) -> PyResult<Self> {
-        let options = options::parse(py, options)?;
-        let (sender, built) = channel();
-        thread::Builder::new()
-            .name("featherload".into())
-            .spawn(move || {
-                let made = options.wanted().and_then(|wanted| {
-                    Ok((wanted.builder.build()?, json(&wanted.recipe)?, wanted.told))
-                });
-                // Nobody waits any more after Ctrl-C: it is dropped here.
-                let _ = sender.send(made);
-            })?;
-        let built = Mutex::new(built);
-        loop {
-            let look = py.detach(|| lock(&built).recv_timeout(LOOK));
-            match look {
-                Ok(made) => {
-                    let (loader, recipe, told) = made.map_err(|e| raised(&e))?;
-                    return Ok(Self {
-                        process: process::id(),
-                        held: Arc::default(),
-                        depth: loader.depth(),
-                        loader: Mutex::new(Some(loader)),
-                        untaken: Mutex::new(None),
-                        recipe,
-                        told,
-                    });
-                }
-                Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(raised(&Error::worker("the loader's start panicked")));
-                }
-            }
-        }
+        let options: Options = options::parse(py, options)?;
+        let (loader, recipe, told) = in_thread(py, move || {
+            let wanted = options.wanted()?;
+            Ok((wanted.builder.build()?, json(&wanted.recipe)?, wanted.told))
+        })?;
+        Ok(Self {
+            process: process::id(),
+            held: Arc::default(),
+            depth: loader.depth(),
+            loader: Mutex::new(Some(loader)),
+            untaken: Mutex::new(None),
+            recipe,
+            told,
+        })
     }
 
     /// The number of the epoch that `next` gives batches of.
@@ -322,9 +299,4 @@ impl Drop for Stream {
 
 pub fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::io("write JSON", std::io::Error::other(e)))
-}
-
-/// A panic elsewhere leaves what is in there whole: each call checks for itself.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

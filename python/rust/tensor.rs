@@ -13,12 +13,14 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::batch::Held;
 use crate::dlpack::{CPU, CUDA, Element, Export};
 use crate::errors::raised;
+use crate::ray_batch::HeldRays;
 
 /// Who has the memory.
 #[derive(Clone)]
 pub enum Memory {
     Batch(Arc<Held>),
-    /// Labels and ids, which every batch has a few of.
+    Rays(Arc<HeldRays>),
+    /// What is no batch's: labels and ids, the numbers of a scene.
     Own(Arc<Vec<u64>>),
 }
 
@@ -55,6 +57,7 @@ impl Tensor {
                 .batch
                 .on_device()
                 .map_or(held.pixels, DeviceRows::address),
+            Memory::Rays(held) => held.address,
             Memory::Own(words) => words.as_ptr() as u64,
         };
         let mut strides = vec![1; shape.len()];
@@ -81,7 +84,7 @@ impl Tensor {
     fn on_device(&self) -> Option<&DeviceRows> {
         match &self.memory {
             Memory::Batch(held) => held.batch.on_device(),
-            Memory::Own(_) => None,
+            Memory::Rays(_) | Memory::Own(_) => None,
         }
     }
 
@@ -111,6 +114,7 @@ impl Tensor {
             Element::Int64 => "int64",
             Element::UInt64 => "uint64",
             Element::UInt16 => "uint16",
+            Element::Float64 => "float64",
             Element::Pixel(Dtype::U8) => "uint8",
             Element::Pixel(Dtype::F16) => "float16",
             Element::Pixel(Dtype::Bf16) => "bfloat16",
@@ -207,6 +211,7 @@ impl Tensor {
             device,
             lease: match &self.memory {
                 Memory::Batch(held) => Box::new(held.clone()),
+                Memory::Rays(held) => Box::new(held.clone()),
                 Memory::Own(words) => Box::new(words.clone()),
             },
         };
@@ -255,6 +260,7 @@ impl Tensor {
             Element::Int64 => c"q",
             Element::UInt64 => c"Q",
             Element::UInt16 => c"H",
+            Element::Float64 => c"d",
             Element::Pixel(Dtype::U8) => c"B",
             Element::Pixel(Dtype::F16) => c"e",
             Element::Pixel(Dtype::F32) => c"f",

@@ -5,11 +5,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::device::{Device, Upload};
 use crate::error::Result;
 use crate::jobs::images::on_error::OnError;
+use crate::options::limits::seconds;
 use crate::plan::{MultiScale, Position, Rank, Sampler, State, Tail};
 use crate::recipe::{
     Background, DecodeMode, Dtype, MemoryLayout, Recipe, RecipeFormat, Reorder, Upright,
@@ -106,13 +107,4 @@ impl LoaderOptions {
         }
         recipe
     }
-}
-
-fn seconds<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Duration>, D::Error> {
-    let Some(seconds) = Option::<f64>::deserialize(from)? else {
-        return Ok(None);
-    };
-    let limit = Duration::try_from_secs_f64(seconds);
-    let limit = limit.map_err(|e| serde::de::Error::custom(format!("{seconds} seconds: {e}")))?;
-    Ok(Some(limit))
 }

@@ -3,15 +3,19 @@
 //!
 //! - `source`: where samples come from, and how that is read;
 //! - `loader`: what is done with them, and by how many;
+//! - `rays`: rays of a scene; `limits`: times as numbers;
 //! - `setup`: both together with the PaddleClas config that may be named as the recipe,
 //!   whose values hold where the caller says nothing.
 //!
 //! In the consumer. Never in here: what an option does; that is the builder's.
 
+mod limits;
 mod loader;
+mod rays;
 mod setup;
 mod source;
 
 pub use loader::LoaderOptions;
+pub use rays::RaysOptions;
 pub use setup::Setup;
 pub use source::{LabelSource, SourceOptions};

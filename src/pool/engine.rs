@@ -50,6 +50,15 @@ impl Engine {
         }
     }
 
+    /// Slots of the ring; none where each batch has memory of its own.
+    #[must_use]
+    pub fn depth(&self) -> Option<u32> {
+        match self {
+            Self::Workers(pool) => Some(pool.depth()),
+            Self::InProcess(_) => None,
+        }
+    }
+
     /// Nothing that is under way will be asked for.
     pub fn cancel(&mut self) {
         match self {

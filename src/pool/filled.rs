@@ -42,6 +42,14 @@ impl Rows {
             Self::Own(buffer) => buffer.bytes(),
         }
     }
+
+    /// As [`Rows::bytes`], to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Slot(held) => held.bytes_mut(),
+            Self::Own(buffer) => buffer.bytes_mut(),
+        }
+    }
 }
 
 impl Filled {

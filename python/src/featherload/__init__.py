@@ -8,6 +8,10 @@ memory of one process.
     loader = featherload.Loader("data/train", batch_size=256, framework="torch")
     for images, labels in loader:
         ...
+
+    rays = featherload.Rays("data/fox", rays=4096, framework="torch")
+    for batch in rays:
+        ...
 """
 
 from __future__ import annotations
@@ -30,13 +34,17 @@ from ._errors import (
 from ._featherload import Tensor, __version__
 from ._loader import Loader
 from ._preview import Preview
-from ._reports import CacheReport, Doctor, IndexReport, Plan, Report, Rss
+from ._ray_batch import RayBatch
+from ._rays import Rays
+from ._reports import CacheReport, Doctor, IndexReport, Plan, Report, Rss, SceneReport
+from ._scene import Camera, Frame, Points, RollingShutter, Scene
 from ._tools import doctor, index, plan, rss
 
 __all__ = [
     "Batch",
     "BatchesHeldError",
     "CacheReport",
+    "Camera",
     "ConfigError",
     "Dataset",
     "DatasetError",
@@ -44,15 +52,22 @@ __all__ = [
     "Doctor",
     "Error",
     "Fault",
+    "Frame",
     "IndexReport",
     "Loader",
     "Plan",
     "PlatformError",
+    "Points",
     "Preview",
+    "RayBatch",
+    "Rays",
     "Report",
+    "RollingShutter",
     "RowStatus",
     "Rss",
     "SampleError",
+    "Scene",
+    "SceneReport",
     "Tensor",
     "WorkerError",
     "__version__",

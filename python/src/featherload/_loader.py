@@ -25,6 +25,7 @@ from ._errors import ConfigError, WorkerError
 from ._featherload import RawBatch, Stream
 from ._featherload import warnings as warnings_of_the_library
 from ._preview import Preview
+from ._processes import private_bytes
 from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
@@ -322,7 +323,7 @@ class Loader:
         if device is not None:
             report["device_memory"] = device
         processes = [report["coordinator"], *report["workers"]]
-        memory = report["ring_bytes"] + sum(_private_bytes(pid) for pid in processes)
+        memory = report["ring_bytes"] + sum(private_bytes(pid) for pid in processes)
         return {**self._counts.read(), "memory_bytes": memory, **report}
 
     @property
@@ -434,16 +435,6 @@ class Loader:
                 stacklevel=3,
             )
         return Batch(pair, raw, weakref.ref(self._stream))
-
-
-def _private_bytes(pid: int) -> int:
-    """What a process has beside memory that it shares; 0 of one that ended."""
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            _, resident, shared, *_ = file.read().split()
-    except OSError:
-        return 0
-    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _has(module: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ._errors import ConfigError
 from ._helper import helper
-from .samplers import Sampler
+from .samplers import RaySampler, Sampler
 
 DEPTH = 4
 """Batches of memory, where nobody says another number: one that the loop variable keeps,
@@ -216,6 +216,106 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     if sizes is not None:
         loader["multi_scale"] = scales(sizes)
     return source, {**loader, **said}
+
+
+# Keywords of ``Scene``, which those of ``Rays`` have too; ``path`` is the scene.
+SCENE = (
+    *("format", "orientation", "center", "auto_scale", "scale_factor", "downscale_folder"),
+    *("split_by", "find_masks", "find_depths", "depth_unit", "strict", "max_json_bytes"),
+)
+# Whole numbers of both, with the least that they may be.
+_WHOLE_OF_RAYS = {
+    **{"rays": 1, "most_rays": 1, "num_workers": 1, "seed": 0, "rank": 0, "start": 0},
+    **{"joining": 0, "downscale": 1, "depth": 1, "max_pixels": 1, "downscale_folder": 1},
+}
+_BYTES_OF_RAYS = ("memory_limit", "max_scratch", "max_json_bytes")
+
+
+def scene_text(path: Any, keywords: Mapping[str, Any]) -> str:
+    """A path and all keywords of ``Scene``, as the extension reads them."""
+    return json.dumps({"path": _plain("path of a scene", path), "scene": _scene(_read(keywords))})
+
+
+def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, int]:
+    """A path, or None for a scene that was read, and all keywords of ``Rays`` but ``framework``,
+    as the extension reads them; and the rank.
+    """
+    if keywords["num_workers"] == 0:
+        raise ConfigError(
+            "num_workers=0 would decode in this process, which has no decoders: give at least 1 "
+            "(workers start in milliseconds, whatever this process holds)",
+            option="num_workers",
+        )
+    if keywords["rays"] is None:
+        raise ConfigError("rays is missing: give the rays of a step", option="rays")
+    said = _read(keywords)
+    of_scene = {name: said.pop(name) for name in SCENE}
+    if path is None:
+        for name, value in of_scene.items():
+            if value is not None:
+                raise ConfigError(
+                    f"{name} says how a path is read, and the scene was read already: give it to "
+                    "featherload.Scene",
+                    option=name,
+                )
+    rank = said["rank"]
+    if rank is None:
+        rank = (place(None, None) or {"rank": 0})["rank"] or 0
+    rays = {
+        **{name: _plain(name, value) for name, value in said.items() if value is not None},
+        "rank": rank,
+        "sampler": ray_sampler(said.pop("sampler")),
+        "helper": helper(),
+    }
+    if "num_workers" in rays:
+        rays["workers"] = rays.pop("num_workers")
+    both: dict[str, Any] = {"rays": rays}
+    if path is not None:
+        pixels = said["max_pixels"]
+        both["path"] = _plain("scene", path)
+        both["scene"] = _scene({**of_scene, "max_pixels": pixels})
+    return json.dumps(both), rank
+
+
+def ray_sampler(sampler: Any) -> Any:
+    if isinstance(sampler, RaySampler):
+        return sampler._ray_sampler()
+    if sampler not in ("uniform", "by_image"):
+        raise ConfigError(
+            f"sampler {sampler!r} is neither 'uniform' nor 'by_image' nor Patches or Pairs of "
+            "featherload.samplers",
+            option="sampler",
+        )
+    return sampler
+
+
+def _read(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of ``Scene`` and ``Rays`` with numbers that are numbers."""
+    said = dict(keywords)
+    for option in _WHOLE_OF_RAYS.keys() & said:
+        said[option] = whole(option, said[option], _WHOLE_OF_RAYS[option])
+    for option in _BYTES_OF_RAYS:
+        if option in said:
+            said[option] = byte_count(option, said[option])
+    return said
+
+
+def _scene(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of ``Scene`` as the library has them."""
+    options = {name: value for name, value in said.items() if value is not None}
+    if "split_by" in options:
+        options["split"] = _split_by(options.pop("split_by"))
+    return options
+
+
+def _split_by(by: Any) -> Any:
+    if isinstance(by, str):
+        return by
+    if isinstance(by, bool):
+        raise ConfigError(
+            f"split_by {by} is no fraction, no whole number and no name", option="split_by"
+        )
+    return {"fraction": by} if isinstance(by, float) else {"interval": whole("split_by", by, 1)}
 
 
 def text(source: Mapping[str, Any], loader: Mapping[str, Any]) -> str:

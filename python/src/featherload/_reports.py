@@ -123,6 +123,37 @@ class IndexReport(Report):
         return ["", ""], rows
 
 
+class SceneReport(Report):
+    """What a scene holds."""
+
+    @property
+    def frames(self) -> int:
+        return int(self["frames"])
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        splits = ", ".join(f"{count:,} {name}" for name, count in self["splits"].items())
+        rows = [["format", self["format"]], ["frames", f"{self.frames:,}: {splits}"]]
+        for camera in self["cameras"][:3]:
+            lens = camera["lens"] if isinstance(camera["lens"], str) else next(iter(camera["lens"]))
+            size = f"{camera['width']} x {camera['height']}"
+            rows.append(["camera", f"{size}, {lens}, {camera['frames']:,} frames"])
+        more = len(self["cameras"]) - 3
+        if more > 0:
+            rows.append(["", f"and {more:,} more"])
+        rows += [[name, f"{self[name]:,} frames"] for name in ("masks", "depths") if self[name]]
+        if self["times"]:
+            rows.append(["times", f"{self['times']:,} frames"])
+        if self["rolling_shutters"]:
+            rows.append(["rolling shutter", f"{self['rolling_shutters']:,} frames"])
+        rows += [
+            ["points", "yes" if self["has_points"] else "none"],
+            ["decoded", _mib(3 * self["pixels"])],
+            ["missing", f"{self['missing']:,} images"],
+            *(["note", note] for note in self["notes"]),
+        ]
+        return ["", ""], rows
+
+
 class Doctor(Report):
     """What this machine has."""
 

@@ -1,7 +1,7 @@
-"""Orders of an epoch, for ``Loader(sampler=...)``.
+"""Orders of an epoch, for ``Loader(sampler=...)``, and draws of rays, for ``Rays(sampler=...)``.
 
 ``"shuffle"`` (another random order in each epoch) and ``"sequential"`` (the order of the
-index) need no more than their names.
+index) need no more than their names. ``Patches`` and ``Pairs`` are for rays.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import Any, Literal
 __all__ = [
     "Identity",
     "LargestFirst",
+    "Pairs",
+    "Patches",
+    "RaySampler",
     "RepeatedAugmentation",
     "Sampler",
     "ShardShuffle",
@@ -96,3 +99,37 @@ class LargestFirst(Sampler):
 
     def _options(self) -> dict[str, Any]:
         return {"sampler": {"largest_first": {"classes": self.classes}}}
+
+
+class RaySampler:
+    """How ``Rays`` spreads rays over images: one of the classes below, or ``"uniform"`` (all
+    pixels alike), ``"by_image"`` (all images alike, then all pixels of the image).
+    """
+
+    def _ray_sampler(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Patches(RaySampler):
+    """Patches of ``size`` x ``size`` pixels that are ``dilation`` apart, row by row: each is
+    ``size * size`` rays that follow each other. No pixel of a patch is masked out.
+    """
+
+    size: int
+    dilation: int = 1
+
+    def _ray_sampler(self) -> dict[str, Any]:
+        return {"patches": {"size": self.size, "dilation": self.dilation}}
+
+
+@dataclass(frozen=True)
+class Pairs(RaySampler):
+    """Pairs of pixels of one image, at most ``radius`` rows and columns apart: two rays that
+    follow each other.
+    """
+
+    radius: int
+
+    def _ray_sampler(self) -> dict[str, Any]:
+        return {"pairs": {"radius": self.radius}}

@@ -16,7 +16,7 @@ use crate::data::scenes::unread::Unread;
 /// Axes of a camera are OpenCV's: x right, y down, z forward. A pose leads from the
 /// camera to the world of the scene, which is the file's world behind
 /// [`Scene::to_scene`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Scene {
     /// The folder that paths in the files start from.
@@ -77,6 +77,20 @@ pub enum Split {
     Train,
     Eval,
     Test,
+}
+
+impl Split {
+    pub const ALL: [Self; 3] = [Self::Train, Self::Eval, Self::Test];
+
+    /// The name that reports print and options take.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Eval => "eval",
+            Self::Test => "test",
+        }
+    }
 }
 
 /// From camera to world: a rotation and the camera's centre.

@@ -11,7 +11,7 @@ use crate::data::index::lossy;
 /// How many are named.
 pub(super) const NAMED: usize = 10;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Unread {
     pub(super) count: u64,
     /// The first of them.

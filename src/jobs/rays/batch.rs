@@ -1,11 +1,12 @@
 //! A batch of rays: a view of a slot of the ring, which it owns until it is dropped.
 //!
-//! In the consumer. Copies nothing.
+//! In the consumer. Copies nothing, but for who wants to keep many batches.
 
 use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
 use crate::jobs::rays::fields::{RayField, RayLayout};
+use crate::pool::buffers::BufferPool;
 use crate::pool::filled::Rows;
 
 /// The rays of one step.
@@ -72,18 +73,73 @@ impl RayBatch {
     /// # Errors
     /// A forked copy of the process.
     pub fn bytes(&self, field: RayField) -> Result<&[u8]> {
-        if getpid() != self.owner {
-            return Err(Error::worker(
-                "a batch of rays cannot be read in a forked copy of the process that made it",
-            ));
-        }
+        self.check_process()?;
         let len = match self.layout.has(field) {
             true => self.rays * field.width() * field.number_bytes(),
             false => 0,
         };
-        let begin = self.layout.of(field).start;
+        let begin = self.offset(field);
         let bytes = self.rows.bytes().get(begin..begin + len);
         bytes.ok_or_else(|| Error::protocol("a batch of rays lies outside of its slot"))
+    }
+
+    /// Whether the scene has such a field: all but [`RayField::Times`] always.
+    #[must_use]
+    pub fn has(&self, field: RayField) -> bool {
+        self.layout.has(field)
+    }
+
+    /// Bytes from [`RayBatch::address`] to those of a field.
+    #[must_use]
+    pub fn offset(&self, field: RayField) -> usize {
+        self.layout.of(field).start
+    }
+
+    /// The address of the batch's memory, for who hands it to another library: that of a
+    /// field is [`RayBatch::offset`] behind it. Valid, writable and untouched by anybody else
+    /// until the batch is dropped.
+    ///
+    /// # Errors
+    /// A forked copy of the process.
+    pub fn address(&mut self) -> Result<*mut u8> {
+        self.check_process()?;
+        let memory = self.rows.bytes_mut();
+        match memory.len() >= self.layout.bytes() {
+            true => Ok(memory.as_mut_ptr()),
+            false => Err(Error::protocol("a batch of rays lies outside of its slot")),
+        }
+    }
+
+    /// Whether the rays lie in a slot of the ring, which workers wait for.
+    #[must_use]
+    pub fn is_in_slot(&self) -> bool {
+        matches!(self.rows, Rows::Slot(_))
+    }
+
+    /// The same batch in memory of its own; its slot is free again.
+    ///
+    /// # Errors
+    /// A forked copy of the process.
+    pub fn detach(mut self) -> Result<Self> {
+        self.check_process()?;
+        if let Rows::Slot(slot) = &self.rows {
+            let used = slot.bytes().get(..self.layout.bytes());
+            let used =
+                used.ok_or_else(|| Error::protocol("a batch of rays lies outside of its slot"))?;
+            let mut buffer = BufferPool::default().take(used.len());
+            buffer.bytes_mut()[..used.len()].copy_from_slice(used);
+            self.rows = Rows::Own(buffer);
+        }
+        Ok(self)
+    }
+
+    fn check_process(&self) -> Result<()> {
+        match getpid() == self.owner {
+            true => Ok(()),
+            false => Err(Error::worker(
+                "a batch of rays cannot be read in a forked copy of the process that made it",
+            )),
+        }
     }
 
     fn numbers<T: bytemuck::Pod>(&self, field: RayField) -> Result<&[T]> {

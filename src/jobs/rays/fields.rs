@@ -43,6 +43,21 @@ impl RayField {
         Self::Valid,
     ];
 
+    /// As other languages call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Indices => "indices",
+            Self::Origins => "origins",
+            Self::Directions => "directions",
+            Self::Colors => "colors",
+            Self::DirectionNorms => "directions_norms",
+            Self::PixelAreas => "pixel_areas",
+            Self::Times => "times",
+            Self::Valid => "valid",
+        }
+    }
+
     /// Numbers a ray.
     pub fn width(self) -> usize {
         match self {

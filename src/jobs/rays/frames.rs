@@ -81,6 +81,13 @@ impl RayFrames {
 #[derive(Debug)]
 pub(crate) struct SealedFrames(SealedBytes);
 
+impl SealedFrames {
+    /// The frames as text: the same frames give the same text.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
 impl AsFd for SealedFrames {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

@@ -47,6 +47,11 @@ impl RayRun {
         }
     }
 
+    /// Slots that batches lie in; none where each has memory of its own.
+    pub(crate) fn depth(&self) -> Option<u32> {
+        self.engine.depth()
+    }
+
     pub(crate) fn step(&self) -> u64 {
         self.step
     }

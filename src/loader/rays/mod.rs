@@ -2,6 +2,7 @@
 //!
 //! - `builder`: what the user asks for; `start`: the order of the start;
 //! - `prepared`: what follows from scene and options before anything is allocated;
+//! - `state`: from where, and with what, a run goes on;
 //! - `steps`: batches, step by step, and what happened.
 //!
 //! All in the consumer. Never in here: how rays are made.
@@ -9,9 +10,11 @@
 mod builder;
 mod prepared;
 mod start;
+mod state;
 mod steps;
 
 pub use crate::jobs::rays::batch::RayBatch;
 pub use crate::jobs::rays::fields::RayField;
 pub use builder::{RaysBuilder, SceneSource};
+pub use state::RaysState;
 pub use steps::{Rays, RaysReport};

@@ -48,7 +48,10 @@ impl Chosen {
         if chosen.is_empty() {
             return Err(Error::dataset(
                 &scene.root,
-                format!("the scene has no frames in the split {split:?}: choose another one"),
+                format!(
+                    "the scene has no frames in the split {}: choose another one",
+                    split.name()
+                ),
             ));
         }
         let by = downscale.max(1);

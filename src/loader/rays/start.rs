@@ -16,6 +16,7 @@ use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec::{RaysMemory, RaysSpec};
 use crate::loader::rays::builder::{RaysBuilder, SceneSource};
 use crate::loader::rays::prepared::Chosen;
+use crate::loader::rays::state::{self, RaysState};
 use crate::loader::rays::steps::{HeldStore, Rays};
 use crate::pool::ring::Shape;
 use crate::store;
@@ -62,6 +63,18 @@ impl RaysBuilder {
             }
             None => Vec::new(),
         };
+        let frames = chosen.frames.seal()?;
+        let at = RaysState {
+            version: RaysState::VERSION,
+            step: self.first_step,
+            seed: self.seed,
+            sampler: self.sampler,
+            joining: self.joining,
+            split: self.split,
+            downscale: self.downscale.max(1),
+            images: chosen.images.len() as u64,
+            scene: state::fingerprint(&frames, &words),
+        };
         let (table, masks) = chosen.table(self.sampler, (self.seed, self.joining), &words)?;
         drop(words);
         let shape = Shape {
@@ -93,7 +106,6 @@ impl RaysBuilder {
             key,
         };
         let index = chosen.index()?;
-        let frames = chosen.frames.seal()?;
         let memory = RaysMemory {
             index: &index,
             frames: &frames,
@@ -118,6 +130,7 @@ impl RaysBuilder {
             images,
             store,
             table,
+            at,
             self.rays,
             began.elapsed(),
         ))

@@ -13,6 +13,7 @@ use crate::jobs::rays::batch::RayBatch;
 use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec;
 use crate::jobs::stages;
+use crate::loader::rays::state::RaysState;
 use crate::plan::rays::RayTable;
 use crate::pool::worker::meter::Stage;
 use crate::store::{Holding, Pictures, Presence};
@@ -29,6 +30,8 @@ pub struct Rays {
     images: Vec<PathBuf>,
     store: HeldStore,
     table: RayTable,
+    /// Where the run began.
+    began: RaysState,
     rays: u64,
     startup: Duration,
 }
@@ -80,6 +83,7 @@ impl Rays {
         images: Vec<PathBuf>,
         store: HeldStore,
         table: RayTable,
+        began: RaysState,
         rays: u64,
         startup: Duration,
     ) -> Self {
@@ -89,6 +93,7 @@ impl Rays {
             images,
             store,
             table,
+            began,
             rays,
             startup,
         }
@@ -150,10 +155,29 @@ impl Rays {
         self.run.go_to(step);
     }
 
-    /// Of all that the draws follow from, but the rank: hexadecimal digits.
+    /// Where the run stands, with what a step's rays depend on.
     #[must_use]
-    pub fn fingerprint(&self) -> String {
-        self.table.hash()
+    pub fn state(&self) -> RaysState {
+        RaysState {
+            step: self.run.step(),
+            ..self.began.clone()
+        }
+    }
+
+    /// Goes on where `state` stands.
+    ///
+    /// # Errors
+    /// A state of another scene, seed, sampler, split or size: its rays would be others.
+    pub fn resume(&mut self, state: &RaysState) -> Result<()> {
+        state.check_resumable(&self.began)?;
+        self.run.go_to(state.step);
+        Ok(())
+    }
+
+    /// Batches that there is memory for; none where each has memory of its own.
+    #[must_use]
+    pub fn depth(&self) -> Option<u32> {
+        self.run.depth()
     }
 
     /// The scene whose rays these are.

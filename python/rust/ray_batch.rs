@@ -1,0 +1,104 @@
+//! The rays of a step, as Python holds them, and the memory that their tensors keep.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use featherload::rays::{RayBatch, RayField};
+use featherload::{Dtype, Result};
+use pyo3::prelude::*;
+
+use crate::dlpack::Element;
+use crate::tensor::{Memory, Tensor};
+
+/// Rays that Python has, counted for as long as any tensor of them is alive.
+pub struct HeldRays {
+    batch: RayBatch,
+    /// Of the batch's memory.
+    pub address: u64,
+    count: Option<Arc<AtomicU32>>,
+}
+
+impl Drop for HeldRays {
+    fn drop(&mut self) {
+        if let Some(count) = &self.count {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The rays of one step.
+#[derive(Clone)]
+#[pyclass(frozen, module = "featherload._featherload")]
+pub struct RawRays {
+    held: Arc<HeldRays>,
+    /// They lie in memory of their own, since Python holds all other batches.
+    #[pyo3(get)]
+    copied: bool,
+}
+
+impl RawRays {
+    /// `last` = Python would hold all memory that there is for batches.
+    pub fn new(batch: RayBatch, count: &Arc<AtomicU32>, last: bool) -> Result<Self> {
+        let copied = last && batch.is_in_slot();
+        let mut batch = if copied { batch.detach()? } else { batch };
+        let count = batch.is_in_slot().then(|| {
+            count.fetch_add(1, Ordering::Relaxed);
+            count.clone()
+        });
+        let address = batch.address()? as u64;
+        Ok(Self {
+            held: Arc::new(HeldRays {
+                batch,
+                address,
+                count,
+            }),
+            copied,
+        })
+    }
+}
+
+#[pymethods]
+impl RawRays {
+    #[getter]
+    pub fn step(&self) -> u64 {
+        self.held.batch.step()
+    }
+
+    /// How many.
+    pub fn __len__(&self) -> usize {
+        self.held.batch.len()
+    }
+
+    /// The names of the arrays, in the order in which they lie in memory. Those that the
+    /// scene does not have are left out.
+    fn names(&self) -> Vec<&'static str> {
+        let batch = &self.held.batch;
+        let fields = RayField::ALL.into_iter().filter(|f| batch.has(*f));
+        fields.map(RayField::name).collect()
+    }
+
+    /// One of the arrays; None where there is none of that name.
+    fn array(&self, name: &str) -> Option<Tensor> {
+        let batch = &self.held.batch;
+        let mut fields = RayField::ALL.into_iter();
+        let field = fields.find(|f| f.name() == name && batch.has(*f))?;
+        let shape = [batch.len(), field.width()];
+        let axes = if field.width() == 1 { 1 } else { 2 };
+        let memory = Memory::Rays(self.held.clone());
+        let at = batch.offset(field);
+        Some(Tensor::new(memory, at, element(field), &shape[..axes]))
+    }
+}
+
+fn element(field: RayField) -> Element {
+    match field {
+        RayField::Indices => Element::Int64,
+        RayField::Valid => Element::Pixel(Dtype::U8),
+        RayField::Origins
+        | RayField::Directions
+        | RayField::Colors
+        | RayField::DirectionNorms
+        | RayField::PixelAreas
+        | RayField::Times => Element::Pixel(Dtype::F32),
+    }
+}

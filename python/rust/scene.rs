@@ -1,0 +1,175 @@
+//! A scene, as Python holds it: numbers and paths. Pictures are not opened here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use featherload::scenes::{Frame, Points, Pose, Scene, Split, scene_svg};
+use featherload::{Dtype, Result};
+use pyo3::prelude::*;
+
+use crate::dlpack::Element;
+use crate::errors::raised;
+use crate::options::{self, SceneWanted};
+use crate::stream::json;
+use crate::tensor::Tensor;
+use crate::wait::in_thread;
+
+/// Name, image, mask, depth; whether mask and depth are of the original images; camera,
+/// time, split, radius of a fisheye crop; timing of a rolling shutter.
+type FrameParts = (
+    (String, PathBuf, Option<PathBuf>, Option<PathBuf>),
+    (bool, bool),
+    (u32, Option<f64>, &'static str, Option<f64>),
+    Option<[f64; 4]>,
+);
+
+/// Images with cameras and poses.
+#[pyclass(frozen, module = "featherload._featherload")]
+pub struct RawScene {
+    scene: Arc<Scene>,
+}
+
+impl RawScene {
+    pub fn new(scene: Scene) -> Self {
+        Self {
+            scene: Arc::new(scene),
+        }
+    }
+
+    pub fn scene(&self) -> &Scene {
+        &self.scene
+    }
+}
+
+#[pymethods]
+impl RawScene {
+    /// Reads the scene that `options` name.
+    #[new]
+    fn open(py: Python<'_>, options: &str) -> PyResult<Self> {
+        let wanted: SceneWanted = options::parse(py, options)?;
+        in_thread(py, move || Scene::open(&wanted.path, &wanted.scene)).map(Self::new)
+    }
+
+    #[getter]
+    fn root(&self) -> PathBuf {
+        self.scene.root.clone()
+    }
+
+    /// What there is, as JSON.
+    fn report(&self) -> PyResult<String> {
+        told(json(&self.scene.report()))
+    }
+
+    /// As JSON.
+    fn cameras(&self) -> PyResult<String> {
+        told(json(&self.scene.cameras))
+    }
+
+    /// All but the poses.
+    fn frames(&self) -> Vec<FrameParts> {
+        let parts = |frame: &Frame| {
+            (
+                (
+                    frame.name.clone(),
+                    frame.image.clone(),
+                    frame.mask.clone(),
+                    frame.depth.clone(),
+                ),
+                (frame.mask_is_full_size, frame.depth_is_full_size),
+                (
+                    frame.camera,
+                    frame.time,
+                    frame.split.name(),
+                    frame.fisheye_crop_radius,
+                ),
+                frame.rolling_shutter.map(|shutter| shutter.timing),
+            )
+        };
+        self.scene.frames.iter().map(parts).collect()
+    }
+
+    /// Camera to world, OpenCV's axes: float64, frames x 3 x 4.
+    fn poses(&self) -> Tensor {
+        of_poses(self.scene.frames.iter().map(|frame| frame.pose))
+    }
+
+    /// Those at the end of a rolling shutter; of a frame without one, its pose.
+    fn end_poses(&self) -> Tensor {
+        let end = |frame: &Frame| frame.rolling_shutter.map_or(frame.pose, |s| s.end);
+        of_poses(self.scene.frames.iter().map(end))
+    }
+
+    /// Numbers of the frames of a split.
+    fn frames_of(&self, split: &str) -> Option<Vec<u32>> {
+        let named = Split::ALL.into_iter().find(|s| s.name() == split)?;
+        Some(self.scene.frames_of(named))
+    }
+
+    /// Places (float32, points x 3) and colours (uint8, points x 3; None without); None
+    /// for a scene without points.
+    fn points(&self, py: Python<'_>) -> PyResult<Option<(Tensor, Option<Tensor>)>> {
+        let Some(points) = self.read_points(py)? else {
+            return Ok(None);
+        };
+        let numbers = points.xyz.as_flattened().iter();
+        let xyz = numbers.flat_map(|v| v.to_ne_bytes());
+        let shape = [points.xyz.len(), 3];
+        let xyz = of_bytes(xyz, Element::Pixel(Dtype::F32), &shape);
+        let colours = points.rgb.as_flattened().iter().copied();
+        let rgb = (points.rgb.len() == points.xyz.len())
+            .then(|| of_bytes(colours, Element::Pixel(Dtype::U8), &shape));
+        Ok(Some((xyz, rgb)))
+    }
+
+    /// nerfstudio's `dataparser_transforms`: a 3 x 4 transform, and a scale.
+    fn dataparser_transforms(&self) -> ([[f64; 4]; 3], f64) {
+        self.scene.dataparser_transforms()
+    }
+
+    /// The scene as a drawing, with its points or without.
+    fn svg(&self, py: Python<'_>, points: bool) -> PyResult<String> {
+        let points = match points {
+            true => self.read_points(py)?,
+            false => None,
+        };
+        Ok(scene_svg(&self.scene, points.as_ref()))
+    }
+}
+
+impl RawScene {
+    fn read_points(&self, py: Python<'_>) -> PyResult<Option<Points>> {
+        let scene = self.scene.clone();
+        in_thread(py, move || scene.points())
+    }
+}
+
+fn told<T>(done: Result<T>) -> PyResult<T> {
+    done.map_err(|e| raised(&e))
+}
+
+fn of_poses(poses: impl ExactSizeIterator<Item = Pose>) -> Tensor {
+    let shape = [poses.len(), 3, 4];
+    let numbers = poses.flat_map(|pose| pose.0.into_iter().flatten());
+    let words = numbers.map(f64::to_bits).collect();
+    Tensor::of_words(words, Element::Float64, &shape)
+}
+
+/// Elements out of the bytes that they have in memory.
+fn of_bytes(bytes: impl Iterator<Item = u8>, element: Element, shape: &[usize]) -> Tensor {
+    let count = shape.iter().product::<usize>() * element.size();
+    let mut words = Vec::with_capacity(count.div_ceil(8));
+    let mut word = [0; 8];
+    let mut filled = 0;
+    for byte in bytes {
+        word[filled] = byte;
+        filled += 1;
+        if filled == word.len() {
+            words.push(u64::from_ne_bytes(std::mem::take(&mut word)));
+            filled = 0;
+        }
+    }
+    if filled > 0 {
+        words.push(u64::from_ne_bytes(word));
+    }
+    Tensor::of_words(words, element, shape)
+}

@@ -1,0 +1,160 @@
+//! Where a run stands, and all that the rays of a step depend on but the rank.
+//!
+//! In the consumer. A few numbers and a fingerprint: what a checkpoint keeps.
+
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_128;
+
+use crate::data::scenes::Split;
+use crate::error::{Error, Result};
+use crate::jobs::rays::frames::SealedFrames;
+use crate::plan::RaySampler;
+
+/// From where a run of rays goes on ([`Rays::state`](crate::rays::Rays::state)).
+///
+/// The rank is left out: where processes train together one of them keeps the state, and
+/// each goes on with it. So is the number of rays, which may change from step to step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct RaysState {
+    /// Version of this form.
+    pub version: u32,
+    /// The step that comes next.
+    pub step: u64,
+    pub seed: u64,
+    pub sampler: RaySampler,
+    /// Images that join at each step.
+    pub joining: u32,
+    pub split: Split,
+    pub downscale: u32,
+    /// Images of the split.
+    pub images: u64,
+    /// Fingerprint of cameras, poses, sizes, times and masks, as hexadecimal digits. Paths
+    /// and colours are no part of it.
+    pub scene: String,
+}
+
+impl RaysState {
+    /// The version that this crate writes and reads.
+    pub const VERSION: u32 = 1;
+
+    /// Names what differs, both values, and what to do.
+    pub(super) fn check_resumable(&self, now: &Self) -> Result<()> {
+        let sampler = |state: &Self| format!("{:?}", state.sampler);
+        let both = |of: &dyn Fn(&Self) -> String| (of(self), of(now));
+        let compared = [
+            ("the version of the state", both(&|s| s.version.to_string())),
+            ("seed", both(&|s| s.seed.to_string())),
+            ("sampler", both(&sampler)),
+            ("joining", both(&|s| s.joining.to_string())),
+            ("split", both(&|s| s.split.name().to_owned())),
+            ("downscale", both(&|s| s.downscale.to_string())),
+            ("the number of images", both(&|s| s.images.to_string())),
+            (
+                "the scene (cameras, poses, sizes, times, masks)",
+                both(&|s| s.scene.clone()),
+            ),
+        ];
+        match compared.into_iter().find(|(_, (then, now))| then != now) {
+            None => Ok(()),
+            Some((what, (then, now))) => Err(Error::config(format!(
+                "cannot resume: {what} was {then} and is {now} now; resume with the former, or \
+                 start without a state"
+            ))),
+        }
+    }
+}
+
+/// Tells a scene from others by what rays are made of.
+pub(super) fn fingerprint(frames: &SealedFrames, masks: &[Vec<u64>]) -> String {
+    let mut hash = XxHash3_128::new();
+    hash.write(frames.bytes());
+    for words in masks {
+        hash.write(bytemuck::cast_slice(words));
+    }
+    format!("{:032x}", hash.finish_128())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> RaysState {
+        RaysState {
+            version: RaysState::VERSION,
+            step: 7,
+            seed: 3,
+            sampler: RaySampler::Uniform,
+            joining: 4,
+            split: Split::Train,
+            downscale: 1,
+            images: 50,
+            scene: "ab".into(),
+        }
+    }
+
+    #[test]
+    fn what_differs_is_named_and_the_step_does_not_count() {
+        let now = RaysState { step: 9, ..state() };
+        state().check_resumable(&now).unwrap();
+        let others = [
+            (
+                "version",
+                RaysState {
+                    version: 0,
+                    ..state()
+                },
+            ),
+            ("seed was 4 and is 3", RaysState { seed: 4, ..state() }),
+            (
+                "sampler was Pairs { radius: 3 } and is Uniform",
+                RaysState {
+                    sampler: RaySampler::Pairs { radius: 3 },
+                    ..state()
+                },
+            ),
+            (
+                "joining",
+                RaysState {
+                    joining: 0,
+                    ..state()
+                },
+            ),
+            (
+                "split was eval and is train",
+                RaysState {
+                    split: Split::Eval,
+                    ..state()
+                },
+            ),
+            (
+                "downscale was 2",
+                RaysState {
+                    downscale: 2,
+                    ..state()
+                },
+            ),
+            (
+                "images was 49",
+                RaysState {
+                    images: 49,
+                    ..state()
+                },
+            ),
+            (
+                "scene",
+                RaysState {
+                    scene: "cd".into(),
+                    ..state()
+                },
+            ),
+        ];
+        for (named, other) in others {
+            let text = other.check_resumable(&state()).unwrap_err().to_string();
+            assert!(text.contains(named), "{text}");
+        }
+        let text = serde_json::to_string(&state()).unwrap();
+        assert_eq!(serde_json::from_str::<RaysState>(&text).unwrap(), state());
+    }
+}
