@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import xxhash
 
 import featherload
 from featherload._helper import helper
+from featherload._preview import _png as png
 
 Cli = Callable[..., Any]
 
@@ -76,3 +78,42 @@ def digest(loader: featherload.Loader) -> str:
             hash.update(bytes([status[row]]))
             hash.update(np.ascontiguousarray(pixels).tobytes())
     return hash.hexdigest()
+
+
+SCENE_SIZE = HEIGHT, WIDTH, IMAGES = 23, 37, 7
+
+
+def scene_color(image: Any, row: Any, col: Any) -> Any:
+    """A colour that says where it is."""
+    return np.stack(np.broadcast_arrays(image * 30, row * 11, col * 6), -1).astype(np.uint8)
+
+
+def write_scene(
+    folder: Path, *, times: bool = False, camera: dict[str, float] | None = None
+) -> Path:
+    """A scene of 7 pictures as nerfstudio writes it; ``camera`` is more of its keys."""
+    (folder / "images").mkdir(parents=True)
+    rows, cols = np.mgrid[:HEIGHT, :WIDTH]
+    frames = []
+    for image in range(IMAGES):
+        (folder / f"images/{image:02}.png").write_bytes(png(scene_color(image, rows, cols)))
+        sin, cos = math.sin(0.7 * image), math.cos(0.7 * image)
+        frames.append(
+            {
+                "file_path": f"images/{image:02}.png",
+                "transform_matrix": [
+                    [cos, 0.0, sin, float(image)],
+                    [0.0, 1.0, 0.0, 0.5],
+                    [-sin, 0.0, cos, -2.0],
+                    [0.0, 0.0, 0.0, 1.0],
+                ],
+                **({"time": image / 8} if times else {}),
+            }
+        )
+    described = {
+        **{"w": WIDTH, "h": HEIGHT, "fl_x": 30.0, "fl_y": 31.0, "cx": 18.25, "cy": 11.5},
+        **(camera or {}),
+        "frames": frames,
+    }
+    (folder / "transforms.json").write_text(json.dumps(described))
+    return folder

@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from conftest import need
+from conftest import need, write_scene
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = ["README.md", "docs/python.md", "python/README.md"]
@@ -21,6 +21,7 @@ def test_blocks_run(page: str, photos: Path, tmp_path: Path, monkeypatch: Any) -
     for name in ("photos", "data"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "train").symlink_to(photos)
+    write_scene(tmp_path / "data" / "fox")
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 import os
 import pickle
 import random
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xxhash
-from conftest import Cli, need
+from conftest import SCENE_SIZE, Cli, need, scene_color, write_scene
 
 import featherload
 from featherload import samplers
@@ -28,40 +27,7 @@ from featherload._preview import _png as png
 
 Make = Callable[..., featherload.Rays]
 
-HEIGHT, WIDTH, IMAGES = 23, 37, 7
-
-
-def color(image: Any, row: Any, col: Any) -> Any:
-    """A colour that says where it is."""
-    return np.stack(np.broadcast_arrays(image * 30, row * 11, col * 6), -1).astype(np.uint8)
-
-
-def write_scene(folder: Path, **more: Any) -> Path:
-    (folder / "images").mkdir(parents=True)
-    rows, cols = np.mgrid[:HEIGHT, :WIDTH]
-    frames = []
-    for image in range(IMAGES):
-        (folder / f"images/{image:02}.png").write_bytes(png(color(image, rows, cols)))
-        sin, cos = math.sin(0.7 * image), math.cos(0.7 * image)
-        frames.append(
-            {
-                "file_path": f"images/{image:02}.png",
-                "transform_matrix": [
-                    [cos, 0.0, sin, float(image)],
-                    [0.0, 1.0, 0.0, 0.5],
-                    [-sin, 0.0, cos, -2.0],
-                    [0.0, 0.0, 0.0, 1.0],
-                ],
-                **({"time": image / 8} if more.get("times") else {}),
-            }
-        )
-    described = {
-        **{"w": WIDTH, "h": HEIGHT, "fl_x": 30.0, "fl_y": 31.0, "cx": 18.25, "cy": 11.5},
-        **more.get("camera", {}),
-        "frames": frames,
-    }
-    (folder / "transforms.json").write_text(json.dumps(described))
-    return folder
+HEIGHT, WIDTH, IMAGES = SCENE_SIZE
 
 
 @pytest.fixture(scope="session")
@@ -120,7 +86,7 @@ def test_rays_are_those_of_the_pixels(rays: Make) -> None:
     batch = next(one)
     image, row, col = batch.indices.T
     assert (np.unique(image) == np.arange(IMAGES)).all()
-    assert (np.round(batch.colors * 255).astype(np.uint8) == color(image, row, col)).all()
+    assert (np.round(batch.colors * 255).astype(np.uint8) == scene_color(image, row, col)).all()
     poses = np.stack([frame.pose for frame in one.frames])[image]
     camera = one.scene.cameras[0]
     local = np.stack(
@@ -235,7 +201,7 @@ def test_a_state_goes_on_with_any_number_of_workers_and_on_any_rank(rays: Make) 
     state = json.loads(json.dumps(one.state_dict()))
     assert state["step"] == one.step == 5
     wanted = [copies(next(one)) for _ in range(4)]
-    for other in [rays(num_workers=1), rays(start=99), rays(rays=96, most_rays=200, depth=1)]:
+    for other in [rays(num_workers=1), rays(start=99), rays(rays=96, most_rays=200, depth=2)]:
         other.load_state_dict({**state, "step": np.int64(5)})
         assert all(same(next(other), batch) for batch in wanted)
     other = rays(rank=3)
@@ -337,12 +303,12 @@ def test_a_picture_that_is_bad_is_named_and_tried_again(rays: Make, tmp_path: Pa
     folder = write_scene(tmp_path / "bad")
     path = folder / "images/03.png"
     whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
+    path.write_bytes(whole[:200] + bytes(50) + whole[250:])
     one = rays(folder, joining=0)
     for _ in range(2):
         with pytest.raises(featherload.SampleError, match="03.png") as raised:
             next(one)
-        assert raised.value.path == str(path) and raised.value.kind == "truncated"
+        assert raised.value.path == str(path) and raised.value.kind == "corrupt"
     assert one.step == 0
     path.write_bytes(whole)
     assert next(one).step == 0
@@ -399,7 +365,7 @@ def test_every_option_of_the_library_has_a_keyword() -> None:
     assert set(inspect.signature(featherload.Scene).parameters) == scenes | {"path"}
     for made in (featherload.Rays, featherload.Scene):
         said = re.findall(r"^ {4}(``\w.*)$", made.__doc__ or "", re.MULTILINE)
-        named = {name for line in said for name in re.findall(r"``(\w+)``", line)}
+        named = {name for line in said for name in re.findall(r"``([a-z_]+)``", line)}
         assert named == set(inspect.signature(made).parameters)
 
 
@@ -418,7 +384,7 @@ def test_stats_count_what_was_given(rays: Make) -> None:
             next(one)
         stats = one.stats()
         assert (stats["steps"], stats["rays"], stats["images"]) == (20, 20 * 96, IMAGES)
-        assert stats["decoded"] == IMAGES and stats["store_bytes"] == 3 * IMAGES * HEIGHT * WIDTH
+        assert stats["decoded"] == IMAGES and stats["store_bytes"] >= 3 * IMAGES * HEIGHT * WIDTH
         assert len(stats["workers"]) == 2 and stats["rays_per_s"] > 0
         assert stats["memory_bytes"] > stats["ring_bytes"] > 0
         assert "96 rays a step" in repr(one)
@@ -502,24 +468,27 @@ def test_ctrl_c_at_any_time_loses_no_step(rays: Make) -> None:
     wanted = [copies(batch) for batch, _ in zip(rays(rays=2000), range(30), strict=False)]
     draw = random.Random(0)
     before = signal.signal(signal.SIGALRM, interrupt)
-    last, times = -1, 0
+    step, times = 0, 0
     try:
-        while times < 20:
+        while times < 50:
+            last = None
             try:
                 try:
                     signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.0002, 0.01))
-                    for batch in one:
-                        last = batch.step
+                    for last in one:  # noqa: B007
+                        pass
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
             except KeyboardInterrupt:
                 times += 1
-            # A step may have been given and not bound: it is the last or the one behind it.
-            assert one.step in (last + 1, last + 2)
-            assert one.state_dict()["step"] == one.step
-            last = one.step - 1
+            if last is not None:
+                assert last.step >= step
+                step = last.step + 1
+            # Behind the last batch that the loop had, wherever it was interrupted.
+            assert one.state_dict()["step"] == one.step == step
     finally:
         signal.signal(signal.SIGALRM, before)
+    assert step > 50
     one.go_to(0)
     assert all(same(next(one), batch) for batch in wanted)
 
@@ -591,20 +560,14 @@ def test_a_scene_is_typed(tmp_path: Path) -> None:
     assert points.rgb.tolist() == [[10, 20, 30], [40, 50, 60]] and points.rgb.dtype == np.uint8
     splits = [frame.split for frame in scene.frames]
     assert scene.frames_of("train") == [n for n, s in enumerate(splits) if s == "train"]
-    assert scene.frames_of("test") == scene.frames_of("eval") != []
     with pytest.raises(featherload.ConfigError, match="split 'val'"):
         scene.frames_of("val")  # type: ignore[arg-type]
     svg = scene._repr_svg_()
     assert svg.startswith("<svg") and svg != scene.svg(points=False)
     assert "brown" in str(scene) and f"{IMAGES} frames" in repr(scene)
-    assert featherload.Scene(folder, split_by=3).frames_of("eval") == [0, 3, 6]
+    thirds = featherload.Scene(folder, split_by=3)
+    assert thirds.frames_of("eval") == thirds.frames_of("test") == [0, 3, 6]
     assert len(featherload.Scene(folder, split_by=0.5).frames_of("train")) == 4
-
-
-def test_a_scene_says_what_the_command_line_says(cli: Cli, scene: Path) -> None:
-    said = cli("index", scene)
-    report = featherload.Scene(scene).report
-    assert {name: said[name] for name in report} == dict(report)
 
 
 def test_a_scene_without_an_image_is_refused_where_asked(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use featherload::internals::Drilled;
+use featherload::rays::RayField;
 use nix::sys::signal::Signal;
 
 use crate::common::processes::send;
@@ -94,6 +95,58 @@ fn the_number_of_rays_may_change_from_step_to_step() {
         let e = rays.next_rays(2001).unwrap_err().to_string();
         assert!(e.contains("most_rays"), "{e}");
         assert!(rays.next_rays(0).is_err());
+    }
+}
+
+#[test]
+fn a_detached_batch_is_the_same_and_gives_its_slot_back() {
+    let scene = Written::new();
+    let wanted = digests(&mut scene.rays(0).build().unwrap(), 4);
+    let mut rays = scene.rays(1).depth(1).build().unwrap();
+    assert_eq!(rays.depth(), Some(1));
+    let mut kept = Vec::new();
+    for _ in 0..4 {
+        // The slot has room for more rays than these.
+        let batch = rays.next_batch().unwrap();
+        assert!(batch.is_in_slot());
+        let mut batch = batch.detach().unwrap();
+        assert!(!batch.is_in_slot());
+        let begin = batch.address().unwrap() as usize;
+        for field in RayField::ALL {
+            let bytes = batch.bytes(field).unwrap();
+            let at = begin + batch.offset(field);
+            assert!(bytes.is_empty() != batch.has(field));
+            assert!(bytes.is_empty() || bytes.as_ptr() as usize == at);
+        }
+        kept.push(batch);
+    }
+    assert!(kept.iter().map(digest).collect::<Vec<_>>() == wanted);
+}
+
+#[test]
+fn a_run_goes_on_by_its_state_which_others_refuse() {
+    let scene = Written::new();
+    let mut first = scene.rays(2).rank(1).build().unwrap();
+    let wanted = digests(&mut first, STEPS);
+    first.go_to(11);
+    let state = first.state();
+    assert_eq!(state.step, 11);
+    // Of any rank and number of rays.
+    let mut second = scene.rays(0).rank(1).build().unwrap();
+    second.resume(&state).unwrap();
+    assert!(digests(&mut second, STEPS - 11) == wanted[11..]);
+    let mut third = scene.rays(0).rays(20).build().unwrap();
+    third.resume(&state).unwrap();
+    assert_eq!(third.step(), 11);
+    let masked = Written::with_masks(|image| (image == 2).then(|| mask(|row, _| row > 9)));
+    for (mut other, named) in [
+        (scene.rays(0).seed(1).build().unwrap(), "seed was 0"),
+        (scene.rays(0).downscale(2).build().unwrap(), "downscale"),
+        (masked.rays(0).build().unwrap(), "the scene"),
+    ] {
+        let text = other.resume(&state).unwrap_err().to_string();
+        assert!(text.contains(named), "{text}");
+        assert_eq!(other.step(), 0);
     }
 }
 

@@ -179,9 +179,9 @@ class Rays(Iterator[RayBatch]):
 
     def _next(self, rays: int) -> RayBatch:
         stream = self._open()
-        with self._lock:
-            raw: RawRays | None = None
-            try:
+        raw: RawRays | None = None
+        try:
+            with self._lock:
                 self._check_rank()
                 raw = stream.next(rays)
                 self._tell()
@@ -189,12 +189,12 @@ class Rays(Iterator[RayBatch]):
                 batch = RayBatch(raw, self.framework)
                 self._count(rays)
                 stream.taken()
-                return batch
-            except BaseException:
-                # Ctrl-C, a warning that is an error, no memory: the batch comes again.
-                if raw is not None:
-                    stream.not_taken(raw)
-                raise
+            return batch
+        except BaseException:
+            # Ctrl-C, a warning that is an error, no memory: the batch comes again.
+            if raw is not None:
+                stream.not_taken(raw)
+            raise
 
     @property
     def step(self) -> int:
