@@ -89,6 +89,7 @@ impl RayTable {
     }
 
     /// Fingerprint of the content, as hexadecimal digits.
+    #[cfg(test)]
     pub(crate) fn hash(&self) -> String {
         format!("{:032x}", XxHash3_128::oneshot(self.sealed.bytes()))
     }
