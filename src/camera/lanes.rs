@@ -4,7 +4,7 @@
 //! `radial_and_tangential_undistort` has it, in loops over arrays of eight f64 without
 //! branches: the compiler makes vector code of them. The formulas are those of `lens`,
 //! written once more for this; a test of `unprojector` holds the two together. All is
-//! inlined into its callers, which are compiled for several kinds of CPU (`wide`). In every
+//! inlined into its callers, which are compiled for several kinds of CPU. In every
 //! process.
 
 /// How many points go together.

@@ -25,7 +25,6 @@ mod model;
 mod optics;
 mod undistorted;
 mod unprojector;
-mod wide;
 
 #[cfg(test)]
 mod goldens;

@@ -15,13 +15,14 @@ use super::lanes::{self, LANES, Lane, Polynomial, Prism, Quotient, Unbend};
 use super::lens::orthographic;
 use super::model::{Camera, Lens};
 use super::optics::Optics;
-use super::wide;
+use crate::sys::cpu::CpuLevel;
 
 /// A camera, prepared for rays of many points.
 #[derive(Debug, Clone)]
 pub struct Unprojector {
     optics: Optics,
     way: Way,
+    /// Whether the loops take the code for AVX2: twice as many points an instruction.
     wide: bool,
 }
 
@@ -69,7 +70,7 @@ impl Unprojector {
         Self {
             optics,
             way,
-            wide: wide::is_there(),
+            wide: CpuLevel::detect().is_ok_and(|level| level == CpuLevel::Avx2),
         }
     }
 
@@ -83,15 +84,17 @@ impl Unprojector {
     ///
     /// Slices of unequal lengths: as many points as the shortest has.
     pub fn directions(&self, x: &[f64], y: &[f64], out: Directions<'_>) {
-        match self.wide {
-            true => wide::directions(self, x, y, out),
-            false => self.directions_here(x, y, out),
+        #[cfg(target_arch = "x86_64")]
+        if self.wide && is_x86_feature_detected!("avx2") {
+            // SAFETY: the CPU has AVX2: it was asked in the line above.
+            return unsafe { directions_avx2(self, x, y, out) };
         }
+        self.directions_here(x, y, out);
     }
 
     /// [`directions`](Unprojector::directions), inlined into code for some kind of CPU.
     #[inline(always)]
-    pub(super) fn directions_here(&self, x: &[f64], y: &[f64], mut out: Directions<'_>) {
+    fn directions_here(&self, x: &[f64], y: &[f64], mut out: Directions<'_>) {
         for here in eights(x.len().min(y.len()).min(out.len())) {
             let (x, y) = (eight_of(x, &here), eight_of(y, &here));
             let (directions, valid) = self.eight(&x, &y, here.len());
@@ -102,15 +105,17 @@ impl Unprojector {
     /// As [`directions`](Unprojector::directions), of length 1, and how much of the world each
     /// pixel sees: three times the work.
     pub fn bundle(&self, x: &[f64], y: &[f64], out: Bundle<'_>) {
-        match self.wide {
-            true => wide::bundle(self, x, y, out),
-            false => self.bundle_here(x, y, out),
+        #[cfg(target_arch = "x86_64")]
+        if self.wide && is_x86_feature_detected!("avx2") {
+            // SAFETY: the CPU has AVX2: it was asked in the line above.
+            return unsafe { bundle_avx2(self, x, y, out) };
         }
+        self.bundle_here(x, y, out);
     }
 
     /// [`bundle`](Unprojector::bundle), inlined into code for some kind of CPU.
     #[inline(always)]
-    pub(super) fn bundle_here(&self, x: &[f64], y: &[f64], mut out: Bundle<'_>) {
+    fn bundle_here(&self, x: &[f64], y: &[f64], mut out: Bundle<'_>) {
         let longest = out.pixel_area.len().min(out.directions_norm.len());
         let count = x.len().min(y.len()).min(out.directions.len()).min(longest);
         for here in eights(count) {
@@ -209,6 +214,20 @@ impl Unprojector {
         }
         (bent_x, bent_y)
     }
+}
+
+/// The same operations in the same order, never fused: the bits are those of every other CPU.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn bundle_avx2(lens: &Unprojector, x: &[f64], y: &[f64], out: Bundle<'_>) {
+    lens.bundle_here(x, y, out);
+}
+
+/// As [`bundle_avx2`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn directions_avx2(lens: &Unprojector, x: &[f64], y: &[f64], out: Directions<'_>) {
+    lens.directions_here(x, y, out);
 }
 
 impl Directions<'_> {

@@ -106,7 +106,7 @@ const UNSAFE: &[&str] = &[
     "python/rust/batch.rs",
     "python/rust/dlpack.rs",
     "python/rust/tensor.rs",
-    "src/camera/wide.rs",
+    "src/camera/unprojector.rs",
     "src/device/cuda/context.rs",
     "src/device/cuda/crop_stage.rs",
     "src/device/cuda/driver.rs",

@@ -6,6 +6,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+#[cfg(test)]
 use twox_hash::XxHash3_128;
 
 use super::form::{self, Header, Parts};
