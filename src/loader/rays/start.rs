@@ -124,16 +124,16 @@ impl RaysBuilder {
         let images: Vec<PathBuf> = chosen.images;
         let run = RayRun::new(engine, spec, index, posted, self.first_step);
         let store = HeldStore { presence, pictures };
-        Ok(Rays::new(
+        Ok(Rays {
             run,
             scene,
             images,
             store,
             table,
-            at,
-            self.rays,
-            began.elapsed(),
-        ))
+            began: at,
+            rays: self.rays,
+            startup: began.elapsed(),
+        })
     }
 
     /// Room for rays of a step.

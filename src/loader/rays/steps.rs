@@ -25,15 +25,15 @@ use crate::store::{Holding, Pictures, Presence};
 /// alone.
 #[derive(Debug)]
 pub struct Rays {
-    run: RayRun,
-    scene: Scene,
-    images: Vec<PathBuf>,
-    store: HeldStore,
-    table: RayTable,
+    pub(super) run: RayRun,
+    pub(super) scene: Scene,
+    pub(super) images: Vec<PathBuf>,
+    pub(super) store: HeldStore,
+    pub(super) table: RayTable,
     /// Where the run began.
-    began: RaysState,
-    rays: u64,
-    startup: Duration,
+    pub(super) began: RaysState,
+    pub(super) rays: u64,
+    pub(super) startup: Duration,
 }
 
 /// The store, held so that other ranks find it here.
@@ -77,28 +77,6 @@ pub struct RaysReport {
 }
 
 impl Rays {
-    pub(super) fn new(
-        run: RayRun,
-        scene: Scene,
-        images: Vec<PathBuf>,
-        store: HeldStore,
-        table: RayTable,
-        began: RaysState,
-        rays: u64,
-        startup: Duration,
-    ) -> Self {
-        Self {
-            run,
-            scene,
-            images,
-            store,
-            table,
-            began,
-            rays,
-            startup,
-        }
-    }
-
     /// The next step, as many rays as the builder was told.
     ///
     /// # Errors
