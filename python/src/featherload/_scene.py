@@ -262,7 +262,7 @@ class Scene:
 
     @cached_property
     def report(self) -> SceneReport:
-        """The scene in numbers; ``print`` shows the main ones."""
+        """The scene in numbers, as ``featherload index SCENE --json`` prints it."""
         return SceneReport(json.loads(self._raw.report()))
 
     def svg(self, *, points: bool = True) -> str:
