@@ -22,6 +22,8 @@ pub fn color(image: u32, row: u32, col: u32) -> [u8; 3] {
 pub struct Written {
     dir: tempfile::TempDir,
     masks: bool,
+    /// Timing of a rolling shutter, whose cameras turn and move during an image.
+    shutter: Option<[f64; 4]>,
 }
 
 impl Written {
@@ -32,7 +34,11 @@ impl Written {
             let picture = RgbImage::from_fn(WIDTH, HEIGHT, |x, y| Rgb(color(image, y, x)));
             picture.save(image_path(dir.path(), image)).unwrap();
         }
-        let written = Self { dir, masks: false };
+        let written = Self {
+            dir,
+            masks: false,
+            shutter: None,
+        };
         written.write_transforms();
         written
     }
@@ -52,6 +58,14 @@ impl Written {
         written
     }
 
+    /// Seen through a rolling shutter.
+    pub fn rolling(timing: [f64; 4]) -> Self {
+        let mut written = Self::new();
+        written.shutter = Some(timing);
+        written.write_transforms();
+        written
+    }
+
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -63,16 +77,26 @@ impl Written {
     fn write_transforms(&self) {
         let frames: Vec<_> = (0..IMAGES)
             .map(|image| {
-                let (sin, cos) = (f64::from(image) * 0.7).sin_cos();
-                let mut frame = serde_json::json!({
-                    "file_path": format!("images/{image:02}.png"),
-                    "transform_matrix": [
-                        [cos, 0.0, sin, f64::from(image)],
+                let matrix = |later: f64| {
+                    let (sin, cos) = (f64::from(image) * 0.7 + 0.2 * later).sin_cos();
+                    serde_json::json!([
+                        [cos, 0.0, sin, f64::from(image) + 0.5 * later],
                         [0.0, 1.0, 0.0, 0.5],
                         [-sin, 0.0, cos, -2.0],
                         [0.0, 0.0, 0.0, 1.0],
-                    ],
+                    ])
+                };
+                let mut frame = serde_json::json!({
+                    "file_path": format!("images/{image:02}.png"),
                 });
+                match self.shutter {
+                    None => frame["transform_matrix"] = matrix(0.0),
+                    Some(timing) => {
+                        frame["transform_matrix_start"] = matrix(0.0);
+                        frame["transform_matrix_end"] = matrix(1.0);
+                        frame["rolling_shutter"] = timing.to_vec().into();
+                    }
+                }
                 let mask = format!("masks/{image:02}.png");
                 if self.masks && self.path().join(&mask).exists() {
                     frame["mask_path"] = mask.into();

@@ -16,6 +16,7 @@
 //! - `place`: orientation, centre and scale; `eigen`: 3 x 3 eigenvectors with LAPACK's
 //!   signs; `split`: frames for training and evaluation;
 //! - `points`: a point cloud; `ply`: of a PLY file; `cloud`: that of a scene;
+//! - `shutter`: where a camera is while its rows are read;
 //! - `report`: a scene in numbers; `drawing`: as SVG.
 
 mod cloud;
@@ -33,6 +34,7 @@ mod ply;
 mod points;
 mod report;
 mod scene;
+mod shutter;
 mod split;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use serde::{Deserialize, Serialize};
 
 use crate::camera::Camera;
+use crate::data::scenes::{Pose, RollingShutter};
 use crate::error::{Error, Result};
 use crate::store::Places;
 use crate::sys::sealed::SealedBytes;
@@ -28,9 +29,10 @@ pub(crate) struct RayFrames {
 pub(crate) struct RayFrame {
     /// Which of the cameras.
     pub(crate) camera: u32,
-    /// Camera to world, OpenCV's axes: three rows.
-    pub(crate) pose: [[f64; 4]; 3],
+    pub(crate) pose: Pose,
     pub(crate) time: f32,
+    /// Where the pose is the one at its start.
+    pub(crate) rolling_shutter: Option<RollingShutter>,
     /// Height and width that the file must have.
     pub(crate) file_size: (u32, u32),
     pub(crate) has_mask: bool,

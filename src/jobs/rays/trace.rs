@@ -5,6 +5,7 @@
 //! a lens bends.
 
 use crate::camera::{Bundle, Directions, Unprojector};
+use crate::data::scenes::Pose;
 use crate::jobs::rays::fields::RayArrays;
 use crate::jobs::rays::frames::RayFrames;
 use crate::plan::rays::Pixel;
@@ -37,11 +38,13 @@ impl Tracer {
     }
 
     /// Writes all but the colours of the rays through `pixels` to entries `first..` of the
-    /// arrays. Pixels of images that there are none of are left out: nothing draws them.
+    /// arrays. `moment` of a ray is when it is seen, within the exposure of a rolling shutter.
+    /// Pixels of images that there are none of are left out: nothing draws them.
     pub(super) fn trace(
         &mut self,
         frames: &RayFrames,
         pixels: &[Pixel],
+        moment: impl Fn(u32) -> f64,
         arrays: &mut RayArrays<'_>,
         first: usize,
     ) {
@@ -59,7 +62,7 @@ impl Tracer {
             let camera = rays.first().map_or(u32::MAX, |&ray| camera_of(ray)) as usize;
             if camera < self.lenses.len() {
                 self.through_the_lens(camera, rays, pixels);
-                self.place_in_the_world(camera, frames, rays, pixels, arrays, first);
+                self.place_in_the_world(camera, frames, (rays, pixels), &moment, (arrays, first));
             }
         }
         self.order = order;
@@ -96,12 +99,13 @@ impl Tracer {
         &self,
         camera: usize,
         frames: &RayFrames,
-        rays: &[u32],
-        pixels: &[Pixel],
-        arrays: &mut RayArrays<'_>,
-        first: usize,
+        (rays, pixels): (&[u32], &[Pixel]),
+        moment: &impl Fn(u32) -> f64,
+        (arrays, first): (&mut RayArrays<'_>, usize),
     ) {
         let lens = &self.lenses[camera];
+        let image = lens.optics().camera();
+        let (width, height) = (f64::from(image.width), f64::from(image.height));
         let [x, y, z] = &self.directions;
         for (i, &ray) in rays.iter().enumerate() {
             let pixel = &pixels[ray as usize];
@@ -115,15 +119,27 @@ impl Tracer {
             // All of these are zero where the lens does not say.
             arrays.norms[to] = self.norms[i] as f32;
             arrays.areas[to] = self.areas[i] as f32;
-            let direction = rotated(&frame.pose, [x[i], y[i], z[i]]);
+            let at = [0, 1].map(|axis| self.points[axis][i]);
+            let pose = match &frame.rolling_shutter {
+                None => frame.pose,
+                Some(shutter) => {
+                    let blur = if shutter.timing[3] == 0.0 {
+                        0.0
+                    } else {
+                        moment(ray)
+                    };
+                    shutter.pose_at(&frame.pose, (at[0] / width, at[1] / height), blur)
+                }
+            };
+            let direction = rotated(&pose, [x[i], y[i], z[i]]);
             arrays.directions[to] = direction.map(|x| x as f32);
             let centre = match self.valid[i] {
-                true => frame.pose.map(|row| row[3]),
+                true => pose.centre(),
                 false => [0.0; 3],
             };
-            let beside = lens.origin(self.points[0][i], self.points[1][i]);
+            let beside = lens.origin(at[0], at[1]);
             let beside = match self.valid[i] && beside != [0.0; 3] {
-                true => rotated(&frame.pose, beside),
+                true => rotated(&pose, beside),
                 false => [0.0; 3],
             };
             arrays.origins[to] = [0, 1, 2].map(|axis| (centre[axis] + beside[axis]) as f32);
@@ -132,6 +148,6 @@ impl Tracer {
 }
 
 #[inline]
-fn rotated(pose: &[[f64; 4]; 3], d: [f64; 3]) -> [f64; 3] {
-    pose.map(|[a, b, c, _]| a * d[0] + b * d[1] + c * d[2])
+fn rotated(pose: &Pose, d: [f64; 3]) -> [f64; 3] {
+    pose.0.map(|[a, b, c, _]| a * d[0] + b * d[1] + c * d[2])
 }

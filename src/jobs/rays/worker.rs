@@ -203,8 +203,9 @@ impl Job for RaysJob {
             meter.lap(spec::DRAW);
             self.gather(meter)?;
             meter.lap(stages::DECODE);
+            let moment = |ray: u32| self.table.moment(&step, first as u64 + u64::from(ray));
             self.tracer
-                .trace(&self.frames, &self.pixels, &mut arrays, first);
+                .trace(&self.frames, &self.pixels, moment, &mut arrays, first);
             meter.lap(spec::TRACE);
             self.color(&mut arrays, first)?;
             meter.lap(spec::COLOR);

@@ -88,8 +88,9 @@ impl Chosen {
             found.shapes.push(shape_of(frame, camera, by)?);
             found.frames.frames.push(RayFrame {
                 camera: frame.camera,
-                pose: frame.pose.0,
+                pose: frame.pose,
                 time: frame.time.unwrap_or(0.0) as f32,
+                rolling_shutter: frame.rolling_shutter,
                 file_size: (original.height, original.width),
                 has_mask: mask.is_some(),
             });

@@ -128,6 +128,12 @@ impl RayTable {
             .image(step.key.words(unit, Drawn::Place)[0])
     }
 
+    /// The moment of a ray within the exposure of its image, 0 to below 1.
+    pub(crate) fn moment(&self, step: &RayStep, ray: u64) -> f64 {
+        // 53 bits are what an f64 holds.
+        (step.key.words(ray, Drawn::Moment)[0] >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     fn draws<'a>(&'a self, step: &'a RayStep) -> Draws<'a> {
         let parts = self.parts();
         let last = (step.images as usize).checked_sub(1);

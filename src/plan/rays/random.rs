@@ -14,6 +14,8 @@ pub(super) enum Drawn {
     Place = 0,
     /// The second pixel of a pair.
     Partner = 1,
+    /// The moment within the exposure.
+    Moment = 2,
 }
 
 /// What all draws of one step on one rank follow from.
