@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use nix::sys::statfs::{TMPFS_MAGIC, fstatfs, statfs};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, FaultKind, Result, SampleFault};
@@ -46,10 +47,10 @@ impl Content {
                 SharedMemory::create("featherload-store", len).map(Self::Memory)
             }
             Holding::File => {
-                let file = tempfile::tempfile_in(folder)
-                    .map_err(|e| Error::io_at("make a file in", folder, e))?;
-                file.set_len(bytes)
-                    .map_err(|e| Error::io_at("make a file in", folder, e))?;
+                let failed = |e| Error::io_at("make a file in", folder, e);
+                let file = tempfile::tempfile_in(folder).map_err(failed)?;
+                check_disk(&file, folder, bytes)?;
+                file.set_len(bytes).map_err(failed)?;
                 Ok(Self::File(file))
             }
         }
@@ -98,7 +99,9 @@ impl Content {
         match self {
             Self::Memory(memory) => {
                 let at = range.start as usize;
-                memory.allocate(at..at + len).map_err(no_room)?;
+                memory
+                    .allocate(at..at + len, "a picture")
+                    .map_err(no_memory)?;
                 let bytes = memory.bytes_at(at, len);
                 // SAFETY: in bounds by `bytes_at`, and allocated above, so that no access
                 // faults. `pictures::Pictures::make` is the one caller and holds the
@@ -116,7 +119,7 @@ impl Content {
                 if buffer.capacity() > KEEP {
                     *buffer = Vec::new();
                 }
-                written.map_err(|e| no_room(Error::io("write to the file of the store", e)))
+                written.map_err(no_disk)
             }
         }
     }
@@ -203,15 +206,54 @@ fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
     Ok(())
 }
 
+/// That the folder of a file is on a disk, with room for all of it.
+fn check_disk(file: &File, folder: &Path, bytes: u64) -> Result<()> {
+    let wrong = |what: String| {
+        Error::option(
+            "store_folder",
+            format!(
+                "{} {what}: name another folder by store_folder",
+                folder.display()
+            ),
+        )
+    };
+    let kind = fstatfs(file).map_err(|e| Error::io_at("look at the disk of", folder, e))?;
+    if kind.filesystem_type() == TMPFS_MAGIC {
+        return Err(wrong("lies in memory, where the images do not fit".into()));
+    }
+    let free = kind.blocks_available() * kind.block_size().max(0) as u64;
+    if free < bytes {
+        return Err(wrong(format!(
+            "has {free} bytes free, and the images take {bytes}"
+        )));
+    }
+    Ok(())
+}
+
 #[cold]
-fn no_room(e: Error) -> SampleFault {
+fn no_memory(e: Error) -> SampleFault {
     SampleFault::new(
         FaultKind::NoMemory,
-        format!("no room for its pixels: {e}; lower memory_limit, or give a larger store_folder"),
+        format!("no room for its pixels: {e}; give a memory_limit, so that they go to a file"),
     )
 }
 
-/// Where files of stores go, when nobody says another place.
+#[cold]
+fn no_disk(e: std::io::Error) -> SampleFault {
+    SampleFault::new(
+        FaultKind::NoMemory,
+        format!(
+            "no room for its pixels in the file of the store: {e}; name a store_folder with more room"
+        ),
+    )
+}
+
+/// Where files of stores go, when nobody says another place: the folder for temporary files,
+/// unless that lies in memory.
 pub(crate) fn default_folder() -> PathBuf {
-    std::env::temp_dir()
+    let folder = std::env::temp_dir();
+    match statfs(&folder) {
+        Ok(found) if found.filesystem_type() == TMPFS_MAGIC => PathBuf::from("/var/tmp"),
+        _ => folder,
+    }
 }

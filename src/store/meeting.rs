@@ -10,6 +10,7 @@ use std::io::{Read, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::unistd::{Pid, Uid, getpid};
 use serde::{Deserialize, Serialize};
@@ -38,34 +39,38 @@ pub(crate) struct Presence {
     guest: Guest,
 }
 
-/// The store of `key`: that of a process which has it, or the one that `create` makes.
-/// With it whether it was there.
+/// The store of `key`: that of a process which has it and whose kind `suits`, or the one
+/// that `create` makes. Where no meeting is possible that is for this process alone, and a
+/// warning says why.
 ///
 /// # Errors
-/// A system that refuses; a folder that belongs to somebody else.
+/// What `create` says.
 pub(crate) fn meet(
     key: u128,
     places: &Places,
+    suits: impl Fn(Holding) -> bool,
     create: impl FnOnce() -> Result<Pictures>,
-) -> Result<(Pictures, Presence, bool)> {
-    let path = folder()?.join(format!("{NAME}{key:032x}"));
-    let (mut file, mut guests) = locked(&path)?;
-    let mut found = None;
-    guests.retain(|guest| {
-        let store = found.is_none().then(|| ask(guest, places, key));
-        match store {
-            Some(Some(store)) => {
-                found = Some(store);
-                true
-            }
-            Some(None) => false,
-            None => true,
+) -> Result<(Pictures, Option<Presence>)> {
+    let listed = folder()
+        .map(|folder| folder.join(format!("{NAME}{key:032x}")))
+        .and_then(|path| Ok((List::open(&path)?, path)));
+    let (mut list, path) = match listed {
+        Ok(listed) => listed,
+        Err(e) => {
+            tracing::warn!("decoded images are not shared with other processes: {e}");
+            return Ok((create()?, None));
         }
-    });
-    let was_there = found.is_some();
-    let store = match found {
-        Some(store) => store,
-        None => create()?,
+    };
+    list.guests.retain(|guest| is_alive(guest));
+    let found = list.guests.iter().filter(|guest| suits(guest.holding));
+    let found = found.filter_map(|guest| ask(guest, places, key)).next();
+    let made = found.map_or_else(create, Ok);
+    let store = match made {
+        Ok(store) => store,
+        Err(e) => {
+            list.end(&path);
+            return Err(e);
+        }
     };
     let [control, content] = store.descriptors().map(|fd| fd.as_raw_fd());
     let guest = Guest {
@@ -74,11 +79,19 @@ pub(crate) fn meet(
         content,
         holding: store.holding(),
     };
-    guests.push(guest);
-    write(&mut file, &path, &guests)?;
-    drop(file);
+    list.guests.push(guest);
+    let written = list.write(&path);
+    drop(list);
+    if let Err(e) = written {
+        tracing::warn!("decoded images are not shared with other processes: {e}");
+        return Ok((store, None));
+    }
     sweep(&path);
-    Ok((store, Presence { file: path, guest }, was_there))
+    Ok((store, Some(Presence { file: path, guest })))
+}
+
+fn is_alive(guest: &Guest) -> bool {
+    Path::new(&format!("/proc/{}", guest.process)).exists()
 }
 
 /// The store that a guest has open; none where it has gone, or has another one by now.
@@ -105,50 +118,90 @@ impl Drop for Presence {
 }
 
 fn leave(path: &Path, guest: &Guest) -> Result<()> {
-    let (mut file, mut guests) = locked(path)?;
-    guests.retain(|other| other != guest);
-    match guests.is_empty() {
-        true => fs::remove_file(path).map_err(|e| Error::io_at("remove", path, e)),
-        false => write(&mut file, path, &guests),
+    let mut list = List::open(path)?;
+    list.guests.retain(|other| other != guest);
+    match list.guests.is_empty() {
+        true => {
+            list.end(path);
+            Ok(())
+        }
+        false => list.write(path),
     }
 }
 
-/// The list of a store and whom it names, locked until the file is dropped.
-fn locked(path: &Path) -> Result<(File, Vec<Guest>)> {
-    loop {
-        let opened = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path);
-        let mut file = opened.map_err(|e| Error::io_at("open", path, e))?;
-        file.lock().map_err(|e| Error::io_at("lock", path, e))?;
-        let links = file
-            .metadata()
-            .map_err(|e| Error::io_at("look at", path, e))?
-            .nlink();
-        if links == 0 {
-            // The last guest took it away meanwhile.
-            continue;
+/// The list of a store and whom it names, locked until this is dropped.
+#[derive(Debug)]
+struct List {
+    file: File,
+    guests: Vec<Guest>,
+}
+
+/// How long a list may be locked by somebody: each has it for less than a millisecond.
+const LOCKED: Duration = Duration::from_secs(5);
+
+impl List {
+    fn open(path: &Path) -> Result<Self> {
+        let began = Instant::now();
+        while began.elapsed() < LOCKED {
+            let opened = File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(path);
+            let file = opened.map_err(|e| Error::io_at("open", path, e))?;
+            match Self::of(file) {
+                Some(list) => return Ok(list),
+                // Locked, or the last guest took it away meanwhile.
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
         }
+        Err(Error::dataset(
+            path,
+            format!("is locked by another process for {LOCKED:?}: remove it if that one is gone"),
+        ))
+    }
+
+    /// Locks the file of a list; none where somebody has it locked, or it has no name any
+    /// more. One that was broken off in the middle names nobody.
+    fn of(mut file: File) -> Option<Self> {
+        file.try_lock().ok()?;
         let mut text = String::new();
-        // One that was broken off in the middle names nobody: who was in it is not found.
         let read = file.read_to_string(&mut text).is_ok();
         let guests = serde_json::from_str(&text).ok().filter(|_| read);
-        return Ok((file, guests.unwrap_or_default()));
+        let list = Self {
+            file,
+            guests: guests.unwrap_or_default(),
+        };
+        let named = list.file.metadata().is_ok_and(|found| found.nlink() > 0);
+        named.then_some(list)
+    }
+
+    fn write(&mut self, path: &Path) -> Result<()> {
+        let text = serde_json::to_vec(&self.guests)
+            .map_err(|e| Error::protocol(format!("write who has a store: {e}")))?;
+        self.file
+            .rewind()
+            .and_then(|()| self.file.write_all(&text))
+            .and_then(|()| self.file.set_len(text.len() as u64))
+            .map_err(|e| Error::io_at("write", path, e))
+    }
+
+    /// Takes the list away, if it names nobody.
+    fn end(self, path: &Path) {
+        if self.guests.is_empty() {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
-fn write(file: &mut File, path: &Path, guests: &[Guest]) -> Result<()> {
-    let text = serde_json::to_vec(guests)
-        .map_err(|e| Error::protocol(format!("write who has a store: {e}")))?;
-    file.rewind()
-        .and_then(|()| file.set_len(0))
-        .and_then(|()| file.write_all(&text))
-        .map_err(|e| Error::io_at("write", path, e))
+impl Drop for List {
+    /// Said, not left to the close: a forked copy of this process may have the file open.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 /// Takes away the lists beside `own` that name no process which is alive: who was killed
@@ -165,21 +218,11 @@ fn sweep(own: &Path) {
         path != own && name.is_some_and(|name| name.starts_with(NAME))
     });
     for path in others {
-        let Ok(mut file) = File::open(&path) else {
+        let Some(mut list) = File::open(&path).ok().and_then(List::of) else {
             continue;
         };
-        // One that is locked has somebody.
-        let mut text = String::new();
-        let guests: Option<Vec<Guest>> = match file.try_lock() {
-            Ok(()) => file.read_to_string(&mut text).ok(),
-            Err(_) => None,
-        }
-        .and_then(|_| serde_json::from_str(&text).ok());
-        let is_alive = |guest: &Guest| Path::new(&format!("/proc/{}", guest.process)).exists();
-        if guests.is_some_and(|guests| !guests.iter().any(is_alive)) {
-            // Whoever opened it meanwhile sees that it has no name any more.
-            let _ = fs::remove_file(&path);
-        }
+        list.guests.retain(is_alive);
+        list.end(&path);
     }
 }
 
@@ -225,7 +268,19 @@ mod tests {
     }
 
     fn met(key: u128) -> (Pictures, Presence, bool) {
-        meet(key, &places(), || create(key)).unwrap()
+        let made = std::cell::Cell::new(false);
+        let create = || {
+            made.set(true);
+            create(key)
+        };
+        let (store, presence) = meet(key, &places(), |_| true, create).unwrap();
+        (store, presence.unwrap(), !made.get())
+    }
+
+    fn write(path: &Path, guests: &[Guest]) {
+        let mut list = List::open(path).unwrap();
+        list.guests = guests.to_vec();
+        list.write(path).unwrap();
     }
 
     fn key(of: &str) -> u128 {
@@ -277,13 +332,13 @@ mod tests {
             guest(own, control, content),
             guest(own, 0, 1),
         ];
-        let mut file = File::create(&path).unwrap();
-        write(&mut file, &path, &guests).unwrap();
-        drop(file);
+        write(&path, &guests);
         let (_store, presence, was_there) = met(key);
         assert!(!was_there);
-        let (_file, listed) = locked(&path).unwrap();
-        assert_eq!(listed, [presence.guest]);
+        let listed = List::open(&path).unwrap();
+        assert_eq!(listed.guests.last(), Some(&presence.guest));
+        // Those whose process is alive may have other stores.
+        assert!(listed.guests.iter().all(|guest| guest.process == own));
     }
 
     #[test]
@@ -297,10 +352,31 @@ mod tests {
             content: 4,
             holding: Holding::File,
         };
-        write(&mut File::create(&killed).unwrap(), &killed, &[guest]).unwrap();
+        write(&killed, &[guest]);
+        let empty = killed.with_file_name(format!("store-{:032x}", key("empty")));
+        fs::write(&empty, b"").unwrap();
         let (_store, living, _) = met(key("living"));
         let (_other, ..) = met(key("sweeper"));
-        assert!(!killed.exists() && living.file.exists());
+        assert!(!killed.exists() && !empty.exists() && living.file.exists());
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_made_leaves_no_list_and_one_that_does_not_suit_is_not_taken() {
+        let key = key("unmade");
+        let path = folder().unwrap().join(format!("store-{key:032x}"));
+        let failed = meet(key, &places(), |_| true, || Err(Error::config("no")));
+        assert!(failed.is_err() && !path.exists());
+        let (_first, _presence, _) = met(key);
+        let (_second, presence) = meet(
+            key,
+            &places(),
+            |holding| holding == Holding::File,
+            || create(key),
+        )
+        .unwrap();
+        assert_eq!(List::open(&path).unwrap().guests.len(), 2);
+        drop(presence);
+        assert_eq!(List::open(&path).unwrap().guests.len(), 1);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! One word a picture says that it is there. Who needs a picture that is not takes the
 //! turn at it ([`Turns`]), looks again, makes it, and says so. A maker that dies gives its
-//! turn back to the kernel, and the next one makes the picture anew: the same bytes.
+//! turn back to the kernel, and the next one makes the picture anew: the same bytes. One
+//! that is stopped keeps its turn: after a while the picture is made without it.
 //! A picture that cannot be made stays absent, and each who needs it is told why.
 //!
 //! ```text
@@ -13,6 +14,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use twox_hash::XxHash3_64;
 
@@ -28,6 +30,12 @@ const MAGIC: u64 = u64::from_le_bytes(*b"fthrstr1");
 const HEAD: usize = 8;
 
 const THERE: u64 = 1;
+
+/// How long somebody else may be at a picture before it is made twice.
+const PATIENCE: Duration = match cfg!(test) {
+    true => Duration::from_millis(50),
+    false => Duration::from_secs(10),
+};
 
 /// Decoded pictures in shared memory, alive as long as somebody holds them.
 #[derive(Debug)]
@@ -59,7 +67,7 @@ impl Pictures {
         key: u128,
     ) -> Result<Self> {
         let control = SharedMemory::create("featherload-store-control", control_bytes(&places))?;
-        control.allocate(0..control.len())?;
+        control.allocate(0..control.len(), "the words of a store")?;
         let content = Content::create(holding, places.bytes(), folder)?;
         for (word, value) in head(&places, key).into_iter().enumerate().rev() {
             control.word(word).store(value, Ordering::Release);
@@ -118,9 +126,10 @@ impl Pictures {
             && self.control.word(HEAD + number).load(Ordering::Acquire) == THERE
     }
 
-    /// How many are there.
-    pub(crate) fn count(&self) -> usize {
-        (0..self.places.len()).filter(|n| self.is_there(*n)).count()
+    /// How many of these are there.
+    pub(crate) fn count(&self, numbers: &[u32]) -> usize {
+        let there = numbers.iter().filter(|n| self.is_there(**n as usize));
+        there.count()
     }
 
     /// Makes picture `number`, if nobody has. False when somebody else is at it and it
@@ -142,13 +151,23 @@ impl Pictures {
             SampleFault::new(FaultKind::Unknown, text)
         })?;
         let at = (HEAD + number) as u64;
-        let turn = match patience {
-            Patience::Wait => self.turns.wait(self.control.as_fd(), at).map(Some),
-            Patience::Skip => self.turns.take(self.control.as_fd(), at),
-        };
-        let turn = turn.map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))?;
-        let Some(_turn) = turn else {
-            return Ok(false);
+        let began = Instant::now();
+        let mut pause = Duration::from_micros(250);
+        let _turn = loop {
+            let control = self.control.as_fd();
+            let turn = self.turns.take(control, at);
+            match turn.map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))? {
+                Some(turn) => break Some(turn),
+                None if patience == Patience::Skip => return Ok(false),
+                // Whoever has the turn was stopped. The bytes are the same by anybody.
+                None if began.elapsed() > PATIENCE => break None,
+                None => {}
+            }
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(Duration::from_millis(8));
+            if self.control.word(HEAD + number).load(Ordering::Acquire) == THERE {
+                return Ok(true);
+            }
         };
         let word = self.control.word(HEAD + number);
         if word.load(Ordering::Acquire) != THERE {
@@ -258,7 +277,7 @@ mod tests {
         for holding in [Holding::Memory, Holding::File] {
             let mut one = store(holding);
             let other = another(&one, holding);
-            assert_eq!(other.count(), 0);
+            assert_eq!(other.count(&[0, 1, 2, 3, 4]), 0);
             for number in [2, 0, 3, 1] {
                 assert!(!other.is_there(number));
                 fill(&mut one, number);
@@ -275,7 +294,7 @@ mod tests {
                 other.gather(&at, &mut three).unwrap();
                 assert_eq!(three, wanted.as_chunks().0);
             }
-            assert_eq!(other.count(), 4);
+            assert_eq!(other.count(&[0, 1, 2, 3, 4]), 4);
             assert!(!other.is_there(4) && other.read(4, &mut []).is_err());
             let last = places().bytes() - 3;
             assert!(other.gather(&[0, last], &mut [[0; 3]; 2]).is_ok());
@@ -331,6 +350,20 @@ mod tests {
                 .make(0, Patience::Skip, |_| unreachable!("it is there"))
                 .unwrap()
         );
+    }
+
+    #[test]
+    fn a_picture_is_made_twice_when_its_maker_was_stopped() {
+        let mut one = store(Holding::Memory);
+        let mut other = another(&one, Holding::Memory);
+        let stopped = other
+            .turns
+            .take(other.control.as_fd(), (HEAD + 2) as u64)
+            .unwrap();
+        assert!(stopped.is_some());
+        let began = Instant::now();
+        fill(&mut one, 2);
+        assert!(began.elapsed() >= PATIENCE && one.is_there(2));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) fn close_range() -> Result<()> {
 /// A memfd that is sealed, allocated, passed on and mapped twice.
 pub(crate) fn sealed_memory() -> Result<()> {
     let memory = SharedMemory::create("featherload-probe", PAGE)?;
-    memory.allocate(0..PAGE)?;
+    memory.allocate(0..PAGE, "a trial")?;
     let fd = memory.as_fd().try_clone_to_owned();
     let fd = fd.map_err(|e: io::Error| Error::io("duplicate a memfd", e))?;
     SharedMemory::open(fd, PAGE).map(drop)

@@ -54,9 +54,9 @@ impl SharedMemory {
         Self::map(fd, len)
     }
 
-    /// Allocates the pages of `range`, so that touching them cannot fail later.
+    /// Allocates the pages of `range`, which are for `what`, so that touching them cannot fail later.
     /// Its creator calls this for all of it before the memory is used.
-    pub(crate) fn allocate(&self, range: Range<usize>) -> Result<()> {
+    pub(crate) fn allocate(&self, range: Range<usize>, what: &str) -> Result<()> {
         let bytes = range.len();
         let mut start = range.start;
         while start < range.end {
@@ -68,10 +68,7 @@ impl SharedMemory {
                 // A signal undoes the whole call: hence the steps.
                 Err(Errno::EINTR) => {}
                 Err(e) => {
-                    return Err(Error::io(
-                        format!("allocate {bytes} bytes for the ring (lower batch or depth)"),
-                        e,
-                    ));
+                    return Err(Error::io(format!("allocate {bytes} bytes for {what}"), e));
                 }
             }
         }
@@ -191,7 +188,7 @@ mod tests {
     #[test]
     fn populating_changes_nothing() {
         let a = SharedMemory::create("featherload-test", 3 * PAGE).unwrap();
-        a.allocate(0..3 * PAGE).unwrap();
+        a.allocate(0..3 * PAGE, "a test").unwrap();
         a.word(600).store(7, Ordering::Release);
         for (offset, len) in [
             (0, 1),

@@ -21,23 +21,11 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Waits until byte `at` is this process's.
+    /// Takes byte `at`; none when another process has it. Nobody is waited for: who has it
+    /// may have been stopped.
     ///
     /// # Errors
     /// A system that refuses: no /proc, no locks on this file.
-    pub(crate) fn wait(&mut self, file: BorrowedFd<'_>, at: u64) -> Result<Turn<'_>> {
-        let file = self.own_file(file)?;
-        let range = of_byte(libc::F_WRLCK, at)?;
-        loop {
-            match fcntl(file, FcntlArg::F_OFD_SETLKW(&range)) {
-                Ok(_) => return Ok(Turn { file, at }),
-                Err(Errno::EINTR) => {}
-                Err(e) => return Err(Error::io("lock a byte of shared memory", e)),
-            }
-        }
-    }
-
-    /// As [`Turns::wait`]; none when another process has the byte.
     pub(crate) fn take(&mut self, file: BorrowedFd<'_>, at: u64) -> Result<Option<Turn<'_>>> {
         let file = self.own_file(file)?;
         let range = of_byte(libc::F_WRLCK, at)?;
@@ -96,8 +84,6 @@ fn of_byte(kind: libc::c_int, at: u64) -> Result<libc::flock> {
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Duration;
 
     fn file() -> File {
         tempfile::tempfile().unwrap()
@@ -106,8 +92,8 @@ mod tests {
     #[test]
     fn a_byte_is_one_holders_and_its_neighbour_anothers() {
         let (file, mut a, mut b) = (file(), Turns::default(), Turns::default());
-        let held = a.wait(file.as_fd(), 3).unwrap();
-        assert!(b.take(file.as_fd(), 3).unwrap().is_none());
+        let held = a.take(file.as_fd(), 3).unwrap();
+        assert!(held.is_some() && b.take(file.as_fd(), 3).unwrap().is_none());
         assert!(b.take(file.as_fd(), 4).unwrap().is_some());
         drop(held);
         assert!(b.take(file.as_fd(), 3).unwrap().is_some());
@@ -116,31 +102,14 @@ mod tests {
     #[test]
     fn a_holder_that_goes_lets_go() {
         let (file, mut a, mut b) = (file(), Turns::default(), Turns::default());
-        std::mem::forget(a.wait(file.as_fd(), 7).unwrap());
+        std::mem::forget(a.take(file.as_fd(), 7).unwrap());
         assert!(b.take(file.as_fd(), 7).unwrap().is_none());
         drop(a);
         assert!(b.take(file.as_fd(), 7).unwrap().is_some());
     }
 
     #[test]
-    fn who_waits_gets_it_when_it_is_let_go() {
-        let (file, mut a, mut b) = (file(), Turns::default(), Turns::default());
-        let held = a.wait(file.as_fd(), 0).unwrap();
-        let got = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let _turn = b.wait(file.as_fd(), 0).unwrap();
-                got.store(true, Ordering::SeqCst);
-            });
-            std::thread::sleep(Duration::from_millis(30));
-            assert!(!got.load(Ordering::SeqCst));
-            drop(held);
-        });
-        assert!(got.load(Ordering::SeqCst));
-    }
-
-    #[test]
     fn bytes_behind_every_end_are_refused() {
-        assert!(Turns::default().wait(file().as_fd(), u64::MAX).is_err());
+        assert!(Turns::default().take(file().as_fd(), u64::MAX).is_err());
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! - `scene`: a small scene whose pixels say where they are;
 //! - `draws`: what batches hold; `same`: by any number of workers, through deaths;
+//! - `shared`: by several runs that share a store;
 //! - `faults`: images and masks that are not as they should be;
 //! - `lenses`: colours beside the formula of a scene, through every camera model.
 
@@ -13,3 +14,4 @@ mod faults;
 mod lenses;
 mod same;
 mod scene;
+mod shared;

@@ -83,7 +83,7 @@ class Rays(Iterator[RayBatch]):
         What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
         the batch.
     ``row_limit``, ``hold_timeout``
-        Most seconds that a step may take in a worker (default 60), and that ``next`` waits for
+        Most seconds that a step may take in a worker (default 600), and that ``next`` waits for
         a batch to be dropped when all are held (default 2).
     ``max_pixels``, ``max_scratch``
         Most pixels of an image, and most bytes that decoding one may take.

@@ -23,6 +23,8 @@ pub(crate) struct RayRun {
     engine: Engine,
     spec: RaysSpec,
     index: Index,
+    /// The scene's, for faults that are of no image.
+    root: PathBuf,
     /// Rays of the tickets that are out.
     posted: u64,
     /// The next step.
@@ -34,7 +36,7 @@ impl RayRun {
     pub(crate) fn new(
         engine: Engine,
         spec: RaysSpec,
-        index: Index,
+        (index, root): (Index, PathBuf),
         posted: u64,
         step: u64,
     ) -> Self {
@@ -42,6 +44,7 @@ impl RayRun {
             engine,
             spec,
             index,
+            root,
             posted,
             step,
         }
@@ -104,7 +107,7 @@ impl RayRun {
                     fault,
                 },
                 None => Error::Dataset {
-                    path: PathBuf::from(self.index.root()),
+                    path: self.root.clone(),
                     line: None,
                     what: format!("the rays of step {}: {fault}", place.batch),
                 },

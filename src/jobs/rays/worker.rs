@@ -45,7 +45,9 @@ struct RaysJob {
     begins: Vec<(u64, u32)>,
     at: Vec<u64>,
     bytes: Vec<[u8; 3]>,
-    /// Every picture that is drawn from is there.
+    /// So many of the pictures that are drawn from are known to be there.
+    there: usize,
+    /// All of them.
     complete: bool,
     levels: [f32; 256],
 }
@@ -99,6 +101,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         begins,
         at: Vec::new(),
         bytes: Vec::new(),
+        there: 0,
         complete: false,
         levels: std::array::from_fn(|level| level as f32 / 255.0),
     }))
@@ -114,9 +117,6 @@ impl RaysJob {
         let absent = |image: &u32| !self.pictures.is_there(*image as usize);
         let images = self.pixels.iter().map(|pixel| pixel.image);
         self.missing.extend(images.filter(absent));
-        if self.missing.is_empty() {
-            return Ok(());
-        }
         self.missing.sort_unstable();
         self.missing.dedup();
         // First what nobody is at, then what others should have made by now.
@@ -146,7 +146,15 @@ impl RaysJob {
             }
             *missing = left;
         }
-        self.complete = self.pictures.count() >= self.table.drawn() as usize;
+        // Of the images that this run draws from: others may be there for other runs.
+        let drawn = self.table.drawn_images();
+        while drawn
+            .get(self.there)
+            .is_some_and(|n| self.pictures.is_there(*n as usize))
+        {
+            self.there += 1;
+        }
+        self.complete = self.there == drawn.len();
         if self.complete {
             self.maker.rest();
         }

@@ -72,6 +72,10 @@ impl RaysBuilder {
     /// Rays of a step, when nobody says another number.
     pub const DEFAULT_RAYS: u64 = 4096;
 
+    /// Most time that a step may take, when nobody says another: a step in the middle of a
+    /// training may find no image decoded, and waits for all that it needs.
+    pub const DEFAULT_ROW_LIMIT: Duration = Duration::from_secs(600);
+
     /// Images that join at each step, when nobody says another number.
     pub const DEFAULT_JOINING: u32 = 4;
 
@@ -89,7 +93,10 @@ impl RaysBuilder {
             downscale: 1,
             masks: true,
             background: Background::default(),
-            crew: Crew::default(),
+            crew: Crew {
+                row_limit: Self::DEFAULT_ROW_LIMIT,
+                ..Crew::default()
+            },
             depth: None,
             memory_limit: None,
             store_folder: None,
@@ -217,7 +224,8 @@ impl RaysBuilder {
         self
     }
 
-    /// Most time that one step may take in a worker. Default 60 s.
+    /// Most time that one step may take in a worker. Default
+    /// [`RaysBuilder::DEFAULT_ROW_LIMIT`], 10 minutes.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.crew.row_limit = limit;
         self

@@ -3,6 +3,7 @@
 //! In the consumer. Never in here: processes, decoding.
 
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use twox_hash::XxHash3_128;
@@ -161,6 +162,13 @@ impl Chosen {
         Ok((table.finish()?, Masks::seal(&self.frames, &words)?))
     }
 
+    /// Bytes of the pixels of the largest file, before it is made smaller.
+    pub(super) fn largest_file(&self) -> u64 {
+        let sizes = self.frames.frames.iter().map(|frame| frame.file_size);
+        let bytes = sizes.map(|(height, width)| 3 * u64::from(height) * u64::from(width));
+        bytes.max().unwrap_or(0)
+    }
+
     /// By what the pixels of these images are told from all others: the files as they are
     /// now, their size in the store, and how they are decoded.
     ///
@@ -174,11 +182,14 @@ impl Chosen {
         );
         for (image, path) in self.images.iter().enumerate() {
             let failed = |e| Error::io_at("look at", path, e);
-            let stamp = Stamp::of(path).map_err(failed)?;
+            let found = std::fs::metadata(path).map_err(failed)?;
+            let stamp = Stamp::of_metadata(&found);
+            // Nobody can put back the time of a change of the inode.
+            let changed = (found.dev(), found.ctime(), found.ctime_nsec());
             let path = std::path::absolute(path).map_err(failed)?;
             let size = self.frames.camera(image).map(|c| (c.width, c.height));
             hash.write(path.as_os_str().as_bytes());
-            hash.write(format!(" {stamp:?} {size:?}\n").as_bytes());
+            hash.write(format!(" {stamp:?} {changed:?} {size:?}\n").as_bytes());
         }
         Ok(hash.finish_128())
     }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::data::scenes::Scene;
+use crate::data::scenes::{Scene, SceneOptions};
 use crate::error::{Error, Result};
 use crate::forecast::MemoryLimit;
 use crate::jobs::kinds::KINDS;
@@ -27,6 +27,9 @@ use crate::sys::cpu::CpuLevel;
 /// decoder works with.
 const WORKER_BYTES: u64 = 4 << 20;
 
+/// The last step that a run may begin at: there are steps behind it for every trainer.
+const LAST_STEP: u64 = 1 << 62;
+
 impl Rays {
     /// Starts the description of rays over `scene`.
     pub fn builder(scene: impl Into<SceneSource>) -> RaysBuilder {
@@ -44,6 +47,15 @@ impl RaysBuilder {
         let began = Instant::now();
         CpuLevel::detect()?;
         let most_rays = self.checked_rays()?;
+        if self.first_step > LAST_STEP {
+            return Err(Error::option(
+                "start",
+                format!(
+                    "`start` of {} is too far: use at most {LAST_STEP}",
+                    self.first_step
+                ),
+            ));
+        }
         let workers = self.crew.count()?;
         // Before anything is read: also that of the masks, since nobody knows yet.
         let crew = self.crew.clone().launch(KINDS)?;
@@ -53,7 +65,17 @@ impl RaysBuilder {
         };
         let scene = match self.source {
             SceneSource::Read(scene) => *scene,
-            SceneSource::Path(path, options) => Scene::open(&path, &options)?,
+            SceneSource::Path(path, options) => {
+                // A limit of the run is one of its scene.
+                let max_pixels = self.limits.max_pixels;
+                Scene::open(
+                    &path,
+                    &SceneOptions {
+                        max_pixels,
+                        ..options
+                    },
+                )?
+            }
         };
         let chosen = Chosen::new(&scene, self.split, self.downscale, self.masks)?;
         let words = match crew_of_masks.filter(|_| !chosen.masks.is_empty()) {
@@ -76,23 +98,22 @@ impl RaysBuilder {
             scene: state::fingerprint(&frames, &words),
         };
         let (table, masks) = chosen.table(self.sampler, (self.seed, self.joining), &words)?;
-        drop(words);
         let shape = Shape {
             slots: self.depth.unwrap_or(workers + 2).max(1),
             rows: 1,
             slot_bytes: RayLayout::new(most_rays as usize, chosen.times).bytes() as u64,
             lanes: workers.max(1),
         };
-        let holding = holding(&chosen, shape, self.memory_limit)?;
+        let holding = holding(&chosen, &words, shape, self.memory_limit)?;
+        drop(words);
         let folder = self.store_folder.clone().unwrap_or_else(default_folder);
         let key = chosen.store_key(self.background)?;
         let places = &chosen.frames.places;
         let create = || Pictures::create(places.clone(), holding, &folder, key);
+        // With a limit a store in memory that breaks it is not joined.
+        let suits = |found: Holding| self.memory_limit.is_none() || found == holding;
         let (pictures, presence) = match self.shares {
-            true => {
-                let (pictures, presence, _) = store::meet(key, places, create)?;
-                (pictures, Some(presence))
-            }
+            true => store::meet(key, places, suits, create)?,
             false => (create()?, None),
         };
         let spec = RaysSpec {
@@ -122,7 +143,13 @@ impl RaysBuilder {
             )
         })?;
         let images: Vec<PathBuf> = chosen.images;
-        let run = RayRun::new(engine, spec, index, posted, self.first_step);
+        let run = RayRun::new(
+            engine,
+            spec,
+            (index, scene.root.clone()),
+            posted,
+            self.first_step,
+        );
         let store = HeldStore { presence, pictures };
         Ok(Rays {
             run,
@@ -171,7 +198,12 @@ impl RaysBuilder {
 }
 
 /// Where the pixels are held: in memory if they fit beside the rest of the run.
-fn holding(chosen: &Chosen, shape: Shape, asked: Option<u64>) -> Result<Holding> {
+fn holding(
+    chosen: &Chosen,
+    masks: &[Vec<u64>],
+    shape: Shape,
+    asked: Option<u64>,
+) -> Result<Holding> {
     let places = &chosen.frames.places;
     let largest = (0..places.len()).filter_map(|n| places.of(n));
     let largest = largest
@@ -180,12 +212,21 @@ fn holding(chosen: &Chosen, shape: Shape, asked: Option<u64>) -> Result<Holding>
         .unwrap_or(0);
     let lanes = u64::from(shape.lanes);
     let ring = u64::from(shape.slots).saturating_mul(shape.slot_bytes);
-    // A worker has the pixels of the picture that it decodes.
-    let rest = ring.saturating_add(lanes.saturating_mul(WORKER_BYTES.saturating_add(largest)));
+    // A worker has the pixels of the picture that it decodes, at the size of its file.
+    let decoded = chosen.largest_file();
+    let rest = lanes.saturating_mul(WORKER_BYTES.saturating_add(decoded));
+    // Masks lie in memory twice for a moment.
+    let masks = 2 * 8 * masks.iter().map(|words| words.len() as u64).sum::<u64>();
+    let rest = rest.saturating_add(ring).saturating_add(masks);
     let Some(limit) = MemoryLimit::lowest(asked) else {
         return Ok(Holding::Memory);
     };
-    if rest.saturating_add(places.bytes()) <= limit.bytes {
+    // What nobody limited is the trainer's too, which may need more later.
+    let room = match asked {
+        Some(_) => limit.bytes,
+        None => limit.bytes / 4 * 3,
+    };
+    if rest.saturating_add(places.bytes()) <= room {
         return Ok(Holding::Memory);
     }
     // And of one that goes to the file, once more.
@@ -194,9 +235,9 @@ fn holding(chosen: &Chosen, shape: Shape, asked: Option<u64>) -> Result<Holding>
         return Err(Error::option(
             "memory_limit",
             format!(
-                "{} bytes ({}) do not hold the ring of {ring} bytes and {lanes} workers with a \
-                 picture of {largest} bytes each, {rest} in all: raise it, or lower workers, \
-                 depth or rays",
+                "{} bytes ({}) do not hold the ring of {ring} bytes, {masks} of masks, and \
+                 {lanes} workers with a picture of {decoded} bytes each, {rest} in all: raise \
+                 it, or lower workers, depth or rays",
                 limit.bytes, limit.by
             ),
         ));

@@ -116,10 +116,15 @@ impl Rays {
         self.run.next_within(rays, limit)
     }
 
+    /// Images that rays are drawn from and that are in the store.
+    fn decoded(&self) -> usize {
+        self.store.pictures.count(self.table.drawn_images())
+    }
+
     /// Whether every image that rays are drawn from is in the store.
     #[must_use]
     pub fn is_decoded(&self) -> bool {
-        self.store.pictures.count() >= self.table.drawn() as usize
+        self.decoded() == self.table.drawn_images().len()
     }
 
     /// The step of the next batch: all that a later run needs to go on.
@@ -179,8 +184,8 @@ impl Rays {
         let seconds = |stage: Stage| stage.seconds(&pool.stage_ns);
         let decoding = [stages::OPEN, stages::DECODE, stages::RESAMPLE, stages::EMIT];
         Ok(RaysReport {
-            images: u64::from(self.table.drawn()),
-            decoded: self.store.pictures.count() as u64,
+            images: self.table.drawn_images().len() as u64,
+            decoded: self.decoded() as u64,
             store_bytes: self.store.pictures.places().bytes(),
             in_file: self.store.pictures.holding() == Holding::File,
             ring_bytes: pool.ring_bytes,

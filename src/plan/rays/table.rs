@@ -134,7 +134,14 @@ impl RayTable {
         self.parts().order
     }
 
+    /// The images that have something to sample, in the order in which they join.
+    pub(crate) fn drawn_images(&self) -> &[u32] {
+        let order = self.parts().order;
+        order.get(..self.header.drawn as usize).unwrap_or_default()
+    }
+
     /// How many images have something to sample: the first so many of the order.
+    #[cfg(test)]
     pub(crate) fn drawn(&self) -> u32 {
         self.header.drawn
     }

@@ -25,13 +25,16 @@ pub(crate) struct Ring {
     layout: Layout,
 }
 
+/// What memory is for, in errors.
+const RING: &str = "the ring (lower batch or depth)";
+
 impl Ring {
     /// Makes a ring and allocates it as far as its first slot's end, which is
     /// enough to begin with. In the consumer.
     pub(crate) fn create(shape: Shape) -> Result<Self> {
         let layout = Layout::new(shape)?;
         let memory = SharedMemory::create(MEMFD_NAME, layout.total_bytes())?;
-        memory.allocate(0..layout.slot_end(0))?;
+        memory.allocate(0..layout.slot_end(0), RING)?;
         let ring = Self { memory, layout };
         let w = ring.words();
         w.store(layout.magic(), MAGIC, Relaxed);
@@ -43,7 +46,7 @@ impl Ring {
     /// them is posted.
     pub(crate) fn allocate_rest(&self) -> Result<()> {
         self.memory
-            .allocate(self.layout.slot_end(0)..self.layout.total_bytes())
+            .allocate(self.layout.slot_end(0)..self.layout.total_bytes(), RING)
     }
 
     /// Maps a ring that another process made. In the coordinator.
