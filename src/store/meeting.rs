@@ -61,7 +61,7 @@ pub(crate) fn meet(
             return Ok((create()?, None));
         }
     };
-    list.guests.retain(|guest| is_alive(guest));
+    list.guests.retain(is_alive);
     let found = list.guests.iter().filter(|guest| suits(guest.holding));
     let found = found.filter_map(|guest| ask(guest, places, key)).next();
     let made = found.map_or_else(create, Ok);
