@@ -87,7 +87,7 @@ impl Content {
 
     /// Lets `make` write the bytes of `range`.
     ///
-    /// The caller has the turn at this picture, and nobody reads it yet. `buffer` is
+    /// The caller has the turn at this picture, or whoever has it was stopped. `buffer` is
     /// memory to be used again.
     pub(super) fn write(
         &self,
@@ -104,11 +104,12 @@ impl Content {
                     .map_err(no_memory)?;
                 let bytes = memory.bytes_at(at, len);
                 // SAFETY: in bounds by `bytes_at`, and allocated above, so that no access
-                // faults. `pictures::Pictures::make` is the one caller and holds the
-                // kernel's lock on this picture, so no other process of ours writes it,
-                // and none reads it before its word says that it is there. A process gone
-                // wrong may write it at the same time: what stands there then are bytes,
-                // and any byte is a pixel.
+                // faults. `pictures::Pictures::make` is the one caller, and nothing else in
+                // this process refers to these bytes: reads go through atomic words. It
+                // holds the kernel's lock on the picture, so no other process writes it,
+                // but for one that was stopped with the lock and goes on later, which
+                // writes the same bytes. Whatever another process writes, that one or one
+                // gone wrong, are bytes, and any byte is a pixel.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(bytes, len) };
                 make(bytes)
             }

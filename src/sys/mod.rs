@@ -5,7 +5,8 @@
 //!
 //! - `process`, `probe`: processes, and which calls there are; `threads`: for one call;
 //! - `futex`, `shared`, `sealed`, `memory`: sleeps, and memory that processes share;
-//! - `turns`: locks on bytes of a file; `socket`: messages; `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
+//! - `turns`: locks on bytes of a file; `socket`: messages;
+//! - `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
 //! - `regular`: files, opened without waiting; `replace`: files that are replaced whole.
 
 pub(crate) mod cgroup;

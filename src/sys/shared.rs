@@ -54,8 +54,8 @@ impl SharedMemory {
         Self::map(fd, len)
     }
 
-    /// Allocates the pages of `range`, which are for `what`, so that touching them cannot fail later.
-    /// Its creator calls this for all of it before the memory is used.
+    /// Allocates the pages of `range`, which are for `what`, so that touching them cannot
+    /// fail later. Its creator calls this for all of it before the memory is used.
     pub(crate) fn allocate(&self, range: Range<usize>, what: &str) -> Result<()> {
         let bytes = range.len();
         let mut start = range.start;

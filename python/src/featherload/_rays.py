@@ -76,7 +76,8 @@ class Rays(Iterator[RayBatch]):
         Most memory that all processes may take: bytes, or ``"2G"``. Images that do not fit are
         kept in a file. Default: what the machine has available.
     ``store_folder``
-        Where that file goes. Default: ``TMPDIR``, or ``/tmp``.
+        Where that file goes. Default: ``TMPDIR``, or ``/tmp``; ``/var/tmp`` where that lies in
+        memory.
     ``share_store``
         Whether decoded images are shared with the other ranks of this machine. Default True.
     ``framework``

@@ -80,13 +80,25 @@ pub struct RaysArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<u64>,
 
-    /// Where that file goes (default: TMPDIR, or /tmp).
+    /// Where that file goes (default: TMPDIR, or /tmp; /var/tmp where that lies in memory).
     #[arg(long, value_name = "DIR")]
     store_folder: Option<PathBuf>,
 
     /// Decode images for this run alone, though another one may have them.
     #[arg(long)]
     own_store: bool,
+
+    /// Most time that one step may take (default: 600000).
+    #[arg(long, value_name = "MS")]
+    row_limit: Option<u64>,
+
+    /// Most pixels that an image may have (default: 178956970).
+    #[arg(long, value_name = "N")]
+    max_pixels: Option<u64>,
+
+    /// Most memory that decoding one image may take (default: 512).
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
+    max_scratch: Option<u64>,
 
     /// Seed of the draws.
     #[arg(long, default_value_t = 0)]
@@ -182,6 +194,15 @@ impl RaysArgs {
         }
         if let Some(folder) = &self.store_folder {
             builder = builder.store_folder(folder);
+        }
+        if let Some(ms) = self.row_limit {
+            builder = builder.row_limit(Duration::from_millis(ms));
+        }
+        if let Some(pixels) = self.max_pixels {
+            builder = builder.max_pixels(pixels);
+        }
+        if let Some(mib) = self.max_scratch {
+            builder = builder.max_scratch(mib << 20);
         }
         if let Some(every) = self.kill_workers_every {
             use featherload::internals::Drilled;

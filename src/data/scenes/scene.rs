@@ -109,6 +109,27 @@ impl Pose {
     }
 }
 
+/// The rows of the rotation of a quaternion w, x, y, z of length 1.
+pub(super) fn rotation([w, x, y, z]: [f64; 4]) -> [[f64; 3]; 3] {
+    [
+        [
+            1.0 - 2.0 * (y * y + z * z),
+            2.0 * (x * y - w * z),
+            2.0 * (x * z + w * y),
+        ],
+        [
+            2.0 * (x * y + w * z),
+            1.0 - 2.0 * (x * x + z * z),
+            2.0 * (y * z - w * x),
+        ],
+        [
+            2.0 * (x * z - w * y),
+            2.0 * (y * z + w * x),
+            1.0 - 2.0 * (x * x + y * y),
+        ],
+    ]
+}
+
 /// How image rows follow each other in time: at (u, v), both 0 to 1 over the image,
 /// the pose is the one at `timing[0] + timing[1] u + timing[2] v + timing[3] random`
 /// between start (0) and end (1). instant-ngp's `rolling_shutter`.

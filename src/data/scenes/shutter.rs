@@ -6,7 +6,7 @@
 //! `nerf_device.cuh` and `common_device.cuh`: rotations by spherical interpolation of
 //! quaternions on the shorter way, centres in a straight line.
 
-use crate::data::scenes::scene::{Pose, RollingShutter};
+use crate::data::scenes::scene::{Pose, RollingShutter, rotation};
 
 /// Quaternions nearer than this go in a straight line: their sine has no digits left.
 const NEAR: f64 = 1.0 - 1e-12;
@@ -18,7 +18,7 @@ impl RollingShutter {
     pub fn pose_at(&self, start: &Pose, (u, v): (f64, f64), random: f64) -> Pose {
         let [begin, by_u, by_v, blur] = self.timing;
         let t = begin + by_u * u + by_v * v + blur * random;
-        let rotation = matrix(slerp(quaternion(start), quaternion(&self.end), t));
+        let rotation = rotation(slerp(quaternion(start), quaternion(&self.end), t));
         let (from, to) = (start.centre(), self.end.centre());
         Pose([0, 1, 2].map(|row| {
             let [a, b, c] = rotation[row];
@@ -95,26 +95,6 @@ fn slerp(from: [f64; 4], to: [f64; 4], t: f64) -> [f64; 4] {
     unit([0, 1, 2, 3].map(|i| a * from[i] + b * to[i]))
 }
 
-fn matrix([w, x, y, z]: [f64; 4]) -> [[f64; 3]; 3] {
-    [
-        [
-            1.0 - 2.0 * (y * y + z * z),
-            2.0 * (x * y - w * z),
-            2.0 * (x * z + w * y),
-        ],
-        [
-            2.0 * (x * y + w * z),
-            1.0 - 2.0 * (x * x + z * z),
-            2.0 * (y * z - w * x),
-        ],
-        [
-            2.0 * (x * z - w * y),
-            2.0 * (y * z + w * x),
-            1.0 - 2.0 * (x * x + y * y),
-        ],
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +148,7 @@ mod tests {
         for axis in 0..3 {
             for angle in [0.0, 1.5, 3.1, std::f64::consts::PI, -3.0] {
                 let pose = turned(axis, angle, [0.0; 3]);
-                let back = matrix(quaternion(&pose));
+                let back = rotation(quaternion(&pose));
                 let back = Pose([0, 1, 2].map(|row| {
                     let [a, b, c] = back[row];
                     [a, b, c, 0.0]

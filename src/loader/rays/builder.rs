@@ -199,7 +199,8 @@ impl RaysBuilder {
     }
 
     /// Where the file of decoded images goes, if they do not fit in memory. It has no
-    /// name, and goes with the last process that uses it. Default: `TMPDIR`, or `/tmp`.
+    /// name, and goes with the last process that uses it. Default:
+    /// `TMPDIR`, or `/tmp`; `/var/tmp` where that lies in memory.
     pub fn store_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.store_folder = Some(folder.into());
         self

@@ -22,7 +22,7 @@ use crate::data::scenes::declared::Declared;
 use crate::data::scenes::found::{Found, FoundFrame};
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::points::{Points, PointsFile};
-use crate::data::scenes::scene::{Placement, Pose, Split};
+use crate::data::scenes::scene::{Placement, Pose, Split, rotation};
 use crate::error::{Error, Result};
 
 use image::ModelImage;
@@ -209,25 +209,8 @@ fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
     if !(norm > 1e-9 && norm.is_finite()) {
         return Err(format!("its quaternion has the length {norm}: no rotation"));
     }
-    let [w, x, y, z] = quaternion.map(|q| q / norm);
     // Rows of the rotation from world to camera are columns of its inverse.
-    let rows = [
-        [
-            1.0 - 2.0 * (y * y + z * z),
-            2.0 * (x * y - w * z),
-            2.0 * (x * z + w * y),
-        ],
-        [
-            2.0 * (x * y + w * z),
-            1.0 - 2.0 * (x * x + z * z),
-            2.0 * (y * z - w * x),
-        ],
-        [
-            2.0 * (x * z - w * y),
-            2.0 * (y * z + w * x),
-            1.0 - 2.0 * (x * x + y * y),
-        ],
-    ];
+    let rows = rotation(quaternion.map(|q| q / norm));
     Ok(Pose([0, 1, 2].map(|i| {
         let [a, b, c] = [rows[0][i], rows[1][i], rows[2][i]];
         [a, b, c, -(a * t[0] + b * t[1] + c * t[2])]
