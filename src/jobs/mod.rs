@@ -3,6 +3,7 @@
 //! - [`images`]: one row = one sample of a batch;
 //! - [`encode`]: one row = one sample's payload in a cache;
 //! - [`rays`]: one row = the rays of one step; `masks`: one row = the bits of one mask;
+//!   `scene`: what jobs on the images of a scene share;
 //! - [`kinds`]: the list of all, for who builds a job by its name.
 //!
 //! A kind has its spec, its rows, a worker side and a consumer side. What they share:
@@ -26,5 +27,6 @@ pub(crate) mod masks;
 pub(crate) mod rays;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;
+pub(crate) mod scene;
 pub(crate) mod shards;
 pub(crate) mod stages;

@@ -49,6 +49,12 @@ impl Places {
         self.ends.last().copied().unwrap_or(0)
     }
 
+    /// Bytes of the largest.
+    pub(crate) fn largest(&self) -> u64 {
+        let all = (0..self.len()).filter_map(|number| self.of(number));
+        all.map(|range| range.end - range.start).max().unwrap_or(0)
+    }
+
     /// Where picture `number` lies; none when there is none of that number.
     #[inline]
     pub(crate) fn of(&self, number: usize) -> Option<Range<u64>> {

@@ -1,4 +1,5 @@
-"""Rates through Python beside the command line's, in turns: `rates.py PHOTOS WORKERS`.
+"""Rates through Python beside the command line's, in turns:
+`rates.py PHOTOS WORKERS [BATCH DTYPE]`, else all four pairs of batch and dtype.
 
 `hold`: the loop's variables hold a batch while the next one is awaited; `drop`: they do not.
 """
@@ -17,8 +18,20 @@ photos, workers, epochs = sys.argv[1], sys.argv[2], 12
 
 def by_command_line(batch, dtype):
     said = ["bench", photos, "--recipe", "train224", "--batch", batch, "--dtype", dtype]
-    said += ["--workers", workers, "--depth", 4, "--epochs", epochs, "--device", "cuda", "--json"]
-    ended = subprocess.run([helper(), *map(str, said)], capture_output=True, text=True, check=True)
+    said += [
+        "--workers",
+        workers,
+        "--depth",
+        4,
+        "--epochs",
+        epochs,
+        "--device",
+        "cuda",
+        "--json",
+    ]
+    ended = subprocess.run(
+        [helper(), *map(str, said)], capture_output=True, text=True, check=True
+    )
     return json.loads(ended.stdout)["images_per_s"]
 
 
@@ -39,19 +52,23 @@ def by_python(batch, dtype, hold):
 
 
 turns = (("cli", "hold", "drop"), ("drop", "hold", "cli"), ("hold", "cli", "drop"))
-for batch in (64, 256):
-    for dtype in ("f16", "f32"):
-        rows = []
-        for number in range(11):
-            row = {}
-            for what in turns[number % 3]:
-                if what == "cli":
-                    row[what] = by_command_line(batch, dtype)
-                else:
-                    row[what] = by_python(batch, dtype, what == "hold")
-            rows.append(row)
-        ratios = {
-            what: statistics.median(row[what] / row["cli"] for row in rows)
-            for what in ("hold", "drop")
-        }
-        print(json.dumps({"batch": batch, "dtype": dtype, **ratios, "rows": rows}), flush=True)
+pairs = [(int(sys.argv[3]), sys.argv[4])] if len(sys.argv) > 3 else []
+pairs = pairs or [(batch, dtype) for batch in (64, 256) for dtype in ("f16", "f32")]
+for batch, dtype in pairs:
+    rows = []
+    for number in range(15):
+        row = {}
+        for what in turns[number % 3]:
+            if what == "cli":
+                row[what] = by_command_line(batch, dtype)
+            else:
+                row[what] = by_python(batch, dtype, what == "hold")
+        rows.append(row)
+        print(row, flush=True)
+    ratios = {
+        what: statistics.median(row[what] / row["cli"] for row in rows)
+        for what in ("hold", "drop")
+    }
+    print(
+        json.dumps({"batch": batch, "dtype": dtype, **ratios, "rows": rows}), flush=True
+    )

@@ -1,12 +1,10 @@
 //! Rays of a scene: one row = the rays of one step.
 //!
 //! - `spec`: what a worker must know, and how the job is ordered;
-//! - `fields`: what is known of a ray, and where it lies in a row;
-//! - `frames`: cameras, poses and sizes; `masks`: which pixels may be sampled.
+//! - `fields`: what is known of a ray, and where it lies in a row.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
-//! - `worker`: from a step's number to its rays; `pixels`: from a file to the store;
-//!   `trace`: from pixels to rays.
+//! - `worker`: from a step's number to its rays; `trace`: from pixels to rays.
 //!
 //! The consumer side:
 //! - `run`: batches in order; `batch`: one of them.
@@ -15,10 +13,6 @@
 
 pub(crate) mod batch;
 pub(crate) mod fields;
-pub(crate) mod frames;
-pub(crate) mod masks;
-#[cfg(feature = "codecs")]
-mod pixels;
 pub(crate) mod run;
 pub(crate) mod spec;
 #[cfg(feature = "codecs")]

@@ -6,18 +6,15 @@ use std::os::fd::AsFd;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::index::Index;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::rays::fields::RayLayout;
-use crate::jobs::rays::frames::SealedFrames;
-use crate::jobs::rays::masks::Masks;
-use crate::picture::{Background, Limits};
+use crate::jobs::scene::masks::Masks;
+use crate::jobs::scene::spec::{StoreMemory, StoreSpec};
 use crate::plan::rays::RayTable;
 use crate::pool::job::JobOrder;
 use crate::pool::place::Place;
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Stage;
-use crate::store::{Holding, Pictures};
 
 /// By this name it is ordered.
 pub(crate) const NAME: &str = "rays";
@@ -36,42 +33,23 @@ pub(crate) struct RaysSpec {
     pub(crate) most_rays: u64,
     /// Whether images have times.
     pub(crate) times: bool,
-    pub(crate) background: Background,
-    pub(crate) limits: Limits,
-    pub(crate) holding: Holding,
-    /// By which the store is known.
-    pub(crate) key: u128,
+    pub(crate) store: StoreSpec,
 }
 
 /// What workers map, in the order of its descriptors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RaysMemory<'a> {
-    pub(crate) index: &'a Index,
-    pub(crate) frames: &'a SealedFrames,
+    pub(crate) store: StoreMemory<'a>,
     pub(crate) table: &'a RayTable,
     pub(crate) masks: &'a Masks,
-    pub(crate) pictures: &'a Pictures,
 }
 
 impl RaysSpec {
     /// Orders the job. Nothing stands in for the rays of a step.
     pub(crate) fn order<'a>(&self, memory: RaysMemory<'a>) -> Result<JobOrder<'a>> {
-        let RaysMemory {
-            index,
-            frames,
-            table,
-            masks,
-            pictures,
-        } = memory;
-        let [control, content] = pictures.descriptors();
-        let descriptors = vec![
-            index.as_fd(),
-            frames.as_fd(),
-            table.as_fd(),
-            masks.as_fd(),
-            control,
-            content,
-        ];
+        let [index, frames, control, content] = memory.store.descriptors();
+        let (table, masks) = (memory.table.as_fd(), memory.masks.as_fd());
+        let descriptors = vec![index, frames, control, content, table, masks];
         JobOrder::new(NAME, self, 0, descriptors)
     }
 
@@ -93,21 +71,6 @@ impl RaysSpec {
     }
 }
 
-/// Says which image a fault is of, since a row has rays of many.
-pub(crate) fn name_image(image: u32, fault: &SampleFault) -> SampleFault {
-    SampleFault::new(fault.kind, format!("image {image}: {}", fault.reason))
-}
-
-/// The image that [`name_image`] named, and the fault as it was.
-pub(crate) fn named_image(fault: &SampleFault) -> (Option<u64>, SampleFault) {
-    let named = fault.reason.strip_prefix("image ");
-    let named = named.and_then(|text| text.split_once(": "));
-    match named.and_then(|(number, reason)| Some((number.parse().ok()?, reason))) {
-        Some((image, reason)) => (Some(image), SampleFault::new(fault.kind, reason)),
-        None => (None, fault.clone()),
-    }
-}
-
 /// A ticket of which nothing can be made: its words were scribbled on.
 #[cold]
 pub(crate) fn scribbled() -> SampleFault {
@@ -115,18 +78,4 @@ pub(crate) fn scribbled() -> SampleFault {
         FaultKind::Unknown,
         "its ticket asks for rays that nobody asked for",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_image_of_a_fault_is_found_again() {
-        let fault = SampleFault::new(FaultKind::Corrupt, "no end: marker");
-        let named = name_image(17, &fault);
-        assert_eq!(named.reason, "image 17: no end: marker");
-        assert_eq!(named_image(&named), (Some(17), fault.clone()));
-        assert_eq!(named_image(&fault), (None, fault));
-    }
 }

@@ -7,7 +7,7 @@
 use crate::camera::{Bundle, Directions, Unprojector};
 use crate::data::scenes::Pose;
 use crate::jobs::rays::fields::RayArrays;
-use crate::jobs::rays::frames::RayFrames;
+use crate::jobs::scene::frames::StoredFrames;
 use crate::plan::rays::Pixel;
 
 /// Cameras prepared for many rays, and memory for some.
@@ -25,7 +25,7 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    pub(super) fn new(frames: &RayFrames) -> Self {
+    pub(super) fn new(frames: &StoredFrames) -> Self {
         Self {
             lenses: frames.cameras.iter().map(Unprojector::new).collect(),
             order: Vec::new(),
@@ -42,7 +42,7 @@ impl Tracer {
     /// Pixels of images that there are none of are left out: nothing draws them.
     pub(super) fn trace(
         &mut self,
-        frames: &RayFrames,
+        frames: &StoredFrames,
         pixels: &[Pixel],
         moment: impl Fn(u32) -> f64,
         arrays: &mut RayArrays<'_>,
@@ -98,7 +98,7 @@ impl Tracer {
     fn place_in_the_world(
         &self,
         camera: usize,
-        frames: &RayFrames,
+        frames: &StoredFrames,
         (rays, pixels): (&[u32], &[Pixel]),
         moment: &impl Fn(u32) -> f64,
         (arrays, first): (&mut RayArrays<'_>, usize),

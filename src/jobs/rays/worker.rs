@@ -5,25 +5,22 @@
 //! a picture is decoded.
 
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 
-use crate::data::index::Index;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::input::InputMode;
 use crate::jobs::rays::fields::RayArrays;
-use crate::jobs::rays::frames::RayFrames;
-use crate::jobs::rays::masks::Masks;
-use crate::jobs::rays::pixels::PixelMaker;
 use crate::jobs::rays::spec;
-use crate::jobs::rays::spec::{NAME, RaysSpec, name_image, scribbled};
+use crate::jobs::rays::spec::{NAME, RaysSpec, scribbled};
 use crate::jobs::rays::trace::Tracer;
-use crate::jobs::sample;
+use crate::jobs::scene::masks::Masks;
+use crate::jobs::scene::spec::name_image;
+use crate::jobs::scene::supply::Supply;
 use crate::jobs::stages;
 use crate::plan::rays::{Pixel, RayTable};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
-use crate::store::{Holding, Patience, Pictures};
 use crate::sys::cpu;
 
 /// Rays that are made at once: what lies in arrays between two passes stays in the cache.
@@ -32,12 +29,9 @@ const CHUNK: usize = 1024;
 /// Everything that a worker keeps from step to step.
 struct RaysJob {
     spec: RaysSpec,
-    index: Index,
-    frames: RayFrames,
+    supply: Supply,
     table: RayTable,
     masks: Masks,
-    pictures: Pictures,
-    maker: PixelMaker,
     tracer: Tracer,
     pixels: Vec<Pixel>,
     missing: Vec<u32>,
@@ -58,27 +52,20 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     cpu::prepare_decoder()?;
     let spec: RaysSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
-    let Ok([index, frames, table, masks, control, content]) = <[OwnedFd; 6]>::try_from(fds) else {
+    let Ok([index, files, control, content, table, masks]) = <[OwnedFd; 6]>::try_from(fds) else {
         return Err(Error::protocol(
-            "a job that makes rays came with other descriptors than index, frames, table, masks \
-             and the two of the store",
+            "a job that makes rays came with other descriptors than those of a store, table and \
+             masks",
         ));
     };
-    let index = Index::from_fd(index)?;
-    let frames = RayFrames::from_fd(frames)?;
+    let mode = InputMode::of(parts.runs_in);
+    let supply = Supply::open(&spec.store, mode, [index, files, control, content])?;
+    let frames = &supply.frames;
     let table = RayTable::from_fd(table)?;
-    let masks = Masks::from_fd(&frames, masks)?;
-    let pictures = Pictures::open(
-        frames.places.clone(),
-        spec.holding,
-        control,
-        content,
-        spec.key,
-    )?;
-    let images = frames.frames.len() as u64;
-    if index.len() != images || u64::from(table.images()) != images {
+    let masks = Masks::from_fd(frames, masks)?;
+    if table.images() as usize != frames.frames.len() {
         return Err(Error::protocol(
-            "a job that makes rays has another number of files than of frames",
+            "a job that makes rays has a table of another number of images",
         ));
     }
     let begins = (0..frames.frames.len()).filter_map(|image| {
@@ -86,16 +73,12 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         Some((begin, frames.camera(image)?.width))
     });
     let begins = begins.collect();
-    let mode = InputMode::of(parts.runs_in);
     Ok(Box::new(RaysJob {
-        maker: PixelMaker::new(&spec, mode)?,
-        tracer: Tracer::new(&frames),
+        tracer: Tracer::new(frames),
         spec,
-        index,
-        frames,
+        supply,
         table,
         masks,
-        pictures,
         pixels: Vec::new(),
         missing: Vec::new(),
         begins,
@@ -114,49 +97,24 @@ impl RaysJob {
             return Ok(());
         }
         self.missing.clear();
-        let absent = |image: &u32| !self.pictures.is_there(*image as usize);
+        let pictures = &self.supply.pictures;
+        let absent = |image: &u32| !pictures.is_there(*image as usize);
         let images = self.pixels.iter().map(|pixel| pixel.image);
         self.missing.extend(images.filter(absent));
         self.missing.sort_unstable();
         self.missing.dedup();
-        // First what nobody is at, then what others should have made by now.
-        for patience in [Patience::Skip, Patience::Wait] {
-            let Self {
-                index,
-                frames,
-                pictures,
-                maker,
-                missing,
-                ..
-            } = self;
-            let mut left = Vec::new();
-            for &image in missing.iter() {
-                let (Some(frame), Some(camera)) = (
-                    frames.frames.get(image as usize),
-                    frames.camera(image as usize),
-                ) else {
-                    return Err(scribbled());
-                };
-                let size = (camera.height, camera.width);
-                let make = |out: &mut [u8]| maker.make(index, image, frame, size, out, meter);
-                let made = pictures.make(image as usize, patience, make);
-                if !made.map_err(|fault| name_image(image, &fault))? {
-                    left.push(image);
-                }
-            }
-            *missing = left;
-        }
+        self.supply.see_to(&mut self.missing, meter)?;
         // Of the images that this run draws from: others may be there for other runs.
         let drawn = self.table.drawn_images();
         while drawn
             .get(self.there)
-            .is_some_and(|n| self.pictures.is_there(*n as usize))
+            .is_some_and(|n| self.supply.pictures.is_there(*n as usize))
         {
             self.there += 1;
         }
         self.complete = self.there == drawn.len();
         if self.complete {
-            self.maker.rest();
+            self.supply.rest();
         }
         Ok(())
     }
@@ -172,7 +130,7 @@ impl RaysJob {
             self.at.push(begin + 3 * in_front);
         }
         self.bytes.resize(self.at.len(), [0; 3]);
-        self.pictures.gather(&self.at, &mut self.bytes)?;
+        self.supply.pictures.gather(&self.at, &mut self.bytes)?;
         for (bytes, color) in self.bytes.iter().zip(&mut arrays.colors[first..]) {
             *color = bytes.map(|level| self.levels[level as usize]);
         }
@@ -201,7 +159,7 @@ impl Job for RaysJob {
         for first in (0..layout.rays()).step_by(CHUNK) {
             let here = CHUNK.min(layout.rays() - first);
             self.pixels.resize(here, Pixel::default());
-            let mask = |image| self.masks.of(&self.frames, image);
+            let mask = |image| self.masks.of(&self.supply.frames, image);
             self.table
                 .fill(&step, first as u64, mask, &mut self.pixels)
                 .map_err(|wrong| {
@@ -212,8 +170,13 @@ impl Job for RaysJob {
             self.gather(meter)?;
             meter.lap(stages::DECODE);
             let moment = |ray: u32| self.table.moment(&step, first as u64 + u64::from(ray));
-            self.tracer
-                .trace(&self.frames, &self.pixels, moment, &mut arrays, first);
+            self.tracer.trace(
+                &self.supply.frames,
+                &self.pixels,
+                moment,
+                &mut arrays,
+                first,
+            );
             meter.lap(spec::TRACE);
             self.color(&mut arrays, first)?;
             meter.lap(spec::COLOR);
@@ -222,27 +185,11 @@ impl Job for RaysJob {
     }
 
     fn memory_limit(&self) -> u64 {
-        let places = self.pictures.places();
-        let largest = (0..places.len()).filter_map(|n| places.of(n));
-        let largest = largest
-            .map(|range| range.end - range.start)
-            .max()
-            .unwrap_or(0);
-        let buffer = match self.spec.holding {
-            Holding::Memory => 0,
-            Holding::File => largest,
-        };
-        self.spec
-            .limits
-            .max_scratch
-            .saturating_add(sample::KEEP as u64)
-            .saturating_add(sample::BESIDE_SCRATCH)
-            .saturating_add(buffer)
+        self.supply.memory_limit()
     }
 
     fn descriptors(&self) -> Vec<RawFd> {
-        let store = self.pictures.descriptors();
-        store.iter().map(|fd| fd.as_raw_fd()).collect()
+        self.supply.descriptors()
     }
 
     fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {

@@ -13,8 +13,8 @@ use crate::data::index::Index;
 use crate::data::scenes::{Frame, Scene, Split};
 use crate::error::{Error, Result};
 use crate::jobs::masks::spec::{MaskSize, MasksSpec};
-use crate::jobs::rays::frames::{RayFrame, RayFrames};
-use crate::jobs::rays::masks::Masks;
+use crate::jobs::scene::frames::{StoredFrame, StoredFrames};
+use crate::jobs::scene::masks::Masks;
 use crate::picture::{Background, Limits};
 use crate::plan::RaySampler;
 use crate::plan::rays::{
@@ -27,7 +27,7 @@ use crate::sys::regular::Stamp;
 /// The frames of a split, and the files that they are made of.
 #[derive(Debug)]
 pub(super) struct Chosen {
-    pub(super) frames: RayFrames,
+    pub(super) frames: StoredFrames,
     pub(super) images: Vec<PathBuf>,
     /// The masks of the frames that have one, in order.
     pub(super) masks: Vec<PathBuf>,
@@ -59,7 +59,7 @@ impl Chosen {
         let smaller = |camera: &Camera| camera.scaled(camera.width / by, camera.height / by);
         let cameras: Vec<Camera> = scene.cameras.iter().map(smaller).collect();
         let mut found = Self {
-            frames: RayFrames {
+            frames: StoredFrames {
                 cameras,
                 frames: Vec::with_capacity(chosen.len()),
                 places: Places::default(),
@@ -87,7 +87,7 @@ impl Chosen {
             }
             let mask = frame.mask.as_ref().filter(|_| masks);
             found.shapes.push(shape_of(frame, camera, by)?);
-            found.frames.frames.push(RayFrame {
+            found.frames.frames.push(StoredFrame {
                 camera: frame.camera,
                 pose: frame.pose,
                 time: frame.time.unwrap_or(0.0) as f32,

@@ -14,6 +14,7 @@ use crate::jobs::masks;
 use crate::jobs::rays::fields::RayLayout;
 use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec::{RaysMemory, RaysSpec};
+use crate::jobs::scene::spec::{StoreMemory, StoreSpec};
 use crate::loader::rays::builder::{RaysBuilder, SceneSource};
 use crate::loader::rays::prepared::Chosen;
 use crate::loader::rays::state::{self, RaysState};
@@ -120,19 +121,23 @@ impl RaysBuilder {
             rank: self.rank,
             most_rays,
             times: chosen.times,
-            background: self.background,
-            limits: self.limits,
-            // That of who made the store.
-            holding: pictures.holding(),
-            key,
+            store: StoreSpec {
+                background: self.background,
+                limits: self.limits,
+                // That of who made the store.
+                holding: pictures.holding(),
+                key,
+            },
         };
         let index = chosen.index()?;
         let memory = RaysMemory {
-            index: &index,
-            frames: &frames,
+            store: StoreMemory {
+                index: &index,
+                frames: &frames,
+                pictures: &pictures,
+            },
             table: &table,
             masks: &masks,
-            pictures: &pictures,
         };
         let posted = self.rays;
         let first = RaysSpec::place(posted, self.first_step);
@@ -205,11 +210,7 @@ fn holding(
     asked: Option<u64>,
 ) -> Result<Holding> {
     let places = &chosen.frames.places;
-    let largest = (0..places.len()).filter_map(|n| places.of(n));
-    let largest = largest
-        .map(|range| range.end - range.start)
-        .max()
-        .unwrap_or(0);
+    let largest = places.largest();
     let lanes = u64::from(shape.lanes);
     let ring = u64::from(shape.slots).saturating_mul(shape.slot_bytes);
     // A worker has the pixels of the picture that it decodes, at the size of its file.

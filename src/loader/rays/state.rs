@@ -7,7 +7,7 @@ use twox_hash::XxHash3_128;
 
 use crate::data::scenes::Split;
 use crate::error::{Error, Result};
-use crate::jobs::rays::frames::SealedFrames;
+use crate::jobs::scene::frames::SealedFrames;
 use crate::plan::RaySampler;
 
 /// From where a run of rays goes on ([`Rays::state`](crate::rays::Rays::state)).

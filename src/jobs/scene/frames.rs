@@ -16,17 +16,17 @@ use crate::sys::sealed::SealedBytes;
 
 /// All images of a run, in the order in which they are counted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct RayFrames {
+pub(crate) struct StoredFrames {
     /// Of the pixels in the store: after downscaling.
     pub(crate) cameras: Vec<Camera>,
-    pub(crate) frames: Vec<RayFrame>,
+    pub(crate) frames: Vec<StoredFrame>,
     /// Where the pixels of each image lie, 3 bytes a pixel.
     pub(crate) places: Places,
 }
 
 /// One image.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct RayFrame {
+pub(crate) struct StoredFrame {
     /// Which of the cameras.
     pub(crate) camera: u32,
     pub(crate) pose: Pose,
@@ -38,7 +38,7 @@ pub(crate) struct RayFrame {
     pub(crate) has_mask: bool,
 }
 
-impl RayFrames {
+impl StoredFrames {
     /// Sealed, for other processes.
     pub(crate) fn seal(&self) -> Result<SealedFrames> {
         let bytes = serde_json::to_vec(self)

@@ -6,9 +6,9 @@
 use crate::data::index::Index;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::input::{Input, InputMode};
-use crate::jobs::rays::frames::RayFrame;
-use crate::jobs::rays::spec::RaysSpec;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::jobs::scene::frames::StoredFrame;
+use crate::jobs::scene::spec::StoreSpec;
 use crate::jobs::shards::Pattern;
 use crate::picture::Upright;
 use crate::plan::PositionRandom;
@@ -19,7 +19,7 @@ use crate::sys::memory;
 /// Decodes images of a scene.
 #[derive(Debug)]
 pub(super) struct PixelMaker {
-    spec: RaysSpec,
+    spec: StoreSpec,
     /// The same for all images: those that are not resized do without.
     program: SampleProgram,
     resizing: SampleProgram,
@@ -35,7 +35,7 @@ struct Decoders {
 }
 
 impl PixelMaker {
-    pub(super) fn new(spec: &RaysSpec, mode: InputMode) -> Result<Self> {
+    pub(super) fn new(spec: &StoreSpec, mode: InputMode) -> Result<Self> {
         Ok(Self {
             spec: *spec,
             program: program(spec, false)?,
@@ -50,7 +50,7 @@ impl PixelMaker {
         &mut self,
         index: &Index,
         image: u32,
-        frame: &RayFrame,
+        frame: &StoredFrame,
         size: (u32, u32),
         out: &mut [u8],
         meter: &mut Meter,
@@ -95,7 +95,7 @@ impl PixelMaker {
 
 /// Pictures as they are stored: cameras were found in them like that. Resized where that
 /// is wanted, to the size that each row sets.
-fn program(spec: &RaysSpec, resizes: bool) -> Result<SampleProgram> {
+fn program(spec: &StoreSpec, resizes: bool) -> Result<SampleProgram> {
     let mut recipe = Recipe::new("scene").then(Decode {
         mode: Some(DecodeMode::Full),
         orientation: Upright::Stored,

@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::{Error, Result};
-use crate::jobs::rays::frames::RayFrames;
+use crate::jobs::scene::frames::StoredFrames;
 use crate::plan::rays::{MaskView, mask_words};
 use crate::sys::sealed::SealedBytes;
 
@@ -23,17 +23,17 @@ impl Masks {
     ///
     /// # Errors
     /// Words that are no masks of these images.
-    pub(crate) fn seal(frames: &RayFrames, words: &[&[u64]]) -> Result<Self> {
+    pub(crate) fn seal(frames: &StoredFrames, words: &[&[u64]]) -> Result<Self> {
         let parts: Vec<&[u8]> = words.iter().map(|w| bytemuck::cast_slice(w)).collect();
         Self::open(frames, SealedBytes::new("featherload-masks", &parts)?)
     }
 
     /// Out of another process.
-    pub(crate) fn from_fd(frames: &RayFrames, fd: OwnedFd) -> Result<Self> {
+    pub(crate) fn from_fd(frames: &StoredFrames, fd: OwnedFd) -> Result<Self> {
         Self::open(frames, SealedBytes::from_fd(fd)?)
     }
 
-    fn open(frames: &RayFrames, sealed: SealedBytes) -> Result<Self> {
+    fn open(frames: &StoredFrames, sealed: SealedBytes) -> Result<Self> {
         let mut end = 0;
         let ends: Vec<u64> = (0..)
             .zip(&frames.frames)
@@ -54,7 +54,7 @@ impl Masks {
     }
 
     /// The mask of an image; none where it has none.
-    pub(crate) fn of(&self, frames: &RayFrames, image: u32) -> Option<MaskView<'_>> {
+    pub(crate) fn of(&self, frames: &StoredFrames, image: u32) -> Option<MaskView<'_>> {
         let image = image as usize;
         let end = *self.ends.get(image)?;
         let begin = match image {

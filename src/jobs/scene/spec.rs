@@ -1,0 +1,72 @@
+//! What must be known to decode the images of a scene into their store.
+//!
+//! Plain data, used in every process; compiled without the decoders too.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::index::Index;
+use crate::error::SampleFault;
+use crate::jobs::scene::frames::SealedFrames;
+use crate::picture::{Background, Limits};
+use crate::store::{Holding, Pictures};
+
+/// A part of the spec of each job that works on a store.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct StoreSpec {
+    pub(crate) background: Background,
+    pub(crate) limits: Limits,
+    pub(crate) holding: Holding,
+    /// By which the store is known.
+    pub(crate) key: u128,
+}
+
+/// The store and what is known of its images.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoreMemory<'a> {
+    pub(crate) index: &'a Index,
+    pub(crate) frames: &'a SealedFrames,
+    pub(crate) pictures: &'a Pictures,
+}
+
+/// Descriptors of [`StoreMemory`].
+pub(crate) const DESCRIPTORS: usize = 4;
+
+impl<'a> StoreMemory<'a> {
+    /// What workers map, in order.
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'a>; DESCRIPTORS] {
+        let [control, content] = self.pictures.descriptors();
+        [self.index.as_fd(), self.frames.as_fd(), control, content]
+    }
+}
+
+/// Says which image a fault is of, where a row has pixels of many.
+pub(crate) fn name_image(image: u32, fault: &SampleFault) -> SampleFault {
+    SampleFault::new(fault.kind, format!("image {image}: {}", fault.reason))
+}
+
+/// The image that [`name_image`] named, and the fault as it was.
+pub(crate) fn named_image(fault: &SampleFault) -> (Option<u64>, SampleFault) {
+    let named = fault.reason.strip_prefix("image ");
+    let named = named.and_then(|text| text.split_once(": "));
+    match named.and_then(|(number, reason)| Some((number.parse().ok()?, reason))) {
+        Some((image, reason)) => (Some(image), SampleFault::new(fault.kind, reason)),
+        None => (None, fault.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::FaultKind;
+
+    #[test]
+    fn the_image_of_a_fault_is_found_again() {
+        let fault = SampleFault::new(FaultKind::Corrupt, "no end: marker");
+        let named = name_image(17, &fault);
+        assert_eq!(named.reason, "image 17: no end: marker");
+        assert_eq!(named_image(&named), (Some(17), fault.clone()));
+        assert_eq!(named_image(&fault), (None, fault));
+    }
+}

@@ -1,0 +1,123 @@
+//! Images that a job needs are in the store: those that are not yet are decoded by whoever
+//! needs them first.
+//!
+//! Runs in workers, and in the consumer with zero workers. Never in here: which images are
+//! needed, and for what.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::data::index::Index;
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::input::InputMode;
+use crate::jobs::sample;
+use crate::jobs::scene::frames::StoredFrames;
+use crate::jobs::scene::pixels::PixelMaker;
+use crate::jobs::scene::spec::{DESCRIPTORS, StoreSpec, name_image};
+use crate::pool::worker::meter::Meter;
+use crate::store::{Holding, Patience, Pictures};
+
+/// A store, and how its images are decoded.
+pub(crate) struct Supply {
+    pub(crate) frames: StoredFrames,
+    pub(crate) pictures: Pictures,
+    index: Index,
+    maker: PixelMaker,
+    spec: StoreSpec,
+    left: Vec<u32>,
+}
+
+impl Supply {
+    /// Out of the descriptors of [`StoreMemory`](crate::jobs::scene::spec::StoreMemory).
+    ///
+    /// # Errors
+    /// Descriptors of something else.
+    pub(crate) fn open(
+        spec: &StoreSpec,
+        mode: InputMode,
+        descriptors: [OwnedFd; DESCRIPTORS],
+    ) -> Result<Self> {
+        let [index, frames, control, content] = descriptors;
+        let index = Index::from_fd(index)?;
+        let frames = StoredFrames::from_fd(frames)?;
+        let places = frames.places.clone();
+        let pictures = Pictures::open(places, spec.holding, control, content, spec.key)?;
+        if index.len() != frames.frames.len() as u64 {
+            return Err(Error::protocol(
+                "a job came with another number of files than of frames",
+            ));
+        }
+        Ok(Self {
+            frames,
+            pictures,
+            index,
+            maker: PixelMaker::new(spec, mode)?,
+            spec: *spec,
+            left: Vec::new(),
+        })
+    }
+
+    /// Sees to it that `images` are in the store. Their order changes.
+    ///
+    /// # Errors
+    /// An image that cannot be decoded, named by [`name_image`].
+    pub(crate) fn see_to(
+        &mut self,
+        images: &mut Vec<u32>,
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        // First what nobody is at, then what others should have made by now.
+        for patience in [Patience::Skip, Patience::Wait] {
+            let Self {
+                index,
+                frames,
+                pictures,
+                maker,
+                left,
+                ..
+            } = self;
+            left.clear();
+            for &image in images.iter() {
+                let number = image as usize;
+                let (Some(frame), Some(camera)) =
+                    (frames.frames.get(number), frames.camera(number))
+                else {
+                    let text = "there is no such image in the scene";
+                    return Err(SampleFault::new(FaultKind::Unknown, text));
+                };
+                let size = (camera.height, camera.width);
+                let make = |out: &mut [u8]| maker.make(index, image, frame, size, out, meter);
+                let made = pictures.make(number, patience, make);
+                if !made.map_err(|fault| name_image(image, &fault))? {
+                    left.push(image);
+                }
+            }
+            std::mem::swap(images, left);
+        }
+        Ok(())
+    }
+
+    /// Every image is there: gives back what decoding took.
+    pub(crate) fn rest(&mut self) {
+        self.maker.rest();
+    }
+
+    /// The most that decoding takes beside the store, bytes.
+    pub(crate) fn memory_limit(&self) -> u64 {
+        let buffer = match self.spec.holding {
+            Holding::Memory => 0,
+            Holding::File => self.frames.places.largest(),
+        };
+        self.spec
+            .limits
+            .max_scratch
+            .saturating_add(sample::KEEP as u64)
+            .saturating_add(sample::BESIDE_SCRATCH)
+            .saturating_add(buffer)
+    }
+
+    /// Of the store: they stay open in workers.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        let store = self.pictures.descriptors();
+        store.iter().map(|fd| fd.as_raw_fd()).collect()
+    }
+}
