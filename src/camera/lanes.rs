@@ -1,23 +1,26 @@
-//! Eight points at a time through a lens that bends a plane, back to where they came from.
+//! Many points at a time through a lens that bends a plane, back to where they came from.
 //!
 //! Newton's method with a fixed number of steps from the bent point itself, as nerfstudio's
-//! `radial_and_tangential_undistort` has it, in loops over arrays of eight f64 without
-//! branches: the compiler makes vector code of them. The formulas are those of `lens`,
-//! written once more for this; a test of `unprojector` holds the two together. All is
-//! inlined into its callers, which are compiled for several kinds of CPU. In every
-//! process.
+//! `radial_and_tangential_undistort` has it, or from the answer of a point beside it. Loops
+//! over arrays of f64 without branches: the compiler makes vector code of them. It does so
+//! where it does not know how many rounds they have (else it unrolls them first), and where
+//! nothing in them is a call: a `map` that is not inlined costs more than the lens. The
+//! formulas are those of `lens`, written once more for this; a test of `unprojector` holds
+//! the two together. All is inlined into its callers, which are compiled for several kinds
+//! of CPU. In every process.
 
-/// How many points go together.
-pub const LANES: usize = 8;
+/// How many points go together, at most: few enough that all of it stays in the cache.
+pub const LANES: usize = 32;
 pub type Lane = [f64; LANES];
 
-/// A residual that is good enough. The direction is then right to this over
-/// [`LEAST_GROWTH`]: 1e-9.
-const RESIDUAL: f64 = 2e-11;
+/// The square of a residual from which one more step is enough, where the lens grows by 1 or
+/// more. A point is then wrong by about half the bend times the residual's square over the
+/// cube of the growth: by 1e-11 for a bend of 20.
+const RESIDUAL2: f64 = 1e-12;
 /// Where the lens grows less it is about to turn round: the plain way looks closer.
-const LEAST_GROWTH: f64 = 0.02;
+const LEAST_GROWTH: f64 = 0.05;
 /// More steps cost everybody more than the plain way costs the few that need them.
-const MOST_STEPS: usize = 6;
+const MOST_STEPS: usize = 7;
 
 /// A plane that a lens bends.
 pub trait Bend: Clone {
@@ -44,51 +47,115 @@ pub struct Unbend<B> {
     /// The square of the radius or angle where the lens ends.
     limit2: f64,
     steps: usize,
+    /// From a point to the one a pixel beside it.
+    steps_beside: usize,
+}
+
+/// Points that a lens bends to given ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Straight {
+    pub x: Lane,
+    pub y: Lane,
+    /// Whether they are found. Those that are not may have an answer all the same.
+    pub found: [bool; LANES],
+    /// The bent ones.
+    of: [Lane; 2],
+    /// How they move when those do, as of the last step: `by_x` to the right, `by_y` down.
+    by_x: [Lane; 2],
+    by_y: [Lane; 2],
 }
 
 impl<B: Bend> Unbend<B> {
-    /// Takes as few steps as all of `bent`, points that can be straightened, need.
-    pub fn new(plane: B, limit: f64, bent: &[[f64; 2]]) -> Self {
-        let limit2 = limit * limit;
-        let with = |steps| Self {
-            plane: plane.clone(),
-            limit2,
-            steps,
+    /// Takes as few steps as all of `bent`, points that can be straightened, need; and those
+    /// a `pixel` beside them.
+    pub fn new(plane: B, limit: f64, bent: &[[f64; 2]], pixel: [f64; 2]) -> Self {
+        let mut unbend = Self {
+            plane,
+            limit2: limit * limit,
+            steps: 1,
+            steps_beside: 1,
         };
+        let lanes = |[x, y]: [f64; 2]| ([x; LANES], [y; LANES]);
+        let points: Vec<_> = bent.iter().map(|point| lanes(*point)).collect();
+        let enough = |unbend: &Self| points.iter().all(|(x, y)| unbend.unbend(x, y, 1).found[0]);
+        while unbend.steps < MOST_STEPS && !enough(&unbend) {
+            unbend.steps += 1;
+        }
         let enough = |unbend: &Self| {
-            bent.iter()
-                .all(|[x, y]| unbend.unbend(&[*x; LANES], &[*y; LANES]).2[0])
+            points.iter().all(|(x, y)| {
+                let here = unbend.unbend(x, y, 1);
+                let right = unbend.beside(&here, &x.map(|x| x + pixel[0]), y, 1);
+                let below = unbend.beside(&here, x, &y.map(|y| y + pixel[1]), 1);
+                right.found[0] && below.found[0] || !here.found[0]
+            })
         };
-        let mut fewer = (0..MOST_STEPS).map(with);
-        fewer.find(enough).unwrap_or_else(|| with(MOST_STEPS))
+        while unbend.steps_beside < unbend.steps && !enough(&unbend) {
+            unbend.steps_beside += 1;
+        }
+        unbend
     }
 
-    /// The points that the lens bends to these, and whether they are found. Those that are
-    /// not may have an answer all the same.
+    /// The points that the lens bends to these.
     #[inline(always)]
-    pub fn unbend(&self, bent_x: &Lane, bent_y: &Lane) -> (Lane, Lane, [bool; LANES]) {
-        let (mut x, mut y) = (*bent_x, *bent_y);
-        for _ in 0..self.steps {
-            for i in 0..LANES {
-                let at = self.plane.bend(x[i], y[i]);
-                let (left_x, left_y) = (bent_x[i] - at.x, bent_y[i] - at.y);
-                let scale = 1.0 / (at.x_x * at.y_y - at.x_y * at.y_x);
-                x[i] += (at.y_y * left_x - at.x_y * left_y) * scale;
-                y[i] += (at.x_x * left_y - at.y_x * left_x) * scale;
+    pub fn unbend(&self, bent_x: &Lane, bent_y: &Lane, n: usize) -> Straight {
+        self.steps_from((bent_x, bent_y), (bent_x, bent_y), self.steps, n)
+    }
+
+    /// The points that the lens bends to these, which are not far from those of `here`.
+    #[inline(always)]
+    pub fn beside(&self, here: &Straight, bent_x: &Lane, bent_y: &Lane, n: usize) -> Straight {
+        let n = n.min(LANES);
+        let (mut x, mut y) = (here.x, here.y);
+        for i in 0..n {
+            let (right, down) = (bent_x[i] - here.of[0][i], bent_y[i] - here.of[1][i]);
+            x[i] += here.by_x[0][i] * right + here.by_y[0][i] * down;
+            y[i] += here.by_x[1][i] * right + here.by_y[1][i] * down;
+        }
+        self.steps_from((&x, &y), (bent_x, bent_y), self.steps_beside, n)
+    }
+
+    #[inline(always)]
+    fn steps_from(
+        &self,
+        (from_x, from_y): (&Lane, &Lane),
+        (bent_x, bent_y): (&Lane, &Lane),
+        steps: usize,
+        n: usize,
+    ) -> Straight {
+        let n = n.min(LANES);
+        let mut at = Straight {
+            x: *from_x,
+            y: *from_y,
+            found: [false; LANES],
+            of: [*bent_x, *bent_y],
+            by_x: [[0.0; LANES]; 2],
+            by_y: [[0.0; LANES]; 2],
+        };
+        let (mut left2, mut growth) = ([f64::INFINITY; LANES], [0.0; LANES]);
+        for _ in 0..steps {
+            for i in 0..n {
+                let bent = self.plane.bend(at.x[i], at.y[i]);
+                let (left_x, left_y) = (bent_x[i] - bent.x, bent_y[i] - bent.y);
+                left2[i] = left_x * left_x + left_y * left_y;
+                growth[i] = bent.x_x * bent.y_y - bent.x_y * bent.y_x;
+                let scale = 1.0 / growth[i];
+                at.by_x[0][i] = bent.y_y * scale;
+                at.by_x[1][i] = -bent.y_x * scale;
+                at.by_y[0][i] = -bent.x_y * scale;
+                at.by_y[1][i] = bent.x_x * scale;
+                at.x[i] += at.by_x[0][i] * left_x + at.by_y[0][i] * left_y;
+                at.y[i] += at.by_x[1][i] * left_x + at.by_y[1][i] * left_y;
             }
         }
-        let mut found = [false; LANES];
-        for i in 0..LANES {
-            let at = self.plane.bend(x[i], y[i]);
-            let (left_x, left_y) = (bent_x[i] - at.x, bent_y[i] - at.y);
-            let growth = at.x_x * at.y_y - at.x_y * at.y_x;
-            let r2 = x[i] * x[i] + y[i] * y[i];
+        for i in 0..n {
+            let r2 = at.x[i] * at.x[i] + at.y[i] * at.y[i];
+            let least = growth[i].min(1.0);
             // Not a number is false in each of them.
-            found[i] = (left_x * left_x + left_y * left_y <= RESIDUAL * RESIDUAL)
-                & (growth > LEAST_GROWTH)
+            at.found[i] = (left2[i] <= RESIDUAL2 * least * least * least)
+                & (growth[i] > LEAST_GROWTH)
                 & (r2 < self.limit2);
         }
-        (x, y, found)
+        at
     }
 }
 
@@ -196,9 +263,10 @@ fn tangential(x: f64, y: f64, d: f64, by_r2: f64, [p1, p2]: [f64; 2]) -> Bent {
 /// The rays of length 1 with these angles, of pi at most. Within 4e-15 of
 /// `lens::from_angles`, whose sines are calls.
 #[inline(always)]
-pub fn rays(x: &Lane, y: &Lane) -> [Lane; 3] {
+pub fn rays(x: &Lane, y: &Lane, n: usize) -> [Lane; 3] {
+    let n = n.min(LANES);
     let (mut dx, mut dy, mut dz) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-    for i in 0..LANES {
+    for i in 0..n {
         let square = x[i] * x[i] + y[i] * y[i];
         let (mut sine, mut cosine) = (0.0, 0.0);
         for (s, c) in SINE.iter().zip(&COSINE).rev() {
@@ -237,7 +305,7 @@ mod tests {
         for i in 0..=2000 {
             let theta = std::f64::consts::PI * f64::from(i) / 2000.0;
             let (x, y) = (theta * 0.6, theta * -0.8);
-            let [dx, dy, dz] = rays(&[x; LANES], &[y; LANES]);
+            let [dx, dy, dz] = rays(&[x; LANES], &[y; LANES], 8);
             let [wx, wy, wz] = from_angles([x, y]);
             let error = (dx[7] - wx).abs().max((dy[7] - wy).abs());
             assert!(error.max((dz[7] - wz).abs()) < 4e-15, "{theta}: {error}");
@@ -245,19 +313,21 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_lens_takes_few_steps_and_none_takes_none() {
+    fn a_weak_lens_takes_few_steps_and_none_takes_one() {
         let weak = Polynomial::<4, false> {
             k: [0.0578421, -0.0805099, 0.0, 0.0],
             p: [-0.000980296, 0.00015575],
             s: [0.0; 2],
         };
-        let weak = Unbend::new(weak, 1.5, &[[0.4, 0.7], [-0.4, -0.7], [0.0, 0.1]]);
+        let points = [[0.4, 0.7], [-0.4, -0.7], [0.0, 0.1]];
+        let weak = Unbend::new(weak, 1.5, &points, [1e-3; 2]);
         assert!((2..=4).contains(&weak.steps), "{}", weak.steps);
+        assert_eq!(weak.steps_beside, 1);
         let none = Polynomial::<1, false> {
             k: [0.0],
             p: [0.0; 2],
             s: [0.0; 2],
         };
-        assert_eq!(Unbend::new(none, 9.0, &[[0.4, 0.7]]).steps, 0);
+        assert_eq!(Unbend::new(none, 9.0, &[[0.4, 0.7]], [0.1; 2]).steps, 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Rays of many image points of one camera.
 //!
-//! A fixed number of Newton's steps for eight points at a time, without branches
+//! A fixed number of Newton's steps for thirty-two points at a time, without branches
 //! (`lanes`). What has not converged then, or lies close to where the lens ends, goes the
 //! plain way (`optics`), as do lenses whose formula needs no steps. All numbers are f64: the
 //! answers are those of the plain way to 1e-9, and differences of neighbouring directions
@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::lanes::{self, LANES, Lane, Polynomial, Prism, Quotient, Unbend};
+use super::lanes::{self, Bend, LANES, Lane, Polynomial, Prism, Quotient, Straight, Unbend};
 use super::lens::orthographic;
 use super::model::{Camera, Lens};
 use super::optics::Optics;
@@ -28,14 +28,14 @@ pub struct Unprojector {
 
 #[derive(Debug, Clone)]
 enum Way {
-    Pinhole,
-    Brown(Unbend<Polynomial<4, false>>),
-    Rational(Unbend<Quotient>),
-    Fisheye(Unbend<Polynomial<4, false>>),
-    ThinPrism(Unbend<Polynomial<4, true>>),
-    Aria(Unbend<Prism>, Unbend<Polynomial<6, false>>),
+    Pinhole(Straightforward),
+    Brown(Plane<Polynomial<4, false>>),
+    Rational(Plane<Quotient>),
+    Fisheye(Angles<Polynomial<4, false>>),
+    ThinPrism(Angles<Polynomial<4, true>>),
+    Aria(Aria),
     /// Point by point: a formula without rounds.
-    Plain,
+    Plain(Nowhere),
 }
 
 /// Where directions are written: slices as long as those of the points. Directions are in the
@@ -94,16 +94,32 @@ impl Unprojector {
 
     /// [`directions`](Unprojector::directions), inlined into code for some kind of CPU.
     #[inline(always)]
-    fn directions_here(&self, x: &[f64], y: &[f64], mut out: Directions<'_>) {
-        for here in eights(x.len().min(y.len()).min(out.len())) {
-            let (x, y) = (eight_of(x, &here), eight_of(y, &here));
-            let (directions, valid) = self.eight(&x, &y, here.len());
+    fn directions_here(&self, x: &[f64], y: &[f64], out: Directions<'_>) {
+        match &self.way {
+            Way::Pinhole(way) => self.directions_by(way, x, y, out),
+            Way::Brown(way) => self.directions_by(way, x, y, out),
+            Way::Rational(way) => self.directions_by(way, x, y, out),
+            Way::Fisheye(way) => self.directions_by(way, x, y, out),
+            Way::ThinPrism(way) => self.directions_by(way, x, y, out),
+            Way::Aria(way) => self.directions_by(way, x, y, out),
+            Way::Plain(way) => self.directions_by(way, x, y, out),
+        }
+    }
+
+    #[inline(always)]
+    fn directions_by(&self, way: &impl Inverse, x: &[f64], y: &[f64], mut out: Directions<'_>) {
+        for here in pieces(x.len().min(y.len()).min(out.len())) {
+            let (x, y) = (piece_of(x, &here), piece_of(y, &here));
+            let n = whole(here.len());
+            let (bent_x, bent_y) = self.without_unit(&x, &y, n);
+            let found = way.found(&bent_x, &bent_y, n);
+            let (directions, valid) = self.completed(&found, &x, &y, here.len());
             out.write(here, &directions, &valid);
         }
     }
 
     /// As [`directions`](Unprojector::directions), of length 1, and how much of the world each
-    /// pixel sees: three times the work.
+    /// pixel sees: twice the work.
     pub fn bundle(&self, x: &[f64], y: &[f64], out: Bundle<'_>) {
         #[cfg(target_arch = "x86_64")]
         if self.wide && is_x86_feature_detected!("avx2") {
@@ -115,25 +131,43 @@ impl Unprojector {
 
     /// [`bundle`](Unprojector::bundle), inlined into code for some kind of CPU.
     #[inline(always)]
-    fn bundle_here(&self, x: &[f64], y: &[f64], mut out: Bundle<'_>) {
+    fn bundle_here(&self, x: &[f64], y: &[f64], out: Bundle<'_>) {
+        match &self.way {
+            Way::Pinhole(way) => self.bundle_by(way, x, y, out),
+            Way::Brown(way) => self.bundle_by(way, x, y, out),
+            Way::Rational(way) => self.bundle_by(way, x, y, out),
+            Way::Fisheye(way) => self.bundle_by(way, x, y, out),
+            Way::ThinPrism(way) => self.bundle_by(way, x, y, out),
+            Way::Aria(way) => self.bundle_by(way, x, y, out),
+            Way::Plain(way) => self.bundle_by(way, x, y, out),
+        }
+    }
+
+    #[inline(always)]
+    fn bundle_by(&self, way: &impl Inverse, x: &[f64], y: &[f64], mut out: Bundle<'_>) {
         let longest = out.pixel_area.len().min(out.directions_norm.len());
         let count = x.len().min(y.len()).min(out.directions.len()).min(longest);
-        for here in eights(count) {
-            let (x, y) = (eight_of(x, &here), eight_of(y, &here));
+        for here in pieces(count) {
+            let (x, y) = (piece_of(x, &here), piece_of(y, &here));
             let size = here.len();
-            let (mut directions, valid) = self.eight(&x, &y, size);
-            let (mut right, right_valid) = self.eight(&x.map(|x| x + 1.0), &y, size);
-            let (mut below, below_valid) = self.eight(&x, &y.map(|y| y + 1.0), size);
-            let mut norm = self.directions_norm(&directions);
-            for rays in [&mut directions, &mut right, &mut below] {
-                normalise(rays);
-            }
-            let mut area = area(&directions, &right, &below);
+            let n = whole(size);
+            let (bent_x, bent_y) = self.without_unit(&x, &y, n);
+            let (right_x, below_y) = self.without_unit(&one_more(&x), &one_more(&y), n);
+            let middle = way.found(&bent_x, &bent_y, n);
+            let right = way.beside(&middle, &right_x, &bent_y, n);
+            let below = way.beside(&middle, &bent_x, &below_y, n);
+            let (mut directions, valid) = self.completed(&middle, &x, &y, size);
+            let mut norm = self.directions_norm(&directions, n);
+            normalise(&mut directions, n);
+            let (mut to_right, mut to_below) = (right.directions, below.directions);
+            normalise(&mut to_right, n);
+            normalise(&mut to_below, n);
+            let mut area = area(&directions, &to_right, &to_below, n);
             for i in 0..size {
                 if !valid[i] {
                     (area[i], norm[i]) = (0.0, 0.0);
                     directions.iter_mut().for_each(|lane| lane[i] = 0.0);
-                } else if !(right_valid[i] && below_valid[i]) {
+                } else if !(right.is[i] && below.is[i]) {
                     let footprint = self.optics.footprint(x[i], y[i]);
                     area[i] = footprint.map_or(0.0, |footprint| footprint.pixel_area);
                 }
@@ -152,42 +186,19 @@ impl Unprojector {
         }
     }
 
-    /// Of the eight the first `size` matter.
+    /// What was found, and by the plain way what was not. Of them the first `size`
+    /// matter.
     #[inline(always)]
-    fn eight(&self, x: &Lane, y: &Lane, size: usize) -> ([Lane; 3], [bool; LANES]) {
-        let (bent_x, bent_y) = self.without_unit(x, y);
-        let (mut directions, found) = match &self.way {
-            Way::Pinhole => {
-                let finite = |i: usize| bent_x[i].is_finite() & bent_y[i].is_finite();
-                (forward(bent_x, bent_y), std::array::from_fn(finite))
-            }
-            Way::Brown(unbend) => {
-                let (x, y, found) = unbend.unbend(&bent_x, &bent_y);
-                (forward(x, y), found)
-            }
-            Way::Rational(unbend) => {
-                let (x, y, found) = unbend.unbend(&bent_x, &bent_y);
-                (forward(x, y), found)
-            }
-            Way::Fisheye(unbend) => {
-                let (x, y, found) = unbend.unbend(&bent_x, &bent_y);
-                (lanes::rays(&x, &y), found)
-            }
-            Way::ThinPrism(unbend) => {
-                let (x, y, found) = unbend.unbend(&bent_x, &bent_y);
-                (lanes::rays(&x, &y), found)
-            }
-            Way::Aria(prism, radial) => {
-                let (x, y, first) = prism.unbend(&bent_x, &bent_y);
-                let (x, y, second) = radial.unbend(&x, &y);
-                let both = std::array::from_fn(|i| first[i] & second[i]);
-                (lanes::rays(&x, &y), both)
-            }
-            Way::Plain => ([[0.0; LANES]; 3], [false; LANES]),
-        };
-        let mut valid = found;
+    fn completed<P>(
+        &self,
+        found: &Found<P>,
+        x: &Lane,
+        y: &Lane,
+        size: usize,
+    ) -> ([Lane; 3], [bool; LANES]) {
+        let (mut directions, mut valid) = (found.directions, found.is);
         for i in 0..size {
-            if !found[i] {
+            if !found.is[i] {
                 let ray = self.optics.unproject(x[i], y[i]);
                 valid[i] = ray.is_some();
                 let direction = ray.map_or([0.0; 3], |ray| ray.direction);
@@ -200,15 +211,19 @@ impl Unprojector {
     }
 
     #[inline(always)]
-    fn directions_norm(&self, [x, y, z]: &[Lane; 3]) -> Lane {
-        std::array::from_fn(|i| self.optics.directions_norm([x[i], y[i], z[i]]))
+    fn directions_norm(&self, [x, y, z]: &[Lane; 3], n: usize) -> Lane {
+        let mut norm = [0.0; LANES];
+        for i in 0..n {
+            norm[i] = self.optics.directions_norm([x[i], y[i], z[i]]);
+        }
+        norm
     }
 
     #[inline(always)]
-    fn without_unit(&self, x: &Lane, y: &Lane) -> (Lane, Lane) {
+    fn without_unit(&self, x: &Lane, y: &Lane, n: usize) -> (Lane, Lane) {
         let Camera { fx, fy, cx, cy, .. } = *self.optics.camera();
         let (mut bent_x, mut bent_y) = ([0.0; LANES], [0.0; LANES]);
-        for i in 0..LANES {
+        for i in 0..n {
             bent_x[i] = (x[i] - cx) / fx;
             bent_y[i] = (y[i] - cy) / fy;
         }
@@ -246,23 +261,30 @@ impl Directions<'_> {
     }
 }
 
-/// `0..count` in pieces of eight; the last may be shorter.
-fn eights(count: usize) -> impl Iterator<Item = Range<usize>> {
+/// `0..count` in pieces of [`LANES`]; the last may be shorter.
+fn pieces(count: usize) -> impl Iterator<Item = Range<usize>> {
     let starts = (0..count).step_by(LANES);
     starts.map(move |start| start..count.min(start + LANES))
 }
 
+/// So many that vectors of four go without a rest. Known only as the program runs: loops of
+/// a known length are unrolled before vectors are made of them.
+#[inline(always)]
+fn whole(size: usize) -> usize {
+    size.next_multiple_of(4).min(LANES)
+}
+
 /// Behind the last point zeros, whose answers are dropped.
 #[inline(always)]
-fn eight_of(values: &[f64], here: &Range<usize>) -> Lane {
+fn piece_of(values: &[f64], here: &Range<usize>) -> Lane {
     let mut lane = [0.0; LANES];
     lane[..here.len()].copy_from_slice(&values[here.clone()]);
     lane
 }
 
 #[inline(always)]
-fn normalise([x, y, z]: &mut [Lane; 3]) {
-    for i in 0..LANES {
+fn normalise([x, y, z]: &mut [Lane; 3], n: usize) {
+    for i in 0..n {
         let scale = 1.0 / (x[i] * x[i] + y[i] * y[i] + z[i] * z[i]).sqrt();
         x[i] *= scale;
         y[i] *= scale;
@@ -270,13 +292,202 @@ fn normalise([x, y, z]: &mut [Lane; 3]) {
     }
 }
 
+/// The square of the distance between the ends of two directions.
 #[inline(always)]
-fn area(here: &[Lane; 3], right: &[Lane; 3], below: &[Lane; 3]) -> Lane {
-    let apart = |other: &[Lane; 3], i: usize| {
-        let [x, y, z] = [0, 1, 2].map(|axis| here[axis][i] - other[axis][i]);
-        x * x + y * y + z * z
-    };
-    std::array::from_fn(|i| (apart(right, i) * apart(below, i)).sqrt())
+fn apart2(one: &[Lane; 3], other: &[Lane; 3], n: usize) -> Lane {
+    let mut sum = [0.0; LANES];
+    for i in 0..n {
+        let [x, y, z] = [
+            one[0][i] - other[0][i],
+            one[1][i] - other[1][i],
+            one[2][i] - other[2][i],
+        ];
+        sum[i] = x * x + y * y + z * z;
+    }
+    sum
+}
+
+#[inline(always)]
+fn one_more(values: &Lane) -> Lane {
+    let mut more = *values;
+    for value in &mut more {
+        *value += 1.0;
+    }
+    more
+}
+
+#[inline(always)]
+fn area(here: &[Lane; 3], right: &[Lane; 3], below: &[Lane; 3], n: usize) -> Lane {
+    let (across, down) = (apart2(here, right, n), apart2(here, below, n));
+    let mut area = [0.0; LANES];
+    for i in 0..n {
+        area[i] = (across[i] * down[i]).sqrt();
+    }
+    area
+}
+
+/// From bent points to directions.
+trait Inverse {
+    /// What is known of a point beside its direction.
+    type Place;
+
+    fn found(&self, bent_x: &Lane, bent_y: &Lane, n: usize) -> Found<Self::Place>;
+
+    /// Of points that are not far from those of `here`, which helps some.
+    #[inline(always)]
+    fn beside(
+        &self,
+        _: &Found<Self::Place>,
+        bent_x: &Lane,
+        bent_y: &Lane,
+        n: usize,
+    ) -> Found<Self::Place> {
+        self.found(bent_x, bent_y, n)
+    }
+}
+
+/// Directions, and whether they are found.
+#[derive(Debug)]
+struct Found<P> {
+    directions: [Lane; 3],
+    is: [bool; LANES],
+    place: P,
+}
+
+/// Nothing is bent.
+#[derive(Debug, Clone)]
+struct Straightforward;
+
+impl Inverse for Straightforward {
+    type Place = ();
+
+    #[inline(always)]
+    fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<()> {
+        let mut is = [false; LANES];
+        for i in 0..n {
+            is[i] = x[i].is_finite() & y[i].is_finite();
+        }
+        Found {
+            directions: forward(*x, *y),
+            is,
+            place: (),
+        }
+    }
+}
+
+/// Nothing is found.
+#[derive(Debug, Clone)]
+struct Nowhere;
+
+impl Inverse for Nowhere {
+    type Place = ();
+
+    #[inline(always)]
+    fn found(&self, _: &Lane, _: &Lane, _: usize) -> Found<()> {
+        Found {
+            directions: [[0.0; LANES]; 3],
+            is: [false; LANES],
+            place: (),
+        }
+    }
+}
+
+/// Bends the plane at a distance of 1.
+#[derive(Debug, Clone)]
+struct Plane<B>(Unbend<B>);
+
+impl<B: Bend> Inverse for Plane<B> {
+    type Place = Straight;
+
+    #[inline(always)]
+    fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
+        in_plane(self.0.unbend(x, y, n))
+    }
+
+    #[inline(always)]
+    fn beside(&self, here: &Found<Straight>, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
+        in_plane(self.0.beside(&here.place, x, y, n))
+    }
+}
+
+#[inline(always)]
+fn in_plane(place: Straight) -> Found<Straight> {
+    Found {
+        directions: forward(place.x, place.y),
+        is: place.found,
+        place,
+    }
+}
+
+/// Bends angles.
+#[derive(Debug, Clone)]
+struct Angles<B>(Unbend<B>);
+
+impl<B: Bend> Inverse for Angles<B> {
+    type Place = Straight;
+
+    #[inline(always)]
+    fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
+        by_angles(self.0.unbend(x, y, n), n)
+    }
+
+    #[inline(always)]
+    fn beside(&self, here: &Found<Straight>, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
+        by_angles(self.0.beside(&here.place, x, y, n), n)
+    }
+}
+
+#[inline(always)]
+fn by_angles(place: Straight, n: usize) -> Found<Straight> {
+    Found {
+        directions: lanes::rays(&place.x, &place.y, n),
+        is: place.found,
+        place,
+    }
+}
+
+/// Bends angles by a polynomial, and then the plane.
+#[derive(Debug, Clone)]
+struct Aria {
+    prism: Unbend<Prism>,
+    radial: Unbend<Polynomial<6, false>>,
+}
+
+impl Inverse for Aria {
+    type Place = [Straight; 2];
+
+    #[inline(always)]
+    fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<[Straight; 2]> {
+        let first = self.prism.unbend(x, y, n);
+        by_both([first, self.radial.unbend(&first.x, &first.y, n)], n)
+    }
+
+    #[inline(always)]
+    fn beside(
+        &self,
+        here: &Found<[Straight; 2]>,
+        x: &Lane,
+        y: &Lane,
+        n: usize,
+    ) -> Found<[Straight; 2]> {
+        let first = self.prism.beside(&here.place[0], x, y, n);
+        let second = self.radial.beside(&here.place[1], &first.x, &first.y, n);
+        by_both([first, second], n)
+    }
+}
+
+#[inline(always)]
+fn by_both(place: [Straight; 2], n: usize) -> Found<[Straight; 2]> {
+    let [first, second] = &place;
+    let mut is = first.found;
+    for (is, second) in is.iter_mut().zip(&second.found) {
+        *is &= second;
+    }
+    Found {
+        directions: lanes::rays(&second.x, &second.y, n),
+        is,
+        place,
+    }
 }
 
 impl Way {
@@ -284,37 +495,41 @@ impl Way {
         let limit = optics.limits().radius;
         let samples = samples(optics);
         let none = [0.0; 2];
+        let pixel = [1.0 / optics.camera().fx, 1.0 / optics.camera().fy];
         let polynomial = |k, p| {
             let plane = Polynomial { k, p, s: none };
-            Unbend::new(plane, limit, &samples)
+            Unbend::new(plane, limit, &samples, pixel)
         };
         match optics.camera().lens {
-            Lens::Pinhole => Self::Pinhole,
-            Lens::Brown { k, p } => Self::Brown(polynomial(k, p)),
-            Lens::Fisheye { k } => Self::Fisheye(polynomial(k, none)),
+            Lens::Pinhole => Self::Pinhole(Straightforward),
+            Lens::Brown { k, p } => Self::Brown(Plane(polynomial(k, p))),
+            Lens::Fisheye { k } => Self::Fisheye(Angles(polynomial(k, none))),
             Lens::ThinPrismFisheye { k, p, s } => {
-                Self::ThinPrism(Unbend::new(Polynomial { k, p, s }, limit, &samples))
+                let plane = Polynomial { k, p, s };
+                Self::ThinPrism(Angles(Unbend::new(plane, limit, &samples, pixel)))
             }
             Lens::Rational { k, p } => {
                 let [k1, k2, k3, k4, k5, k6] = k;
                 let (above, below) = ([k1, k2, k3], [k4, k5, k6]);
-                Self::Rational(Unbend::new(Quotient { above, below, p }, limit, &samples))
+                let plane = Quotient { above, below, p };
+                Self::Rational(Plane(Unbend::new(plane, limit, &samples, pixel)))
             }
             Lens::Fisheye624 { k, p, s } => {
-                let prism = Unbend::new(Prism { p, s }, f64::INFINITY, &samples);
+                let prism = Unbend::new(Prism { p, s }, f64::INFINITY, &samples, pixel);
                 let straightened: Vec<[f64; 2]> = samples
                     .iter()
-                    .map(|[x, y]| prism.unbend(&[*x; LANES], &[*y; LANES]))
-                    .map(|(x, y, _)| [x[0], y[0]])
+                    .map(|[x, y]| prism.unbend(&[*x; LANES], &[*y; LANES], 1))
+                    .map(|found| [found.x[0], found.y[0]])
                     .collect();
                 let plane = Polynomial {
                     k,
                     p: none,
                     s: none,
                 };
-                Self::Aria(prism, Unbend::new(plane, limit, &straightened))
+                let radial = Unbend::new(plane, limit, &straightened, pixel);
+                Self::Aria(Aria { prism, radial })
             }
-            Lens::Fov { .. } | Lens::Equirectangular | Lens::Orthographic => Self::Plain,
+            Lens::Fov { .. } | Lens::Equirectangular | Lens::Orthographic => Self::Plain(Nowhere),
         }
     }
 }

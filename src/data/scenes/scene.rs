@@ -99,8 +99,10 @@ pub struct Pose(pub [[f64; 4]; 3]);
 
 impl Pose {
     /// The camera's centre.
+    #[inline]
     pub fn centre(&self) -> [f64; 3] {
-        self.0.map(|row| row[3])
+        let [x, y, z] = &self.0;
+        [x[3], y[3], z[3]]
     }
 
     /// A column of the rotation: 0 right, 1 down, 2 forward.

@@ -111,7 +111,11 @@ impl Tracer {
             let pixel = &pixels[ray as usize];
             let to = first + ray as usize;
             let frame = &frames.frames[pixel.image as usize];
-            arrays.indices[to] = [pixel.image, pixel.row, pixel.col].map(i64::from);
+            arrays.indices[to] = [
+                i64::from(pixel.image),
+                i64::from(pixel.row),
+                i64::from(pixel.col),
+            ];
             if let Some(time) = arrays.times.get_mut(to) {
                 *time = frame.time;
             }
@@ -119,7 +123,7 @@ impl Tracer {
             // All of these are zero where the lens does not say.
             arrays.norms[to] = self.norms[i] as f32;
             arrays.areas[to] = self.areas[i] as f32;
-            let at = [0, 1].map(|axis| self.points[axis][i]);
+            let at = [self.points[0][i], self.points[1][i]];
             let pose = match &frame.rolling_shutter {
                 None => frame.pose,
                 Some(shutter) => {
@@ -131,23 +135,30 @@ impl Tracer {
                     shutter.pose_at(&frame.pose, (at[0] / width, at[1] / height), blur)
                 }
             };
-            let direction = rotated(&pose, [x[i], y[i], z[i]]);
-            arrays.directions[to] = direction.map(|x| x as f32);
-            let centre = match self.valid[i] {
+            let [dx, dy, dz] = rotated(&pose, [x[i], y[i], z[i]]);
+            arrays.directions[to] = [dx as f32, dy as f32, dz as f32];
+            let [mut from_x, mut from_y, mut from_z] = match self.valid[i] {
                 true => pose.centre(),
                 false => [0.0; 3],
             };
             let beside = lens.origin(at[0], at[1]);
-            let beside = match self.valid[i] && beside != [0.0; 3] {
-                true => rotated(&pose, beside),
-                false => [0.0; 3],
-            };
-            arrays.origins[to] = [0, 1, 2].map(|axis| (centre[axis] + beside[axis]) as f32);
+            if self.valid[i] && beside != [0.0; 3] {
+                let [bx, by, bz] = rotated(&pose, beside);
+                (from_x, from_y, from_z) = (from_x + bx, from_y + by, from_z + bz);
+            }
+            arrays.origins[to] = [from_x as f32, from_y as f32, from_z as f32];
         }
     }
 }
 
+/// Written out: this runs for every ray, and a closure that is not inlined costs more than
+/// all of it.
 #[inline]
-fn rotated(pose: &Pose, d: [f64; 3]) -> [f64; 3] {
-    pose.0.map(|[a, b, c, _]| a * d[0] + b * d[1] + c * d[2])
+fn rotated(pose: &Pose, [x, y, z]: [f64; 3]) -> [f64; 3] {
+    let [a, b, c] = &pose.0;
+    [
+        a[0] * x + a[1] * y + a[2] * z,
+        b[0] * x + b[1] * y + b[2] * z,
+        c[0] * x + c[1] * y + c[2] * z,
+    ]
 }

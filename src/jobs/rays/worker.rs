@@ -132,7 +132,12 @@ impl RaysJob {
         self.bytes.resize(self.at.len(), [0; 3]);
         self.supply.pictures.gather(&self.at, &mut self.bytes)?;
         for (bytes, color) in self.bytes.iter().zip(&mut arrays.colors[first..]) {
-            *color = bytes.map(|level| self.levels[level as usize]);
+            let [red, green, blue] = *bytes;
+            *color = [
+                self.levels[red as usize],
+                self.levels[green as usize],
+                self.levels[blue as usize],
+            ];
         }
         Ok(())
     }
