@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::measure::statistics::median;
 use crate::pool::ring::region::MEMFD_NAME;
+use crate::store;
 
 /// Memory of one process, or of several added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -43,6 +44,8 @@ pub struct Memory {
     /// The part of `pss_shmem_bytes` that is the ring. Pages of it that are
     /// allocated and mapped by nobody are in no process's figures.
     pub pss_ring_bytes: u64,
+    /// The part of `pss_shmem_bytes` that is decoded images of a scene.
+    pub pss_store_bytes: u64,
     /// The part of PSS that is page cache of mapped input: of regular files that
     /// are mapped to be read, and are neither executable nor library. It stays in
     /// memory whether it is mapped or not, and goes when something else needs it.
@@ -64,6 +67,7 @@ impl Memory {
         // The rollup knows kinds of memory, not names; and the other way round.
         let mapped = Mapped::of(&read("smaps")?);
         memory.pss_ring_bytes = mapped.ring;
+        memory.pss_store_bytes = mapped.store;
         memory.pss_input_bytes = mapped.input;
         Ok(memory)
     }
@@ -123,17 +127,19 @@ impl Memory {
             &mut self.pss_file_bytes,
             &mut self.pss_shmem_bytes,
             &mut self.pss_ring_bytes,
+            &mut self.pss_store_bytes,
             &mut self.pss_input_bytes,
         ]
     }
 }
 
-const FIGURES: usize = 11;
+const FIGURES: usize = 12;
 
 /// PSS of mappings that are told apart by what smaps says of them, bytes.
 #[derive(Debug, Default, PartialEq)]
 struct Mapped {
     ring: u64,
+    store: u64,
     input: u64,
 }
 
@@ -147,21 +153,19 @@ struct File {
 
 impl Mapped {
     fn of(smaps: &str) -> Self {
-        let mut ring = 0;
+        let (mut ring, mut store) = (0, 0);
         // By device and inode: a library is mapped in parts, of which one runs.
         let mut files: BTreeMap<(&str, &str), File> = BTreeMap::new();
-        let mut at = None;
+        let mut at: Option<Mapping<'_>> = None;
         for line in smaps.lines() {
             let mut words = line.split_whitespace();
             let Some(first) = words.next() else { continue };
             if first == "Pss:" {
                 let kib = words.next().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+                let memfd = at.as_ref().and_then(Mapping::memfd);
                 match &at {
-                    Some(Mapping { name, .. })
-                        if name.strip_prefix("/memfd:") == Some(MEMFD_NAME) =>
-                    {
-                        ring += kib * 1024
-                    }
+                    Some(_) if memfd == Some(MEMFD_NAME) => ring += kib * 1024,
+                    Some(_) if memfd == Some(store::MEMFD_NAME) => store += kib * 1024,
                     Some(mapping) if mapping.is_read() => {
                         files.entry(mapping.file).or_default().read += kib * 1024;
                     }
@@ -177,6 +181,7 @@ impl Mapped {
         let input = files.values().filter(|file| !file.runs);
         Self {
             ring,
+            store,
             input: input.map(|file| file.read).sum(),
         }
     }
@@ -202,6 +207,11 @@ impl<'a> Mapping<'a> {
         };
         // What has a path only within its name is no file.
         fields.next().is_none().then_some(mapping)
+    }
+
+    /// The name of the memory, where it is no file's.
+    fn memfd(&self) -> Option<&'a str> {
+        self.name.strip_prefix("/memfd:")
     }
 
     /// Whether it reads a regular file that is no library by its name.
@@ -318,7 +328,7 @@ mod tests {
         let status = "Name:\tRss: 77 kB\nVmLck:\t       5 kB\nVmPin:\t       6 kB\n";
         let m = Memory::parse(rollup, status);
         let kib = m.figures().map(|bytes| bytes / 1024);
-        assert_eq!(kib, [90, 50, 40, 50, 11, 3, 20, 18, 12, 0, 0]);
+        assert_eq!(kib, [90, 50, 40, 50, 11, 3, 20, 18, 12, 0, 0, 0]);
     }
 
     #[test]
@@ -336,12 +346,14 @@ mod tests {
             mapping("/memfd:featherload-index (deleted)", 300),
             mapping("/memfd:featherload-sizes (deleted)", 4000),
             mapping("/memfd:featherload-ring (deleted)", 50_000),
+            mapping("/memfd:featherload-store (deleted)", 9),
             mapping("/dev/shm/memfd:featherload-ring", 600_000),
             mapping("[heap]", 7_000_000),
         ]
         .concat();
         assert_eq!(ring_pss(&smaps), 50_020 * 1024);
         assert_eq!(ring_pss(""), 0);
+        assert_eq!(Mapped::of(&smaps).store, 9 * 1024);
     }
 
     /// A shard, read; of a library and the executable no part, though most of each

@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::sys::shared::SharedMemory;
 
+/// By which the memory is told apart from other memory of a process.
+pub(crate) const MEMFD_NAME: &str = "featherload-store";
+
 /// Where the bytes are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Holding {
@@ -44,7 +47,7 @@ impl Content {
         match holding {
             Holding::Memory => {
                 let len = mapped_bytes(bytes)?;
-                SharedMemory::create("featherload-store", len).map(Self::Memory)
+                SharedMemory::create(MEMFD_NAME, len).map(Self::Memory)
             }
             Holding::File => {
                 let failed = |e| Error::io_at("make a file in", folder, e);

@@ -77,7 +77,7 @@ const LAYERS: Layers<'_> = &[
     (
         "measure",
         &[
-            "error", "sys", "data", "recipe", "plan", "pool", "jobs", "loader",
+            "error", "sys", "data", "recipe", "plan", "pool", "store", "jobs", "loader",
         ],
     ),
     (

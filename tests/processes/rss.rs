@@ -475,3 +475,45 @@ fn a_signal_ends_it_and_nothing_outlives_it() {
             .unwrap_or_else(|left| panic!("{signal} left {left:?}"));
     }
 }
+
+#[test]
+fn images_of_a_scene_are_counted_once_whatever_the_workers() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenes = dir.path().join("scenes");
+    let made = command(&["demo", "--scene", scenes.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+    let scene = scenes.join("opencv");
+    let rays = ["rays", scene.to_str().unwrap(), "--rays", "256"];
+    let out = command(&[&rays[..], &["--rss", "1,3", "--seconds", "0.5", "--json"]].concat())
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let rows = list(&report, "rows");
+    assert_eq!(rows.len(), 2);
+    for (row, workers) in rows.iter().zip([1usize, 3]) {
+        assert_eq!(row["workers"], workers);
+        assert_eq!(list(row, "processes").len(), workers + 2);
+        check_memory(&row["total"]);
+        // Six images of 61 x 47, and what the last page has beside them.
+        let store = number(row, "pss_store_bytes");
+        let least = 6.0 * 3.0 * 61.0 * 47.0;
+        assert!(least <= store && store <= 3.0 * least, "{row}");
+        let parts = number(row, "pss_own_bytes") + store + number(&row["total"], "pss_ring_bytes");
+        let input = number(&row["total"], "pss_input_bytes");
+        let total = number(row, "pss_total_bytes");
+        assert!((parts + input - total).abs() < 0.5 * MIB, "{row}");
+        assert!(number(row, "peak_pss_bytes") >= total && number(row, "batches") >= 20.0);
+    }
+    let out = command(&[&rays[..], &["--rss", "0"]].concat())
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        stderr(&out).contains("0 workers have no processes"),
+        "{}",
+        stderr(&out)
+    );
+}

@@ -1,19 +1,20 @@
 //! `featherload rays`: draws rays of a scene and reports rate, start, memory.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
-use featherload::Result;
+use clap::{Args, Parser, ValueEnum};
 use featherload::measure::TreeUsage;
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder, RaysReport};
 use featherload::scenes::Split;
+use featherload::{Error, Result};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
-use crate::{Outcome, interrupt, output};
+use crate::{Outcome, interrupt, output, rss};
 
 /// Draws batches of rays from a scene and reports rays per second, start-up times and
 /// memory.
@@ -116,9 +117,18 @@ pub struct RaysArgs {
     #[arg(long, value_name = "MS")]
     kill_workers_every: Option<u64>,
 
+    /// In place of rates, the memory of all processes with these numbers of workers, once
+    /// every image is decoded: steady PSS, as `featherload rss` has it.
+    #[arg(long, value_name = "N,N,...", value_parser = rss::parse_counts, conflicts_with_all = ["workers", "digest", "kill_workers_every", "steps"])]
+    pub rss: Option<rss::Counts>,
+
+    /// How long `--rss` samples each number of workers, 0.5 to 600.
+    #[arg(long, default_value_t = 5.0, value_parser = rss::parse_seconds, requires = "rss")]
+    pub seconds: f64,
+
     /// One JSON object on stdout.
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -156,8 +166,26 @@ struct Report {
     run: RaysReport,
 }
 
+/// To be read from a list of words.
+#[derive(Parser)]
+struct Alone {
+    #[command(flatten)]
+    args: RaysArgs,
+}
+
 impl RaysArgs {
-    fn builder(&self) -> RaysBuilder {
+    /// Out of the words behind `rays`.
+    pub fn parsed(words: impl Iterator<Item = OsString>) -> Result<Self> {
+        let words = std::iter::once(OsString::from("rays")).chain(words);
+        let alone = Alone::try_parse_from(words).map_err(|e| Error::config(e.to_string()))?;
+        Ok(alone.args)
+    }
+
+    pub fn scene(&self) -> &Path {
+        &self.scene
+    }
+
+    pub fn builder(&self) -> RaysBuilder {
         let sampler = match (self.patches, self.pairs, self.sampler) {
             (Some(size), ..) => RaySampler::Patches {
                 size,
@@ -215,6 +243,9 @@ impl RaysArgs {
 pub fn run(args: RaysArgs) -> Result<Outcome> {
     let began = Instant::now();
     interrupt::end_the_process()?;
+    if args.rss.is_some() {
+        return rss::measure_scene(&args);
+    }
     match draw(&args, began) {
         Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
             Some(signal) => Ok(Outcome::Interrupted(signal)),

@@ -59,6 +59,8 @@ pub struct RaysReport {
     /// Of the memory that the batches lie in.
     pub ring_bytes: u64,
     pub worker_deaths: u64,
+    /// Steps that each worker made.
+    pub rows_by_worker: Vec<u64>,
     /// Seconds from the beginning of the build to its end.
     pub startup_s: f64,
     /// Seconds of all workers together: drawing pixels, decoding images, from pixels to
@@ -190,6 +192,7 @@ impl Rays {
             in_file: self.store.pictures.holding() == Holding::File,
             ring_bytes: pool.ring_bytes,
             worker_deaths: pool.worker_deaths,
+            rows_by_worker: pool.rows_by_worker,
             startup_s: self.startup.as_secs_f64(),
             draw_s: seconds(spec::DRAW),
             decode_s: decoding.map(seconds).iter().sum(),

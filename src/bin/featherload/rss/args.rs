@@ -93,7 +93,7 @@ pub struct Counts(pub Vec<usize>);
 /// What a ring can have.
 const MOST_WORKERS: usize = 4096;
 
-fn parse_counts(text: &str) -> Result<Counts, String> {
+pub fn parse_counts(text: &str) -> Result<Counts, String> {
     let mut counts = Vec::new();
     for part in text.split(',') {
         let count: usize = part
@@ -113,7 +113,7 @@ fn parse_counts(text: &str) -> Result<Counts, String> {
     Ok(Counts(counts))
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
+pub fn parse_seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
     // Not a number is in no range.
     if !(0.5..=600.0).contains(&seconds) {

@@ -16,6 +16,7 @@ use featherload::{Error, Launch, Loader, LoaderReport, Result};
 
 use super::args::RssArgs;
 use super::messages::{Loaded, Message, Order, Ready, Status};
+use crate::rays::RaysArgs;
 use crate::setup::Setup;
 use crate::{consumer, index};
 
@@ -27,6 +28,9 @@ pub const CHILD_COMMAND: &str = "__rss";
 pub const AT_ONCE: &str = "at-once";
 /// The pool is forked from a process that holds all images.
 pub const AFTER_LOADING: &str = "after-loading";
+
+/// The pool makes rays of a scene; the arguments are those of `rays`.
+pub const RAYS: &str = "rays";
 
 /// The shortest time between two tellings of where it is.
 const TELL: Duration = Duration::from_millis(20);
@@ -56,6 +60,9 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     let mut word = || args.next().and_then(|a| a.into_string().ok());
     let workers: usize = word().and_then(|n| n.parse().ok()).ok_or_else(missing)?;
     let how = word().ok_or_else(missing)?;
+    if how == RAYS {
+        return live_on_rays(workers, args);
+    }
     let own_name = OsString::from("rss");
     let args = RssArgs::try_parse_from(std::iter::once(own_name).chain(args))
         .map_err(|e| Error::config(e.to_string()))?;
@@ -102,6 +109,42 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
         skipped: 0,
     }
     .consume(&mut loader)
+}
+
+/// Says that it is ready once every image is decoded: what it takes from then on is what
+/// training takes.
+fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<()> {
+    let mut rays = RaysArgs::parsed(args)?.builder().workers(workers).build()?;
+    // Nothing is ordered; their end ends this process.
+    let _orders = read_orders()?;
+    let (mut batches, mut told) = (0, None::<Instant>);
+    loop {
+        drop(rays.next_batch()?);
+        batches += 1;
+        if !rays.is_decoded() || told.is_some_and(|told| told.elapsed() < TELL) {
+            continue;
+        }
+        let report = rays.report()?;
+        if told.is_none() {
+            tell(&Message::Ready(Ready {
+                samples: report.images,
+                ring_bytes: report.ring_bytes,
+                scan: serde_json::Value::Null,
+                loaded: None,
+            }))?;
+        }
+        told = Some(Instant::now());
+        tell(&Message::Status(Status {
+            consumer: std::process::id() as i32,
+            coordinator: report.coordinator,
+            workers: report.workers,
+            rows_by_worker: report.rows_by_worker,
+            batches,
+            epochs: 0,
+            skipped: 0,
+            worker_deaths: report.worker_deaths,
+        }))?;
+    }
 }
 
 /// Orders, as they come in. The end of the input ends this process: what is

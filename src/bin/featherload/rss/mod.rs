@@ -5,7 +5,8 @@
 //! - `watch`: in the process that measures: one pool, sampled from outside;
 //!   `members`: its processes, before it names them;
 //! - `child`: the consumer that is measured; `messages`: what the two say;
-//! - `report`: what was found; `table` and `chart`: how it is shown.
+//! - `report`: what was found; `table` and `chart`: how it is shown;
+//! - `scene`: the same for rays of a scene, `featherload rays --rss`.
 //!
 //! The comparison with pools that are forked after loading makes the real pool
 //! with `Launch::Fork` from a consumer that holds every image. The workers of a
@@ -19,6 +20,7 @@ mod child;
 mod members;
 mod messages;
 mod report;
+mod scene;
 mod table;
 mod watch;
 
@@ -29,12 +31,13 @@ use featherload::survey::Survey;
 use featherload::{Error, Result};
 use indicatif::ProgressBar;
 
-pub use self::args::RssArgs;
+pub use self::args::{Counts, RssArgs, parse_counts, parse_seconds};
 pub use self::child::{CHILD_COMMAND, child};
 use self::report::{
     EpochMedian, ForkAfterLoad, ForkRow, LeftOut, Row, RssReport, copied_parents_bytes, growth_mib,
     own, without_ring,
 };
+pub use self::scene::measure_scene;
 use self::watch::{Stop, Watched};
 use crate::setup::Setup;
 use crate::{Outcome, interrupt, output};

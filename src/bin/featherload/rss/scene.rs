@@ -1,0 +1,131 @@
+//! What the processes of a run over a scene take, for several numbers of workers.
+//!
+//! Watched as the loader's are. The decoded images are told apart: they are the same
+//! memory for any number of workers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use featherload::measure::SteadyMemory;
+use featherload::{Error, Result};
+use serde::Serialize;
+
+use super::child;
+use super::report::{own, slope_mib};
+use super::watch::{Stop, Watched};
+use crate::output::{line, mib};
+use crate::rays::RaysArgs;
+use crate::{Outcome, interrupt, output};
+
+/// The names are the contract of `--json`.
+#[derive(Serialize)]
+struct SceneRss {
+    scene: PathBuf,
+    seconds: f64,
+    rows: Vec<SceneRow>,
+    /// Of `pss_own_bytes`, least squares.
+    slope_mib_per_worker: Option<f64>,
+}
+
+/// One number of workers.
+#[derive(Serialize)]
+struct SceneRow {
+    workers: usize,
+    ring_bytes: u64,
+    /// Steady PSS of all processes: `total.pss_bytes`.
+    pss_total_bytes: u64,
+    /// Decoded images: `total.pss_store_bytes`. In a file they are page cache, and 0 here.
+    pss_store_bytes: u64,
+    /// PSS without ring, decoded images and mapped input.
+    pss_own_bytes: u64,
+    peak_pss_bytes: u64,
+    #[serde(flatten)]
+    steady: SteadyMemory,
+    batches: u64,
+    worker_deaths: u64,
+}
+
+/// Measures the scene that `args` names.
+pub fn measure_scene(args: &RaysArgs) -> Result<Outcome> {
+    interrupt::end_the_run()?;
+    let report = match measure(args) {
+        Ok(report) => report,
+        Err(Stop::Interrupted) => {
+            return Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted));
+        }
+        Err(Stop::Failed(e)) => match interrupt::caught_behind_failure() {
+            Some(signal) if !e.is_usage() => return Ok(Outcome::Interrupted(signal)),
+            _ => return Err(e),
+        },
+    };
+    match args.json {
+        true => output::json(&report)?,
+        false => report.print()?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn measure(args: &RaysArgs) -> Result<SceneRss, Stop> {
+    let counts = args.rss.as_ref().map_or(&[][..], |counts| &counts.0);
+    if counts.contains(&0) {
+        return Err(Error::option("--rss", "0 workers have no processes to measure").into());
+    }
+    let bar = output::steps(counts.len() as u64, "pools", !args.json);
+    let mut rows = Vec::new();
+    for &workers in counts {
+        let mut pool = Watched::start(workers, child::RAYS)?;
+        pool.warm_up()?;
+        let steady = pool.steady(Duration::from_secs_f64(args.seconds))?.memory;
+        let status = pool.status();
+        let total = &steady.total;
+        rows.push(SceneRow {
+            workers,
+            ring_bytes: pool.ring_bytes(),
+            pss_total_bytes: total.pss_bytes,
+            pss_store_bytes: total.pss_store_bytes,
+            pss_own_bytes: own(total).saturating_sub(total.pss_store_bytes),
+            peak_pss_bytes: pool.peak().pss_bytes,
+            batches: status.batches,
+            worker_deaths: status.worker_deaths,
+            steady,
+        });
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let points = rows.iter().map(|row| (row.workers, row.pss_own_bytes));
+    Ok(SceneRss {
+        scene: args.scene().to_owned(),
+        seconds: args.seconds,
+        slope_mib_per_worker: slope_mib(points),
+        rows,
+    })
+}
+
+impl SceneRss {
+    fn print(&self) -> Result<()> {
+        line(&format!(
+            "{}: PSS of all processes in MiB, medians over {} s once every image is decoded\n",
+            self.scene.display(),
+            self.seconds
+        ))?;
+        line("workers    total   images  batches the rest     peak  deaths")?;
+        for row in &self.rows {
+            line(&format!(
+                "{:>7}{:>9.1}{:>9.1}{:>9.1}{:>9.1}{:>9.1}{:>8}",
+                row.workers,
+                mib(row.pss_total_bytes),
+                mib(row.pss_store_bytes),
+                mib(row.steady.total.pss_ring_bytes),
+                mib(row.pss_own_bytes),
+                mib(row.peak_pss_bytes),
+                row.worker_deaths,
+            ))?;
+        }
+        if let Some(slope) = self.slope_mib_per_worker {
+            line(&format!(
+                "\n{slope:.2} MiB a worker, images and batches apart"
+            ))?;
+        }
+        Ok(())
+    }
+}
