@@ -47,11 +47,11 @@ pub use half::{bf16, f16};
 pub use jobs::images::batch::{self, Batch, Labels, RowFault};
 #[cfg(feature = "codecs")]
 pub use jobs::kinds::init;
-pub use loader::rays;
 pub use loader::{
     DrawnRow, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Replay, Source,
     UploadChoice,
 };
+pub use loader::{rays, views};
 pub use plan::{Position, Rank, RowStatus, Sampler, State, Tail};
 pub use pool::coordinator::launch::Launch;
 pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe, Reorder};

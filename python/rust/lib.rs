@@ -3,6 +3,7 @@
 //!
 //! - `options`: what Python asks for, as JSON; `stream`: a loader; `batch`: a batch;
 //! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: those of a step;
+//! - `views`: whole images of a scene; `raw_view`: that of a step;
 //! - `wait`: work behind which Python waits;
 //! - `tensor`: memory of a batch as other libraries take it; `dlpack`: the form in which
 //!   they do;
@@ -16,11 +17,13 @@ mod dlpack;
 mod errors;
 mod logs;
 mod options;
+mod raw_view;
 mod ray_batch;
 mod rays;
 mod scene;
 mod stream;
 mod tensor;
+mod views;
 mod wait;
 
 use pyo3::prelude::*;
@@ -32,7 +35,9 @@ mod _featherload {
     #[pymodule_export]
     use crate::logs::warnings;
     #[pymodule_export]
-    use crate::options::{option_names, plan, rays_option_names};
+    use crate::options::{option_names, plan, rays_option_names, views_option_names};
+    #[pymodule_export]
+    use crate::raw_view::RawView;
     #[pymodule_export]
     use crate::ray_batch::RawRays;
     #[pymodule_export]
@@ -43,6 +48,8 @@ mod _featherload {
     use crate::stream::Stream;
     #[pymodule_export]
     use crate::tensor::Tensor;
+    #[pymodule_export]
+    use crate::views::ViewStream;
 
     use pyo3::prelude::*;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use featherload::forecast::{MemoryForecast, Outline, RunShape};
-use featherload::options::{LoaderOptions, RaysOptions, Setup, SourceOptions};
+use featherload::options::{LoaderOptions, RaysOptions, Setup, SourceOptions, ViewsOptions};
 use featherload::scenes::SceneOptions;
 use featherload::{LoaderBuilder, Recipe, Result};
 use pyo3::prelude::*;
@@ -54,6 +54,17 @@ pub struct RaysWanted {
     #[serde(default)]
     pub scene: SceneOptions,
     pub rays: RaysOptions,
+}
+
+/// Views, and the scene that they are of; None where it was read already.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ViewsWanted {
+    #[serde(default)]
+    pub path: Option<PathBuf>,
+    #[serde(default)]
+    pub scene: SceneOptions,
+    pub views: ViewsOptions,
 }
 
 /// What a text asks for.
@@ -151,6 +162,12 @@ pub fn option_names() -> (Vec<String>, Vec<String>) {
 #[pyfunction]
 pub fn rays_option_names() -> (Vec<String>, Vec<String>) {
     (names::<SceneOptions>(), names::<RaysOptions>())
+}
+
+/// As [`option_names`], of `Views`.
+#[pyfunction]
+pub fn views_option_names() -> Vec<String> {
+    names::<ViewsOptions>()
 }
 
 /// The fields of a struct that refuses others, by the text with which it does.

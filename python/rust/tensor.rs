@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::batch::Held;
 use crate::dlpack::{CPU, CUDA, Element, Export};
 use crate::errors::raised;
+use crate::raw_view::HeldView;
 use crate::ray_batch::HeldRays;
 
 /// Who has the memory.
@@ -20,6 +21,7 @@ use crate::ray_batch::HeldRays;
 pub enum Memory {
     Batch(Arc<Held>),
     Rays(Arc<HeldRays>),
+    View(Arc<HeldView>),
     /// What is no batch's: labels and ids, the numbers of a scene.
     Own(Arc<Vec<u64>>),
 }
@@ -58,6 +60,7 @@ impl Tensor {
                 .on_device()
                 .map_or(held.pixels, DeviceRows::address),
             Memory::Rays(held) => held.address,
+            Memory::View(held) => held.address,
             Memory::Own(words) => words.as_ptr() as u64,
         };
         let mut strides = vec![1; shape.len()];
@@ -84,7 +87,7 @@ impl Tensor {
     fn on_device(&self) -> Option<&DeviceRows> {
         match &self.memory {
             Memory::Batch(held) => held.batch.on_device(),
-            Memory::Rays(_) | Memory::Own(_) => None,
+            Memory::Rays(_) | Memory::View(_) | Memory::Own(_) => None,
         }
     }
 
@@ -212,6 +215,7 @@ impl Tensor {
             lease: match &self.memory {
                 Memory::Batch(held) => Box::new(held.clone()),
                 Memory::Rays(held) => Box::new(held.clone()),
+                Memory::View(held) => Box::new(held.clone()),
                 Memory::Own(words) => Box::new(words.clone()),
             },
         };

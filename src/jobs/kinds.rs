@@ -3,7 +3,7 @@
 //! Used in the process that builds jobs: the coordinator, and the consumer with zero
 //! workers. Without the decoders there are none, and a helper does them.
 
-use crate::jobs::{encode, images, masks, rays};
+use crate::jobs::{encode, images, masks, rays, views};
 #[cfg(feature = "codecs")]
 use crate::pool::coordinator::own;
 use crate::pool::job::JobKind;
@@ -17,6 +17,8 @@ pub(crate) const KINDS: &[JobKind] = &[
     masks::worker::KIND,
     #[cfg(feature = "codecs")]
     rays::worker::KIND,
+    #[cfg(feature = "codecs")]
+    views::worker::KIND,
 ];
 
 /// Lets this program start its own worker processes: the first line of `main`.

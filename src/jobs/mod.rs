@@ -2,7 +2,8 @@
 //!
 //! - [`images`]: one row = one sample of a batch;
 //! - [`encode`]: one row = one sample's payload in a cache;
-//! - [`rays`]: one row = the rays of one step; `masks`: one row = the bits of one mask;
+//! - [`rays`]: one row = the rays of one step; [`views`]: one row = one image of a scene;
+//! - `masks`: one row = the bits of one mask;
 //!   `scene`: what jobs on the images of a scene share;
 //! - [`kinds`]: the list of all, for who builds a job by its name.
 //!
@@ -30,3 +31,4 @@ pub(crate) mod sample;
 pub(crate) mod scene;
 pub(crate) mod shards;
 pub(crate) mod stages;
+pub(crate) mod views;

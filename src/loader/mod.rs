@@ -7,7 +7,8 @@
 //! - `upload`: how a device gets at pixels, and what fits its memory;
 //! - `forecast`: what a run would do and take;
 //! - `epoch`: the iterator over an epoch; `report`: what happened in it;
-//! - [`rays`]: the same for rays of a scene.
+//! - [`rays`]: the same for rays of a scene; [`views`]: for its whole images; `scene`: what
+//!   both share.
 //!
 //! All in the consumer. Never in here: how rows are made.
 
@@ -18,9 +19,11 @@ pub(crate) mod order;
 mod prepared;
 pub mod rays;
 mod report;
+mod scene;
 mod source;
 mod start;
 mod upload;
+pub mod views;
 
 pub use crate::jobs::images::on_error::OnError;
 pub use crate::jobs::images::replay::Replay;

@@ -3,7 +3,7 @@
 //!
 //! - `source`: where samples come from, and how that is read;
 //! - `loader`: what is done with them, and by how many;
-//! - `rays`: rays of a scene; `limits`: times as numbers;
+//! - `rays`: rays of a scene; `views`: its whole images; `limits`: times as numbers;
 //! - `setup`: both together with the PaddleClas config that may be named as the recipe,
 //!   whose values hold where the caller says nothing.
 //!
@@ -14,8 +14,10 @@ mod loader;
 mod rays;
 mod setup;
 mod source;
+mod views;
 
 pub use loader::LoaderOptions;
 pub use rays::RaysOptions;
 pub use setup::Setup;
 pub use source::{LabelSource, SourceOptions};
+pub use views::ViewsOptions;

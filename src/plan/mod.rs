@@ -12,7 +12,8 @@
 //! - `options`, `length`, `tail`: what a plan follows from;
 //! - `epoch`: batches and rows; `status`: what a row is;
 //! - `sampler`: orders; `table`: what they know of the data;
-//! - `rays`: which pixel a ray looks through, and what it knows of a scene;
+//! - `rays`: which pixel a ray looks through, and what it knows of a scene; `views`: which
+//!   image a step shows;
 //! - `permutation`, `random`, `key`: randomness by position;
 //! - `state`: where a run stands; `place`: places that a caller names.
 
@@ -29,6 +30,7 @@ mod state;
 mod status;
 mod table;
 mod tail;
+mod views;
 
 pub use epoch::{Plan, RowPlan};
 pub use length::EpochLength;
@@ -43,3 +45,4 @@ pub use state::State;
 pub use status::RowStatus;
 pub(crate) use table::SamplerTable;
 pub use tail::Tail;
+pub(crate) use views::ViewOrder;

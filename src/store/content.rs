@@ -157,7 +157,6 @@ impl Content {
     }
 
     /// The bytes of `range`, copied to `out`, which is as long.
-    #[cfg(test)]
     pub(super) fn read(&self, range: Range<u64>, out: &mut [u8]) -> std::io::Result<()> {
         match self {
             Self::Memory(memory) => {

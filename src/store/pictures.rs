@@ -197,7 +197,6 @@ impl Pictures {
     ///
     /// # Errors
     /// As [`Pictures::gather`]; another number of bytes.
-    #[cfg(test)]
     pub(crate) fn read(&self, number: usize, out: &mut [u8]) -> Result<(), SampleFault> {
         match self.places.of(number) {
             Some(range) if out.len() as u64 == range.end - range.start => {

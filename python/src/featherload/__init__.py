@@ -12,6 +12,10 @@ memory of one process.
     rays = featherload.Rays("data/fox", rays=4096, framework="torch")
     for batch in rays:
         ...
+
+    views = featherload.Views("data/fox", framework="torch")
+    for view in views:
+        ...
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ from ._rays import Rays
 from ._reports import CacheReport, Doctor, IndexReport, Plan, Report, Rss, SceneReport
 from ._scene import Camera, Frame, Points, RollingShutter, Scene
 from ._tools import doctor, index, plan, rss
+from ._view import View
+from ._views import Views
 
 __all__ = [
     "Batch",
@@ -69,6 +75,8 @@ __all__ = [
     "Scene",
     "SceneReport",
     "Tensor",
+    "View",
+    "Views",
     "WorkerError",
     "__version__",
     "cache",

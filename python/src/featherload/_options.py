@@ -225,7 +225,7 @@ SCENE = (
 )
 # Whole numbers of both, with the least that they may be.
 _WHOLE_OF_RAYS = {
-    **{"rays": 1, "most_rays": 1, "num_workers": 1, "seed": 0, "rank": 0, "start": 0},
+    **{"rays": 1, "most_rays": 1, "num_workers": 1, "seed": 0, "start": 0},
     **{"joining": 0, "downscale": 1, "depth": 1, "max_pixels": 1, "downscale_folder": 1},
 }
 _BYTES_OF_RAYS = ("memory_limit", "max_scratch", "max_json_bytes")
@@ -240,14 +240,36 @@ def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, int]:
     """A path, or None for a scene that was read, and all keywords of ``Rays`` but ``framework``,
     as the extension reads them; and the rank.
     """
+    if keywords["rays"] is None:
+        raise ConfigError("rays is missing: give the rays of a step", option="rays")
+    rank = keywords["rank"]
+    if rank is None:
+        rank = (place(None, None) or {"rank": 0})["rank"] or 0
+    rank = whole("rank", rank, 0) or 0
+    sampler = ray_sampler(keywords["sampler"])
+    return _run_text("rays", path, {**keywords, "rank": rank, "sampler": sampler}), rank
+
+
+def views_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tuple[int, int]]:
+    """The same of ``Views``; and its place among the ranks."""
+    said = dict(keywords)
+    dtype = dtype_name(said.pop("dtype"))
+    if dtype not in ("u8", "f32"):
+        raise ConfigError(f"dtype {keywords['dtype']!r} is none of uint8, float32", option="dtype")
+    at = place(said["rank"], said.pop("world_size"))
+    said |= {"rank": at, "float": dtype == "f32"}
+    alone = at or {"rank": 0, "world": 1}
+    return _run_text("views", path, said), (alone["rank"] or 0, alone["world"] or 1)
+
+
+def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
+    """Keywords of a run over a scene's images, as the extension reads them."""
     if keywords["num_workers"] == 0:
         raise ConfigError(
             "num_workers=0 would decode in this process, which has no decoders: give at least 1 "
             "(workers start in milliseconds, whatever this process holds)",
             option="num_workers",
         )
-    if keywords["rays"] is None:
-        raise ConfigError("rays is missing: give the rays of a step", option="rays")
     said = _read(keywords)
     of_scene = {name: said.pop(name) for name in SCENE}
     if path is None:
@@ -258,23 +280,15 @@ def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, int]:
                     "featherload.Scene",
                     option=name,
                 )
-    rank = said["rank"]
-    if rank is None:
-        rank = (place(None, None) or {"rank": 0})["rank"] or 0
-    rays = {
-        **{name: _plain(name, value) for name, value in said.items() if value is not None},
-        "rank": rank,
-        "sampler": ray_sampler(said.pop("sampler")),
-        "helper": helper(),
-    }
-    if "num_workers" in rays:
-        rays["workers"] = rays.pop("num_workers")
-    both: dict[str, Any] = {"rays": rays}
+    run = {name: _plain(name, value) for name, value in said.items() if value is not None}
+    run["helper"] = helper()
+    if "num_workers" in run:
+        run["workers"] = run.pop("num_workers")
+    both: dict[str, Any] = {kind: run}
     if path is not None:
-        pixels = said["max_pixels"]
         both["path"] = _plain("scene", path)
-        both["scene"] = _scene({**of_scene, "max_pixels": pixels})
-    return json.dumps(both), rank
+        both["scene"] = _scene({**of_scene, "max_pixels": said["max_pixels"]})
+    return json.dumps(both)
 
 
 def ray_sampler(sampler: Any) -> Any:

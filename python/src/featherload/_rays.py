@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import operator
 import os
-import threading
 import time
-import warnings
-from collections.abc import Iterator, Mapping
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from . import _options
 from ._batch import Framework
-from ._errors import ConfigError, WorkerError
+from ._errors import ConfigError
 from ._featherload import RawRays, RayStream
-from ._featherload import warnings as warnings_of_the_library
-from ._processes import private_bytes
 from ._ray_batch import TAKEN_RAYS, RayBatch
-from ._scene import Frame, Scene, Split
+from ._scene import Scene, Split
+from ._scene_run import SceneRun
 from .samplers import RaySampler
 
-_log = logging.getLogger("featherload")
 _Path = str | os.PathLike[str]
 
 
-class Rays(Iterator[RayBatch]):
+class Rays(SceneRun[RayStream], Iterator[RayBatch]):
     """Batches of rays of a scene, step by step and without end.
 
     ::
@@ -97,6 +88,8 @@ class Rays(Iterator[RayBatch]):
     that cannot be read, ``WorkerError`` for what is missing.
     """
 
+    _things = "rays"
+
     def __init__(
         self,
         scene: _Path | Scene,
@@ -137,28 +130,20 @@ class Rays(Iterator[RayBatch]):
     ) -> None:
         keywords = {name: value for name, value in locals().items() if name != "self"}
         del keywords["scene"], keywords["framework"]
-        self._stream: RayStream | None = None
+        self._stream = None
         if framework not in TAKEN_RAYS:
             raise ConfigError(
                 f"framework {framework!r} is none of {', '.join(TAKEN_RAYS)}", option="framework"
             )
-        self.framework: Framework = framework
-        read = isinstance(scene, Scene)
-        text, self._rank = _options.rays_text(None if read else scene, keywords)
-        self._stream = RayStream(text, scene._raw if isinstance(scene, Scene) else None)
-        self._rank_was_given = rank is not None
-        self._pid = os.getpid()
-        self._given_scene = scene if isinstance(scene, Scene) else None
+        read = scene if isinstance(scene, Scene) else None
+        text, found = _options.rays_text(None if read else scene, keywords)
+        stream = RayStream(text, read._raw if read else None)
+        self._begin(stream, read, framework, split, (found, None) if rank is None else None)
         self.rays = _options.whole("rays", rays, 1) or 0
         """Rays of a step."""
-        self.split: Split = split
-        # Threads may share the rays. A signal's handler may ask in the midst of a call.
-        self._lock = threading.RLock()
-        self._warned = False
         self._steps = self._drawn = 0
         self._began = self._until = 0.0
         self._drawn_first = 0
-        self._tell()
 
     def __iter__(self) -> Rays:
         return self
@@ -186,7 +171,7 @@ class Rays(Iterator[RayBatch]):
                 self._check_rank()
                 raw = stream.next(rays)
                 self._tell()
-                self._check_copied(raw)
+                self._check_copied(raw, 3)
                 batch = RayBatch(raw, self.framework)
                 self._count(rays)
                 stream.taken()
@@ -197,55 +182,6 @@ class Rays(Iterator[RayBatch]):
                 stream.not_taken(raw)
             raise
 
-    @property
-    def step(self) -> int:
-        """The step that comes next."""
-        return self._open().step()
-
-    def go_to(self, step: int) -> None:
-        """The next batch is that of ``step``."""
-        number = _options.whole("step", step, 0)
-        with self._lock:
-            self._open().go_to(number or 0)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where the run stands: the step that comes next, and what its rays depend on but the
-        rank. Numbers and texts.
-        """
-        state: dict[str, Any] = json.loads(self._open().state())
-        return state
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where ``state`` stands, with any number of workers, on any rank.
-
-        Raises ``ConfigError`` for what is no state, and for one of another scene, seed, sampler,
-        split or size: the text names what differs.
-        """
-        try:
-            # Numbers of NumPy and torch are numbers.
-            text = json.dumps(dict(state), default=operator.index)
-        except (TypeError, ValueError):
-            raise ConfigError(
-                f"the state is none that state_dict gave: {state!r:.200}", option="state"
-            ) from None
-        with self._lock:
-            self._open().resume(text)
-
-    @cached_property
-    def images(self) -> list[Path]:
-        """The files of the images, as ``batch.indices`` numbers them."""
-        return [Path(path) for path in self._open().images()]
-
-    @cached_property
-    def scene(self) -> Scene:
-        """The scene whose rays these are."""
-        return self._given_scene or Scene._of(self._open().scene())
-
-    @cached_property
-    def frames(self) -> list[Frame]:
-        """The frames of the split, as ``batch.indices`` numbers them."""
-        return [self.scene.frames[number] for number in self.scene.frames_of(self.split)]
-
     def stats(self) -> dict[str, Any]:
         """What happened so far: steps and rays given, their rate, images decoded, times by stage
         (seconds), memory, deaths of workers, process ids.
@@ -254,70 +190,17 @@ class Rays(Iterator[RayBatch]):
         ``ring_bytes`` the batches' memory; ``memory_bytes`` that and what the processes have of
         their own.
         """
-        report: dict[str, Any] = json.loads(self._open().report())
-        self._tell()
-        processes = [pid for pid in (report["coordinator"], *report["workers"]) if pid is not None]
-        memory = report["ring_bytes"] + sum(private_bytes(pid) for pid in processes)
+        report = self._stats()
         took = self._until - self._began
         return {
             "steps": self._steps,
             "rays": self._drawn,
             "rays_per_s": (self._drawn - self._drawn_first) / took if took else 0.0,
-            "memory_bytes": memory,
             **report,
         }
 
-    def close(self) -> None:
-        """Ends the workers now. Batches stay readable."""
-        if self._stream is not None and os.getpid() == self._pid:
-            self._stream.close()
-
-    def __enter__(self) -> Rays:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<featherload.Rays: {self.rays:,} rays a step, {self.split}, {self.framework}>"
-
-    def __reduce__(self) -> Any:
-        raise TypeError(
-            "Rays have processes of their own and cannot go to another process: make them there"
-        )
-
-    def _open(self) -> RayStream:
-        if self._stream is None:
-            raise ConfigError("the rays were never started")
-        if os.getpid() != self._pid:
-            raise WorkerError(
-                "rays cannot be used in a forked copy of the process that made them: make them "
-                "there, or start that process by spawn"
-            )
-        return self._stream
-
-    def _check_rank(self) -> None:
-        """Processes of one rank would all draw the same rays."""
-        group = _options.process_group()
-        if group is None or self._rank_was_given or group[0] == self._rank:
-            return
-        raise ConfigError(
-            f"this process is rank {group[0]} by torch.distributed, and the rays were made for "
-            f"rank {self._rank}: make them behind init_process_group, or give rank",
-            option="rank",
-        )
-
-    def _check_copied(self, raw: RawRays) -> None:
-        if not raw.copied or self._warned or self._stream is None:
-            return
-        self._warned = True
-        held, depth = self._stream.held()
-        warnings.warn(
-            f"{held} batches are held and depth is {depth}: further ones come as copies, which "
-            f"takes time and memory. Drop batches earlier, or give depth={2 * (depth or 1)}",
-            RuntimeWarning,
-            stacklevel=4,
-        )
 
     def _count(self, rays: int) -> None:
         self._until = time.perf_counter()
@@ -325,7 +208,3 @@ class Rays(Iterator[RayBatch]):
         self._drawn += rays
         if self._steps == 1:
             self._began, self._drawn_first = self._until, rays
-
-    def _tell(self) -> None:
-        for text in warnings_of_the_library():
-            _log.warning("%s", text)

@@ -189,7 +189,7 @@ class Scene:
     @cached_property
     def cameras(self) -> list[Camera]:
         """Each once, of the size that the images have."""
-        return [_camera(said) for said in json.loads(self._raw.cameras())]
+        return [camera_of(said) for said in json.loads(self._raw.cameras())]
 
     @cached_property
     def poses(self) -> Numbers:
@@ -286,7 +286,8 @@ def _four(timing: list[float]) -> tuple[float, float, float, float]:
     return a, b, c, d
 
 
-def _camera(said: dict[str, Any]) -> Camera:
+def camera_of(said: dict[str, Any]) -> Camera:
+    """A camera as the library tells it."""
     lens = said.pop("lens")
     name, values = (lens, {}) if isinstance(lens, str) else next(iter(lens.items()))
     coefficients = {

@@ -3,9 +3,9 @@
 //! The same executable is the helper of `Launch::Exec`: started as one it becomes a
 //! coordinator, before any argument is parsed.
 //!
-//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `rays`, `rss`: the
+//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `rays`, `rss`, `views`: the
 //!   sub-commands;
-//! - `run_args`, `source_args`, `sampler_args`: arguments that several have; `setup`:
+//! - `run_args`, `source_args`, `scene_args`, `sampler_args`: arguments that several have; `setup`:
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
 //! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
@@ -29,8 +29,10 @@ mod rays;
 mod rss;
 mod run_args;
 mod sampler_args;
+mod scene_args;
 mod setup;
 mod source_args;
+mod views;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -57,6 +59,7 @@ enum Command {
     Plan(Box<plan::PlanArgs>),
     Rays(Box<rays::RaysArgs>),
     Rss(Box<rss::RssArgs>),
+    Views(Box<views::ViewsArgs>),
 }
 
 /// A check that the user asked for failed.
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(*args),
         Command::Rays(args) => rays::run(*args),
         Command::Rss(args) => rss::run(*args),
+        Command::Views(args) => views::run(*args),
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -8,12 +8,12 @@ use clap::{Args, Parser, ValueEnum};
 use featherload::measure::TreeUsage;
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder, RaysReport};
-use featherload::scenes::Split;
 use featherload::{Error, Result};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
+use crate::scene_args::SplitArg;
 use crate::{Outcome, interrupt, output, rss};
 
 /// Draws batches of rays from a scene and reports rays per second, start-up times and
@@ -37,8 +37,8 @@ pub struct RaysArgs {
     start: u64,
 
     /// Which frames rays are drawn from.
-    #[arg(long, value_enum, default_value_t = Frames::Train)]
-    split: Frames,
+    #[arg(long, value_enum, default_value_t = SplitArg::Train)]
+    split: SplitArg,
 
     /// How rays are spread over the images: all pixels alike, or all images alike.
     #[arg(long, value_enum, default_value_t = Spread::Uniform, conflicts_with_all = ["patches", "pairs"])]
@@ -132,13 +132,6 @@ pub struct RaysArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Frames {
-    Train,
-    Eval,
-    Test,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
 enum Spread {
     Uniform,
     ByImage,
@@ -195,15 +188,10 @@ impl RaysArgs {
             (None, None, Spread::Uniform) => RaySampler::Uniform,
             (None, None, Spread::ByImage) => RaySampler::ByImage,
         };
-        let split = match self.split {
-            Frames::Train => Split::Train,
-            Frames::Eval => Split::Eval,
-            Frames::Test => Split::Test,
-        };
         let mut builder = Rays::builder(self.scene.as_path())
             .rays(self.rays)
             .start(self.start)
-            .split(split)
+            .split(self.split.into())
             .sampler(sampler)
             .joining(self.joining)
             .masks(!self.no_masks)

@@ -1,7 +1,7 @@
 //! Rays of a scene, as a trainer holds them.
 //!
 //! - `builder`: what the user asks for; `start`: the order of the start;
-//! - `prepared`: what follows from scene and options before anything is allocated;
+//! - `prepared`: what follows from frames and sampler before anything is allocated;
 //! - `state`: from where, and with what, a run goes on;
 //! - `steps`: batches, step by step, and what happened.
 //!
@@ -15,6 +15,7 @@ mod steps;
 
 pub use crate::jobs::rays::batch::RayBatch;
 pub use crate::jobs::rays::fields::RayField;
-pub use builder::{RaysBuilder, SceneSource};
+pub use crate::loader::scene::SceneSource;
+pub use builder::RaysBuilder;
 pub use state::RaysState;
 pub use steps::{Rays, RaysReport};

@@ -3,33 +3,20 @@
 //! In the consumer. First the coordinators, before a thread or a byte of data exists;
 //! then the scene; masks, since they say what may be drawn; then store, ring and workers.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::data::scenes::{Scene, SceneOptions};
 use crate::error::{Error, Result};
-use crate::forecast::MemoryLimit;
-use crate::jobs::kinds::KINDS;
-use crate::jobs::masks;
 use crate::jobs::rays::fields::RayLayout;
 use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec::{RaysMemory, RaysSpec};
-use crate::jobs::scene::spec::{StoreMemory, StoreSpec};
-use crate::loader::rays::builder::{RaysBuilder, SceneSource};
-use crate::loader::rays::prepared::Chosen;
-use crate::loader::rays::state::{self, RaysState};
-use crate::loader::rays::steps::{HeldStore, Rays};
+use crate::jobs::scene::spec::StoreMemory;
+use crate::loader::rays::builder::RaysBuilder;
+use crate::loader::rays::prepared::table;
+use crate::loader::rays::state::RaysState;
+use crate::loader::rays::steps::Rays;
+use crate::loader::scene::{ReadScene, SceneSource, check_first_step, fingerprint};
 use crate::pool::ring::Shape;
-use crate::store;
-use crate::store::{Holding, Pictures, default_folder};
 use crate::sys::cpu::CpuLevel;
-
-/// What a worker takes beside the pixels that it decodes: its code's data, tables, what a
-/// decoder works with.
-const WORKER_BYTES: u64 = 4 << 20;
-
-/// The last step that a run may begin at: there are steps behind it for every trainer.
-const LAST_STEP: u64 = 1 << 62;
 
 impl Rays {
     /// Starts the description of rays over `scene`.
@@ -48,44 +35,10 @@ impl RaysBuilder {
         let began = Instant::now();
         CpuLevel::detect()?;
         let most_rays = self.checked_rays()?;
-        if self.first_step > LAST_STEP {
-            return Err(Error::option(
-                "start",
-                format!(
-                    "`start` of {} is too far: use at most {LAST_STEP}",
-                    self.first_step
-                ),
-            ));
-        }
-        let workers = self.crew.count()?;
-        // Before anything is read: also that of the masks, since nobody knows yet.
-        let crew = self.crew.clone().launch(KINDS)?;
-        let crew_of_masks = match self.masks {
-            true => Some(self.crew.clone().launch(KINDS)?),
-            false => None,
-        };
-        let scene = match self.source {
-            SceneSource::Read(scene) => *scene,
-            SceneSource::Path(path, options) => {
-                // A limit of the run is one of its scene.
-                let max_pixels = self.limits.max_pixels;
-                Scene::open(
-                    &path,
-                    &SceneOptions {
-                        max_pixels,
-                        ..options
-                    },
-                )?
-            }
-        };
-        let chosen = Chosen::new(&scene, self.split, self.downscale, self.masks)?;
-        let words = match crew_of_masks.filter(|_| !chosen.masks.is_empty()) {
-            Some(crew) => {
-                let spec = chosen.masks_spec(self.limits);
-                masks::run::read_all(crew, &spec, &chosen.index_of_masks()?)?
-            }
-            None => Vec::new(),
-        };
+        check_first_step(self.first_step)?;
+        let workers = self.run.crew.count()?;
+        let read = self.run.read(self.source, self.run.launch()?)?;
+        let (chosen, words) = (&read.chosen, &read.words);
         let frames = chosen.frames.seal()?;
         let at = RaysState {
             version: RaysState::VERSION,
@@ -93,61 +46,50 @@ impl RaysBuilder {
             seed: self.seed,
             sampler: self.sampler,
             joining: self.joining,
-            split: self.split,
-            downscale: self.downscale.max(1),
+            split: self.run.split,
+            downscale: self.run.downscale.max(1),
             images: chosen.images.len() as u64,
-            scene: state::fingerprint(&frames, &words),
+            scene: fingerprint(&frames, words),
         };
-        let (table, masks) = chosen.table(self.sampler, (self.seed, self.joining), &words)?;
+        let (table, masks) = table(chosen, self.sampler, (self.seed, self.joining), words)?;
         let shape = Shape {
-            slots: self.depth.unwrap_or(workers + 2).max(1),
+            slots: self.run.depth.unwrap_or(workers + 2).max(1),
             rows: 1,
             slot_bytes: RayLayout::new(most_rays as usize, chosen.times).bytes() as u64,
             lanes: workers.max(1),
         };
-        let holding = holding(&chosen, &words, shape, self.memory_limit)?;
+        let (store, store_spec) = self.run.store(&read, shape, 0)?;
+        let ReadScene {
+            run: ready,
+            scene,
+            chosen,
+            words,
+        } = read;
         drop(words);
-        let folder = self.store_folder.clone().unwrap_or_else(default_folder);
-        let key = chosen.store_key(self.background)?;
-        let places = &chosen.frames.places;
-        let create = || Pictures::create(places.clone(), holding, &folder, key);
-        // With a limit a store in memory that breaks it is not joined.
-        let suits = |found: Holding| self.memory_limit.is_none() || found == holding;
-        let (pictures, presence) = match self.shares {
-            true => store::meet(key, places, suits, create)?,
-            false => (create()?, None),
-        };
         let spec = RaysSpec {
             rank: self.rank,
             most_rays,
             times: chosen.times,
-            store: StoreSpec {
-                background: self.background,
-                limits: self.limits,
-                // That of who made the store.
-                holding: pictures.holding(),
-                key,
-            },
+            store: store_spec,
         };
         let index = chosen.index()?;
         let memory = RaysMemory {
             store: StoreMemory {
                 index: &index,
                 frames: &frames,
-                pictures: &pictures,
+                pictures: &store.pictures,
             },
             table: &table,
             masks: &masks,
         };
         let posted = self.rays;
         let first = RaysSpec::place(posted, self.first_step);
-        let engine = crew.start(&spec.order(memory)?, shape, first, |needed, free| {
+        let engine = ready.start(&spec.order(memory)?, shape, first, |needed, free| {
             format!(
                 "the ring needs {needed} bytes and {free} are available: lower rays, most_rays \
                  or depth"
             )
         })?;
-        let images: Vec<PathBuf> = chosen.images;
         let run = RayRun::new(
             engine,
             spec,
@@ -155,11 +97,10 @@ impl RaysBuilder {
             posted,
             self.first_step,
         );
-        let store = HeldStore { presence, pictures };
         Ok(Rays {
             run,
             scene,
-            images,
+            images: chosen.images,
             store,
             table,
             began: at,
@@ -200,48 +141,4 @@ impl RaysBuilder {
         }
         Ok(most)
     }
-}
-
-/// Where the pixels are held: in memory if they fit beside the rest of the run.
-fn holding(
-    chosen: &Chosen,
-    masks: &[Vec<u64>],
-    shape: Shape,
-    asked: Option<u64>,
-) -> Result<Holding> {
-    let places = &chosen.frames.places;
-    let largest = places.largest();
-    let lanes = u64::from(shape.lanes);
-    let ring = u64::from(shape.slots).saturating_mul(shape.slot_bytes);
-    // A worker has the pixels of the picture that it decodes, at the size of its file.
-    let decoded = chosen.largest_file();
-    let rest = lanes.saturating_mul(WORKER_BYTES.saturating_add(decoded));
-    // Masks lie in memory twice for a moment.
-    let masks = 2 * 8 * masks.iter().map(|words| words.len() as u64).sum::<u64>();
-    let rest = rest.saturating_add(ring).saturating_add(masks);
-    let Some(limit) = MemoryLimit::lowest(asked) else {
-        return Ok(Holding::Memory);
-    };
-    // What nobody limited is the trainer's too, which may need more later.
-    let room = match asked {
-        Some(_) => limit.bytes,
-        None => limit.bytes / 4 * 3,
-    };
-    if rest.saturating_add(places.bytes()) <= room {
-        return Ok(Holding::Memory);
-    }
-    // And of one that goes to the file, once more.
-    let rest = rest.saturating_add(lanes.saturating_mul(largest));
-    if rest > limit.bytes {
-        return Err(Error::option(
-            "memory_limit",
-            format!(
-                "{} bytes ({}) do not hold the ring of {ring} bytes, {masks} of masks, and \
-                 {lanes} workers with a picture of {decoded} bytes each, {rest} in all: raise \
-                 it, or lower workers, depth or rays",
-                limit.bytes, limit.by
-            ),
-        ));
-    }
-    Ok(Holding::File)
 }

@@ -3,11 +3,10 @@
 //! In the consumer. A few numbers and a fingerprint: what a checkpoint keeps.
 
 use serde::{Deserialize, Serialize};
-use twox_hash::XxHash3_128;
 
 use crate::data::scenes::Split;
-use crate::error::{Error, Result};
-use crate::jobs::scene::frames::SealedFrames;
+use crate::error::Result;
+use crate::loader::scene::check_same;
 use crate::plan::RaySampler;
 
 /// From where a run of rays goes on ([`Rays::state`](crate::rays::Rays::state)).
@@ -56,24 +55,8 @@ impl RaysState {
                 both(&|s| s.scene.clone()),
             ),
         ];
-        match compared.into_iter().find(|(_, (then, now))| then != now) {
-            None => Ok(()),
-            Some((what, (then, now))) => Err(Error::config(format!(
-                "cannot resume: {what} was {then} and is {now} now; resume with the former, or \
-                 start without a state"
-            ))),
-        }
+        check_same(compared)
     }
-}
-
-/// Tells a scene from others by what rays are made of.
-pub(super) fn fingerprint(frames: &SealedFrames, masks: &[Vec<u64>]) -> String {
-    let mut hash = XxHash3_128::new();
-    hash.write(frames.bytes());
-    for words in masks {
-        hash.write(bytemuck::cast_slice(words));
-    }
-    format!("{:032x}", hash.finish_128())
 }
 
 #[cfg(test)]

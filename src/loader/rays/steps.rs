@@ -14,9 +14,10 @@ use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec;
 use crate::jobs::stages;
 use crate::loader::rays::state::RaysState;
+use crate::loader::scene::HeldStore;
 use crate::plan::rays::RayTable;
 use crate::pool::worker::meter::Stage;
-use crate::store::{Holding, Pictures, Presence};
+use crate::store::Holding;
 
 /// Rays of a scene: each step is a batch.
 ///
@@ -34,15 +35,6 @@ pub struct Rays {
     pub(super) began: RaysState,
     pub(super) rays: u64,
     pub(super) startup: Duration,
-}
-
-/// The store, held so that other ranks find it here.
-#[derive(Debug)]
-pub(super) struct HeldStore {
-    /// None where it is not shared. Goes first: nobody is sent to a store that has gone.
-    #[expect(dead_code, reason = "held for its end")]
-    pub(super) presence: Option<Presence>,
-    pub(super) pictures: Pictures,
 }
 
 /// What happened so far.

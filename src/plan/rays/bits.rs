@@ -87,6 +87,19 @@ impl<'a> MaskView<'a> {
         self.count_in(row, col..col.saturating_add(1)) == 1
     }
 
+    /// 1 for each pixel that is in the mask and 0 for the others, row by row.
+    pub(crate) fn unpack(self, out: &mut [u8]) {
+        let words = self.width.div_ceil(64).max(1) as usize;
+        let rows = out.chunks_exact_mut(self.width.max(1) as usize);
+        for (row, words) in rows.zip(self.words.chunks_exact(words)) {
+            for (pixels, word) in row.chunks_mut(64).zip(words) {
+                for (bit, pixel) in pixels.iter_mut().enumerate() {
+                    *pixel = (word >> bit & 1) as u8;
+                }
+            }
+        }
+    }
+
     /// Pixels in the mask.
     #[cfg(test)]
     pub(crate) fn count(self) -> u64 {
@@ -303,6 +316,9 @@ mod tests {
                     assert!(!view.holds(r, width) && !view.holds(r, u32::MAX));
                 }
                 assert_eq!(view.count_row(height), 0);
+                let mut unpacked = vec![9; pixels.len()];
+                view.unpack(&mut unpacked);
+                assert!((unpacked.iter().zip(&pixels)).all(|(u, p)| *u == u8::from(*p != 0)));
                 assert_eq!(view.select(u32::MAX, 0), None);
             }
         }

@@ -1,0 +1,209 @@
+"""``featherload.Views``: whole images of a scene, as a trainer holds them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from . import _options
+from ._batch import Framework
+from ._errors import ConfigError
+from ._featherload import RawView, ViewStream
+from ._scene import Camera, Numbers, Scene, Split, camera_of
+from ._scene_run import SceneRun
+from ._view import TAKEN_VIEWS, View
+
+_Path = str | os.PathLike[str]
+
+
+class Views(SceneRun[ViewStream], Iterator[View]):
+    """Whole images of a scene, one a step and without end: what splatting trains on.
+
+    ::
+
+        views = featherload.Views("data/fox", framework="torch")
+        for step in range(30_000):
+            view = next(views)
+            loss = (render(view.camera, view.frame.pose) - view.image / 255).abs().mean()
+
+    Step s is image ``s % len(views)`` of epoch ``s // len(views)``. Each image is decoded once, as
+    8 bits, into one store that all workers and all ranks of the machine read, and that ``Rays`` of
+    the same scene share. The view of a step is a function of scene, options, seed, rank and step:
+    it is the same for any number of workers, and a run goes on by its step alone.
+
+    ``scene``
+        A path as ``featherload.Scene`` takes it, or a ``Scene``.
+    ``split``
+        Which frames are shown: ``"train"``, ``"eval"``, ``"test"``.
+    ``dtype``
+        Of images: ``"uint8"`` (default), or ``"float32"`` from 0 to 1.
+    ``shuffle``
+        Whether each epoch is a new random order of the images (default), or always the scene's.
+    ``seed``
+        Of the orders. Default 0.
+    ``rank``, ``world_size``
+        Ranks take turns: position p of an epoch is that of rank ``p % world_size``. Default:
+        those of torch.distributed, or torchrun's ``RANK`` and ``WORLD_SIZE``, or alone.
+    ``start``
+        The first step. Default 0.
+    ``masks``
+        Whether views have the masks of their images. Default True.
+    ``num_workers``
+        Worker processes. Default: the CPUs that this process may use. At least 1.
+    ``downscale``
+        Images are read at a fraction of their width and height. Default 1.
+    ``background``
+        The colour behind transparent pixels: ``"white"`` (default), ``"black"`` or ``"rrggbb"``.
+    ``depth``
+        Views that there is memory for. Default: the workers and 2. Raise it if the trainer keeps
+        several: a warning says so.
+    ``memory_limit``
+        Most memory that all processes may take: bytes, or ``"2G"``. Images that do not fit are
+        kept in a file. Default: what the machine has available.
+    ``store_folder``
+        Where that file goes. Default: ``TMPDIR``, or ``/tmp``; ``/var/tmp`` where that lies in
+        memory.
+    ``share_store``
+        Whether decoded images are shared with the other processes of this machine that read the
+        same files. Default True.
+    ``framework``
+        What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
+        the view.
+    ``row_limit``, ``hold_timeout``
+        Most seconds that a view may take in a worker (default 600), and that ``next`` waits for
+        a view to be dropped when all are held (default 2).
+    ``max_pixels``, ``max_scratch``
+        Most pixels of an image, and most bytes that decoding one may take.
+    ``format``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,
+    ``downscale_folder``, ``split_by``, ``find_masks``, ``find_depths``, ``depth_unit``,
+    ``strict``, ``max_json_bytes``
+        How a path is read, as ``featherload.Scene`` has them.
+
+    Raises ``featherload.ConfigError`` for options that cannot work, ``DatasetError`` for a scene
+    that cannot be read, ``WorkerError`` for what is missing.
+    """
+
+    _things = "views"
+    _held_things = "views"
+
+    def __init__(
+        self,
+        scene: _Path | Scene,
+        *,
+        split: Split = "train",
+        dtype: Any = "uint8",
+        shuffle: bool = True,
+        seed: int = 0,
+        rank: int | None = None,
+        world_size: int | None = None,
+        start: int = 0,
+        downscale: int = 1,
+        masks: bool = True,
+        background: str | None = None,
+        num_workers: int | None = None,
+        depth: int | None = None,
+        memory_limit: int | str | None = None,
+        store_folder: _Path | None = None,
+        share_store: bool = True,
+        framework: Framework = "numpy",
+        row_limit: float | None = None,
+        hold_timeout: float | None = None,
+        max_pixels: int | None = None,
+        max_scratch: int | str | None = None,
+        format: str | None = None,
+        orientation: Literal["up", "vertical", "pca", "none"] | None = None,
+        center: Literal["poses", "focus", "none"] | None = None,
+        auto_scale: bool | None = None,
+        scale_factor: float | None = None,
+        downscale_folder: int | None = None,
+        split_by: float | int | Literal["filename", "listed", "all"] | None = None,
+        find_masks: bool | None = None,
+        find_depths: bool | None = None,
+        depth_unit: float | None = None,
+        strict: bool | None = None,
+        max_json_bytes: int | str | None = None,
+    ) -> None:
+        keywords = {name: value for name, value in locals().items() if name != "self"}
+        del keywords["scene"], keywords["framework"]
+        self._stream = None
+        if framework not in TAKEN_VIEWS:
+            raise ConfigError(
+                f"framework {framework!r} is none of {', '.join(TAKEN_VIEWS)}", option="framework"
+            )
+        read = scene if isinstance(scene, Scene) else None
+        text, found = _options.views_text(None if read else scene, keywords)
+        stream = ViewStream(text, read._raw if read else None)
+        self._begin(stream, read, framework, split, found if rank is None else None)
+        self._length = len(stream)
+        self._steps = 0
+        self._began = self._until = 0.0
+
+    def __len__(self) -> int:
+        """Images of an epoch, on this rank."""
+        return self._length
+
+    def __iter__(self) -> Views:
+        return self
+
+    def __next__(self) -> View:
+        """The next view.
+
+        Raises ``SampleError`` for an image that cannot be read: mend it, and the next call tries
+        it again; ``BatchesHeldError`` when the trainer keeps all that there is memory for.
+        """
+        stream = self._open()
+        raw: RawView | None = None
+        try:
+            with self._lock:
+                self._check_rank()
+                raw = stream.next()
+                self._tell()
+                self._check_copied(raw, 2)
+                index = raw.index
+                view = View(raw, self.framework, self.cameras[index], self.frames[index])
+                self._count()
+                stream.taken()
+            return view
+        except BaseException:
+            # Ctrl-C, a warning that is an error, no memory: the view comes again.
+            if raw is not None:
+                stream.not_taken(raw)
+            raise
+
+    @cached_property
+    def cameras(self) -> list[Camera]:
+        """The camera of each image as views show it, in the order of their numbers."""
+        return [camera_of(said) for said in json.loads(self._open().cameras())]
+
+    @cached_property
+    def poses(self) -> Numbers:
+        """The pose of each image: N x 3 x 4, float64, OpenCV's axes."""
+        return np.stack([frame.pose for frame in self.frames])
+
+    def report(self) -> dict[str, Any]:
+        """What happened so far: views given, their rate, images decoded, times by stage
+        (seconds), memory, deaths of workers, process ids.
+
+        ``views_per_s`` counts from the first view on. ``store_bytes`` are all images,
+        ``ring_bytes`` the memory of the views; ``memory_bytes`` that and what the processes have
+        of their own.
+        """
+        report = self._stats()
+        took = self._until - self._began
+        rate = (self._steps - 1) / took if took else 0.0
+        return {"views": self._steps, "views_per_s": rate, **report}
+
+    def __repr__(self) -> str:
+        return f"<featherload.Views: {len(self):,} images, {self.split}, {self.framework}>"
+
+    def _count(self) -> None:
+        self._until = time.perf_counter()
+        self._steps += 1
+        if self._steps == 1:
+            self._began = self._until

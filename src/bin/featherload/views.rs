@@ -1,0 +1,313 @@
+//! `featherload views`: shows whole images of a scene and reports rate, start, memory.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use featherload::Result;
+use featherload::measure::TreeUsage;
+use featherload::plan::Rank;
+use featherload::views::{View, ViewField, Views, ViewsBuilder, ViewsReport};
+use serde::Serialize;
+use twox_hash::XxHash3_128;
+
+use crate::run_args::parse_bytes;
+use crate::scene_args::SplitArg;
+use crate::{Outcome, interrupt, output};
+
+/// Shows whole images of a scene, one a step, and reports images per second, start-up
+/// times and memory.
+#[derive(Args)]
+pub struct ViewsArgs {
+    /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
+    /// file.
+    scene: PathBuf,
+
+    /// Steps.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    steps: u64,
+
+    /// The first step: to go on.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    start: u64,
+
+    /// Which frames are shown.
+    #[arg(long, value_enum, default_value_t = SplitArg::Train)]
+    split: SplitArg,
+
+    /// Give images as floats from 0 to 1: four bytes a number instead of one.
+    #[arg(long)]
+    float: bool,
+
+    /// Show images in the scene's order, and not in a new random one each epoch.
+    #[arg(long)]
+    no_shuffle: bool,
+
+    /// Leave masks out.
+    #[arg(long)]
+    no_masks: bool,
+
+    /// Read images at 1/N of their width and height.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    downscale: u32,
+
+    /// Worker processes; 0 shows the images in this one (default: the CPUs).
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+
+    /// Views that are made ahead (default: the workers and 2).
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+
+    /// Most memory that all processes may take together, such as 2G, 1500M or bytes.
+    /// Images that do not fit are kept in a file.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory_limit: Option<u64>,
+
+    /// Where that file goes (default: TMPDIR, or /tmp; /var/tmp where that lies in memory).
+    #[arg(long, value_name = "DIR")]
+    store_folder: Option<PathBuf>,
+
+    /// Decode images for this run alone, though another one may have them.
+    #[arg(long)]
+    own_store: bool,
+
+    /// Most time that one view may take (default: 600000).
+    #[arg(long, value_name = "MS")]
+    row_limit: Option<u64>,
+
+    /// Most pixels that an image may have (default: 178956970).
+    #[arg(long, value_name = "N")]
+    max_pixels: Option<u64>,
+
+    /// Most memory that decoding one image may take (default: 512).
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
+    max_scratch: Option<u64>,
+
+    /// Seed of the orders.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Number of this process among those that train together.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    rank: u32,
+
+    /// How many there are: they take turns.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    world: u32,
+
+    /// Hash every view: the same digests mean the same views.
+    #[arg(long)]
+    digest: bool,
+
+    /// Kill a worker that often, as 200 (milliseconds): the views stay the same.
+    #[arg(long, value_name = "MS")]
+    kill_workers_every: Option<u64>,
+
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct Report {
+    scene: PathBuf,
+    steps: u64,
+    /// From the arrival of the first view on.
+    views_per_s: f64,
+    /// The same once every image was decoded; none where that never came.
+    warm_views_per_s: Option<f64>,
+    /// Of images alone, once every image was decoded.
+    warm_mpixels_per_s: Option<f64>,
+    first_view_ms: f64,
+    /// When every image was decoded.
+    decoded_ms: Option<f64>,
+    pss_mib: f64,
+    cpu_s: f64,
+    digest: Option<String>,
+    #[serde(flatten)]
+    run: ViewsReport,
+}
+
+impl ViewsArgs {
+    fn builder(&self) -> ViewsBuilder {
+        let mut builder = Views::builder(self.scene.as_path())
+            .start(self.start)
+            .split(self.split.into())
+            .float(self.float)
+            .shuffle(!self.no_shuffle)
+            .masks(!self.no_masks)
+            .downscale(self.downscale)
+            .share_store(!self.own_store)
+            .seed(self.seed)
+            .rank(Rank::new(self.rank, self.world));
+        if let Some(workers) = self.workers {
+            builder = builder.workers(workers);
+        }
+        if let Some(depth) = self.depth {
+            builder = builder.depth(depth);
+        }
+        if let Some(bytes) = self.memory_limit {
+            builder = builder.memory_limit(bytes);
+        }
+        if let Some(folder) = &self.store_folder {
+            builder = builder.store_folder(folder);
+        }
+        if let Some(ms) = self.row_limit {
+            builder = builder.row_limit(Duration::from_millis(ms));
+        }
+        if let Some(pixels) = self.max_pixels {
+            builder = builder.max_pixels(pixels);
+        }
+        if let Some(mib) = self.max_scratch {
+            builder = builder.max_scratch(mib << 20);
+        }
+        if let Some(every) = self.kill_workers_every {
+            use featherload::internals::Drilled;
+            builder = builder.kill_workers_every(Duration::from_millis(every.max(1)));
+        }
+        builder
+    }
+}
+
+pub fn run(args: ViewsArgs) -> Result<Outcome> {
+    let began = Instant::now();
+    interrupt::end_the_process()?;
+    match show(&args, began) {
+        Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
+            Some(signal) => Ok(Outcome::Interrupted(signal)),
+            None => Err(e),
+        },
+        other => other,
+    }
+}
+
+/// What was seen by some moment.
+#[derive(Clone, Copy)]
+struct Seen {
+    at: Instant,
+    steps: u64,
+    pixels: u64,
+}
+
+fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
+    let mut views = args.builder().build()?;
+    interrupt::end_the_run()?;
+    let bar = output::steps(args.steps, "steps", !args.json);
+    let mut hash = args.digest.then(XxHash3_128::new);
+    let (mut first, mut decoded) = (None, None);
+    let mut signal = None;
+    let mut now = Seen {
+        at: Instant::now(),
+        steps: 0,
+        pixels: 0,
+    };
+    while now.steps < args.steps {
+        let view = views.next_view()?;
+        if let Some(hash) = &mut hash {
+            add(hash, &view)?;
+        }
+        now = Seen {
+            at: Instant::now(),
+            steps: now.steps + 1,
+            pixels: now.pixels + (view.height() * view.width()) as u64,
+        };
+        drop(view);
+        first.get_or_insert(now);
+        if decoded.is_none() && views.is_decoded() {
+            decoded = Some(now);
+        }
+        bar.inc(1);
+        signal = interrupt::caught();
+        if signal.is_some() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    let run = views.report()?;
+    let pids = run.workers.iter().copied().chain(run.coordinator);
+    let usage = TreeUsage::read(pids.chain([std::process::id() as i32]));
+    let warm = decoded.filter(|seen| seen.steps < now.steps);
+    let since = |seen: Seen| (now.at - seen.at).as_secs_f64().max(1e-9);
+    let rate = |seen: Seen| (now.steps - seen.steps) as f64 / since(seen);
+    let ms = |seen: Seen| (seen.at - began).as_secs_f64() * 1e3;
+    let report = Report {
+        scene: args.scene.clone(),
+        steps: now.steps,
+        views_per_s: first.map_or(0.0, rate),
+        warm_views_per_s: warm.map(rate),
+        warm_mpixels_per_s: warm.map(|seen| (now.pixels - seen.pixels) as f64 / 1e6 / since(seen)),
+        first_view_ms: first.map_or(0.0, ms),
+        decoded_ms: decoded.map(ms),
+        pss_mib: output::mib(usage.memory.pss_bytes),
+        cpu_s: usage.cpu_s,
+        digest: hash.map(|hash| format!("{:032x}", hash.finish_128())),
+        run,
+    };
+    match args.json {
+        true => output::json(&report)?,
+        false => report.print()?,
+    }
+    Ok(match signal {
+        Some(signal) => Outcome::Interrupted(signal),
+        None => Outcome::Done,
+    })
+}
+
+/// Step and number, then the bytes of each array, whichever of them may be missing.
+fn add(hash: &mut XxHash3_128, view: &View) -> Result<()> {
+    hash.write(&view.step().to_le_bytes());
+    hash.write(&view.index().to_le_bytes());
+    for field in ViewField::ALL {
+        hash.write(view.bytes(field)?);
+    }
+    Ok(())
+}
+
+impl Report {
+    fn print(&self) -> Result<()> {
+        let run = &self.run;
+        output::line(&format!(
+            "{} | {} views of {} images | {} workers\n",
+            self.scene.display(),
+            output::grouped(self.steps),
+            output::grouped(run.images),
+            run.workers.len(),
+        ))?;
+        output::line(&format!(
+            "  {:>8.1} views/s{}   first after {:.0} ms{}",
+            self.warm_views_per_s.unwrap_or(self.views_per_s),
+            match self.warm_mpixels_per_s {
+                Some(rate) => format!(" ({rate:.0} M pixels/s)"),
+                None => String::new(),
+            },
+            self.first_view_ms,
+            match self.decoded_ms {
+                Some(ms) => format!(", all {} images after {:.1} s", run.images, ms / 1e3),
+                None => format!(", {} of {} images decoded", run.decoded, run.images),
+            }
+        ))?;
+        output::line(&format!(
+            "  {:>8.1} MiB memory   {:.1} decoded images{} + {:.1} views",
+            self.pss_mib,
+            output::mib(run.store_bytes),
+            match run.in_file {
+                true => " (in a file)",
+                false => "",
+            },
+            output::mib(run.ring_bytes),
+        ))?;
+        let all = run.decode_s + run.show_s;
+        let share = |part: f64| (100.0 * part / all.max(1e-9)).round();
+        output::line(&format!(
+            "  worker time    decode {}%, show {}%",
+            share(run.decode_s),
+            share(run.show_s),
+        ))?;
+        if let Some(digest) = &self.digest {
+            output::line(&format!("  digest         {digest}"))?;
+        }
+        Ok(())
+    }
+}

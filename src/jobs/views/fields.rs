@@ -1,0 +1,137 @@
+//! What a view holds, and where it lies in the view's memory.
+//!
+//! Used in the consumer and in workers. Sizes and numbers alone.
+
+use std::ops::Range;
+
+/// One array of a view: an entry for each pixel, row by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ViewField {
+    /// Red, green, blue, and alpha where it was asked for: `u8`, or `f32` from 0 to 1,
+    /// (height, width, channels).
+    Image,
+    /// Whether the pixel counts: `u8`, 0 or 1, (height, width). Of images with a mask.
+    Mask,
+}
+
+impl ViewField {
+    /// In the order in which they lie in memory.
+    pub const ALL: [Self; 2] = [Self::Image, Self::Mask];
+
+    /// As other languages call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Mask => "mask",
+        }
+    }
+}
+
+/// Arrays begin at multiples of this.
+const ALIGN: usize = 64;
+
+/// Where the arrays of a view lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ViewLayout {
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+    pub(crate) channels: usize,
+    /// Whether the image is of `f32`.
+    pub(crate) float: bool,
+    pub(crate) mask: bool,
+}
+
+impl ViewLayout {
+    pub(crate) fn has(&self, field: ViewField) -> bool {
+        match field {
+            ViewField::Image => true,
+            ViewField::Mask => self.mask,
+        }
+    }
+
+    /// Bytes of one array.
+    fn len(&self, field: ViewField) -> usize {
+        let pixels = self.height * self.width;
+        match field {
+            ViewField::Image => {
+                let number = if self.float { size_of::<f32>() } else { 1 };
+                pixels * self.channels * number
+            }
+            ViewField::Mask => pixels * usize::from(self.mask),
+        }
+    }
+
+    /// Where an array lies; empty when there is none.
+    pub(crate) fn of(&self, field: ViewField) -> Range<usize> {
+        let in_front = ViewField::ALL.into_iter().take_while(|f| *f != field);
+        let begin: usize = in_front.map(|f| self.len(f).next_multiple_of(ALIGN)).sum();
+        begin..begin + self.len(field)
+    }
+
+    /// Bytes of all.
+    pub(crate) fn bytes(&self) -> usize {
+        let all = ViewField::ALL.into_iter();
+        all.map(|f| self.len(f).next_multiple_of(ALIGN)).sum()
+    }
+}
+
+/// The arrays of a view, to be written. Those that it does not have are empty.
+pub(crate) struct ViewArrays<'a> {
+    pub(crate) image: &'a mut [u8],
+    pub(crate) mask: &'a mut [u8],
+}
+
+impl ViewLayout {
+    /// The arrays in the memory of a view; none where that is too short.
+    pub(crate) fn arrays<'a>(&self, memory: &'a mut [u8]) -> Option<ViewArrays<'a>> {
+        let mut left = memory;
+        let mut next = |field| {
+            let len = self.len(field);
+            let (array, behind) =
+                std::mem::take(&mut left).split_at_mut_checked(len.next_multiple_of(ALIGN))?;
+            left = behind;
+            array.get_mut(..len)
+        };
+        Some(ViewArrays {
+            image: next(ViewField::Image)?,
+            mask: next(ViewField::Mask)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_share_no_byte_and_lie_where_they_are_said_to() {
+        for (float, mask) in [(false, false), (true, false), (false, true), (true, true)] {
+            let layout = ViewLayout {
+                height: 7,
+                width: 11,
+                channels: 3,
+                float,
+                mask,
+            };
+            let mut memory = vec![0; layout.bytes()];
+            let begin = memory.as_ptr() as usize;
+            let arrays = layout.arrays(&mut memory).unwrap();
+            let found = [arrays.image, arrays.mask];
+            let mut end = 0;
+            for (field, found) in ViewField::ALL.into_iter().zip(found) {
+                let range = layout.of(field);
+                assert!(range.start % ALIGN == 0 && range.start >= end);
+                assert_eq!(range.len(), found.len());
+                assert_eq!(found.is_empty(), !layout.has(field));
+                assert!(found.is_empty() || found.as_ptr() as usize - begin == range.start);
+                end = range.end;
+            }
+            assert_eq!(
+                layout.of(ViewField::Image).len(),
+                7 * 11 * 3 * if float { 4 } else { 1 }
+            );
+            assert!(end <= layout.bytes() && layout.arrays(&mut [0; 64]).is_none());
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Whole images of a scene: one row = one image of the store.
+//!
+//! - `spec`: what a worker must know, and how the job is ordered;
+//! - `shown`: with which camera an image is shown; `fields`: where its arrays lie in a row.
+//!
+//! The worker side, in workers and in the consumer with zero workers:
+//! - `worker`: from a step's number to its image.
+//!
+//! The consumer side:
+//! - `run`: views in order; `view`: one of them.
+//!
+//! Never in here: how a scene is read, how processes live.
+
+pub(crate) mod fields;
+pub(crate) mod run;
+pub(crate) mod shown;
+pub(crate) mod spec;
+pub(crate) mod view;
+#[cfg(feature = "codecs")]
+pub(crate) mod worker;

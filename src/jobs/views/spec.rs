@@ -1,0 +1,59 @@
+//! What a worker must know to make views.
+//!
+//! Plain data, used in every process; compiled without the decoders too.
+
+use std::os::fd::AsFd;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::jobs::scene::masks::Masks;
+use crate::jobs::scene::spec::{StoreMemory, StoreSpec};
+use crate::plan::ViewOrder;
+use crate::pool::job::JobOrder;
+use crate::pool::place::Place;
+use crate::pool::worker::meter::Stage;
+
+/// By this name it is ordered.
+pub(crate) const NAME: &str = "views";
+
+/// From the store to the row. Decoding counts as it does for samples.
+pub(crate) const SHOW: Stage = Stage::of_job(4);
+
+/// One row = one image.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct ViewsSpec {
+    pub(crate) order: ViewOrder,
+    pub(crate) form: ViewForm,
+    pub(crate) store: StoreSpec,
+}
+
+/// As what an image is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ViewForm {
+    /// `f32` from 0 to 1, and no `u8`.
+    pub(crate) float: bool,
+}
+
+impl ViewsSpec {
+    /// Orders the job. Nothing stands in for an image.
+    pub(crate) fn order<'a>(
+        &self,
+        store: StoreMemory<'a>,
+        masks: &'a Masks,
+    ) -> Result<JobOrder<'a>> {
+        let [index, frames, control, content] = store.descriptors();
+        let descriptors = vec![index, frames, control, content, masks.as_fd()];
+        JobOrder::new(NAME, self, 0, descriptors)
+    }
+
+    /// Where the view of `step` stands.
+    pub(crate) fn place(step: u64) -> Place {
+        Place {
+            epoch: 0,
+            batch: step,
+            filled: 1,
+            rows: 1,
+        }
+    }
+}

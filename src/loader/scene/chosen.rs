@@ -1,0 +1,172 @@
+//! The frames of a split, their files, and by what their pixels are known.
+//!
+//! In the consumer. Never in here: processes, decoding, what the images are for.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use twox_hash::XxHash3_128;
+
+use crate::camera::Camera;
+use crate::data::index::Index;
+use crate::data::scenes::{Frame, Scene, Split};
+use crate::error::{Error, Result};
+use crate::jobs::masks::spec::{MaskSize, MasksSpec};
+use crate::jobs::scene::frames::{StoredFrame, StoredFrames};
+use crate::picture::{Background, Limits};
+use crate::recipe::{NumericProfile, Recipe, SampleProgram};
+use crate::store::Places;
+use crate::sys::regular::Stamp;
+
+/// The frames of a split, and the files that they are made of.
+#[derive(Debug)]
+pub(in crate::loader) struct Chosen {
+    pub(in crate::loader) frames: StoredFrames,
+    pub(in crate::loader) images: Vec<PathBuf>,
+    /// The masks of the frames that have one, in order.
+    pub(in crate::loader) masks: Vec<PathBuf>,
+    /// Of each frame, in pixels of the store: only pixels this near to the middle count.
+    pub(in crate::loader) crop_radii: Vec<Option<f64>>,
+    pub(in crate::loader) times: bool,
+}
+
+impl Chosen {
+    /// The frames of `split`, at a fraction of their size.
+    ///
+    /// # Errors
+    /// No frames; images that become smaller than a pixel.
+    pub(in crate::loader) fn new(
+        scene: &Scene,
+        split: Split,
+        downscale: u32,
+        masks: bool,
+    ) -> Result<Self> {
+        let chosen: Vec<&Frame> = scene
+            .frames_of(split)
+            .iter()
+            .filter_map(|number| scene.frames.get(*number as usize))
+            .collect();
+        if chosen.is_empty() {
+            return Err(Error::dataset(
+                &scene.root,
+                format!(
+                    "the scene has no frames in the split {}: choose another one",
+                    split.name()
+                ),
+            ));
+        }
+        let by = downscale.max(1);
+        let smaller = |camera: &Camera| camera.scaled(camera.width / by, camera.height / by);
+        let cameras: Vec<Camera> = scene.cameras.iter().map(smaller).collect();
+        let mut found = Self {
+            frames: StoredFrames {
+                cameras,
+                frames: Vec::with_capacity(chosen.len()),
+                places: Places::default(),
+            },
+            images: Vec::with_capacity(chosen.len()),
+            masks: Vec::new(),
+            crop_radii: Vec::with_capacity(chosen.len()),
+            times: chosen.iter().any(|frame| frame.time.is_some()),
+        };
+        for frame in chosen {
+            let (Some(original), Some(camera)) = (
+                scene.cameras.get(frame.camera as usize),
+                found.frames.cameras.get(frame.camera as usize),
+            ) else {
+                return Err(Error::protocol(format!("{} has no camera", frame.name)));
+            };
+            if camera.width == 0 || camera.height == 0 {
+                return Err(Error::option(
+                    "downscale",
+                    format!(
+                        "`downscale` of {by} leaves nothing of {}, which has {} x {} pixels: lower it",
+                        frame.name, original.height, original.width
+                    ),
+                ));
+            }
+            let mask = frame.mask.as_ref().filter(|_| masks);
+            let radius = frame
+                .fisheye_crop_radius
+                .map(|radius| radius / f64::from(by));
+            found.crop_radii.push(radius);
+            found.frames.frames.push(StoredFrame {
+                camera: frame.camera,
+                pose: frame.pose,
+                time: frame.time.unwrap_or(0.0) as f32,
+                rolling_shutter: frame.rolling_shutter,
+                file_size: (original.height, original.width),
+                has_mask: mask.is_some(),
+            });
+            found.images.push(frame.image.clone());
+            found.masks.extend(mask.cloned());
+        }
+        let frames = &found.frames;
+        let bytes = (0..frames.frames.len()).filter_map(|image| {
+            let camera = frames.camera(image)?;
+            Some(3 * u64::from(camera.width) * u64::from(camera.height))
+        });
+        let places = Places::new(bytes)?;
+        found.frames.places = places;
+        Ok(found)
+    }
+
+    /// What must be known to read the masks.
+    pub(in crate::loader) fn masks_spec(&self, limits: Limits) -> MasksSpec {
+        let masked = (0..).zip(&self.frames.frames);
+        let masked = masked.filter(|(_, frame)| frame.has_mask);
+        let masks = masked.filter_map(|(image, frame)| {
+            let camera = self.frames.camera(image)?;
+            Some(MaskSize {
+                file: frame.file_size,
+                bits: (camera.height, camera.width),
+            })
+        });
+        MasksSpec {
+            masks: masks.collect(),
+            limits,
+        }
+    }
+
+    /// Bytes of the pixels of the largest file, before it is made smaller.
+    pub(in crate::loader) fn largest_file(&self) -> u64 {
+        let sizes = self.frames.frames.iter().map(|frame| frame.file_size);
+        let bytes = sizes.map(|(height, width)| 3 * u64::from(height) * u64::from(width));
+        bytes.max().unwrap_or(0)
+    }
+
+    /// By what the pixels of these images are told from all others: the files as they are
+    /// now, their size in the store, and how they are decoded.
+    ///
+    /// # Errors
+    /// An image that has gone.
+    pub(in crate::loader) fn store_key(&self, background: Background) -> Result<u128> {
+        let profile = NumericProfile::of(&SampleProgram::compile(&Recipe::full())?);
+        let mut hash = XxHash3_128::new();
+        hash.write(
+            format!("{} {} {background:?}", profile.featherload, profile.decoder).as_bytes(),
+        );
+        for (image, path) in self.images.iter().enumerate() {
+            let failed = |e| Error::io_at("look at", path, e);
+            let found = std::fs::metadata(path).map_err(failed)?;
+            let stamp = Stamp::of_metadata(&found);
+            // Nobody can put back the time of a change of the inode.
+            let changed = (found.dev(), found.ctime(), found.ctime_nsec());
+            let path = std::path::absolute(path).map_err(failed)?;
+            let size = self.frames.camera(image).map(|c| (c.width, c.height));
+            hash.write(path.as_os_str().as_bytes());
+            hash.write(format!(" {stamp:?} {changed:?} {size:?}\n").as_bytes());
+        }
+        Ok(hash.finish_128())
+    }
+
+    /// The index of the files of images.
+    pub(in crate::loader) fn index(&self) -> Result<Index> {
+        Index::of_files(&self.images)
+    }
+
+    pub(in crate::loader) fn index_of_masks(&self) -> Result<Index> {
+        Index::of_files(&self.masks)
+    }
+}

@@ -1,0 +1,117 @@
+//! The start of views, in its order.
+//!
+//! In the consumer. First the coordinators, before a thread or a byte of data exists;
+//! then the scene and its masks; then store, ring and workers.
+
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::jobs::scene::masks::Masks;
+use crate::jobs::scene::spec::StoreMemory;
+use crate::jobs::views::run::ViewRun;
+use crate::jobs::views::shown::ShownImages;
+use crate::jobs::views::spec::{ViewForm, ViewsSpec};
+use crate::loader::scene::{ReadScene, SceneSource, check_first_step, fingerprint};
+use crate::loader::views::builder::ViewsBuilder;
+use crate::loader::views::state::ViewsState;
+use crate::loader::views::steps::Views;
+use crate::plan::ViewOrder;
+use crate::pool::ring::Shape;
+use crate::sys::cpu::CpuLevel;
+
+impl Views {
+    /// Starts the description of views of `scene`.
+    pub fn builder(scene: impl Into<SceneSource>) -> ViewsBuilder {
+        ViewsBuilder::new(scene.into())
+    }
+}
+
+impl ViewsBuilder {
+    /// Starts the pool.
+    ///
+    /// # Errors
+    /// Options that cannot work, a scene that cannot be read, masks that cannot, too
+    /// little memory and no room for a file, a system that refuses.
+    pub fn build(self) -> Result<Views> {
+        let began = Instant::now();
+        CpuLevel::detect()?;
+        check_first_step(self.first_step)?;
+        let workers = self.run.crew.count()?;
+        let read = self.run.read(self.source, self.run.launch()?)?;
+        let images = read.chosen.images.len() as u64;
+        let order = ViewOrder::new(images, self.seed, self.shuffles, self.rank)?;
+        let form = ViewForm { float: self.float };
+        let frames = &read.chosen.frames;
+        let shown = ShownImages::new(frames, form);
+        let sealed = frames.seal()?;
+        let at = ViewsState {
+            version: ViewsState::VERSION,
+            step: self.first_step,
+            seed: self.seed,
+            shuffle: self.shuffles,
+            world: self.rank.world,
+            split: self.run.split,
+            downscale: self.run.downscale.max(1),
+            images,
+            scene: fingerprint(&sealed, &read.words),
+        };
+        let slot = shown.most_bytes(frames);
+        // A row's length is counted in 32 bits.
+        if slot > u64::from(u32::MAX) {
+            return Err(Error::option(
+                "downscale",
+                format!("the largest view takes {slot} bytes, more than 4 GiB: raise downscale"),
+            ));
+        }
+        let shape = Shape {
+            slots: self.run.depth.unwrap_or(workers + 2).max(1),
+            rows: 1,
+            slot_bytes: slot,
+            lanes: workers.max(1),
+        };
+        let words: Vec<&[u64]> = read.words.iter().map(Vec::as_slice).collect();
+        let masks = Masks::seal(frames, &words)?;
+        let (store, store_spec) = self.run.store(&read, shape, frames.places.largest())?;
+        let ReadScene {
+            run: ready,
+            scene,
+            chosen,
+            words,
+        } = read;
+        drop(words);
+        let spec = ViewsSpec {
+            order,
+            form,
+            store: store_spec,
+        };
+        let index = chosen.index()?;
+        let memory = StoreMemory {
+            index: &index,
+            frames: &sealed,
+            pictures: &store.pictures,
+        };
+        let first = ViewsSpec::place(self.first_step);
+        let engine = ready.start(
+            &spec.order(memory, &masks)?,
+            shape,
+            first,
+            |needed, free| {
+                format!("the ring needs {needed} bytes and {free} are available: lower depth")
+            },
+        )?;
+        let cameras = (0..chosen.images.len())
+            .filter_map(|image| shown.camera(&chosen.frames, image).copied())
+            .collect();
+        let frames = (chosen.frames, shown);
+        Ok(Views {
+            run: ViewRun::new(engine, spec, index, frames, self.first_step),
+            scene,
+            images: chosen.images,
+            cameras,
+            store,
+            order,
+            began: at,
+            startup: began.elapsed(),
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! Whole images of a scene, through the public API: which they are, whoever shows them,
+//! and what happens when something dies.
+//!
+//! - `scene`: a small scene whose pixels say where they are, that of the tests of rays;
+//! - `shown`: what views hold; `same`: by any number of workers, through deaths.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod same;
+#[allow(dead_code, reason = "each test binary uses its part")]
+#[path = "../rays/scene.rs"]
+mod scene;
+mod shown;
+
+use featherload::views::{View, ViewField, Views, ViewsBuilder};
+use twox_hash::XxHash3_128;
+
+use crate::common::FEATHERLOAD;
+use crate::scene::Written;
+
+/// Views of all images of a scene.
+fn views(scene: &Written, workers: usize) -> ViewsBuilder {
+    let views = Views::builder(scene.path());
+    views.helper(FEATHERLOAD).workers(workers)
+}
+
+/// A hash of all that a view says.
+fn digest(view: &View) -> u128 {
+    let mut hash = XxHash3_128::new();
+    hash.write(&view.step().to_le_bytes());
+    hash.write(&view.index().to_le_bytes());
+    for field in ViewField::ALL {
+        hash.write(view.bytes(field).unwrap());
+    }
+    hash.finish_128()
+}
+
+/// Those of the next steps.
+fn digests(views: &mut Views, steps: usize) -> Vec<u128> {
+    (0..steps)
+        .map(|_| digest(&views.next_view().unwrap()))
+        .collect()
+}

@@ -1,0 +1,181 @@
+//! What views hold.
+
+use std::fs;
+
+use featherload::plan::Rank;
+use featherload::views::{View, ViewField};
+
+use crate::scene::{HEIGHT, IMAGES, WIDTH, Written, color, mask};
+use crate::views;
+
+/// That the image of a view is the one of its number.
+fn check_image(view: &View) {
+    let pixels = view.bytes(ViewField::Image).unwrap();
+    assert_eq!(
+        (view.height(), view.width()),
+        (HEIGHT as usize, WIDTH as usize)
+    );
+    assert_eq!(pixels.len(), (3 * HEIGHT * WIDTH) as usize);
+    for (at, pixel) in pixels.as_chunks::<3>().0.iter().enumerate() {
+        let (row, col) = (at as u32 / WIDTH, at as u32 % WIDTH);
+        assert_eq!(
+            *pixel,
+            color(view.index() as u32, row, col),
+            "row {row}, column {col}"
+        );
+    }
+}
+
+#[test]
+fn a_view_is_the_image_of_its_number_and_an_epoch_shows_each_once() {
+    let scene = Written::new();
+    for workers in [0, 2] {
+        let mut views = views(&scene, workers).build().unwrap();
+        assert_eq!(
+            (views.epoch_len(), views.images().len()),
+            (u64::from(IMAGES), IMAGES as usize)
+        );
+        let mut orders = Vec::new();
+        for epoch in 0..3 {
+            let mut order = Vec::new();
+            for at in 0..u64::from(IMAGES) {
+                let view = views.next_view().unwrap();
+                assert_eq!(view.step(), epoch * u64::from(IMAGES) + at);
+                check_image(&view);
+                assert!(!view.has(ViewField::Mask) && !view.is_float());
+                order.push(view.index());
+            }
+            orders.push(order.clone());
+            order.sort_unstable();
+            assert_eq!(order, (0..u64::from(IMAGES)).collect::<Vec<_>>());
+        }
+        assert!(orders[0] != orders[1] && orders[1] != orders[2]);
+    }
+}
+
+#[test]
+fn without_shuffling_a_step_is_the_image_of_its_number() {
+    let scene = Written::new();
+    let mut views = views(&scene, 1).shuffle(false).build().unwrap();
+    for step in [0, 1, 5, 2, u64::from(IMAGES) + 3] {
+        views.go_to(step);
+        let view = views.next_view().unwrap();
+        assert_eq!(view.index(), step % u64::from(IMAGES));
+        check_image(&view);
+    }
+}
+
+#[test]
+fn ranks_take_turns_in_one_order() {
+    let scene = Written::new();
+    let mut seen = Vec::new();
+    let mut alone = views(&scene, 0).seed(3).build().unwrap();
+    let order: Vec<u64> = (0..IMAGES)
+        .map(|_| alone.next_view().unwrap().index())
+        .collect();
+    for rank in 0..3 {
+        let mut views = views(&scene, 1)
+            .seed(3)
+            .rank(Rank::new(rank, 3))
+            .build()
+            .unwrap();
+        let mine: Vec<u64> = (0..views.epoch_len())
+            .map(|_| views.next_view().unwrap().index())
+            .collect();
+        let wanted: Vec<u64> = order
+            .iter()
+            .copied()
+            .skip(rank as usize)
+            .step_by(3)
+            .collect();
+        assert_eq!(mine, wanted);
+        seen.extend(mine);
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..u64::from(IMAGES)).collect::<Vec<_>>());
+    let e = views(&scene, 0).rank(Rank::new(0, 8)).build().unwrap_err();
+    assert!(
+        e.to_string().contains("7 images are too few for 8 ranks"),
+        "{e}"
+    );
+}
+
+#[test]
+fn a_mask_comes_with_its_image() {
+    let holds = |image: u32, row: u32, col: u32| (row * 3 + col + image) % 5 != 0;
+    let scene = Written::with_masks(|image| {
+        (image % 2 == 1).then(|| mask(|row, col| holds(image, row, col)))
+    });
+    let mut shown = views(&scene, 2).build().unwrap();
+    for _ in 0..IMAGES {
+        let view = shown.next_view().unwrap();
+        check_image(&view);
+        let (image, found) = (view.index() as u32, view.bytes(ViewField::Mask).unwrap());
+        assert_eq!(view.has(ViewField::Mask), image % 2 == 1);
+        assert_eq!(found.is_empty(), image % 2 == 0);
+        for (at, found) in found.iter().enumerate() {
+            let (row, col) = (at as u32 / WIDTH, at as u32 % WIDTH);
+            assert_eq!(
+                *found,
+                u8::from(holds(image, row, col)),
+                "row {row}, column {col}"
+            );
+        }
+    }
+    let mut without = views(&scene, 0).masks(false).build().unwrap();
+    assert!((0..IMAGES).all(|_| !without.next_view().unwrap().has(ViewField::Mask)));
+}
+
+#[test]
+fn floats_are_the_levels_from_0_to_1() {
+    let scene = Written::new();
+    let mut floats = views(&scene, 1).float(true).build().unwrap();
+    let mut bytes = views(&scene, 0).build().unwrap();
+    for _ in 0..IMAGES {
+        let (a, b) = (floats.next_view().unwrap(), bytes.next_view().unwrap());
+        assert!(a.is_float() && a.index() == b.index());
+        let found = a.bytes(ViewField::Image).unwrap().as_chunks::<4>().0;
+        let levels = b.bytes(ViewField::Image).unwrap();
+        assert_eq!(found.len(), levels.len());
+        for (found, level) in found.iter().zip(levels) {
+            assert_eq!(f32::from_ne_bytes(*found), f32::from(*level) / 255.0);
+        }
+    }
+}
+
+#[test]
+fn cameras_are_those_of_the_images_as_they_are_shown() {
+    let scene = Written::new();
+    let mut shown = views(&scene, 0).downscale(2).build().unwrap();
+    let wanted = shown.scene().cameras[0].scaled(WIDTH / 2, HEIGHT / 2);
+    assert_eq!(shown.cameras(), vec![wanted; IMAGES as usize]);
+    let view = shown.next_view().unwrap();
+    assert_eq!(
+        (view.height(), view.width()),
+        (HEIGHT as usize / 2, WIDTH as usize / 2)
+    );
+}
+
+#[test]
+fn an_image_that_breaks_is_named_and_tried_again() {
+    let scene = Written::new();
+    for workers in [0, 1] {
+        let good = fs::read(scene.image(4)).unwrap();
+        let shown = views(&scene, workers).shuffle(false).share_store(false);
+        let mut shown = shown.start(4).depth(1).build().unwrap();
+        fs::write(scene.image(4), &good[..good.len() - 40]).unwrap();
+        let outcome = shown.next_view();
+        fs::write(scene.image(4), &good).unwrap();
+        if let Err(e) = outcome {
+            assert!(e.is_sample() && e.path() == Some(&scene.image(4)), "{e}");
+            assert_eq!(shown.step(), 4);
+        } else {
+            // The worker was at it before it broke.
+            assert!(workers > 0);
+            shown.go_to(4);
+        }
+        let view = shown.next_view().unwrap();
+        assert_eq!(view.index(), 4);
+        check_image(&view);
+    }
+}
