@@ -65,6 +65,11 @@ impl Undistorted {
         &self.camera
     }
 
+    /// Whether the image stays as it is: nothing was bent.
+    pub fn is_unchanged(&self) -> bool {
+        self.source.camera().lens.is_straight()
+    }
+
     /// The place in the bent image, in its pixels, of a point of the straightened one. None
     /// where the lens does not see it.
     ///
@@ -223,6 +228,7 @@ mod tests {
         };
         for lens in [Lens::Pinhole, zero, Lens::Fov { omega: 0.0 }] {
             let given = camera(lens).undistorted().unwrap();
+            assert!(given.is_unchanged());
             assert_eq!(given.camera(), &camera(Lens::Pinhole));
             let [x, y] = given.source(7.5, 590.5).unwrap();
             assert!((x - 7.5).abs() + (y - 590.5).abs() < 1e-12);

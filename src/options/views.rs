@@ -21,6 +21,7 @@ use crate::plan::Rank;
 #[serde(default, deny_unknown_fields)]
 pub struct ViewsOptions {
     pub split: Option<Split>,
+    pub undistort: Option<bool>,
     /// `f32` and no `u8`.
     pub float: Option<bool>,
     pub shuffle: Option<bool>,
@@ -63,6 +64,7 @@ impl ViewsOptions {
         }
         let mut b = Views::builder(scene);
         b = with(b, self.split, ViewsBuilder::split);
+        b = with(b, self.undistort, ViewsBuilder::undistort);
         b = with(b, self.float, ViewsBuilder::float);
         b = with(b, self.shuffle, ViewsBuilder::shuffle);
         b = with(b, self.seed, ViewsBuilder::seed);

@@ -14,6 +14,7 @@
 //! - `pad`: pixels around a picture;
 //! - `rotate`: a turn by any angle, as torchvision; `warp`: as OpenCV; `elastic`: every
 //!   pixel from a place near it;
+//! - `remap`: every pixel from a given place of another picture;
 //! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
 //!   change values, not places; `normal`: numbers for noise;
 //! - `augment/`: Pillow's operations, which augmentation policies are made of;
@@ -32,6 +33,7 @@ mod level;
 mod normal;
 pub(crate) mod normalise;
 mod pad;
+pub(crate) mod remap;
 pub(crate) mod resample;
 mod rotate;
 mod shown;

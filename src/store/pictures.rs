@@ -193,6 +193,25 @@ impl Pictures {
         }
     }
 
+    /// Bytes of a picture, which is there, from byte `first` of it on.
+    ///
+    /// # Errors
+    /// As [`Pictures::gather`]; bytes behind its end.
+    pub(crate) fn read_part(
+        &self,
+        number: usize,
+        first: usize,
+        out: &mut [u8],
+    ) -> Result<(), SampleFault> {
+        let range = self.places.of(number).ok_or_else(outside)?;
+        let begin = range.start.saturating_add(first as u64);
+        let end = begin.saturating_add(out.len() as u64);
+        match end <= range.end {
+            true => self.content.read(begin..end, out).map_err(unreadable),
+            false => Err(outside()),
+        }
+    }
+
     /// All bytes of a picture, which is there.
     ///
     /// # Errors
@@ -301,6 +320,11 @@ mod tests {
                 assert!(other.gather(&[0, behind], &mut [[0; 3]; 2]).is_err());
             }
             assert!(one.make(4, Patience::Wait, |_| Ok(())).is_err());
+            let mut part = [0; 9];
+            other.read_part(2, 7, &mut part).unwrap();
+            assert_eq!(part, pixels(2)[7..16]);
+            assert!(other.read_part(2, 292, &mut part).is_err());
+            assert!(other.read_part(2, usize::MAX, &mut part).is_err());
         }
     }
 

@@ -2,7 +2,8 @@
 //! and what happens when something dies.
 //!
 //! - `scene`: a small scene whose pixels say where they are, that of the tests of rays;
-//! - `shown`: what views hold; `same`: by any number of workers, through deaths.
+//! - `shown`: what views hold; `same`: by any number of workers, through deaths;
+//! - `straight`: straightened images.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -11,6 +12,7 @@ mod same;
 #[path = "../rays/scene.rs"]
 mod scene;
 mod shown;
+mod straight;
 
 use featherload::views::{View, ViewField, Views, ViewsBuilder};
 use twox_hash::XxHash3_128;

@@ -41,6 +41,10 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         A path as ``featherload.Scene`` takes it, or a ``Scene``.
     ``split``
         Which frames are shown: ``"train"``, ``"eval"``, ``"test"``.
+    ``undistort``
+        Whether images are straightened: shown as a pinhole camera sees them (``view.camera``),
+        and their masks with them. Where a straight image has no source it is 0 and its mask
+        False. Default False.
     ``dtype``
         Of images: ``"uint8"`` (default), or ``"float32"`` from 0 to 1.
     ``shuffle``
@@ -97,6 +101,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         scene: _Path | Scene,
         *,
         split: Split = "train",
+        undistort: bool = False,
         dtype: Any = "uint8",
         shuffle: bool = True,
         seed: int = 0,

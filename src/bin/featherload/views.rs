@@ -35,6 +35,10 @@ pub struct ViewsArgs {
     #[arg(long, value_enum, default_value_t = SplitArg::Train)]
     split: SplitArg,
 
+    /// Straighten images: as a pinhole camera sees them, and their masks with them.
+    #[arg(long)]
+    undistort: bool,
+
     /// Give images as floats from 0 to 1: four bytes a number instead of one.
     #[arg(long)]
     float: bool,
@@ -135,6 +139,7 @@ impl ViewsArgs {
         let mut builder = Views::builder(self.scene.as_path())
             .start(self.start)
             .split(self.split.into())
+            .undistort(self.undistort)
             .float(self.float)
             .shuffle(!self.no_shuffle)
             .masks(!self.no_masks)

@@ -4,7 +4,8 @@
 //! - `shown`: with which camera an image is shown; `fields`: where its arrays lie in a row.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
-//! - `worker`: from a step's number to its image.
+//! - `worker`: from a step's number to its image; `straighten`: from where the pixels of a
+//!   straight image come.
 //!
 //! The consumer side:
 //! - `run`: views in order; `view`: one of them.
@@ -15,6 +16,8 @@ pub(crate) mod fields;
 pub(crate) mod run;
 pub(crate) mod shown;
 pub(crate) mod spec;
+#[cfg(feature = "codecs")]
+mod straighten;
 pub(crate) mod view;
 #[cfg(feature = "codecs")]
 pub(crate) mod worker;

@@ -3,33 +3,94 @@
 //! The same in the consumer and in workers: both make it from the frames. Never in here:
 //! pixels.
 
-use crate::camera::Camera;
+use crate::camera::{Camera, Lens, Undistorted};
+use crate::error::Result;
 use crate::jobs::scene::frames::StoredFrames;
 use crate::jobs::views::fields::ViewLayout;
 use crate::jobs::views::spec::ViewForm;
+use crate::store::Places;
 
 /// How the images of a run are shown.
 #[derive(Debug)]
 pub(crate) struct ShownImages {
-    /// Of each camera of the frames.
-    cameras: Vec<Camera>,
+    /// Of each camera of the frames; none of those that no frame has.
+    cameras: Vec<Option<Shown>>,
     form: ViewForm,
 }
 
-impl ShownImages {
-    pub(crate) fn new(frames: &StoredFrames, form: ViewForm) -> Self {
-        Self {
-            cameras: frames.cameras.clone(),
-            form,
+/// How the images of a camera are shown.
+#[derive(Debug, Clone)]
+pub(crate) enum Shown {
+    AsItIs(Camera),
+    Straight(Box<Undistorted>),
+}
+
+/// A camera whose images cannot be shown, and the first image that it took.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) image: usize,
+    pub(crate) camera: Camera,
+    pub(crate) why: String,
+}
+
+impl Shown {
+    fn of(camera: &Camera, form: ViewForm) -> std::result::Result<Self, String> {
+        if !form.straight {
+            return Ok(Self::AsItIs(*camera));
+        }
+        let straight = camera.undistorted().map_err(|fault| fault.to_string())?;
+        if camera.width.max(camera.height) > LONGEST_SIDE {
+            return Err(format!(
+                "a side is longer than {LONGEST_SIDE} pixels: downscale it"
+            ));
+        }
+        Ok(match straight.is_unchanged() {
+            true => Self::AsItIs(*straight.camera()),
+            false => Self::Straight(Box::new(straight)),
+        })
+    }
+
+    pub(crate) fn camera(&self) -> &Camera {
+        match self {
+            Self::AsItIs(camera) => camera,
+            Self::Straight(straight) => straight.camera(),
         }
     }
+}
 
-    /// The camera of an image as it is shown; none where there is no such image.
-    pub(crate) fn camera(&self, frames: &StoredFrames, image: usize) -> Option<&Camera> {
-        self.cameras.get(frames.frames.get(image)?.camera as usize)
+impl ShownImages {
+    /// # Errors
+    /// A lens whose images cannot be straightened, where that is asked for.
+    pub(crate) fn new(frames: &StoredFrames, form: ViewForm) -> std::result::Result<Self, Refused> {
+        let mut cameras: Vec<Option<Shown>> = vec![None; frames.cameras.len()];
+        for (image, frame) in frames.frames.iter().enumerate() {
+            let number = frame.camera as usize;
+            if let (Some(camera), Some(to @ None)) =
+                (frames.cameras.get(number), cameras.get_mut(number))
+            {
+                let shown = Shown::of(camera, form).map_err(|why| Refused {
+                    image,
+                    camera: *camera,
+                    why,
+                })?;
+                *to = Some(shown);
+            }
+        }
+        Ok(Self { cameras, form })
     }
 
-    /// Where the arrays of an image lie; none where there is no such image.
+    /// How an image is shown; none where there is no such image.
+    pub(crate) fn of(&self, frames: &StoredFrames, image: usize) -> Option<&Shown> {
+        let camera = frames.frames.get(image)?.camera as usize;
+        self.cameras.get(camera)?.as_ref()
+    }
+
+    /// The camera of an image as it is shown.
+    pub(crate) fn camera(&self, frames: &StoredFrames, image: usize) -> Option<&Camera> {
+        self.of(frames, image).map(Shown::camera)
+    }
+
+    /// Where the arrays of an image lie.
     pub(crate) fn layout(&self, frames: &StoredFrames, image: usize) -> Option<ViewLayout> {
         let (frame, camera) = (frames.frames.get(image)?, self.camera(frames, image)?);
         Some(ViewLayout {
@@ -48,5 +109,74 @@ impl ShownImages {
             .map(|layout| layout.bytes() as u64)
             .max()
             .unwrap_or(0)
+    }
+
+    /// Where the maps of cameras lie that are kept, `most` bytes of them: of the cameras
+    /// that more than one image has, in their order.
+    ///
+    /// # Errors
+    /// More bytes than can be counted.
+    pub(crate) fn maps(&self, frames: &StoredFrames, most: u64) -> Result<MapPlaces> {
+        let mut images = vec![0u32; self.cameras.len()];
+        for frame in &frames.frames {
+            if let Some(count) = images.get_mut(frame.camera as usize) {
+                *count = count.saturating_add(1);
+            }
+        }
+        let mut left = most;
+        let mut bytes = Vec::new();
+        let mut numbers = Vec::with_capacity(images.len());
+        for (shown, images) in self.cameras.iter().zip(images) {
+            let wanted = match shown {
+                Some(Shown::Straight(straight)) if images > 1 => {
+                    let to = straight.camera();
+                    MAP_BYTES * u64::from(to.width) * u64::from(to.height)
+                }
+                Some(_) | None => 0,
+            };
+            numbers.push((1..=left).contains(&wanted).then_some(bytes.len()));
+            if (1..=left).contains(&wanted) {
+                left -= wanted;
+                bytes.push(wanted);
+            }
+        }
+        let places = Places::new(bytes)?;
+        Ok(MapPlaces { places, numbers })
+    }
+}
+
+/// Of images whose places can be told.
+const LONGEST_SIDE: u32 = 131_070;
+
+/// Bytes of a pixel's place.
+const MAP_BYTES: u64 = 8;
+
+/// The maps of cameras that are kept.
+#[derive(Debug, Clone)]
+pub(crate) struct MapPlaces {
+    pub(crate) places: Places,
+    /// Of each camera its number among them.
+    numbers: Vec<Option<usize>>,
+}
+
+impl MapPlaces {
+    /// The number of a camera's map; none where it is not kept.
+    pub(crate) fn of(&self, camera: usize) -> Option<usize> {
+        self.numbers.get(camera).copied().flatten()
+    }
+}
+
+/// As reports call a lens.
+pub(crate) fn name_of(lens: &Lens) -> &'static str {
+    match lens {
+        Lens::Pinhole => "pinhole",
+        Lens::Brown { .. } => "brown",
+        Lens::Rational { .. } => "rational",
+        Lens::Fisheye { .. } => "fisheye",
+        Lens::Fisheye624 { .. } => "fisheye624",
+        Lens::ThinPrismFisheye { .. } => "thin_prism_fisheye",
+        Lens::Fov { .. } => "fov",
+        Lens::Equirectangular => "equirectangular",
+        Lens::Orthographic => "orthographic",
     }
 }

@@ -13,9 +13,13 @@ use crate::plan::ViewOrder;
 use crate::pool::job::JobOrder;
 use crate::pool::place::Place;
 use crate::pool::worker::meter::Stage;
+use crate::store::Pictures;
 
 /// By this name it is ordered.
 pub(crate) const NAME: &str = "views";
+
+/// Tells the maps of cameras from pictures.
+pub(crate) const MAPS_KEY: u128 = u128::from_le_bytes(*b"maps of cameras ");
 
 /// From the store to the row. Decoding counts as it does for samples.
 pub(crate) const SHOW: Stage = Stage::of_job(4);
@@ -25,6 +29,8 @@ pub(crate) const SHOW: Stage = Stage::of_job(4);
 pub(crate) struct ViewsSpec {
     pub(crate) order: ViewOrder,
     pub(crate) form: ViewForm,
+    /// The most bytes that maps of cameras may take.
+    pub(crate) most_maps: u64,
     pub(crate) store: StoreSpec,
 }
 
@@ -33,6 +39,8 @@ pub(crate) struct ViewsSpec {
 pub(crate) struct ViewForm {
     /// `f32` from 0 to 1, and no `u8`.
     pub(crate) float: bool,
+    /// Straightened: as a pinhole sees it.
+    pub(crate) straight: bool,
 }
 
 impl ViewsSpec {
@@ -41,9 +49,11 @@ impl ViewsSpec {
         &self,
         store: StoreMemory<'a>,
         masks: &'a Masks,
+        maps: Option<&'a Pictures>,
     ) -> Result<JobOrder<'a>> {
         let [index, frames, control, content] = store.descriptors();
-        let descriptors = vec![index, frames, control, content, masks.as_fd()];
+        let mut descriptors = vec![index, frames, control, content, masks.as_fd()];
+        descriptors.extend(maps.into_iter().flat_map(Pictures::descriptors));
         JobOrder::new(NAME, self, 0, descriptors)
     }
 

@@ -4,7 +4,7 @@
 //! store yet is decoded by whoever needs it first. Never in here: how a picture is decoded.
 
 use std::ops::Range;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::input::InputMode;
@@ -13,10 +13,12 @@ use crate::jobs::scene::spec::name_image;
 use crate::jobs::scene::supply::Supply;
 use crate::jobs::stages;
 use crate::jobs::views::fields::ViewArrays;
-use crate::jobs::views::shown::ShownImages;
+use crate::jobs::views::shown::{Shown, ShownImages};
 use crate::jobs::views::spec;
-use crate::jobs::views::spec::{NAME, ViewsSpec};
+use crate::jobs::views::spec::{MAPS_KEY, NAME, ViewsSpec};
+use crate::jobs::views::straighten::Straightener;
 use crate::picture::grow;
+use crate::pixels::remap::Taken;
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
@@ -28,8 +30,10 @@ struct ViewsJob {
     supply: Supply,
     masks: Masks,
     shown: ShownImages,
+    straightener: Straightener,
     /// The pixels of the image at hand, where they do not go to the row as they are.
     pixels: Vec<u8>,
+    mask: Vec<u8>,
     /// All images are in the store.
     complete: bool,
     missing: Vec<u32>,
@@ -42,20 +46,30 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     cpu::prepare_decoder()?;
     let spec: ViewsSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
-    let Ok([index, files, control, content, masks]) = <[OwnedFd; 5]>::try_from(fds) else {
-        return Err(Error::protocol(
-            "a job that shows images came with other descriptors than those of a store and masks",
-        ));
+    let mut fds = fds.into_iter();
+    let mut next = || {
+        let missing = "a job that shows images came without a store, masks or maps";
+        fds.next().ok_or_else(|| Error::protocol(missing))
     };
+    let [index, files, control, content, masks] = [next()?, next()?, next()?, next()?, next()?];
     let mode = InputMode::of(parts.runs_in);
     let supply = Supply::open(&spec.store, mode, [index, files, control, content])?;
     let masks = Masks::from_fd(&supply.frames, masks)?;
+    let shown = ShownImages::new(&supply.frames, spec.form)
+        .map_err(|refused| Error::protocol(format!("a job with a camera: {}", refused.why)))?;
+    let maps = shown.maps(&supply.frames, spec.most_maps)?;
+    let shared = match maps.places.len() {
+        0 => None,
+        _ => Some([next()?, next()?]),
+    };
     Ok(Box::new(ViewsJob {
-        shown: ShownImages::new(&supply.frames, spec.form),
+        straightener: Straightener::new(maps, shared, MAPS_KEY)?,
+        shown,
         spec,
         supply,
         masks,
         pixels: Vec::new(),
+        mask: Vec::new(),
         complete: false,
         missing: Vec::new(),
         levels: std::array::from_fn(|level| level as f32 / 255.0),
@@ -106,6 +120,64 @@ impl ViewsJob {
         }
         Ok(())
     }
+
+    /// Straightens an image into its arrays, and its mask with it.
+    fn straighten(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
+        let frames = &self.supply.frames;
+        let (Some(frame), Some(source), Some(Shown::Straight(straight))) = (
+            frames.frames.get(image),
+            frames.camera(image),
+            self.shown.of(frames, image),
+        ) else {
+            return Err(no_row());
+        };
+        let (width, height) = (source.width as usize, source.height as usize);
+        let len = 3 * width * height;
+        grow(&mut self.pixels, len)?;
+        self.supply.pictures.read(image, &mut self.pixels[..len])?;
+        let pixels = Taken {
+            pixels: self.pixels[..len].as_chunks::<3>().0,
+            width,
+            height,
+        };
+        let mask = self.masks.of(frames, image as u32);
+        if let Some(mask) = mask {
+            grow(&mut self.mask, width * height)?;
+            mask.unpack(&mut self.mask[..width * height]);
+        }
+        let mask = mask.map(|_| Taken {
+            pixels: &self.mask[..width * height],
+            width,
+            height,
+        });
+        let columns = straight.camera().width as usize;
+        let float = self.spec.form.float;
+        self.straightener
+            .rows(frame.camera as usize, (straight, source), |row, places| {
+                let here = row * columns..(row + 1) * columns;
+                match float {
+                    false => {
+                        let to = arrays.image.as_chunks_mut::<3>().0;
+                        pixels.mix(places, to.get_mut(here.clone()).ok_or_else(no_row)?);
+                    }
+                    true => {
+                        let to = bytemuck::try_cast_slice_mut::<u8, [f32; 3]>(arrays.image);
+                        let to = to.map_err(|_| no_row())?;
+                        pixels.mix(places, to.get_mut(here.clone()).ok_or_else(no_row)?);
+                    }
+                }
+                if let Some(mask) = mask {
+                    mask.all_in(places, arrays.mask.get_mut(here).ok_or_else(no_row)?);
+                }
+                Ok(())
+            })
+    }
+}
+
+/// A row that is none of a view: a ticket that was scribbled on.
+#[cold]
+fn no_row() -> SampleFault {
+    SampleFault::new(FaultKind::Unknown, "its row is none of a view")
 }
 
 impl Job for ViewsJob {
@@ -127,10 +199,13 @@ impl Job for ViewsJob {
         let mut arrays = layout
             .filter(|_| row == 0)
             .and_then(|layout| layout.arrays(out))
-            .ok_or_else(|| SampleFault::new(FaultKind::Unknown, "its row is none of a view"))?;
+            .ok_or_else(no_row)?;
         self.fetch(image, meter)?;
         meter.lap(stages::DECODE);
-        let shown = self.copy(image, &mut arrays);
+        let shown = match self.shown.of(&self.supply.frames, image) {
+            Some(Shown::Straight(_)) => self.straighten(image, &mut arrays),
+            Some(Shown::AsItIs(_)) | None => self.copy(image, &mut arrays),
+        };
         shown.map_err(|fault| name_image(image as u32, &fault))?;
         meter.lap(spec::SHOW);
         Ok(())
@@ -139,11 +214,13 @@ impl Job for ViewsJob {
     fn memory_limit(&self) -> u64 {
         self.supply
             .memory_limit()
-            .saturating_add(self.supply.frames.places.largest())
+            .saturating_add(2 * self.supply.frames.places.largest())
     }
 
     fn descriptors(&self) -> Vec<RawFd> {
-        self.supply.descriptors()
+        let mut all = self.supply.descriptors();
+        all.extend(self.straightener.descriptors());
+        all
     }
 
     fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {

@@ -14,7 +14,7 @@ use crate::loader::rays::builder::RaysBuilder;
 use crate::loader::rays::prepared::table;
 use crate::loader::rays::state::RaysState;
 use crate::loader::rays::steps::Rays;
-use crate::loader::scene::{ReadScene, SceneSource, check_first_step, fingerprint};
+use crate::loader::scene::{Beside, ReadScene, SceneSource, check_first_step, fingerprint};
 use crate::pool::ring::Shape;
 use crate::sys::cpu::CpuLevel;
 
@@ -58,7 +58,7 @@ impl RaysBuilder {
             slot_bytes: RayLayout::new(most_rays as usize, chosen.times).bytes() as u64,
             lanes: workers.max(1),
         };
-        let (store, store_spec) = self.run.store(&read, shape, 0)?;
+        let (store, store_spec) = self.run.store(&read, shape, Beside::default())?;
         let ReadScene {
             run: ready,
             scene,

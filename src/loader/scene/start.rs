@@ -30,6 +30,15 @@ pub(in crate::loader) struct Crews {
     masks: Option<Ready>,
 }
 
+/// What a run takes beside its store, its ring and what decoding takes; bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::loader) struct Beside {
+    /// Each worker for itself.
+    pub(in crate::loader) worker: u64,
+    /// All together.
+    pub(in crate::loader) shared: u64,
+}
+
 /// A scene whose frames are chosen and whose masks are read.
 #[derive(Debug)]
 pub(in crate::loader) struct ReadScene {
@@ -78,8 +87,7 @@ impl SceneRun {
     }
 
     /// The store of these images: that of another process, or a new one. `shape` is that
-    /// of the ring beside it; a worker has `private` bytes of its own beside what decoding
-    /// takes.
+    /// of the ring beside it.
     ///
     /// # Errors
     /// Too little memory, and no room for a file; an image that has gone.
@@ -87,10 +95,10 @@ impl SceneRun {
         &self,
         read: &ReadScene,
         shape: Shape,
-        private: u64,
+        beside: Beside,
     ) -> Result<(HeldStore, StoreSpec)> {
         let chosen = &read.chosen;
-        let holding = self.holding(read, shape, private)?;
+        let holding = self.holding(read, shape, beside)?;
         let folder = self.store_folder.clone().unwrap_or_else(default_folder);
         let key = chosen.store_key(self.background)?;
         let places = &chosen.frames.places;
@@ -112,19 +120,22 @@ impl SceneRun {
     }
 
     /// Where the pixels are held: in memory if they fit beside the rest of the run.
-    fn holding(&self, read: &ReadScene, shape: Shape, private: u64) -> Result<Holding> {
+    fn holding(&self, read: &ReadScene, shape: Shape, beside: Beside) -> Result<Holding> {
         let places = &read.chosen.frames.places;
         let largest = places.largest();
         let lanes = u64::from(shape.lanes);
         let ring = u64::from(shape.slots).saturating_mul(shape.slot_bytes);
         // A worker has the pixels of the picture that it decodes, at the size of its file.
         let decoded = read.chosen.largest_file();
-        let worker = WORKER_BYTES.saturating_add(decoded).saturating_add(private);
+        let worker = WORKER_BYTES
+            .saturating_add(decoded)
+            .saturating_add(beside.worker);
         let rest = lanes.saturating_mul(worker);
         // Masks lie in memory twice for a moment.
         let masks = read.words.iter().map(|words| words.len() as u64);
         let masks = 2 * 8 * masks.sum::<u64>();
         let rest = rest.saturating_add(ring).saturating_add(masks);
+        let rest = rest.saturating_add(beside.shared);
         let Some(limit) = MemoryLimit::lowest(self.memory_limit) else {
             return Ok(Holding::Memory);
         };

@@ -18,6 +18,7 @@ pub struct ViewsBuilder {
     pub(super) rank: Rank,
     pub(super) first_step: u64,
     pub(super) float: bool,
+    pub(super) undistort: bool,
 }
 
 impl ViewsBuilder {
@@ -34,6 +35,7 @@ impl ViewsBuilder {
             rank: Rank::default(),
             first_step: 0,
             float: false,
+            undistort: false,
         }
     }
 
@@ -61,6 +63,14 @@ impl ViewsBuilder {
     /// [`Views::step`](crate::views::Views::step).
     pub fn start(mut self, step: u64) -> Self {
         self.first_step = step;
+        self
+    }
+
+    /// Whether images are straightened: shown as a pinhole camera sees them, with the
+    /// numbers of [`Views::cameras`](crate::views::Views::cameras), and their masks with
+    /// them. Default false.
+    pub fn undistort(mut self, straight: bool) -> Self {
+        self.undistort = straight;
         self
     }
 

@@ -3,20 +3,22 @@
 //! In the consumer. First the coordinators, before a thread or a byte of data exists;
 //! then the scene and its masks; then store, ring and workers.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::jobs::scene::masks::Masks;
 use crate::jobs::scene::spec::StoreMemory;
 use crate::jobs::views::run::ViewRun;
-use crate::jobs::views::shown::ShownImages;
-use crate::jobs::views::spec::{ViewForm, ViewsSpec};
-use crate::loader::scene::{ReadScene, SceneSource, check_first_step, fingerprint};
+use crate::jobs::views::shown::{Refused, ShownImages, name_of};
+use crate::jobs::views::spec::{MAPS_KEY, ViewForm, ViewsSpec};
+use crate::loader::scene::{Beside, ReadScene, SceneSource, check_first_step, fingerprint};
 use crate::loader::views::builder::ViewsBuilder;
 use crate::loader::views::state::ViewsState;
 use crate::loader::views::steps::Views;
 use crate::plan::ViewOrder;
 use crate::pool::ring::Shape;
+use crate::store::{Holding, Pictures, default_folder};
 use crate::sys::cpu::CpuLevel;
 
 impl Views {
@@ -40,9 +42,13 @@ impl ViewsBuilder {
         let read = self.run.read(self.source, self.run.launch()?)?;
         let images = read.chosen.images.len() as u64;
         let order = ViewOrder::new(images, self.seed, self.shuffles, self.rank)?;
-        let form = ViewForm { float: self.float };
+        let form = ViewForm {
+            float: self.float,
+            straight: self.undistort,
+        };
         let frames = &read.chosen.frames;
         let shown = ShownImages::new(frames, form);
+        let shown = shown.map_err(|refused| not_straight(&read.chosen.images, &refused))?;
         let sealed = frames.seal()?;
         let at = ViewsState {
             version: ViewsState::VERSION,
@@ -52,6 +58,7 @@ impl ViewsBuilder {
             world: self.rank.world,
             split: self.run.split,
             downscale: self.run.downscale.max(1),
+            undistort: self.undistort,
             images,
             scene: fingerprint(&sealed, &read.words),
         };
@@ -71,7 +78,23 @@ impl ViewsBuilder {
         };
         let words: Vec<&[u64]> = read.words.iter().map(Vec::as_slice).collect();
         let masks = Masks::seal(frames, &words)?;
-        let (store, store_spec) = self.run.store(&read, shape, frames.places.largest())?;
+        let most_maps = most_maps(self.run.memory_limit);
+        let map_places = shown.maps(frames, most_maps)?.places;
+        let beside = Beside {
+            // The bent image, and its mask.
+            worker: frames.places.largest() / 3 * 4,
+            shared: map_places.bytes(),
+        };
+        let (store, store_spec) = self.run.store(&read, shape, beside)?;
+        let maps = match map_places.len() {
+            0 => None,
+            _ => Some(Pictures::create(
+                map_places,
+                Holding::Memory,
+                &default_folder(),
+                MAPS_KEY,
+            )?),
+        };
         let ReadScene {
             run: ready,
             scene,
@@ -82,6 +105,7 @@ impl ViewsBuilder {
         let spec = ViewsSpec {
             order,
             form,
+            most_maps,
             store: store_spec,
         };
         let index = chosen.index()?;
@@ -92,7 +116,7 @@ impl ViewsBuilder {
         };
         let first = ViewsSpec::place(self.first_step);
         let engine = ready.start(
-            &spec.order(memory, &masks)?,
+            &spec.order(memory, &masks, maps.as_ref())?,
             shape,
             first,
             |needed, free| {
@@ -114,4 +138,24 @@ impl ViewsBuilder {
             startup: began.elapsed(),
         })
     }
+}
+
+/// The most bytes that maps of cameras may take: what does not fit is made anew for each
+/// view.
+fn most_maps(memory_limit: Option<u64>) -> u64 {
+    const MOST: u64 = 256 << 20;
+    memory_limit.map_or(MOST, |limit| MOST.min(limit / 8))
+}
+
+fn not_straight(images: &[PathBuf], refused: &Refused) -> Error {
+    let path = images.get(refused.image);
+    let name = path.map_or_else(String::new, |path| path.display().to_string());
+    Error::option(
+        "undistort",
+        format!(
+            "`undistort` is not possible for {name}, taken with a lens {}: {}; leave `undistort` out",
+            name_of(&refused.camera.lens),
+            refused.why,
+        ),
+    )
 }

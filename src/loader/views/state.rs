@@ -26,6 +26,7 @@ pub struct ViewsState {
     pub world: u32,
     pub split: Split,
     pub downscale: u32,
+    pub undistort: bool,
     /// Images of the split.
     pub images: u64,
     /// Fingerprint of cameras, poses, sizes, times and masks, as hexadecimal digits. Paths
@@ -47,6 +48,7 @@ impl ViewsState {
             ("the number of ranks", both(&|s| s.world.to_string())),
             ("split", both(&|s| s.split.name().to_owned())),
             ("downscale", both(&|s| s.downscale.to_string())),
+            ("undistort", both(&|s| s.undistort.to_string())),
             ("the number of images", both(&|s| s.images.to_string())),
             (
                 "the scene (cameras, poses, sizes, times, masks)",
@@ -69,6 +71,7 @@ mod tests {
             world: 1,
             split: Split::Train,
             downscale: 1,
+            undistort: false,
             images: 50,
             scene: "ab".into(),
         }
@@ -82,13 +85,14 @@ mod tests {
             other.check_resumable(&state())
         };
         changed(|s| s.step = 9).unwrap();
-        let others: [(&str, fn(&mut ViewsState)); 8] = [
+        let others: [(&str, fn(&mut ViewsState)); 9] = [
             ("version", |s| s.version = 0),
             ("seed was 4 and is 3", |s| s.seed = 4),
             ("shuffle was false", |s| s.shuffle = false),
             ("ranks was 2", |s| s.world = 2),
             ("split was eval", |s| s.split = Split::Eval),
             ("downscale was 2", |s| s.downscale = 2),
+            ("undistort was true", |s| s.undistort = true),
             ("images was 49", |s| s.images = 49),
             ("scene", |s| s.scene = "cd".into()),
         ];

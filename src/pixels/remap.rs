@@ -1,0 +1,278 @@
+//! A picture whose pixels are taken from places of another one: what straightens images.
+//!
+//! Places are numbers of 1/16384 pixel, so that they are the same whether they were kept or
+//! made anew. Images are mixed of four pixels in `f32`, masks and depths follow the same
+//! places: a pixel of the mask holds only if all that were mixed do, and a depth is that
+//! of the nearest pixel. Never in here: how places are found.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Bits behind the point of a place.
+const FRACTION: u32 = 14;
+
+const ONE: i32 = 1 << FRACTION;
+
+/// A place that is in no picture.
+const NOWHERE: i32 = i32::MIN;
+
+/// From where a pixel is taken: from the middle of the first pixel on, to the right and
+/// down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Place {
+    x: i32,
+    y: i32,
+}
+
+impl Place {
+    /// The place (x, y) of a picture of this width and height, in pixels: the middle of the
+    /// first lies at (0.5, 0.5). Places outside of the picture, and what is no number, are
+    /// nowhere.
+    pub(crate) fn new(x: f64, y: f64, (width, height): (u32, u32)) -> Self {
+        let inside =
+            (0.0..=f64::from(width)).contains(&x) && (0.0..=f64::from(height)).contains(&y);
+        // Within 2^31 for sides of up to 131,070 pixels; longer ones are refused before.
+        let fixed = |at: f64| ((at - 0.5) * f64::from(ONE)).round() as i32;
+        match inside {
+            true => Self {
+                x: fixed(x),
+                y: fixed(y),
+            },
+            false => Self {
+                x: NOWHERE,
+                y: NOWHERE,
+            },
+        }
+    }
+
+    fn is_somewhere(self) -> bool {
+        self.x != NOWHERE
+    }
+
+    /// The pixel in front of it, and how far behind that it lies, 0 to 1.
+    fn along(at: i32) -> (i32, f32) {
+        (at >> FRACTION, (at & (ONE - 1)) as f32 / ONE as f32)
+    }
+}
+
+/// A picture that pixels are taken from, row by row without gaps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken<'a, T> {
+    pub(crate) pixels: &'a [T],
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+}
+
+/// What a channel becomes.
+pub(crate) trait Level: Copy {
+    const NONE: Self;
+
+    /// Of a value from 0 to 255.
+    fn of(value: f32) -> Self;
+}
+
+impl Level for u8 {
+    const NONE: Self = 0;
+
+    fn of(value: f32) -> Self {
+        // Halves go up.
+        (value + 0.5) as Self
+    }
+}
+
+/// From 0 to 1.
+impl Level for f32 {
+    const NONE: Self = 0.0;
+
+    fn of(value: f32) -> Self {
+        value / 255.0
+    }
+}
+
+impl<const C: usize> Taken<'_, [u8; C]> {
+    /// One row: at each place the mixture of the four pixels around it. Beyond the middles of
+    /// the outer pixels the outer ones count alone; nowhere is 0.
+    pub(crate) fn mix<L: Level>(&self, places: &[Place], out: &mut [[L; C]]) {
+        for (place, out) in places.iter().zip(out) {
+            *out = match place.is_somewhere() {
+                true => self.mixed(*place).map(L::of),
+                false => [L::NONE; C],
+            };
+        }
+    }
+
+    #[inline]
+    fn mixed(&self, place: Place) -> [f32; C] {
+        let ((x, right), (y, down)) = (Place::along(place.x), Place::along(place.y));
+        let last = |of: usize| of as i32 - 1;
+        let (x0, x1) = (x.max(0) as usize, (x + 1).min(last(self.width)) as usize);
+        let (y0, y1) = (y.max(0) as usize, (y + 1).min(last(self.height)) as usize);
+        let at = |row: usize, col: usize| self.pixels[row * self.width + col];
+        let (a, b, c, d) = (at(y0, x0), at(y0, x1), at(y1, x0), at(y1, x1));
+        std::array::from_fn(|i| {
+            let [a, b, c, d] = [a, b, c, d].map(|pixel| f32::from(pixel[i]));
+            let (above, below) = (a + (b - a) * right, c + (d - c) * right);
+            above + (below - above) * down
+        })
+    }
+}
+
+impl Taken<'_, u8> {
+    /// One row of a mask, as 0 and 1: whether all pixels that count at a place are in. What
+    /// lies outside of the picture is out.
+    pub(crate) fn all_in(&self, places: &[Place], out: &mut [u8]) {
+        let is_in = |x: i32, y: i32| {
+            let inside =
+                (0..self.width as i32).contains(&x) && (0..self.height as i32).contains(&y);
+            inside && self.pixels[y as usize * self.width + x as usize] != 0
+        };
+        for (place, out) in places.iter().zip(out) {
+            let ((x, right), (y, down)) = (Place::along(place.x), Place::along(place.y));
+            *out = u8::from(
+                place.is_somewhere()
+                    && is_in(x, y)
+                    && (right == 0.0 || is_in(x + 1, y))
+                    && (down == 0.0 || is_in(x, y + 1))
+                    && (right == 0.0 || down == 0.0 || is_in(x + 1, y + 1)),
+            );
+        }
+    }
+}
+
+impl<T: Copy> Taken<'_, T> {
+    /// One row: the pixel that each place lies in, as `of` has it; nowhere is `none`.
+    pub(crate) fn nearest<U>(&self, places: &[Place], none: U, of: impl Fn(T) -> U, out: &mut [U])
+    where
+        U: Copy,
+    {
+        for (place, out) in places.iter().zip(out) {
+            *out = match place.is_somewhere() {
+                true => {
+                    let x = ((place.x + ONE / 2) >> FRACTION).clamp(0, self.width as i32 - 1);
+                    let y = ((place.y + ONE / 2) >> FRACTION).clamp(0, self.height as i32 - 1);
+                    of(self.pixels[y as usize * self.width + x as usize])
+                }
+                false => none,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: (u32, u32) = (7, 5);
+
+    fn picture() -> Vec<[u8; 3]> {
+        let at = |i: u32| [(i * 7) as u8, (i * i) as u8, 255 - (i * 5) as u8];
+        (0..SIZE.0 * SIZE.1).map(at).collect()
+    }
+
+    fn of<T>(pixels: &[T]) -> Taken<'_, T> {
+        Taken {
+            pixels,
+            width: SIZE.0 as usize,
+            height: SIZE.1 as usize,
+        }
+    }
+
+    fn mixed(x: f64, y: f64) -> [f32; 3] {
+        let pixels = picture();
+        let mut out = [[-1.0; 3]];
+        of(&pixels).mix::<f32>(&[Place::new(x, y, SIZE)], &mut out);
+        out[0].map(|value| value * 255.0)
+    }
+
+    #[test]
+    fn the_middle_of_a_pixel_is_that_pixel() {
+        let pixels = picture();
+        for row in 0..SIZE.1 {
+            for col in 0..SIZE.0 {
+                let place = Place::new(f64::from(col) + 0.5, f64::from(row) + 0.5, SIZE);
+                let mut out = [[0; 3]];
+                of(&pixels).mix::<u8>(&[place], &mut out);
+                assert_eq!(out[0], pixels[(row * SIZE.0 + col) as usize]);
+            }
+        }
+    }
+
+    #[test]
+    fn between_middles_all_four_count_by_their_distance() {
+        let pixels = picture();
+        let at = |row: usize, col: usize, i: usize| f64::from(pixels[row * 7 + col][i]);
+        for (x, y) in [(3.0, 2.0), (1.75, 3.0), (5.9, 1.3), (2.5, 2.25)] {
+            let found = mixed(x, y);
+            let (left, up) = ((x - 0.5).floor(), (y - 0.5).floor());
+            let (right, down) = (x - 0.5 - left, y - 0.5 - up);
+            let (col, row) = (left as usize, up as usize);
+            for i in 0..3 {
+                let wanted = at(row, col, i) * (1.0 - right) * (1.0 - down)
+                    + at(row, col + 1, i) * right * (1.0 - down)
+                    + at(row + 1, col, i) * (1.0 - right) * down
+                    + at(row + 1, col + 1, i) * right * down;
+                assert!(
+                    (f64::from(found[i]) - wanted).abs() < 0.05,
+                    "{x} {y}: {found:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn beyond_the_outer_middles_the_outer_pixels_count_and_outside_is_nothing() {
+        let pixels = picture();
+        let near = |found: [f32; 3], wanted: [u8; 3]| {
+            found
+                .iter()
+                .zip(wanted)
+                .all(|(f, w)| (f - f32::from(w)).abs() < 1e-3)
+        };
+        assert!(near(mixed(0.0, 0.0), pixels[0]) && near(mixed(0.2, 0.5), pixels[0]));
+        assert!(near(mixed(7.0, 5.0), pixels[34]) && near(mixed(6.9, 0.1), pixels[6]));
+        for (x, y) in [
+            (-0.001, 2.0),
+            (7.001, 2.0),
+            (3.0, -0.1),
+            (3.0, 5.1),
+            (f64::NAN, 1.0),
+        ] {
+            assert_eq!(mixed(x, y), [0.0; 3], "{x} {y}");
+        }
+    }
+
+    #[test]
+    fn a_mask_holds_where_all_that_is_mixed_does() {
+        let mut mask = vec![1u8; 35];
+        mask[2 * 7 + 3] = 0;
+        let holds = |x: f64, y: f64| {
+            let mut out = [9];
+            of(&mask).all_in(&[Place::new(x, y, SIZE)], &mut out);
+            out[0] == 1
+        };
+        // The pixel whose middle is (3.5, 2.5) is out.
+        assert!(!holds(3.5, 2.5) && !holds(2.6, 2.5) && !holds(4.4, 3.4) && !holds(2.6, 1.6));
+        assert!(holds(2.5, 2.5) && holds(4.5, 2.5) && holds(3.5, 1.5) && holds(4.5, 3.4));
+        // Outside is out, where it counts.
+        assert!(holds(0.5, 0.5) && !holds(0.4, 0.5) && !holds(6.6, 1.5) && !holds(9.0, 1.0));
+    }
+
+    #[test]
+    fn a_depth_is_that_of_the_pixel_that_the_place_lies_in() {
+        let depth: Vec<u16> = (0..35).map(|i| 1000 + i).collect();
+        let at = |x: f64, y: f64| {
+            let mut out = [7];
+            of(&depth).nearest(&[Place::new(x, y, SIZE)], 0, |d| d, &mut out);
+            out[0]
+        };
+        assert_eq!(
+            [at(0.0, 0.0), at(0.99, 0.99), at(1.0, 0.5)],
+            [1000, 1000, 1001]
+        );
+        assert_eq!(
+            [at(6.999, 4.5), at(7.0, 5.0), at(3.2, 2.0)],
+            [1034, 1034, 1017]
+        );
+        assert_eq!([at(7.1, 1.0), at(f64::NAN, f64::NAN)], [0, 0]);
+    }
+}
