@@ -80,6 +80,7 @@ impl RawView {
             ViewField::Image if view.is_float() => (Element::Pixel(Dtype::F32), 3),
             ViewField::Image => (Element::Pixel(Dtype::U8), 3),
             ViewField::Mask => (Element::Pixel(Dtype::U8), 2),
+            ViewField::Depth => (Element::Pixel(Dtype::F32), 2),
         };
         let memory = Memory::View(self.held.clone());
         let at = view.offset(field);

@@ -82,8 +82,14 @@ impl RawRays {
         let batch = &self.held.batch;
         let mut fields = RayField::ALL.into_iter();
         let field = fields.find(|f| f.name() == name && batch.has(*f))?;
-        let shape = [batch.len(), field.width()];
-        let axes = if field.width() == 1 { 1 } else { 2 };
+        let width = batch.width(field);
+        let shape = [batch.len(), width];
+        // As nerfstudio has depths.
+        let axes = if width == 1 && field != RayField::Depths {
+            1
+        } else {
+            2
+        };
         let memory = Memory::Rays(self.held.clone());
         let at = batch.offset(field);
         Some(Tensor::new(memory, at, element(field), &shape[..axes]))
@@ -99,6 +105,7 @@ fn element(field: RayField) -> Element {
         | RayField::Colors
         | RayField::DirectionNorms
         | RayField::PixelAreas
+        | RayField::Depths
         | RayField::Times => Element::Pixel(Dtype::F32),
     }
 }

@@ -21,7 +21,7 @@ use crate::picture::jpeg;
 use crate::picture::jpeg::{JpegDecoder, Region};
 use crate::picture::raster;
 use crate::picture::raster::Raster;
-use crate::picture::{Format, Limits, PixelBox};
+use crate::picture::{Format, Limits, PixelBox, Transparency};
 use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::emit::Emitter;
 use crate::pixels::normalise::Scaling;
@@ -30,7 +30,7 @@ use crate::pixels::view::View;
 use crate::pool::worker::meter::Meter;
 use crate::recipe::random::Streams;
 use crate::recipe::steps::OpStep;
-use crate::recipe::{Background, Placement, SampleProgram, Step};
+use crate::recipe::{Placement, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
 
@@ -248,7 +248,7 @@ impl SampleDecoder {
         let mut rows = WantedRows {
             picture,
             want: cut.want,
-            background: self.program.background,
+            transparency: self.program.transparency,
             scratch: &mut self.raster_scratch,
         };
         if let Some(crops) = &mut self.crops
@@ -384,7 +384,7 @@ fn emit_levels(
 struct WantedRows<'a, 'b> {
     picture: Raster<'a>,
     want: Region,
-    background: Option<Background>,
+    transparency: Transparency,
     scratch: &'b mut raster::Scratch,
 }
 
@@ -405,7 +405,8 @@ impl Rows for WantedRows<'_, '_> {
     fn row(&mut self, y: usize) -> std::result::Result<&[u8], SampleFault> {
         let columns = self.want.x as usize..(self.want.x + self.want.w) as usize;
         let y = self.want.y as usize + y;
-        self.picture.row(y, &columns, self.background, self.scratch)
+        self.picture
+            .row(y, &columns, self.transparency, self.scratch)
     }
 }
 

@@ -30,6 +30,8 @@ pub struct RaysOptions {
     pub joining: Option<u32>,
     pub downscale: Option<u32>,
     pub masks: Option<bool>,
+    pub depths: Option<bool>,
+    pub alpha: Option<bool>,
     pub background: Option<Background>,
     pub workers: Option<usize>,
     pub depth: Option<u32>,
@@ -73,6 +75,8 @@ impl RaysOptions {
         b = with(b, self.joining, RaysBuilder::joining);
         b = with(b, self.downscale, RaysBuilder::downscale);
         b = with(b, self.masks, RaysBuilder::masks);
+        b = with(b, self.depths, RaysBuilder::depths);
+        b = with(b, self.alpha, RaysBuilder::alpha);
         b = with(b, self.background, RaysBuilder::background);
         b = with(b, self.workers, RaysBuilder::workers);
         b = with(b, self.depth, RaysBuilder::depth);

@@ -30,6 +30,8 @@ pub struct ViewsOptions {
     pub start: Option<u64>,
     pub downscale: Option<u32>,
     pub masks: Option<bool>,
+    pub depths: Option<bool>,
+    pub alpha: Option<bool>,
     pub background: Option<Background>,
     pub workers: Option<usize>,
     pub depth: Option<u32>,
@@ -72,6 +74,8 @@ impl ViewsOptions {
         b = with(b, self.start, ViewsBuilder::start);
         b = with(b, self.downscale, ViewsBuilder::downscale);
         b = with(b, self.masks, ViewsBuilder::masks);
+        b = with(b, self.depths, ViewsBuilder::depths);
+        b = with(b, self.alpha, ViewsBuilder::alpha);
         b = with(b, self.background, ViewsBuilder::background);
         b = with(b, self.workers, ViewsBuilder::workers);
         b = with(b, self.depth, ViewsBuilder::depth);

@@ -18,6 +18,17 @@ impl Background {
     pub const BLACK: Self = Self([0; 3]);
 }
 
+/// What becomes of alpha where a pixel becomes red, green and blue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transparency {
+    /// Composited on a background.
+    On(Background),
+    /// Left out: the colours as they are stored.
+    LeftOut,
+    /// Alpha takes the place of each colour; 255 where there is none.
+    Alone,
+}
+
 /// White, as browsers and nerfstudio show such pictures.
 impl Default for Background {
     fn default() -> Self {

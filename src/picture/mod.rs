@@ -18,12 +18,15 @@
 //! - `raster`: every other format, as rows; `png` row by row;
 //!   `webp`, `openexr`: what their decoders do not tell safely;
 //! - `npy`: raw pixels, whose headers are read and written;
+//! - `depth`: depth images, as numbers of 16 bits;
 //! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
 //! - `facts`: what a header says; `header`: the header of any format, for surveys;
 //! - `buffer`: memory that is kept; `fault`: files that cannot be read.
 
 mod background;
 mod buffer;
+#[cfg(feature = "codecs")]
+pub(crate) mod depth;
 mod facts;
 mod fault;
 pub(crate) mod format;
@@ -43,6 +46,7 @@ mod upright;
 mod webp;
 
 pub use background::Background;
+pub(crate) use background::Transparency;
 pub(crate) use buffer::grow;
 pub use format::Format;
 pub use formats::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};

@@ -244,7 +244,7 @@ fn cut_off(e: std::io::Error) -> SampleFault {
     }
 }
 
-fn fault(e: DecodingError) -> SampleFault {
+pub(super) fn fault(e: DecodingError) -> SampleFault {
     match e {
         DecodingError::IoError(e) => cut_off(e),
         DecodingError::LimitsExceeded => SampleFault::new(

@@ -15,7 +15,7 @@ use std::ops::Range;
 use image::error::ImageError;
 use image::{ColorType, ImageDecoder, ImageReader};
 
-use super::background::Background;
+use super::background::Transparency;
 use super::buffer::grow;
 use super::facts::{Decoding, PictureHeader};
 use super::format::Format;
@@ -323,13 +323,12 @@ impl<'a> Raster<'a> {
         Ok(())
     }
 
-    /// Columns `columns` of row `y` as RGB, on the background or with alpha left
-    /// out. Rows are asked for from the top down, each once at most.
+    /// Columns `columns` of row `y` as RGB, with alpha as it is wanted. Rows are asked for from the top down, each once at most.
     pub(crate) fn row<'b>(
         &mut self,
         y: usize,
         columns: &Range<usize>,
-        background: Option<Background>,
+        transparency: Transparency,
         scratch: &'b mut Scratch,
     ) -> Result<&'b [u8], SampleFault>
     where
@@ -346,12 +345,12 @@ impl<'a> Raster<'a> {
             Rows::Frame(..) | Rows::Decoded => &scratch.frame[y * bytes..(y + 1) * bytes],
         };
         let row = &row[columns.start * pixel..columns.end * pixel];
-        if self.form == Form::Rgb8 {
+        if self.form == Form::Rgb8 && transparency != Transparency::Alone {
             return Ok(row);
         }
         grow(&mut scratch.rgb, 3 * columns.len())?;
         let rgb = &mut scratch.rgb[..3 * columns.len()];
-        self.form.to_rgb8(row, background, rgb);
+        self.form.to_rgb8(row, transparency, rgb);
         Ok(rgb)
     }
 

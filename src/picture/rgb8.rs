@@ -7,10 +7,10 @@
 //! - floats are clamped to 0..1, times 255, rounded; no tone curve is applied,
 //!   and what is not a number is 0;
 //! - alpha is composited on the background: `(v * a + b * (255 - a)) / 255`,
-//!   rounded, on the values as they are stored (no gamma); without a background
-//!   it is left out: the colours as they are stored.
+//!   rounded, on the values as they are stored (no gamma); or it is left out: the
+//!   colours as they are stored; or it stands alone.
 
-use super::background::Background;
+use super::background::{Background, Transparency};
 
 /// How the pixels of a decoded row lie in memory, in the machine's byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,13 +42,23 @@ impl Form {
         }
     }
 
-    /// Converts as many pixels as `out` holds, from the beginning of `row`. No
-    /// background: alpha is left out.
-    pub(super) fn to_rgb8(self, row: &[u8], background: Option<Background>, out: &mut [u8]) {
-        match background {
-            Some(background) => self.convert(row, |rgb, a| background.under(rgb, a), out),
-            None => self.convert(row, |rgb, _| rgb, out),
+    /// Converts as many pixels as `out` holds, from the beginning of `row`.
+    pub(super) fn to_rgb8(self, row: &[u8], transparency: Transparency, out: &mut [u8]) {
+        match transparency {
+            Transparency::On(background) => {
+                self.convert(row, |rgb, a| background.under(rgb, a), out);
+            }
+            Transparency::LeftOut => self.convert(row, |rgb, _| rgb, out),
+            Transparency::Alone if !self.has_alpha() => out.fill(255),
+            Transparency::Alone => self.convert(row, |_, a| [a; 3], out),
         }
+    }
+
+    fn has_alpha(self) -> bool {
+        matches!(
+            self,
+            Self::La8 | Self::Rgba8 | Self::La16 | Self::Rgba16 | Self::Rgba32F
+        )
     }
 
     fn convert(self, row: &[u8], under: impl Fn([u8; 3], u8) -> [u8; 3], out: &mut [u8]) {

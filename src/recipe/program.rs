@@ -26,9 +26,10 @@ use super::step::Step;
 use super::steps::{InUnit, Largest, LargestStep, OpStep, Sink};
 use super::tensor::{Dtype, MemoryLayout};
 use super::unit::{Part, Unit};
-use super::values::{Alpha, Background, ColorOrder, DecodeMode, Upright};
+use super::values::{Alpha, ColorOrder, DecodeMode, Upright};
 use super::written::{Recipe, Reorder};
 use crate::error::{Error, Result, SampleFault};
+use crate::picture::Transparency;
 
 /// From pixels to elements: `(v / unit - mean) / std`, cast, laid out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,8 +71,7 @@ impl Emission {
 pub(crate) struct SampleProgram {
     recipe: Recipe,
     pub(crate) decode: DecodeMode,
-    /// What shows through where a picture is transparent; none = alpha is left out.
-    pub(crate) background: Option<Background>,
+    pub(crate) transparency: Transparency,
     pub(crate) orientation: Upright,
     pub(crate) extent: RowExtent,
     pub(crate) emission: Emission,
@@ -167,7 +167,10 @@ impl SampleProgram {
         Ok(Self {
             recipe: recipe.clone(),
             decode: mode,
-            background: (decode.alpha == Alpha::Composite).then_some(decode.background),
+            transparency: match decode.alpha {
+                Alpha::Composite => Transparency::On(decode.background),
+                Alpha::Drop => Transparency::LeftOut,
+            },
             orientation: decode.orientation,
             extent,
             emission: Emission {

@@ -128,28 +128,34 @@ impl Content {
         }
     }
 
-    /// Three bytes from each place on. Places were checked.
+    /// Two, three or four bytes from each place on. Places were checked.
     ///
     /// A loop of nothing else, so that the next pixels are on their way from memory while
     /// one is awaited.
-    pub(super) fn gather(&self, at: &[u64], out: &mut [[u8; 3]]) -> std::io::Result<()> {
+    pub(super) fn gather<const N: usize>(
+        &self,
+        at: &[u64],
+        out: &mut [[u8; N]],
+    ) -> std::io::Result<()> {
+        const { assert!(N <= 8) };
         match self {
             Self::Memory(memory) => {
                 use std::sync::atomic::Ordering::Relaxed;
-                for (at, three) in at.iter().zip(out) {
+                let last = 64 - 8 * N as u64;
+                for (at, few) in at.iter().zip(out) {
                     let (word, bit) = ((at / 8) as usize, (at % 8) * 8);
                     let low = memory.word(word).load(Relaxed) >> bit;
-                    let all = match bit <= 40 {
+                    let all = match bit <= last {
                         true => low,
                         false => low | memory.word(word + 1).load(Relaxed) << (64 - bit),
                     };
                     let bytes = all.to_le_bytes();
-                    *three = [bytes[0], bytes[1], bytes[2]];
+                    *few = std::array::from_fn(|i| bytes[i]);
                 }
             }
             Self::File(file) => {
-                for (at, three) in at.iter().zip(out) {
-                    file.read_exact_at(three, *at)?;
+                for (at, few) in at.iter().zip(out) {
+                    file.read_exact_at(few, *at)?;
                 }
             }
         }

@@ -178,15 +178,19 @@ impl Pictures {
         Ok(true)
     }
 
-    /// Three bytes of each place, which is counted from the beginning of the first
+    /// Two, three or four bytes of each place, which is counted from the beginning of the first
     /// picture, as [`Places::of`] counts.
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub(crate) fn gather(&self, at: &[u64], out: &mut [[u8; 3]]) -> Result<(), SampleFault> {
+    pub(crate) fn gather<const N: usize>(
+        &self,
+        at: &[u64],
+        out: &mut [[u8; N]],
+    ) -> Result<(), SampleFault> {
         match at
             .iter()
-            .all(|at| at.saturating_add(3) <= self.places.bytes())
+            .all(|at| at.saturating_add(N as u64) <= self.places.bytes())
         {
             true => self.content.gather(at, out).map_err(unreadable),
             false => Err(outside()),
@@ -216,6 +220,7 @@ impl Pictures {
     ///
     /// # Errors
     /// As [`Pictures::gather`]; another number of bytes.
+    #[cfg(test)]
     pub(crate) fn read(&self, number: usize, out: &mut [u8]) -> Result<(), SampleFault> {
         match self.places.of(number) {
             Some(range) if out.len() as u64 == range.end - range.start => {
@@ -311,6 +316,19 @@ mod tests {
                 let mut three = vec![[0; 3]; at.len()];
                 other.gather(&at, &mut three).unwrap();
                 assert_eq!(three, wanted.as_chunks().0);
+                // Wherever in a word they begin.
+                let at: Vec<u64> = (0..(wanted.len() as u64).saturating_sub(3)).collect();
+                let moved: Vec<u64> = at.iter().map(|at| begin + at).collect();
+                let (mut four, mut two) = (vec![[0; 4]; at.len()], vec![[0; 2]; at.len()]);
+                other.gather(&moved, &mut four).unwrap();
+                other.gather(&moved, &mut two).unwrap();
+                for (at, (four, two)) in at.iter().zip(four.iter().zip(two)) {
+                    let at = *at as usize;
+                    assert_eq!(
+                        (&four[..], &two[..]),
+                        (&wanted[at..at + 4], &wanted[at..at + 2])
+                    );
+                }
             }
             assert_eq!(other.count(&[0, 1, 2, 3, 4]), 4);
             assert!(!other.is_there(4) && other.read(4, &mut []).is_err());

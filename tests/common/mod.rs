@@ -6,6 +6,7 @@ pub mod command;
 pub mod hunt;
 pub mod processes;
 pub mod rows;
+pub mod scene;
 pub mod standin;
 
 use std::fs;

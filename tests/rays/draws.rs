@@ -3,7 +3,7 @@
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField};
 
-use crate::scene::{HEIGHT, IMAGES, WIDTH, Written, color, mask};
+use crate::common::scene::{HEIGHT, IMAGES, WIDTH, Written, color, mask};
 
 /// Image, row and column of each ray, whose colour is that pixel's.
 fn pixels(batch: &RayBatch) -> Vec<[u32; 3]> {

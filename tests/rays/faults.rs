@@ -5,7 +5,7 @@ use std::fs;
 use featherload::rays::Rays;
 use image::{GrayImage, Luma, Rgb, RgbImage};
 
-use crate::scene::{HEIGHT, WIDTH, Written, digests, least_limit, mask};
+use crate::common::scene::{HEIGHT, WIDTH, Written, digests, least_limit, mask};
 
 #[test]
 fn an_image_that_breaks_is_named_and_tried_again() {

@@ -1,7 +1,6 @@
 //! Rays of a scene, through the public API: which they are, whoever makes them, and what
 //! happens when something dies.
 //!
-//! - `scene`: a small scene whose pixels say where they are;
 //! - `draws`: what batches hold; `same`: by any number of workers, through deaths;
 //! - `shared`: by several runs that share a store;
 //! - `faults`: images and masks that are not as they should be;
@@ -13,5 +12,4 @@ mod draws;
 mod faults;
 mod lenses;
 mod same;
-mod scene;
 mod shared;

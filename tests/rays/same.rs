@@ -7,7 +7,7 @@ use featherload::rays::RayField;
 use nix::sys::signal::Signal;
 
 use crate::common::processes::send;
-use crate::scene::{Written, digest, digests, least_limit, mask};
+use crate::common::scene::{Written, digest, digests, least_limit, mask};
 
 const STEPS: usize = 24;
 

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::common::FEATHERLOAD;
 use crate::common::processes::{send, wait_for};
-use crate::scene::{Written, digests, mask};
+use crate::common::scene::{Written, digests, mask};
 
 const STEPS: usize = 12;
 
@@ -19,7 +19,7 @@ fn a_run_finds_what_another_has_decoded() {
     let mut second = scene.rays(1).build().unwrap();
     assert!(second.is_decoded());
     // Images go, and the pixels stay: with the last that has the store open they go too.
-    for image in 0..crate::scene::IMAGES {
+    for image in 0..crate::common::scene::IMAGES {
         std::fs::rename(scene.image(image), scene.image(image + 50)).unwrap();
     }
     assert!(digests(&mut second, STEPS) == wanted);
@@ -79,7 +79,7 @@ fn a_run_with_a_limit_does_not_join_a_store_that_breaks_it() {
     let scene = Written::new();
     let mut first = scene.rays(1).build().unwrap();
     let wanted = digests(&mut first, STEPS);
-    let limit = crate::scene::least_limit(&scene, 1);
+    let limit = crate::common::scene::least_limit(&scene, 1);
     let limited = scene.rays(1).depth(1).memory_limit(limit);
     let mut limited = limited.build().unwrap();
     assert!(limited.report().unwrap().in_file);

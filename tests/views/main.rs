@@ -1,16 +1,14 @@
 //! Whole images of a scene, through the public API: which they are, whoever shows them,
 //! and what happens when something dies.
 //!
-//! - `scene`: a small scene whose pixels say where they are, that of the tests of rays;
+//! - `depths`: depths of pixels, and transparency, in views and rays;
 //! - `shown`: what views hold; `same`: by any number of workers, through deaths;
 //! - `straight`: straightened images.
 
 #[path = "../common/mod.rs"]
 mod common;
+mod depths;
 mod same;
-#[allow(dead_code, reason = "each test binary uses its part")]
-#[path = "../rays/scene.rs"]
-mod scene;
 mod shown;
 mod straight;
 
@@ -18,7 +16,7 @@ use featherload::views::{View, ViewField, Views, ViewsBuilder};
 use twox_hash::XxHash3_128;
 
 use crate::common::FEATHERLOAD;
-use crate::scene::Written;
+use crate::common::scene::Written;
 
 /// Views of all images of a scene.
 fn views(scene: &Written, workers: usize) -> ViewsBuilder {

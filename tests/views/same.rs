@@ -7,7 +7,7 @@ use featherload::views::ViewField;
 use nix::sys::signal::Signal;
 
 use crate::common::processes::send;
-use crate::scene::{Written, digests as rays_of, mask};
+use crate::common::scene::{Written, digests as rays_of, mask};
 use crate::{digest, digests, views};
 
 const STEPS: usize = 24;

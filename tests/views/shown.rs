@@ -5,7 +5,7 @@ use std::fs;
 use featherload::plan::Rank;
 use featherload::views::{View, ViewField};
 
-use crate::scene::{HEIGHT, IMAGES, WIDTH, Written, color, mask};
+use crate::common::scene::{HEIGHT, IMAGES, WIDTH, Written, color, mask};
 use crate::views;
 
 /// That the image of a view is the one of its number.

@@ -22,6 +22,7 @@ class RayBatch(Mapping[str, Any]):
     ``colors``                    float32    (N, 3)
     ``directions_norms``          float32    (N,)
     ``pixel_areas``               float32    (N,)
+    ``depths``                    float32    (N, 1)
     ``times``                     float32    (N,)
     ``valid``                     bool       (N,)
     ============================  =========  =======
@@ -87,7 +88,7 @@ class RayBatch(Mapping[str, Any]):
 
     @property
     def colors(self) -> Any:
-        """Its pixel's red, green and blue, 0 to 1: float32, (N, 3)."""
+        """Its pixel's red, green and blue, 0 to 1: float32, (N, 3); with ``alpha`` (N, 4)."""
         return self["colors"]
 
     @property
@@ -101,6 +102,13 @@ class RayBatch(Mapping[str, Any]):
     def pixel_areas(self) -> Any:
         """Area of the pixel at distance 1: float32, (N,)."""
         return self["pixel_areas"]
+
+    @property
+    def depths(self) -> Any:
+        """Depth of its pixel along the camera's axis, in the scene's units, 0 where it is not
+        known: float32, (N, 1). None in a scene without depths.
+        """
+        return self["depths"] if "depths" in self._names else None
 
     @property
     def times(self) -> Any:

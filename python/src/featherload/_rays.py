@@ -45,6 +45,12 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         ``featherload.samplers.Patches(size)`` and ``Pairs(radius)``.
     ``masks``
         Whether pixels that a mask leaves out are never drawn. Default True.
+    ``depths``
+        Whether batches have ``depths``, where the scene has any: PNG of one channel, 16 bits.
+        Default True.
+    ``alpha``
+        Whether colours keep their alpha as a fourth number (1 where a file has none), instead of
+        being composited on ``background``. Default False.
     ``num_workers``
         Worker processes. Default: the CPUs that this process may use. At least 1.
     ``seed``, ``rank``
@@ -104,6 +110,8 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         joining: int = 4,
         downscale: int = 1,
         masks: bool = True,
+        depths: bool = True,
+        alpha: bool = False,
         background: str | None = None,
         most_rays: int | None = None,
         depth: int | None = None,

@@ -13,7 +13,7 @@ from ._scene import Camera, Frame
 
 
 class View:
-    """The image of one step, with its mask, camera and frame.
+    """The image of one step, with its mask, depth, camera and frame.
 
     Nothing is copied: arrays are the memory that a worker wrote. They stay as they are for as
     long as the view, an array or any view of one lives.
@@ -40,13 +40,20 @@ class View:
 
     @property
     def image(self) -> Any:
-        """uint8, or float32 from 0 to 1, (H, W, 3)."""
+        """uint8, or float32 from 0 to 1: (H, W, 3), or (H, W, 4) with alpha."""
         return self._array("image")
 
     @property
     def mask(self) -> Any:
         """Whether each pixel counts: bool, (H, W). None without a mask."""
         return self._array("mask")
+
+    @property
+    def depth(self) -> Any:
+        """Depth of each pixel along the camera's axis, in the scene's units, 0 where it is not
+        known: float32, (H, W). None without depths.
+        """
+        return self._array("depth")
 
     def numpy(self) -> View:
         """The same with NumPy's arrays, which share the memory."""
@@ -61,7 +68,7 @@ class View:
         return self._as("jax")
 
     def to(self, device: Any, *, non_blocking: bool = False) -> dict[str, Any]:
-        """``image``, ``mask`` and what else there is, as torch's tensors on a device."""
+        """``image``, and ``mask`` and ``depth`` where there are any, as torch's tensors on a device."""
         view = self.torch()
         tensors = {name: view._array(name) for name in NAMES}
         return {
@@ -90,7 +97,7 @@ class View:
         return f"<featherload.View of step {self.step}: {self.frame.name}, {height} x {width}>"
 
 
-NAMES = ("image", "mask")
+NAMES = ("image", "mask", "depth")
 """The arrays that there may be."""
 
 

@@ -43,8 +43,8 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         Which frames are shown: ``"train"``, ``"eval"``, ``"test"``.
     ``undistort``
         Whether images are straightened: shown as a pinhole camera sees them (``view.camera``),
-        and their masks with them. Where a straight image has no source it is 0 and its mask
-        False. Default False.
+        and their masks and depths with them. Where a straight image has no source, image and
+        depth are 0 and the mask is False. Default False.
     ``dtype``
         Of images: ``"uint8"`` (default), or ``"float32"`` from 0 to 1.
     ``shuffle``
@@ -58,6 +58,11 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         The first step. Default 0.
     ``masks``
         Whether views have the masks of their images. Default True.
+    ``depths``
+        Whether views have the depths of their images: PNG of one channel, 16 bits. Default True.
+    ``alpha``
+        Whether images keep their alpha as a fourth channel (255 where a file has none), instead
+        of being composited on ``background``. Default False.
     ``num_workers``
         Worker processes. Default: the CPUs that this process may use. At least 1.
     ``downscale``
@@ -110,6 +115,8 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         start: int = 0,
         downscale: int = 1,
         masks: bool = True,
+        depths: bool = True,
+        alpha: bool = False,
         background: str | None = None,
         num_workers: int | None = None,
         depth: int | None = None,

@@ -64,6 +64,14 @@ pub struct RaysArgs {
     #[arg(long)]
     no_masks: bool,
 
+    /// Leave depths out.
+    #[arg(long)]
+    no_depths: bool,
+
+    /// Keep alpha as a fourth number of colours, instead of showing the background through.
+    #[arg(long)]
+    alpha: bool,
+
     /// Read images at 1/N of their width and height.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     downscale: u32,
@@ -195,6 +203,8 @@ impl RaysArgs {
             .sampler(sampler)
             .joining(self.joining)
             .masks(!self.no_masks)
+            .depths(!self.no_depths)
+            .alpha(self.alpha)
             .downscale(self.downscale)
             .share_store(!self.own_store)
             .seed(self.seed)

@@ -43,7 +43,7 @@ impl RayBatch {
     }
 
     /// The numbers of a field of `f32`, ray by ray; empty in a scene without
-    /// [`RayField::Times`].
+    /// such a field.
     ///
     /// # Errors
     /// A field of other numbers; a forked copy of the process.
@@ -75,7 +75,7 @@ impl RayBatch {
     pub fn bytes(&self, field: RayField) -> Result<&[u8]> {
         self.check_process()?;
         let len = match self.layout.has(field) {
-            true => self.rays * field.width() * field.number_bytes(),
+            true => self.rays * self.layout.width(field) * field.number_bytes(),
             false => 0,
         };
         let begin = self.offset(field);
@@ -83,7 +83,14 @@ impl RayBatch {
         bytes.ok_or_else(|| Error::protocol("a batch of rays lies outside of its slot"))
     }
 
-    /// Whether the scene has such a field: all but [`RayField::Times`] always.
+    /// Numbers a ray: 1, 3 or 4.
+    #[must_use]
+    pub fn width(&self, field: RayField) -> usize {
+        self.layout.width(field)
+    }
+
+    /// Whether the scene has such a field: all but [`RayField::Times`] and
+    /// [`RayField::Depths`] always.
     #[must_use]
     pub fn has(&self, field: RayField) -> bool {
         self.layout.has(field)

@@ -16,13 +16,16 @@ pub enum RayField {
     Origins,
     /// Where it goes, of length 1: `f32`, (rays, 3).
     Directions,
-    /// The pixel's colour, 0 to 1: `f32`, (rays, 3).
+    /// The pixel's colour, 0 to 1: `f32`, (rays, 3); with alpha (rays, 4).
     Colors,
     /// Length of the direction before it was made 1; a depth along the camera's axis
     /// times this is a distance along the ray: `f32`, (rays).
     DirectionNorms,
     /// Area of the pixel at distance 1: `f32`, (rays).
     PixelAreas,
+    /// Depth along the camera's axis in the scene's units, 0 where it is not known: `f32`,
+    /// (rays). In scenes with depths.
+    Depths,
     /// Time of the image: `f32`, (rays). In scenes with times.
     Times,
     /// Whether the lens says where the ray of this pixel goes: `u8`, 0 or 1, (rays). Where
@@ -32,13 +35,14 @@ pub enum RayField {
 
 impl RayField {
     /// In the order in which they lie in memory.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Indices,
         Self::Origins,
         Self::Directions,
         Self::Colors,
         Self::DirectionNorms,
         Self::PixelAreas,
+        Self::Depths,
         Self::Times,
         Self::Valid,
     ];
@@ -53,16 +57,9 @@ impl RayField {
             Self::Colors => "colors",
             Self::DirectionNorms => "directions_norms",
             Self::PixelAreas => "pixel_areas",
+            Self::Depths => "depths",
             Self::Times => "times",
             Self::Valid => "valid",
-        }
-    }
-
-    /// Numbers a ray.
-    pub fn width(self) -> usize {
-        match self {
-            Self::Indices | Self::Origins | Self::Directions | Self::Colors => 3,
-            Self::DirectionNorms | Self::PixelAreas | Self::Times | Self::Valid => 1,
         }
     }
 
@@ -76,6 +73,7 @@ impl RayField {
             | Self::Colors
             | Self::DirectionNorms
             | Self::PixelAreas
+            | Self::Depths
             | Self::Times => size_of::<f32>(),
         }
     }
@@ -88,12 +86,35 @@ const ALIGN: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RayLayout {
     rays: usize,
-    times: bool,
+    form: RayForm,
+}
+
+/// What rays have that others do not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RayForm {
+    pub(crate) times: bool,
+    pub(crate) depths: bool,
+    /// Colours have a fourth number.
+    pub(crate) alpha: bool,
 }
 
 impl RayLayout {
-    pub(crate) fn new(rays: usize, times: bool) -> Self {
-        Self { rays, times }
+    pub(crate) fn new(rays: usize, form: RayForm) -> Self {
+        Self { rays, form }
+    }
+
+    /// Numbers a ray.
+    pub(crate) fn width(self, field: RayField) -> usize {
+        match field {
+            RayField::Indices | RayField::Origins | RayField::Directions => 3,
+            RayField::Colors if self.form.alpha => 4,
+            RayField::Colors => 3,
+            RayField::DirectionNorms
+            | RayField::PixelAreas
+            | RayField::Depths
+            | RayField::Times
+            | RayField::Valid => 1,
+        }
     }
 
     pub(crate) fn rays(self) -> usize {
@@ -101,13 +122,17 @@ impl RayLayout {
     }
 
     pub(crate) fn has(self, field: RayField) -> bool {
-        field != RayField::Times || self.times
+        match field {
+            RayField::Times => self.form.times,
+            RayField::Depths => self.form.depths,
+            _ => true,
+        }
     }
 
     /// Bytes of one array.
     fn len(self, field: RayField) -> usize {
         match self.has(field) {
-            true => self.rays * field.width() * field.number_bytes(),
+            true => self.rays * self.width(field) * field.number_bytes(),
             false => 0,
         }
     }
@@ -133,9 +158,12 @@ pub(crate) struct RayArrays<'a> {
     pub(crate) indices: &'a mut [[i64; 3]],
     pub(crate) origins: &'a mut [[f32; 3]],
     pub(crate) directions: &'a mut [[f32; 3]],
-    pub(crate) colors: &'a mut [[f32; 3]],
+    /// Three numbers a ray, or four.
+    pub(crate) colors: &'a mut [f32],
     pub(crate) norms: &'a mut [f32],
     pub(crate) areas: &'a mut [f32],
+    /// Empty where there are no depths.
+    pub(crate) depths: &'a mut [f32],
     /// Empty where there are no times.
     pub(crate) times: &'a mut [f32],
     pub(crate) valid: &'a mut [u8],
@@ -159,6 +187,7 @@ impl RayLayout {
             colors: bytemuck::try_cast_slice_mut(next(RayField::Colors)?).ok()?,
             norms: bytemuck::try_cast_slice_mut(next(RayField::DirectionNorms)?).ok()?,
             areas: bytemuck::try_cast_slice_mut(next(RayField::PixelAreas)?).ok()?,
+            depths: bytemuck::try_cast_slice_mut(next(RayField::Depths)?).ok()?,
             times: bytemuck::try_cast_slice_mut(next(RayField::Times)?).ok()?,
             valid: next(RayField::Valid)?,
         })
@@ -171,19 +200,24 @@ mod tests {
 
     #[test]
     fn arrays_share_no_byte_and_fill_the_batch() {
-        for times in [false, true] {
+        for bits in 0..8 {
             for rays in [0, 1, 5, 4096, 4097] {
-                let layout = RayLayout::new(rays, times);
+                let form = RayForm {
+                    times: bits & 1 > 0,
+                    depths: bits & 2 > 0,
+                    alpha: bits & 4 > 0,
+                };
+                let layout = RayLayout::new(rays, form);
                 let mut end = 0;
                 for field in RayField::ALL {
                     let range = layout.of(field);
                     assert_eq!(range.start % ALIGN, 0);
                     assert!(range.start >= end);
-                    let bytes = rays * field.width() * field.number_bytes();
+                    let bytes = rays * layout.width(field) * field.number_bytes();
                     assert_eq!(range.len(), bytes * usize::from(layout.has(field)));
                     end = range.end;
                 }
-                assert!(end <= layout.bytes() && layout.bytes() < end + 8 * ALIGN);
+                assert!(end <= layout.bytes() && layout.bytes() < end + 9 * ALIGN);
                 // Cut one by one they lie where they are said to.
                 let mut memory = vec![0u64; layout.bytes() / 8];
                 let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
@@ -191,6 +225,8 @@ mod tests {
                 let arrays = layout.arrays(memory).unwrap();
                 assert_eq!(arrays.indices.len(), rays);
                 assert_eq!(arrays.valid.len(), rays);
+                assert_eq!(arrays.colors.len(), rays * if form.alpha { 4 } else { 3 });
+                assert_eq!(arrays.depths.len(), rays * usize::from(form.depths));
                 let at = arrays.areas.as_ptr() as usize - begin;
                 assert_eq!(at, layout.of(RayField::PixelAreas).start);
                 let at = arrays.valid.as_ptr() as usize - begin;

@@ -117,7 +117,7 @@ impl RayRun {
         self.step = place.batch + 1;
         Ok(RayBatch {
             rows,
-            layout: RayLayout::new(place.epoch as usize, self.spec.times),
+            layout: RayLayout::new(place.epoch as usize, self.spec.form),
             rays: rays as usize,
             step: place.batch,
             owner: getpid(),

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::jobs::rays::fields::RayLayout;
+use crate::jobs::rays::fields::{RayForm, RayLayout};
 use crate::jobs::scene::masks::Masks;
 use crate::jobs::scene::spec::{StoreMemory, StoreSpec};
 use crate::plan::rays::RayTable;
@@ -31,8 +31,10 @@ pub(crate) struct RaysSpec {
     pub(crate) rank: u32,
     /// Most rays of a row.
     pub(crate) most_rays: u64,
-    /// Whether images have times.
-    pub(crate) times: bool,
+    /// What rays have.
+    pub(crate) form: RayForm,
+    /// What a level of a depth is in the scene's units.
+    pub(crate) depth_scale: f64,
     pub(crate) store: StoreSpec,
 }
 
@@ -67,7 +69,7 @@ impl RaysSpec {
     /// The arrays of a ticket; none when it asks for more rays than there is room for.
     pub(crate) fn layout(&self, ticket: &Ticket) -> Option<RayLayout> {
         let rays = usize::try_from(ticket.epoch).ok()?;
-        (ticket.epoch <= self.most_rays).then_some(RayLayout::new(rays, self.times))
+        (ticket.epoch <= self.most_rays).then_some(RayLayout::new(rays, self.form))
     }
 }
 

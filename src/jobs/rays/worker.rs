@@ -26,6 +26,15 @@ use crate::sys::cpu;
 /// Rays that are made at once: what lies in arrays between two passes stays in the cache.
 const CHUNK: usize = 1024;
 
+/// Where an image lies in the store.
+#[derive(Debug, Clone, Copy)]
+struct Begin {
+    colors: u64,
+    /// None where it has none.
+    depths: Option<u64>,
+    width: u32,
+}
+
 /// Everything that a worker keeps from step to step.
 struct RaysJob {
     spec: RaysSpec,
@@ -35,10 +44,14 @@ struct RaysJob {
     tracer: Tracer,
     pixels: Vec<Pixel>,
     missing: Vec<u32>,
-    /// Where the pixels of each image begin in the store, and its width.
-    begins: Vec<(u64, u32)>,
+    /// Where each image lies in the store.
+    begins: Vec<Begin>,
     at: Vec<u64>,
     bytes: Vec<[u8; 3]>,
+    with_alpha: Vec<[u8; 4]>,
+    levels_of_depth: Vec<[u8; 2]>,
+    /// The rays whose images have depths.
+    deep: Vec<u32>,
     /// So many of the pictures that are drawn from are known to be there.
     there: usize,
     /// All of them.
@@ -69,8 +82,13 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         ));
     }
     let begins = (0..frames.frames.len()).filter_map(|image| {
-        let begin = frames.places.of(image)?.start;
-        Some((begin, frames.camera(image)?.width))
+        let colors = frames.places.of(image)?.start;
+        let depths = frames.depth_begin(image);
+        Some(Begin {
+            colors,
+            depths: depths.map(|begin| colors + begin as u64),
+            width: frames.camera(image)?.width,
+        })
     });
     let begins = begins.collect();
     Ok(Box::new(RaysJob {
@@ -84,6 +102,9 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         begins,
         at: Vec::new(),
         bytes: Vec::new(),
+        with_alpha: Vec::new(),
+        levels_of_depth: Vec::new(),
+        deep: Vec::new(),
         there: 0,
         complete: false,
         levels: std::array::from_fn(|level| level as f32 / 255.0),
@@ -120,24 +141,57 @@ impl RaysJob {
     }
 
     fn color(&mut self, arrays: &mut RayArrays<'_>, first: usize) -> Result<(), SampleFault> {
+        let channels = self.supply.frames.channels() as u64;
         self.at.clear();
         for pixel in &self.pixels {
-            let (begin, width) = *self
-                .begins
-                .get(pixel.image as usize)
-                .ok_or_else(scribbled)?;
-            let in_front = u64::from(pixel.row) * u64::from(width) + u64::from(pixel.col);
-            self.at.push(begin + 3 * in_front);
+            let begin = self.begins.get(pixel.image as usize);
+            let begin = begin.ok_or_else(scribbled)?;
+            let in_front = u64::from(pixel.row) * u64::from(begin.width) + u64::from(pixel.col);
+            self.at.push(begin.colors + channels * in_front);
         }
-        self.bytes.resize(self.at.len(), [0; 3]);
-        self.supply.pictures.gather(&self.at, &mut self.bytes)?;
-        for (bytes, color) in self.bytes.iter().zip(&mut arrays.colors[first..]) {
-            let [red, green, blue] = *bytes;
-            *color = [
-                self.levels[red as usize],
-                self.levels[green as usize],
-                self.levels[blue as usize],
-            ];
+        let pictures = &self.supply.pictures;
+        let bytes: &[u8] = match self.supply.frames.alpha {
+            false => {
+                self.bytes.resize(self.at.len(), [0; 3]);
+                pictures.gather(&self.at, &mut self.bytes)?;
+                self.bytes.as_flattened()
+            }
+            true => {
+                self.with_alpha.resize(self.at.len(), [0; 4]);
+                pictures.gather(&self.at, &mut self.with_alpha)?;
+                self.with_alpha.as_flattened()
+            }
+        };
+        let colors = &mut arrays.colors[channels as usize * first..];
+        for (level, color) in bytes.iter().zip(colors) {
+            *color = self.levels[*level as usize];
+        }
+        match arrays.depths.get_mut(first..first + self.pixels.len()) {
+            Some(depths) => self.measure(depths),
+            None => Ok(()),
+        }
+    }
+
+    /// Depths of the rays at hand, in the scene's units.
+    fn measure(&mut self, depths: &mut [f32]) -> Result<(), SampleFault> {
+        depths.fill(0.0);
+        self.at.clear();
+        self.deep.clear();
+        for (ray, pixel) in (0..).zip(&self.pixels) {
+            let begin = self.begins.get(pixel.image as usize);
+            let begin = begin.ok_or_else(scribbled)?;
+            let in_front = u64::from(pixel.row) * u64::from(begin.width) + u64::from(pixel.col);
+            if let Some(depths) = begin.depths {
+                self.at.push(depths + 2 * in_front);
+                self.deep.push(ray);
+            }
+        }
+        self.levels_of_depth.resize(self.at.len(), [0; 2]);
+        let pictures = &self.supply.pictures;
+        pictures.gather(&self.at, &mut self.levels_of_depth)?;
+        for (ray, level) in self.deep.iter().zip(&self.levels_of_depth) {
+            let level = f64::from(u16::from_le_bytes(*level));
+            depths[*ray as usize] = (level * self.spec.depth_scale) as f32;
         }
         Ok(())
     }
@@ -169,7 +223,10 @@ impl Job for RaysJob {
                 .fill(&step, first as u64, mask, &mut self.pixels)
                 .map_err(|wrong| {
                     let text = "its mask is not the one that was counted";
-                    name_image(wrong.image, &SampleFault::new(FaultKind::Unknown, text))
+                    name_image(
+                        u64::from(wrong.image),
+                        &SampleFault::new(FaultKind::Unknown, text),
+                    )
                 })?;
             meter.lap(spec::DRAW);
             self.gather(meter)?;

@@ -20,7 +20,9 @@ pub(crate) struct StoredFrames {
     /// Of the pixels in the store: after downscaling.
     pub(crate) cameras: Vec<Camera>,
     pub(crate) frames: Vec<StoredFrame>,
-    /// Where the pixels of each image lie, 3 bytes a pixel.
+    /// Whether pixels have alpha: 4 bytes each, and 3 otherwise.
+    pub(crate) alpha: bool,
+    /// Where each image lies: its pixels, and behind them its depths.
     pub(crate) places: Places,
 }
 
@@ -36,7 +38,21 @@ pub(crate) struct StoredFrame {
     /// Height and width that the file must have.
     pub(crate) file_size: (u32, u32),
     pub(crate) has_mask: bool,
+    pub(crate) depth: StoredDepth,
 }
+
+/// What is known of an image's depths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum StoredDepth {
+    None,
+    /// A file of the image's size.
+    OfItsSize,
+    /// A file of any size: that of the original image, where a smaller one is read.
+    OfAnySize,
+}
+
+/// Depths begin at multiples of this.
+const ALIGN: u64 = 8;
 
 impl StoredFrames {
     /// Sealed, for other processes.
@@ -59,10 +75,7 @@ impl StoredFrames {
     pub(crate) fn check(&self) -> Result<()> {
         let fits = self.places.len() == self.frames.len()
             && (0..).zip(&self.frames).all(|(number, frame)| {
-                let bytes = self
-                    .cameras
-                    .get(frame.camera as usize)
-                    .map(|c| 3 * u64::from(c.width) * u64::from(c.height));
+                let bytes = self.bytes_of(frame);
                 bytes == self.places.of(number).map(|range| range.end - range.start)
             });
         match fits {
@@ -71,6 +84,51 @@ impl StoredFrames {
                 "the frames of a scene and their cameras or places do not belong together",
             )),
         }
+    }
+
+    /// Bytes of a pixel in the store.
+    pub(crate) fn channels(&self) -> usize {
+        if self.alpha { 4 } else { 3 }
+    }
+
+    /// Bytes of a frame in the store.
+    pub(crate) fn bytes_of(&self, frame: &StoredFrame) -> Option<u64> {
+        let camera = self.cameras.get(frame.camera as usize)?;
+        let pixels = u64::from(camera.width) * u64::from(camera.height);
+        let colors = self.channels() as u64 * pixels;
+        Some(match frame.depth {
+            StoredDepth::None => colors,
+            _ => colors.next_multiple_of(ALIGN) + 2 * pixels,
+        })
+    }
+
+    /// Bytes of an image's pixels in the store, without its depths.
+    pub(crate) fn color_bytes(&self, image: usize) -> Option<usize> {
+        let camera = self.camera(image)?;
+        Some(self.channels() * camera.width as usize * camera.height as usize)
+    }
+
+    /// Where an image's depths begin, from the beginning of its pixels on; none where it
+    /// has none.
+    pub(crate) fn depth_begin(&self, image: usize) -> Option<usize> {
+        match self.frames.get(image)?.depth {
+            StoredDepth::None => None,
+            _ => Some(self.color_bytes(image)?.next_multiple_of(ALIGN as usize)),
+        }
+    }
+
+    /// The numbers of the files of depths in the index, behind those of images.
+    pub(crate) fn depth_file(&self, image: usize) -> Option<u64> {
+        let has = |frame: &StoredFrame| frame.depth != StoredDepth::None;
+        self.frames.get(image).copied().filter(has)?;
+        let before = self.frames[..image].iter().filter(|frame| has(frame));
+        Some((self.frames.len() + before.count()) as u64)
+    }
+
+    /// Files that there are: images and depths.
+    pub(crate) fn files(&self) -> u64 {
+        let depths = self.frames.iter().filter(|f| f.depth != StoredDepth::None);
+        (self.frames.len() + depths.count()) as u64
     }
 
     /// The camera of an image.

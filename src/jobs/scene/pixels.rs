@@ -3,14 +3,16 @@
 //! Runs in workers, and in the consumer with zero workers. Never in here: who makes which
 //! picture, rays.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use crate::data::index::Index;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
-use crate::jobs::scene::frames::StoredFrame;
+use crate::jobs::scene::frames::{StoredDepth, StoredFrame, StoredFrames};
 use crate::jobs::scene::spec::StoreSpec;
 use crate::jobs::shards::Pattern;
-use crate::picture::Upright;
+use crate::picture::{Background, Format, Transparency, Upright, depth, grow};
 use crate::plan::PositionRandom;
 use crate::pool::worker::meter::Meter;
 use crate::recipe::{Decode, DecodeMode, Dtype, MemoryLayout, Recipe, Resize, SampleProgram};
@@ -19,58 +21,155 @@ use crate::sys::memory;
 /// Decodes images of a scene.
 #[derive(Debug)]
 pub(super) struct PixelMaker {
-    spec: StoreSpec,
-    /// The same for all images: those that are not resized do without.
-    program: SampleProgram,
-    resizing: SampleProgram,
     input: Input,
-    /// None once every picture is there, or none was made yet.
-    decoders: Option<Decoders>,
+    colors: ColorMaker,
+    levels: Vec<u16>,
 }
 
+/// Decodes colours.
 #[derive(Debug)]
-struct Decoders {
-    plain: SampleDecoder,
-    resizing: SampleDecoder,
+struct ColorMaker {
+    spec: StoreSpec,
+    /// By what they make; none once every picture is there, or none was made yet.
+    decoders: Vec<(Made, SampleDecoder)>,
+    /// Colours and alpha, before they are put together.
+    apart: [Vec<u8>; 2],
+}
+
+/// What a decoder makes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Made {
+    transparency: Transparency,
+    /// Another size than the file's.
+    resizes: bool,
 }
 
 impl PixelMaker {
     pub(super) fn new(spec: &StoreSpec, mode: InputMode) -> Result<Self> {
         Ok(Self {
-            spec: *spec,
-            program: program(spec, false)?,
-            resizing: program(spec, true)?,
             input: Input::new(mode, spec.limits.max_scratch, Pattern::InOrder),
-            decoders: None,
+            colors: ColorMaker {
+                spec: *spec,
+                decoders: Vec::new(),
+                apart: Default::default(),
+            },
+            levels: Vec::new(),
         })
     }
 
-    /// Decodes image `image` to `out`: RGB, `size` is its height and width there.
+    /// Decodes image `image` to `out`, with its depths behind it. `at_fault` becomes the
+    /// file that a fault is of.
     pub(super) fn make(
         &mut self,
         index: &Index,
-        image: u32,
+        frames: &StoredFrames,
+        image: usize,
+        out: &mut [u8],
+        at_fault: &mut u64,
+        meter: &mut Meter,
+    ) -> Result<(), SampleFault> {
+        let (Some(frame), Some(camera), Some(colors)) = (
+            frames.frames.get(image),
+            frames.camera(image),
+            frames.color_bytes(image),
+        ) else {
+            let text = "there is no such image in the scene";
+            return Err(SampleFault::new(FaultKind::Unknown, text));
+        };
+        let size = (camera.height, camera.width);
+        let file = self.input.open(index, image as u64)?;
+        meter.bytes += file.len() as u64;
+        let colors = out.get_mut(..colors).ok_or_else(too_short)?;
+        let maker = &mut self.colors;
+        match frames.alpha {
+            true => maker.fill_with_alpha(&file, frame, size, colors, meter)?,
+            false => {
+                let background = Transparency::On(maker.spec.background);
+                maker.fill(&file, frame, size, background, colors, meter)?;
+            }
+        }
+        drop(file);
+        if let (Some(file), Some(begin)) = (frames.depth_file(image), frames.depth_begin(image)) {
+            *at_fault = file;
+            let depths = out.get_mut(begin..).ok_or_else(too_short)?;
+            self.fill_depths(index, file, frame, size, depths, meter)?;
+        }
+        Ok(())
+    }
+
+    /// The depths of an image, of the pixels that its own lie in.
+    fn fill_depths(
+        &mut self,
+        index: &Index,
+        number: u64,
         frame: &StoredFrame,
         size: (u32, u32),
         out: &mut [u8],
         meter: &mut Meter,
     ) -> Result<(), SampleFault> {
-        let file = self.input.open(index, u64::from(image))?;
+        let file = self.input.open(index, number)?;
         meter.bytes += file.len() as u64;
-        let decoders = match &mut self.decoders {
-            Some(decoders) => decoders,
+        let admit = |found: (u32, u32)| match frame.depth {
+            StoredDepth::OfItsSize => check_depth_size(found, frame.file_size),
+            StoredDepth::None | StoredDepth::OfAnySize => Ok(()),
+        };
+        let (limits, levels) = (&self.colors.spec.limits, &mut self.levels);
+        let read = || depth::read(&file, limits, &admit, levels);
+        let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+            let text = "decoding this depth panicked: please report it with the file";
+            Err(SampleFault::new(FaultKind::Corrupt, text))
+        })?;
+        let nearest = |at: usize, of: u32, among: u32| {
+            ((2 * at as u64 + 1) * u64::from(among) / (2 * u64::from(of))) as usize
+        };
+        let rows = out.chunks_exact_mut(2 * size.1 as usize);
+        for (row, line) in rows.enumerate() {
+            let begin = nearest(row, size.0, found.0) * found.1 as usize;
+            for (col, to) in line.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                *to = self.levels[begin + nearest(col, size.1, found.1)].to_le_bytes();
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing will be made any more: gives back what decoding took.
+    pub(super) fn rest(&mut self) {
+        let colors = &mut self.colors;
+        if !colors.decoders.is_empty() {
+            colors.decoders = Vec::new();
+            colors.apart = Default::default();
+            self.levels = Vec::new();
+            memory::give_back_all_that_is_freed();
+        }
+    }
+}
+
+impl ColorMaker {
+    fn fill(
+        &mut self,
+        file: &[u8],
+        frame: &StoredFrame,
+        size: (u32, u32),
+        transparency: Transparency,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> Result<(), SampleFault> {
+        let resizes = size != frame.file_size;
+        let made = Made {
+            transparency,
+            resizes,
+        };
+        let found = self.decoders.iter().position(|(of, _)| *of == made);
+        let at = match found {
+            Some(at) => at,
             None => {
-                let of = |program| {
-                    SampleDecoder::new(program, &self.spec.limits)
-                        .map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))
-                };
-                self.decoders.insert(Decoders {
-                    plain: of(&self.program)?,
-                    resizing: of(&self.resizing)?,
-                })
+                let decoder = program(made)
+                    .and_then(|program| SampleDecoder::new(&program, &self.spec.limits))
+                    .map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))?;
+                self.decoders.push((made, decoder));
+                self.decoders.len() - 1
             }
         };
-        let resizes = size != frame.file_size;
         let request = RowRequest {
             // There is nothing random in the program.
             random: &PositionRandom::new(0, 0, 0),
@@ -78,34 +177,113 @@ impl PixelMaker {
             part: None,
             admit: &|found| check_size(found, frame.file_size),
         };
-        let decoder = match resizes {
-            true => &mut decoders.resizing,
-            false => &mut decoders.plain,
-        };
-        decoder.fill(&file, &request, out, meter)
+        self.decoders[at].1.fill(file, &request, out, meter)
     }
 
-    /// Nothing will be made any more: gives back what decoding took.
-    pub(super) fn rest(&mut self) {
-        if self.decoders.take().is_some() {
-            memory::give_back_all_that_is_freed();
+    /// Red, green, blue and alpha. Where the picture is made smaller, colours count by their
+    /// alpha, so that what cannot be seen does not show at edges: as Pillow does.
+    fn fill_with_alpha(
+        &mut self,
+        file: &[u8],
+        frame: &StoredFrame,
+        size: (u32, u32),
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> Result<(), SampleFault> {
+        let [mut colors, mut alpha] = std::mem::take(&mut self.apart);
+        let filled = self.fill_apart(file, frame, size, [&mut colors, &mut alpha], meter);
+        if filled.is_ok() {
+            let premultiplied = size != frame.file_size;
+            let pixels = colors
+                .as_chunks::<3>()
+                .0
+                .iter()
+                .zip(alpha.as_chunks::<3>().0);
+            for ((rgb, [a, ..]), to) in pixels.zip(out.as_chunks_mut::<4>().0) {
+                let [r, g, b] = match premultiplied {
+                    true => rgb.map(|v| divided(v, *a)),
+                    false => *rgb,
+                };
+                *to = [r, g, b, *a];
+            }
         }
+        self.apart = [colors, alpha];
+        filled
+    }
+
+    fn fill_apart(
+        &mut self,
+        file: &[u8],
+        frame: &StoredFrame,
+        size: (u32, u32),
+        [colors, alpha]: [&mut Vec<u8>; 2],
+        meter: &mut Meter,
+    ) -> Result<(), SampleFault> {
+        let len = 3 * size.0 as usize * size.1 as usize;
+        grow(colors, len)?;
+        grow(alpha, len)?;
+        let of_colors = match size == frame.file_size {
+            true => Transparency::LeftOut,
+            false => Transparency::On(Background::BLACK),
+        };
+        self.fill(file, frame, size, of_colors, &mut colors[..len], meter)?;
+        match Format::of(file)? {
+            Format::Jpeg | Format::Npy => alpha[..len].fill(255),
+            _ => self.fill(
+                file,
+                frame,
+                size,
+                Transparency::Alone,
+                &mut alpha[..len],
+                meter,
+            )?,
+        }
+        Ok(())
+    }
+}
+
+/// A colour that was multiplied by its alpha, as it was.
+fn divided(v: u8, alpha: u8) -> u8 {
+    match alpha {
+        0 => 0,
+        a => ((u16::from(v) * 255 + u16::from(a) / 2) / u16::from(a)).min(255) as u8,
     }
 }
 
 /// Pictures as they are stored: cameras were found in them like that. Resized where that
 /// is wanted, to the size that each row sets.
-fn program(spec: &StoreSpec, resizes: bool) -> Result<SampleProgram> {
+fn program(made: Made) -> Result<SampleProgram> {
     let mut recipe = Recipe::new("scene").then(Decode {
         mode: Some(DecodeMode::Full),
         orientation: Upright::Stored,
-        background: spec.background,
         ..Decode::default()
     });
-    if resizes {
+    if made.resizes {
         recipe = recipe.then(Resize::exact(1, 1));
     }
-    SampleProgram::compile(&recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc))
+    let recipe = recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc);
+    let mut program = SampleProgram::compile(&recipe)?;
+    program.transparency = made.transparency;
+    Ok(program)
+}
+
+#[cold]
+fn too_short() -> SampleFault {
+    SampleFault::new(FaultKind::Unknown, "its place in the store is too small")
+}
+
+fn check_depth_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(SampleFault::new(
+        FaultKind::Changed,
+        format!(
+            "the depth is {} x {} and its image {} x {} (height x width): give the depth the \
+             image's size, remove it, or use depths: false",
+            found.0, found.1, wanted.0, wanted.1
+        ),
+    ))
 }
 
 fn check_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> {

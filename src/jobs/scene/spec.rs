@@ -42,7 +42,7 @@ impl<'a> StoreMemory<'a> {
 }
 
 /// Says which image a fault is of, where a row has pixels of many.
-pub(crate) fn name_image(image: u32, fault: &SampleFault) -> SampleFault {
+pub(crate) fn name_image(image: u64, fault: &SampleFault) -> SampleFault {
     SampleFault::new(fault.kind, format!("image {image}: {}", fault.reason))
 }
 

@@ -7,7 +7,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::data::index::Index;
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::error::{Error, Result, SampleFault};
 use crate::jobs::input::InputMode;
 use crate::jobs::sample;
 use crate::jobs::scene::frames::StoredFrames;
@@ -41,7 +41,7 @@ impl Supply {
         let frames = StoredFrames::from_fd(frames)?;
         let places = frames.places.clone();
         let pictures = Pictures::open(places, spec.holding, control, content, spec.key)?;
-        if index.len() != frames.frames.len() as u64 {
+        if index.len() != frames.files() {
             return Err(Error::protocol(
                 "a job came with another number of files than of frames",
             ));
@@ -78,16 +78,12 @@ impl Supply {
             left.clear();
             for &image in images.iter() {
                 let number = image as usize;
-                let (Some(frame), Some(camera)) =
-                    (frames.frames.get(number), frames.camera(number))
-                else {
-                    let text = "there is no such image in the scene";
-                    return Err(SampleFault::new(FaultKind::Unknown, text));
-                };
-                let size = (camera.height, camera.width);
-                let make = |out: &mut [u8]| maker.make(index, image, frame, size, out, meter);
+                // The file that a fault is of: the image, or its depths.
+                let mut at_fault = u64::from(image);
+                let make =
+                    |out: &mut [u8]| maker.make(index, frames, number, out, &mut at_fault, meter);
                 let made = pictures.make(number, patience, make);
-                if !made.map_err(|fault| name_image(image, &fault))? {
+                if !made.map_err(|fault| name_image(at_fault, &fault))? {
                     left.push(image);
                 }
             }
@@ -106,6 +102,11 @@ impl Supply {
         let buffer = match self.spec.holding {
             Holding::Memory => 0,
             Holding::File => self.frames.places.largest(),
+        };
+        // Colours and alpha are decoded one after the other.
+        let buffer = match self.frames.alpha {
+            true => buffer.saturating_add(2 * self.frames.places.largest()),
+            false => buffer,
         };
         self.spec
             .limits

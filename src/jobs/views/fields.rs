@@ -12,11 +12,14 @@ pub enum ViewField {
     Image,
     /// Whether the pixel counts: `u8`, 0 or 1, (height, width). Of images with a mask.
     Mask,
+    /// Depth along the camera's axis in the scene's units, 0 where it is not known: `f32`,
+    /// (height, width). Of images with depths.
+    Depth,
 }
 
 impl ViewField {
     /// In the order in which they lie in memory.
-    pub const ALL: [Self; 2] = [Self::Image, Self::Mask];
+    pub const ALL: [Self; 3] = [Self::Image, Self::Mask, Self::Depth];
 
     /// As other languages call it.
     #[must_use]
@@ -24,6 +27,7 @@ impl ViewField {
         match self {
             Self::Image => "image",
             Self::Mask => "mask",
+            Self::Depth => "depth",
         }
     }
 }
@@ -40,6 +44,7 @@ pub(crate) struct ViewLayout {
     /// Whether the image is of `f32`.
     pub(crate) float: bool,
     pub(crate) mask: bool,
+    pub(crate) depth: bool,
 }
 
 impl ViewLayout {
@@ -47,6 +52,7 @@ impl ViewLayout {
         match field {
             ViewField::Image => true,
             ViewField::Mask => self.mask,
+            ViewField::Depth => self.depth,
         }
     }
 
@@ -59,6 +65,7 @@ impl ViewLayout {
                 pixels * self.channels * number
             }
             ViewField::Mask => pixels * usize::from(self.mask),
+            ViewField::Depth => pixels * size_of::<f32>() * usize::from(self.depth),
         }
     }
 
@@ -80,10 +87,12 @@ impl ViewLayout {
 pub(crate) struct ViewArrays<'a> {
     pub(crate) image: &'a mut [u8],
     pub(crate) mask: &'a mut [u8],
+    pub(crate) depth: &'a mut [f32],
 }
 
 impl ViewLayout {
-    /// The arrays in the memory of a view; none where that is too short.
+    /// The arrays in the memory of a view; none where that is too short, or
+    /// begins at an address that no number may begin at.
     pub(crate) fn arrays<'a>(&self, memory: &'a mut [u8]) -> Option<ViewArrays<'a>> {
         let mut left = memory;
         let mut next = |field| {
@@ -96,6 +105,7 @@ impl ViewLayout {
         Some(ViewArrays {
             image: next(ViewField::Image)?,
             mask: next(ViewField::Mask)?,
+            depth: bytemuck::try_cast_slice_mut(next(ViewField::Depth)?).ok()?,
         })
     }
 }
@@ -106,18 +116,23 @@ mod tests {
 
     #[test]
     fn arrays_share_no_byte_and_lie_where_they_are_said_to() {
-        for (float, mask) in [(false, false), (true, false), (false, true), (true, true)] {
+        for bits in 0..16 {
+            let [float, mask, depth, alpha] = [1, 2, 4, 8].map(|bit| bits & bit > 0);
+            let channels = if alpha { 4 } else { 3 };
             let layout = ViewLayout {
                 height: 7,
                 width: 11,
-                channels: 3,
+                channels,
                 float,
                 mask,
+                depth,
             };
-            let mut memory = vec![0; layout.bytes()];
+            let mut memory = vec![0u64; layout.bytes() / 8];
+            let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
             let begin = memory.as_ptr() as usize;
-            let arrays = layout.arrays(&mut memory).unwrap();
-            let found = [arrays.image, arrays.mask];
+            let arrays = layout.arrays(memory).unwrap();
+            let depth: &mut [u8] = bytemuck::cast_slice_mut(arrays.depth);
+            let found = [arrays.image, arrays.mask, depth];
             let mut end = 0;
             for (field, found) in ViewField::ALL.into_iter().zip(found) {
                 let range = layout.of(field);
@@ -129,7 +144,7 @@ mod tests {
             }
             assert_eq!(
                 layout.of(ViewField::Image).len(),
-                7 * 11 * 3 * if float { 4 } else { 1 }
+                7 * 11 * channels * if float { 4 } else { 1 }
             );
             assert!(end <= layout.bytes() && layout.arrays(&mut [0; 64]).is_none());
         }

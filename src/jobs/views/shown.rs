@@ -5,7 +5,7 @@
 
 use crate::camera::{Camera, Lens, Undistorted};
 use crate::error::Result;
-use crate::jobs::scene::frames::StoredFrames;
+use crate::jobs::scene::frames::{StoredDepth, StoredFrames};
 use crate::jobs::views::fields::ViewLayout;
 use crate::jobs::views::spec::ViewForm;
 use crate::store::Places;
@@ -96,9 +96,10 @@ impl ShownImages {
         Some(ViewLayout {
             height: camera.height as usize,
             width: camera.width as usize,
-            channels: 3,
+            channels: frames.channels(),
             float: self.form.float,
             mask: frame.has_mask,
+            depth: frame.depth != StoredDepth::None,
         })
     }
 

@@ -29,6 +29,8 @@ pub(crate) const SHOW: Stage = Stage::of_job(4);
 pub(crate) struct ViewsSpec {
     pub(crate) order: ViewOrder,
     pub(crate) form: ViewForm,
+    /// What a level of a depth is in the scene's units.
+    pub(crate) depth_scale: f64,
     /// The most bytes that maps of cameras may take.
     pub(crate) most_maps: u64,
     pub(crate) store: StoreSpec,

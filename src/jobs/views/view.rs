@@ -9,7 +9,7 @@ use crate::jobs::views::fields::{ViewField, ViewLayout};
 use crate::pool::buffers::BufferPool;
 use crate::pool::filled::Rows;
 
-/// The image of one step, with its mask.
+/// The image of one step, with its mask and depths.
 ///
 /// Arrays lie where a worker wrote them. The slot is free for later steps when the view is
 /// dropped. Dropping it in any thread is fine; in a forked copy of the process it cannot be
@@ -49,7 +49,7 @@ impl View {
         self.layout.width
     }
 
-    /// Numbers of a pixel of the image: 3.
+    /// Numbers of a pixel of the image: 3, or 4 with alpha.
     #[must_use]
     pub fn channels(&self) -> usize {
         self.layout.channels

@@ -18,7 +18,7 @@ use crate::jobs::views::spec;
 use crate::jobs::views::spec::{MAPS_KEY, NAME, ViewsSpec};
 use crate::jobs::views::straighten::Straightener;
 use crate::picture::grow;
-use crate::pixels::remap::Taken;
+use crate::pixels::remap::{Level, Place, Taken};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
@@ -34,6 +34,7 @@ struct ViewsJob {
     /// The pixels of the image at hand, where they do not go to the row as they are.
     pixels: Vec<u8>,
     mask: Vec<u8>,
+    depths: Vec<u16>,
     /// All images are in the store.
     complete: bool,
     missing: Vec<u32>,
@@ -70,6 +71,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         masks,
         pixels: Vec::new(),
         mask: Vec::new(),
+        depths: Vec::new(),
         complete: false,
         missing: Vec::new(),
         levels: std::array::from_fn(|level| level as f32 / 255.0),
@@ -103,11 +105,11 @@ impl ViewsJob {
     fn copy(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
         let pictures = &self.supply.pictures;
         match self.spec.form.float {
-            false => pictures.read(image, arrays.image)?,
+            false => pictures.read_part(image, 0, arrays.image)?,
             true => {
                 let len = arrays.image.len() / size_of::<f32>();
                 grow(&mut self.pixels, len)?;
-                pictures.read(image, &mut self.pixels[..len])?;
+                pictures.read_part(image, 0, &mut self.pixels[..len])?;
                 let floats = arrays.image.as_chunks_mut::<4>().0;
                 for (level, to) in self.pixels[..len].iter().zip(floats) {
                     *to = self.levels[usize::from(*level)].to_ne_bytes();
@@ -118,60 +120,110 @@ impl ViewsJob {
         if let Some(mask) = mask.filter(|_| !arrays.mask.is_empty()) {
             mask.unpack(arrays.mask);
         }
+        if self.read_depths(image)? {
+            let scale = self.spec.depth_scale;
+            for (level, to) in self.depths.iter().zip(arrays.depth.iter_mut()) {
+                *to = measured(*level, scale);
+            }
+        }
         Ok(())
     }
 
-    /// Straightens an image into its arrays, and its mask with it.
-    fn straighten(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
+    /// The levels of an image's depths; false where it has none.
+    fn read_depths(&mut self, image: usize) -> Result<bool, SampleFault> {
         let frames = &self.supply.frames;
-        let (Some(frame), Some(source), Some(Shown::Straight(straight))) = (
+        let (Some(begin), Some(camera)) = (frames.depth_begin(image), frames.camera(image)) else {
+            return Ok(false);
+        };
+        let pixels = camera.width as usize * camera.height as usize;
+        self.depths.resize(pixels, 0);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.depths);
+        self.supply.pictures.read_part(image, begin, bytes)?;
+        for level in &mut self.depths {
+            *level = u16::from_le(*level);
+        }
+        Ok(true)
+    }
+
+    /// Straightens an image into its arrays, and mask and depths with it.
+    fn straighten(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
+        let has_depths = self.read_depths(image)?;
+        let frames = &self.supply.frames;
+        let (Some(frame), Some(source), Some(len), Some(Shown::Straight(straight))) = (
             frames.frames.get(image),
             frames.camera(image),
+            frames.color_bytes(image),
             self.shown.of(frames, image),
         ) else {
             return Err(no_row());
         };
         let (width, height) = (source.width as usize, source.height as usize);
-        let len = 3 * width * height;
         grow(&mut self.pixels, len)?;
-        self.supply.pictures.read(image, &mut self.pixels[..len])?;
-        let pixels = Taken {
-            pixels: self.pixels[..len].as_chunks::<3>().0,
-            width,
-            height,
-        };
+        let pictures = &self.supply.pictures;
+        pictures.read_part(image, 0, &mut self.pixels[..len])?;
         let mask = self.masks.of(frames, image as u32);
         if let Some(mask) = mask {
             grow(&mut self.mask, width * height)?;
             mask.unpack(&mut self.mask[..width * height]);
         }
-        let mask = mask.map(|_| Taken {
-            pixels: &self.mask[..width * height],
-            width,
-            height,
-        });
+        let mask = mask.map(|_| taken(&self.mask[..width * height], (width, height)));
+        let depths = has_depths.then(|| taken(&self.depths[..], (width, height)));
         let columns = straight.camera().width as usize;
-        let float = self.spec.form.float;
+        let (float, scale) = (self.spec.form.float, self.spec.depth_scale);
+        let pixels = &self.pixels[..len];
+        let alpha = frames.alpha;
         self.straightener
             .rows(frame.camera as usize, (straight, source), |row, places| {
                 let here = row * columns..(row + 1) * columns;
-                match float {
-                    false => {
-                        let to = arrays.image.as_chunks_mut::<3>().0;
-                        pixels.mix(places, to.get_mut(here.clone()).ok_or_else(no_row)?);
-                    }
-                    true => {
-                        let to = bytemuck::try_cast_slice_mut::<u8, [f32; 3]>(arrays.image);
-                        let to = to.map_err(|_| no_row())?;
-                        pixels.mix(places, to.get_mut(here.clone()).ok_or_else(no_row)?);
-                    }
-                }
+                let to = &mut *arrays.image;
+                match (alpha, float) {
+                    (false, false) => mix::<3, u8>(pixels, (width, height), places, to, &here),
+                    (false, true) => mix::<3, f32>(pixels, (width, height), places, to, &here),
+                    (true, false) => mix::<4, u8>(pixels, (width, height), places, to, &here),
+                    (true, true) => mix::<4, f32>(pixels, (width, height), places, to, &here),
+                }?;
                 if let Some(mask) = mask {
-                    mask.all_in(places, arrays.mask.get_mut(here).ok_or_else(no_row)?);
+                    let to = arrays.mask.get_mut(here.clone()).ok_or_else(no_row)?;
+                    mask.all_in(places, to);
+                }
+                if let Some(depths) = depths {
+                    let to = arrays.depth.get_mut(here).ok_or_else(no_row)?;
+                    depths.nearest(places, 0.0, |level| measured(level, scale), to);
                 }
                 Ok(())
             })
     }
+}
+
+/// A row of a straight image.
+fn mix<const C: usize, L>(
+    pixels: &[u8],
+    size: (usize, usize),
+    places: &[Place],
+    out: &mut [u8],
+    here: &Range<usize>,
+) -> Result<(), SampleFault>
+where
+    L: Level,
+    [L; C]: bytemuck::AnyBitPattern + bytemuck::NoUninit,
+{
+    let out: &mut [[L; C]] = bytemuck::try_cast_slice_mut(out).map_err(|_| no_row())?;
+    let out = out.get_mut(here.clone()).ok_or_else(no_row)?;
+    taken(pixels.as_chunks::<C>().0, size).mix(places, out);
+    Ok(())
+}
+
+fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> Taken<'_, T> {
+    Taken {
+        pixels,
+        width,
+        height,
+    }
+}
+
+/// A level of a depth in the scene's units.
+fn measured(level: u16, scale: f64) -> f32 {
+    (f64::from(level) * scale) as f32
 }
 
 /// A row that is none of a view: a ticket that was scribbled on.
@@ -206,7 +258,7 @@ impl Job for ViewsJob {
             Some(Shown::Straight(_)) => self.straighten(image, &mut arrays),
             Some(Shown::AsItIs(_)) | None => self.copy(image, &mut arrays),
         };
-        shown.map_err(|fault| name_image(image as u32, &fault))?;
+        shown.map_err(|fault| name_image(image as u64, &fault))?;
         meter.lap(spec::SHOW);
         Ok(())
     }

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::jobs::rays::fields::RayLayout;
+use crate::jobs::rays::fields::{RayForm, RayLayout};
 use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec::{RaysMemory, RaysSpec};
 use crate::jobs::scene::spec::StoreMemory;
@@ -52,10 +52,15 @@ impl RaysBuilder {
             scene: fingerprint(&frames, words),
         };
         let (table, masks) = table(chosen, self.sampler, (self.seed, self.joining), words)?;
+        let form = RayForm {
+            times: chosen.times,
+            depths: chosen.has_depths(),
+            alpha: self.run.alpha,
+        };
         let shape = Shape {
             slots: self.run.depth.unwrap_or(workers + 2).max(1),
             rows: 1,
-            slot_bytes: RayLayout::new(most_rays as usize, chosen.times).bytes() as u64,
+            slot_bytes: RayLayout::new(most_rays as usize, form).bytes() as u64,
             lanes: workers.max(1),
         };
         let (store, store_spec) = self.run.store(&read, shape, Beside::default())?;
@@ -69,7 +74,8 @@ impl RaysBuilder {
         let spec = RaysSpec {
             rank: self.rank,
             most_rays,
-            times: chosen.times,
+            form,
+            depth_scale: chosen.depth_scale,
             store: store_spec,
         };
         let index = chosen.index()?;

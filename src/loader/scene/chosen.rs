@@ -13,11 +13,19 @@ use crate::data::index::Index;
 use crate::data::scenes::{Frame, Scene, Split};
 use crate::error::{Error, Result};
 use crate::jobs::masks::spec::{MaskSize, MasksSpec};
-use crate::jobs::scene::frames::{StoredFrame, StoredFrames};
+use crate::jobs::scene::frames::{StoredDepth, StoredFrame, StoredFrames};
 use crate::picture::{Background, Limits};
 use crate::recipe::{NumericProfile, Recipe, SampleProgram};
 use crate::store::Places;
 use crate::sys::regular::Stamp;
+
+/// What is wanted of the images beside their colours.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::loader) struct Wanted {
+    pub(in crate::loader) masks: bool,
+    pub(in crate::loader) depths: bool,
+    pub(in crate::loader) alpha: bool,
+}
 
 /// The frames of a split, and the files that they are made of.
 #[derive(Debug)]
@@ -26,6 +34,10 @@ pub(in crate::loader) struct Chosen {
     pub(in crate::loader) images: Vec<PathBuf>,
     /// The masks of the frames that have one, in order.
     pub(in crate::loader) masks: Vec<PathBuf>,
+    /// The depths of the frames that have one, in order.
+    depths: Vec<PathBuf>,
+    /// What a level of a depth is in the scene's units.
+    pub(in crate::loader) depth_scale: f64,
     /// Of each frame, in pixels of the store: only pixels this near to the middle count.
     pub(in crate::loader) crop_radii: Vec<Option<f64>>,
     pub(in crate::loader) times: bool,
@@ -40,7 +52,7 @@ impl Chosen {
         scene: &Scene,
         split: Split,
         downscale: u32,
-        masks: bool,
+        wanted: Wanted,
     ) -> Result<Self> {
         let chosen: Vec<&Frame> = scene
             .frames_of(split)
@@ -62,11 +74,15 @@ impl Chosen {
         let mut found = Self {
             frames: StoredFrames {
                 cameras,
+                alpha: wanted.alpha,
                 frames: Vec::with_capacity(chosen.len()),
                 places: Places::default(),
             },
             images: Vec::with_capacity(chosen.len()),
             masks: Vec::new(),
+            depths: Vec::new(),
+            // A level of a file, in the scene's units.
+            depth_scale: scene.depth_unit * scene.to_scene.scale,
             crop_radii: Vec::with_capacity(chosen.len()),
             times: chosen.iter().any(|frame| frame.time.is_some()),
         };
@@ -86,7 +102,8 @@ impl Chosen {
                     ),
                 ));
             }
-            let mask = frame.mask.as_ref().filter(|_| masks);
+            let mask = frame.mask.as_ref().filter(|_| wanted.masks);
+            let depth = frame.depth.as_ref().filter(|_| wanted.depths);
             let radius = frame
                 .fisheye_crop_radius
                 .map(|radius| radius / f64::from(by));
@@ -98,15 +115,19 @@ impl Chosen {
                 rolling_shutter: frame.rolling_shutter,
                 file_size: (original.height, original.width),
                 has_mask: mask.is_some(),
+                depth: match depth {
+                    None => StoredDepth::None,
+                    Some(_) if frame.depth_is_full_size => StoredDepth::OfAnySize,
+                    Some(_) => StoredDepth::OfItsSize,
+                },
             });
             found.images.push(frame.image.clone());
             found.masks.extend(mask.cloned());
+            found.depths.extend(depth.cloned());
         }
         let frames = &found.frames;
-        let bytes = (0..frames.frames.len()).filter_map(|image| {
-            let camera = frames.camera(image)?;
-            Some(3 * u64::from(camera.width) * u64::from(camera.height))
-        });
+        let bytes = frames.frames.iter();
+        let bytes = bytes.filter_map(|frame| frames.bytes_of(frame));
         let places = Places::new(bytes)?;
         found.frames.places = places;
         Ok(found)
@@ -144,10 +165,17 @@ impl Chosen {
     pub(in crate::loader) fn store_key(&self, background: Background) -> Result<u128> {
         let profile = NumericProfile::of(&SampleProgram::compile(&Recipe::full())?);
         let mut hash = XxHash3_128::new();
-        hash.write(
-            format!("{} {} {background:?}", profile.featherload, profile.decoder).as_bytes(),
+        let of_all = format!(
+            "{} {} {background:?} {}",
+            profile.featherload, profile.decoder, self.frames.alpha
         );
-        for (image, path) in self.images.iter().enumerate() {
+        hash.write(of_all.as_bytes());
+        let frames = self.frames.frames.iter().enumerate();
+        let files = frames.clone().map(|(image, _)| image);
+        let depths = frames.filter(|(_, frame)| frame.depth != StoredDepth::None);
+        let files = files.zip(&self.images);
+        let depths = depths.map(|(image, _)| image).zip(&self.depths);
+        for (image, path) in files.chain(depths) {
             let failed = |e| Error::io_at("look at", path, e);
             let found = std::fs::metadata(path).map_err(failed)?;
             let stamp = Stamp::of_metadata(&found);
@@ -156,14 +184,21 @@ impl Chosen {
             let path = std::path::absolute(path).map_err(failed)?;
             let size = self.frames.camera(image).map(|c| (c.width, c.height));
             hash.write(path.as_os_str().as_bytes());
-            hash.write(format!(" {stamp:?} {changed:?} {size:?}\n").as_bytes());
+            let depth = self.frames.frames.get(image).map(|frame| frame.depth);
+            hash.write(format!(" {stamp:?} {changed:?} {size:?} {depth:?}\n").as_bytes());
         }
         Ok(hash.finish_128())
     }
 
-    /// The index of the files of images.
+    /// The index of the files of images, and of depths behind them.
     pub(in crate::loader) fn index(&self) -> Result<Index> {
-        Index::of_files(&self.images)
+        let files: Vec<PathBuf> = self.images.iter().chain(&self.depths).cloned().collect();
+        Index::of_files(&files)
+    }
+
+    /// Whether an image has depths.
+    pub(in crate::loader) fn has_depths(&self) -> bool {
+        !self.depths.is_empty()
     }
 
     pub(in crate::loader) fn index_of_masks(&self) -> Result<Index> {

@@ -15,6 +15,8 @@ pub(in crate::loader) struct SceneRun {
     pub(in crate::loader) split: Split,
     pub(in crate::loader) downscale: u32,
     pub(in crate::loader) masks: bool,
+    pub(in crate::loader) depths: bool,
+    pub(in crate::loader) alpha: bool,
     pub(in crate::loader) background: Background,
     pub(in crate::loader) crew: Crew,
     /// Slots of the ring.
@@ -34,6 +36,8 @@ impl SceneRun {
             split: Split::Train,
             downscale: 1,
             masks: true,
+            depths: true,
+            alpha: false,
             background: Background::default(),
             crew: Crew {
                 row_limit: Self::DEFAULT_ROW_LIMIT,
@@ -66,6 +70,20 @@ macro_rules! scene_run_options {
         /// Whether masks are used, where the scene has any. Default true.
         pub fn masks(mut self, used: bool) -> Self {
             self.run.masks = used;
+            self
+        }
+
+        /// Whether depths are read, where the scene has any: PNG of one channel, 16 bits.
+        /// Default true.
+        pub fn depths(mut self, read: bool) -> Self {
+            self.run.depths = read;
+            self
+        }
+
+        /// Whether images keep their alpha, as a fourth channel (255 where a file has none),
+        /// instead of being composited on the background. Default false.
+        pub fn alpha(mut self, kept: bool) -> Self {
+            self.run.alpha = kept;
             self
         }
 

@@ -9,7 +9,7 @@ use crate::forecast::MemoryLimit;
 use crate::jobs::kinds::KINDS;
 use crate::jobs::masks;
 use crate::jobs::scene::spec::StoreSpec;
-use crate::loader::scene::chosen::Chosen;
+use crate::loader::scene::chosen::{Chosen, Wanted};
 use crate::loader::scene::options::SceneRun;
 use crate::loader::scene::source::SceneSource;
 use crate::loader::scene::store::HeldStore;
@@ -70,7 +70,12 @@ impl SceneRun {
     /// A scene or masks that cannot be read.
     pub(in crate::loader) fn read(&self, source: SceneSource, crews: Crews) -> Result<ReadScene> {
         let scene = source.open(self.limits.max_pixels)?;
-        let chosen = Chosen::new(&scene, self.split, self.downscale, self.masks)?;
+        let wanted = Wanted {
+            masks: self.masks,
+            depths: self.depths,
+            alpha: self.alpha,
+        };
+        let chosen = Chosen::new(&scene, self.split, self.downscale, wanted)?;
         let words = match crews.masks.filter(|_| !chosen.masks.is_empty()) {
             Some(crew) => {
                 let spec = chosen.masks_spec(self.limits);

@@ -81,7 +81,7 @@ impl ViewsBuilder {
         let most_maps = most_maps(self.run.memory_limit);
         let map_places = shown.maps(frames, most_maps)?.places;
         let beside = Beside {
-            // The bent image, and its mask.
+            // The bent image with its depths, and its mask.
             worker: frames.places.largest() / 3 * 4,
             shared: map_places.bytes(),
         };
@@ -105,6 +105,7 @@ impl ViewsBuilder {
         let spec = ViewsSpec {
             order,
             form,
+            depth_scale: chosen.depth_scale,
             most_maps,
             store: store_spec,
         };

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder};
-use image::{GrayImage, Luma, Rgb, RgbImage};
+use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage, Rgba, RgbaImage};
 use twox_hash::XxHash3_128;
 
-use crate::common::FEATHERLOAD;
+use super::FEATHERLOAD;
 
 pub const WIDTH: u32 = 37;
 pub const HEIGHT: u32 = 23;
@@ -17,6 +17,9 @@ pub const IMAGES: u32 = 7;
 pub fn color(image: u32, row: u32, col: u32) -> [u8; 3] {
     [(image * 30) as u8, (row * 11) as u8, (col * 6) as u8]
 }
+
+/// Depths of an image.
+pub type Depths = ImageBuffer<Luma<u16>, Vec<u16>>;
 
 /// A folder with a scene in it.
 pub struct Written {
@@ -56,6 +59,36 @@ impl Written {
         }
         written.write_transforms();
         written
+    }
+
+    /// With depths for each image that `of` gives some for.
+    pub fn with_depths(of: impl Fn(u32) -> Option<Depths>) -> Self {
+        let written = Self::new();
+        fs::create_dir(written.path().join("depths")).unwrap();
+        for image in 0..IMAGES {
+            if let Some(depths) = of(image) {
+                depths.save(written.depth(image)).unwrap();
+            }
+        }
+        written.write_transforms();
+        written
+    }
+
+    /// With images whose pixels have the alpha that `of` image, row and column gives.
+    pub fn with_alpha(of: impl Fn(u32, u32, u32) -> u8) -> Self {
+        let written = Self::new();
+        for image in 0..IMAGES {
+            let picture = RgbaImage::from_fn(WIDTH, HEIGHT, |x, y| {
+                let [r, g, b] = color(image, y, x);
+                Rgba([r, g, b, of(image, y, x)])
+            });
+            picture.save(written.image(image)).unwrap();
+        }
+        written
+    }
+
+    pub fn depth(&self, image: u32) -> PathBuf {
+        self.path().join(format!("depths/{image:02}.png"))
     }
 
     /// Seen through a rolling shutter.
@@ -100,6 +133,9 @@ impl Written {
                 let mask = format!("masks/{image:02}.png");
                 if self.masks && self.path().join(&mask).exists() {
                     frame["mask_path"] = mask.into();
+                }
+                if self.depth(image).exists() {
+                    frame["depth_file_path"] = format!("depths/{image:02}.png").into();
                 }
                 frame
             })
