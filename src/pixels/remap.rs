@@ -91,30 +91,63 @@ impl Level for f32 {
 
 impl<const C: usize> Taken<'_, [u8; C]> {
     /// One row: at each place the mixture of the four pixels around it. Beyond the middles of
-    /// the outer pixels the outer ones count alone; nowhere is 0.
+    /// the outer pixels the outer ones count alone; nowhere is 0. Of three channels or four.
     pub(crate) fn mix<L: Level>(&self, places: &[Place], out: &mut [[L; C]]) {
+        const { assert!(C <= LANES) };
+        let bytes = self.pixels.as_flattened();
+        // A pixel is read as four bytes: that of three in the last place has too few.
+        let inner = (self.width as i32 - 1, self.height as i32 - 1);
+        let last = (bytes.len() / C).saturating_sub(1);
         for (place, out) in places.iter().zip(out) {
-            *out = match place.is_somewhere() {
-                true => self.mixed(*place).map(L::of),
-                false => [L::NONE; C],
+            let ((x, right), (y, down)) = (Place::along(place.x), Place::along(place.y));
+            let is_inner = x >= 0 && y >= 0 && x < inner.0 && y < inner.1;
+            let at = (y as usize)
+                .wrapping_mul(self.width)
+                .wrapping_add(x as usize);
+            let mixed = if is_inner && at + self.width + 1 < last {
+                let below = at + self.width;
+                let four = [at, at + 1, below, below + 1].map(|at| lanes(bytes, C * at));
+                mixed(four, right, down)
+            } else if place.is_somewhere() {
+                mixed(self.around(x, y), right, down)
+            } else {
+                *out = [L::NONE; C];
+                continue;
             };
+            *out = std::array::from_fn(|i| L::of(mixed[i]));
         }
     }
 
-    #[inline]
-    fn mixed(&self, place: Place) -> [f32; C] {
-        let ((x, right), (y, down)) = (Place::along(place.x), Place::along(place.y));
-        let last = |of: usize| of as i32 - 1;
-        let (x0, x1) = (x.max(0) as usize, (x + 1).min(last(self.width)) as usize);
-        let (y0, y1) = (y.max(0) as usize, (y + 1).min(last(self.height)) as usize);
-        let at = |row: usize, col: usize| self.pixels[row * self.width + col];
-        let (a, b, c, d) = (at(y0, x0), at(y0, x1), at(y1, x0), at(y1, x1));
-        std::array::from_fn(|i| {
-            let [a, b, c, d] = [a, b, c, d].map(|pixel| f32::from(pixel[i]));
-            let (above, below) = (a + (b - a) * right, c + (d - c) * right);
-            above + (below - above) * down
+    /// The four pixels at and behind (x, y): those at the edge, where that is outside.
+    #[cold]
+    fn around(&self, x: i32, y: i32) -> [[f32; LANES]; 4] {
+        let within = |at: i32, of: usize| at.clamp(0, of as i32 - 1) as usize;
+        let (x0, x1) = (within(x, self.width), within(x + 1, self.width));
+        let (y0, y1) = (within(y, self.height), within(y + 1, self.height));
+        [(y0, x0), (y0, x1), (y1, x0), (y1, x1)].map(|(row, col)| {
+            let pixel = self.pixels[row * self.width + col];
+            std::array::from_fn(|i| pixel.get(i).copied().map_or(0.0, f32::from))
         })
     }
+}
+
+/// Channels that are mixed at once.
+const LANES: usize = 4;
+
+#[inline]
+fn lanes(bytes: &[u8], at: usize) -> [f32; LANES] {
+    let four: [u8; LANES] = std::array::from_fn(|i| bytes[at..at + LANES][i]);
+    four.map(f32::from)
+}
+
+/// Of the pixels on the left and the right, above and below: `right` and `down` from 0 to 1.
+#[inline]
+fn mixed([a, b, c, d]: [[f32; LANES]; 4], right: f32, down: f32) -> [f32; LANES] {
+    std::array::from_fn(|i| {
+        let above = a[i] + (b[i] - a[i]) * right;
+        let below = c[i] + (d[i] - c[i]) * right;
+        above + (below - above) * down
+    })
 }
 
 impl Taken<'_, u8> {

@@ -84,6 +84,12 @@ fn smaller_images_have_the_depths_under_their_middles() {
 #[test]
 fn depths_are_straightened_as_their_image_is() {
     let scene = deep();
+    // Bent by more than a pixel.
+    let file = scene.path().join("transforms.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let bent = text.replace("\"k1\":0.05", "\"k1\":-0.2");
+    assert_ne!(bent, text);
+    fs::write(&file, bent).unwrap();
     for workers in [0, 2] {
         let mut views = views(&scene, workers).undistort(true).build().unwrap();
         let scale = views.scene().depth_unit * views.scene().to_scene.scale;
