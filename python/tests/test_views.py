@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import json
 import os
 import pickle
 import re
 import signal
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -148,6 +151,113 @@ def test_a_mask_comes_with_its_image(views: Make, tmp_path: Path) -> None:
             assert view.mask is None
     one = views(folder, masks=False, shuffle=False, start=2)
     assert next(one).mask is None
+
+
+def write_png16(path: Path, levels: Any) -> None:
+    """Grey of 16 bits."""
+    height, width = levels.shape
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in levels)
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        body = kind + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    head = struct.pack(">IIBBBBB", width, height, 16, 0, 0, 0, 0)
+    content = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + content)
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Path:
+    """A scene whose second image has depths, and whose lens bends."""
+    folder = write_scene(tmp_path / "deep", camera={"k1": -0.2, "k2": 0.01, "p1": 0.002})
+    described = json.loads((folder / "transforms.json").read_text())
+    (folder / "depths").mkdir()
+    write_png16(folder / "depths/01.png", ROWS * 1000 + COLS * 10 + 7)
+    described["frames"][1]["depth_file_path"] = "depths/01.png"
+    (folder / "transforms.json").write_text(json.dumps(described))
+    return folder
+
+
+def test_depths_are_in_the_scenes_units(views: Make, deep: Path) -> None:
+    one = views(deep)
+    scale = 0.001 * one.scene.scale
+    wanted = ((ROWS * 1000 + COLS * 10 + 7) * scale).astype(np.float32)
+    for _, view in zip(range(IMAGES), one, strict=False):
+        if view.index == 1:
+            assert view.depth.dtype == np.float32 and (view.depth == wanted).all()
+            assert set(view.to("cpu")) == {"image", "depth"} if _torch() else True
+        else:
+            assert view.depth is None
+    without = views(deep, depths=False, shuffle=False, start=1)
+    assert next(without).depth is None
+    with featherload.Rays(deep, 512, num_workers=1, split_by="all", joining=0) as rays:
+        batch = next(rays)
+        image, row, col = batch.indices.T
+        assert (batch.depths.dtype, batch.depths.shape) == (np.float32, (512, 1))
+        found = np.where(image == 1, wanted[row, col], np.float32(0))
+        assert (batch.depths[:, 0] == found).all() and (image == 1).any()
+    with featherload.Rays(deep, num_workers=1, split_by="all", depths=False) as rays:
+        assert next(rays).depths is None
+
+
+def _torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
+
+
+def test_a_depth_of_another_size_is_named(views: Make, deep: Path) -> None:
+    write_png16(deep / "depths/01.png", ROWS[:-1] * 3)
+    with pytest.raises(featherload.SampleError, match=r"01\.png.*give the depth the image's size"):
+        shown(views(deep), IMAGES)
+
+
+def test_straight_images_have_the_camera_that_made_them(views: Make, deep: Path) -> None:
+    bent = views(deep, shuffle=False)
+    straight = views(deep, shuffle=False, undistort=True)
+    camera = straight.cameras[1]
+    assert camera.lens == "pinhole" and bent.cameras[1].lens == "brown"
+    straight.go_to(1)
+    view = next(straight)
+    assert view.image.shape == (camera.height, camera.width, 3) == (HEIGHT - 1, WIDTH - 1, 3)
+    # The colour of a pixel is where it is: rows of green by 11, columns of blue by 6.
+    rows, cols = np.mgrid[: camera.height, : camera.width] + 0.5
+    x, y = (cols - camera.cx) / camera.fx, (rows - camera.cy) / camera.fy
+    k1, k2 = bent.cameras[1].coefficients["k"][:2]
+    p1, p2 = bent.cameras[1].coefficients["p"]
+    r2 = x * x + y * y
+    radial = 1 + k1 * r2 + k2 * r2 * r2
+    u = 30.0 * (x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x)) + 18.25
+    v = 31.0 * (y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y) + 11.5
+    # Away from the edge, where outer pixels count alone, and from where levels wrap round.
+    inner = (u > 0.5) & (u < WIDTH - 0.5) & (v > 0.5) & (v < HEIGHT - 0.5)
+    assert inner.mean() > 0.8
+    for channel, wanted in ((1, 11 * (v - 0.5)), (2, 6 * (u - 0.5))):
+        off = np.abs(view.image[..., channel] - wanted)[inner]
+        assert off.max() <= 0.51, off.max()
+    depth = view.depth / (0.001 * straight.scene.scale)
+    wanted = np.floor(v) * 1000 + np.floor(u) * 10 + 7
+    near = (np.abs(u - np.round(u)) < 1e-3) | (np.abs(v - np.round(v)) < 1e-3)
+    assert (np.abs(depth - wanted)[inner & ~near] < 0.01).all()
+
+
+def test_a_lens_that_cannot_be_straightened_is_named(views: Make, tmp_path: Path) -> None:
+    folder = write_scene(tmp_path / "sphere", camera={})
+    described = json.loads((folder / "transforms.json").read_text())
+    described["camera_model"] = "EQUIRECTANGULAR"
+    (folder / "transforms.json").write_text(json.dumps(described))
+    with pytest.raises(featherload.ConfigError, match=r"00\.png.*equirectangular") as raised:
+        views(folder, undistort=True)
+    assert raised.value.option == "undistort"
+
+
+def test_alpha_is_a_fourth_channel(views: Make, tmp_path: Path) -> None:
+    folder = write_scene(tmp_path / "clear")
+    view = next(views(folder, alpha=True))
+    assert view.image.shape == (HEIGHT, WIDTH, 4) and (view.image[..., 3] == 255).all()
+    assert (view.image[..., :3] == pixels(view.index)).all()
+    with featherload.Rays(folder, num_workers=1, split_by="all", alpha=True) as rays:
+        colors = next(rays).colors
+    assert colors.shape == (4096, 4) and (colors[:, 3] == 1).all()
 
 
 def test_floats_are_the_levels_from_0_to_1(views: Make) -> None:
