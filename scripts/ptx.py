@@ -17,6 +17,8 @@ import sys
 
 KERNELS = pathlib.Path(__file__).resolve().parent.parent / "kernels"
 OPTIONS = [b"--gpu-architecture=compute_70", b"--std=c++17", b"-default-device"]
+# A source whose first line begins so is compiled with what follows, too.
+MORE = b"// compile: "
 
 
 def library(folder):
@@ -42,13 +44,20 @@ def compiled(nvrtc, source):
         return buffer.value.decode()
 
     program = ctypes.c_void_p()
+    code = source.read_bytes()
+    first = code.split(b"\n", 1)[0]
+    chosen = OPTIONS + (first.removeprefix(MORE).split() if first.startswith(MORE) else [])
+    # What it includes lies in the folder of its name.
+    parts = sorted(source.with_suffix("").glob("*.cuh"))
+    names = (ctypes.c_char_p * len(parts))(*[f"{p.parent.name}/{p.name}".encode() for p in parts])
+    texts = (ctypes.c_char_p * len(parts))(*[p.read_bytes() for p in parts])
     # The name stands in the PTX's comments: no path.
-    fault = call("nvrtcCreateProgram", ctypes.byref(program), source.read_bytes(),
-                 source.name.encode(), 0, None, None)
+    fault = call("nvrtcCreateProgram", ctypes.byref(program), code, source.name.encode(),
+                 len(parts), texts, names)
     if fault:
         sys.exit(f"{source}: {fault}")
-    options = (ctypes.c_char_p * len(OPTIONS))(*OPTIONS)
-    fault = call("nvrtcCompileProgram", program, len(OPTIONS), options)
+    options = (ctypes.c_char_p * len(chosen))(*chosen)
+    fault = call("nvrtcCompileProgram", program, len(chosen), options)
     log = text("nvrtcGetProgramLogSize", "nvrtcGetProgramLog").strip()
     if fault or log:
         sys.exit(f"{source}: {fault or 'warnings'}\n{log}")

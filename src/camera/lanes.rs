@@ -95,6 +95,10 @@ impl<B: Bend> Unbend<B> {
         unbend
     }
 
+    pub fn steps(&self) -> u32 {
+        self.steps as u32
+    }
+
     /// The points that the lens bends to these.
     #[inline(always)]
     pub fn unbend(&self, bent_x: &Lane, bent_y: &Lane, n: usize) -> Straight {

@@ -178,6 +178,19 @@ impl Unprojector {
         }
     }
 
+    /// Newton's steps that the points of this camera need: those of its plane, and those of
+    /// what [`Lens::Fisheye624`] does behind its polynomial.
+    pub(crate) fn steps(&self) -> [u32; 2] {
+        match &self.way {
+            Way::Pinhole(_) | Way::Plain(_) => [0, 0],
+            Way::Brown(Plane(unbend)) => [unbend.steps(), 0],
+            Way::Fisheye(Angles(unbend)) => [unbend.steps(), 0],
+            Way::Rational(Plane(unbend)) => [unbend.steps(), 0],
+            Way::ThinPrism(Angles(unbend)) => [unbend.steps(), 0],
+            Way::Aria(Aria { prism, radial }) => [radial.steps(), prism.steps()],
+        }
+    }
+
     /// Where the ray through `(x, y)` starts, in the camera.
     pub fn origin(&self, x: f64, y: f64) -> [f64; 3] {
         match self.optics.camera().lens {

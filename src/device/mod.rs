@@ -4,7 +4,7 @@
 //!
 //! - `choice`: where batches end, and how a device gets at pixels; `probe`: which
 //!   devices there are; `found`: what is known of them; `figures`: what a run has of one;
-//! - `launch`: what a launch is told, as the kernel reads it;
+//! - `launch`, `ray_launch`: what a launch is told, as the kernel reads it;
 //! - `shape`: what a stage is made for, and takes;
 //! - `reference`: the kernel's meaning, on the CPU;
 //! - `cuda/`: the driver, the pinned ring, the kernel, buffers, stages. Without the
@@ -23,6 +23,11 @@ mod found;
 )]
 pub(crate) mod launch;
 mod probe;
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "most of it is for a device alone")
+)]
+pub(crate) mod ray_launch;
 #[cfg(all(test, feature = "codecs"))]
 pub(crate) mod reference;
 #[cfg_attr(

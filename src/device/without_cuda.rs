@@ -7,10 +7,12 @@ use crate::device::choice::Upload;
 use crate::device::figures::DeviceTimes;
 use crate::device::found::DeviceReport;
 use crate::device::launch::{KernelEmission, KernelRow};
+use crate::device::ray_launch::{KernelRays, RayScene};
 use crate::device::shape::{CropShape, RowPlaces};
 use crate::error::{Error, Result};
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
+use crate::sys::shared::SharedMemory;
 
 const MISSING: &str = "this build of featherload has no CUDA stage: build it with the feature `cuda`, which is one of the default ones and needs no CUDA to build";
 
@@ -79,6 +81,46 @@ impl RowsStage {
         _: impl Into<Arc<HeldSlot>>,
         _: usize,
     ) -> Result<DeviceRows> {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum RayStage {}
+
+impl RayStage {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        _: RayScene<'_>,
+        _: Option<SharedMemory>,
+        _: usize,
+        _: usize,
+    ) -> Result<Self> {
+        match **context {}
+    }
+
+    pub(crate) fn put_pixels(
+        &mut self,
+        _: u64,
+        _: usize,
+        _: impl FnMut(usize, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn submit(&mut self, _: &KernelRays, _: usize) -> Result<DeviceRows> {
+        match *self {}
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn outputs(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn pinned_bytes(&self) -> usize {
         match *self {}
     }
 }

@@ -3,7 +3,7 @@
 //! Used in the process that builds jobs: the coordinator, and the consumer with zero
 //! workers. Without the decoders there are none, and a helper does them.
 
-use crate::jobs::{encode, images, masks, rays, views};
+use crate::jobs::{encode, images, masks, pictures, rays, views};
 #[cfg(feature = "codecs")]
 use crate::pool::coordinator::own;
 use crate::pool::job::JobKind;
@@ -15,6 +15,8 @@ pub(crate) const KINDS: &[JobKind] = &[
     encode::worker::KIND,
     #[cfg(feature = "codecs")]
     masks::worker::KIND,
+    #[cfg(feature = "codecs")]
+    pictures::worker::KIND,
     #[cfg(feature = "codecs")]
     rays::worker::KIND,
     #[cfg(feature = "codecs")]

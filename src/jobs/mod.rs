@@ -3,8 +3,8 @@
 //! - [`images`]: one row = one sample of a batch;
 //! - [`encode`]: one row = one sample's payload in a cache;
 //! - [`rays`]: one row = the rays of one step; [`views`]: one row = one image of a scene;
-//! - `masks`: one row = the bits of one mask;
-//!   `scene`: what jobs on the images of a scene share;
+//! - `masks`: one row = the bits of one mask; `pictures`: one row = one image is in its
+//!   store; `scene`: what jobs on the images of a scene share;
 //! - [`kinds`]: the list of all, for who builds a job by its name.
 //!
 //! A kind has its spec, its rows, a worker side and a consumer side. What they share:
@@ -25,6 +25,7 @@ pub mod images;
 pub(crate) mod input;
 pub(crate) mod kinds;
 pub(crate) mod masks;
+pub(crate) mod pictures;
 pub(crate) mod rays;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;

@@ -128,6 +128,18 @@ impl Content {
         }
     }
 
+    /// The memory, mapped once more; none where it is a file.
+    pub(super) fn map_again(&self, bytes: u64) -> Result<Option<SharedMemory>> {
+        match self {
+            Self::Memory(memory) => {
+                let fd = memory.as_fd().try_clone_to_owned();
+                let fd = fd.map_err(|e| Error::io("have the memory of the store twice", e))?;
+                SharedMemory::open(fd, mapped_bytes(bytes)?).map(Some)
+            }
+            Self::File(_) => Ok(None),
+        }
+    }
+
     /// Two, three or four bytes from each place on. Places were checked.
     ///
     /// A loop of nothing else, so that the next pixels are on their way from memory while
@@ -167,19 +179,23 @@ impl Content {
         match self {
             Self::Memory(memory) => {
                 use std::sync::atomic::Ordering::Relaxed;
-                let first = range.start / 8;
-                let mut skipped = (range.start % 8) as usize;
-                let mut filled = 0;
-                for word in first.. {
-                    if filled == out.len() {
-                        break;
-                    }
-                    let bytes = memory.word(word as usize).load(Relaxed).to_le_bytes();
-                    let from = &bytes[skipped..];
-                    let n = from.len().min(out.len() - filled);
-                    out[filled..filled + n].copy_from_slice(&from[..n]);
-                    filled += n;
-                    skipped = 0;
+                let word = |at: u64| memory.word((at / 8) as usize).load(Relaxed).to_le_bytes();
+                let skipped = (range.start % 8) as usize;
+                let mut at = range.start - skipped as u64;
+                let mut out = out;
+                if skipped > 0 {
+                    let n = (8 - skipped).min(out.len());
+                    let (to, behind) = std::mem::take(&mut out).split_at_mut(n);
+                    to.copy_from_slice(&word(at)[skipped..skipped + n]);
+                    (out, at) = (behind, at + 8);
+                }
+                let (eights, rest) = out.as_chunks_mut::<8>();
+                for eight in eights {
+                    *eight = word(at);
+                    at += 8;
+                }
+                if !rest.is_empty() {
+                    rest.copy_from_slice(&word(at)[..rest.len()]);
                 }
                 Ok(())
             }

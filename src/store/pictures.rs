@@ -216,6 +216,14 @@ impl Pictures {
         }
     }
 
+    /// The memory that the pictures lie in, mapped once more; none where they lie in a file.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(crate) fn map_again(&self) -> crate::error::Result<Option<SharedMemory>> {
+        self.content.map_again(self.places.bytes())
+    }
+
     /// All bytes of a picture, which is there.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ const LAYERS: Layers<'_> = &[
     ("pixels", &["sys", "recipe", "cut"]),
     ("store", &["error", "sys"]),
     ("pool", &["error", "sys"]),
-    ("device", &["error", "recipe", "cut", "pool"]),
+    ("device", &["error", "sys", "recipe", "cut", "pool"]),
     (
         "jobs",
         &[
@@ -113,10 +113,14 @@ const UNSAFE: &[&str] = &[
     "src/device/cuda/gpu_failure_tests.rs",
     "src/device/cuda/gpu_tests.rs",
     "src/device/cuda/kernel.rs",
+    "src/device/cuda/mapped.rs",
     "src/device/cuda/memory.rs",
+    "src/device/cuda/module.rs",
     "src/device/cuda/pinned.rs",
+    "src/device/cuda/ray_stage.rs",
     "src/device/cuda/rows.rs",
     "src/device/cuda/stage.rs",
+    "src/device/cuda/uploads.rs",
     "src/device/cuda/standin_tests.rs",
     "src/device/without_cuda.rs",
     "src/picture/jpeg/decoder.rs",

@@ -8,7 +8,7 @@ use clap::{Args, Parser, ValueEnum};
 use featherload::measure::TreeUsage;
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder, RaysReport};
-use featherload::{Error, Result};
+use featherload::{Device, Error, Result};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
@@ -84,6 +84,15 @@ pub struct RaysArgs {
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
 
+    /// Where rays are made: cpu, cuda, or cuda:N. On a device workers only decode images.
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: Device,
+
+    /// Most memory of the device that the run may take, its context apart. Images that do not
+    /// fit are read from the host's memory.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    gpu_memory_limit: Option<u64>,
+
     /// Most memory that all processes may take together, such as 2G, 1500M or bytes.
     /// Images that do not fit are kept in a file.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -158,8 +167,8 @@ struct Report {
     first_batch_ms: f64,
     /// When every image was decoded.
     decoded_ms: Option<f64>,
-    /// Rays that a lens does not define.
-    invalid: u64,
+    /// Rays that a lens does not define; none where rays stayed on a device.
+    invalid: Option<u64>,
     pss_mib: f64,
     cpu_s: f64,
     digest: Option<String>,
@@ -207,6 +216,7 @@ impl RaysArgs {
             .alpha(self.alpha)
             .downscale(self.downscale)
             .share_store(!self.own_store)
+            .device(self.device)
             .seed(self.seed)
             .rank(self.rank);
         if let Some(workers) = self.workers {
@@ -214,6 +224,9 @@ impl RaysArgs {
         }
         if let Some(depth) = self.depth {
             builder = builder.depth(depth);
+        }
+        if let Some(bytes) = self.gpu_memory_limit {
+            builder = builder.gpu_memory_limit(bytes);
         }
         if let Some(bytes) = self.memory_limit {
             builder = builder.memory_limit(bytes);
@@ -259,16 +272,28 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
     let bar = output::steps(args.steps, "steps", !args.json);
     let mut hash = args.digest.then(XxHash3_128::new);
     let (mut first, mut decoded) = (None, None);
-    let (mut steps, mut invalid) = (0, 0);
+    let (mut steps, mut invalid) = (0, None);
+    let mut last: Option<RayBatch> = None;
     let mut signal = None;
     while steps < args.steps {
-        let batch = rays.next_batch()?;
+        let mut batch = rays.next_batch()?;
         steps += 1;
-        invalid += batch.valid()?.iter().filter(|valid| **valid == 0).count() as u64;
+        if args.digest {
+            batch = batch.to_host()?;
+        }
+        match batch.on_device() {
+            None => {
+                let outside = batch.valid()?.iter().filter(|valid| **valid == 0).count();
+                *invalid.get_or_insert(0) += outside as u64;
+            }
+            Some(rows) if first.is_none() => rows.wait()?,
+            Some(_) => {}
+        }
         if let Some(hash) = &mut hash {
             add(hash, &batch)?;
         }
-        drop(batch);
+        // One on a device may not be finished yet.
+        last = batch.on_device().is_some().then_some(batch);
         let now = Instant::now();
         first.get_or_insert((now, steps));
         if decoded.is_none() && rays.is_decoded() {
@@ -280,7 +305,11 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
             break;
         }
     }
+    if let Some(rows) = last.as_ref().and_then(RayBatch::on_device) {
+        rows.wait()?;
+    }
     let end = Instant::now();
+    drop(last);
     bar.finish_and_clear();
     let run = rays.report()?;
     let pids = run.workers.iter().copied().chain(run.coordinator);
@@ -355,6 +384,14 @@ impl Report {
         ))?;
         let all = run.draw_s + run.decode_s + run.trace_s + run.color_s;
         let share = |part: f64| (100.0 * part / all.max(1e-9)).round();
+        if let Some(device) = &run.device {
+            output::line(&format!(
+                "  {:>8.1} MiB of the device, {:.1} planned; {:.1} MiB of the host pinned",
+                output::mib(device.used_bytes),
+                output::mib(device.planned_bytes),
+                output::mib(device.pinned_bytes),
+            ))?;
+        }
         output::line(&format!(
             "  worker time    draw {}%, decode {}%, trace {}%, colour {}%",
             share(run.draw_s),
@@ -362,10 +399,10 @@ impl Report {
             share(run.trace_s),
             share(run.color_s),
         ))?;
-        if self.invalid > 0 {
+        if let Some(invalid) = self.invalid.filter(|n| *n > 0) {
             output::line(&format!(
                 "  {} rays are outside of what their lens defines: they are masked",
-                output::grouped(self.invalid)
+                output::grouped(invalid)
             ))?;
         }
         if let Some(digest) = &self.digest {

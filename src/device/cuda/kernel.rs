@@ -1,30 +1,23 @@
-//! `kernels/crops.ptx`, loaded: one kernel of it, and its launch.
+//! `kernels/crops.ptx`, and its launch.
 //!
-//! In the consumer. The driver compiles the PTX for the device at hand, once: it
-//! keeps the result for later processes.
+//! In the consumer.
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUdeviceptr, CUfunction, CUmodule};
+use cudarc::driver::sys::CUdeviceptr;
 
 use super::context::{Context, Stream};
+use super::module::{Grid, Module};
 use crate::device::launch::{BLOCK, KERNEL, KernelEmission, KernelTile, Pass};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 const PTX: &str = include_str!("../../../kernels/crops.ptx");
 
 /// The kernel.
 #[derive(Debug)]
-pub(super) struct Kernel {
-    context: Arc<Context>,
-    module: CUmodule,
-    function: CUfunction,
-}
-
-// SAFETY: handles of the process, alive as long as the value; the driver locks.
-unsafe impl Send for Kernel {}
+pub(super) struct Kernel(Module);
 
 /// Where a launch reads and writes, all of the device.
 #[derive(Debug, Clone, Copy)]
@@ -38,28 +31,7 @@ pub(super) struct Places {
 
 impl Kernel {
     pub(super) fn load(context: &Arc<Context>) -> Result<Self> {
-        let zeroed = |text: &str| {
-            CString::new(text).map_err(|_| Error::Device {
-                what: "a zero in the text of a kernel".into(),
-            })
-        };
-        let ptx = zeroed(PTX)?;
-        let mut module = ptr::null_mut();
-        // SAFETY: the text ends with a zero and lives until the call is over.
-        context.setup("cuModuleLoadData", || unsafe {
-            sys::cuModuleLoadData(&mut module, ptx.as_ptr().cast())
-        })?;
-        let mut kernel = Self {
-            context: context.clone(),
-            module,
-            function: ptr::null_mut(),
-        };
-        let name = zeroed(KERNEL)?;
-        // SAFETY: the module was loaded above; the name ends with a zero.
-        context.setup("cuModuleGetFunction", || unsafe {
-            sys::cuModuleGetFunction(&mut kernel.function, module, name.as_ptr())
-        })?;
-        Ok(kernel)
+        Module::load(context, PTX, KERNEL).map(Self)
     }
 
     /// Puts one launch into the stream, for `count` rows of the emission's size.
@@ -79,7 +51,11 @@ impl Kernel {
         let mut sums = pass.sums();
         let mut tile = KernelTile::USUAL;
         let (across, down) = tile.grid(emission.size());
-        let kept = tile.kept;
+        let grid = Grid {
+            blocks: (across, down, count),
+            threads: BLOCK,
+            shared: tile.kept,
+        };
         fn at<T>(value: &mut T) -> *mut c_void {
             ptr::from_mut(value).cast()
         }
@@ -93,32 +69,8 @@ impl Kernel {
             at(&mut sums),
         ];
         // SAFETY: the arguments are those that the kernel declares, in order and size
-        // (`device::launch` has its structs), and the driver copies them before it
-        // returns; what they point to is right by this function's contract.
-        self.context.work("cuLaunchKernel", || unsafe {
-            sys::cuLaunchKernel(
-                self.function,
-                across,
-                down,
-                count,
-                BLOCK.0,
-                BLOCK.1,
-                1,
-                kept,
-                stream.raw(),
-                arguments.as_mut_ptr(),
-                ptr::null_mut(),
-            )
-        })
-    }
-}
-
-impl Drop for Kernel {
-    fn drop(&mut self) {
-        let module = self.module;
-        // SAFETY: loaded in `load`, unloaded here only; its owner has waited for the
-        // launches.
-        self.context
-            .release("cuModuleUnload", || unsafe { sys::cuModuleUnload(module) });
+        // (`device::launch` has its structs); what they point to is right by this function's
+        // contract.
+        unsafe { self.0.launch(stream, grid, &mut arguments) }
     }
 }

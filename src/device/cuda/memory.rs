@@ -146,10 +146,26 @@ impl Stream {
         from: *const u8,
         len: usize,
     ) -> Result<()> {
-        inside(len, to.len(), "an upload")?;
+        // SAFETY: this function's contract.
+        unsafe { self.upload_at(to, 0, from, len) }
+    }
+
+    /// As [`Stream::upload`], to byte `at` of the buffer.
+    ///
+    /// # Safety
+    /// As for [`Stream::upload`].
+    pub(super) unsafe fn upload_at(
+        &self,
+        to: &DeviceBuffer,
+        at: usize,
+        from: *const u8,
+        len: usize,
+    ) -> Result<()> {
+        inside(at.saturating_add(len), to.len(), "an upload")?;
+        let to = to.address() + at as CUdeviceptr;
         // SAFETY: inside of both by the check and this function's contract.
         self.context().work("cuMemcpyHtoDAsync_v2", || unsafe {
-            sys::cuMemcpyHtoDAsync_v2(to.address(), from.cast(), len, self.raw())
+            sys::cuMemcpyHtoDAsync_v2(to, from.cast(), len, self.raw())
         })
     }
 

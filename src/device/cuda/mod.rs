@@ -4,9 +4,11 @@
 //! - `context`: the primary context, streams, events;
 //! - `memory`: buffers of device and host, copies;
 //! - `pinned`: the ring, for the device to read;
-//! - `kernel`: the crops kernel and its launch;
+//! - `module`: a kernel, loaded; `kernel`: that of crops and its launch;
 //! - `outputs`, `rows`: batches on the device, and their way back;
-//! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on.
+//! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on;
+//! - `ray_stage`: a scene on the device, and batches of its rays; `uploads`: pictures on their
+//!   way there; `mapped`: those that are read where they are.
 //!
 //! The safe layer of the binding is not used: it forgets that a copy out of
 //! registered memory goes on behind the borrow, leaves its context current in the
@@ -17,11 +19,15 @@ mod context;
 mod crop_stage;
 mod driver;
 mod kernel;
+mod mapped;
 mod memory;
+mod module;
 mod outputs;
 mod pinned;
+mod ray_stage;
 mod rows;
 mod stage;
+mod uploads;
 
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_crop_tests;
@@ -40,5 +46,6 @@ pub(crate) use context::Context;
 pub use context::RawStream;
 pub(crate) use crop_stage::CropStage;
 pub(super) use driver::probe;
+pub(crate) use ray_stage::RayStage;
 pub use rows::DeviceRows;
 pub(crate) use stage::RowsStage;

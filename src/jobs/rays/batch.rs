@@ -4,6 +4,7 @@
 
 use nix::unistd::{Pid, getpid};
 
+use crate::device::DeviceRows;
 use crate::error::{Error, Result};
 use crate::jobs::rays::fields::{RayField, RayLayout};
 use crate::pool::buffers::BufferPool;
@@ -16,12 +17,19 @@ use crate::pool::filled::Rows;
 /// forked copy of the process it cannot be read.
 #[derive(Debug)]
 pub struct RayBatch {
-    pub(crate) rows: Rows,
+    pub(crate) memory: RayMemory,
     pub(crate) layout: RayLayout,
     /// Rays that were asked for; the slot may hold more.
     pub(crate) rays: usize,
     pub(crate) step: u64,
     pub(crate) owner: Pid,
+}
+
+/// Where a batch lies.
+#[derive(Debug)]
+pub(crate) enum RayMemory {
+    Host(Rows),
+    Device(DeviceRows),
 }
 
 impl RayBatch {
@@ -79,7 +87,7 @@ impl RayBatch {
             false => 0,
         };
         let begin = self.offset(field);
-        let bytes = self.rows.bytes().get(begin..begin + len);
+        let bytes = self.host()?.bytes().get(begin..begin + len);
         bytes.ok_or_else(|| Error::protocol("a batch of rays lies outside of its slot"))
     }
 
@@ -110,7 +118,10 @@ impl RayBatch {
     /// A forked copy of the process.
     pub fn address(&mut self) -> Result<*mut u8> {
         self.check_process()?;
-        let memory = self.rows.bytes_mut();
+        let RayMemory::Host(rows) = &mut self.memory else {
+            return Err(on_a_device());
+        };
+        let memory = rows.bytes_mut();
         match memory.len() >= self.layout.bytes() {
             true => Ok(memory.as_mut_ptr()),
             false => Err(Error::protocol("a batch of rays lies outside of its slot")),
@@ -120,7 +131,7 @@ impl RayBatch {
     /// Whether the rays lie in a slot of the ring, which workers wait for.
     #[must_use]
     pub fn is_in_slot(&self) -> bool {
-        matches!(self.rows, Rows::Slot(_))
+        matches!(self.memory, RayMemory::Host(Rows::Slot(_)))
     }
 
     /// The same batch in memory of its own; its slot is free again.
@@ -129,15 +140,48 @@ impl RayBatch {
     /// A forked copy of the process.
     pub fn detach(mut self) -> Result<Self> {
         self.check_process()?;
-        if let Rows::Slot(slot) = &self.rows {
+        if let RayMemory::Host(Rows::Slot(slot)) = &self.memory {
             let used = slot.bytes().get(..self.layout.bytes());
             let used =
                 used.ok_or_else(|| Error::protocol("a batch of rays lies outside of its slot"))?;
             let mut buffer = BufferPool::default().take(used.len());
             buffer.bytes_mut()[..used.len()].copy_from_slice(used);
-            self.rows = Rows::Own(buffer);
+            self.memory = RayMemory::Host(Rows::Own(buffer));
         }
         Ok(self)
+    }
+
+    /// The rays in memory of a device, where they were made on one
+    /// ([`RaysBuilder::device`](crate::rays::RaysBuilder::device)): a field begins
+    /// [`RayBatch::offset`] behind the address.
+    #[must_use]
+    pub fn on_device(&self) -> Option<&DeviceRows> {
+        match &self.memory {
+            RayMemory::Device(rows) => Some(rows),
+            RayMemory::Host(_) => None,
+        }
+    }
+
+    /// The same rays in memory of the host: a copy of those on a device, which are given back.
+    ///
+    /// # Errors
+    /// A device error; a forked copy of the process.
+    pub fn to_host(mut self) -> Result<Self> {
+        self.check_process()?;
+        if let RayMemory::Device(rows) = &self.memory {
+            let bytes = rows.to_host()?;
+            let mut buffer = BufferPool::default().take(bytes.len());
+            buffer.bytes_mut()[..bytes.len()].copy_from_slice(&bytes);
+            self.memory = RayMemory::Host(Rows::Own(buffer));
+        }
+        Ok(self)
+    }
+
+    fn host(&self) -> Result<&Rows> {
+        match &self.memory {
+            RayMemory::Host(rows) => Ok(rows),
+            RayMemory::Device(_) => Err(on_a_device()),
+        }
     }
 
     fn check_process(&self) -> Result<()> {
@@ -156,4 +200,8 @@ impl RayBatch {
         bytemuck::try_cast_slice(self.bytes(field)?)
             .map_err(|e| Error::protocol(format!("an array of rays: {e}")))
     }
+}
+
+fn on_a_device() -> Error {
+    Error::config("the rays are in memory of a device: take on_device, or to_host for a copy")
 }

@@ -7,12 +7,15 @@
 //! - `worker`: from a step's number to its rays; `trace`: from pixels to rays.
 //!
 //! The consumer side:
-//! - `run`: batches in order; `batch`: one of them.
+//! - `run`: batches in order; `batch`: one of them;
+//! - `on_device`: the same with a device; `kernel_scene`: a scene in its kernel's numbers.
 //!
 //! Never in here: how a scene is read, how processes live.
 
 pub(crate) mod batch;
 pub(crate) mod fields;
+pub(crate) mod kernel_scene;
+pub(crate) mod on_device;
 pub(crate) mod run;
 pub(crate) mod spec;
 #[cfg(feature = "codecs")]

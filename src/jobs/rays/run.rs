@@ -10,7 +10,7 @@ use nix::unistd::getpid;
 
 use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::jobs::rays::batch::RayBatch;
+use crate::jobs::rays::batch::{RayBatch, RayMemory};
 use crate::jobs::rays::fields::RayLayout;
 use crate::jobs::rays::spec::RaysSpec;
 use crate::jobs::scene::spec::named_image;
@@ -116,7 +116,7 @@ impl RayRun {
         }
         self.step = place.batch + 1;
         Ok(RayBatch {
-            rows,
+            memory: RayMemory::Host(rows),
             layout: RayLayout::new(place.epoch as usize, self.spec.form),
             rays: rays as usize,
             step: place.batch,

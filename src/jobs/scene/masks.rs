@@ -53,6 +53,12 @@ impl Masks {
         }
     }
 
+    /// All words, and where those of each image begin.
+    pub(crate) fn words(&self) -> (&[u8], impl Iterator<Item = u64> + '_) {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        (self.sealed.bytes(), begins.take(self.ends.len()))
+    }
+
     /// The mask of an image; none where it has none.
     pub(crate) fn of(&self, frames: &StoredFrames, image: u32) -> Option<MaskView<'_>> {
         let image = image as usize;

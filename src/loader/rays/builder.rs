@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::device::Device;
 use crate::loader::scene::{SceneRun, SceneSource, scene_run_options};
 use crate::plan::RaySampler;
 
@@ -20,6 +21,8 @@ pub struct RaysBuilder {
     pub(super) rays: u64,
     pub(super) most_rays: Option<u64>,
     pub(super) first_step: u64,
+    pub(super) device: Device,
+    pub(super) gpu_memory_limit: Option<u64>,
 }
 
 impl RaysBuilder {
@@ -44,6 +47,8 @@ impl RaysBuilder {
             rays: Self::DEFAULT_RAYS,
             most_rays: None,
             first_step: 0,
+            device: Device::Cpu,
+            gpu_memory_limit: None,
         }
     }
 
@@ -96,6 +101,25 @@ impl RaysBuilder {
     }
 
     scene_run_options!();
+
+    /// Where rays are made and end. Default [`Device::Cpu`]. On a device workers only decode
+    /// images, each goes up once, and a kernel makes the rays: the same pixels and colours,
+    /// directions and origins within 1e-6. All memory of the device is taken by `build`, which
+    /// makes the device's primary context; batches are
+    /// [`RayBatch::on_device`](crate::rays::RayBatch::on_device), 4 at a time or as many as
+    /// `depth`.
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// Most bytes of the device that the run may take for itself, the device's context apart.
+    /// Images that do not fit stay in the host's memory, where the kernel reads them over the
+    /// bus: those that join last. Default: no limit.
+    pub fn gpu_memory_limit(mut self, bytes: u64) -> Self {
+        self.gpu_memory_limit = Some(bytes);
+        self
+    }
 }
 
 #[cfg(feature = "internals")]

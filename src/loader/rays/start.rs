@@ -5,15 +5,18 @@
 
 use std::time::Instant;
 
+use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::jobs::pictures::spec::{PicturesSpec, ROW_BYTES};
 use crate::jobs::rays::fields::{RayForm, RayLayout};
+use crate::jobs::rays::on_device::{DeviceRays, RayWork};
 use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec::{RaysMemory, RaysSpec};
 use crate::jobs::scene::spec::StoreMemory;
 use crate::loader::rays::builder::RaysBuilder;
 use crate::loader::rays::prepared::table;
 use crate::loader::rays::state::RaysState;
-use crate::loader::rays::steps::Rays;
+use crate::loader::rays::steps::{Maker, Rays};
 use crate::loader::scene::{Beside, ReadScene, SceneSource, check_first_step, fingerprint};
 use crate::pool::ring::Shape;
 use crate::sys::cpu::CpuLevel;
@@ -35,6 +38,7 @@ impl RaysBuilder {
         let began = Instant::now();
         CpuLevel::detect()?;
         let most_rays = self.checked_rays()?;
+        self.check_device()?;
         check_first_step(self.first_step)?;
         let workers = self.run.crew.count()?;
         let read = self.run.read(self.source, self.run.launch()?)?;
@@ -57,10 +61,16 @@ impl RaysBuilder {
             depths: chosen.has_depths(),
             alpha: self.run.alpha,
         };
+        let layout = RayLayout::new(most_rays as usize, form);
+        let (slots, slot_bytes) = match self.device {
+            Device::Cpu => (self.run.depth.unwrap_or(workers + 2), layout.bytes() as u64),
+            // Workers hand nothing over.
+            Device::Cuda(_) => (workers + 2, ROW_BYTES),
+        };
         let shape = Shape {
-            slots: self.run.depth.unwrap_or(workers + 2).max(1),
+            slots: slots.max(1),
             rows: 1,
-            slot_bytes: RayLayout::new(most_rays as usize, form).bytes() as u64,
+            slot_bytes,
             lanes: workers.max(1),
         };
         let (store, store_spec) = self.run.store(&read, shape, Beside::default())?;
@@ -88,21 +98,45 @@ impl RaysBuilder {
             table: &table,
             masks: &masks,
         };
-        let posted = self.rays;
-        let first = RaysSpec::place(posted, self.first_step);
-        let engine = ready.start(&spec.order(memory)?, shape, first, |needed, free| {
+        let no_room = |needed: u64, free: u64| {
             format!(
                 "the ring needs {needed} bytes and {free} are available: lower rays, most_rays \
                  or depth"
             )
-        })?;
-        let run = RayRun::new(
-            engine,
-            spec,
-            (index, scene.root.clone()),
-            posted,
-            self.first_step,
-        );
+        };
+        let root = scene.root.clone();
+        let run = match self.device {
+            Device::Cpu => {
+                let first = RaysSpec::place(self.rays, self.first_step);
+                let engine = ready.start(&spec.order(memory)?, shape, first, no_room)?;
+                Maker::Workers(RayRun::new(
+                    engine,
+                    spec,
+                    (index, root),
+                    self.rays,
+                    self.first_step,
+                ))
+            }
+            Device::Cuda(ordinal) => {
+                let pictures = PicturesSpec { store: spec.store };
+                let drawn = table.drawn_images().first().copied().unwrap_or_default();
+                let first = PicturesSpec::place(drawn);
+                let engine = ready.start(&pictures.order(memory.store)?, shape, first, no_room)?;
+                let work = RayWork {
+                    frames: &chosen.frames,
+                    table: &table,
+                    masks: &masks,
+                    pictures: &store.pictures,
+                    spec: &spec,
+                    depth: self.run.depth,
+                    limit: self.gpu_memory_limit,
+                    hold_timeout: self.run.crew.hold_timeout,
+                };
+                let rays =
+                    DeviceRays::open(ordinal, &work, engine, (index, root), self.first_step)?;
+                Maker::Device(Box::new(rays))
+            }
+        };
         Ok(Rays {
             run,
             scene,
@@ -113,6 +147,17 @@ impl RaysBuilder {
             rays: self.rays,
             startup: began.elapsed(),
         })
+    }
+
+    /// What is said of a device that there is none of.
+    fn check_device(&self) -> Result<()> {
+        match (self.device, self.gpu_memory_limit) {
+            (Device::Cpu, Some(_)) => Err(Error::option(
+                "gpu_memory_limit",
+                "gpu_memory_limit has no effect on device cpu: use device cuda, or remove it",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Room for rays of a step.

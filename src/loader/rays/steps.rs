@@ -8,14 +8,17 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::data::scenes::Scene;
+use crate::device::DeviceMemory;
 use crate::error::{Error, Result};
 use crate::jobs::rays::batch::RayBatch;
+use crate::jobs::rays::on_device::DeviceRays;
 use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec;
 use crate::jobs::stages;
 use crate::loader::rays::state::RaysState;
 use crate::loader::scene::HeldStore;
 use crate::plan::rays::RayTable;
+use crate::pool::report::PoolReport;
 use crate::pool::worker::meter::Stage;
 use crate::store::Holding;
 
@@ -26,7 +29,7 @@ use crate::store::Holding;
 /// alone.
 #[derive(Debug)]
 pub struct Rays {
-    pub(super) run: RayRun,
+    pub(super) run: Maker,
     pub(super) scene: Scene,
     pub(super) images: Vec<PathBuf>,
     pub(super) store: HeldStore,
@@ -35,6 +38,36 @@ pub struct Rays {
     pub(super) began: RaysState,
     pub(super) rays: u64,
     pub(super) startup: Duration,
+}
+
+/// Who makes the batches.
+#[derive(Debug)]
+pub(super) enum Maker {
+    Workers(RayRun),
+    Device(Box<DeviceRays>),
+}
+
+impl Maker {
+    fn step(&self) -> u64 {
+        match self {
+            Self::Workers(run) => run.step(),
+            Self::Device(rays) => rays.step(),
+        }
+    }
+
+    fn go_to(&mut self, step: u64) {
+        match self {
+            Self::Workers(run) => run.go_to(step),
+            Self::Device(rays) => rays.go_to(step),
+        }
+    }
+
+    fn report(&self) -> Result<PoolReport> {
+        match self {
+            Self::Workers(run) => run.report(),
+            Self::Device(rays) => rays.report(),
+        }
+    }
 }
 
 /// What happened so far.
@@ -68,6 +101,9 @@ pub struct RaysReport {
     pub workers: Vec<i32>,
     /// None with zero workers.
     pub coordinator: Option<i32>,
+    /// Where rays are made on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceMemory>,
 }
 
 impl Rays {
@@ -107,7 +143,12 @@ impl Rays {
                 whole.max(per_unit)
             )));
         }
-        self.run.next_within(rays, limit)
+        match &mut self.run {
+            Maker::Workers(run) => run.next_within(rays, limit),
+            Maker::Device(device) => {
+                device.next_within((&self.table, &self.store.pictures), rays, limit)
+            }
+        }
     }
 
     /// Images that rays are drawn from and that are in the store.
@@ -154,7 +195,10 @@ impl Rays {
     /// Batches that there is memory for; none where each has memory of its own.
     #[must_use]
     pub fn depth(&self) -> Option<u32> {
-        self.run.depth()
+        match &self.run {
+            Maker::Workers(run) => run.depth(),
+            Maker::Device(rays) => Some(rays.depth()),
+        }
     }
 
     /// The scene whose rays these are.
@@ -194,6 +238,10 @@ impl Rays {
             wait_s: pool.consumer_wait_s,
             workers: pool.workers,
             coordinator: pool.coordinator,
+            device: match &self.run {
+                Maker::Workers(_) => None,
+                Maker::Device(rays) => Some(rays.memory()?),
+            },
         })
     }
 }

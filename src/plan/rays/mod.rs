@@ -8,7 +8,8 @@
 //! - `sampler`: how rays are spread; `region`: what of an image may be sampled;
 //! - `bits`: masks; `erode`: where in them a patch has room;
 //! - `build`: making a table; `form`: its bytes, and their check; `table`: what it knows;
-//! - `random`: the numbers of a ray; `draw`: the pixel that they lead to.
+//! - `random`: the numbers of a ray; `draw`: the pixel that they lead to;
+//! - `numbers`: a table and a step as plain numbers, for who draws elsewhere.
 //!
 //! Never in here: pixels' colours, files, cameras.
 
@@ -17,6 +18,7 @@ mod build;
 mod draw;
 mod erode;
 mod form;
+mod numbers;
 mod random;
 mod region;
 mod sampler;
@@ -30,6 +32,7 @@ pub use draw::Pixel;
 #[cfg(test)]
 pub(crate) use draw::WrongMask;
 pub(crate) use erode::eroded;
+pub(crate) use numbers::StepNumbers;
 pub(crate) use region::{Disc, Region, Shape};
 pub use sampler::RaySampler;
 #[cfg(test)]

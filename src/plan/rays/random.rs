@@ -33,6 +33,10 @@ impl StepKey {
         Self([k[0], k[1]])
     }
 
+    pub(super) fn words_of_key(self) -> [u32; 2] {
+        self.0
+    }
+
     /// Two words, each of 64 random bits.
     #[inline]
     pub(super) fn words(self, unit: u64, drawn: Drawn) -> [u64; 2] {

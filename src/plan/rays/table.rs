@@ -171,6 +171,10 @@ impl RayTable {
         }
     }
 
+    pub(super) fn sealed_bytes(&self) -> &[u8] {
+        self.sealed.bytes()
+    }
+
     pub(super) fn parts(&self) -> Parts<'_> {
         Parts::cut(&self.header, self.sealed.bytes())
     }

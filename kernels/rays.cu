@@ -1,0 +1,89 @@
+// compile: --fmad=false
+// The rays of a step, from nothing but their numbers: draws the pixel, sends a ray through
+// its lens and into the world, looks up its colour. A thread makes a ray.
+//
+// - `types`: what a launch is told; `draw`: which pixel;
+// - `lens`, `plain`: from an image point to a ray; `bundle`: and what its pixel sees;
+// - `pose`: where the camera is.
+//
+// The CPU's rays (src/jobs/rays) are what this must give: the same pixels and colours to the
+// bit, and the same formulas in doubles. So products and sums are not fused here.
+
+#include "rays/types.cuh"
+
+#include "rays/draw.cuh"
+#include "rays/lens.cuh"
+#include "rays/plain.cuh"
+#include "rays/bundle.cuh"
+#include "rays/pose.cuh"
+
+// The arrays of a batch, as src/jobs/rays/fields.rs orders them.
+enum Field { INDICES, ORIGINS, DIRECTIONS, COLORS, NORMS, AREAS, DEPTHS, TIMES, VALID };
+
+template <typename T>
+__device__ __forceinline__ T *array(const Launch &l, int field, u32 ray, u32 width) {
+    return (T *)(l.out + l.at[field]) + (size_t)ray * width;
+}
+
+__device__ __forceinline__ void put(float *to, Vector v) {
+    to[0] = (float)v.x;
+    to[1] = (float)v.y;
+    to[2] = (float)v.z;
+}
+
+extern "C" __global__ void __launch_bounds__(128, 3) rays(const Launch l) {
+    const u32 ray = blockIdx.x * 128 + threadIdx.x;
+    if (ray >= l.rays) return;
+    const Pixel pixel = pixel_of(l, ray);
+    const Frame &frame = l.frames[pixel.image];
+    // First, since it takes longest.
+    const u64 in_front = (u64)pixel.row * frame.width + pixel.col;
+    const u8 *at = frame.pixels + in_front * l.channels;
+    const u8 red = at[0], green = at[1], blue = at[2];
+    const u8 alpha = l.channels == 4 ? at[3] : 0;
+    u16 depth = 0;
+    if (l.has & HAS_DEPTHS && frame.depths) {
+        depth = ((const u16 *)(frame.pixels + frame.depths))[in_front];
+    }
+
+    i64 *indices = array<i64>(l, INDICES, ray, 3);
+    indices[0] = pixel.image;
+    indices[1] = pixel.row;
+    indices[2] = pixel.col;
+    if (l.has & HAS_TIMES) *array<float>(l, TIMES, ray, 1) = frame.time;
+    if (l.has & HAS_DEPTHS) *array<float>(l, DEPTHS, ray, 1) = (float)(depth * l.depth_scale);
+
+    const Camera &camera = l.cameras[frame.camera];
+    const double x = (double)pixel.col + 0.5, y = (double)pixel.row + 0.5;
+    const Bundle b = bundle(camera, x, y);
+    // All of these are zero where the lens does not say.
+    *array<u8>(l, VALID, ray, 1) = b.valid;
+    *array<float>(l, NORMS, ray, 1) = (float)b.norm;
+    *array<float>(l, AREAS, ray, 1) = (float)b.area;
+
+    Pose pose;
+#pragma unroll
+    for (int i = 0; i < 12; i++) pose.m[i] = frame.pose[i];
+    if (frame.shutter) {
+        const Shutter &shutter = l.shutters[frame.shutter - 1];
+        const double moment = shutter.timing[3] == 0.0 ? 0.0 : moment_of(l, ray);
+        pose_at(shutter, x / camera.width, y / camera.height, moment, pose);
+    }
+    put(array<float>(l, DIRECTIONS, ray, 3), pose.rotated(b.direction));
+    Vector origin = {0.0, 0.0, 0.0};
+    if (b.valid) {
+        origin = pose.centre();
+        if (camera.lens == ORTHOGRAPHIC) {
+            const Point beside = without_unit(camera, x, y);
+            const Vector more = pose.rotated({beside.x, beside.y, 0.0});
+            origin = {origin.x + more.x, origin.y + more.y, origin.z + more.z};
+        }
+    }
+    put(array<float>(l, ORIGINS, ray, 3), origin);
+
+    float *color = array<float>(l, COLORS, ray, l.channels);
+    color[0] = __fdiv_rn((float)red, 255.0f);
+    color[1] = __fdiv_rn((float)green, 255.0f);
+    color[2] = __fdiv_rn((float)blue, 255.0f);
+    if (l.channels == 4) color[3] = __fdiv_rn((float)alpha, 255.0f);
+}

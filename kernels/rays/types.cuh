@@ -1,0 +1,117 @@
+// What a launch of `rays` is told, byte for byte as src/device/ray_launch.rs has it. The
+// table is that of src/plan/rays/form.rs, as it lies in shared memory.
+//
+// All of it is written and checked by the consumer: no number here leads out of its part.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int i32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+// ---- the table of the draws ----
+
+#define WHOLE 0u
+#define DISC 1u
+#define SPHERE 2u
+#define MASKED 0x80000000u
+
+struct Image {
+    u64 limit;    // of a disc: the square of its diameter
+    u32 width;
+    u32 height;
+    u32 shape;    // and MASKED
+    u32 counts;   // where its counts of rows begin
+    u32 weights;  // where its weights of rows begin
+    u32 zero;
+};
+
+#define UNIFORM 0u
+#define BY_IMAGE 1u
+#define PATCHES 2u
+#define PAIRS 3u
+
+// ---- cameras and frames ----
+
+enum LensKind {
+    PINHOLE = 0,
+    BROWN = 1,
+    RATIONAL = 2,
+    FISHEYE = 3,
+    FISHEYE624 = 4,
+    THIN_PRISM = 5,
+    FOV = 6,
+    EQUIRECTANGULAR = 7,
+    ORTHOGRAPHIC = 8,
+};
+
+struct Camera {
+    double fx, fy, cx, cy;
+    double width, height;
+    double limit;   // radius or angle at which the lens ends; may be infinite
+    double k[6];    // of FOV: omega
+    double p[2];
+    double s[4];
+    u32 lens;
+    u32 steps;        // Newton's, of the plane
+    u32 prism_steps;  // of what FISHEYE624 does behind its polynomial
+    u32 zero;
+};
+
+struct Shutter {
+    double end[12];    // the pose at the end of the exposure
+    double timing[4];  // begin, by u, by v, blur
+};
+
+struct Frame {
+    double pose[12];    // camera to world, 3 rows of 4
+    const u8 *pixels;   // of the device, or of the host's memory, mapped
+    u64 mask;           // its first word
+    u64 depths;         // so far behind the pixels, as u16; 0 for none
+    u32 camera;
+    float time;
+    u32 width;
+    u32 shutter;        // its number and 1; 0 for none
+};
+
+// ---- a launch ----
+
+struct Launch {
+    const u64 *sums;
+    const u64 *weights;
+    const Image *images;
+    const u32 *order;
+    const u32 *counts;
+    const u64 *masks;
+    const Camera *cameras;
+    const Frame *frames;
+    const Shutter *shutters;
+    u8 *out;
+    u64 at[9];          // where the arrays lie behind `out`, as RayField orders them
+    double depth_scale; // what a level of a depth is in the scene's units
+    u64 total;          // images to draw from where those are even, else units
+    u32 key[2];         // of the step
+    u32 joined;         // images that are drawn from: the first so many of the order
+    u32 even;           // all images are equally likely
+    u32 alike_width;    // of every image, where all are whole and alike; else 0
+    u32 alike_height;
+    u32 sampler;
+    u32 first;          // size of a patch, radius of a pair
+    u32 second;         // dilation
+    u32 extent;         // how far the last row of a patch is from its first
+    u32 rays;
+    u32 has;            // which arrays there are beside those that always are: Times, Depths
+    u32 channels;       // bytes of a pixel, and numbers of a colour: 3, or 4 with alpha
+    u32 zero;
+};
+
+#define HAS_TIMES 1u
+#define HAS_DEPTHS 2u
+
+// Of doubles.
+#define INFINITE __longlong_as_double(0x7ff0000000000000ll)
+
+struct Pixel {
+    u32 image, row, col;
+};

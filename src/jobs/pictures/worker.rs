@@ -1,0 +1,76 @@
+//! Sees to it that an image is in the store.
+//!
+//! Runs in workers, and in the consumer with zero workers.
+
+use std::ops::Range;
+use std::os::fd::{OwnedFd, RawFd};
+
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::input::InputMode;
+use crate::jobs::pictures::spec::{NAME, PicturesSpec};
+use crate::jobs::scene::spec::DESCRIPTORS;
+use crate::jobs::scene::supply::Supply;
+use crate::jobs::stages;
+use crate::pool::job::{Job, JobKind, JobParts};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::worker::meter::Meter;
+use crate::sys::cpu;
+
+struct PicturesJob {
+    supply: Supply,
+    wanted: Vec<u32>,
+}
+
+pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
+
+fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
+    cpu::prepare_decoder()?;
+    let spec: PicturesSpec = parts.spec()?;
+    let fds = std::mem::take(&mut parts.descriptors);
+    let Ok(store) = <[OwnedFd; DESCRIPTORS]>::try_from(fds) else {
+        return Err(Error::protocol(
+            "a job that decodes pictures came with other descriptors than those of a store",
+        ));
+    };
+    Ok(Box::new(PicturesJob {
+        supply: Supply::open(&spec.store, InputMode::of(parts.runs_in), store)?,
+        wanted: Vec::new(),
+    }))
+}
+
+impl Job for PicturesJob {
+    fn place(&mut self, _ticket: &Ticket, _row: u32) -> Range<usize> {
+        0..0
+    }
+
+    fn fill(
+        &mut self,
+        ticket: &Ticket,
+        _row: u32,
+        _attempt: u32,
+        _out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let image = u32::try_from(ticket.batch).map_err(|_| {
+            let text = "its ticket names an image that there is none of";
+            SampleFault::new(FaultKind::Unknown, text)
+        })?;
+        self.wanted.clear();
+        self.wanted.push(image);
+        let done = self.supply.see_to(&mut self.wanted, meter);
+        meter.lap(stages::DECODE);
+        done
+    }
+
+    fn memory_limit(&self) -> u64 {
+        self.supply.memory_limit()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.supply.descriptors()
+    }
+
+    fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {
+        format!("image {} of the scene", ticket.batch)
+    }
+}
