@@ -68,9 +68,7 @@ class View:
         return self._as("jax")
 
     def to(self, device: Any, *, non_blocking: bool = False) -> dict[str, Any]:
-        """``image``, and ``mask`` and ``depth`` where there are any, as torch tensors on a
-        device.
-        """
+        """The arrays that there are, by name, as torch's tensors on a device."""
         view = self.torch()
         tensors = {name: view._array(name) for name in NAMES}
         return {

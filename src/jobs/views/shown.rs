@@ -29,7 +29,8 @@ pub(crate) enum Shown {
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) image: usize,
-    pub(crate) camera: Camera,
+    /// As reports call it.
+    pub(crate) lens: &'static str,
     pub(crate) why: String,
 }
 
@@ -70,7 +71,7 @@ impl ShownImages {
             {
                 let shown = Shown::of(camera, form).map_err(|why| Refused {
                     image,
-                    camera: *camera,
+                    lens: name_of(&camera.lens),
                     why,
                 })?;
                 *to = Some(shown);
@@ -168,7 +169,7 @@ impl MapPlaces {
 }
 
 /// As reports call a lens.
-pub(crate) fn name_of(lens: &Lens) -> &'static str {
+fn name_of(lens: &Lens) -> &'static str {
     match lens {
         Lens::Pinhole => "pinhole",
         Lens::Brown { .. } => "brown",

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::jobs::scene::masks::Masks;
 use crate::jobs::scene::spec::StoreMemory;
 use crate::jobs::views::run::ViewRun;
-use crate::jobs::views::shown::{Refused, ShownImages, name_of};
+use crate::jobs::views::shown::{Refused, ShownImages};
 use crate::jobs::views::spec::{MAPS_KEY, ViewForm, ViewsSpec};
 use crate::loader::scene::{Beside, ReadScene, SceneSource, check_first_step, fingerprint};
 use crate::loader::views::builder::ViewsBuilder;
@@ -155,8 +155,7 @@ fn not_straight(images: &[PathBuf], refused: &Refused) -> Error {
         "undistort",
         format!(
             "`undistort` is not possible for {name}, taken with a lens {}: {}; leave `undistort` out",
-            name_of(&refused.camera.lens),
-            refused.why,
+            refused.lens, refused.why,
         ),
     )
 }
