@@ -131,13 +131,13 @@ mod tests {
 
     fn convert(form: Form, row: &[u8]) -> Vec<u8> {
         let mut out = vec![0xee; 3 * row.len() / form.bytes()];
-        form.to_rgb8(row, Some(GREY), &mut out);
+        form.to_rgb8(row, Transparency::On(GREY), &mut out);
         out
     }
 
     fn dropped(form: Form, row: &[u8]) -> Vec<u8> {
         let mut out = vec![0xee; 3 * row.len() / form.bytes()];
-        form.to_rgb8(row, None, &mut out);
+        form.to_rgb8(row, Transparency::LeftOut, &mut out);
         out
     }
 
@@ -191,6 +191,25 @@ mod tests {
         // Forms without alpha are what they are with a background.
         assert_eq!(dropped(Form::Rgb8, &[1, 2, 3]), [1, 2, 3]);
         assert_eq!(dropped(Form::L16, &words(&[0x12ff])), [0x12; 3]);
+    }
+
+    #[test]
+    fn alpha_alone_is_255_where_there_is_none() {
+        let alone = |form: Form, row: &[u8]| {
+            let mut out = vec![7; row.len() / form.bytes() * 3];
+            form.to_rgb8(row, Transparency::Alone, &mut out);
+            out
+        };
+        assert_eq!(alone(Form::La8, &[7, 9, 1, 0]), [9, 9, 9, 0, 0, 0]);
+        assert_eq!(alone(Form::Rgba8, &[1, 2, 3, 4]), [4; 3]);
+        assert_eq!(alone(Form::Rgba16, &words(&[1, 2, 3, 0x7f03])), [0x7f; 3]);
+        assert_eq!(
+            alone(Form::Rgba32F, &numbers(&[0.0, 0.0, 0.0, 0.5])),
+            [128; 3]
+        );
+        assert_eq!(alone(Form::L8, &[1, 2]), [255; 6]);
+        assert_eq!(alone(Form::Rgb8, &[1, 2, 3]), [255; 3]);
+        assert_eq!(alone(Form::L16, &words(&[1])), [255; 3]);
     }
 
     #[test]

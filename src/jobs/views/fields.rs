@@ -136,7 +136,7 @@ mod tests {
             let mut end = 0;
             for (field, found) in ViewField::ALL.into_iter().zip(found) {
                 let range = layout.of(field);
-                assert!(range.start % ALIGN == 0 && range.start >= end);
+                assert!(range.start.is_multiple_of(ALIGN) && range.start >= end);
                 assert_eq!(range.len(), found.len());
                 assert_eq!(found.is_empty(), !layout.has(field));
                 assert!(found.is_empty() || found.as_ptr() as usize - begin == range.start);

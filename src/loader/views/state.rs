@@ -85,7 +85,8 @@ mod tests {
             other.check_resumable(&state())
         };
         changed(|s| s.step = 9).unwrap();
-        let others: [(&str, fn(&mut ViewsState)); 9] = [
+        type Change = fn(&mut ViewsState);
+        let others: [(&str, Change); 9] = [
             ("version", |s| s.version = 0),
             ("seed was 4 and is 3", |s| s.seed = 4),
             ("shuffle was false", |s| s.shuffle = false),
