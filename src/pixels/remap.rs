@@ -106,48 +106,69 @@ impl<const C: usize> Taken<'_, [u8; C]> {
                 .wrapping_add(x as usize);
             let mixed = if is_inner && at + self.width + 1 < last {
                 let below = at + self.width;
-                let four = [at, at + 1, below, below + 1].map(|at| lanes(bytes, C * at));
-                mixed(four, right, down)
+                let above = [lanes(bytes, C * at), lanes(bytes, C * (at + 1))];
+                let below = [lanes(bytes, C * below), lanes(bytes, C * (below + 1))];
+                mixed(above, below, right, down)
             } else if place.is_somewhere() {
-                mixed(self.around(x, y), right, down)
+                let [above, below] = self.around(x, y);
+                mixed(above, below, right, down)
             } else {
                 *out = [L::NONE; C];
                 continue;
             };
-            *out = std::array::from_fn(|i| L::of(mixed[i]));
+            for (value, to) in mixed.iter().zip(out) {
+                *to = L::of(*value);
+            }
         }
     }
 
     /// The four pixels at and behind (x, y): those at the edge, where that is outside.
     #[cold]
-    fn around(&self, x: i32, y: i32) -> [[f32; LANES]; 4] {
+    fn around(&self, x: i32, y: i32) -> [[[f32; LANES]; 2]; 2] {
         let within = |at: i32, of: usize| at.clamp(0, of as i32 - 1) as usize;
         let (x0, x1) = (within(x, self.width), within(x + 1, self.width));
         let (y0, y1) = (within(y, self.height), within(y + 1, self.height));
-        [(y0, x0), (y0, x1), (y1, x0), (y1, x1)].map(|(row, col)| {
-            let pixel = self.pixels[row * self.width + col];
-            std::array::from_fn(|i| pixel.get(i).copied().map_or(0.0, f32::from))
-        })
+        let at = |row: usize, col: usize| {
+            let mut lanes = [0.0; LANES];
+            for (level, lane) in self.pixels[row * self.width + col].iter().zip(&mut lanes) {
+                *lane = f32::from(*level);
+            }
+            lanes
+        };
+        [[at(y0, x0), at(y0, x1)], [at(y1, x0), at(y1, x1)]]
     }
 }
 
 /// Channels that are mixed at once.
 const LANES: usize = 4;
 
+// Written out: `map` and `from_fn` of arrays become calls that cost more than the work.
 #[inline]
 fn lanes(bytes: &[u8], at: usize) -> [f32; LANES] {
-    let four: [u8; LANES] = std::array::from_fn(|i| bytes[at..at + LANES][i]);
-    four.map(f32::from)
+    let b = &bytes[at..at + LANES];
+    [
+        f32::from(b[0]),
+        f32::from(b[1]),
+        f32::from(b[2]),
+        f32::from(b[3]),
+    ]
 }
 
 /// Of the pixels on the left and the right, above and below: `right` and `down` from 0 to 1.
 #[inline]
-fn mixed([a, b, c, d]: [[f32; LANES]; 4], right: f32, down: f32) -> [f32; LANES] {
-    std::array::from_fn(|i| {
+fn mixed(
+    [a, b]: [[f32; LANES]; 2],
+    [c, d]: [[f32; LANES]; 2],
+    right: f32,
+    down: f32,
+) -> [f32; LANES] {
+    let mut mixed = [0.0; LANES];
+    for (i, mixed) in mixed.iter_mut().enumerate() {
         let above = a[i] + (b[i] - a[i]) * right;
         let below = c[i] + (d[i] - c[i]) * right;
-        above + (below - above) * down
-    })
+        *mixed = above + (below - above) * down;
+    }
+    mixed
 }
 
 impl Taken<'_, u8> {
