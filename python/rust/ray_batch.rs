@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use featherload::rays::{RayBatch, RayField};
-use featherload::{Dtype, Result};
+use featherload::{Device, DeviceRows, Dtype, Result};
 use pyo3::prelude::*;
 
 use crate::dlpack::Element;
+use crate::errors::raised;
 use crate::tensor::{Memory, Tensor};
 
 /// Rays that Python has, counted for as long as any tensor of them is alive.
@@ -16,6 +17,13 @@ pub struct HeldRays {
     /// Of the batch's memory.
     pub address: u64,
     count: Option<Arc<AtomicU32>>,
+}
+
+impl HeldRays {
+    /// Where they lie on a device.
+    pub fn on_device(&self) -> Option<&DeviceRows> {
+        self.batch.on_device()
+    }
 }
 
 impl Drop for HeldRays {
@@ -45,7 +53,10 @@ impl RawRays {
             count.fetch_add(1, Ordering::Relaxed);
             count.clone()
         });
-        let address = batch.address()? as u64;
+        let address = match batch.on_device() {
+            Some(rows) => rows.address(),
+            None => batch.address()? as u64,
+        };
         Ok(Self {
             held: Arc::new(HeldRays {
                 batch,
@@ -62,6 +73,21 @@ impl RawRays {
     #[getter]
     pub fn step(&self) -> u64 {
         self.held.batch.step()
+    }
+
+    /// "cpu", or "cuda:N".
+    #[getter]
+    fn device(&self) -> String {
+        let device = self.held.batch.on_device();
+        let device = device.map(|rows| Device::Cuda(rows.ordinal()));
+        device.unwrap_or_default().to_string()
+    }
+
+    /// A copy in memory of the host.
+    fn to_host(&self, py: Python<'_>) -> PyResult<Self> {
+        let copied = py.detach(|| self.held.batch.to_host());
+        let copied = copied.and_then(|batch| Self::new(batch, &Arc::default(), false));
+        copied.map_err(|e| raised(&e))
     }
 
     /// How many.

@@ -87,7 +87,8 @@ impl Tensor {
     fn on_device(&self) -> Option<&DeviceRows> {
         match &self.memory {
             Memory::Batch(held) => held.batch.on_device(),
-            Memory::Rays(_) | Memory::View(_) | Memory::Own(_) => None,
+            Memory::Rays(held) => held.on_device(),
+            Memory::View(_) | Memory::Own(_) => None,
         }
     }
 
@@ -234,6 +235,7 @@ impl Tensor {
             Element::Pixel(Dtype::U8) => "|u1",
             Element::Pixel(Dtype::F16) => "<f2",
             Element::Pixel(Dtype::F32) => "<f4",
+            Element::Int64 => "<i8",
             _ => {
                 return Err(PyAttributeError::new_err(
                     "__cuda_array_interface__ has no bfloat16: take __dlpack__",

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::data::scenes::Split;
+use crate::device::Device;
 use crate::loader::rays::{Rays, RaysBuilder, SceneSource};
 use crate::options::limits::seconds;
 use crate::picture::Background;
@@ -34,6 +35,9 @@ pub struct RaysOptions {
     pub alpha: Option<bool>,
     pub background: Option<Background>,
     pub workers: Option<usize>,
+    pub device: Option<Device>,
+    /// Bytes.
+    pub gpu_memory_limit: Option<u64>,
     pub depth: Option<u32>,
     /// Bytes.
     pub memory_limit: Option<u64>,
@@ -79,6 +83,8 @@ impl RaysOptions {
         b = with(b, self.alpha, RaysBuilder::alpha);
         b = with(b, self.background, RaysBuilder::background);
         b = with(b, self.workers, RaysBuilder::workers);
+        b = with(b, self.device, RaysBuilder::device);
+        b = with(b, self.gpu_memory_limit, RaysBuilder::gpu_memory_limit);
         b = with(b, self.depth, RaysBuilder::depth);
         b = with(b, self.memory_limit, RaysBuilder::memory_limit);
         b = with(b, self.store_folder, RaysBuilder::store_folder);

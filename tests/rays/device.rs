@@ -223,15 +223,34 @@ fn an_image_that_cannot_be_read_is_named_and_tried_again() {
         return;
     }
     let scene = Written::new();
-    let good = std::fs::read(scene.image(3)).unwrap();
-    std::fs::write(scene.image(3), &good[..good.len() / 2]).unwrap();
     for workers in [0, 2] {
-        let mut gpu = scene.rays(workers).device(DEVICE).build().unwrap();
-        for _ in 0..2 {
-            let text = gpu.next_batch().unwrap_err().to_string();
-            assert!(text.contains("03.png"), "{text}");
+        let mut gpu = scene.rays(workers).device(DEVICE).share_store(false);
+        // Behind the look at its header, in front of its pixels; and so that no worker has
+        // decoded it in between, it joins at step 1 or later.
+        gpu = gpu.joining(1);
+        let mut gpu = gpu.workers(workers).build().unwrap();
+        let good: Vec<_> = (0..7)
+            .map(|i| std::fs::read(scene.image(i)).unwrap())
+            .collect();
+        for (image, good) in (0..).zip(&good) {
+            std::fs::write(scene.image(image), &good[..good.len() - 40]).unwrap();
         }
-        assert_eq!(gpu.step(), 0);
+        // Some may have been decoded before; with zero workers none.
+        let failed = (0..7).find_map(|_| gpu.next_batch().err());
+        let step = gpu.step();
+        for (image, good) in (0..).zip(&good) {
+            std::fs::write(scene.image(image), good).unwrap();
+        }
+        match failed {
+            Some(e) => assert!(e.is_sample() && e.path().is_some(), "{e}"),
+            None => assert!(workers > 0),
+        }
+        if workers == 0 {
+            assert_eq!(step, 0);
+        }
+        let mut cpu = scene.rays(0).joining(1).start(step).build().unwrap();
+        let made = gpu.next_batch().unwrap().to_host().unwrap();
+        compare("tried again", &made, &cpu.next_batch().unwrap());
     }
 }
 

@@ -228,7 +228,7 @@ _WHOLE_OF_RAYS = {
     **{"rays": 1, "most_rays": 1, "num_workers": 1, "seed": 0, "start": 0},
     **{"joining": 0, "downscale": 1, "depth": 1, "max_pixels": 1, "downscale_folder": 1},
 }
-_BYTES_OF_RAYS = ("memory_limit", "max_scratch", "max_json_bytes")
+_BYTES_OF_RAYS = ("memory_limit", "gpu_memory_limit", "max_scratch", "max_json_bytes")
 
 
 def scene_text(path: Any, keywords: Mapping[str, Any]) -> str:
@@ -247,7 +247,9 @@ def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, int]:
         rank = (place(None, None) or {"rank": 0})["rank"] or 0
     rank = whole("rank", rank, 0) or 0
     sampler = ray_sampler(keywords["sampler"])
-    return _run_text("rays", path, {**keywords, "rank": rank, "sampler": sampler}), rank
+    device = device_name(keywords["device"])
+    said = {**keywords, "rank": rank, "sampler": sampler, "device": device}
+    return _run_text("rays", path, said), rank
 
 
 def views_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tuple[int, int]]:

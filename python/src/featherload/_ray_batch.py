@@ -34,12 +34,13 @@ class RayBatch(Mapping[str, Any]):
     def __init__(self, raw: RawRays, framework: Framework) -> None:
         self._raw = raw
         self._framework: Framework = framework
+        self._on_host: RawRays | None = None
         self._names = raw.names()
         self._arrays: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._arrays:
-            tensor = self._raw.array(name)
+            tensor = self._raw_for(name).array(name)
             if tensor is None:
                 raise KeyError(name)
             self._arrays[name] = TAKEN_RAYS[self._framework](name, tensor)
@@ -63,6 +64,11 @@ class RayBatch(Mapping[str, Any]):
     def step(self) -> int:
         """The step that the rays are of, from 0."""
         return self._raw.step
+
+    @property
+    def device(self) -> str:
+        """Where they lie: ``"cpu"``, or ``"cuda:0"`` and so on."""
+        return self._raw.device
 
     @property
     def rays(self) -> int:
@@ -123,7 +129,7 @@ class RayBatch(Mapping[str, Any]):
         return self["valid"]
 
     def numpy(self) -> RayBatch:
-        """The same with NumPy's arrays, which share the memory."""
+        """The same with NumPy's arrays, which share the memory; copies of rays on a device."""
         return self._as("numpy")
 
     def torch(self) -> RayBatch:
@@ -142,6 +148,17 @@ class RayBatch(Mapping[str, Any]):
         return {
             name: tensor.to(device, non_blocking=non_blocking) for name, tensor in tensors.items()
         }
+
+    def _raw_for(self, name: str) -> RawRays:
+        """NumPy's arrays, and what JAX takes through them, lie in memory of the host."""
+        by_numpy = self._framework == "numpy" or (
+            self._framework == "jax" and name in ("indices", "valid")
+        )
+        if not by_numpy or self._raw.device == "cpu":
+            return self._raw
+        if self._on_host is None:
+            self._on_host = self._raw.to_host()
+        return self._on_host
 
     def _as(self, framework: Framework) -> RayBatch:
         return self if framework == self._framework else RayBatch(self._raw, framework)

@@ -66,9 +66,16 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         Images are read at a fraction of their width and height. Default 1.
     ``background``
         The colour behind transparent pixels: ``"white"`` (default), ``"black"`` or ``"rrggbb"``.
+    ``device``
+        Where rays are made and lie: ``"cpu"`` (default), ``"cuda"``, ``"cuda:1"``, or a torch
+        device. On a device workers only decode images, each goes up once, and a kernel makes the
+        rays: pixels and colours are the CPU's, directions and origins within 1e-6.
+    ``gpu_memory_limit``
+        Most memory of the device that the run may take, its context apart: bytes, or ``"2G"``.
+        Images that do not fit are read from the host's memory. Default: no limit.
     ``depth``
-        Batches that there is memory for. Default: the workers and 2. Raise it if the trainer
-        keeps several: a warning says so.
+        Batches that there is memory for. Default: the workers and 2, and 4 on a device. Raise it
+        if the trainer keeps several: a warning says so, on a device ``BatchesHeldError``.
     ``memory_limit``
         Most memory that all processes may take: bytes, or ``"2G"``. Images that do not fit are
         kept in a file. Default: what the machine has available.
@@ -114,7 +121,9 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         alpha: bool = False,
         background: str | None = None,
         most_rays: int | None = None,
+        device: Any = "cpu",
         depth: int | None = None,
+        gpu_memory_limit: int | str | None = None,
         memory_limit: int | str | None = None,
         store_folder: _Path | None = None,
         share_store: bool = True,

@@ -278,7 +278,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
     while steps < args.steps {
         let mut batch = rays.next_batch()?;
         steps += 1;
-        if args.digest {
+        if args.digest && batch.on_device().is_some() {
             batch = batch.to_host()?;
         }
         match batch.on_device() {

@@ -88,7 +88,7 @@ impl RayBatch {
         };
         let begin = self.offset(field);
         let bytes = self.host()?.bytes().get(begin..begin + len);
-        bytes.ok_or_else(|| Error::protocol("a batch of rays lies outside of its slot"))
+        bytes.ok_or_else(outside)
     }
 
     /// Numbers a ray: 1, 3 or 4.
@@ -124,7 +124,7 @@ impl RayBatch {
         let memory = rows.bytes_mut();
         match memory.len() >= self.layout.bytes() {
             true => Ok(memory.as_mut_ptr()),
-            false => Err(Error::protocol("a batch of rays lies outside of its slot")),
+            false => Err(outside()),
         }
     }
 
@@ -142,8 +142,7 @@ impl RayBatch {
         self.check_process()?;
         if let RayMemory::Host(Rows::Slot(slot)) = &self.memory {
             let used = slot.bytes().get(..self.layout.bytes());
-            let used =
-                used.ok_or_else(|| Error::protocol("a batch of rays lies outside of its slot"))?;
+            let used = used.ok_or_else(outside)?;
             let mut buffer = BufferPool::default().take(used.len());
             buffer.bytes_mut()[..used.len()].copy_from_slice(used);
             self.memory = RayMemory::Host(Rows::Own(buffer));
@@ -162,19 +161,29 @@ impl RayBatch {
         }
     }
 
-    /// The same rays in memory of the host: a copy of those on a device, which are given back.
+    /// A copy in memory of the host, of rays on a device too. Waits for those.
     ///
     /// # Errors
     /// A device error; a forked copy of the process.
-    pub fn to_host(mut self) -> Result<Self> {
+    pub fn to_host(&self) -> Result<Self> {
         self.check_process()?;
-        if let RayMemory::Device(rows) = &self.memory {
-            let bytes = rows.to_host()?;
-            let mut buffer = BufferPool::default().take(bytes.len());
-            buffer.bytes_mut()[..bytes.len()].copy_from_slice(&bytes);
-            self.memory = RayMemory::Host(Rows::Own(buffer));
-        }
-        Ok(self)
+        let copied;
+        let bytes = match &self.memory {
+            RayMemory::Device(rows) => {
+                copied = rows.to_host()?;
+                &copied[..]
+            }
+            RayMemory::Host(rows) => {
+                let used = rows.bytes().get(..self.layout.bytes());
+                used.ok_or_else(outside)?
+            }
+        };
+        let mut buffer = BufferPool::default().take(bytes.len());
+        buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        Ok(Self {
+            memory: RayMemory::Host(Rows::Own(buffer)),
+            ..*self
+        })
     }
 
     fn host(&self) -> Result<&Rows> {
@@ -204,4 +213,8 @@ impl RayBatch {
 
 fn on_a_device() -> Error {
     Error::config("the rays are in memory of a device: take on_device, or to_host for a copy")
+}
+
+fn outside() -> Error {
+    Error::protocol("a batch of rays lies outside of its slot")
 }
