@@ -109,13 +109,9 @@ impl RaysBuilder {
             Device::Cpu => {
                 let first = RaysSpec::place(self.rays, self.first_step);
                 let engine = ready.start(&spec.order(memory)?, shape, first, no_room)?;
-                Maker::Workers(RayRun::new(
-                    engine,
-                    spec,
-                    (index, root),
-                    self.rays,
-                    self.first_step,
-                ))
+                let files = (index, root);
+                let run = RayRun::new(engine, spec, files, self.rays, self.first_step);
+                Maker::Workers(Box::new(run))
             }
             Device::Cuda(ordinal) => {
                 let pictures = PicturesSpec { store: spec.store };

@@ -43,7 +43,7 @@ pub struct Rays {
 /// Who makes the batches.
 #[derive(Debug)]
 pub(super) enum Maker {
-    Workers(RayRun),
+    Workers(Box<RayRun>),
     Device(Box<DeviceRays>),
 }
 

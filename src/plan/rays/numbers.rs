@@ -2,7 +2,7 @@
 //!
 //! In the consumer. What they mean is said in `form` and `draw`. Never in here: draws.
 
-use super::form::{Header, Image, numbered};
+use super::form::{Header, numbered};
 use super::sampler::RaySampler;
 use super::table::{RayStep, RayTable};
 
@@ -33,7 +33,7 @@ impl RayTable {
         let sums = size_of::<Header>();
         let weights = sums + size_of_val(parts.sums);
         let images = weights + size_of_val(parts.weights);
-        let order = images + size_of::<Image>() * parts.images.len();
+        let order = images + size_of_val(parts.images);
         let counts = order + size_of_val(parts.order);
         (bytes, [sums, weights, images, order, counts])
     }
