@@ -36,14 +36,17 @@ extern "C" __global__ void __launch_bounds__(128, 3) rays(const Launch l) {
     if (ray >= l.rays) return;
     const Pixel pixel = pixel_of(l, ray);
     const Frame &frame = l.frames[pixel.image];
-    // First, since it takes longest.
     const u64 in_front = (u64)pixel.row * frame.width + pixel.col;
     const u8 *at = frame.pixels + in_front * l.channels;
-    const u8 red = at[0], green = at[1], blue = at[2];
-    const u8 alpha = l.channels == 4 ? at[3] : 0;
-    u16 depth = 0;
-    if (l.has & HAS_DEPTHS && frame.depths) {
-        depth = ((const u16 *)(frame.pixels + frame.depths))[in_front];
+    float *color = array<float>(l, COLORS, ray, l.channels);
+    color[0] = __fdiv_rn((float)at[0], 255.0f);
+    color[1] = __fdiv_rn((float)at[1], 255.0f);
+    color[2] = __fdiv_rn((float)at[2], 255.0f);
+    if (l.channels == 4) color[3] = __fdiv_rn((float)at[3], 255.0f);
+    if (l.has & HAS_DEPTHS) {
+        const u16 *depths = (const u16 *)(frame.pixels + frame.depths);
+        const u16 level = frame.depths ? depths[in_front] : 0;
+        *array<float>(l, DEPTHS, ray, 1) = (float)(level * l.depth_scale);
     }
 
     i64 *indices = array<i64>(l, INDICES, ray, 3);
@@ -51,7 +54,6 @@ extern "C" __global__ void __launch_bounds__(128, 3) rays(const Launch l) {
     indices[1] = pixel.row;
     indices[2] = pixel.col;
     if (l.has & HAS_TIMES) *array<float>(l, TIMES, ray, 1) = frame.time;
-    if (l.has & HAS_DEPTHS) *array<float>(l, DEPTHS, ray, 1) = (float)(depth * l.depth_scale);
 
     const Camera &camera = l.cameras[frame.camera];
     const double x = (double)pixel.col + 0.5, y = (double)pixel.row + 0.5;
@@ -80,10 +82,4 @@ extern "C" __global__ void __launch_bounds__(128, 3) rays(const Launch l) {
         }
     }
     put(array<float>(l, ORIGINS, ray, 3), origin);
-
-    float *color = array<float>(l, COLORS, ray, l.channels);
-    color[0] = __fdiv_rn((float)red, 255.0f);
-    color[1] = __fdiv_rn((float)green, 255.0f);
-    color[2] = __fdiv_rn((float)blue, 255.0f);
-    if (l.channels == 4) color[3] = __fdiv_rn((float)alpha, 255.0f);
 }

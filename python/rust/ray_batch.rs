@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::dlpack::Element;
 use crate::errors::raised;
-use crate::tensor::{Memory, Tensor};
+use crate::tensor::{Memory, PER_THREAD_DEFAULT, Tensor, per_thread};
 
 /// Rays that Python has, counted for as long as any tensor of them is alive.
 pub struct HeldRays {
@@ -81,6 +81,21 @@ impl RawRays {
         let device = self.held.batch.on_device();
         let device = device.map(|rows| Device::Cuda(rows.ordinal()));
         device.unwrap_or_default().to_string()
+    }
+
+    /// As that of [`RawBatch`](crate::batch::RawBatch).
+    fn record_stream(&self, stream: usize) -> PyResult<()> {
+        if stream == PER_THREAD_DEFAULT {
+            return Err(per_thread());
+        }
+        match self.held.on_device() {
+            None => Ok(()),
+            Some(rows) => {
+                // SAFETY: the contract of `RayBatch.record_stream`, which Python's docs state:
+                // a stream of this device that lives until the rays are dropped.
+                unsafe { rows.make_wait(stream) }.map_err(|e| raised(&e))
+            }
+        }
     }
 
     /// A copy in memory of the host.

@@ -196,11 +196,13 @@ fn steps_and_numbers_of_rays_may_change_and_held_batches_stay() {
         (5, 2999),
         (1 << 40, 128),
     ] {
-        (gpu.go_to(step), cpu.go_to(step));
+        gpu.go_to(step);
+        cpu.go_to(step);
         let made = gpu.next_rays(rays).unwrap().to_host().unwrap();
         compare("a step", &made, &cpu.next_rays(rays).unwrap());
     }
-    (gpu.go_to(3), cpu.go_to(3));
+    gpu.go_to(3);
+    cpu.go_to(3);
     let held = [gpu.next_batch().unwrap(), gpu.next_batch().unwrap()];
     for _ in 0..20 {
         drop(gpu.next_batch().unwrap());

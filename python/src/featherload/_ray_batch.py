@@ -142,6 +142,16 @@ class RayBatch(Mapping[str, Any]):
         """
         return self._as("jax")
 
+    def record_stream(self, stream: Any) -> None:
+        """Tells that ``stream`` reads the rays, beside the stream that was current when they
+        were taken. Their memory is not written again before what is in that stream when the
+        last of them goes is over. ``stream``: a ``torch.cuda.Stream``, or a handle; it must live
+        until then. Without a device it does nothing.
+        """
+        handle = getattr(stream, "cuda_stream", stream)
+        # torch's default stream is CUDA's legacy one.
+        self._raw.record_stream(int(handle) or 1)
+
     def to(self, device: Any, *, non_blocking: bool = False) -> dict[str, Any]:
         """The arrays as torch's tensors on a device."""
         tensors = self.torch()
