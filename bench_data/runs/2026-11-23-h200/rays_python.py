@@ -5,10 +5,9 @@ of 262,144 rays a second: `next` alone, and with one kernel of torch's on each b
 import sys
 import time
 
+import featherload
 import numpy as np
 import torch
-
-import featherload
 
 STEPS, RAYS = 3000, 262_144
 
@@ -17,7 +16,9 @@ cpu = featherload.Rays(sys.argv[1], RAYS, joining=0)
 for _ in range(3):
     made, wanted = next(gpu), next(cpu)
     for name in made:
-        apart = made[name].cpu().numpy().astype(np.float64) - wanted[name].astype(np.float64)
+        apart = made[name].cpu().numpy().astype(np.float64) - wanted[name].astype(
+            np.float64
+        )
         print(name, made[name].dtype, tuple(made[name].shape), np.abs(apart).max())
 del made, wanted
 for touched in (False, True):
@@ -31,5 +32,9 @@ for touched in (False, True):
             total += batch.colors[0]
     torch.cuda.synchronize()
     seconds = time.perf_counter() - began
-    print("touched" if touched else "next alone", round(STEPS * RAYS / seconds / 1e6), "M rays/s")
+    print(
+        "touched" if touched else "next alone",
+        round(STEPS * RAYS / seconds / 1e6),
+        "M rays/s",
+    )
     del batch
