@@ -1,6 +1,6 @@
 //! Depth images: one number of 16 bits a pixel, as the file has it.
 //!
-//! Pure. PNG of one channel: the levels of 16 bits, or of 8. Never in here: what a level
+//! Pure. PNG of one channel, 16 bits. Never in here: what a level
 //! means.
 
 use std::io::Cursor;
@@ -37,6 +37,17 @@ pub(crate) fn read(
     limits.check_pixels("depth", (width, height))?;
     admit((height, width))?;
     let pixels = width as usize * height as usize;
+    let bytes = 2 * pixels as u64;
+    if bytes > limits.max_scratch {
+        return Err(SampleFault::new(
+            FaultKind::TooLarge,
+            format!(
+                "its {height} x {width} depths take {bytes} bytes, above max_scratch of {}: raise \
+                 max_scratch, or make the file smaller",
+                limits.max_scratch
+            ),
+        ));
+    }
     let form = reader.output_color_type();
     levels.clear();
     levels.try_reserve_exact(pixels).map_err(|_| {
@@ -52,16 +63,6 @@ pub(crate) fn read(
             reader.next_frame(frame).map_err(named)?;
             for level in levels.iter_mut() {
                 *level = u16::from_be(*level);
-            }
-        }
-        (ColorType::Grayscale, BitDepth::Eight) => {
-            // In the second half, so that each is read before it is written over.
-            let frame: &mut [u8] = bytemuck::cast_slice_mut(levels);
-            reader.next_frame(&mut frame[pixels..]).map_err(named)?;
-            for at in 0..pixels {
-                let frame: &[u8] = bytemuck::cast_slice(levels);
-                let level = frame[pixels + at];
-                levels[at] = u16::from(level);
             }
         }
         (color, depth) => {
@@ -111,16 +112,16 @@ mod tests {
     fn levels_are_as_the_file_has_them() {
         let deep = ImageBuffer::from_fn(7, 5, |x, y| Luma([(y * 9000 + x * 301) as u16]));
         assert_eq!(levels(&encoded(&deep)).unwrap(), *deep.as_raw());
-        let flat = ImageBuffer::from_fn(7, 5, |x, y| Luma([(y * 40 + x) as u8]));
-        let wanted: Vec<u16> = flat.as_raw().iter().map(|v| u16::from(*v)).collect();
-        assert_eq!(levels(&encoded(&flat)).unwrap(), wanted);
     }
 
     #[test]
     fn what_is_no_depth_says_so() {
         let color = encoded(&ImageBuffer::from_pixel(7, 5, Rgb([1u8, 2, 3])));
-        let fault = levels(&color).unwrap_err();
-        assert!(fault.reason.contains("one channel with 16 bits"), "{fault}");
+        let flat = encoded(&ImageBuffer::from_pixel(7, 5, Luma([3u8])));
+        for other in [color, flat] {
+            let fault = levels(&other).unwrap_err();
+            assert!(fault.reason.contains("one channel with 16 bits"), "{fault}");
+        }
         let deep = encoded(&ImageBuffer::from_pixel(7, 5, Luma([700u16])));
         for cut in [0, 20, deep.len() - 20] {
             let fault = levels(&deep[..cut]).unwrap_err();
@@ -132,5 +133,11 @@ mod tests {
         };
         let fault = read(&deep, &limits, &|_| Ok(()), &mut Vec::new()).unwrap_err();
         assert_eq!(fault.kind, FaultKind::TooLarge);
+        let limits = Limits {
+            max_scratch: 2 * 35 - 1,
+            ..Limits::default()
+        };
+        let fault = read(&deep, &limits, &|_| Ok(()), &mut Vec::new()).unwrap_err();
+        assert!(fault.reason.contains("max_scratch"), "{fault}");
     }
 }

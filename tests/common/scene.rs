@@ -152,6 +152,17 @@ impl Written {
         fs::write(self.path().join("transforms.json"), transforms.to_string()).unwrap();
     }
 
+    /// Says in the scene's file that it was taken with a fisheye, whose pixels count this
+    /// near to the middle alone.
+    pub fn crop(&self, radius: f64) {
+        let path = self.path().join("transforms.json");
+        let text = fs::read(&path).unwrap();
+        let mut text: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        text["camera_model"] = "OPENCV_FISHEYE".into();
+        text["fisheye_crop_radius"] = radius.into();
+        fs::write(path, text.to_string()).unwrap();
+    }
+
     /// Rays of all its images, drawn from all of them at once.
     pub fn rays(&self, workers: usize) -> RaysBuilder {
         Rays::builder(self.path())

@@ -133,11 +133,7 @@ fn a_device_draws_within_masks_discs_and_shutters() {
         }
     }
     let disc = Written::with_masks(some);
-    let transforms = disc.path().join("transforms.json");
-    let mut text: Value = serde_json::from_slice(&std::fs::read(&transforms).unwrap()).unwrap();
-    text["camera_model"] = "OPENCV_FISHEYE".into();
-    text["fisheye_crop_radius"] = 9.3.into();
-    std::fs::write(&transforms, text.to_string()).unwrap();
+    disc.crop(9.3);
     for (sampler, rays) in SAMPLERS {
         same_rays(&format!("a disc, {sampler:?}"), 3, || {
             disc.rays(0).sampler(sampler).rays(rays)

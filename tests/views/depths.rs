@@ -199,6 +199,10 @@ fn depths_that_cannot_be_used_are_named_with_what_to_do() {
                 let text = e.to_string();
                 assert!(e.is_sample() && e.path() == Some(&scene.depth(2)), "{text}");
                 assert!(
+                    matches!(e, featherload::Error::Sample { id: 2, .. }),
+                    "{text}"
+                );
+                assert!(
                     text.contains(named) || text.contains("no such file"),
                     "{named}: {text}"
                 );
@@ -318,7 +322,7 @@ fn stores_with_depths_or_alpha_are_other_stores() {
     depths(5).save(scene.depth(0)).unwrap();
     assert!(!views(&scene, 1).build().unwrap().is_decoded());
     assert!(!views(&scene, 1).alpha(true).build().unwrap().is_decoded());
-    // Nor is a state of the one that of the other.
-    let e = second.resume(&first.state()).unwrap_err().to_string();
-    assert!(e.contains("the scene"), "{e}");
+    // Images and their order are the same: a run may go on with other fields.
+    second.resume(&first.state()).unwrap();
+    assert_eq!(second.step(), first.step());
 }

@@ -172,7 +172,8 @@ fn an_image_that_breaks_is_named_and_tried_again() {
                 assert_eq!(shown.step(), 4);
             }
             // The worker was at it before it broke.
-            Ok(_) => {
+            Ok(view) => {
+                drop(view);
                 assert!(workers > 0);
                 shown.go_to(4);
             }
@@ -181,4 +182,53 @@ fn an_image_that_breaks_is_named_and_tried_again() {
         assert_eq!(view.index(), 4);
         check_image(&view);
     }
+}
+
+#[test]
+fn pixels_beyond_the_crop_radius_are_masked() {
+    let upper = |image| (image == 2).then(|| mask(|row, _| row < 9));
+    let scene = Written::with_masks(upper);
+    scene.crop(8.0);
+    let mut views = views(&scene, 1).shuffle(false).build().unwrap();
+    for image in 0..3 {
+        let view = views.next_view().unwrap();
+        let found = view.bytes(ViewField::Mask).unwrap();
+        assert_eq!(found.len(), (HEIGHT * WIDTH) as usize);
+        for (at, holds) in found.iter().enumerate() {
+            let (row, col) = (at as u32 / WIDTH, at as u32 % WIDTH);
+            let x = f64::from(col) + 0.5 - f64::from(WIDTH) / 2.0;
+            let y = f64::from(row) + 0.5 - f64::from(HEIGHT) / 2.0;
+            let wanted = x * x + y * y <= 64.0 && (image != 2 || row < 9);
+            assert_eq!(
+                *holds == 1,
+                wanted,
+                "image {image}, row {row}, column {col}"
+            );
+        }
+    }
+    // A state is of one radius.
+    let state = views.state();
+    scene.crop(9.0);
+    let mut other = self::views(&scene, 1).shuffle(false).build().unwrap();
+    let e = other.resume(&state).unwrap_err().to_string();
+    assert!(e.contains("the scene"), "{e}");
+}
+
+#[test]
+fn a_step_that_is_too_far_is_refused() {
+    let scene = Written::new();
+    let mut shown = views(&scene, 1).build().unwrap();
+    let mut rays = scene.rays(1).build().unwrap();
+    for step in [1 << 62, u64::MAX] {
+        shown.go_to(step);
+        rays.go_to(step);
+        let too_far = step > 1 << 62;
+        for e in [shown.next_view().err(), rays.next_batch().err()] {
+            assert_eq!(e.is_some(), too_far, "{step}");
+            assert!(e.is_none_or(|e| e.to_string().contains("too far")));
+        }
+    }
+    let state = shown.state();
+    shown.go_to(0);
+    assert!(shown.resume(&state).is_err() && shown.step() == 0);
 }

@@ -88,8 +88,9 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
         the batch.
     ``row_limit``, ``hold_timeout``
-        Most seconds that a step may take in a worker (default 600), and that ``next`` waits for
-        a batch to be dropped when all are held (default 2).
+        Most seconds that a step may take in a worker (default 600); and, on a device, that
+        ``next`` waits for a batch to be dropped when all are held (default 2). On the CPU further
+        batches come as copies.
     ``max_pixels``, ``max_scratch``
         Most pixels of an image, and most bytes that decoding one may take.
     ``format``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,

@@ -70,8 +70,8 @@ class Views(SceneRun[ViewStream], Iterator[View]):
     ``background``
         The colour behind transparent pixels: ``"white"`` (default), ``"black"`` or ``"rrggbb"``.
     ``depth``
-        Views that there is memory for. Default: the workers and 2. Raise it if the trainer keeps
-        several: a warning says so.
+        Views that there is memory for. Default: the workers and 2, at most 8. Raise it if the
+        trainer keeps several: a warning says so.
     ``memory_limit``
         Most memory that all processes may take: bytes, or ``"2G"``. Images that do not fit are
         kept in a file. Default: what the machine has available.
@@ -85,8 +85,8 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
         the view.
     ``row_limit``, ``hold_timeout``
-        Most seconds that a view may take in a worker (default 600), and that ``next`` waits for
-        a view to be dropped when all are held (default 2).
+        Most seconds that a view may take in a worker (default 600). When all are held further
+        views come as copies, so that ``hold_timeout`` has nothing to wait for yet.
     ``max_pixels``, ``max_scratch``
         Most pixels of an image, and most bytes that decoding one may take.
     ``format``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,

@@ -48,7 +48,10 @@ class Parser:
     ``undistort``
         Whether images are straightened. False gives images as they are, ``Ks_dict`` of the
         distorted camera and its coefficients in ``params_dict``, as 3DGUT wants them.
-    ``num_workers``, ``memory_limit``, ``store_folder``
+    ``num_workers``
+        Worker processes of each process that reads images. Default 1: torch's loaders have
+        processes of their own, and ask for images in any order.
+    ``memory_limit``, ``store_folder``
         As ``featherload.Views`` has them.
 
     Fields are gsplat's. Two things differ. The principal point of straightened images keeps
@@ -65,7 +68,7 @@ class Parser:
         load_exposure: bool = False,
         *,
         undistort: bool = True,
-        num_workers: int | None = None,
+        num_workers: int = 1,
         memory_limit: int | str | None = None,
         store_folder: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -76,8 +79,8 @@ class Parser:
                 option="load_exposure",
             )
         for name, value in (("factor", factor), ("test_every", test_every)):
-            if value < 1:
-                raise ConfigError(f"{name} {value} is too small: give at least 1", option=name)
+            if not isinstance(value, int) or value < 1:
+                raise ConfigError(f"{name} {value!r} is no whole number from 1 on", option=name)
         self.data_dir = os.fspath(data_dir)
         self.factor = factor
         self.normalize = normalize
@@ -87,7 +90,12 @@ class Parser:
         self.extconf: dict[str, Any] = {"spiral_radius_scale": 1.0, "no_factor_suffix": False}
         self.extconf.update(_extended(root / "ext_metadata.json"))
         bounds = root / "poses_bounds.npy"
-        self.bounds = np.load(bounds)[:, -2:] if bounds.exists() else np.array([0.01, 1.0])
+        self.bounds = np.array([0.01, 1.0])
+        if bounds.exists():
+            try:
+                self.bounds = np.load(bounds)[:, -2:]
+            except (ValueError, IndexError, OSError) as e:
+                raise DatasetError(f"{bounds}: {e}: mend it, or remove it", path=str(bounds)) from e
 
         model = model_folder(root)
         has_folder = factor > 1 and (root / f"images_{factor}").is_dir()
@@ -101,6 +109,8 @@ class Parser:
             "rank": 0,
             "world_size": 1,
             "num_workers": num_workers,
+            # What is made ahead is of no use where the next image may be any.
+            "depth": 2,
             "memory_limit": memory_limit,
             "store_folder": store_folder,
             "framework": "torch",
@@ -136,6 +146,9 @@ class Parser:
         self.imsize_dict: dict[int, tuple[int, int]] = {}
         self.mask_dict: dict[int, None] = {}
         cameras = self.views().cameras
+        # Processes of torch's loaders have workers of their own; this one's begin with its first
+        # image.
+        self.close()
         for image, frame, camera in zip(images, frames, cameras, strict=True):
             known = self.imsize_dict.setdefault(image.camera_id, (camera.width, camera.height))
             if known != (camera.width, camera.height):
@@ -183,6 +196,7 @@ class Parser:
         """Ends the workers of this process now. They end with it, too."""
         if self._views is not None and self._views[0] == os.getpid():
             self._views[1].close()
+        self._views = None
 
     def __getstate__(self) -> dict[str, Any]:
         # To another process go numbers and paths.

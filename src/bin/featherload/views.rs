@@ -35,7 +35,7 @@ pub struct ViewsArgs {
     #[arg(long, value_enum, default_value_t = SplitArg::Train)]
     split: SplitArg,
 
-    /// Straighten images: as a pinhole camera sees them, and their masks with them.
+    /// Straighten images: as a pinhole camera sees them, masks and depths with them.
     #[arg(long)]
     undistort: bool,
 
@@ -67,7 +67,7 @@ pub struct ViewsArgs {
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
 
-    /// Views that are made ahead (default: the workers and 2).
+    /// Views that are made ahead (default: the workers and 2, at most 8).
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
 

@@ -327,7 +327,7 @@ impl<'a> Reader<'a> {
         }
         let is_fisheye = matches!(
             declared.lens,
-            Lens::Fisheye { .. } | Lens::Fisheye624 { .. }
+            Lens::Fisheye { .. } | Lens::Fisheye624 { .. } | Lens::ThinPrismFisheye { .. }
         );
         let radius = number(&keys.lens, top, "fisheye_crop_radius").filter(|_| is_fisheye);
         Ok(FoundFrame {

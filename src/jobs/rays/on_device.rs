@@ -228,7 +228,9 @@ impl DeviceRays {
             let (root, index) = (&self.root, &self.index);
             self.stage.put_pixels(at, bytes, |from, out| {
                 let read = pictures.read_part(image as usize, from, out);
-                read.map_err(|fault| fault_of(index, root, Some(u64::from(image)), fault))
+                read.map_err(|fault| {
+                    fault_of(index, root, Some((image.into(), image.into())), fault)
+                })
             })?;
         }
         self.ready += 1;
@@ -332,13 +334,13 @@ fn host_store(
 fn fault_of(
     index: &Index,
     root: &std::path::Path,
-    image: Option<u64>,
+    image: Option<(u64, u64)>,
     fault: crate::error::SampleFault,
 ) -> Error {
     match image {
-        Some(id) => Error::Sample {
+        Some((id, file)) => Error::Sample {
             id,
-            path: index.path(id),
+            path: index.path(file),
             fault,
         },
         None => Error::Dataset {

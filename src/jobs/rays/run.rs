@@ -102,9 +102,9 @@ impl RayRun {
             self.engine.cancel();
             let (image, fault) = named_image(&bad.fault);
             return Err(match image {
-                Some(id) => Error::Sample {
+                Some((id, file)) => Error::Sample {
                     id,
-                    path: self.index.path(id),
+                    path: self.index.path(file),
                     fault,
                 },
                 None => Error::Dataset {

@@ -223,10 +223,8 @@ impl Job for RaysJob {
                 .fill(&step, first as u64, mask, &mut self.pixels)
                 .map_err(|wrong| {
                     let text = "its mask is not the one that was counted";
-                    name_image(
-                        u64::from(wrong.image),
-                        &SampleFault::new(FaultKind::Unknown, text),
-                    )
+                    let fault = SampleFault::new(FaultKind::Unknown, text);
+                    name_image(u64::from(wrong.image), u64::from(wrong.image), &fault)
                 })?;
             meter.lap(spec::DRAW);
             self.gather(meter)?;

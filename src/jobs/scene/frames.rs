@@ -1,8 +1,8 @@
-//! What must be known of the images of a scene to make rays of them: cameras, poses,
-//! sizes.
+//! What must be known of the images of a scene to make rays or views of them: cameras,
+//! poses, sizes.
 //!
 //! Made in the consumer; read by the coordinator once, and had by workers by fork.
-//! Never in here: pixels, and which rays are drawn.
+//! Never in here: pixels, and what is made of them.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -140,13 +140,6 @@ impl StoredFrames {
 /// The frames in shared memory.
 #[derive(Debug)]
 pub(crate) struct SealedFrames(SealedBytes);
-
-impl SealedFrames {
-    /// The frames as text: the same frames give the same text.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        self.0.bytes()
-    }
-}
 
 impl AsFd for SealedFrames {
     fn as_fd(&self) -> BorrowedFd<'_> {

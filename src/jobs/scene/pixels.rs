@@ -111,7 +111,8 @@ impl PixelMaker {
         meter.bytes += file.len() as u64;
         let admit = |found: (u32, u32)| match frame.depth {
             StoredDepth::OfItsSize => check_depth_size(found, frame.file_size),
-            StoredDepth::None | StoredDepth::OfAnySize => Ok(()),
+            StoredDepth::OfAnySize => check_depth_shape(found, frame.file_size),
+            StoredDepth::None => Ok(()),
         };
         let (limits, levels) = (&self.colors.spec.limits, &mut self.levels);
         let read = || depth::read(&file, limits, &admit, levels);
@@ -280,10 +281,21 @@ fn check_depth_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleF
         FaultKind::Changed,
         format!(
             "the depth is {} x {} and its image {} x {} (height x width): give the depth the \
-             image's size, remove it, or use depths: false",
+             image's size, remove it, or read no depths",
             found.0, found.1, wanted.0, wanted.1
         ),
     ))
+}
+
+/// A larger depth of a smaller image has its shape, to a pixel of the larger one's.
+fn check_depth_shape(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> {
+    let [found_rows, found_cols, rows, cols] =
+        [found.0, found.1, wanted.0, wanted.1].map(u64::from);
+    let apart = (found_rows * cols).abs_diff(found_cols * rows);
+    match apart <= found_rows.max(found_cols) {
+        true => Ok(()),
+        false => check_depth_size(found, wanted),
+    }
 }
 
 fn check_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> {

@@ -41,17 +41,22 @@ impl<'a> StoreMemory<'a> {
     }
 }
 
-/// Says which image a fault is of, where a row has pixels of many.
-pub(crate) fn name_image(image: u64, fault: &SampleFault) -> SampleFault {
-    SampleFault::new(fault.kind, format!("image {image}: {}", fault.reason))
+/// Says which image a fault is of, where a row has pixels of many; and which of its files,
+/// by their numbers in the index.
+pub(crate) fn name_image(image: u64, file: u64, fault: &SampleFault) -> SampleFault {
+    let text = format!("image {image} file {file}: {}", fault.reason);
+    SampleFault::new(fault.kind, text)
 }
 
-/// The image that [`name_image`] named, and the fault as it was.
-pub(crate) fn named_image(fault: &SampleFault) -> (Option<u64>, SampleFault) {
-    let named = fault.reason.strip_prefix("image ");
-    let named = named.and_then(|text| text.split_once(": "));
-    match named.and_then(|(number, reason)| Some((number.parse().ok()?, reason))) {
-        Some((image, reason)) => (Some(image), SampleFault::new(fault.kind, reason)),
+/// The image and the file that [`name_image`] named, and the fault as it was.
+pub(crate) fn named_image(fault: &SampleFault) -> (Option<(u64, u64)>, SampleFault) {
+    let named = || {
+        let (named, reason) = fault.reason.strip_prefix("image ")?.split_once(": ")?;
+        let (image, file) = named.split_once(" file ")?;
+        Some(((image.parse().ok()?, file.parse().ok()?), reason))
+    };
+    match named() {
+        Some((named, reason)) => (Some(named), SampleFault::new(fault.kind, reason)),
         None => (None, fault.clone()),
     }
 }
@@ -64,9 +69,9 @@ mod tests {
     #[test]
     fn the_image_of_a_fault_is_found_again() {
         let fault = SampleFault::new(FaultKind::Corrupt, "no end: marker");
-        let named = name_image(17, &fault);
-        assert_eq!(named.reason, "image 17: no end: marker");
-        assert_eq!(named_image(&named), (Some(17), fault.clone()));
+        let named = name_image(17, 40, &fault);
+        assert_eq!(named.reason, "image 17 file 40: no end: marker");
+        assert_eq!(named_image(&named), (Some((17, 40)), fault.clone()));
         assert_eq!(named_image(&fault), (None, fault));
     }
 }

@@ -83,7 +83,7 @@ impl Supply {
                 let make =
                     |out: &mut [u8]| maker.make(index, frames, number, out, &mut at_fault, meter);
                 let made = pictures.make(number, patience, make);
-                if !made.map_err(|fault| name_image(at_fault, &fault))? {
+                if !made.map_err(|fault| name_image(u64::from(image), at_fault, &fault))? {
                     left.push(image);
                 }
             }

@@ -85,10 +85,10 @@ impl ViewRun {
             // The tickets behind it are of later steps: the next call begins anew.
             self.engine.cancel();
             let (named, fault) = named_image(&bad.fault);
-            let id = named.unwrap_or(image);
+            let (id, file) = named.unwrap_or((image, image));
             return Err(Error::Sample {
                 id,
-                path: self.index.path(id),
+                path: self.index.path(file),
                 fault,
             });
         }

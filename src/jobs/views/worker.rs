@@ -258,7 +258,7 @@ impl Job for ViewsJob {
             Some(Shown::Straight(_)) => self.straighten(image, &mut arrays),
             Some(Shown::AsItIs(_)) | None => self.copy(image, &mut arrays),
         };
-        shown.map_err(|fault| name_image(image as u64, &fault))?;
+        shown.map_err(|fault| name_image(image as u64, image as u64, &fault))?;
         meter.lap(spec::SHOW);
         Ok(())
     }

@@ -53,7 +53,7 @@ impl RaysBuilder {
             split: self.run.split,
             downscale: self.run.downscale.max(1),
             images: chosen.images.len() as u64,
-            scene: fingerprint(&frames, words),
+            scene: fingerprint(chosen, words)?,
         };
         let (table, masks) = table(chosen, self.sampler, (self.seed, self.joining), words)?;
         let form = RayForm {

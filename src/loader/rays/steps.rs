@@ -16,7 +16,7 @@ use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec;
 use crate::jobs::stages;
 use crate::loader::rays::state::RaysState;
-use crate::loader::scene::HeldStore;
+use crate::loader::scene::{HeldStore, check_first_step};
 use crate::plan::rays::RayTable;
 use crate::pool::report::PoolReport;
 use crate::pool::worker::meter::Stage;
@@ -135,6 +135,7 @@ impl Rays {
     /// # Errors
     /// As [`Rays::next_rays`].
     pub fn next_rays_within(&mut self, rays: u64, limit: Duration) -> Result<Option<RayBatch>> {
+        check_first_step(self.run.step())?;
         let whole = self.table.sampler().whole_rays(rays);
         if rays == 0 || whole != rays {
             let per_unit = u64::from(self.table.sampler().rays_per_unit());
@@ -188,6 +189,7 @@ impl Rays {
     /// A state of another scene, seed, sampler, split or size: its rays would be others.
     pub fn resume(&mut self, state: &RaysState) -> Result<()> {
         state.check_resumable(&self.began)?;
+        check_first_step(state.step)?;
         self.run.go_to(state.step);
         Ok(())
     }

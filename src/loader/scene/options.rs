@@ -100,7 +100,8 @@ macro_rules! scene_run_options {
             self
         }
 
-        /// Batches that are made ahead, and may be held at once. Default: the workers and 2.
+        /// Batches that are made ahead, and may be held at once. Default: the workers and 2;
+        /// of whole images at most 8.
         pub fn depth(mut self, batches: u32) -> Self {
             self.run.depth = Some(batches);
             self

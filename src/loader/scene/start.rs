@@ -134,6 +134,7 @@ impl SceneRun {
         let decoded = read.chosen.largest_file();
         let worker = WORKER_BYTES
             .saturating_add(decoded)
+            .saturating_add(read.chosen.apart_bytes())
             .saturating_add(beside.worker);
         let rest = lanes.saturating_mul(worker);
         // Masks lie in memory twice for a moment.
@@ -160,7 +161,7 @@ impl SceneRun {
                 format!(
                     "{} bytes ({}) do not hold the ring of {ring} bytes, {masks} of masks, and \
                      {lanes} workers with a picture of {decoded} bytes each, {rest} in all: \
-                     raise it, or lower workers, depth or rays",
+                     raise it, or lower workers or depth",
                     limit.bytes, limit.by
                 ),
             ));

@@ -2,15 +2,18 @@
 //!
 //! In the consumer.
 
+use serde::Serialize;
 use twox_hash::XxHash3_128;
 
+use crate::camera::Camera;
+use crate::data::scenes::{Pose, RollingShutter};
 use crate::error::{Error, Result};
-use crate::jobs::scene::frames::SealedFrames;
+use crate::loader::scene::chosen::Chosen;
 
 /// The last step that a run may begin at: there are steps behind it for every trainer.
 const LAST_STEP: u64 = 1 << 62;
 
-/// That a run may begin at `step`.
+/// That a run may begin, or go on, at `step`.
 ///
 /// # Errors
 /// A step that is too far.
@@ -40,12 +43,35 @@ pub(in crate::loader) fn check_same<'a>(
     }
 }
 
-/// Tells a scene from others by what its rays and views are made of, but colours.
-pub(in crate::loader) fn fingerprint(frames: &SealedFrames, masks: &[Vec<u64>]) -> String {
+/// What the rays and views of an image follow from, but colours, alpha and depths: those are
+/// options of a run, which may change.
+#[derive(Serialize)]
+struct Facts<'a> {
+    camera: Option<&'a Camera>,
+    pose: &'a Pose,
+    time: f32,
+    rolling_shutter: Option<&'a RollingShutter>,
+    crop_radius: Option<f64>,
+}
+
+/// Tells a scene from others by what its rays and views are made of.
+pub(in crate::loader) fn fingerprint(chosen: &Chosen, masks: &[Vec<u64>]) -> Result<String> {
     let mut hash = XxHash3_128::new();
-    hash.write(frames.bytes());
+    for (image, frame) in chosen.frames.frames.iter().enumerate() {
+        let facts = Facts {
+            camera: chosen.frames.camera(image),
+            pose: &frame.pose,
+            time: frame.time,
+            rolling_shutter: frame.rolling_shutter.as_ref(),
+            crop_radius: chosen.crop_radii.get(image).copied().flatten(),
+        };
+        let text = serde_json::to_vec(&facts)
+            .map_err(|e| Error::protocol(format!("write what is known of an image: {e}")))?;
+        hash.write(&text);
+        hash.write(&[u8::from(frame.has_mask)]);
+    }
     for words in masks {
         hash.write(bytemuck::cast_slice(words));
     }
-    format!("{:032x}", hash.finish_128())
+    Ok(format!("{:032x}", hash.finish_128()))
 }

@@ -67,8 +67,8 @@ impl ViewsBuilder {
     }
 
     /// Whether images are straightened: shown as a pinhole camera sees them, with the
-    /// numbers of [`Views::cameras`](crate::views::Views::cameras), and their masks with
-    /// them. Default false.
+    /// numbers of [`Views::cameras`](crate::views::Views::cameras), and their masks and
+    /// depths with them. Default false.
     pub fn undistort(mut self, straight: bool) -> Self {
         self.undistort = straight;
         self

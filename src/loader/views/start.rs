@@ -14,12 +14,17 @@ use crate::jobs::views::shown::{Refused, ShownImages};
 use crate::jobs::views::spec::{MAPS_KEY, ViewForm, ViewsSpec};
 use crate::loader::scene::{Beside, ReadScene, SceneSource, check_first_step, fingerprint};
 use crate::loader::views::builder::ViewsBuilder;
+use crate::loader::views::discs::masks_within_discs;
 use crate::loader::views::state::ViewsState;
 use crate::loader::views::steps::Views;
 use crate::plan::ViewOrder;
 use crate::pool::ring::Shape;
 use crate::store::{Holding, Pictures, default_folder};
 use crate::sys::cpu::CpuLevel;
+
+/// Views that are made ahead, when nobody says another number, however many workers there
+/// are: each takes a whole image.
+const MOST_DEPTH: u32 = 8;
 
 impl Views {
     /// Starts the description of views of `scene`.
@@ -39,7 +44,9 @@ impl ViewsBuilder {
         CpuLevel::detect()?;
         check_first_step(self.first_step)?;
         let workers = self.run.crew.count()?;
-        let read = self.run.read(self.source, self.run.launch()?)?;
+        let mut read = self.run.read(self.source, self.run.launch()?)?;
+        let words = std::mem::take(&mut read.words);
+        read.words = masks_within_discs(&mut read.chosen, words)?;
         let images = read.chosen.images.len() as u64;
         let order = ViewOrder::new(images, self.seed, self.shuffles, self.rank)?;
         let form = ViewForm {
@@ -60,7 +67,7 @@ impl ViewsBuilder {
             downscale: self.run.downscale.max(1),
             undistort: self.undistort,
             images,
-            scene: fingerprint(&sealed, &read.words),
+            scene: fingerprint(&read.chosen, &read.words)?,
         };
         let slot = shown.most_bytes(frames);
         // A row's length is counted in 32 bits.
@@ -71,7 +78,11 @@ impl ViewsBuilder {
             ));
         }
         let shape = Shape {
-            slots: self.run.depth.unwrap_or(workers + 2).max(1),
+            slots: self
+                .run
+                .depth
+                .unwrap_or((workers + 2).min(MOST_DEPTH))
+                .max(1),
             rows: 1,
             slot_bytes: slot,
             lanes: workers.max(1),
@@ -82,7 +93,10 @@ impl ViewsBuilder {
         let map_places = shown.maps(frames, most_maps)?.places;
         let beside = Beside {
             // The bent image with its depths, and its mask.
-            worker: frames.places.largest() / 3 * 4,
+            worker: match self.float || self.undistort {
+                true => frames.places.largest() / 3 * 4,
+                false => 0,
+            },
             shared: map_places.bytes(),
         };
         let (store, store_spec) = self.run.store(&read, shape, beside)?;

@@ -14,7 +14,7 @@ use crate::jobs::stages;
 use crate::jobs::views::run::ViewRun;
 use crate::jobs::views::spec;
 use crate::jobs::views::view::View;
-use crate::loader::scene::HeldStore;
+use crate::loader::scene::{HeldStore, check_first_step};
 use crate::loader::views::state::ViewsState;
 use crate::plan::ViewOrder;
 use crate::pool::worker::meter::Stage;
@@ -86,6 +86,7 @@ impl Views {
     /// # Errors
     /// As [`Views::next_view`].
     pub fn next_view_within(&mut self, limit: Duration) -> Result<Option<View>> {
+        check_first_step(self.run.step())?;
         self.run.next_within(limit)
     }
 
@@ -133,6 +134,7 @@ impl Views {
     /// A state of another scene, seed, split or size: its views would be others.
     pub fn resume(&mut self, state: &ViewsState) -> Result<()> {
         state.check_resumable(&self.began)?;
+        check_first_step(state.step)?;
         self.run.go_to(state.step);
         Ok(())
     }

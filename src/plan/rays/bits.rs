@@ -82,7 +82,6 @@ impl<'a> MaskView<'a> {
     }
 
     /// True for a pixel that is in the mask; false for one outside of the image.
-    #[cfg(test)]
     pub(crate) fn holds(self, row: u32, col: u32) -> bool {
         self.count_in(row, col..col.saturating_add(1)) == 1
     }

@@ -76,7 +76,7 @@ impl Disc {
     }
 
     /// Columns of a row whose centres are in the disc.
-    fn columns(self, width: u32, height: u32, row: u32) -> Range<u32> {
+    pub(crate) fn columns(self, width: u32, height: u32, row: u32) -> Range<u32> {
         // All in half pixels from the middle: centres are odd or even numbers of them.
         let (width, height) = (i64::from(width), i64::from(height));
         let up = (2 * i64::from(row) + 1 - height).unsigned_abs();

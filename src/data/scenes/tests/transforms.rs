@@ -458,6 +458,10 @@ fn a_crop_radius_is_in_pixels_of_the_image() {
     top["camera_model"] = json!("OPENCV_FISHEYE");
     folder.json("transforms.json", &top);
     assert_eq!(radius(), Some(1.5));
+    // With tangential distortion it is one all the same.
+    top["p1"] = json!(0.001);
+    folder.json("transforms.json", &top);
+    assert_eq!(radius(), Some(1.5));
 }
 
 #[test]
