@@ -3,6 +3,7 @@
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField};
 
+use crate::common::command::{featherload, stderr};
 use crate::common::scene::{HEIGHT, IMAGES, WIDTH, Written, color, mask};
 
 /// Image, row and column of each ray, whose colour is that pixel's.
@@ -214,5 +215,24 @@ fn rows_of_a_rolling_shutter_are_seen_one_after_the_other() {
         }
         let spread = moments.iter().copied().fold(f64::MIN, f64::max);
         assert_eq!(spread > 0.9, timing[3] > 0.0, "{spread}");
+    }
+}
+
+#[test]
+fn a_picture_has_a_dot_for_each_ray_in_its_colour() {
+    let scene = Written::new();
+    let file = scene.path().join("rays.svg");
+    let said = ["rays", scene.path().to_str().unwrap(), "--rays", "64"];
+    let more = ["--steps", "2", "--joining", "0", "--workers", "1", "--svg"];
+    let out = featherload(&[&said[..], &more, &[file.to_str().unwrap()]].concat());
+    assert!(out.status.success(), "{}", stderr(&out));
+    let svg = std::fs::read_to_string(&file).unwrap();
+    // Seen from above and from the side.
+    assert_eq!(svg.matches("<circle").count(), 2 * 64);
+    let mut rays = scene.rays(1).rays(64).start(2).build().unwrap();
+    let batch = rays.next_batch().unwrap();
+    for [image, row, col] in batch.indices().unwrap() {
+        let [r, g, b] = color(*image as u32, *row as u32, *col as u32);
+        assert!(svg.contains(&format!("fill=\"#{r:02x}{g:02x}{b:02x}\"")));
     }
 }

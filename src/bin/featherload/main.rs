@@ -25,6 +25,7 @@ mod interrupt;
 mod ops;
 mod output;
 mod plan;
+mod ray_drawing;
 mod rays;
 mod rss;
 mod run_args;

@@ -14,7 +14,7 @@ use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
 use crate::scene_args::SplitArg;
-use crate::{Outcome, interrupt, output, rss};
+use crate::{Outcome, interrupt, output, ray_drawing, rss};
 
 /// Draws batches of rays from a scene and reports rays per second, start-up times and
 /// memory.
@@ -133,6 +133,10 @@ pub struct RaysArgs {
     /// Kill a worker that often, as 200 (milliseconds): the rays stay the same.
     #[arg(long, value_name = "MS")]
     kill_workers_every: Option<u64>,
+
+    /// Draw the scene, and one more step's rays as dots in their colours.
+    #[arg(long, value_name = "FILE", conflicts_with = "rss")]
+    svg: Option<PathBuf>,
 
     /// In place of rates, the memory of all processes with these numbers of workers, once
     /// every image is decoded: steady PSS, as `featherload rss` has it.
@@ -267,6 +271,9 @@ pub fn run(args: RaysArgs) -> Result<Outcome> {
 }
 
 fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
+    if let Some(file) = &args.svg {
+        output::check_writable("--svg", file)?;
+    }
     let mut rays = args.builder().build()?;
     interrupt::end_the_run()?;
     let bar = output::steps(args.steps, "steps", !args.json);
@@ -333,6 +340,14 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
         digest: hash.map(|hash| format!("{:032x}", hash.finish_128())),
         run,
     };
+    if let Some(file) = args.svg.as_ref().filter(|_| signal.is_none()) {
+        let mut batch = rays.next_batch()?;
+        if batch.on_device().is_some() {
+            batch = batch.to_host()?;
+        }
+        let drawn = ray_drawing::draw(rays.scene(), &batch)?;
+        output::write_whole(file, drawn.as_bytes())?;
+    }
     match args.json {
         true => output::json(&report)?,
         false => report.print()?,
