@@ -8,6 +8,7 @@
 //! - `run_args`, `source_args`, `scene_args`, `sampler_args`: arguments that several have; `setup`:
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
+//!   `ray_drawing`: rays as a picture;
 //! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
 //!   `interrupt`: signals.
 
