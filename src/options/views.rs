@@ -42,9 +42,6 @@ pub struct ViewsOptions {
     /// Seconds, where it is read as text.
     #[serde(deserialize_with = "seconds")]
     pub row_limit: Option<Duration>,
-    /// Seconds, where it is read as text.
-    #[serde(deserialize_with = "seconds")]
-    pub hold_timeout: Option<Duration>,
     pub max_pixels: Option<u64>,
     /// Bytes.
     pub max_scratch: Option<u64>,
@@ -83,7 +80,6 @@ impl ViewsOptions {
         b = with(b, self.store_folder, ViewsBuilder::store_folder);
         b = with(b, self.share_store, ViewsBuilder::share_store);
         b = with(b, self.row_limit, ViewsBuilder::row_limit);
-        b = with(b, self.hold_timeout, ViewsBuilder::hold_timeout);
         b = with(b, self.max_pixels, ViewsBuilder::max_pixels);
         b = with(b, self.max_scratch, ViewsBuilder::max_scratch);
         with(b, self.helper, ViewsBuilder::helper)

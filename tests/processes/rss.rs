@@ -185,7 +185,9 @@ fn a_file_that_is_mapped_to_be_read_is_input() {
     assert_eq!(sum, 7 * (32 << 20) / 4096);
     let read = input();
     assert_eq!(read.0 - before.0, 32 << 20);
-    assert!(read.1 - before.1 >= 32 << 20, "{before:?} {read:?}");
+    // The rest moves by the pages of libraries that others come to map, or cease to.
+    let rest = (before.1 - before.0).abs_diff(read.1 - read.0);
+    assert!(rest < 4 << 20, "{before:?} {read:?}");
     drop(map);
     assert_eq!(input().0, before.0);
 }

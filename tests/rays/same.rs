@@ -162,3 +162,14 @@ fn batches_outlive_the_run_and_each_other() {
     let found: Vec<_> = held.iter().map(digest).collect();
     assert!(found == wanted);
 }
+
+#[test]
+fn a_state_is_of_one_crop_radius() {
+    let scene = Written::new();
+    scene.crop(8.0);
+    let state = scene.rays(1).build().unwrap().state();
+    scene.rays(1).build().unwrap().resume(&state).unwrap();
+    scene.crop(9.0);
+    let e = scene.rays(1).build().unwrap().resume(&state).unwrap_err();
+    assert!(e.to_string().contains("the scene"), "{e}");
+}

@@ -326,3 +326,19 @@ fn stores_with_depths_or_alpha_are_other_stores() {
     second.resume(&first.state()).unwrap();
     assert_eq!(second.step(), first.step());
 }
+
+#[test]
+fn what_alpha_and_depths_take_is_counted() {
+    let scene = deep();
+    let needed = |alpha: bool, depths: bool| {
+        let shown = views(&scene, 1).alpha(alpha).depths(depths);
+        let e = shown.memory_limit(1).build().unwrap_err().to_string();
+        let (before, _) = e.split_once(" in all").unwrap();
+        before.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let pixels = u64::from(WIDTH) * u64::from(HEIGHT);
+    let plain = needed(false, false);
+    // Colours and alpha apart, while they are decoded; levels of the file.
+    assert!(needed(true, false) >= plain + 6 * pixels);
+    assert!(needed(false, true) >= plain + 2 * pixels);
+}

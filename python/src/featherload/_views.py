@@ -84,9 +84,8 @@ class Views(SceneRun[ViewStream], Iterator[View]):
     ``framework``
         What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
         the view.
-    ``row_limit``, ``hold_timeout``
-        Most seconds that a view may take in a worker (default 600). When all are held further
-        views come as copies, so that ``hold_timeout`` has nothing to wait for yet.
+    ``row_limit``
+        Most seconds that a view may take in a worker (default 600).
     ``max_pixels``, ``max_scratch``
         Most pixels of an image, and most bytes that decoding one may take.
     ``format``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,
@@ -125,7 +124,6 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         share_store: bool = True,
         framework: Framework = "numpy",
         row_limit: float | None = None,
-        hold_timeout: float | None = None,
         max_pixels: int | None = None,
         max_scratch: int | str | None = None,
         format: str | None = None,

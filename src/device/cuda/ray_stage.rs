@@ -182,8 +182,10 @@ impl RayStage {
         };
         // SAFETY: the one argument is the kernel's (`device::ray_launch`). What it points to
         // lives until the stream is drained in `drop`. Images that it draws from were put, as
-        // the caller says; the table was checked, so that no number of it leads out. `out` is
-        // ours alone, large enough by the check above, and the stream waits for its readers.
+        // the caller says; the table was checked when it was sealed, so that no number of it
+        // leads out, and no other process writes it. The arrays of `rays` lie where
+        // `kernel_scene::launch` took them from the layout, whose bytes the check above holds
+        // to those of `out`, which is ours alone; the stream waits for its readers.
         unsafe {
             let mut arguments = [std::ptr::from_mut(&mut launch).cast()];
             self.kernel.launch(stream, grid, &mut arguments)?;

@@ -18,7 +18,6 @@ use crate::sys::cpu;
 
 struct PicturesJob {
     supply: Supply,
-    wanted: Vec<u32>,
 }
 
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
@@ -34,7 +33,6 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     };
     Ok(Box::new(PicturesJob {
         supply: Supply::open(&spec.store, InputMode::of(parts.runs_in), store)?,
-        wanted: Vec::new(),
     }))
 }
 
@@ -55,9 +53,7 @@ impl Job for PicturesJob {
             let text = "its ticket names an image that there is none of";
             SampleFault::new(FaultKind::Unknown, text)
         })?;
-        self.wanted.clear();
-        self.wanted.push(image);
-        let done = self.supply.see_to(&mut self.wanted, meter);
+        let done = self.supply.fetch(image, meter);
         meter.lap(stages::DECODE);
         done
     }

@@ -310,3 +310,28 @@ fn check_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> 
         ),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_depth_of_a_larger_image_has_its_shape() {
+        for (found, wanted) in [
+            ((40, 60), (20, 30)),
+            ((41, 60), (20, 30)),
+            ((1081, 1920), (270, 480)),
+            ((20, 30), (20, 30)),
+        ] {
+            assert_eq!(check_depth_shape(found, wanted), Ok(()), "{found:?}");
+        }
+        for (found, wanted) in [
+            ((100, 40), (20, 30)),
+            ((60, 40), (20, 30)),
+            ((44, 60), (20, 30)),
+        ] {
+            let fault = check_depth_shape(found, wanted).unwrap_err();
+            assert!(fault.reason.contains("give the depth"), "{fault}");
+        }
+    }
+}

@@ -24,6 +24,9 @@ pub(crate) struct Supply {
     maker: PixelMaker,
     spec: StoreSpec,
     left: Vec<u32>,
+    one: Vec<u32>,
+    /// Every image is known to be there.
+    complete: bool,
 }
 
 impl Supply {
@@ -53,6 +56,8 @@ impl Supply {
             maker: PixelMaker::new(spec, mode)?,
             spec: *spec,
             left: Vec::new(),
+            one: Vec::new(),
+            complete: false,
         })
     }
 
@@ -88,6 +93,33 @@ impl Supply {
                 }
             }
             std::mem::swap(images, left);
+        }
+        Ok(())
+    }
+
+    /// Sees to it that one image is in the store. Once all are it gives back what decoding
+    /// took.
+    ///
+    /// # Errors
+    /// As [`Supply::see_to`].
+    pub(crate) fn fetch(
+        &mut self,
+        image: u32,
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        if self.complete {
+            return Ok(());
+        }
+        let mut wanted = std::mem::take(&mut self.one);
+        wanted.clear();
+        wanted.push(image);
+        let done = self.see_to(&mut wanted, meter);
+        self.one = wanted;
+        done?;
+        let images = self.frames.frames.len();
+        self.complete = (0..images).all(|image| self.pictures.is_there(image));
+        if self.complete {
+            self.rest();
         }
         Ok(())
     }

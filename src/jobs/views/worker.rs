@@ -35,9 +35,6 @@ struct ViewsJob {
     pixels: Vec<u8>,
     mask: Vec<u8>,
     depths: Vec<u16>,
-    /// All images are in the store.
-    complete: bool,
-    missing: Vec<u32>,
     levels: [f32; 256],
 }
 
@@ -72,8 +69,6 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         pixels: Vec::new(),
         mask: Vec::new(),
         depths: Vec::new(),
-        complete: false,
-        missing: Vec::new(),
         levels: std::array::from_fn(|level| level as f32 / 255.0),
     }))
 }
@@ -83,22 +78,6 @@ impl ViewsJob {
     fn image(&self, ticket: &Ticket) -> usize {
         // At most as many as there are frames: a pure function of any number.
         self.spec.order.image(ticket.batch) as usize
-    }
-
-    /// Sees to it that an image is in the store.
-    fn fetch(&mut self, image: usize, meter: &mut Meter) -> std::result::Result<(), SampleFault> {
-        if self.complete {
-            return Ok(());
-        }
-        self.missing.clear();
-        self.missing.push(image as u32);
-        self.supply.see_to(&mut self.missing, meter)?;
-        let images = self.supply.frames.frames.len();
-        self.complete = (0..images).all(|image| self.supply.pictures.is_there(image));
-        if self.complete {
-            self.supply.rest();
-        }
-        Ok(())
     }
 
     /// Copies an image to its arrays.
@@ -252,7 +231,7 @@ impl Job for ViewsJob {
             .filter(|_| row == 0)
             .and_then(|layout| layout.arrays(out))
             .ok_or_else(no_row)?;
-        self.fetch(image, meter)?;
+        self.supply.fetch(image as u32, meter)?;
         meter.lap(stages::DECODE);
         let shown = match self.shown.of(&self.supply.frames, image) {
             Some(Shown::Straight(_)) => self.straighten(image, &mut arrays),

@@ -72,10 +72,15 @@ fn distance(a: impl IntoIterator<Item = f32>, b: impl IntoIterator<Item = f32>) 
 
 /// The contract is 0.35. Averages of two pixels, which area gives, and any
 /// filter without antialias at even ratios, end in one half half of the time;
-/// two roundings upwards then show a little more.
-fn mean_limit(target: Target) -> f32 {
+/// two roundings upwards then show a little more. Enlarged by 3/2 or 2, a
+/// quarter of the values ends in one half: by 2 the mean is 91/256 = 0.355 (held
+/// below), and 0.365 at most over 3,000 noises of 22 x 22 pixels.
+fn mean_limit(bx: BoxF, target: Target) -> f32 {
+    let halves_end = |out: usize, span: f64| [1.5, 2.0].contains(&(out as f64 / span));
     if target.filter == Filter::Area || !target.antialias {
         0.5
+    } else if halves_end(target.width, bx.x1 - bx.x0) && halves_end(target.height, bx.y1 - bx.y0) {
+        0.37
     } else {
         0.35
     }
@@ -169,7 +174,7 @@ proptest! {
             // both sides, or the largest distance must do.
             let seen = (bx.x1 - bx.x0) * (bx.y1 - bx.y0);
             if seen >= 300.0 && fast.len() >= 900 {
-                prop_assert!(mean <= mean_limit(target), "mean {mean}");
+                prop_assert!(mean <= mean_limit(bx, target), "mean {mean}");
             }
         }
         if target.filter == Filter::Triangle && target.antialias {
@@ -185,6 +190,31 @@ proptest! {
         let out = resample(Source::tight(&pixels, width, height), bx, target);
         prop_assert!(out.iter().all(|&v| v == level));
     }
+}
+
+#[test]
+fn enlarged_by_two_the_mean_is_that_of_two_roundings() {
+    let (width, height) = (220, 230);
+    let pixels = noise(width * height * PIXEL, 11);
+    let src = Source::tight(&pixels, width, height);
+    let target = target(2 * width, 2 * height);
+    let bx = BoxF::whole(width, height);
+    let exact = resample_f32(src, Axes::new((width, height), bx, target));
+    let (max, mean) = distance(floats(&resample(src, bx, target)), exact);
+    // Weights are 3/4 and 1/4: what a rounding leaves is one of four.
+    let left = [0.0f32, -0.25, 0.5, 0.25];
+    let mut sum = 0.0;
+    for (a, b) in left.iter().flat_map(|a| left.map(|b| (a, b))) {
+        sum += left
+            .map(|c| (0.75 * a + 0.25 * b + c).abs())
+            .iter()
+            .sum::<f32>();
+    }
+    let of_two = sum / 64.0;
+    assert!(
+        (mean - of_two).abs() < 0.003 && max <= 1.5,
+        "{mean} is not {of_two}"
+    );
 }
 
 #[test]
@@ -217,7 +247,7 @@ fn photo_like_shapes_lie_near_the_reference_with_every_filter() {
                 resample_f32(src, Axes::new((src.width, src.height), bx, target)),
             );
             assert!(
-                max <= 1.5 && mean <= mean_limit(target),
+                max <= 1.5 && mean <= mean_limit(bx, target),
                 "{filter:?} {w}x{h}: {max} {mean}"
             );
         }
