@@ -3,17 +3,19 @@
 // its lens and into the world, looks up its colour. A thread makes a ray.
 //
 // - `types`: what a launch is told; `draw`: which pixel;
-// - `lens`, `plain`: from an image point to a ray; `bundle`: and what its pixel sees;
+// - `scene/lens`, `scene/plain`: from an image point to a ray; `bundle`: and what its pixel
+//   sees;
 // - `pose`: where the camera is.
 //
 // The CPU's rays (src/jobs/rays) are what this must give: the same pixels and colours to the
 // bit, and the same formulas in doubles. So products and sums are not fused here.
 
-#include "rays/types.cuh"
+#include "scene/types.cuh"
 
+#include "rays/types.cuh"
 #include "rays/draw.cuh"
-#include "rays/lens.cuh"
-#include "rays/plain.cuh"
+#include "scene/lens.cuh"
+#include "scene/plain.cuh"
 #include "rays/bundle.cuh"
 #include "rays/pose.cuh"
 

@@ -47,8 +47,7 @@ def compiled(nvrtc, source):
     code = source.read_bytes()
     first = code.split(b"\n", 1)[0]
     chosen = OPTIONS + (first.removeprefix(MORE).split() if first.startswith(MORE) else [])
-    # What it includes lies in the folder of its name.
-    parts = sorted(source.with_suffix("").glob("*.cuh"))
+    parts = sorted(KERNELS.glob("*/*.cuh"))
     names = (ctypes.c_char_p * len(parts))(*[f"{p.parent.name}/{p.name}".encode() for p in parts])
     texts = (ctypes.c_char_p * len(parts))(*[p.read_bytes() for p in parts])
     # The name stands in the PTX's comments: no path.

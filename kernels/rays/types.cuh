@@ -3,13 +3,6 @@
 //
 // All of it is written and checked by the consumer: no number here leads out of its part.
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef int i32;
-typedef unsigned long long u64;
-typedef long long i64;
-
 // ---- the table of the draws ----
 
 #define WHOLE 0u
@@ -32,32 +25,7 @@ struct Image {
 #define PATCHES 2u
 #define PAIRS 3u
 
-// ---- cameras and frames ----
-
-enum LensKind {
-    PINHOLE = 0,
-    BROWN = 1,
-    RATIONAL = 2,
-    FISHEYE = 3,
-    FISHEYE624 = 4,
-    THIN_PRISM = 5,
-    FOV = 6,
-    EQUIRECTANGULAR = 7,
-    ORTHOGRAPHIC = 8,
-};
-
-struct Camera {
-    double fx, fy, cx, cy;
-    double width, height;
-    double limit;   // radius or angle at which the lens ends; may be infinite
-    double k[6];    // of FOV: omega
-    double p[2];
-    double s[4];
-    u32 lens;
-    u32 steps;        // Newton's, of the plane
-    u32 prism_steps;  // of what FISHEYE624 does behind its polynomial
-    u32 zero;
-};
+// ---- frames ----
 
 struct Shutter {
     double end[12];    // the pose at the end of the exposure
@@ -108,9 +76,6 @@ struct Launch {
 
 #define HAS_TIMES 1u
 #define HAS_DEPTHS 2u
-
-// Of doubles.
-#define INFINITE __longlong_as_double(0x7ff0000000000000ll)
 
 struct Pixel {
     u32 image, row, col;

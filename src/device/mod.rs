@@ -4,7 +4,8 @@
 //!
 //! - `choice`: where batches end, and how a device gets at pixels; `probe`: which
 //!   devices there are; `found`: what is known of them; `figures`: what a run has of one;
-//! - `launch`, `ray_launch`: what a launch is told, as the kernel reads it;
+//! - `launch`, `ray_launch`, `view_launch`: what a launch is told, as the kernel reads it;
+//!   `scene_launch`: what those of scenes are told alike;
 //! - `shape`: what a stage is made for, and takes;
 //! - `reference`: the kernel's meaning, on the CPU;
 //! - `cuda/`: the driver, the pinned ring, the kernel, buffers, stages. Without the
@@ -34,7 +35,17 @@ pub(crate) mod reference;
     not(feature = "cuda"),
     allow(dead_code, reason = "most of it is for a device alone")
 )]
+pub(crate) mod scene_launch;
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "most of it is for a device alone")
+)]
 pub(crate) mod shape;
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "most of it is for a device alone")
+)]
+pub(crate) mod view_launch;
 #[cfg(not(feature = "cuda"))]
 pub(crate) mod without_cuda;
 #[cfg(not(feature = "cuda"))]

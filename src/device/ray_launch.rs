@@ -5,42 +5,12 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::device::scene_launch::{KernelCamera, PixelPlace, SCENE_ALIGN};
+
 /// The kernel's name in its PTX.
 pub(crate) const RAYS_KERNEL: &str = "rays";
 /// Threads of a block: a ray each.
 pub(crate) const RAYS_BLOCK: u32 = 128;
-
-/// Kinds of lenses, as the kernel numbers them.
-pub(crate) mod lens {
-    pub(crate) const PINHOLE: u32 = 0;
-    pub(crate) const BROWN: u32 = 1;
-    pub(crate) const RATIONAL: u32 = 2;
-    pub(crate) const FISHEYE: u32 = 3;
-    pub(crate) const FISHEYE624: u32 = 4;
-    pub(crate) const THIN_PRISM: u32 = 5;
-    pub(crate) const FOV: u32 = 6;
-    pub(crate) const EQUIRECTANGULAR: u32 = 7;
-    pub(crate) const ORTHOGRAPHIC: u32 = 8;
-}
-
-/// A camera. Coefficients that its lens does not have are 0.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct KernelCamera {
-    pub(crate) focal: [f64; 2],
-    pub(crate) centre: [f64; 2],
-    /// Width and height of the image.
-    pub(crate) size: [f64; 2],
-    /// Radius or angle at which the lens ends.
-    pub(crate) limit: f64,
-    pub(crate) k: [f64; 6],
-    pub(crate) p: [f64; 2],
-    pub(crate) s: [f64; 4],
-    pub(crate) lens: u32,
-    /// Newton's, of the plane, and of what bends it once more.
-    pub(crate) steps: [u32; 2],
-    pub(crate) zero: u32,
-}
 
 /// A rolling shutter.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
@@ -66,15 +36,6 @@ pub(crate) struct KernelFrame {
     pub(crate) width: u32,
     /// The number of its shutter, and 1; 0 without one.
     pub(crate) shutter: u32,
-}
-
-/// Where the pixels of an image are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PixelPlace {
-    /// So many bytes behind the beginning of the device's own.
-    Device(u64),
-    /// So many bytes behind the beginning of the store, in memory of the host.
-    Host(u64),
 }
 
 /// What of a scene lies on the device from the beginning.
@@ -114,9 +75,6 @@ impl RayScene<'_> {
 pub(crate) const HAS_TIMES: u32 = 1;
 pub(crate) const HAS_DEPTHS: u32 = 2;
 
-/// Parts of a scene begin at multiples of this.
-pub(crate) const SCENE_ALIGN: usize = 256;
-
 /// A launch: addresses are the stage's business.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
@@ -154,7 +112,6 @@ mod tests {
     /// The kernel's structs have these sizes: `kernels/rays/types.cuh`, field by field.
     #[test]
     fn sizes_are_the_kernel_s() {
-        assert_eq!(size_of::<KernelCamera>(), 19 * 8 + 4 * 4);
         assert_eq!(size_of::<KernelShutter>(), 16 * 8);
         assert_eq!(size_of::<KernelFrame>(), 15 * 8 + 4 * 4);
         assert_eq!(size_of::<KernelRays>(), 21 * 8 + 14 * 4);

@@ -8,7 +8,9 @@ use crate::device::figures::DeviceTimes;
 use crate::device::found::DeviceReport;
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::device::ray_launch::{KernelRays, RayScene};
+use crate::device::scene_launch::PixelPlace;
 use crate::device::shape::{CropShape, RowPlaces};
+use crate::device::view_launch::ViewParts;
 use crate::error::{Error, Result};
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
@@ -86,29 +88,15 @@ impl RowsStage {
 }
 
 #[derive(Debug)]
-pub(crate) enum RayStage {}
+pub(crate) enum SceneStage {}
 
-impl RayStage {
-    pub(crate) fn new(
-        context: &Arc<Context>,
-        _: RayScene<'_>,
-        _: Option<SharedMemory>,
-        _: usize,
-        _: usize,
-    ) -> Result<Self> {
-        match **context {}
-    }
-
+impl SceneStage {
     pub(crate) fn put_pixels(
         &mut self,
         _: u64,
         _: usize,
         _: impl FnMut(usize, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
-        match *self {}
-    }
-
-    pub(crate) fn submit(&mut self, _: &KernelRays, _: usize) -> Result<DeviceRows> {
         match *self {}
     }
 
@@ -124,6 +112,67 @@ impl RayStage {
         match *self {}
     }
 }
+
+/// As in `cuda/scene_stage.rs`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) outputs: usize,
+    pub(crate) output_bytes: usize,
+    pub(crate) pixel_bytes: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum RayStage {}
+
+impl RayStage {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        _: RayScene<'_>,
+        _: Option<SharedMemory>,
+        _: Room,
+    ) -> Result<Self> {
+        match **context {}
+    }
+
+    pub(crate) fn submit(&mut self, _: &KernelRays, _: usize) -> Result<DeviceRows> {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum ViewStage {}
+
+impl ViewStage {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        _: &[PixelPlace],
+        _: &[u8],
+        _: Option<SharedMemory>,
+        _: Room,
+    ) -> Result<Self> {
+        match **context {}
+    }
+
+    pub(crate) fn submit(&mut self, _: &ViewParts) -> Result<DeviceRows> {
+        match *self {}
+    }
+}
+
+macro_rules! with_a_scene {
+    ($($stage:ident),*) => {$(
+        impl $stage {
+            pub(crate) fn stage(&self) -> &SceneStage {
+                match *self {}
+            }
+
+            pub(crate) fn stage_mut(&mut self) -> &mut SceneStage {
+                match *self {}
+            }
+        }
+    )*};
+}
+
+with_a_scene!(RayStage, ViewStage);
 
 macro_rules! of_both_stages {
     ($($stage:ident),*) => {$(

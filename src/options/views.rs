@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::data::scenes::Split;
+use crate::device::Device;
 use crate::loader::views::{SceneSource, Views, ViewsBuilder};
 use crate::options::limits::seconds;
 use crate::picture::Background;
@@ -42,6 +43,9 @@ pub struct ViewsOptions {
     /// Seconds, where it is read as text.
     #[serde(deserialize_with = "seconds")]
     pub row_limit: Option<Duration>,
+    pub device: Option<Device>,
+    /// Bytes.
+    pub gpu_memory_limit: Option<u64>,
     pub max_pixels: Option<u64>,
     /// Bytes.
     pub max_scratch: Option<u64>,
@@ -80,6 +84,8 @@ impl ViewsOptions {
         b = with(b, self.store_folder, ViewsBuilder::store_folder);
         b = with(b, self.share_store, ViewsBuilder::share_store);
         b = with(b, self.row_limit, ViewsBuilder::row_limit);
+        b = with(b, self.device, ViewsBuilder::device);
+        b = with(b, self.gpu_memory_limit, ViewsBuilder::gpu_memory_limit);
         b = with(b, self.max_pixels, ViewsBuilder::max_pixels);
         b = with(b, self.max_scratch, ViewsBuilder::max_scratch);
         with(b, self.helper, ViewsBuilder::helper)

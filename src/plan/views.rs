@@ -53,6 +53,11 @@ impl ViewOrder {
         self.images.saturating_sub(rank).div_ceil(world)
     }
 
+    /// Whether this rank shows every image some day.
+    pub(crate) fn shows_all(&self) -> bool {
+        self.shuffles || self.rank.world == 1
+    }
+
     /// The image of a step, by its number in the split.
     pub(crate) fn image(&self, step: u64) -> u64 {
         let (epoch, turn) = (step / self.len(), step % self.len());

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod command;
+pub mod cuda;
 pub mod hunt;
 pub mod processes;
 pub mod rows;

@@ -2,7 +2,6 @@
 //! bit, the rest within rounding. Through every lens, sampler and kind of scene. Without a
 //! device these tests say `SKIP` and pass; with `FEATHERLOAD_REQUIRE_GPU=1` they fail.
 
-use featherload::device::probe;
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder};
 use featherload::{Device, Scene};
@@ -10,6 +9,7 @@ use serde_json::Value;
 
 use crate::common::FEATHERLOAD;
 use crate::common::command::{featherload, object};
+use crate::common::cuda::is_there;
 use crate::common::scene::{Written, mask};
 
 const DEVICE: Device = Device::Cuda(0);
@@ -26,19 +26,6 @@ const SAMPLERS: [(RaySampler, u64); 4] = [
     ),
     (RaySampler::Pairs { radius: 4 }, 3002),
 ];
-
-/// Says why a test does nothing.
-fn is_there() -> bool {
-    let Some(missing) = probe().missing else {
-        return true;
-    };
-    assert!(
-        std::env::var_os("FEATHERLOAD_REQUIRE_GPU").is_none_or(|v| v != "1"),
-        "FEATHERLOAD_REQUIRE_GPU=1, and: {missing}"
-    );
-    println!("SKIP: no CUDA device: {missing}");
-    false
-}
 
 /// The same rays, by the CPU and on the device.
 fn compare(what: &str, made: &RayBatch, wanted: &RayBatch) {

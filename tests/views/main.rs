@@ -3,11 +3,12 @@
 //!
 //! - `depths`: depths of pixels, and transparency, in views and rays;
 //! - `shown`: what views hold; `same`: by any number of workers, through deaths;
-//! - `straight`: straightened images.
+//! - `straight`: straightened images; `device`: made by a device.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod depths;
+mod device;
 mod same;
 mod shown;
 mod straight;

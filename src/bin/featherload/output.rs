@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use featherload::device::DeviceMemory;
 use featherload::index::OWN_PREFIX;
 use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -114,4 +115,13 @@ pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
         File::open(folder)?.sync_all()
     };
     write().map_err(|e| Error::io_at("write", file, e))
+}
+/// What a run takes of a device.
+pub fn device_memory(device: &DeviceMemory) -> Result<()> {
+    line(&format!(
+        "  {:>8.1} MiB of the device, {:.1} planned; {:.1} MiB of the host pinned",
+        mib(device.used_bytes),
+        mib(device.planned_bytes),
+        mib(device.pinned_bytes),
+    ))
 }

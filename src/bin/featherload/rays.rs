@@ -400,12 +400,7 @@ impl Report {
         let all = run.draw_s + run.decode_s + run.trace_s + run.color_s;
         let share = |part: f64| (100.0 * part / all.max(1e-9)).round();
         if let Some(device) = &run.device {
-            output::line(&format!(
-                "  {:>8.1} MiB of the device, {:.1} planned; {:.1} MiB of the host pinned",
-                output::mib(device.used_bytes),
-                output::mib(device.planned_bytes),
-                output::mib(device.pinned_bytes),
-            ))?;
+            output::device_memory(device)?;
         }
         output::line(&format!(
             "  worker time    draw {}%, decode {}%, trace {}%, colour {}%",

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use featherload::Result;
 use featherload::measure::TreeUsage;
 use featherload::plan::Rank;
 use featherload::views::{View, ViewField, Views, ViewsBuilder, ViewsReport};
+use featherload::{Device, Result};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
@@ -70,6 +70,15 @@ pub struct ViewsArgs {
     /// Views that are made ahead (default: the workers and 2, at most 8).
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
+
+    /// Where views are made: cpu, cuda, or cuda:N. On a device workers only decode images.
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: Device,
+
+    /// Most memory of the device that the run may take, its context apart. Images that do not
+    /// fit are read from the host's memory.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    gpu_memory_limit: Option<u64>,
 
     /// Most memory that all processes may take together, such as 2G, 1500M or bytes.
     /// Images that do not fit are kept in a file.
@@ -155,6 +164,7 @@ impl ViewsArgs {
             .alpha(self.alpha)
             .downscale(self.downscale)
             .share_store(!self.own_store)
+            .device(self.device)
             .seed(self.seed)
             .rank(Rank::new(self.rank, self.world));
         if let Some(workers) = self.workers {
@@ -162,6 +172,9 @@ impl ViewsArgs {
         }
         if let Some(depth) = self.depth {
             builder = builder.depth(depth);
+        }
+        if let Some(bytes) = self.gpu_memory_limit {
+            builder = builder.gpu_memory_limit(bytes);
         }
         if let Some(bytes) = self.memory_limit {
             builder = builder.memory_limit(bytes);
@@ -212,6 +225,7 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
     let bar = output::steps(args.steps, "steps", !args.json);
     let mut hash = args.digest.then(XxHash3_128::new);
     let (mut first, mut decoded) = (None, None);
+    let mut last: Option<View> = None;
     let mut signal = None;
     let mut now = Seen {
         at: Instant::now(),
@@ -219,7 +233,13 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
         pixels: 0,
     };
     while now.steps < args.steps {
-        let view = views.next_view()?;
+        let mut view = views.next_view()?;
+        if args.digest && view.on_device().is_some() {
+            view = view.to_host()?;
+        }
+        if let Some(rows) = view.on_device().filter(|_| first.is_none()) {
+            rows.wait()?;
+        }
         if let Some(hash) = &mut hash {
             add(hash, &view)?;
         }
@@ -228,7 +248,8 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
             steps: now.steps + 1,
             pixels: now.pixels + (view.height() * view.width()) as u64,
         };
-        drop(view);
+        // One on a device may not be finished yet.
+        last = view.on_device().is_some().then_some(view);
         first.get_or_insert(now);
         if decoded.is_none() && views.is_decoded() {
             decoded = Some(now);
@@ -239,6 +260,11 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
             break;
         }
     }
+    if let Some(rows) = last.as_ref().and_then(View::on_device) {
+        rows.wait()?;
+        now.at = Instant::now();
+    }
+    drop(last);
     bar.finish_and_clear();
     let run = views.report()?;
     let pids = run.workers.iter().copied().chain(run.coordinator);
@@ -313,6 +339,9 @@ impl Report {
             },
             output::mib(run.ring_bytes),
         ))?;
+        if let Some(device) = &run.device {
+            output::device_memory(device)?;
+        }
         let all = run.decode_s + run.show_s;
         let share = |part: f64| (100.0 * part / all.max(1e-9)).round();
         output::line(&format!(

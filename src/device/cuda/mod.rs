@@ -7,8 +7,9 @@
 //! - `module`: a kernel, loaded; `kernel`: that of crops and its launch;
 //! - `outputs`, `rows`: batches on the device, and their way back;
 //! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on;
-//! - `ray_stage`: a scene on the device, and batches of its rays; `uploads`: pictures on their
-//!   way there; `mapped`: those that are read where they are.
+//! - `scene_stage`: images of a scene on the device; `ray_stage`: batches of its rays;
+//!   `view_stage`: whole images; `uploads`: pictures on their way there; `mapped`: those that
+//!   are read where they are.
 //!
 //! The safe layer of the binding is not used: it forgets that a copy out of
 //! registered memory goes on behind the borrow, leaves its context current in the
@@ -26,8 +27,10 @@ mod outputs;
 mod pinned;
 mod ray_stage;
 mod rows;
+mod scene_stage;
 mod stage;
 mod uploads;
+mod view_stage;
 
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_crop_tests;
@@ -48,4 +51,6 @@ pub(crate) use crop_stage::CropStage;
 pub(super) use driver::probe;
 pub(crate) use ray_stage::RayStage;
 pub use rows::DeviceRows;
+pub(crate) use scene_stage::{Room, SceneStage};
 pub(crate) use stage::RowsStage;
+pub(crate) use view_stage::ViewStage;

@@ -2,13 +2,10 @@
 //!
 //! In the consumer. Copies nothing, but for who wants to keep many batches.
 
-use nix::unistd::{Pid, getpid};
-
 use crate::device::DeviceRows;
 use crate::error::{Error, Result};
 use crate::jobs::rays::fields::{RayField, RayLayout};
-use crate::pool::buffers::BufferPool;
-use crate::pool::filled::Rows;
+use crate::jobs::scene::held::Held;
 
 /// The rays of one step.
 ///
@@ -17,20 +14,15 @@ use crate::pool::filled::Rows;
 /// forked copy of the process it cannot be read.
 #[derive(Debug)]
 pub struct RayBatch {
-    pub(crate) memory: RayMemory,
+    pub(crate) held: Held,
     pub(crate) layout: RayLayout,
     /// Rays that were asked for; the slot may hold more.
     pub(crate) rays: usize,
     pub(crate) step: u64,
-    pub(crate) owner: Pid,
 }
 
-/// Where a batch lies.
-#[derive(Debug)]
-pub(crate) enum RayMemory {
-    Host(Rows),
-    Device(DeviceRows),
-}
+/// As errors call it.
+pub(crate) const A_BATCH: &str = "a batch of rays";
 
 impl RayBatch {
     /// The step that these rays are of.
@@ -81,14 +73,12 @@ impl RayBatch {
     /// # Errors
     /// A forked copy of the process.
     pub fn bytes(&self, field: RayField) -> Result<&[u8]> {
-        self.check_process()?;
         let len = match self.layout.has(field) {
             true => self.rays * self.layout.width(field) * field.number_bytes(),
             false => 0,
         };
         let begin = self.offset(field);
-        let bytes = self.host()?.bytes().get(begin..begin + len);
-        bytes.ok_or_else(outside)
+        self.held.bytes(begin..begin + len)
     }
 
     /// Numbers a ray: 1, 3 or 4.
@@ -117,37 +107,22 @@ impl RayBatch {
     /// # Errors
     /// A forked copy of the process.
     pub fn address(&mut self) -> Result<*mut u8> {
-        self.check_process()?;
-        let RayMemory::Host(rows) = &mut self.memory else {
-            return Err(on_a_device());
-        };
-        let memory = rows.bytes_mut();
-        match memory.len() >= self.layout.bytes() {
-            true => Ok(memory.as_mut_ptr()),
-            false => Err(outside()),
-        }
+        self.held.address()
     }
 
     /// Whether the rays lie in a slot of the ring, which workers wait for.
     #[must_use]
     pub fn is_in_slot(&self) -> bool {
-        matches!(self.memory, RayMemory::Host(Rows::Slot(_)))
+        self.held.is_in_slot()
     }
 
     /// The same batch in memory of its own; its slot is free again.
     ///
     /// # Errors
     /// A forked copy of the process.
-    pub fn detach(mut self) -> Result<Self> {
-        self.check_process()?;
-        if let RayMemory::Host(Rows::Slot(slot)) = &self.memory {
-            let used = slot.bytes().get(..self.layout.bytes());
-            let used = used.ok_or_else(outside)?;
-            let mut buffer = BufferPool::default().take(used.len());
-            buffer.bytes_mut()[..used.len()].copy_from_slice(used);
-            self.memory = RayMemory::Host(Rows::Own(buffer));
-        }
-        Ok(self)
+    pub fn detach(self) -> Result<Self> {
+        let held = self.held.detach()?;
+        Ok(Self { held, ..self })
     }
 
     /// The rays in memory of a device, where they were made on one
@@ -155,10 +130,7 @@ impl RayBatch {
     /// [`RayBatch::offset`] behind the address.
     #[must_use]
     pub fn on_device(&self) -> Option<&DeviceRows> {
-        match &self.memory {
-            RayMemory::Device(rows) => Some(rows),
-            RayMemory::Host(_) => None,
-        }
+        self.held.on_device()
     }
 
     /// A copy in memory of the host, of rays on a device too. Waits for those.
@@ -166,40 +138,8 @@ impl RayBatch {
     /// # Errors
     /// A device error; a forked copy of the process.
     pub fn to_host(&self) -> Result<Self> {
-        self.check_process()?;
-        let copied;
-        let bytes = match &self.memory {
-            RayMemory::Device(rows) => {
-                copied = rows.to_host()?;
-                &copied[..]
-            }
-            RayMemory::Host(rows) => {
-                let used = rows.bytes().get(..self.layout.bytes());
-                used.ok_or_else(outside)?
-            }
-        };
-        let mut buffer = BufferPool::default().take(bytes.len());
-        buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        Ok(Self {
-            memory: RayMemory::Host(Rows::Own(buffer)),
-            ..*self
-        })
-    }
-
-    fn host(&self) -> Result<&Rows> {
-        match &self.memory {
-            RayMemory::Host(rows) => Ok(rows),
-            RayMemory::Device(_) => Err(on_a_device()),
-        }
-    }
-
-    fn check_process(&self) -> Result<()> {
-        match getpid() == self.owner {
-            true => Ok(()),
-            false => Err(Error::worker(
-                "a batch of rays cannot be read in a forked copy of the process that made it",
-            )),
-        }
+        let held = self.held.to_host()?;
+        Ok(Self { held, ..*self })
     }
 
     fn numbers<T: bytemuck::Pod>(&self, field: RayField) -> Result<&[T]> {
@@ -209,12 +149,4 @@ impl RayBatch {
         bytemuck::try_cast_slice(self.bytes(field)?)
             .map_err(|e| Error::protocol(format!("an array of rays: {e}")))
     }
-}
-
-fn on_a_device() -> Error {
-    Error::config("the rays are in memory of a device: take on_device, or to_host for a copy")
-}
-
-fn outside() -> Error {
-    Error::protocol("a batch of rays lies outside of its slot")
 }

@@ -1,137 +1,79 @@
 //! Batches of rays in order, made by a device.
 //!
-//! In the consumer. Workers decode images into the store; each goes up to the device once,
-//! before the first step that may draw from it. A step is one launch. All of it happens
-//! within `next`, no thread does it.
+//! In the consumer. Images go up before the first step that may draw from them
+//! (`jobs::pictures`). A step is one launch.
 
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::unistd::getpid;
-
-use crate::data::index::Index;
 use crate::device::DeviceMemory;
-use crate::device::cuda::{Context, RayStage};
-use crate::device::ray_launch::{PixelPlace, RayScene};
+use crate::device::cuda::{Context, RayStage, Room};
 use crate::device::shape::rows_bytes;
 use crate::error::{Error, Result};
-use crate::jobs::pictures::spec::PicturesSpec;
-use crate::jobs::rays::batch::{RayBatch, RayMemory};
+use crate::jobs::pictures::on_device::{AHEAD, DevicePictures, DeviceRun};
+use crate::jobs::rays::batch::{A_BATCH, RayBatch};
 use crate::jobs::rays::fields::RayLayout;
 use crate::jobs::rays::kernel_scene;
 use crate::jobs::rays::spec::RaysSpec;
 use crate::jobs::scene::frames::StoredFrames;
+use crate::jobs::scene::held::Held;
 use crate::jobs::scene::masks::Masks;
-use crate::jobs::scene::spec::named_image;
 use crate::plan::rays::RayTable;
-use crate::pool::engine::Engine;
-use crate::pool::filled::Filled;
 use crate::pool::report::PoolReport;
-use crate::store::{Holding, Pictures};
-use crate::sys::clock::RunningClock;
+use crate::store::Pictures;
 
-/// How long to sleep while every batch on the device is held.
-const LOOK: Duration = Duration::from_micros(200);
-
-/// What goes up ahead of need within one step, bytes: the step waits for it.
-const AHEAD: usize = 32 << 20;
-
-/// Batches on the device, when nobody says another number.
-const DEPTH: u32 = 4;
-
-/// What a device is opened for.
+/// What a device is told of a scene.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct RayWork<'a> {
     pub(crate) frames: &'a StoredFrames,
     pub(crate) table: &'a RayTable,
     pub(crate) masks: &'a Masks,
-    pub(crate) pictures: &'a Pictures,
     pub(crate) spec: &'a RaysSpec,
-    pub(crate) depth: Option<u32>,
-    /// Most bytes of the device, its context apart.
-    pub(crate) limit: Option<u64>,
-    pub(crate) hold_timeout: Duration,
 }
 
 /// Rays step by step, on a device.
 #[derive(Debug)]
 pub(crate) struct DeviceRays {
     stage: RayStage,
-    context: Arc<Context>,
-    engine: Engine,
-    index: Index,
-    /// The scene's, for faults that are of no image.
-    root: PathBuf,
-    /// Of each image.
-    places: Vec<PixelPlace>,
+    pictures: DevicePictures,
     /// The first so many of the images that are drawn from are where the kernel reads them.
     ready: usize,
     step: u64,
     spec: RaysSpec,
-    hold_timeout: Duration,
-    /// Runs while live batches hold all memory of the device.
-    held: Option<RunningClock>,
-    planned: u64,
-    at_start: u64,
 }
 
 impl DeviceRays {
-    /// Opens the device and takes all the memory that the run has there. `engine` decodes
-    /// pictures.
+    /// Opens the device and takes all the memory that the run has there.
     ///
     /// # Errors
     /// No such device; what does not fit it, or the limit.
-    pub(crate) fn open(
-        ordinal: u32,
-        work: &RayWork<'_>,
-        engine: Engine,
-        (index, root): (Index, PathBuf),
-        step: u64,
-    ) -> Result<Self> {
+    pub(crate) fn open(work: RayWork<'_>, run: DeviceRun<'_>, step: u64) -> Result<Self> {
         let layout = RayLayout::new(work.spec.most_rays as usize, work.spec.form);
-        let outputs = work.depth.unwrap_or(DEPTH).max(1) as usize;
         let described = |room| kernel_scene::scene(work.frames, work.table, work.masks, room);
-        let beside = described(0).bytes() + rows_bytes(outputs, layout.bytes());
-        let scene = match work.limit {
-            None => described(u64::MAX),
-            Some(limit) => described(limit.checked_sub(beside).ok_or_else(|| {
-                Error::option(
-                    "gpu_memory_limit",
-                    format!(
-                        "{outputs} batches, cameras and masks take {beside} bytes of the device, \
-                         and gpu_memory_limit allows {limit}: raise it, or lower rays, most_rays \
-                         or depth"
-                    ),
-                )
-            })?),
+        let beside = described(0).bytes() + rows_bytes(run.outputs(), layout.bytes());
+        let scene = described(run.room(beside, "rays, most_rays or depth")?);
+        let room = Room {
+            outputs: run.outputs(),
+            output_bytes: layout.bytes(),
+            pixel_bytes: scene.pixel_bytes,
         };
-        let planned = beside + scene.pixel_bytes;
-        let store = host_store(work, &scene, beside)?;
         let places = scene.places.clone();
-        let context = Context::open(ordinal)?;
-        let stage = RayStage::new(&context, scene, store, outputs, layout.bytes())?;
-        let mut this = Self {
+        let all = run.pictures.places().bytes();
+        let store = run.host_store(&places, all, beside)?;
+        let context = Context::open(run.ordinal)?;
+        let stage = RayStage::new(&context, scene, store, room)?;
+        let planned = beside + room.pixel_bytes;
+        Ok(Self {
             stage,
-            engine,
-            index,
-            root,
-            places,
+            pictures: DevicePictures::new(context, run, places, planned)?,
             ready: 0,
             step,
             spec: *work.spec,
-            hold_timeout: work.hold_timeout,
-            held: None,
-            planned,
-            at_start: 0,
-            context,
-        };
-        this.at_start = this.used_bytes()?;
-        Ok(this)
+        })
     }
 
     /// Batches that may be on the device at a time.
     pub(crate) fn depth(&self) -> u32 {
-        self.stage.outputs() as u32
+        self.stage.stage().outputs() as u32
     }
 
     pub(crate) fn step(&self) -> u64 {
@@ -172,7 +114,8 @@ impl DeviceRays {
                 return Ok(None);
             }
         }
-        if !self.make_room(limit.saturating_sub(began.elapsed()))? {
+        let left = limit.saturating_sub(began.elapsed());
+        if !self.pictures.make_room(self.stage.stage(), left)? {
             return Ok(None);
         }
         let layout = RayLayout::new(rays as usize, self.spec.form);
@@ -180,11 +123,10 @@ impl DeviceRays {
         let launch = kernel_scene::launch(&table.numbers(&step), layout, self.spec.depth_scale);
         let rows = self.stage.submit(&launch, layout.bytes())?;
         let batch = RayBatch {
-            memory: RayMemory::Device(rows),
+            held: Held::device(rows, A_BATCH),
             layout,
             rays: rays as usize,
             step: self.step,
-            owner: getpid(),
         };
         self.step += 1;
         self.ahead(table, pictures)?;
@@ -194,7 +136,7 @@ impl DeviceRays {
     /// Puts what workers have finished on the device ahead of need. A fault is told by the
     /// step that needs the image.
     fn ahead(&mut self, table: &RayTable, pictures: &Pictures) -> Result<()> {
-        if matches!(self.engine, Engine::InProcess(_)) {
+        if !self.pictures.goes_ahead() {
             return Ok(());
         }
         let mut bytes = 0;
@@ -215,67 +157,12 @@ impl DeviceRays {
         pictures: &Pictures,
         limit: Duration,
     ) -> Result<Option<usize>> {
-        let drawn = table.drawn_images();
-        let ready = self.ready;
-        let coming = |n: usize| drawn.get(ready + n).copied().map(PicturesSpec::place);
-        let Some(filled) = self.engine.next_within(&coming, limit)? else {
-            return Ok(None);
-        };
-        let image = self.there(filled)?;
-        let bytes = pictures.places().of(image as usize);
-        let bytes = bytes.map_or(0, |range| (range.end - range.start) as usize);
-        if let Some(PixelPlace::Device(at)) = self.places.get(image as usize).copied() {
-            let (root, index) = (&self.root, &self.index);
-            self.stage.put_pixels(at, bytes, |from, out| {
-                let read = pictures.read_part(image as usize, from, out);
-                read.map_err(|fault| {
-                    fault_of(index, root, Some((image.into(), image.into())), fault)
-                })
-            })?;
-        }
-        self.ready += 1;
-        Ok(Some(bytes))
-    }
-
-    /// The image of a ticket, where it is in the store.
-    fn there(&mut self, filled: Filled) -> Result<u32> {
-        let Some(bad) = filled.bad.first() else {
-            return Ok(filled.place.batch as u32);
-        };
-        // The next call begins anew with this image.
-        self.engine.cancel();
-        let (image, fault) = named_image(&bad.fault);
-        Err(fault_of(&self.index, &self.root, image, fault))
-    }
-
-    /// Waits until there is memory for a batch; false when that takes longer than `most`.
-    fn make_room(&mut self, most: Duration) -> Result<bool> {
-        let began = Instant::now();
-        while !self.stage.has_room() {
-            let waited = self.held.get_or_insert_with(RunningClock::start).read(LOOK);
-            if waited >= self.hold_timeout {
-                self.held = None;
-                let depth = self.stage.outputs();
-                return Err(Error::SlotsHeld {
-                    what: format!(
-                        "all {depth} batches on the device are held by live batches and none was \
-                         dropped within {:?}: drop batches earlier, or raise depth above {depth}",
-                        self.hold_timeout
-                    ),
-                });
-            }
-            if began.elapsed() >= most {
-                return Ok(false);
-            }
-            std::thread::sleep(LOOK);
-        }
-        self.held = None;
-        Ok(true)
-    }
-
-    fn used_bytes(&self) -> Result<u64> {
-        let free = self.context.free_bytes()?;
-        Ok(self.context.free_bytes_at_start().saturating_sub(free))
+        let (drawn, ready) = (table.drawn_images(), self.ready);
+        let coming = |n: usize| drawn.get(ready + n).copied();
+        let stage = self.stage.stage_mut();
+        let came = self.pictures.next(&coming, pictures, stage, limit)?;
+        self.ready += usize::from(came.is_some());
+        Ok(came.map(|(_, bytes)| bytes))
     }
 
     /// What the device's memory is used for.
@@ -283,70 +170,11 @@ impl DeviceRays {
     /// # Errors
     /// When the device does not answer.
     pub(crate) fn memory(&self) -> Result<DeviceMemory> {
-        Ok(DeviceMemory {
-            upload: crate::device::Upload::Copied,
-            planned_bytes: self.planned,
-            at_context_bytes: self.context.used_bytes_at_start(),
-            at_start_bytes: self.at_start,
-            used_bytes: self.used_bytes()?,
-            pinned_bytes: self.stage.pinned_bytes() as u64,
-        })
+        self.pictures.memory(self.stage.stage())
     }
 
     /// What workers did so far.
     pub(crate) fn report(&self) -> Result<PoolReport> {
-        self.engine.report()
-    }
-}
-
-impl Drop for DeviceRays {
-    /// Nothing that is under way will be asked for.
-    fn drop(&mut self) {
-        self.engine.cancel();
-    }
-}
-
-/// The store's memory, where the device reads images in it.
-fn host_store(
-    work: &RayWork<'_>,
-    scene: &RayScene<'_>,
-    beside: u64,
-) -> Result<Option<crate::sys::shared::SharedMemory>> {
-    let is_host = |place: &PixelPlace| matches!(place, PixelPlace::Host(_));
-    if !scene.places.iter().any(is_host) {
-        return Ok(None);
-    }
-    if work.pictures.holding() == Holding::File {
-        let all = kernel_scene::scene(work.frames, work.table, work.masks, u64::MAX).pixel_bytes;
-        return Err(Error::option(
-            "gpu_memory_limit",
-            format!(
-                "the images take {all} bytes and do not fit gpu_memory_limit beside {beside} \
-                 bytes for batches, and a device cannot read those that are left in a file: \
-                 raise gpu_memory_limit to {}, or memory_limit so that the images lie in memory",
-                all + beside
-            ),
-        ));
-    }
-    work.pictures.map_again()
-}
-
-fn fault_of(
-    index: &Index,
-    root: &std::path::Path,
-    image: Option<(u64, u64)>,
-    fault: crate::error::SampleFault,
-) -> Error {
-    match image {
-        Some((id, file)) => Error::Sample {
-            id,
-            path: index.path(file),
-            fault,
-        },
-        None => Error::Dataset {
-            path: root.to_owned(),
-            line: None,
-            what: format!("an image of the scene: {fault}"),
-        },
+        self.pictures.report()
     }
 }

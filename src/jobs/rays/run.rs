@@ -6,13 +6,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nix::unistd::getpid;
-
 use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::jobs::rays::batch::{RayBatch, RayMemory};
+use crate::jobs::rays::batch::{A_BATCH, RayBatch};
 use crate::jobs::rays::fields::RayLayout;
 use crate::jobs::rays::spec::RaysSpec;
+use crate::jobs::scene::held::Held;
 use crate::jobs::scene::spec::named_image;
 use crate::pool::engine::Engine;
 use crate::pool::filled::Filled;
@@ -115,12 +114,12 @@ impl RayRun {
             });
         }
         self.step = place.batch + 1;
+        let layout = RayLayout::new(place.epoch as usize, self.spec.form);
         Ok(RayBatch {
-            memory: RayMemory::Host(rows),
-            layout: RayLayout::new(place.epoch as usize, self.spec.form),
+            held: Held::host(rows, layout.bytes(), A_BATCH),
+            layout,
             rays: rays as usize,
             step: place.batch,
-            owner: getpid(),
         })
     }
 

@@ -8,11 +8,14 @@
 //!   straight image come.
 //!
 //! The consumer side:
-//! - `run`: views in order; `view`: one of them.
+//! - `run`: views in order; `view`: one of them;
+//! - `on_device`: the same with a device; `queue`: which images come next.
 //!
 //! Never in here: how a scene is read, how processes live.
 
 pub(crate) mod fields;
+pub(crate) mod on_device;
+mod queue;
 pub(crate) mod run;
 pub(crate) mod shown;
 pub(crate) mod spec;

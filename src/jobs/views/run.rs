@@ -4,15 +4,14 @@
 
 use std::time::Duration;
 
-use nix::unistd::getpid;
-
 use crate::data::index::Index;
 use crate::error::{Error, Result};
 use crate::jobs::scene::frames::StoredFrames;
+use crate::jobs::scene::held::Held;
 use crate::jobs::scene::spec::named_image;
 use crate::jobs::views::shown::ShownImages;
 use crate::jobs::views::spec::ViewsSpec;
-use crate::jobs::views::view::View;
+use crate::jobs::views::view::{A_VIEW, View};
 use crate::pool::engine::Engine;
 use crate::pool::filled::Filled;
 use crate::pool::report::PoolReport;
@@ -96,11 +95,10 @@ impl ViewRun {
         let layout = layout.ok_or_else(|| Error::protocol("a view of no image"))?;
         self.step = place.batch + 1;
         Ok(View {
-            rows,
+            held: Held::host(rows, layout.bytes(), A_VIEW),
             layout,
             image,
             step: place.batch,
-            owner: getpid(),
         })
     }
 

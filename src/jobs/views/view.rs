@@ -1,13 +1,11 @@
-//! One image: a view of a slot of the ring, which it owns until it is dropped.
+//! One image, in memory that it owns until it is dropped.
 //!
 //! In the consumer. Copies nothing, but for who wants to keep many of them.
 
-use nix::unistd::{Pid, getpid};
-
-use crate::error::{Error, Result};
+use crate::device::DeviceRows;
+use crate::error::Result;
+use crate::jobs::scene::held::Held;
 use crate::jobs::views::fields::{ViewField, ViewLayout};
-use crate::pool::buffers::BufferPool;
-use crate::pool::filled::Rows;
 
 /// The image of one step, with its mask and depths.
 ///
@@ -16,12 +14,14 @@ use crate::pool::filled::Rows;
 /// read.
 #[derive(Debug)]
 pub struct View {
-    pub(crate) rows: Rows,
+    pub(crate) held: Held,
     pub(crate) layout: ViewLayout,
     pub(crate) image: u64,
     pub(crate) step: u64,
-    pub(crate) owner: Pid,
 }
+
+/// As errors call it.
+pub(crate) const A_VIEW: &str = "a view";
 
 impl View {
     /// The step that it is of.
@@ -70,11 +70,9 @@ impl View {
     /// The bytes of an array; none of one that there is none of.
     ///
     /// # Errors
-    /// A forked copy of the process.
+    /// A forked copy of the process; a view on a device.
     pub fn bytes(&self, field: ViewField) -> Result<&[u8]> {
-        self.check_process()?;
-        let bytes = self.rows.bytes().get(self.layout.of(field));
-        bytes.ok_or_else(outside)
+        self.held.bytes(self.layout.of(field))
     }
 
     /// Bytes from [`View::address`] to those of an array.
@@ -88,49 +86,40 @@ impl View {
     /// until the view is dropped.
     ///
     /// # Errors
-    /// A forked copy of the process.
+    /// A forked copy of the process; a view on a device.
     pub fn address(&mut self) -> Result<*mut u8> {
-        self.check_process()?;
-        let memory = self.rows.bytes_mut();
-        match memory.len() >= self.layout.bytes() {
-            true => Ok(memory.as_mut_ptr()),
-            false => Err(outside()),
-        }
+        self.held.address()
     }
 
     /// Whether it lies in a slot of the ring, which workers wait for.
     #[must_use]
     pub fn is_in_slot(&self) -> bool {
-        matches!(self.rows, Rows::Slot(_))
+        self.held.is_in_slot()
     }
 
     /// The same view in memory of its own; its slot is free again.
     ///
     /// # Errors
     /// A forked copy of the process.
-    pub fn detach(mut self) -> Result<Self> {
-        self.check_process()?;
-        if let Rows::Slot(slot) = &self.rows {
-            let used = slot.bytes().get(..self.layout.bytes());
-            let used = used.ok_or_else(outside)?;
-            let mut buffer = BufferPool::default().take(used.len());
-            buffer.bytes_mut()[..used.len()].copy_from_slice(used);
-            self.rows = Rows::Own(buffer);
-        }
-        Ok(self)
+    pub fn detach(self) -> Result<Self> {
+        let held = self.held.detach()?;
+        Ok(Self { held, ..self })
     }
 
-    fn check_process(&self) -> Result<()> {
-        match getpid() == self.owner {
-            true => Ok(()),
-            false => Err(Error::worker(
-                "a view cannot be read in a forked copy of the process that made it",
-            )),
-        }
+    /// The view in memory of a device, where it was made on one
+    /// ([`ViewsBuilder::device`](crate::views::ViewsBuilder::device)): an array begins
+    /// [`View::offset`] behind the address.
+    #[must_use]
+    pub fn on_device(&self) -> Option<&DeviceRows> {
+        self.held.on_device()
     }
-}
 
-#[cold]
-fn outside() -> Error {
-    Error::protocol("a view lies outside of its slot")
+    /// A copy in memory of the host, of a view on a device too. Waits for that.
+    ///
+    /// # Errors
+    /// A device error; a forked copy of the process.
+    pub fn to_host(&self) -> Result<Self> {
+        let held = self.held.to_host()?;
+        Ok(Self { held, ..*self })
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::pictures::spec::{PicturesSpec, ROW_BYTES};
 use crate::jobs::rays::fields::{RayForm, RayLayout};
 use crate::jobs::rays::on_device::{DeviceRays, RayWork};
@@ -17,7 +18,9 @@ use crate::loader::rays::builder::RaysBuilder;
 use crate::loader::rays::prepared::table;
 use crate::loader::rays::state::RaysState;
 use crate::loader::rays::steps::{Maker, Rays};
-use crate::loader::scene::{Beside, ReadScene, SceneSource, check_first_step, fingerprint};
+use crate::loader::scene::{
+    Beside, ReadScene, SceneSource, check_device, check_first_step, fingerprint,
+};
 use crate::pool::ring::Shape;
 use crate::sys::cpu::CpuLevel;
 
@@ -38,7 +41,7 @@ impl RaysBuilder {
         let began = Instant::now();
         CpuLevel::detect()?;
         let most_rays = self.checked_rays()?;
-        self.check_device()?;
+        check_device(self.device, self.gpu_memory_limit)?;
         check_first_step(self.first_step)?;
         let workers = self.run.crew.count()?;
         let read = self.run.read(self.source, self.run.launch()?)?;
@@ -122,15 +125,18 @@ impl RaysBuilder {
                     frames: &chosen.frames,
                     table: &table,
                     masks: &masks,
-                    pictures: &store.pictures,
                     spec: &spec,
+                };
+                let run = DeviceRun {
+                    ordinal,
+                    pictures: &store.pictures,
+                    engine,
+                    files: (index, root),
                     depth: self.run.depth,
                     limit: self.gpu_memory_limit,
                     hold_timeout: self.run.crew.hold_timeout,
                 };
-                let rays =
-                    DeviceRays::open(ordinal, &work, engine, (index, root), self.first_step)?;
-                Maker::Device(Box::new(rays))
+                Maker::Device(Box::new(DeviceRays::open(work, run, self.first_step)?))
             }
         };
         Ok(Rays {
@@ -143,17 +149,6 @@ impl RaysBuilder {
             rays: self.rays,
             startup: began.elapsed(),
         })
-    }
-
-    /// What is said of a device that there is none of.
-    fn check_device(&self) -> Result<()> {
-        match (self.device, self.gpu_memory_limit) {
-            (Device::Cpu, Some(_)) => Err(Error::option(
-                "gpu_memory_limit",
-                "gpu_memory_limit has no effect on device cpu: use device cuda, or remove it",
-            )),
-            _ => Ok(()),
-        }
     }
 
     /// Room for rays of a step.

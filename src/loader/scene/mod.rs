@@ -17,6 +17,6 @@ mod store;
 pub(in crate::loader) use chosen::Chosen;
 pub(in crate::loader) use options::{SceneRun, scene_run_options};
 pub use source::SceneSource;
-pub(in crate::loader) use start::{Beside, ReadScene};
+pub(in crate::loader) use start::{Beside, ReadScene, check_device};
 pub(in crate::loader) use state::{check_first_step, check_same, fingerprint};
 pub(in crate::loader) use store::HeldStore;

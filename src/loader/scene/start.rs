@@ -4,6 +4,7 @@
 //! In the consumer. Never in here: what the images are for.
 
 use crate::data::scenes::Scene;
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::forecast::MemoryLimit;
 use crate::jobs::kinds::KINDS;
@@ -47,6 +48,20 @@ pub(in crate::loader) struct ReadScene {
     pub(in crate::loader) chosen: Chosen,
     /// The masks of the frames that have one, in order.
     pub(in crate::loader) words: Vec<Vec<u64>>,
+}
+
+/// What is said of a device that there is none of.
+///
+/// # Errors
+/// A limit of its memory.
+pub(in crate::loader) fn check_device(device: Device, limit: Option<u64>) -> Result<()> {
+    match (device, limit) {
+        (Device::Cpu, Some(_)) => Err(Error::option(
+            "gpu_memory_limit",
+            "gpu_memory_limit has no effect on device cpu: use device cuda, or remove it",
+        )),
+        _ => Ok(()),
+    }
 }
 
 impl SceneRun {

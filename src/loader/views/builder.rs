@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::device::Device;
 use crate::loader::scene::{SceneRun, SceneSource, scene_run_options};
 use crate::plan::Rank;
 
@@ -19,6 +20,8 @@ pub struct ViewsBuilder {
     pub(super) first_step: u64,
     pub(super) float: bool,
     pub(super) undistort: bool,
+    pub(super) device: Device,
+    pub(super) gpu_memory_limit: Option<u64>,
 }
 
 impl ViewsBuilder {
@@ -36,6 +39,8 @@ impl ViewsBuilder {
             first_step: 0,
             float: false,
             undistort: false,
+            device: Device::Cpu,
+            gpu_memory_limit: None,
         }
     }
 
@@ -81,6 +86,24 @@ impl ViewsBuilder {
     }
 
     scene_run_options!();
+
+    /// Where views are made and end. Default [`Device::Cpu`]. On a device workers only decode
+    /// images, each goes up once, and a kernel shows and straightens them: the same numbers, a
+    /// level of one in a million pixels apart. All memory of the device is taken by `build`,
+    /// which makes the device's primary context; views are
+    /// [`View::on_device`](crate::views::View::on_device), 4 at a time or as many as `depth`.
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// Most bytes of the device that the run may take for itself, the device's context apart.
+    /// Images that do not fit stay in the host's memory, where the kernel reads them over the
+    /// bus: those that are shown last. Default: no limit.
+    pub fn gpu_memory_limit(mut self, bytes: u64) -> Self {
+        self.gpu_memory_limit = Some(bytes);
+        self
+    }
 }
 
 #[cfg(feature = "internals")]

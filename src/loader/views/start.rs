@@ -6,17 +6,23 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::jobs::pictures::on_device::DeviceRun;
+use crate::jobs::pictures::spec::{PicturesSpec, ROW_BYTES};
 use crate::jobs::scene::masks::Masks;
 use crate::jobs::scene::spec::StoreMemory;
+use crate::jobs::views::on_device::DeviceViews;
 use crate::jobs::views::run::ViewRun;
 use crate::jobs::views::shown::{Refused, ShownImages};
 use crate::jobs::views::spec::{MAPS_KEY, ViewForm, ViewsSpec};
-use crate::loader::scene::{Beside, ReadScene, SceneSource, check_first_step, fingerprint};
+use crate::loader::scene::{
+    Beside, ReadScene, SceneSource, check_device, check_first_step, fingerprint,
+};
 use crate::loader::views::builder::ViewsBuilder;
 use crate::loader::views::discs::masks_within_discs;
 use crate::loader::views::state::ViewsState;
-use crate::loader::views::steps::Views;
+use crate::loader::views::steps::{Maker, Views};
 use crate::plan::ViewOrder;
 use crate::pool::ring::Shape;
 use crate::store::{Holding, Pictures, default_folder};
@@ -42,6 +48,7 @@ impl ViewsBuilder {
     pub fn build(self) -> Result<Views> {
         let began = Instant::now();
         CpuLevel::detect()?;
+        check_device(self.device, self.gpu_memory_limit)?;
         check_first_step(self.first_step)?;
         let workers = self.run.crew.count()?;
         let mut read = self.run.read(self.source, self.run.launch()?)?;
@@ -69,33 +76,41 @@ impl ViewsBuilder {
             images,
             scene: fingerprint(&read.chosen, &read.words)?,
         };
-        let slot = shown.most_bytes(frames);
+        let view = shown.most_bytes(frames);
         // A row's length is counted in 32 bits.
-        if slot > u64::from(u32::MAX) {
+        if view > u64::from(u32::MAX) {
             return Err(Error::option(
                 "downscale",
-                format!("the largest view takes {slot} bytes, more than 4 GiB: raise downscale"),
+                format!("the largest view takes {view} bytes, more than 4 GiB: raise downscale"),
             ));
         }
+        let (slots, slot_bytes) = match self.device {
+            Device::Cpu => (
+                self.run.depth.unwrap_or((workers + 2).min(MOST_DEPTH)),
+                view,
+            ),
+            // Workers hand nothing over.
+            Device::Cuda(_) => (workers + 2, ROW_BYTES),
+        };
         let shape = Shape {
-            slots: self
-                .run
-                .depth
-                .unwrap_or((workers + 2).min(MOST_DEPTH))
-                .max(1),
+            slots: slots.max(1),
             rows: 1,
-            slot_bytes: slot,
+            slot_bytes,
             lanes: workers.max(1),
         };
         let words: Vec<&[u64]> = read.words.iter().map(Vec::as_slice).collect();
         let masks = Masks::seal(frames, &words)?;
-        let most_maps = most_maps(self.run.memory_limit);
+        let most_maps = match self.device {
+            Device::Cpu => most_maps(self.run.memory_limit),
+            // A kernel makes its places anew.
+            Device::Cuda(_) => 0,
+        };
         let map_places = shown.maps(frames, most_maps)?.places;
         let beside = Beside {
             // The bent image with its depths, and its mask.
-            worker: match self.float || self.undistort {
-                true => frames.places.largest() / 3 * 4,
-                false => 0,
+            worker: match (self.device, self.float || self.undistort) {
+                (Device::Cpu, true) => frames.places.largest() / 3 * 4,
+                _ => 0,
             },
             shared: map_places.bytes(),
         };
@@ -129,21 +144,41 @@ impl ViewsBuilder {
             frames: &sealed,
             pictures: &store.pictures,
         };
-        let first = ViewsSpec::place(self.first_step);
-        let engine = ready.start(
-            &spec.order(memory, &masks, maps.as_ref())?,
-            shape,
-            first,
-            |needed, free| {
-                format!("the ring needs {needed} bytes and {free} are available: lower depth")
-            },
-        )?;
+        let no_room = |needed: u64, free: u64| {
+            format!("the ring needs {needed} bytes and {free} are available: lower depth")
+        };
         let cameras = (0..chosen.images.len())
             .filter_map(|image| shown.camera(&chosen.frames, image).copied())
             .collect();
-        let frames = (chosen.frames, shown);
+        let run = match self.device {
+            Device::Cpu => {
+                let first = ViewsSpec::place(self.first_step);
+                let order = spec.order(memory, &masks, maps.as_ref())?;
+                let engine = ready.start(&order, shape, first, no_room)?;
+                let frames = (chosen.frames, shown);
+                let run = ViewRun::new(engine, spec, index, frames, self.first_step);
+                Maker::Workers(Box::new(run))
+            }
+            Device::Cuda(ordinal) => {
+                let pictures = PicturesSpec { store: spec.store };
+                let first = PicturesSpec::place(order.image(self.first_step) as u32);
+                let engine = ready.start(&pictures.order(memory)?, shape, first, no_room)?;
+                let run = DeviceRun {
+                    ordinal,
+                    pictures: &store.pictures,
+                    engine,
+                    files: (index, scene.root.clone()),
+                    depth: self.run.depth,
+                    limit: self.gpu_memory_limit,
+                    hold_timeout: self.run.crew.hold_timeout,
+                };
+                let frames = (chosen.frames, shown);
+                let views = DeviceViews::open(frames, &masks, spec, run, self.first_step)?;
+                Maker::Device(Box::new(views))
+            }
+        };
         Ok(Views {
-            run: ViewRun::new(engine, spec, index, frames, self.first_step),
+            run,
             scene,
             images: chosen.images,
             cameras,

@@ -9,14 +9,17 @@ use serde::Serialize;
 
 use crate::camera::Camera;
 use crate::data::scenes::Scene;
+use crate::device::DeviceMemory;
 use crate::error::Result;
 use crate::jobs::stages;
+use crate::jobs::views::on_device::DeviceViews;
 use crate::jobs::views::run::ViewRun;
 use crate::jobs::views::spec;
 use crate::jobs::views::view::View;
 use crate::loader::scene::{HeldStore, check_first_step};
 use crate::loader::views::state::ViewsState;
 use crate::plan::ViewOrder;
+use crate::pool::report::PoolReport;
 use crate::pool::worker::meter::Stage;
 use crate::store::Holding;
 
@@ -26,7 +29,7 @@ use crate::store::Holding;
 /// the same for any number of workers, whoever dies, and a run goes on by its step alone.
 #[derive(Debug)]
 pub struct Views {
-    pub(super) run: ViewRun,
+    pub(super) run: Maker,
     pub(super) scene: Scene,
     pub(super) images: Vec<PathBuf>,
     pub(super) cameras: Vec<Camera>,
@@ -35,6 +38,36 @@ pub struct Views {
     /// Where the run began.
     pub(super) began: ViewsState,
     pub(super) startup: Duration,
+}
+
+/// Who makes the views.
+#[derive(Debug)]
+pub(super) enum Maker {
+    Workers(Box<ViewRun>),
+    Device(Box<DeviceViews>),
+}
+
+impl Maker {
+    fn step(&self) -> u64 {
+        match self {
+            Self::Workers(run) => run.step(),
+            Self::Device(views) => views.step(),
+        }
+    }
+
+    fn go_to(&mut self, step: u64) {
+        match self {
+            Self::Workers(run) => run.go_to(step),
+            Self::Device(views) => views.go_to(step),
+        }
+    }
+
+    fn report(&self) -> Result<PoolReport> {
+        match self {
+            Self::Workers(run) => run.report(),
+            Self::Device(views) => views.report(),
+        }
+    }
 }
 
 /// What happened so far.
@@ -64,6 +97,9 @@ pub struct ViewsReport {
     pub workers: Vec<i32>,
     /// None with zero workers.
     pub coordinator: Option<i32>,
+    /// Where views are made on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceMemory>,
 }
 
 impl Views {
@@ -87,7 +123,10 @@ impl Views {
     /// As [`Views::next_view`].
     pub fn next_view_within(&mut self, limit: Duration) -> Result<Option<View>> {
         check_first_step(self.run.step())?;
-        self.run.next_within(limit)
+        match &mut self.run {
+            Maker::Workers(run) => run.next_within(limit),
+            Maker::Device(views) => views.next_within(&self.store.pictures, limit),
+        }
     }
 
     /// Steps of an epoch of this rank: step s is of epoch s / this.
@@ -142,7 +181,10 @@ impl Views {
     /// Views that there is memory for; none where each has memory of its own.
     #[must_use]
     pub fn depth(&self) -> Option<u32> {
-        self.run.depth()
+        match &self.run {
+            Maker::Workers(run) => run.depth(),
+            Maker::Device(views) => Some(views.depth()),
+        }
     }
 
     /// The scene whose views these are.
@@ -185,6 +227,10 @@ impl Views {
             wait_s: pool.consumer_wait_s,
             workers: pool.workers,
             coordinator: pool.coordinator,
+            device: match &self.run {
+                Maker::Workers(_) => None,
+                Maker::Device(views) => Some(views.memory()?),
+            },
         })
     }
 }

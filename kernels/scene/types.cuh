@@ -1,0 +1,37 @@
+// Numbers, and what every kernel of a scene is told of a camera, byte for byte as
+// src/device/scene_launch.rs has it.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int i32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+enum LensKind {
+    PINHOLE = 0,
+    BROWN = 1,
+    RATIONAL = 2,
+    FISHEYE = 3,
+    FISHEYE624 = 4,
+    THIN_PRISM = 5,
+    FOV = 6,
+    EQUIRECTANGULAR = 7,
+    ORTHOGRAPHIC = 8,
+};
+
+struct Camera {
+    double fx, fy, cx, cy;
+    double width, height;
+    double limit;   // radius or angle at which the lens ends; may be infinite
+    double k[6];    // of FOV: omega
+    double p[2];
+    double s[4];
+    u32 lens;
+    u32 steps;        // Newton's, of the plane
+    u32 prism_steps;  // of what FISHEYE624 does behind its polynomial
+    u32 zero;
+};
+
+// Of doubles.
+#define INFINITE __longlong_as_double(0x7ff0000000000000ll)

@@ -1,0 +1,100 @@
+//! A scene on the device, and whole images of it: one launch each.
+//!
+//! In the consumer. Masks are there from the beginning, pixels as they come.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::memory::DeviceBuffer;
+use super::module::Grid;
+use super::rows::DeviceRows;
+use super::scene_stage::{Kernel, Room, SceneStage};
+use crate::device::scene_launch::PixelPlace;
+use crate::device::view_launch::{KernelView, VIEWS_BLOCK, VIEWS_KERNEL, ViewParts};
+use crate::error::{Error, Result};
+use crate::sys::shared::SharedMemory;
+
+const KERNEL: Kernel = Kernel {
+    ptx: include_str!("../../../kernels/views.ptx"),
+    name: VIEWS_KERNEL,
+};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct ViewStage {
+    // First, as it waits at its end.
+    stage: SceneStage,
+    /// Where the kernel reads each image.
+    pixels: Vec<u64>,
+    masks: DeviceBuffer,
+}
+
+impl ViewStage {
+    /// Takes all the memory that a run has on the device. `places` are those of the images,
+    /// `store` is the host's memory of those that are there.
+    ///
+    /// # Errors
+    /// When the device has not enough memory, or the driver cannot load the kernel.
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        places: &[PixelPlace],
+        masks: &[u8],
+        store: Option<SharedMemory>,
+        room: Room,
+    ) -> Result<Self> {
+        let mut stage = SceneStage::new(context, KERNEL, store, room)?;
+        let pixels = places.iter().map(|place| stage.address(*place));
+        let pixels = pixels.collect::<Result<_>>()?;
+        let (masks, _) = stage.buffer_of(context, [masks], "masks")?;
+        Ok(Self {
+            stage,
+            pixels,
+            masks,
+        })
+    }
+
+    /// Images and batches.
+    pub(crate) fn stage(&self) -> &SceneStage {
+        &self.stage
+    }
+
+    /// As [`ViewStage::stage`].
+    pub(crate) fn stage_mut(&mut self) -> &mut SceneStage {
+        &mut self.stage
+    }
+
+    /// Launches a view.
+    ///
+    /// # Errors
+    /// As `SceneStage::submit`.
+    pub(crate) fn submit(&mut self, view: &ViewParts) -> Result<DeviceRows> {
+        let pixels = self.pixels.get(view.image).copied();
+        let pixels = pixels.ok_or_else(|| Error::Device {
+            what: "a view of no image".into(),
+        })?;
+        let masks = self.masks.address();
+        let [width, height] = view.launch.size;
+        let grid = Grid {
+            blocks: (
+                width.div_ceil(VIEWS_BLOCK.0),
+                height.div_ceil(VIEWS_BLOCK.1),
+                1,
+            ),
+            threads: VIEWS_BLOCK,
+            shared: 0,
+        };
+        // SAFETY: the argument is the kernel's (`device::view_launch`). Its image was put, as
+        // the caller says; the kernel reads pixels, mask and depths within the image's size,
+        // which `DeviceViews` took from the frames that say what lies in the store; it writes
+        // the arrays, which lie where their layout has them, within `bytes`. `masks` goes
+        // behind the stage.
+        unsafe {
+            self.stage.submit(view.bytes, grid, |out| KernelView {
+                pixels,
+                mask: view.mask.map_or(0, |word| masks + 8 * word),
+                out,
+                ..view.launch
+            })
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a launch of `kernels/views.cu` is told, byte for byte as the kernel reads it.
+//!
+//! In the consumer. Numbers alone: what they mean is said where they are made.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::device::scene_launch::KernelCamera;
+
+/// The kernel's name in its PTX.
+pub(crate) const VIEWS_KERNEL: &str = "views";
+/// Pixels of a block, across and down: a thread each.
+pub(crate) const VIEWS_BLOCK: (u32, u32) = (32, 8);
+
+/// The image is straightened; its numbers are `f32` from 0 to 1.
+pub(crate) const STRAIGHT: u32 = 1;
+pub(crate) const FLOAT: u32 = 2;
+
+/// A launch: addresses are the stage's business.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct KernelView {
+    /// That took the image.
+    pub(crate) camera: KernelCamera,
+    /// The pinhole's that it is shown with: fx, fy, cx, cy.
+    pub(crate) pinhole: [f64; 4],
+    /// What a level of a depth is in the scene's units.
+    pub(crate) depth_scale: f64,
+    pub(crate) pixels: u64,
+    /// Of its mask; 0 without one.
+    pub(crate) mask: u64,
+    /// Its depths, so many bytes behind its pixels; 0 without.
+    pub(crate) depths: u64,
+    pub(crate) out: u64,
+    /// Where the arrays begin behind `out`.
+    pub(crate) arrays: [u64; 3],
+    /// Width and height of what is shown, and of the image.
+    pub(crate) size: [u32; 2],
+    pub(crate) source: [u32; 2],
+    /// Bytes of a pixel.
+    pub(crate) channels: u32,
+    /// [`STRAIGHT`], [`FLOAT`].
+    pub(crate) form: u32,
+}
+
+/// What a view is made of, on the device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ViewParts {
+    pub(crate) launch: KernelView,
+    pub(crate) image: usize,
+    /// The first word of its mask; none without one.
+    pub(crate) mask: Option<u64>,
+    /// Bytes of all arrays.
+    pub(crate) bytes: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's struct has this size: `kernels/views.cu`, field by field.
+    #[test]
+    fn sizes_are_the_kernel_s() {
+        assert_eq!(
+            size_of::<KernelView>(),
+            size_of::<KernelCamera>() + 12 * 8 + 6 * 4
+        );
+        let ptx = include_str!("../../kernels/views.ptx");
+        assert!(ptx.contains(&format!(".visible .entry {VIEWS_KERNEL}(")));
+        assert!(ptx.contains(&format!("views_param_0[{}]", size_of::<KernelView>())));
+        let threads = VIEWS_BLOCK.0 * VIEWS_BLOCK.1;
+        assert!(ptx.contains(&format!(".maxntid {threads}, 1, 1")));
+    }
+}
