@@ -4,7 +4,7 @@
 //! - `options`: what Python asks for, as JSON; `stream`: a loader; `batch`: a batch;
 //! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: those of a step;
 //! - `views`: whole images of a scene; `raw_view`: that of a step;
-//! - `wait`: work behind which Python waits;
+//! - `held`: the memory of both; `wait`: work behind which Python waits;
 //! - `tensor`: memory of a batch as other libraries take it; `dlpack`: the form in which
 //!   they do;
 //! - `errors`: the library's errors as Python's; `logs`: its warnings.
@@ -15,6 +15,7 @@
 mod batch;
 mod dlpack;
 mod errors;
+mod held;
 mod logs;
 mod options;
 mod raw_view;

@@ -1,59 +1,28 @@
-//! One view, as Python holds it, and the memory that its tensors keep.
+//! One view, as Python holds it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use featherload::views::{View, ViewField};
 use featherload::{Dtype, Result};
 use pyo3::prelude::*;
 
 use crate::dlpack::Element;
+use crate::held::Held;
 use crate::tensor::{Memory, Tensor};
-
-/// A view that Python has, counted for as long as any tensor of it is alive.
-pub struct HeldView {
-    view: View,
-    /// Of the view's memory.
-    pub address: u64,
-    count: Option<Arc<AtomicU32>>,
-}
-
-impl Drop for HeldView {
-    fn drop(&mut self) {
-        if let Some(count) = &self.count {
-            count.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
 
 /// The image of one step.
 #[derive(Clone)]
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct RawView {
-    held: Arc<HeldView>,
-    /// It lies in memory of its own, since Python holds all others.
-    #[pyo3(get)]
-    copied: bool,
+    held: Arc<Held<View>>,
 }
 
 impl RawView {
     /// `last` = Python would hold all memory that there is for views.
     pub fn new(view: View, count: &Arc<AtomicU32>, last: bool) -> Result<Self> {
-        let copied = last && view.is_in_slot();
-        let mut view = if copied { view.detach()? } else { view };
-        let count = view.is_in_slot().then(|| {
-            count.fetch_add(1, Ordering::Relaxed);
-            count.clone()
-        });
-        let address = view.address()? as u64;
-        Ok(Self {
-            held: Arc::new(HeldView {
-                view,
-                address,
-                count,
-            }),
-            copied,
-        })
+        let held = Arc::new(Held::new(view, count, last)?);
+        Ok(Self { held })
     }
 }
 
@@ -61,18 +30,41 @@ impl RawView {
 impl RawView {
     #[getter]
     pub fn step(&self) -> u64 {
-        self.held.view.step()
+        self.held.given.step()
+    }
+
+    /// It lies in memory of its own, since Python holds all others.
+    #[getter]
+    fn copied(&self) -> bool {
+        self.held.copied
+    }
+
+    /// "cpu", or "cuda:N".
+    #[getter]
+    fn device(&self) -> String {
+        self.held.device()
+    }
+
+    /// As that of [`RawBatch`](crate::batch::RawBatch).
+    fn record_stream(&self, stream: usize) -> PyResult<()> {
+        self.held.record_stream(stream)
+    }
+
+    /// A copy in memory of the host.
+    fn to_host(&self, py: Python<'_>) -> PyResult<Self> {
+        let held = Arc::new(self.held.to_host(py)?);
+        Ok(Self { held })
     }
 
     /// The image's number in the split.
     #[getter]
     fn index(&self) -> u64 {
-        self.held.view.index()
+        self.held.given.index()
     }
 
     /// One of the arrays; None where there is none of that name.
     fn array(&self, name: &str) -> Option<Tensor> {
-        let view = &self.held.view;
+        let view = &self.held.given;
         let mut fields = ViewField::ALL.into_iter();
         let field = fields.find(|f| f.name() == name && view.has(*f))?;
         let shape = [view.height(), view.width(), view.channels()];
@@ -82,7 +74,7 @@ impl RawView {
             ViewField::Mask => (Element::Pixel(Dtype::U8), 2),
             ViewField::Depth => (Element::Pixel(Dtype::F32), 2),
         };
-        let memory = Memory::View(self.held.clone());
+        let memory = Memory::Scene(self.held.clone());
         let at = view.offset(field);
         Some(Tensor::new(memory, at, element, &shape[..axes]))
     }

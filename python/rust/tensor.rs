@@ -13,15 +13,14 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::batch::Held;
 use crate::dlpack::{CPU, CUDA, Element, Export};
 use crate::errors::raised;
-use crate::raw_view::HeldView;
-use crate::ray_batch::HeldRays;
+use crate::held::Lent;
 
 /// Who has the memory.
 #[derive(Clone)]
 pub enum Memory {
     Batch(Arc<Held>),
-    Rays(Arc<HeldRays>),
-    View(Arc<HeldView>),
+    /// Rays, a view.
+    Scene(Arc<dyn Lent>),
     /// What is no batch's: labels and ids, the numbers of a scene.
     Own(Arc<Vec<u64>>),
 }
@@ -59,8 +58,7 @@ impl Tensor {
                 .batch
                 .on_device()
                 .map_or(held.pixels, DeviceRows::address),
-            Memory::Rays(held) => held.address,
-            Memory::View(held) => held.address,
+            Memory::Scene(held) => held.address(),
             Memory::Own(words) => words.as_ptr() as u64,
         };
         let mut strides = vec![1; shape.len()];
@@ -87,8 +85,8 @@ impl Tensor {
     fn on_device(&self) -> Option<&DeviceRows> {
         match &self.memory {
             Memory::Batch(held) => held.batch.on_device(),
-            Memory::Rays(held) => held.on_device(),
-            Memory::View(_) | Memory::Own(_) => None,
+            Memory::Scene(held) => held.on_device(),
+            Memory::Own(_) => None,
         }
     }
 
@@ -215,8 +213,7 @@ impl Tensor {
             device,
             lease: match &self.memory {
                 Memory::Batch(held) => Box::new(held.clone()),
-                Memory::Rays(held) => Box::new(held.clone()),
-                Memory::View(held) => Box::new(held.clone()),
+                Memory::Scene(held) => Box::new(held.clone()),
                 Memory::Own(words) => Box::new(words.clone()),
             },
         };

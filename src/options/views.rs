@@ -43,6 +43,9 @@ pub struct ViewsOptions {
     /// Seconds, where it is read as text.
     #[serde(deserialize_with = "seconds")]
     pub row_limit: Option<Duration>,
+    /// Seconds, where it is read as text.
+    #[serde(deserialize_with = "seconds")]
+    pub hold_timeout: Option<Duration>,
     pub device: Option<Device>,
     /// Bytes.
     pub gpu_memory_limit: Option<u64>,
@@ -84,6 +87,7 @@ impl ViewsOptions {
         b = with(b, self.store_folder, ViewsBuilder::store_folder);
         b = with(b, self.share_store, ViewsBuilder::share_store);
         b = with(b, self.row_limit, ViewsBuilder::row_limit);
+        b = with(b, self.hold_timeout, ViewsBuilder::hold_timeout);
         b = with(b, self.device, ViewsBuilder::device);
         b = with(b, self.gpu_memory_limit, ViewsBuilder::gpu_memory_limit);
         b = with(b, self.max_pixels, ViewsBuilder::max_pixels);

@@ -105,7 +105,7 @@ const PUBLIC: &[&str] = &[
 const UNSAFE: &[&str] = &[
     "python/rust/batch.rs",
     "python/rust/dlpack.rs",
-    "python/rust/ray_batch.rs",
+    "python/rust/held.rs",
     "python/rust/tensor.rs",
     "src/camera/unprojector.rs",
     "src/device/cuda/context.rs",

@@ -259,7 +259,8 @@ def views_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tupl
     if dtype not in ("u8", "f32"):
         raise ConfigError(f"dtype {keywords['dtype']!r} is none of uint8, float32", option="dtype")
     at = place(said["rank"], said.pop("world_size"))
-    said |= {"rank": at, "float": dtype == "f32"}
+    device = device_name(said["device"])
+    said |= {"rank": at, "float": dtype == "f32", "device": device}
     alone = at or {"rank": 0, "world": 1}
     return _run_text("views", path, said), (alone["rank"] or 0, alone["world"] or 1)
 

@@ -11,8 +11,9 @@ from . import _options
 from ._batch import Framework
 from ._errors import ConfigError
 from ._featherload import RawRays, RayStream
-from ._ray_batch import TAKEN_RAYS, RayBatch
+from ._ray_batch import RayBatch
 from ._scene import Scene, Split
+from ._scene_arrays import FRAMEWORKS
 from ._scene_run import SceneRun
 from .samplers import RaySampler
 
@@ -149,9 +150,9 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         keywords = {name: value for name, value in locals().items() if name != "self"}
         del keywords["scene"], keywords["framework"]
         self._stream = None
-        if framework not in TAKEN_RAYS:
+        if framework not in FRAMEWORKS:
             raise ConfigError(
-                f"framework {framework!r} is none of {', '.join(TAKEN_RAYS)}", option="framework"
+                f"framework {framework!r} is none of {', '.join(FRAMEWORKS)}", option="framework"
             )
         read = scene if isinstance(scene, Scene) else None
         text, found = _options.rays_text(None if read else scene, keywords)

@@ -16,8 +16,9 @@ from ._batch import Framework
 from ._errors import ConfigError
 from ._featherload import RawView, ViewStream
 from ._scene import Camera, Numbers, Scene, Split, camera_of
+from ._scene_arrays import FRAMEWORKS
 from ._scene_run import SceneRun
-from ._view import TAKEN_VIEWS, View
+from ._view import View
 
 _Path = str | os.PathLike[str]
 
@@ -69,9 +70,17 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         Images are read at a fraction of their width and height. Default 1.
     ``background``
         The colour behind transparent pixels: ``"white"`` (default), ``"black"`` or ``"rrggbb"``.
+    ``device``
+        Where views are made and lie: ``"cpu"`` (default), ``"cuda"``, ``"cuda:1"``, or a torch
+        device. On a device workers only decode images, each goes up once, and a kernel shows and
+        straightens them: the CPU's numbers.
+    ``gpu_memory_limit``
+        Most memory of the device that the run may take, its context apart: bytes, or ``"2G"``.
+        Images that do not fit are read from the host's memory. Default: no limit.
     ``depth``
-        Views that there is memory for. Default: the workers and 2, at most 8. Raise it if the
-        trainer keeps several: a warning says so.
+        Views that there is memory for. Default: the workers and 2, at most 8, and 4 on a device.
+        Raise it if the trainer keeps several: a warning says so, on a device
+        ``BatchesHeldError``.
     ``memory_limit``
         Most memory that all processes may take: bytes, or ``"2G"``. Images that do not fit are
         kept in a file. Default: what the machine has available.
@@ -84,8 +93,10 @@ class Views(SceneRun[ViewStream], Iterator[View]):
     ``framework``
         What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
         the view.
-    ``row_limit``
-        Most seconds that a view may take in a worker (default 600).
+    ``row_limit``, ``hold_timeout``
+        Most seconds that a view may take in a worker (default 600); and, on a device, that
+        ``next`` waits for a view to be dropped when all are held (default 2). On the CPU further
+        views come as copies.
     ``max_pixels``, ``max_scratch``
         Most pixels of an image, and most bytes that decoding one may take.
     ``format``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,
@@ -118,12 +129,15 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         alpha: bool = False,
         background: str | None = None,
         num_workers: int | None = None,
+        device: Any = "cpu",
         depth: int | None = None,
+        gpu_memory_limit: int | str | None = None,
         memory_limit: int | str | None = None,
         store_folder: _Path | None = None,
         share_store: bool = True,
         framework: Framework = "numpy",
         row_limit: float | None = None,
+        hold_timeout: float | None = None,
         max_pixels: int | None = None,
         max_scratch: int | str | None = None,
         format: str | None = None,
@@ -142,9 +156,9 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         keywords = {name: value for name, value in locals().items() if name != "self"}
         del keywords["scene"], keywords["framework"]
         self._stream = None
-        if framework not in TAKEN_VIEWS:
+        if framework not in FRAMEWORKS:
             raise ConfigError(
-                f"framework {framework!r} is none of {', '.join(TAKEN_VIEWS)}", option="framework"
+                f"framework {framework!r} is none of {', '.join(FRAMEWORKS)}", option="framework"
             )
         read = scene if isinstance(scene, Scene) else None
         text, found = _options.views_text(None if read else scene, keywords)
