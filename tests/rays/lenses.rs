@@ -4,12 +4,13 @@
 //!
 //! Every comparison is made with wrong rays too, and has to fail.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use featherload::camera::{Optics, Ray as CameraRay};
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays};
-use featherload::scenes::{Frame, Placement, SceneOptions, SplitBy};
+use featherload::scenes::{Placement, Pose, RollingShutter, SceneOptions, SplitBy};
 use featherload::{Camera, Lens, Scene};
 use serde_json::Value;
 
@@ -184,7 +185,15 @@ impl Demo {
         at: [f64; 2],
     ) -> Option<[f64; 3]> {
         let seen = optics.unproject(at[0], at[1])?;
-        let (origin, direction) = through(&scene.frames[ray.image], seen);
+        let (frame, camera) = (&scene.frames[ray.image], optics.camera());
+        let pose = match &frame.rolling_shutter {
+            None => frame.pose,
+            Some(shutter) => {
+                let (width, height) = (f64::from(camera.width), f64::from(camera.height));
+                shutter.pose_at(&frame.pose, (at[0] / width, at[1] / height), 0.0)
+            }
+        };
+        let (origin, direction) = through(&pose, seen);
         let (origin, direction) = in_room(&scene.to_scene, origin, direction);
         Some(self.color(origin, direction, ray.time.unwrap_or(0.0)))
     }
@@ -255,10 +264,10 @@ fn in_room(to_scene: &Placement, origin: [f64; 3], direction: [f64; 3]) -> ([f64
 }
 
 /// A ray of a camera in the scene.
-fn through(frame: &Frame, ray: CameraRay) -> ([f64; 3], [f64; 3]) {
-    let turned = |v: [f64; 3]| frame.pose.0.map(|[a, b, c, _]| dot([a, b, c], v));
+fn through(pose: &Pose, ray: CameraRay) -> ([f64; 3], [f64; 3]) {
+    let turned = |v: [f64; 3]| pose.0.map(|[a, b, c, _]| dot([a, b, c], v));
     let beside = turned(ray.origin);
-    let centre = frame.pose.centre();
+    let centre = pose.centre();
     let origin = [0, 1, 2].map(|axis| centre[axis] + beside[axis]);
     (origin, turned(ray.unit()))
 }
@@ -304,6 +313,29 @@ const MODELS: [(&str, usize); 10] = [
     ("orthophoto", 0),
 ];
 
+/// The others: a scene for each thing that a scene may have, and how far colours may be off.
+const KINDS: [(&str, Bound); 8] = [
+    ("jpeg", JPEG),
+    ("rgba", RGBA),
+    ("own-intrinsics", PNG),
+    ("masks", PNG),
+    ("time", PNG),
+    ("many", PNG),
+    ("rolling-shutter", PNG),
+    ("crop-radius", PNG),
+];
+
+#[test]
+fn no_scene_of_the_demo_is_left_out_here() {
+    let demo = Demo::new();
+    let made = demo
+        .scenes
+        .iter()
+        .map(|scene| scene["path"].as_str().unwrap());
+    let models = MODELS.iter().map(|(name, _)| *name);
+    assert!(made.eq(models.chain(KINDS.iter().map(|(name, _)| *name))));
+}
+
 #[test]
 fn through_every_lens_a_ray_has_the_colour_of_the_wall_that_it_hits() {
     let demo = Demo::new();
@@ -337,14 +369,7 @@ fn through_every_lens_a_ray_has_the_colour_of_the_wall_that_it_hits() {
 #[test]
 fn colours_hold_for_every_kind_of_image_and_frame() {
     let demo = Demo::new();
-    for (name, bound) in [
-        ("jpeg", JPEG),
-        ("rgba", RGBA),
-        ("own-intrinsics", PNG),
-        ("masks", PNG),
-        ("time", PNG),
-        ("many", PNG),
-    ] {
+    for (name, bound) in KINDS {
         for workers in [0, 2] {
             let drawn = demo.draw(name, workers);
             let frames = &drawn.scene.frames;
@@ -424,9 +449,81 @@ fn pixels_that_the_lens_has_no_ray_for_are_not_valid_and_say_nothing() {
 }
 
 #[test]
+fn a_rolling_shutter_is_seen_from_where_the_camera_was() {
+    let demo = Demo::new();
+    let drawn = demo.draw("rolling-shutter", 0);
+    let wrong = |what: &str, change: fn(&mut Pose, &mut RollingShutter)| {
+        let mut scene = drawn.scene.clone();
+        for frame in &mut scene.frames {
+            if let Some(shutter) = &mut frame.rolling_shutter {
+                change(&mut frame.pose, shutter);
+            }
+        }
+        let found = drawn.against(PNG, |ray| {
+            let at = [f64::from(ray.col) + 0.5, f64::from(ray.row) + 0.5];
+            demo.color_at(&scene, ray, drawn.optics(ray), at)
+        });
+        assert!(found.fails(PNG), "{what}: {found}");
+    };
+    wrong("at its start", |_, shutter| shutter.timing = [0.0; 4]);
+    wrong("at its end", |_, shutter| {
+        shutter.timing = [1.0, 0.0, 0.0, 0.0];
+    });
+    wrong("columns for rows", |_, shutter| shutter.timing.swap(1, 2));
+    wrong("upside down", |_, shutter| {
+        let [begin, u, v, blur] = shutter.timing;
+        shutter.timing = [begin + v, u, -v, blur];
+    });
+    wrong("start for end", |start, shutter| {
+        std::mem::swap(start, &mut shutter.end);
+    });
+    wrong("turned alone", |start, shutter| {
+        for (row, from) in shutter.end.0.iter_mut().zip(start.0) {
+            row[3] = from[3];
+        }
+    });
+    wrong("moved alone", |start, shutter| {
+        let to = shutter.end.centre();
+        shutter.end = *start;
+        for (row, to) in shutter.end.0.iter_mut().zip(to) {
+            row[3] = to;
+        }
+    });
+}
+
+#[test]
+fn rays_of_a_fisheye_come_from_all_within_its_crop_radius_and_from_nowhere_else() {
+    let demo = Demo::new();
+    let text = std::fs::read(demo.path("crop-radius").join("transforms.json")).unwrap();
+    let text: Value = serde_json::from_slice(&text).unwrap();
+    let radius = text["fisheye_crop_radius"].as_f64().unwrap();
+    let drawn = demo.draw("crop-radius", 2);
+    let image = image::open(&drawn.scene.frames[0].image).unwrap().to_rgb8();
+    let middle = [image.width(), image.height()].map(|side| f64::from(side) / 2.0);
+    let within: HashSet<(u32, u32)> = (image.enumerate_pixels())
+        .filter(|(x, y, pixel)| {
+            let (x, y) = (f64::from(*x) + 0.5, f64::from(*y) + 0.5);
+            let is_within = (x - middle[0]).hypot(y - middle[1]) <= radius;
+            // The demo has this colour beyond the radius, and nowhere else.
+            assert_eq!(is_within, pixel.0 != [255, 0, 255], "({x}, {y})");
+            is_within
+        })
+        .map(|(x, y, _)| (y, x))
+        .collect();
+    let found: HashSet<_> = drawn.rays.iter().map(|ray| (ray.row, ray.col)).collect();
+    assert!(found.is_subset(&within));
+    assert!(found.len() * 100 > within.len() * 99, "{}", found.len());
+}
+
+#[test]
 fn depths_times_the_norms_end_at_the_wall() {
     let demo = Demo::new();
-    for name in ["opencv", "opencv-fisheye", "thin-prism-fisheye"] {
+    for name in [
+        "opencv",
+        "opencv-fisheye",
+        "thin-prism-fisheye",
+        "rolling-shutter",
+    ] {
         let drawn = demo.draw(name, 0);
         let scene = &drawn.scene;
         let described = demo.scenes.iter().find(|scene| scene["path"] == name);
@@ -457,7 +554,7 @@ fn depths_times_the_norms_end_at_the_wall() {
         // Perspective lenses have depths along the axis, others along the ray.
         let along = wrong(&|ray| off(ray, 0, 1.0));
         match name {
-            "opencv" => assert!(along > all * 9 / 10, "{along} of {all}"),
+            "opencv" | "rolling-shutter" => assert!(along > all * 9 / 10, "{along} of {all}"),
             _ => assert_eq!(along, 0, "{name}"),
         }
     }

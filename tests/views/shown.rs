@@ -3,8 +3,10 @@
 use std::fs;
 
 use featherload::plan::Rank;
-use featherload::views::{View, ViewField};
+use featherload::views::{View, ViewField, Views};
 
+use crate::common::FEATHERLOAD;
+use crate::common::command::{featherload, object};
 use crate::common::scene::{HEIGHT, IMAGES, WIDTH, Written, color, mask};
 use crate::views;
 
@@ -212,6 +214,32 @@ fn pixels_beyond_the_crop_radius_are_masked() {
     let mut other = self::views(&scene, 1).shuffle(false).build().unwrap();
     let e = other.resume(&state).unwrap_err().to_string();
     assert!(e.contains("the scene"), "{e}");
+}
+
+#[test]
+fn masks_of_a_cropped_fisheye_leave_out_what_lies_beyond_straight_or_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    object(&featherload(&["demo", "--scene", path, "--json"]));
+    for straight in [false, true] {
+        let views = Views::builder(dir.path().join("crop-radius"));
+        let views = views.helper(FEATHERLOAD).workers(1).undistort(straight);
+        let view = views.build().unwrap().next_view().unwrap();
+        let mask = view.bytes(ViewField::Mask).unwrap();
+        let pixels = view.bytes(ViewField::Image).unwrap().as_chunks::<3>().0;
+        // The demo has magenta beyond the radius; its walls' levels are 8 to 248.
+        let of_a_wall = |pixel: &[u8; 3]| pixel.iter().all(|level| (8..=248).contains(level));
+        let (mut within, mut beyond) = (0, 0);
+        for (pixel, holds) in pixels.iter().zip(mask) {
+            match holds {
+                1 => within += 1,
+                _ => beyond += 1,
+            }
+            let is_right = of_a_wall(pixel) == (*holds == 1);
+            assert!(is_right || straight && *holds == 0, "{pixel:?}, {holds}");
+        }
+        assert!(within > 1000 && beyond > 100, "{within}, {beyond}");
+    }
 }
 
 #[test]

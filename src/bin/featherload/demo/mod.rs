@@ -66,8 +66,9 @@ pub struct DemoArgs {
     broken: bool,
     /// Write scenes with cameras and poses in place of class folders: a room with coloured
     /// walls, seen through every camera model, and with masks, depths, transparency, times,
-    /// intrinsics of each frame, 300 tiny images. A folder each, as `rays` and `index` take
-    /// it; about 700 kB in all. `.featherload-demo.json` has the formula of the colours
+    /// intrinsics of each frame, a rolling shutter, a crop radius, 300 tiny images. A folder
+    /// each, as `rays` and `index` take it; about 950 kB in all. `.featherload-demo.json` has
+    /// the formula of the colours
     #[arg(long, conflicts_with_all = ["kind", "images", "classes", "broken"])]
     scene: bool,
     /// One JSON object on stdout

@@ -4,7 +4,7 @@
 //! A folder a scene, each with its own `transforms.json` or COLMAP model, which is written
 //! behind its images. The manifest has the room's numbers and says what each scene is.
 //!
-//! - `texture`: the room; `place`: where cameras stand; `render`: what they see;
+//! - `texture`: the room; `place`: where cameras stand, how they move; `render`: what they see;
 //! - `sets`: which scenes there are; `transforms`, `colmap`: how they are written down;
 //! - `pictures`: images, masks and depths as files.
 
@@ -30,7 +30,7 @@ use sets::{Form, Set};
 use texture::Room;
 
 /// Rises when any file's bytes change.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What the folder was made from, and what is in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

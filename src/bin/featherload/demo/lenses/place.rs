@@ -11,22 +11,36 @@ pub(super) struct Place {
     centre: [f64; 3],
 }
 
+/// How far a camera gets while an image is taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Motion {
+    /// The world's, of length 1.
+    pub(super) axis: [f64; 3],
+    /// Radians about it.
+    pub(super) angle: f64,
+    pub(super) way: [f64; 3],
+}
+
 /// A camera that looks along the world's x, upright.
 const FORWARD: [f64; 4] = [0.5, -0.5, 0.5, -0.5];
 
 impl Place {
     /// A camera that looks along x, rolled, then pitched, then turned by `yaw`; radians.
     pub(super) fn new(centre: [f64; 3], [yaw, pitch, roll]: [f64; 3]) -> Self {
-        let about = |axis: usize, angle: f64| {
-            let (sine, cosine) = libm::sincos(0.5 * angle);
-            let mut quaternion = [cosine, 0.0, 0.0, 0.0];
-            quaternion[axis + 1] = sine;
-            quaternion
-        };
-        let rolled = times(about(0, roll), FORWARD);
+        let rolled = times(about([1.0, 0.0, 0.0], roll), FORWARD);
+        let pitched = times(about([0.0, 1.0, 0.0], pitch), rolled);
         Self {
-            quaternion: times(about(2, yaw), times(about(1, pitch), rolled)),
+            quaternion: times(about([0.0, 0.0, 1.0], yaw), pitched),
             centre,
+        }
+    }
+
+    /// Behind a part of a motion: it turns and goes evenly.
+    pub(super) fn moved(&self, motion: &Motion, part: f64) -> Self {
+        let turn = about(motion.axis, part * motion.angle);
+        Self {
+            quaternion: times(turn, self.quaternion),
+            centre: [0, 1, 2].map(|axis| self.centre[axis] + part * motion.way[axis]),
         }
     }
 
@@ -84,6 +98,13 @@ impl Place {
     }
 }
 
+/// A turn about an axis of length 1.
+fn about(axis: [f64; 3], angle: f64) -> [f64; 4] {
+    let (sine, cosine) = libm::sincos(0.5 * angle);
+    let [x, y, z] = axis.map(|part| sine * part);
+    [cosine, x, y, z]
+}
+
 fn times(a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
     let ([aw, ax, ay, az], [bw, bx, by, bz]) = (a, b);
     [
@@ -120,6 +141,22 @@ mod tests {
         close(looks([0.0, half, 0.0]), [0.0, 0.0, -1.0]);
         let right = Place::new([0.0; 3], [0.0, 0.0, half]).direction([1.0, 0.0, 0.0]);
         close(right, [0.0, 0.0, -1.0]);
+    }
+
+    #[test]
+    fn a_motion_turns_about_the_worlds_axis_and_goes_straight() {
+        let half = std::f64::consts::FRAC_PI_2;
+        let motion = Motion {
+            axis: [0.0, 0.0, 1.0],
+            angle: 2.0 * half,
+            way: [4.0, 0.0, -2.0],
+        };
+        let start = Place::new([1.0, 2.0, 3.0], [0.0; 3]);
+        close(start.moved(&motion, 0.25).point([0.0; 3]), [2.0, 2.0, 2.5]);
+        let looks = |part| start.moved(&motion, part).direction([0.0, 0.0, 1.0]);
+        close(looks(0.0), [1.0, 0.0, 0.0]);
+        close(looks(0.5), [0.0, 1.0, 0.0]);
+        close(looks(1.0), [-1.0, 0.0, 0.0]);
     }
 
     #[test]

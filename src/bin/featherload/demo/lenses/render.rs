@@ -5,17 +5,33 @@
 use featherload::Camera;
 use featherload::camera::Optics;
 
-use super::place::Place;
+use super::place::{Motion, Place};
 use super::texture::Room;
 
 /// One image of the room.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct View {
     pub(super) camera: Camera,
+    /// With a shutter, where it begins.
     pub(super) place: Place,
+    pub(super) shutter: Option<Shutter>,
     pub(super) time: Option<f64>,
     pub(super) mask: Option<Mask>,
+    /// Pixels whose centres are farther from the image's middle have the colour [`BEYOND`].
+    pub(super) crop_radius: Option<f64>,
 }
+
+/// A rolling shutter. The point (u, v), both 0 to 1 over the image, is seen behind this
+/// part of the motion: `timing[0] + timing[1] u + timing[2] v`. Without instant-ngp's
+/// fourth number, blur: no single ray has the colour of a blurred pixel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shutter {
+    pub(super) timing: [f64; 3],
+    pub(super) motion: Motion,
+}
+
+/// Magenta, which no wall has: their levels are 8 to 248.
+pub(super) const BEYOND: [u8; 3] = [255, 0, 255];
 
 /// Which pixels count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +50,7 @@ pub(super) enum Mask {
 pub(super) struct Shown {
     /// 3 bytes a pixel; black where the lens has no ray.
     pub(super) rgb: Vec<u8>,
-    /// In the given unit; 0 where the lens has no ray.
+    /// In the given unit; 0 where the lens has no ray, and beyond the crop radius.
     pub(super) depth: Vec<u16>,
 }
 
@@ -48,14 +64,19 @@ impl View {
             depth: Vec::new(),
         };
         for (row, col) in self.pixels() {
-            let ray = optics.unproject(f64::from(col) + 0.5, f64::from(row) + 0.5);
-            let (color, depth) = ray.map_or(([0; 3], 0.0), |ray| {
-                let origin = self.place.point(ray.origin);
-                let direction = self.place.direction(ray.direction);
-                let reach = room.reach(origin, direction);
-                let hit = [0, 1, 2].map(|axis| origin[axis] + reach * direction[axis]);
-                (room.color(hit, self.time.unwrap_or(0.0)), reach)
-            });
+            let (x, y) = (f64::from(col) + 0.5, f64::from(row) + 0.5);
+            let (color, depth) = match optics.unproject(x, y) {
+                _ if self.is_beyond(x, y) => (BEYOND, 0.0),
+                None => ([0; 3], 0.0),
+                Some(ray) => {
+                    let place = self.place_at(x, y);
+                    let origin = place.point(ray.origin);
+                    let direction = place.direction(ray.direction);
+                    let reach = room.reach(origin, direction);
+                    let hit = [0, 1, 2].map(|axis| origin[axis] + reach * direction[axis]);
+                    (room.color(hit, self.time.unwrap_or(0.0)), reach)
+                }
+            };
             shown.rgb.extend(color);
             shown.depth.push((depth / depth_unit + 0.5) as u16);
         }
@@ -88,6 +109,27 @@ impl View {
         let width = self.camera.width;
         let levels = self.pixels().map(|(_, col)| (510 * col / width).min(255));
         levels.map(|level| level as u8).collect()
+    }
+
+    /// Where the camera is when it sees the image point (x, y).
+    fn place_at(&self, x: f64, y: f64) -> Place {
+        let Some(Shutter { timing, motion }) = &self.shutter else {
+            return self.place;
+        };
+        let (u, v) = (
+            x / f64::from(self.camera.width),
+            y / f64::from(self.camera.height),
+        );
+        let [begin, by_u, by_v] = timing;
+        self.place.moved(motion, begin + by_u * u + by_v * v)
+    }
+
+    /// Whether the image point (x, y) is beyond the crop radius.
+    fn is_beyond(&self, x: f64, y: f64) -> bool {
+        let Camera { width, height, .. } = self.camera;
+        let (x, y) = (x - 0.5 * f64::from(width), y - 0.5 * f64::from(height));
+        self.crop_radius
+            .is_some_and(|radius| x * x + y * y > radius * radius)
     }
 
     /// Rows and columns.

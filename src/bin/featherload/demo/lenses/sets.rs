@@ -8,8 +8,8 @@ use std::f64::consts::TAU;
 use featherload::{Camera, Lens};
 
 use super::super::random::{Stream, hash};
-use super::place::Place;
-use super::render::{Mask, View};
+use super::place::{Motion, Place};
+use super::render::{Mask, Shutter, View};
 
 /// A folder that is a scene.
 #[derive(Debug, Clone, PartialEq)]
@@ -213,6 +213,31 @@ fn others() -> Vec<Set> {
         time: Some(f64::from(number) / f64::from(VIEWS - 1)),
         ..view(brown())
     });
+    let mut rolling = opencv(
+        "rolling-shutter",
+        "rows or columns are seen one after the other, in several orders; depths",
+        TIMINGS
+            .map(|timing| View {
+                shutter: timing.map(|timing| Shutter {
+                    timing,
+                    motion: MOTION,
+                }),
+                ..view(brown())
+            })
+            .to_vec(),
+    );
+    rolling.depths = true;
+    // The disc is cut at the top and at the bottom.
+    let cropped = View {
+        crop_radius: Some(24.8),
+        ..view(odd([34.0, 33.5], FISHEYE))
+    };
+    let mut crop = opencv(
+        "crop-radius",
+        "fisheye_crop_radius: a disc, magenta beyond it",
+        vec![cropped; VIEWS as usize],
+    );
+    crop.model = "OPENCV_FISHEYE";
     let tiny = middle((9, 7), [5.0, 5.5], Lens::Pinhole);
     let mut many = opencv(
         "many",
@@ -239,6 +264,8 @@ fn others() -> Vec<Set> {
             timed.collect(),
         ),
         many,
+        rolling,
+        crop,
     ]
 }
 
@@ -259,8 +286,10 @@ fn view(camera: Camera) -> View {
     View {
         camera,
         place: Place::new([0.0; 3], [0.0; 3]),
+        shutter: None,
         time: None,
         mask: None,
+        crop_radius: None,
     }
 }
 
@@ -288,6 +317,24 @@ fn middle((width, height): (u32, u32), [fx, fy]: [f64; 2], lens: Lens) -> Camera
         lens,
     }
 }
+
+/// How the frames of `rolling-shutter` are taken: from the top down; from the bottom up; from
+/// the left; in slanted lines, and a part of the motion; without a shutter; all at once, half
+/// way.
+const TIMINGS: [Option<[f64; 3]>; VIEWS as usize] = [
+    Some([0.0, 0.0, 1.0]),
+    Some([1.0, 0.0, -1.0]),
+    Some([0.0, 1.0, 0.0]),
+    Some([0.1, -0.2, 0.7]),
+    None,
+    Some([0.5, 0.0, 0.0]),
+];
+/// What the camera does meanwhile.
+const MOTION: Motion = Motion {
+    axis: [0.48, 0.6, 0.64],
+    angle: 0.5,
+    way: [0.3, -0.25, 0.2],
+};
 
 // Each coefficient is large enough that a ray is seen to go elsewhere without it.
 const RADIAL: Lens = Lens::Brown {

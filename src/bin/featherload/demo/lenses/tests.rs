@@ -15,7 +15,7 @@ fn the_bytes_are_pinned() {
     assert_eq!(summary.written as usize, files.len() - 1);
     assert_eq!(
         format!("{:#034x}", digest(&files)),
-        "0xff558cd06543f48862f74a2ef73f2c90"
+        "0xd31ed780b09e6c302a2282d6914e198d"
     );
 }
 
@@ -65,7 +65,40 @@ fn every_scene_is_read_as_it_was_made() {
             assert_eq!(frame.mask.is_some(), view.mask.is_some());
             assert_eq!(frame.depth.is_some(), set.depths);
             assert_eq!(frame.time, view.time);
+            let timing = frame.rolling_shutter.map(|shutter| shutter.timing);
+            let wanted = view.shutter.map(|shutter| shutter.timing);
+            assert_eq!(timing, wanted.map(|[t, u, v]| [t, u, v, 0.0]));
+            assert_eq!(frame.fisheye_crop_radius, view.crop_radius);
         }
+    }
+}
+
+#[test]
+fn each_row_of_a_rolling_shutter_is_seen_from_where_the_camera_is_then() {
+    let room = Room::new(0);
+    let set = sets::all(0)
+        .into_iter()
+        .find(|set| set.name == "rolling-shutter");
+    let view = set.unwrap().views[0];
+    let shutter = view.shutter.unwrap();
+    assert_eq!(shutter.timing, [0.0, 0.0, 1.0]);
+    let (shown, row_bytes) = (view.show(&room, 1.0).rgb, 3 * view.camera.width as usize);
+    for row in [0, 1, 20, 46] {
+        let time = (row as f64 + 0.5) / f64::from(view.camera.height);
+        let still = render::View {
+            place: view.place.moved(&shutter.motion, time),
+            shutter: None,
+            ..view
+        };
+        let still = still.show(&room, 1.0).rgb;
+        let same: Vec<usize> = (shown
+            .chunks(row_bytes)
+            .zip(still.chunks(row_bytes))
+            .enumerate())
+        .filter(|(_, (a, b))| a == b)
+        .map(|(same, _)| same)
+        .collect();
+        assert_eq!(same, [row]);
     }
 }
 

@@ -1,13 +1,16 @@
 //! A scene as nerfstudio's `transforms.json`.
 //!
-//! Pure: text. The keys are those of nerfstudio 1.1.5.
+//! Pure: text. The keys are those of nerfstudio 1.1.5; those of a rolling shutter are
+//! instant-ngp's.
 
 use featherload::{Camera, Lens};
 use serde_json::{Map, Value, json};
 
+use super::render::View;
 use super::sets::Set;
 
 /// The file. Intrinsics stand at the top where all frames share them, else in the frames.
+/// A rolling shutter's timing stands at the top, and in the frames that have another one.
 pub(super) fn text(set: &Set, names: &[String]) -> String {
     let shared = set.views.first().map(|view| view.camera);
     let shared = shared.filter(|camera| set.views.iter().all(|view| view.camera == *camera));
@@ -17,6 +20,13 @@ pub(super) fn text(set: &Set, names: &[String]) -> String {
         let unit = set.form.depth_unit();
         top.insert("integer_depth_scale".into(), unit.into());
     }
+    if let Some(radius) = set.views.iter().find_map(|view| view.crop_radius) {
+        top.insert("fisheye_crop_radius".into(), radius.into());
+    }
+    let timing = set.views.iter().find_map(timing_of);
+    if let Some(timing) = timing {
+        top.insert("rolling_shutter".into(), json!(timing));
+    }
     let frames = set.views.iter().zip(names).map(|(view, name)| {
         let mut frame = match shared {
             Some(_) => Map::new(),
@@ -24,7 +34,18 @@ pub(super) fn text(set: &Set, names: &[String]) -> String {
         };
         let path = format!("images/{name}.{}", set.coding.extension());
         frame.insert("file_path".into(), path.into());
-        frame.insert("transform_matrix".into(), json!(view.place.opengl()));
+        let start = json!(view.place.opengl());
+        match &view.shutter {
+            None => frame.insert("transform_matrix".into(), start),
+            Some(shutter) => {
+                let end = view.place.moved(&shutter.motion, 1.0);
+                frame.insert("transform_matrix_end".into(), json!(end.opengl()));
+                frame.insert("transform_matrix_start".into(), start)
+            }
+        };
+        if let Some(own) = timing_of(view).filter(|own| Some(*own) != timing) {
+            frame.insert("rolling_shutter".into(), json!(own));
+        }
         if let Some(time) = view.time {
             frame.insert("time".into(), time.into());
         }
@@ -41,6 +62,12 @@ pub(super) fn text(set: &Set, names: &[String]) -> String {
     });
     top.insert("frames".into(), frames.collect());
     format!("{:#}\n", Value::Object(top))
+}
+
+/// With instant-ngp's fourth number, the blur.
+fn timing_of(view: &View) -> Option<[f64; 4]> {
+    let [begin, by_u, by_v] = view.shutter?.timing;
+    Some([begin, by_u, by_v, 0.0])
 }
 
 fn intrinsics(camera: &Camera) -> Map<String, Value> {
