@@ -2,6 +2,7 @@
 
 import cases_of_recipes
 import cases_of_runs
+import cases_of_scenes
 import cases_of_sources
 import paddle
 
@@ -11,6 +12,7 @@ INPUTS = [
     "demo large --kind large --images 3 --classes 2 && tree large",
     "demo broken --images 16 --classes 4 --broken && tree broken",
     "demo seeded --images 3 --classes 1 --seed 5 && tree seeded",
+    "demo scenes --scene && tree scenes",
     "tree recipes",
     "tree odd",
 ]
@@ -35,6 +37,7 @@ def of_cpu(data):
         "lists and indexes": cases_of_sources.indexes(),
         "tar shards": cases_of_sources.shards(),
         "caches": cases_of_sources.caches(),
+        "scenes": cases_of_scenes.rays_and_views(data.scenes),
         "plan": cases_of_recipes.plans(pictures),
         "refused": cases_of_recipes.refused(),
     }

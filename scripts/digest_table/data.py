@@ -68,6 +68,14 @@ class Data:
             shutil.rmtree(FOLDER, ignore_errors=True)
         self.lock.close()
 
+    @property
+    def scenes(self):
+        """Names of the demo's scenes, which its manifest lists; none where it has made none."""
+        manifest = FOLDER / "scenes/.featherload-demo.json"
+        if not manifest.is_file():
+            return []
+        return [scene["path"] for scene in json.loads(manifest.read_text())["scenes"]]
+
     def present(self):
         """Which of the shared data are here."""
         shared = {"photos": self.photos, "fox": self.fox, "paddleclas": self.configs}

@@ -1,11 +1,12 @@
 """What a build gives in many small runs, as a table; and two builds compared by it.
 
-    digests make BINARY [--device cuda] > TABLE.json
+    digests make BINARY [--device cuda] [--only GROUP] > TABLE.json
     digests compare BINARY TABLE.json
 
 The pictures are made by BINARY itself; photos and PaddleClas configs are those of the folder
-that FEATHERLOAD_DATA names (../shared/data). `compare` runs the cases of TABLE's device, prints
-each difference, and exits with 1 when there is one.
+that FEATHERLOAD_DATA names (../shared/data). `compare` runs the cases of TABLE's device, and of
+its groups where it was made with --only, prints each difference, and exits with 1 when there is
+one.
 """
 
 import argparse
@@ -33,7 +34,9 @@ def main():
     for group in leave_out:
         if group not in want["cases"]:
             sys.exit(f"digests: --leave-out: no group of {options.table}: {group}")
-    table = make(binary, want["device"] if want else options.device, options)
+    if want:
+        options.device, options.only = want["device"], want.get("only", [])
+    table = make(binary, options)
     if want is None:
         sys.stdout.write(dump(table))
         return
@@ -52,6 +55,13 @@ def arguments():
     make_it = commands.add_parser("make", help="run all cases, print the table")
     make_it.add_argument("binary", type=Path)
     make_it.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    make_it.add_argument(
+        "--only",
+        metavar="GROUP",
+        action="append",
+        default=[],
+        help="a group to run behind the inputs, such as scenes (again for more) [all]",
+    )
     compare = commands.add_parser("compare", help="run the cases of a table, print what differs")
     compare.add_argument("binary", type=Path)
     compare.add_argument("table", type=Path)
@@ -69,10 +79,11 @@ def arguments():
     return parser.parse_args()
 
 
-def make(binary, device, options):
+def make(binary, options):
     repository = Path(__file__).resolve().parents[2]
     shared = options.data or os.environ.get("FEATHERLOAD_DATA") or repository / "../shared/data"
-    table = {"device": device, "cases": {}}
+    device, only = options.device, options.only
+    table = {"device": device} | ({"only": only} if only else {}) | {"cases": {}}
     began = time.monotonic()
     with Data(Path(shared), device, options.keep) as data, ThreadPoolExecutor(options.jobs) as pool:
         runner = Runner(binary)
@@ -91,10 +102,12 @@ def make(binary, device, options):
         behind_demo(data)
         table |= runner.versions()
         groups = cases.of_cpu(data) if device == "cpu" else cases_of_devices.groups()
-        for group, lines in groups.items():
-            run(group, lines)
+        for group in only or groups:
+            if group not in groups:
+                sys.exit(f"digests: --only: no group {group}: use one of {', '.join(groups)}")
+            run(group, groups[group])
     print(f"{time.monotonic() - began:6.1f} s in all", file=sys.stderr)
-    if device != "cpu":
+    if "device" in table["cases"]:
         refuse_without_device(table["cases"]["device"])
     return table
 

@@ -67,6 +67,8 @@ class Runner:
                 words += ["--save-state", next(self.states)]
             state = FOLDER / words[words.index("--save-state") + 1]
             words += ["--digest", "--json"]
+        elif kind in ("rays", "views"):
+            words += ["--digest", "--json"]
         elif kind in ("plan", "index", "cache build", "cache verify", "cache info"):
             words += ["--json"]
         done = subprocess.run(
@@ -116,6 +118,14 @@ def _bench(report):
     return result
 
 
+def _rays(report):
+    return {"digest": report["digest"], "invalid": report["invalid"]}
+
+
+def _views(report):
+    return {"digest": report["digest"]}
+
+
 def _plan(report):
     upload = report.get("upload")
     largest = report.get("largest")
@@ -151,6 +161,8 @@ def _cache_info(report):
 
 SUMMARIES = {
     "bench": _bench,
+    "rays": _rays,
+    "views": _views,
     "plan": _plan,
     "index": _index,
     "cache build": _cache_build,
