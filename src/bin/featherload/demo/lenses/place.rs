@@ -18,6 +18,7 @@ pub(super) struct Motion {
     pub(super) axis: [f64; 3],
     /// Radians about it.
     pub(super) angle: f64,
+    /// In the world.
     pub(super) way: [f64; 3],
 }
 
@@ -35,7 +36,7 @@ impl Place {
         }
     }
 
-    /// Behind a part of a motion: it turns and goes evenly.
+    /// After a part of a motion, in which it turns and moves evenly.
     pub(super) fn moved(&self, motion: &Motion, part: f64) -> Self {
         let turn = about(motion.axis, part * motion.angle);
         Self {

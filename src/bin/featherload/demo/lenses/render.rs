@@ -21,9 +21,9 @@ pub(super) struct View {
     pub(super) crop_radius: Option<f64>,
 }
 
-/// A rolling shutter. The point (u, v), both 0 to 1 over the image, is seen behind this
-/// part of the motion: `timing[0] + timing[1] u + timing[2] v`. Without instant-ngp's
-/// fourth number, blur: no single ray has the colour of a blurred pixel.
+/// A rolling shutter. The point (u, v), both 0 to 1 over the image, is seen after this
+/// part of the motion: `timing[0] + timing[1] u + timing[2] v`. instant-ngp's fourth
+/// number, blur, is left out: no single ray has the colour of a blurred pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shutter {
     pub(super) timing: [f64; 3],
@@ -31,7 +31,7 @@ pub(super) struct Shutter {
 }
 
 /// Magenta, which no wall has: their levels are 8 to 248.
-pub(super) const BEYOND: [u8; 3] = [255, 0, 255];
+const BEYOND: [u8; 3] = [255, 0, 255];
 
 /// Which pixels count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
