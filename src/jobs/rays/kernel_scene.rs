@@ -7,6 +7,7 @@ use crate::device::ray_launch::{
     HAS_DEPTHS, HAS_TIMES, KernelCamera, KernelFrame, KernelRays, KernelShutter, PixelPlace,
     RayScene, lens,
 };
+use crate::jobs::rays::device_bytes::IMAGE_ALIGN;
 use crate::jobs::rays::fields::{RayField, RayLayout};
 use crate::jobs::scene::frames::StoredFrames;
 use crate::jobs::scene::masks::Masks;
@@ -67,7 +68,7 @@ fn places(frames: &StoredFrames, drawn: &[u32], room: u64) -> (Vec<PixelPlace>, 
         let Some(range) = frames.places.of(image as usize) else {
             continue;
         };
-        let begin = end.next_multiple_of(16);
+        let begin = end.next_multiple_of(IMAGE_ALIGN);
         let behind = begin + (range.end - range.start);
         // The first that does not fit ends it: those that join first are on the device.
         fits &= behind <= room;

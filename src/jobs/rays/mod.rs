@@ -8,11 +8,13 @@
 //!
 //! The consumer side:
 //! - `run`: batches in order; `batch`: one of them;
-//! - `on_device`: the same with a device; `kernel_scene`: a scene in its kernel's numbers.
+//! - `on_device`: the same with a device; `kernel_scene`: a scene in its kernel's numbers;
+//! - `device_bytes`: what that takes of the device.
 //!
 //! Never in here: how a scene is read, how processes live.
 
 pub(crate) mod batch;
+pub(crate) mod device_bytes;
 pub(crate) mod fields;
 pub(crate) mod kernel_scene;
 pub(crate) mod on_device;

@@ -14,10 +14,10 @@ use crate::data::index::Index;
 use crate::device::DeviceMemory;
 use crate::device::cuda::{Context, RayStage};
 use crate::device::ray_launch::{PixelPlace, RayScene};
-use crate::device::shape::rows_bytes;
 use crate::error::{Error, Result};
 use crate::jobs::pictures::spec::PicturesSpec;
 use crate::jobs::rays::batch::{RayBatch, RayMemory};
+use crate::jobs::rays::device_bytes::RayDeviceBytes;
 use crate::jobs::rays::fields::RayLayout;
 use crate::jobs::rays::kernel_scene;
 use crate::jobs::rays::spec::RaysSpec;
@@ -37,9 +37,6 @@ const LOOK: Duration = Duration::from_micros(200);
 /// What goes up ahead of need within one step, bytes: the step waits for it.
 const AHEAD: usize = 32 << 20;
 
-/// Batches on the device, when nobody says another number.
-const DEPTH: u32 = 4;
-
 /// What a device is opened for.
 pub(crate) struct RayWork<'a> {
     pub(crate) frames: &'a StoredFrames,
@@ -47,9 +44,8 @@ pub(crate) struct RayWork<'a> {
     pub(crate) masks: &'a Masks,
     pub(crate) pictures: &'a Pictures,
     pub(crate) spec: &'a RaysSpec,
-    pub(crate) depth: Option<u32>,
-    /// Most bytes of the device, its context apart.
-    pub(crate) limit: Option<u64>,
+    /// What all of it may take.
+    pub(crate) bytes: RayDeviceBytes,
     pub(crate) hold_timeout: Duration,
 }
 
@@ -89,24 +85,11 @@ impl DeviceRays {
         step: u64,
     ) -> Result<Self> {
         let layout = RayLayout::new(work.spec.most_rays as usize, work.spec.form);
-        let outputs = work.depth.unwrap_or(DEPTH).max(1) as usize;
-        let described = |room| kernel_scene::scene(work.frames, work.table, work.masks, room);
-        let beside = described(0).bytes() + rows_bytes(outputs, layout.bytes());
-        let scene = match work.limit {
-            None => described(u64::MAX),
-            Some(limit) => described(limit.checked_sub(beside).ok_or_else(|| {
-                Error::option(
-                    "gpu_memory_limit",
-                    format!(
-                        "{outputs} batches, cameras and masks take {beside} bytes of the device, \
-                         and gpu_memory_limit allows {limit}: raise it, or lower rays, most_rays \
-                         or depth"
-                    ),
-                )
-            })?),
-        };
-        let planned = beside + scene.pixel_bytes;
-        let store = host_store(work, &scene, beside)?;
+        let outputs = work.bytes.batches as usize;
+        let room = work.bytes.room();
+        let scene = kernel_scene::scene(work.frames, work.table, work.masks, room);
+        let planned = work.bytes.beside() + scene.pixel_bytes;
+        let store = host_store(work, &scene)?;
         let places = scene.places.clone();
         let context = Context::open(ordinal)?;
         let stage = RayStage::new(&context, scene, store, outputs, layout.bytes())?;
@@ -310,23 +293,13 @@ impl Drop for DeviceRays {
 fn host_store(
     work: &RayWork<'_>,
     scene: &RayScene<'_>,
-    beside: u64,
 ) -> Result<Option<crate::sys::shared::SharedMemory>> {
     let is_host = |place: &PixelPlace| matches!(place, PixelPlace::Host(_));
     if !scene.places.iter().any(is_host) {
         return Ok(None);
     }
     if work.pictures.holding() == Holding::File {
-        let all = kernel_scene::scene(work.frames, work.table, work.masks, u64::MAX).pixel_bytes;
-        return Err(Error::option(
-            "gpu_memory_limit",
-            format!(
-                "the images take {all} bytes and do not fit gpu_memory_limit beside {beside} \
-                 bytes for batches, and a device cannot read those that are left in a file: \
-                 raise gpu_memory_limit to {}, or memory_limit so that the images lie in memory",
-                all + beside
-            ),
-        ));
+        return Err(work.bytes.no_file());
     }
     work.pictures.map_again()
 }

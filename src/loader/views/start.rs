@@ -3,28 +3,21 @@
 //! In the consumer. First the coordinators, before a thread or a byte of data exists;
 //! then the scene and its masks; then store, ring and workers.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::jobs::scene::masks::Masks;
 use crate::jobs::scene::spec::StoreMemory;
 use crate::jobs::views::run::ViewRun;
-use crate::jobs::views::shown::{Refused, ShownImages};
-use crate::jobs::views::spec::{MAPS_KEY, ViewForm, ViewsSpec};
-use crate::loader::scene::{Beside, ReadScene, SceneSource, check_first_step, fingerprint};
+use crate::jobs::views::spec::{MAPS_KEY, ViewsSpec};
+use crate::loader::scene::{ReadScene, SceneSource, check_first_step, fingerprint};
 use crate::loader::views::builder::ViewsBuilder;
 use crate::loader::views::discs::masks_within_discs;
+use crate::loader::views::forecast::Prepared;
 use crate::loader::views::state::ViewsState;
 use crate::loader::views::steps::Views;
-use crate::plan::ViewOrder;
-use crate::pool::ring::Shape;
 use crate::store::{Holding, Pictures, default_folder};
 use crate::sys::cpu::CpuLevel;
-
-/// Views that are made ahead, when nobody says another number, however many workers there
-/// are: each takes a whole image.
-const MOST_DEPTH: u32 = 8;
 
 impl Views {
     /// Starts the description of views of `scene`.
@@ -39,23 +32,19 @@ impl ViewsBuilder {
     /// # Errors
     /// Options that cannot work, a scene that cannot be read, masks that cannot, too
     /// little memory and no room for a file, a system that refuses.
-    pub fn build(self) -> Result<Views> {
+    pub fn build(mut self) -> Result<Views> {
         let began = Instant::now();
         CpuLevel::detect()?;
         check_first_step(self.first_step)?;
-        let workers = self.run.crew.count()?;
-        let mut read = self.run.read(self.source, self.run.launch()?)?;
+        let crews = self.run.launch()?;
+        let (scene, chosen) = self.run.choose(self.source.take())?;
+        let index = chosen.index()?;
+        let prepared = self.prepared(&chosen, &index)?;
+        let mut read = self.run.read((scene, chosen), crews)?;
         let words = std::mem::take(&mut read.words);
         read.words = masks_within_discs(&mut read.chosen, words)?;
         let images = read.chosen.images.len() as u64;
-        let order = ViewOrder::new(images, self.seed, self.shuffles, self.rank)?;
-        let form = ViewForm {
-            float: self.float,
-            straight: self.undistort,
-        };
         let frames = &read.chosen.frames;
-        let shown = ShownImages::new(frames, form);
-        let shown = shown.map_err(|refused| not_straight(&read.chosen.images, &refused))?;
         let sealed = frames.seal()?;
         let at = ViewsState {
             version: ViewsState::VERSION,
@@ -69,37 +58,18 @@ impl ViewsBuilder {
             images,
             scene: fingerprint(&read.chosen, &read.words)?,
         };
-        let slot = shown.most_bytes(frames);
-        // A row's length is counted in 32 bits.
-        if slot > u64::from(u32::MAX) {
-            return Err(Error::option(
-                "downscale",
-                format!("the largest view takes {slot} bytes, more than 4 GiB: raise downscale"),
-            ));
-        }
-        let shape = Shape {
-            slots: self
-                .run
-                .depth
-                .unwrap_or((workers + 2).min(MOST_DEPTH))
-                .max(1),
-            rows: 1,
-            slot_bytes: slot,
-            lanes: workers.max(1),
-        };
+        let Prepared {
+            order,
+            form,
+            shown,
+            shape,
+            maps: map_places,
+            most_maps,
+            forecast,
+        } = prepared;
         let words: Vec<&[u64]> = read.words.iter().map(Vec::as_slice).collect();
         let masks = Masks::seal(frames, &words)?;
-        let most_maps = most_maps(self.run.memory_limit);
-        let map_places = shown.maps(frames, most_maps)?.places;
-        let beside = Beside {
-            // The bent image with its depths, and its mask.
-            worker: match self.float || self.undistort {
-                true => frames.places.largest() / 3 * 4,
-                false => 0,
-            },
-            shared: map_places.bytes(),
-        };
-        let (store, store_spec) = self.run.store(&read, shape, beside)?;
+        let (store, store_spec) = self.run.store(&read.chosen, &forecast)?;
         let maps = match map_places.len() {
             0 => None,
             _ => Some(Pictures::create(
@@ -123,7 +93,6 @@ impl ViewsBuilder {
             most_maps,
             store: store_spec,
         };
-        let index = chosen.index()?;
         let memory = StoreMemory {
             index: &index,
             frames: &sealed,
@@ -153,23 +122,4 @@ impl ViewsBuilder {
             startup: began.elapsed(),
         })
     }
-}
-
-/// The most bytes that maps of cameras may take: what does not fit is made anew for each
-/// view.
-fn most_maps(memory_limit: Option<u64>) -> u64 {
-    const MOST: u64 = 256 << 20;
-    memory_limit.map_or(MOST, |limit| MOST.min(limit / 8))
-}
-
-fn not_straight(images: &[PathBuf], refused: &Refused) -> Error {
-    let path = images.get(refused.image);
-    let name = path.map_or_else(String::new, |path| path.display().to_string());
-    Error::option(
-        "undistort",
-        format!(
-            "`undistort` is not possible for {name}, taken with a lens {}: {}; leave `undistort` out",
-            refused.lens, refused.why,
-        ),
-    )
 }
