@@ -360,3 +360,18 @@ def test_a_forked_copy_is_told(views: Make) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
     one.go_to(0)
     assert (next(one).image == before).all()
+
+
+def test_a_plan_is_that_of_the_views(views: Make, scene: Path) -> None:
+    planned = featherload.Views.plan(scene, num_workers=2, split_by="all", dtype="float32")
+    one = views(dtype="float32")
+    next(one)
+    stats = one.stats()
+    assert planned["memory"]["ring_bytes"] == stats["ring_bytes"]
+    assert planned["store"]["bytes"] == stats["store_bytes"] and not planned.in_file
+    assert planned["images"] == len(one)
+    assert "all processes" in str(planned)
+    with pytest.raises(featherload.ConfigError, match="in all"):
+        featherload.Views.plan(one.scene, memory_limit="1K")
+    with pytest.raises(TypeError, match="things"):
+        featherload.Views.plan(scene, things=3)

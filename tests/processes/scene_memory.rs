@@ -14,7 +14,8 @@ use featherload::measure::Memory;
 use featherload::rays::{Rays, RaysBuilder};
 use featherload::views::{Views, ViewsBuilder};
 use featherload::{Error, Result};
-use image::{DynamicImage, GrayImage, ImageBuffer, Luma, Rgb, RgbImage, Rgba, RgbaImage};
+use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage, Rgba, RgbaImage};
+use jpeg_encoder::{ColorType, Encoder};
 use serde_json::{Value, json};
 
 use crate::common::FEATHERLOAD;
@@ -53,15 +54,23 @@ impl Large {
         for n in 0..IMAGES {
             let name = format!("images/{n:02}.{extension}");
             let color = |x, y| [level(x, y, n), level(y, x, n), 90];
-            let picture: DynamicImage = match full {
-                false => RgbImage::from_fn(WIDTH, HEIGHT, |x, y| Rgb(color(x, y))).into(),
-                true => RgbaImage::from_fn(WIDTH, HEIGHT, |x, y| {
-                    let [r, g, b] = color(x, y);
-                    Rgba([r, g, b, 255 - level(x, y, 0) / 2])
-                })
-                .into(),
-            };
-            picture.save(dir.path().join(&name)).unwrap();
+            let path = dir.path().join(&name);
+            match full {
+                false => {
+                    let picture = RgbImage::from_fn(WIDTH, HEIGHT, |x, y| Rgb(color(x, y)));
+                    let encoder = Encoder::new_file(&path, 90).unwrap();
+                    let size = (WIDTH as u16, HEIGHT as u16);
+                    let encoded = encoder.encode(&picture, size.0, size.1, ColorType::Rgb);
+                    encoded.unwrap();
+                }
+                true => {
+                    let picture = RgbaImage::from_fn(WIDTH, HEIGHT, |x, y| {
+                        let [r, g, b] = color(x, y);
+                        Rgba([r, g, b, 255 - level(x, y, 0) / 2])
+                    });
+                    picture.save(&path).unwrap();
+                }
+            }
             let mut frame = json!({
                 "file_path": name,
                 "transform_matrix": [[1, 0, 0, n], [0, 1, 0, 0], [0, 0, 1, 2], [0, 0, 0, 1]],

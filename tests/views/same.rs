@@ -33,7 +33,7 @@ fn any_number_of_workers_gives_the_same_views() {
 
 #[test]
 fn images_that_do_not_fit_in_memory_are_read_from_a_file() {
-    let scene = masked();
+    let scene = Written::new();
     let wanted = digests(&mut views(&scene, 0).build().unwrap(), STEPS);
     for workers in [0, 2] {
         let refused = views(&scene, workers).depth(1).memory_limit(1).build();
