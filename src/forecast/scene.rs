@@ -374,6 +374,7 @@ impl SceneIngredients {
         if self.shape.slots > 1 && self.fits(self.workers, 1, limit) {
             fits.push("depth 1".to_owned());
         }
+        fits.push("a larger downscale".to_owned());
         let what = match memory.reading_masks_bytes > memory.running_bytes {
             true => "to read the masks",
             false => "with the images in a file",
@@ -382,7 +383,7 @@ impl SceneIngredients {
             "memory_limit",
             format!(
                 "the run needs {} bytes in all {what} ({} ring, {} masks, {} for each of {} \
-                 workers, {} others), and {} allows {}: {}; downscale takes less of all",
+                 workers, {} others), and {} allows {}: {}",
                 memory.total_bytes,
                 memory.ring_bytes,
                 memory.masks_bytes,
