@@ -366,7 +366,7 @@ def test_a_plan_is_that_of_the_views(views: Make, scene: Path) -> None:
     planned = featherload.Views.plan(scene, num_workers=2, split_by="all", dtype="float32")
     one = views(dtype="float32")
     next(one)
-    stats = one.stats()
+    stats = one.report()
     assert planned["memory"]["ring_bytes"] == stats["ring_bytes"]
     assert planned["store"]["bytes"] == stats["store_bytes"] and not planned.in_file
     assert planned["images"] == len(one)

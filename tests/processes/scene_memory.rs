@@ -191,12 +191,12 @@ fn pss(pid: i32) -> Option<(u64, u64)> {
     Some((of("Pss:")?, of("Pss_File:")?))
 }
 
-/// Runs what was planned, and compares.
+/// Runs so many steps of what was planned, and compares.
 #[track_caller]
-fn stays_inside(words: &[&str]) -> Value {
+fn stays_inside(words: &[&str], steps: &str) -> Value {
     let plan = object(&featherload(&[words, &["--plan", "--json"]].concat()));
     let total = plan["memory"]["total_bytes"].as_u64().unwrap();
-    let found = Peak::of(&[words, &["--steps", "100", "--json"]].concat());
+    let found = Peak::of(&[words, &["--steps", steps, "--json"]].concat());
     println!("{words:?}: {found:?} of {total} bytes");
     assert!(
         found.own <= total,
@@ -215,7 +215,7 @@ fn rays_stay_inside_of_their_plan() {
     let scene = Large::plain();
     for workers in ["1", "4"] {
         let words = scene.words("rays", &["--workers", workers, "--joining", "0"]);
-        let plan = stays_inside(&words);
+        let plan = stays_inside(&words, "100");
         assert_eq!(plan["store"]["in_file"], false);
         let store = plan["memory"]["store_bytes"].as_u64().unwrap();
         assert!(store >= u64::from(IMAGES) * 3 * PIXELS, "{plan}");
@@ -226,7 +226,7 @@ fn rays_stay_inside_of_their_plan() {
 fn rays_with_alpha_masks_and_depths_stay_inside_of_their_plan() {
     let scene = Large::full();
     let words = scene.words("rays", &["--workers", "4", "--alpha", "--joining", "0"]);
-    let plan = stays_inside(&words);
+    let plan = stays_inside(&words, "100");
     let worker = &plan["memory"]["worker"];
     assert_eq!(worker["alpha_bytes"], 6 * PIXELS);
     assert!(worker["depth_bytes"].as_u64().unwrap() >= 2 * PIXELS);
@@ -238,7 +238,7 @@ fn straight_views_stay_inside_of_their_plan() {
     let scene = Large::full();
     for workers in ["1", "4"] {
         let words = ["--workers", workers, "--undistort", "--float"];
-        let plan = stays_inside(&scene.words("views", &words));
+        let plan = stays_inside(&scene.words("views", &words), "24");
         // Colours, mask, depths; a map of eight bytes a pixel.
         let copies = plan["memory"]["worker"]["view_bytes"].as_u64().unwrap();
         assert!((6 * PIXELS..7 * PIXELS).contains(&copies), "{copies}");
@@ -255,7 +255,7 @@ fn images_in_a_file_stay_inside_of_the_limit() {
     let limit = plan["memory"]["total_bytes"].as_u64().unwrap() - 1;
     let limit = limit.to_string();
     let words = [&words[..], &["--memory-limit", &limit]].concat();
-    let plan = stays_inside(&words);
+    let plan = stays_inside(&words, "100");
     assert_eq!(plan["store"]["in_file"], true);
     assert!(plan["store"]["folder"].is_string(), "{plan}");
     assert!(
