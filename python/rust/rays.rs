@@ -5,7 +5,7 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use featherload::rays::{Rays, RaysState, SceneSource};
+use featherload::rays::{Rays, RaysBuilder, RaysState, SceneSource};
 use featherload::{Error, Result};
 use pyo3::prelude::*;
 
@@ -32,19 +32,25 @@ pub struct RayStream {
     depth: Option<u32>,
 }
 
+/// The rays that `options` ask for, of `scene` where it was read already.
+fn builder(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<RaysBuilder> {
+    let wanted: RaysWanted = options::parse(py, options)?;
+    let source = match (scene, wanted.path) {
+        (Some(read), _) => SceneSource::from(read.scene().clone()),
+        (None, Some(path)) => SceneSource::Path(path, wanted.scene),
+        (None, None) => return Err(raised(&Error::option("scene", "scene is missing"))),
+    };
+    Ok(wanted.rays.builder(source))
+}
+
 #[pymethods]
 impl RayStream {
     /// Starts the rays that `options` ask for, of `scene` where it was read already.
     #[new]
     #[pyo3(signature = (options, scene=None))]
     fn new(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<Self> {
-        let wanted: RaysWanted = options::parse(py, options)?;
-        let source = match (scene, wanted.path) {
-            (Some(read), _) => SceneSource::from(read.scene().clone()),
-            (None, Some(path)) => SceneSource::Path(path, wanted.scene),
-            (None, None) => return Err(raised(&Error::option("scene", "scene is missing"))),
-        };
-        let rays = in_thread(py, move || wanted.rays.builder(source).build())?;
+        let builder = builder(py, options, scene)?;
+        let rays = in_thread(py, move || builder.build())?;
         Ok(Self {
             process: process::id(),
             held: Arc::default(),
@@ -52,6 +58,14 @@ impl RayStream {
             rays: Mutex::new(Some(rays)),
             untaken: Mutex::new(None),
         })
+    }
+
+    /// What these rays would take, as JSON. Starts nothing.
+    #[staticmethod]
+    #[pyo3(signature = (options, scene=None))]
+    fn plan(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<String> {
+        let builder = builder(py, options, scene)?;
+        in_thread(py, move || json(&builder.forecast()?))
     }
 
     /// The next step with so many rays. It is given again until [`RayStream::taken`] says

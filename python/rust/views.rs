@@ -5,7 +5,7 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use featherload::views::{SceneSource, Views, ViewsState};
+use featherload::views::{SceneSource, Views, ViewsBuilder, ViewsState};
 use featherload::{Error, Result};
 use pyo3::prelude::*;
 
@@ -32,19 +32,25 @@ pub struct ViewStream {
     depth: Option<u32>,
 }
 
+/// The views that `options` ask for, of `scene` where it was read already.
+fn builder(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<ViewsBuilder> {
+    let wanted: ViewsWanted = options::parse(py, options)?;
+    let source = match (scene, wanted.path) {
+        (Some(read), _) => SceneSource::from(read.scene().clone()),
+        (None, Some(path)) => SceneSource::Path(path, wanted.scene),
+        (None, None) => return Err(raised(&Error::option("scene", "scene is missing"))),
+    };
+    Ok(wanted.views.builder(source))
+}
+
 #[pymethods]
 impl ViewStream {
     /// Starts the views that `options` ask for, of `scene` where it was read already.
     #[new]
     #[pyo3(signature = (options, scene=None))]
     fn new(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<Self> {
-        let wanted: ViewsWanted = options::parse(py, options)?;
-        let source = match (scene, wanted.path) {
-            (Some(read), _) => SceneSource::from(read.scene().clone()),
-            (None, Some(path)) => SceneSource::Path(path, wanted.scene),
-            (None, None) => return Err(raised(&Error::option("scene", "scene is missing"))),
-        };
-        let views = in_thread(py, move || wanted.views.builder(source).build())?;
+        let builder = builder(py, options, scene)?;
+        let views = in_thread(py, move || builder.build())?;
         Ok(Self {
             process: process::id(),
             held: Arc::default(),
@@ -52,6 +58,14 @@ impl ViewStream {
             views: Mutex::new(Some(views)),
             untaken: Mutex::new(None),
         })
+    }
+
+    /// What these views would take, as JSON. Starts nothing.
+    #[staticmethod]
+    #[pyo3(signature = (options, scene=None))]
+    fn plan(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<String> {
+        let builder = builder(py, options, scene)?;
+        in_thread(py, move || json(&builder.forecast()?))
     }
 
     /// The next view. It is given again until [`ViewStream::taken`] says that Python handed

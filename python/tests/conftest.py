@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import math
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,17 @@ def need(module: str) -> None:
         if os.environ.get("FEATHERLOAD_REQUIRE_FRAMEWORKS"):
             pytest.fail(f"{module} is not installed")
         pytest.skip(f"SKIP: {module} is not installed")
+
+
+def kill_one(workers: Callable[[], list[int]]) -> None:
+    """Kills a worker. One may be gone already, and the report not know it yet."""
+    for _ in range(1000):
+        for pid in workers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                return
+        time.sleep(0.01)
+    pytest.fail("there is no worker")
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xxhash
-from conftest import SCENE_SIZE, Cli, need, scene_color, write_scene
+from conftest import SCENE_SIZE, Cli, kill_one, need, scene_color, write_scene
 
 import featherload
 from featherload import samplers
@@ -401,7 +401,7 @@ def test_a_worker_that_dies_changes_nothing(rays: Make) -> None:
     got = []
     for step in range(40):
         if step in (5, 20):
-            os.kill(one.stats()["workers"][0], signal.SIGKILL)
+            kill_one(lambda: one.stats()["workers"])
         got.append(copies(next(one)))
     assert all(map(same, got, wanted))
     os.kill(one.stats()["coordinator"], signal.SIGKILL)
@@ -585,3 +585,32 @@ def test_a_scene_without_an_image_is_refused_where_asked(tmp_path: Path) -> None
     (folder / "transforms.json").write_text("{")
     with pytest.raises(featherload.DatasetError, match="transforms.json"):
         featherload.Scene(folder)
+
+
+def test_a_plan_is_that_of_the_rays(rays: Make, cli: Cli, scene: Path) -> None:
+    planned = featherload.Rays.plan(scene, rays=96, num_workers=2, split_by="all")
+    one = rays()
+    next(one)
+    stats = one.stats()
+    assert planned["memory"]["ring_bytes"] == stats["ring_bytes"]
+    assert planned["store"]["bytes"] == stats["store_bytes"] and not planned.in_file
+    assert planned["images"] == IMAGES and planned.device_bytes == 0
+    assert "all processes" in str(planned) and "<table>" in planned._repr_html_()
+    # The same of a scene that was read, and by the command line.
+    read = featherload.Rays.plan(one.scene, rays=96, num_workers=2)
+    assert read["memory"] == planned["memory"]
+    told = cli("rays", scene, "--rays", "96", "--workers", "2", "--plan")["memory"]
+    assert told.keys() == planned["memory"].keys()
+
+
+def test_a_plan_needs_no_device_and_refuses_what_rays_do(scene: Path) -> None:
+    planned = featherload.Rays.plan(scene, device="cuda")
+    assert planned.device_bytes == planned["device"]["total_bytes"] > 0
+    assert "device" in str(planned)
+    with pytest.raises(featherload.ConfigError, match="in all") as failed:
+        featherload.Rays.plan(scene, memory_limit="1K")
+    assert failed.value.option == "memory_limit"
+    with pytest.raises(featherload.DatasetError):
+        featherload.Rays.plan("/nowhere")
+    with pytest.raises(TypeError, match="ray_count"):
+        featherload.Rays.plan(scene, ray_count=3)

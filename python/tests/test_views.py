@@ -8,7 +8,6 @@ import json
 import os
 import pickle
 import re
-import signal
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import SCENE_SIZE, need, scene_color, write_scene
+from conftest import SCENE_SIZE, kill_one, need, scene_color, write_scene
 
 import featherload
 from featherload._featherload import rays_option_names, views_option_names
@@ -102,7 +101,7 @@ def test_views_do_not_depend_on_workers_and_deaths(views: Make) -> None:
     got = []
     for step in range(20):
         if step in (5, 12):
-            os.kill(one.report()["workers"][0], signal.SIGKILL)
+            kill_one(lambda: one.report()["workers"])
         got += shown(one, 1)
     assert same(got, wanted)
 
@@ -360,3 +359,18 @@ def test_a_forked_copy_is_told(views: Make) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
     one.go_to(0)
     assert (next(one).image == before).all()
+
+
+def test_a_plan_is_that_of_the_views(views: Make, scene: Path) -> None:
+    planned = featherload.Views.plan(scene, num_workers=2, split_by="all", dtype="float32")
+    one = views(dtype="float32")
+    next(one)
+    stats = one.report()
+    assert planned["memory"]["ring_bytes"] == stats["ring_bytes"]
+    assert planned["store"]["bytes"] == stats["store_bytes"] and not planned.in_file
+    assert planned["images"] == len(one)
+    assert "all processes" in str(planned)
+    with pytest.raises(featherload.ConfigError, match="in all"):
+        featherload.Views.plan(one.scene, memory_limit="1K")
+    with pytest.raises(TypeError, match="things"):
+        featherload.Views.plan(scene, things=3)

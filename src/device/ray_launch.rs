@@ -54,18 +54,29 @@ pub(crate) struct RayScene<'a> {
     pub(crate) pixel_bytes: u64,
 }
 
-impl RayScene<'_> {
-    /// Bytes of all but the pixels.
+/// The sizes of what lies on the device from the beginning, but for the pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RaySceneSizes {
+    /// Bytes.
+    pub(crate) table: u64,
+    /// Bytes.
+    pub(crate) masks: u64,
+    pub(crate) cameras: u64,
+    pub(crate) shutters: u64,
+    pub(crate) frames: u64,
+}
+
+impl RaySceneSizes {
     pub(crate) fn bytes(&self) -> u64 {
         let parts = [
-            self.table.len(),
-            self.masks.len(),
-            size_of_val(&self.cameras[..]),
-            size_of_val(&self.shutters[..]),
-            size_of_val(&self.frames[..]),
+            self.table,
+            self.masks,
+            self.cameras * size_of::<KernelCamera>() as u64,
+            self.shutters * size_of::<KernelShutter>() as u64,
+            self.frames * size_of::<KernelFrame>() as u64,
         ];
         parts
-            .map(|n| n.next_multiple_of(SCENE_ALIGN) as u64)
+            .map(|bytes| bytes.next_multiple_of(SCENE_ALIGN as u64))
             .iter()
             .sum()
     }

@@ -20,14 +20,15 @@ use crate::jobs::images::mix;
 use crate::picture::header::PictureHeader;
 use crate::picture::{Format, Limits};
 use crate::pool::ring::{Layout, Shape};
+use crate::recipe::steps::LargestStep;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
 use crate::sys::{cgroup, memory};
 
 /// PSS of a process beside what a run allocates in it, bytes: code and data of
 /// the executable, the C library's heap, the decoder's tables. Measured with
 /// `featherload rss` (`bench_data/runs`), rounded up.
-const CONSUMER: u64 = 8 << 20;
-const COORDINATOR: u64 = 2 << 20;
+pub(super) const CONSUMER: u64 = 8 << 20;
+pub(super) const COORDINATOR: u64 = 2 << 20;
 const WORKER: u64 = 3 << 20;
 
 /// The sample that takes the most memory in a worker.
@@ -77,6 +78,41 @@ impl Worst {
         })
     }
 
+    /// Adds a sample: its id, its header and the length of its file. `size`: the one that
+    /// its batch sets.
+    pub(super) fn add(
+        &mut self,
+        (id, header, file_bytes): (u64, &PictureHeader, u64),
+        (program, size): (&SampleProgram, Option<(u32, u32)>),
+        limits: &Limits,
+        steps: &mut Vec<LargestStep>,
+    ) {
+        self.input_bytes = self.input_bytes.max(file_bytes);
+        let draws = program.draws();
+        let [all, some] = Stored::from(header).mosts(program, size, steps);
+        // What is over the limit fails before it takes anything; but another draw of the
+        // same picture may be just below it.
+        let bytes = match all.bytes().max(some.bytes()) {
+            bytes if bytes <= limits.max_scratch => bytes,
+            _ if draws => limits.max_scratch,
+            _ => return,
+        };
+        self.kept.raise_all(&all);
+        self.kept.raise_all(&some);
+        if draws || bytes <= KEPT {
+            self.left.raise_all(&all);
+            self.left.raise_all(&some);
+        }
+        // Ties go to the lowest id, whichever thread finished first.
+        let larger = self
+            .largest
+            .as_ref()
+            .is_none_or(|(most, at, _)| bytes > *most || (bytes == *most && id < *at));
+        if larger {
+            self.largest = Some((bytes, id, *header));
+        }
+    }
+
     /// Reads the headers of all samples. `rows`: the sizes that batches set; none =
     /// the recipe's alone.
     pub(crate) fn of(
@@ -86,7 +122,6 @@ impl Worst {
         rows: &[(u32, u32)],
     ) -> Result<(Self, Sizes)> {
         let worst = Mutex::new((Self::default(), Vec::new()));
-        let draws = program.draws();
         let mut sizes: Vec<Option<(u32, u32)>> = rows.iter().map(|size| Some(*size)).collect();
         if sizes.is_empty() {
             sizes.push(None);
@@ -98,31 +133,8 @@ impl Worst {
             &|id, header, file_bytes| {
                 let mut guard = worst.lock().unwrap_or_else(PoisonError::into_inner);
                 let (worst, steps) = &mut *guard;
-                worst.input_bytes = worst.input_bytes.max(file_bytes);
-                let stored = Stored::from(header);
                 for size in &sizes {
-                    let [all, some] = stored.mosts(program, *size, steps);
-                    // What is over the limit fails before it takes anything; but another
-                    // draw of the same picture may be just below it.
-                    let bytes = match all.bytes().max(some.bytes()) {
-                        bytes if bytes <= limits.max_scratch => bytes,
-                        _ if draws => limits.max_scratch,
-                        _ => continue,
-                    };
-                    worst.kept.raise_all(&all);
-                    worst.kept.raise_all(&some);
-                    if draws || bytes <= KEPT {
-                        worst.left.raise_all(&all);
-                        worst.left.raise_all(&some);
-                    }
-                    // Of equal ones the first: whichever thread came first.
-                    let larger = worst
-                        .largest
-                        .as_ref()
-                        .is_none_or(|(most, at, _)| bytes > *most || (bytes == *most && id < *at));
-                    if larger {
-                        worst.largest = Some((bytes, id, *header));
-                    }
+                    worst.add((id, header, file_bytes), (program, *size), limits, steps);
                 }
             },
             &|_| ControlFlow::Continue(()),
@@ -269,7 +281,7 @@ impl DeviceBytes {
 }
 
 /// What a device's driver takes of the consumer's memory.
-const DRIVER: u64 = 192 << 20;
+pub(super) const DRIVER: u64 = 192 << 20;
 
 /// What the consumer takes to mix batches, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

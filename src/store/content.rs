@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use nix::sys::statfs::{TMPFS_MAGIC, fstatfs, statfs};
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, FaultKind, Result, SampleFault};
@@ -52,7 +52,7 @@ impl Content {
             Holding::File => {
                 let failed = |e| Error::io_at("make a file in", folder, e);
                 let file = tempfile::tempfile_in(folder).map_err(failed)?;
-                check_disk(&file, folder, bytes)?;
+                check_folder(folder, bytes)?;
                 file.set_len(bytes).map_err(failed)?;
                 Ok(Self::File(file))
             }
@@ -231,8 +231,11 @@ fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
     Ok(())
 }
 
-/// That the folder of a file is on a disk, with room for all of it.
-fn check_disk(file: &File, folder: &Path, bytes: u64) -> Result<()> {
+/// That a folder is on a disk, with room for a file of so many bytes.
+///
+/// # Errors
+/// It is not, or there is no such folder.
+pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
     let wrong = |what: String| {
         Error::option(
             "store_folder",
@@ -242,7 +245,7 @@ fn check_disk(file: &File, folder: &Path, bytes: u64) -> Result<()> {
             ),
         )
     };
-    let kind = fstatfs(file).map_err(|e| Error::io_at("look at the disk of", folder, e))?;
+    let kind = statfs(folder).map_err(|e| Error::io_at("look at the disk of", folder, e))?;
     if kind.filesystem_type() == TMPFS_MAGIC {
         return Err(wrong("lies in memory, where the images do not fit".into()));
     }

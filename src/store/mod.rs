@@ -14,7 +14,7 @@ mod meeting;
 mod pictures;
 mod places;
 
-pub(crate) use content::{Holding, MEMFD_NAME, default_folder};
+pub(crate) use content::{Holding, MEMFD_NAME, check_folder, default_folder};
 pub(crate) use meeting::{Presence, meet};
 pub(crate) use pictures::{Patience, Pictures};
 pub(crate) use places::Places;

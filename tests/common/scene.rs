@@ -203,6 +203,6 @@ pub fn mask(holds: impl Fn(u32, u32) -> bool) -> GrayImage {
 pub fn least_limit(scene: &Written, workers: usize) -> u64 {
     let refused = scene.rays(workers).depth(1).memory_limit(1).build();
     let refused = refused.unwrap_err().to_string();
-    let (text, _) = refused.split_once(" in all").unwrap();
+    let (text, _) = refused.split_once(" bytes in all").unwrap();
     text.rsplit(' ').next().unwrap().parse().unwrap()
 }

@@ -6,4 +6,5 @@ mod common;
 mod big_caller;
 mod limits;
 mod rss;
+mod scene_memory;
 mod shutdown;

@@ -137,6 +137,10 @@ fn images_beyond_the_limit_are_read_where_they_are() {
     let mut all = scene.rays(1).device(DEVICE).build().unwrap();
     let planned = all.report().unwrap().device.unwrap().planned_bytes;
     drop(all.next_batch().unwrap());
+    // A forecast counts what stands behind the last image, too.
+    let told = scene.rays(1).device(DEVICE).forecast().unwrap();
+    let told = told.device.unwrap().total_bytes;
+    assert!((planned..planned + 16).contains(&told), "{told}, {planned}");
     let image = 3 * 37 * 23;
     for fewer in [0, 1, 3 * image, 7 * image] {
         same_rays(&format!("{fewer} bytes less"), 3, || {

@@ -160,6 +160,10 @@ fn images_beyond_the_limit_are_read_where_they_are() {
     let scene = Written::new();
     let all = views(&scene, 1).device(DEVICE).build().unwrap();
     let planned = all.report().unwrap().device.unwrap().planned_bytes;
+    // A forecast counts what stands behind the last image, too.
+    let told = views(&scene, 1).device(DEVICE).forecast().unwrap();
+    let told = told.device.unwrap().total_bytes;
+    assert!((planned..planned + 16).contains(&told), "{told}, {planned}");
     let image = u64::from(3 * WIDTH * HEIGHT);
     for fewer in [0, 1, 3 * image, 7 * image] {
         let seen = same_views(&format!("{fewer} bytes less"), 9, || views(&scene, 0));

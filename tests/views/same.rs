@@ -33,12 +33,12 @@ fn any_number_of_workers_gives_the_same_views() {
 
 #[test]
 fn images_that_do_not_fit_in_memory_are_read_from_a_file() {
-    let scene = masked();
+    let scene = Written::new();
     let wanted = digests(&mut views(&scene, 0).build().unwrap(), STEPS);
     for workers in [0, 2] {
         let refused = views(&scene, workers).depth(1).memory_limit(1).build();
         let refused = refused.unwrap_err().to_string();
-        let (text, _) = refused.split_once(" in all").unwrap();
+        let (text, _) = refused.split_once(" bytes in all").unwrap();
         let least = text.rsplit(' ').next().unwrap().parse().unwrap();
         let limited = views(&scene, workers).depth(1).memory_limit(least);
         let mut limited = limited.build().unwrap();

@@ -40,7 +40,7 @@ from ._loader import Loader
 from ._preview import Preview
 from ._ray_batch import RayBatch
 from ._rays import Rays
-from ._reports import CacheReport, Doctor, IndexReport, Plan, Report, Rss, SceneReport
+from ._reports import CacheReport, Doctor, IndexReport, Plan, Report, Rss, ScenePlan, SceneReport
 from ._scene import Camera, Frame, Points, RollingShutter, Scene
 from ._tools import doctor, index, plan, rss
 from ._view import View
@@ -73,6 +73,7 @@ __all__ = [
     "Rss",
     "SampleError",
     "Scene",
+    "ScenePlan",
     "SceneReport",
     "Tensor",
     "View",

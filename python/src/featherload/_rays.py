@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from ._batch import Framework
 from ._errors import ConfigError
 from ._featherload import RawRays, RayStream
 from ._ray_batch import RayBatch
+from ._reports import ScenePlan
 from ._scene import Scene, Split
 from ._scene_arrays import FRAMEWORKS
 from ._scene_run import SceneRun
@@ -163,6 +165,18 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         self._steps = self._drawn = 0
         self._began = self._until = 0.0
         self._drawn_first = 0
+
+    @classmethod
+    def plan(cls, scene: _Path | Scene, rays: int = 4096, **options: Any) -> ScenePlan:
+        """What ``Rays`` with the same keywords would take: memory of all processes and of the
+        device, and whether decoded images lie in memory or in a file. Reads headers, decodes
+        nothing, starts nothing.
+
+        Raises what ``Rays`` would raise before it decodes.
+        """
+        said = inspect.signature(Rays).bind(scene, rays, **options)
+        said.apply_defaults()
+        return cls._planned(dict(said.arguments), _options.rays_text, RayStream.plan)
 
     def __iter__(self) -> Rays:
         return self

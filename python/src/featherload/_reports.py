@@ -95,6 +95,43 @@ class Plan(Report):
         return ["", ""], rows
 
 
+class ScenePlan(Report):
+    """What a run over the images of a scene would take."""
+
+    @property
+    def total_bytes(self) -> int:
+        """PSS of all processes at most."""
+        return int(self["memory"]["total_bytes"])
+
+    @property
+    def device_bytes(self) -> int:
+        """Memory of the device, its context apart."""
+        return int(self["memory"]["device_bytes"])
+
+    @property
+    def in_file(self) -> bool:
+        """Whether decoded images would lie in a file, because they do not fit in memory."""
+        return bool(self["store"]["in_file"])
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        memory, store = self["memory"], self["store"]
+        worker, workers = memory["worker"]["total_bytes"], memory["workers"]
+        place = f"in a file in {store['folder']}" if self.in_file else "in memory"
+        rows = [
+            ["images", f"{self['images']:,}"],
+            ["decoded images", f"{_mib(store['bytes'])}, {place}"],
+            ["batch buffer", f"{_mib(memory['ring_bytes'])}, {memory['depth']} slots"],
+            ["each worker", f"{_mib(worker)}, {workers} of them"],
+            ["all processes", f"{_mib(self.total_bytes)} at most"],
+        ]
+        limit = self.get("limit")
+        if limit:
+            rows.append(["available", f"{_mib(limit['bytes'])}, {limit['by']}"])
+        if self.device_bytes:
+            rows.append(["device", _mib(self.device_bytes)])
+        return ["", ""], rows
+
+
 class IndexReport(Report):
     """What a data set holds."""
 

@@ -8,7 +8,7 @@ import operator
 import os
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -16,9 +16,10 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from . import _options
 from ._batch import Framework
 from ._errors import ConfigError, WorkerError
-from ._featherload import RawRays, RawView, RayStream, ViewStream
+from ._featherload import RawRays, RawScene, RawView, RayStream, ViewStream
 from ._featherload import warnings as warnings_of_the_library
 from ._processes import private_bytes
+from ._reports import ScenePlan
 from ._scene import Frame, Scene, Split
 
 _log = logging.getLogger("featherload")
@@ -35,6 +36,19 @@ class SceneRun(Generic[_Stream]):
     framework: Framework
     split: Split
     """The frames' split."""
+
+    @staticmethod
+    def _planned(
+        keywords: dict[str, Any],
+        text_of: Callable[[Any, Mapping[str, Any]], tuple[str, object]],
+        plan: Callable[[str, RawScene | None], str],
+    ) -> ScenePlan:
+        """The plan of a run with all these keywords."""
+        del keywords["framework"]
+        scene = keywords.pop("scene")
+        read = scene if isinstance(scene, Scene) else None
+        text, _ = text_of(None if read else scene, keywords)
+        return ScenePlan(json.loads(plan(text, read._raw if read else None)))
 
     def _begin(
         self,

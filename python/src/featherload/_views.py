@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import time
@@ -15,6 +16,7 @@ from . import _options
 from ._batch import Framework
 from ._errors import ConfigError
 from ._featherload import RawView, ViewStream
+from ._reports import ScenePlan
 from ._scene import Camera, Numbers, Scene, Split, camera_of
 from ._scene_arrays import FRAMEWORKS
 from ._scene_run import SceneRun
@@ -167,6 +169,17 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         self._length = len(stream)
         self._steps = 0
         self._began = self._until = 0.0
+
+    @classmethod
+    def plan(cls, scene: _Path | Scene, **options: Any) -> ScenePlan:
+        """What ``Views`` with the same keywords would take: memory of all processes, and whether
+        decoded images lie in memory or in a file. Reads headers, decodes nothing, starts nothing.
+
+        Raises what ``Views`` would raise before it decodes.
+        """
+        said = inspect.signature(Views).bind(scene, **options)
+        said.apply_defaults()
+        return cls._planned(dict(said.arguments), _options.views_text, ViewStream.plan)
 
     def __len__(self) -> int:
         """Images of an epoch, on this rank."""

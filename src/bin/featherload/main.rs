@@ -8,7 +8,7 @@
 //! - `run_args`, `source_args`, `scene_args`, `sampler_args`: arguments that several have; `setup`:
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
-//!   `ray_drawing`: rays as a picture;
+//!   `ray_drawing`: rays as a picture; `scene_plan`: the memory of a run over a scene;
 //! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
 //!   `interrupt`: signals.
 
@@ -32,6 +32,7 @@ mod rss;
 mod run_args;
 mod sampler_args;
 mod scene_args;
+mod scene_plan;
 mod setup;
 mod source_args;
 mod views;

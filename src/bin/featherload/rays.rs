@@ -14,7 +14,7 @@ use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
 use crate::scene_args::SplitArg;
-use crate::{Outcome, interrupt, output, ray_drawing, rss};
+use crate::{Outcome, interrupt, output, ray_drawing, rss, scene_plan};
 
 /// Draws batches of rays from a scene and reports rays per second, start-up times and
 /// memory.
@@ -147,6 +147,11 @@ pub struct RaysArgs {
     #[arg(long, default_value_t = 5.0, value_parser = rss::parse_seconds, requires = "rss")]
     pub seconds: f64,
 
+    /// Print the memory of the run before it begins, and end: what takes how much, and whether
+    /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
+    #[arg(long, conflicts_with_all = ["rss", "svg", "digest", "kill_workers_every", "steps"])]
+    plan: bool,
+
     /// One JSON object on stdout.
     #[arg(long)]
     pub json: bool,
@@ -260,6 +265,12 @@ pub fn run(args: RaysArgs) -> Result<Outcome> {
     interrupt::end_the_process()?;
     if args.rss.is_some() {
         return rss::measure_scene(&args);
+    }
+    if args.plan {
+        let forecast = args.builder().forecast()?;
+        let rays = output::grouped(args.rays);
+        let batches = ["batch", "batches"].map(|of| format!("{of} of {rays} rays"));
+        return scene_plan::print(&args.scene, &forecast, &batches, args.json);
     }
     match draw(&args, began) {
         Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {

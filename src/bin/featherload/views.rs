@@ -13,7 +13,7 @@ use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
 use crate::scene_args::SplitArg;
-use crate::{Outcome, interrupt, output};
+use crate::{Outcome, interrupt, output, scene_plan};
 
 /// Shows whole images of a scene, one a step, and reports images per second, start-up
 /// times and memory.
@@ -125,6 +125,11 @@ pub struct ViewsArgs {
     #[arg(long, value_name = "MS")]
     kill_workers_every: Option<u64>,
 
+    /// Print the memory of the run before it begins, and end: what takes how much, and whether
+    /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
+    #[arg(long, conflicts_with_all = ["digest", "kill_workers_every", "steps"])]
+    plan: bool,
+
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -202,6 +207,11 @@ impl ViewsArgs {
 pub fn run(args: ViewsArgs) -> Result<Outcome> {
     let began = Instant::now();
     interrupt::end_the_process()?;
+    if args.plan {
+        let forecast = args.builder().forecast()?;
+        let views = ["view".to_owned(), "views".to_owned()];
+        return scene_plan::print(&args.scene, &forecast, &views, args.json);
+    }
     match show(&args, began) {
         Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
             Some(signal) => Ok(Outcome::Interrupted(signal)),

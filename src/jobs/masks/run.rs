@@ -6,7 +6,6 @@ use crate::data::index::Index;
 use crate::error::{Error, Result};
 use crate::jobs::masks::spec::MasksSpec;
 use crate::pool::crew::Ready;
-use crate::pool::ring::Shape;
 
 /// The words of each mask.
 ///
@@ -17,12 +16,7 @@ pub(crate) fn read_all(crew: Ready, spec: &MasksSpec, index: &Index) -> Result<V
     let Some(first) = spec.place(0) else {
         return Ok(all);
     };
-    let shape = Shape {
-        slots: 3,
-        rows: spec.most_rows(),
-        slot_bytes: spec.slot_bytes(),
-        lanes: crew.workers().max(1),
-    };
+    let shape = spec.shape(crew.workers());
     let mut engine = crew.start(&spec.order(index)?, shape, first, |needed, free| {
         format!("reading the masks needs {needed} bytes and {free} are available")
     })?;

@@ -13,6 +13,7 @@ use crate::picture::Limits;
 use crate::plan::rays::mask_words;
 use crate::pool::job::JobOrder;
 use crate::pool::place::Place;
+use crate::pool::ring::Shape;
 
 /// By this name it is ordered.
 pub(crate) const NAME: &str = "masks";
@@ -75,11 +76,37 @@ impl MasksSpec {
     }
 
     /// Bytes of a slot.
-    pub(crate) fn slot_bytes(&self) -> u64 {
+    fn slot_bytes(&self) -> u64 {
         self.row_bytes() * ROWS.min(self.masks.len() as u64)
     }
 
-    pub(crate) fn most_rows(&self) -> u32 {
+    fn most_rows(&self) -> u32 {
         ROWS.min(self.masks.len() as u64) as u32
+    }
+
+    /// The ring that so many workers fill.
+    pub(crate) fn shape(&self, workers: u32) -> Shape {
+        Shape {
+            slots: 3,
+            rows: self.most_rows(),
+            slot_bytes: self.slot_bytes(),
+            lanes: workers.max(1),
+        }
+    }
+
+    /// What a worker takes beside its decoder: the pixels of a mask's file, those of its
+    /// image, and their bits.
+    pub(crate) fn worker_bytes(&self) -> u64 {
+        let pixels = |(height, width): (u32, u32)| u64::from(height) * u64::from(width);
+        let most = |of: fn(&MaskSize) -> (u32, u32)| {
+            let all = self.masks.iter().map(|mask| pixels(of(mask)));
+            all.max().unwrap_or(0)
+        };
+        3 * most(|mask| mask.file) + most(|mask| mask.bits) + self.row_bytes()
+    }
+
+    /// Bytes of the bits of all masks.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        self.masks.iter().map(|mask| 8 * mask.words()).sum()
     }
 }

@@ -11,14 +11,14 @@ use crate::jobs::input::{Input, InputMode};
 use crate::jobs::masks::spec::{MaskSize, MasksSpec, NAME};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::jobs::scene::program::of_mask;
 use crate::jobs::shards::Pattern;
-use crate::picture::{Upright, grow};
+use crate::picture::grow;
 use crate::plan::PositionRandom;
 use crate::plan::rays::MaskBits;
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
-use crate::recipe::{Alpha, Decode, DecodeMode, Dtype, MemoryLayout, Recipe, SampleProgram};
 use crate::sys::cpu;
 
 /// Everything that a worker keeps from mask to mask.
@@ -51,23 +51,12 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let mode = InputMode::of(parts.runs_in);
     Ok(Box::new(MasksJob {
         input: Input::new(mode, spec.limits.max_scratch, Pattern::InOrder),
-        decoder: SampleDecoder::new(&program()?, &spec.limits)?,
+        decoder: SampleDecoder::new(&of_mask()?, &spec.limits)?,
         spec,
         index,
         pixels: Vec::new(),
         chosen: Vec::new(),
     }))
-}
-
-/// All channels as they are stored: what is not 0 in any of them is in the mask.
-fn program() -> Result<SampleProgram> {
-    let recipe = Recipe::new("mask").then(Decode {
-        mode: Some(DecodeMode::Full),
-        orientation: Upright::Stored,
-        alpha: Alpha::Drop,
-        ..Decode::default()
-    });
-    SampleProgram::compile(&recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc))
 }
 
 impl Job for MasksJob {

@@ -4,6 +4,7 @@
 
 use crate::camera::{Camera, Lens, Unprojector};
 use crate::device::scene_launch::{KernelCamera, PixelPlace, lens};
+use crate::jobs::pictures::device_bytes::IMAGE_ALIGN;
 use crate::jobs::scene::frames::StoredFrames;
 
 /// Where the pixels of each image are read, and how many bytes of them lie on the device: those
@@ -16,7 +17,7 @@ pub(crate) fn places(frames: &StoredFrames, order: &[u32], room: u64) -> (Vec<Pi
         let Some(range) = frames.places.of(image as usize) else {
             continue;
         };
-        let begin = end.next_multiple_of(16);
+        let begin = end.next_multiple_of(IMAGE_ALIGN);
         let behind = begin + (range.end - range.start);
         // The first that does not fit ends it: those that come first are on the device.
         fits &= behind <= room;

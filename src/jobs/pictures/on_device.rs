@@ -12,6 +12,7 @@ use crate::device::DeviceMemory;
 use crate::device::cuda::{Context, SceneStage};
 use crate::device::scene_launch::PixelPlace;
 use crate::error::{Error, Result, SampleFault};
+use crate::jobs::pictures::device_bytes::DeviceBytes;
 use crate::jobs::pictures::spec::PicturesSpec;
 use crate::jobs::scene::spec::named_image;
 use crate::pool::engine::Engine;
@@ -27,9 +28,6 @@ const LOOK: Duration = Duration::from_micros(200);
 /// What goes up ahead of need within one step, bytes: the step waits for it.
 pub(crate) const AHEAD: usize = 32 << 20;
 
-/// Batches on the device, when nobody says another number.
-pub(crate) const DEPTH: u32 = 4;
-
 /// What a run on a device is told, and what it has before the device is opened.
 #[derive(Debug)]
 pub(crate) struct DeviceRun<'a> {
@@ -39,63 +37,23 @@ pub(crate) struct DeviceRun<'a> {
     pub(crate) engine: Engine,
     /// The files of the images, and the scene's folder, for faults that are of no image.
     pub(crate) files: (Index, PathBuf),
-    pub(crate) depth: Option<u32>,
-    /// Most bytes of the device, its context apart.
-    pub(crate) limit: Option<u64>,
+    /// What all of it may take.
+    pub(crate) bytes: DeviceBytes,
     pub(crate) hold_timeout: Duration,
 }
 
 impl DeviceRun<'_> {
-    /// Batches that may be on the device at a time.
-    pub(crate) fn outputs(&self) -> usize {
-        self.depth.unwrap_or(DEPTH).max(1) as usize
-    }
-
-    /// Bytes that the images may take on the device, where `beside` bytes are of all else.
-    ///
-    /// # Errors
-    /// A limit below that.
-    pub(crate) fn room(&self, beside: u64, lower: &str) -> Result<u64> {
-        let Some(limit) = self.limit else {
-            return Ok(u64::MAX);
-        };
-        limit.checked_sub(beside).ok_or_else(|| {
-            Error::option(
-                "gpu_memory_limit",
-                format!(
-                    "{} batches, cameras and masks take {beside} bytes of the device, and \
-                     gpu_memory_limit allows {limit}: raise it, or lower {lower}",
-                    self.outputs()
-                ),
-            )
-        })
-    }
-
-    /// The store's memory, where the device reads images in it. `all` bytes are of all images.
+    /// The store's memory, where the device reads images in it.
     ///
     /// # Errors
     /// A store in a file, which no device reads.
-    pub(crate) fn host_store(
-        &self,
-        places: &[PixelPlace],
-        all: u64,
-        beside: u64,
-    ) -> Result<Option<SharedMemory>> {
+    pub(crate) fn host_store(&self, places: &[PixelPlace]) -> Result<Option<SharedMemory>> {
         let is_host = |place: &PixelPlace| matches!(place, PixelPlace::Host(_));
         if !places.iter().any(is_host) {
             return Ok(None);
         }
         if self.pictures.holding() == Holding::File {
-            return Err(Error::option(
-                "gpu_memory_limit",
-                format!(
-                    "the images take {all} bytes and do not fit gpu_memory_limit beside {beside} \
-                     bytes for batches, and a device cannot read those that are left in a file: \
-                     raise gpu_memory_limit to {}, or memory_limit so that the images lie in \
-                     memory",
-                    all + beside
-                ),
-            ));
+            return Err(self.bytes.no_file());
         }
         self.pictures.map_again()
     }
@@ -118,7 +76,7 @@ pub(crate) struct DevicePictures {
 }
 
 impl DevicePictures {
-    /// Of a device whose memory is taken: `planned` bytes of it.
+    /// Of a device whose memory is taken: `pixels` bytes of it by images.
     ///
     /// # Errors
     /// When the device does not answer.
@@ -126,7 +84,7 @@ impl DevicePictures {
         context: Arc<Context>,
         run: DeviceRun<'_>,
         places: Vec<PixelPlace>,
-        planned: u64,
+        pixels: u64,
     ) -> Result<Self> {
         let (index, root) = run.files;
         let mut this = Self {
@@ -137,7 +95,7 @@ impl DevicePictures {
             places,
             hold_timeout: run.hold_timeout,
             held: None,
-            planned,
+            planned: run.bytes.beside() + pixels,
             at_start: 0,
         };
         this.at_start = this.used_bytes()?;

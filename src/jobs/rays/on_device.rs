@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use crate::device::DeviceMemory;
 use crate::device::cuda::{Context, RayStage, Room};
-use crate::device::shape::rows_bytes;
 use crate::error::{Error, Result};
 use crate::jobs::pictures::on_device::{AHEAD, DevicePictures, DeviceRun};
 use crate::jobs::rays::batch::{A_BATCH, RayBatch};
@@ -48,23 +47,19 @@ impl DeviceRays {
     /// No such device; what does not fit it, or the limit.
     pub(crate) fn open(work: RayWork<'_>, run: DeviceRun<'_>, step: u64) -> Result<Self> {
         let layout = RayLayout::new(work.spec.most_rays as usize, work.spec.form);
-        let described = |room| kernel_scene::scene(work.frames, work.table, work.masks, room);
-        let beside = described(0).bytes() + rows_bytes(run.outputs(), layout.bytes());
-        let scene = described(run.room(beside, "rays, most_rays or depth")?);
+        let scene = kernel_scene::scene(work.frames, work.table, work.masks, run.bytes.room());
         let room = Room {
-            outputs: run.outputs(),
+            outputs: run.bytes.batches as usize,
             output_bytes: layout.bytes(),
             pixel_bytes: scene.pixel_bytes,
         };
         let places = scene.places.clone();
-        let all = run.pictures.places().bytes();
-        let store = run.host_store(&places, all, beside)?;
+        let store = run.host_store(&places)?;
         let context = Context::open(run.ordinal)?;
         let stage = RayStage::new(&context, scene, store, room)?;
-        let planned = beside + room.pixel_bytes;
         Ok(Self {
             stage,
-            pictures: DevicePictures::new(context, run, places, planned)?,
+            pictures: DevicePictures::new(context, run, places, room.pixel_bytes)?,
             ready: 0,
             step,
             spec: *work.spec,

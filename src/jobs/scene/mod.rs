@@ -1,7 +1,7 @@
 //! The images of a scene in their store, as every job that needs them has it.
 //!
 //! - `frames`: cameras, poses and sizes; `masks`: which pixels may be sampled;
-//! - `spec`: what must be known to decode them;
+//! - `spec`: what must be known to decode them; `program`: how that is done, as a program;
 //! - `held`: the memory of a batch, in the consumer.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
@@ -14,6 +14,7 @@ pub(crate) mod held;
 pub(crate) mod masks;
 #[cfg(feature = "codecs")]
 mod pixels;
+pub(crate) mod program;
 pub(crate) mod spec;
 #[cfg(feature = "codecs")]
 pub(crate) mod supply;

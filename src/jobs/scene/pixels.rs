@@ -10,12 +10,12 @@ use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::scene::frames::{StoredDepth, StoredFrame, StoredFrames};
+use crate::jobs::scene::program::{Made, is_opaque, of_image};
 use crate::jobs::scene::spec::StoreSpec;
 use crate::jobs::shards::Pattern;
-use crate::picture::{Background, Format, Transparency, Upright, depth, grow};
+use crate::picture::{Format, Transparency, depth, grow};
 use crate::plan::PositionRandom;
 use crate::pool::worker::meter::Meter;
-use crate::recipe::{Decode, DecodeMode, Dtype, MemoryLayout, Recipe, Resize, SampleProgram};
 use crate::sys::memory;
 
 /// Decodes images of a scene.
@@ -34,14 +34,6 @@ struct ColorMaker {
     decoders: Vec<(Made, SampleDecoder)>,
     /// Colours and alpha, before they are put together.
     apart: [Vec<u8>; 2],
-}
-
-/// What a decoder makes of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Made {
-    transparency: Transparency,
-    /// Another size than the file's.
-    resizes: bool,
 }
 
 impl PixelMaker {
@@ -84,8 +76,11 @@ impl PixelMaker {
         match frames.alpha {
             true => maker.fill_with_alpha(&file, frame, size, colors, meter)?,
             false => {
-                let background = Transparency::On(maker.spec.background);
-                maker.fill(&file, frame, size, background, colors, meter)?;
+                let made = Made {
+                    transparency: Transparency::On(maker.spec.background),
+                    resizes: size != frame.file_size,
+                };
+                maker.fill(&file, frame, size, made, colors, meter)?;
             }
         }
         drop(file);
@@ -151,20 +146,15 @@ impl ColorMaker {
         file: &[u8],
         frame: &StoredFrame,
         size: (u32, u32),
-        transparency: Transparency,
+        made: Made,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> Result<(), SampleFault> {
-        let resizes = size != frame.file_size;
-        let made = Made {
-            transparency,
-            resizes,
-        };
         let found = self.decoders.iter().position(|(of, _)| *of == made);
         let at = match found {
             Some(at) => at,
             None => {
-                let decoder = program(made)
+                let decoder = of_image(made)
                     .and_then(|program| SampleDecoder::new(&program, &self.spec.limits))
                     .map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))?;
                 self.decoders.push((made, decoder));
@@ -174,7 +164,7 @@ impl ColorMaker {
         let request = RowRequest {
             // There is nothing random in the program.
             random: &PositionRandom::new(0, 0, 0),
-            size: resizes.then_some(size),
+            size: made.resizes.then_some(size),
             part: None,
             admit: &|found| check_size(found, frame.file_size),
         };
@@ -223,23 +213,15 @@ impl ColorMaker {
         let len = 3 * size.0 as usize * size.1 as usize;
         grow(colors, len)?;
         grow(alpha, len)?;
-        let of_colors = match size == frame.file_size {
-            true => Transparency::LeftOut,
-            false => Transparency::On(Background::BLACK),
-        };
-        self.fill(file, frame, size, of_colors, &mut colors[..len], meter)?;
-        match Format::of(file)? {
-            Format::Jpeg | Format::Npy => alpha[..len].fill(255),
-            _ => self.fill(
-                file,
-                frame,
-                size,
-                Transparency::Alone,
-                &mut alpha[..len],
-                meter,
-            )?,
+        let resizes = size != frame.file_size;
+        let made = Made::colors_apart(resizes);
+        self.fill(file, frame, size, made, &mut colors[..len], meter)?;
+        if is_opaque(Format::of(file)?) {
+            alpha[..len].fill(255);
+            return Ok(());
         }
-        Ok(())
+        let made = Made::alpha_apart(resizes);
+        self.fill(file, frame, size, made, &mut alpha[..len], meter)
     }
 }
 
@@ -249,23 +231,6 @@ fn divided(v: u8, alpha: u8) -> u8 {
         0 => 0,
         a => ((u16::from(v) * 255 + u16::from(a) / 2) / u16::from(a)).min(255) as u8,
     }
-}
-
-/// Pictures as they are stored: cameras were found in them like that. Resized where that
-/// is wanted, to the size that each row sets.
-fn program(made: Made) -> Result<SampleProgram> {
-    let mut recipe = Recipe::new("scene").then(Decode {
-        mode: Some(DecodeMode::Full),
-        orientation: Upright::Stored,
-        ..Decode::default()
-    });
-    if made.resizes {
-        recipe = recipe.then(Resize::exact(1, 1));
-    }
-    let recipe = recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc);
-    let mut program = SampleProgram::compile(&recipe)?;
-    program.transparency = made.transparency;
-    Ok(program)
 }
 
 #[cold]

@@ -15,7 +15,7 @@
 
 pub(crate) mod fields;
 pub(crate) mod on_device;
-mod queue;
+pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod shown;
 pub(crate) mod spec;

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use crate::device::DeviceMemory;
 use crate::device::cuda::{Context, Room, ViewStage};
-use crate::device::scene_launch::SCENE_ALIGN;
-use crate::device::shape::rows_bytes;
 use crate::device::view_launch::{FLOAT, KernelView, STRAIGHT, ViewParts};
 use crate::error::{Error, Result};
 use crate::jobs::pictures::kernel_numbers::{camera, places};
@@ -51,24 +49,21 @@ impl DeviceViews {
         run: DeviceRun<'_>,
         step: u64,
     ) -> Result<Self> {
-        let bytes = shown.most_bytes(&frames) as usize;
         let (words, begins) = masks.words();
         let begins: Vec<u64> = begins.collect();
-        let beside = words.len().next_multiple_of(SCENE_ALIGN) as u64;
-        let beside = beside + rows_bytes(run.outputs(), bytes);
         let missing = Queue::new(spec.order, frames.frames.len(), step);
-        let (places, pixel_bytes) = places(&frames, &missing.shown(), run.room(beside, "depth")?);
+        let (places, pixel_bytes) = places(&frames, &missing.shown(), run.bytes.room());
         let room = Room {
-            outputs: run.outputs(),
-            output_bytes: bytes,
+            outputs: run.bytes.batches as usize,
+            output_bytes: shown.most_bytes(&frames) as usize,
             pixel_bytes,
         };
-        let store = run.host_store(&places, run.pictures.places().bytes(), beside)?;
+        let store = run.host_store(&places)?;
         let context = Context::open(run.ordinal)?;
         let stage = ViewStage::new(&context, &places, words, store, room)?;
         Ok(Self {
             stage,
-            pictures: DevicePictures::new(context, run, places, beside + pixel_bytes)?,
+            pictures: DevicePictures::new(context, run, places, pixel_bytes)?,
             missing,
             masks: begins,
             frames,

@@ -113,6 +113,32 @@ impl ShownImages {
             .unwrap_or(0)
     }
 
+    /// What a worker takes to show any of the images beside what decoding takes: the pixels of
+    /// the store where they do not go to the row as they are, and with them mask and depths.
+    pub(crate) fn worker_bytes(&self, frames: &StoredFrames) -> u64 {
+        let mut most = [0u64; 4];
+        for (image, frame) in frames.frames.iter().enumerate() {
+            let (Some(source), Some(shown)) = (frames.camera(image), self.of(frames, image)) else {
+                continue;
+            };
+            let straight = matches!(shown, Shown::Straight(_));
+            let pixels = u64::from(source.width) * u64::from(source.height);
+            let copied = straight || self.form.float;
+            let has_depths = frame.depth != StoredDepth::None;
+            let parts = [
+                u64::from(copied) * frames.channels() as u64 * pixels,
+                u64::from(straight && frame.has_mask) * pixels,
+                u64::from(has_depths) * 2 * pixels,
+                // A row's places, and their two numbers.
+                u64::from(straight) * (MAP_BYTES + 16) * u64::from(shown.camera().width),
+            ];
+            for (most, part) in most.iter_mut().zip(parts) {
+                *most = (*most).max(part);
+            }
+        }
+        most.iter().sum()
+    }
+
     /// Where the maps of cameras lie that are kept, `most` bytes of them: of the cameras
     /// that more than one image has, in their order.
     ///

@@ -48,7 +48,7 @@ pub(super) fn table(
     Ok((table.finish()?, Masks::seal(&chosen.frames, &words)?))
 }
 
-fn shape_of(chosen: &Chosen, image: usize) -> Result<Shape> {
+pub(super) fn shape_of(chosen: &Chosen, image: usize) -> Result<Shape> {
     let lens = chosen.frames.camera(image).map(|camera| camera.lens);
     if lens == Some(Lens::Equirectangular) {
         return Ok(Shape::Sphere);

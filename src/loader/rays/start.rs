@@ -8,20 +8,17 @@ use std::time::Instant;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::jobs::pictures::on_device::DeviceRun;
-use crate::jobs::pictures::spec::{PicturesSpec, ROW_BYTES};
-use crate::jobs::rays::fields::{RayForm, RayLayout};
+use crate::jobs::pictures::spec::PicturesSpec;
 use crate::jobs::rays::on_device::{DeviceRays, RayWork};
 use crate::jobs::rays::run::RayRun;
 use crate::jobs::rays::spec::{RaysMemory, RaysSpec};
 use crate::jobs::scene::spec::StoreMemory;
 use crate::loader::rays::builder::RaysBuilder;
+use crate::loader::rays::forecast::Prepared;
 use crate::loader::rays::prepared::table;
 use crate::loader::rays::state::RaysState;
 use crate::loader::rays::steps::{Maker, Rays};
-use crate::loader::scene::{
-    Beside, ReadScene, SceneSource, check_device, check_first_step, fingerprint,
-};
-use crate::pool::ring::Shape;
+use crate::loader::scene::{ReadScene, SceneSource, fingerprint};
 use crate::sys::cpu::CpuLevel;
 
 impl Rays {
@@ -37,14 +34,16 @@ impl RaysBuilder {
     /// # Errors
     /// Options that cannot work, a scene that cannot be read, masks that cannot, too
     /// little memory and no room for a file, a system that refuses.
-    pub fn build(self) -> Result<Rays> {
+    pub fn build(mut self) -> Result<Rays> {
         let began = Instant::now();
         CpuLevel::detect()?;
+        self.check()?;
         let most_rays = self.checked_rays()?;
-        check_device(self.device, self.gpu_memory_limit)?;
-        check_first_step(self.first_step)?;
-        let workers = self.run.crew.count()?;
-        let read = self.run.read(self.source, self.run.launch()?)?;
+        let crews = self.run.launch()?;
+        let (scene, chosen) = self.run.choose(self.source.take())?;
+        let index = chosen.index()?;
+        let prepared = self.prepared(&chosen, &index)?;
+        let read = self.run.read((scene, chosen), crews)?;
         let (chosen, words) = (&read.chosen, &read.words);
         let frames = chosen.frames.seal()?;
         let at = RaysState {
@@ -59,24 +58,13 @@ impl RaysBuilder {
             scene: fingerprint(chosen, words)?,
         };
         let (table, masks) = table(chosen, self.sampler, (self.seed, self.joining), words)?;
-        let form = RayForm {
-            times: chosen.times,
-            depths: chosen.has_depths(),
-            alpha: self.run.alpha,
-        };
-        let layout = RayLayout::new(most_rays as usize, form);
-        let (slots, slot_bytes) = match self.device {
-            Device::Cpu => (self.run.depth.unwrap_or(workers + 2), layout.bytes() as u64),
-            // Workers hand nothing over.
-            Device::Cuda(_) => (workers + 2, ROW_BYTES),
-        };
-        let shape = Shape {
-            slots: slots.max(1),
-            rows: 1,
-            slot_bytes,
-            lanes: workers.max(1),
-        };
-        let (store, store_spec) = self.run.store(&read, shape, Beside::default())?;
+        let Prepared {
+            form,
+            shape,
+            forecast,
+            device,
+        } = prepared;
+        let (store, store_spec) = self.run.store(&read.chosen, &forecast)?;
         let ReadScene {
             run: ready,
             scene,
@@ -91,7 +79,6 @@ impl RaysBuilder {
             depth_scale: chosen.depth_scale,
             store: store_spec,
         };
-        let index = chosen.index()?;
         let memory = RaysMemory {
             store: StoreMemory {
                 index: &index,
@@ -108,15 +95,15 @@ impl RaysBuilder {
             )
         };
         let root = scene.root.clone();
-        let run = match self.device {
-            Device::Cpu => {
+        let run = match (self.device, device) {
+            (Device::Cpu, _) | (_, None) => {
                 let first = RaysSpec::place(self.rays, self.first_step);
                 let engine = ready.start(&spec.order(memory)?, shape, first, no_room)?;
                 let files = (index, root);
                 let run = RayRun::new(engine, spec, files, self.rays, self.first_step);
                 Maker::Workers(Box::new(run))
             }
-            Device::Cuda(ordinal) => {
+            (Device::Cuda(ordinal), Some(bytes)) => {
                 let pictures = PicturesSpec { store: spec.store };
                 let drawn = table.drawn_images().first().copied().unwrap_or_default();
                 let first = PicturesSpec::place(drawn);
@@ -132,8 +119,7 @@ impl RaysBuilder {
                     pictures: &store.pictures,
                     engine,
                     files: (index, root),
-                    depth: self.run.depth,
-                    limit: self.gpu_memory_limit,
+                    bytes,
                     hold_timeout: self.run.crew.hold_timeout,
                 };
                 Maker::Device(Box::new(DeviceRays::open(work, run, self.first_step)?))
@@ -152,7 +138,7 @@ impl RaysBuilder {
     }
 
     /// Room for rays of a step.
-    fn checked_rays(&self) -> Result<u64> {
+    pub(super) fn checked_rays(&self) -> Result<u64> {
         let most = self.most_rays.unwrap_or(self.rays);
         let per_unit = u64::from(self.sampler.rays_per_unit());
         if self.rays == 0 || self.sampler.whole_rays(self.rays) != self.rays {

@@ -150,32 +150,6 @@ impl Chosen {
         }
     }
 
-    /// Bytes of the pixels of the largest file, before it is made smaller.
-    pub(in crate::loader) fn largest_file(&self) -> u64 {
-        let sizes = self.frames.frames.iter().map(|frame| frame.file_size);
-        let bytes = sizes.map(|(height, width)| 3 * u64::from(height) * u64::from(width));
-        bytes.max().unwrap_or(0)
-    }
-
-    /// What decoding the largest image takes beside its colours: colours and alpha, before
-    /// they are put together; levels of depths.
-    pub(in crate::loader) fn apart_bytes(&self) -> u64 {
-        let bytes = self.frames.frames.iter().enumerate().map(|(image, frame)| {
-            let stored = self.frames.camera(image);
-            let stored = stored.map_or(0, |c| u64::from(c.width) * u64::from(c.height));
-            let (height, width) = frame.file_size;
-            let alpha = if self.frames.alpha { 6 * stored } else { 0 };
-            let depths = match frame.depth {
-                StoredDepth::None => 0,
-                StoredDepth::OfItsSize | StoredDepth::OfAnySize => {
-                    2 * u64::from(height) * u64::from(width)
-                }
-            };
-            alpha + depths
-        });
-        bytes.max().unwrap_or(0)
-    }
-
     /// By what the pixels of these images are told from all others: the files as they are
     /// now, their size in the store, and how they are decoded.
     ///

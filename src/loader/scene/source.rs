@@ -41,6 +41,11 @@ impl From<&str> for SceneSource {
 }
 
 impl SceneSource {
+    /// Hands it over, where its place must stay.
+    pub(in crate::loader) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::from(PathBuf::new()))
+    }
+
     /// The scene, whose images have `max_pixels` at most.
     ///
     /// # Errors

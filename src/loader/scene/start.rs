@@ -6,7 +6,7 @@
 use crate::data::scenes::Scene;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::forecast::MemoryLimit;
+use crate::forecast::SceneForecast;
 use crate::jobs::kinds::KINDS;
 use crate::jobs::masks;
 use crate::jobs::scene::spec::StoreSpec;
@@ -15,13 +15,8 @@ use crate::loader::scene::options::SceneRun;
 use crate::loader::scene::source::SceneSource;
 use crate::loader::scene::store::HeldStore;
 use crate::pool::crew::Ready;
-use crate::pool::ring::Shape;
 use crate::store;
 use crate::store::{Holding, Pictures, default_folder};
-
-/// What a worker takes beside the pixels that it decodes: its code's data, tables, what a
-/// decoder works with.
-const WORKER_BYTES: u64 = 4 << 20;
 
 /// Coordinators that wait for their jobs.
 #[derive(Debug)]
@@ -29,15 +24,6 @@ pub(in crate::loader) struct Crews {
     pub(in crate::loader) run: Ready,
     /// Of the job that reads masks.
     masks: Option<Ready>,
-}
-
-/// What a run takes beside its store, its ring and what decoding takes; bytes.
-#[derive(Debug, Clone, Copy, Default)]
-pub(in crate::loader) struct Beside {
-    /// Each worker for itself.
-    pub(in crate::loader) worker: u64,
-    /// All together.
-    pub(in crate::loader) shared: u64,
 }
 
 /// A scene whose frames are chosen and whose masks are read.
@@ -79,11 +65,11 @@ impl SceneRun {
         Ok(Crews { run, masks })
     }
 
-    /// Reads the scene and its masks.
+    /// Reads the scene, and chooses its frames.
     ///
     /// # Errors
-    /// A scene or masks that cannot be read.
-    pub(in crate::loader) fn read(&self, source: SceneSource, crews: Crews) -> Result<ReadScene> {
+    /// A scene that cannot be read; nothing to choose.
+    pub(in crate::loader) fn choose(&self, source: SceneSource) -> Result<(Scene, Chosen)> {
         let scene = source.open(self.limits.max_pixels)?;
         let wanted = Wanted {
             masks: self.masks,
@@ -91,6 +77,18 @@ impl SceneRun {
             alpha: self.alpha,
         };
         let chosen = Chosen::new(&scene, self.split, self.downscale, wanted)?;
+        Ok((scene, chosen))
+    }
+
+    /// Reads the masks of the frames that were chosen.
+    ///
+    /// # Errors
+    /// Masks that cannot be read.
+    pub(in crate::loader) fn read(
+        &self,
+        (scene, chosen): (Scene, Chosen),
+        crews: Crews,
+    ) -> Result<ReadScene> {
         let words = match crews.masks.filter(|_| !chosen.masks.is_empty()) {
             Some(crew) => {
                 let spec = chosen.masks_spec(self.limits);
@@ -106,19 +104,20 @@ impl SceneRun {
         })
     }
 
-    /// The store of these images: that of another process, or a new one. `shape` is that
-    /// of the ring beside it.
+    /// The store of these images: that of another process, or a new one where `forecast`
+    /// says.
     ///
     /// # Errors
-    /// Too little memory, and no room for a file; an image that has gone.
+    /// No room for a file; an image that has gone.
     pub(in crate::loader) fn store(
         &self,
-        read: &ReadScene,
-        shape: Shape,
-        beside: Beside,
+        chosen: &Chosen,
+        forecast: &SceneForecast,
     ) -> Result<(HeldStore, StoreSpec)> {
-        let chosen = &read.chosen;
-        let holding = self.holding(read, shape, beside)?;
+        let holding = match forecast.store.in_file {
+            true => Holding::File,
+            false => Holding::Memory,
+        };
         let folder = self.store_folder.clone().unwrap_or_else(default_folder);
         let key = chosen.store_key(self.background)?;
         let places = &chosen.frames.places;
@@ -137,50 +136,5 @@ impl SceneRun {
             key,
         };
         Ok((HeldStore { presence, pictures }, spec))
-    }
-
-    /// Where the pixels are held: in memory if they fit beside the rest of the run.
-    fn holding(&self, read: &ReadScene, shape: Shape, beside: Beside) -> Result<Holding> {
-        let places = &read.chosen.frames.places;
-        let largest = places.largest();
-        let lanes = u64::from(shape.lanes);
-        let ring = u64::from(shape.slots).saturating_mul(shape.slot_bytes);
-        // A worker has the pixels of the picture that it decodes, at the size of its file.
-        let decoded = read.chosen.largest_file();
-        let worker = WORKER_BYTES
-            .saturating_add(decoded)
-            .saturating_add(read.chosen.apart_bytes())
-            .saturating_add(beside.worker);
-        let rest = lanes.saturating_mul(worker);
-        // Masks lie in memory twice for a moment.
-        let masks = read.words.iter().map(|words| words.len() as u64);
-        let masks = 2 * 8 * masks.sum::<u64>();
-        let rest = rest.saturating_add(ring).saturating_add(masks);
-        let rest = rest.saturating_add(beside.shared);
-        let Some(limit) = MemoryLimit::lowest(self.memory_limit) else {
-            return Ok(Holding::Memory);
-        };
-        // What nobody limited is the trainer's too, which may need more later.
-        let room = match self.memory_limit {
-            Some(_) => limit.bytes,
-            None => limit.bytes / 4 * 3,
-        };
-        if rest.saturating_add(places.bytes()) <= room {
-            return Ok(Holding::Memory);
-        }
-        // And of one that goes to the file, once more.
-        let rest = rest.saturating_add(lanes.saturating_mul(largest));
-        if rest > limit.bytes {
-            return Err(Error::option(
-                "memory_limit",
-                format!(
-                    "{} bytes ({}) do not hold the ring of {ring} bytes, {masks} of masks, and \
-                     {lanes} workers with a picture of {decoded} bytes each, {rest} in all: \
-                     raise it, or lower workers or depth",
-                    limit.bytes, limit.by
-                ),
-            ));
-        }
-        Ok(Holding::File)
     }
 }

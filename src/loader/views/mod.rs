@@ -3,12 +3,14 @@
 //! - `builder`: what the user asks for; `start`: the order of the start;
 //! - `state`: from where, and with what, a run goes on;
 //! - `steps`: views, step by step, and what happened;
+//! - `forecast`: what they will take;
 //! - `discs`: crop radii of fisheye images, as masks.
 //!
 //! All in the consumer. Never in here: how views are made.
 
 mod builder;
 mod discs;
+mod forecast;
 mod start;
 mod state;
 mod steps;

@@ -3,7 +3,7 @@
 //!
 //! In the consumer. Never in here: decoding of masks, draws.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::form::{Header, Image, MAGIC, Parts, numbered};
 use super::region::{Region, Shape};
@@ -56,6 +56,23 @@ impl RayTableBuilder {
             shared: HashMap::new(),
             empty_masks: 0,
         })
+    }
+
+    /// The most bytes of the table of images of these sizes and shapes, masked or not.
+    pub(crate) fn most_bytes(images: impl Iterator<Item = ((u32, u32), Shape, bool)>) -> u64 {
+        let mut shared = HashSet::new();
+        let mut bytes = size_of::<Header>() as u64;
+        for (size, shape, is_masked) in images {
+            // Its sum, itself, its place in the order.
+            bytes += (8 + size_of::<Image>() + 4) as u64;
+            let image = Image::new(size, shape, is_masked);
+            if image.is_whole() || !(is_masked || shared.insert((size, shape))) {
+                continue;
+            }
+            let of_a_row = if image.is_sphere() { 12 } else { 4 };
+            bytes += of_a_row * u64::from(size.1);
+        }
+        bytes
     }
 
     /// Adds the next image. One of 0 x 0 pixels, which is not there, one smaller than a

@@ -51,3 +51,31 @@ fn random_mask(size: (u32, u32), in_of_ten: u64, seed: u64) -> MaskBits {
         .collect();
     MaskBits::from_pixels(&pixels, size.0, size.1).unwrap()
 }
+
+#[test]
+fn the_bytes_of_a_table_are_known_before_any_mask_is() {
+    let (disc, size) = (Shape::Disc(Disc::new(9.0).unwrap()), (40, 30));
+    let masks = [random_mask(size, 5, 1), random_mask(size, 0, 2)];
+    let images = |last| {
+        [
+            (Shape::Whole, None),
+            (Shape::Sphere, None),
+            (Shape::Sphere, None),
+            (disc, None),
+            (disc, Some(&masks[0])),
+            (Shape::Whole, Some(last)),
+        ]
+    };
+    let made = |images: [(Shape, Option<&MaskBits>); 6]| {
+        let images = images.map(|(shape, mask)| {
+            let mask = mask.map(MaskBits::view);
+            (size, Region { shape, mask })
+        });
+        table(RaySampler::Uniform, 0, &images).bytes()
+    };
+    let known = images(&masks[0]).map(|(shape, mask)| (size, shape, mask.is_some()));
+    let known = RayTableBuilder::most_bytes(known.into_iter());
+    assert_eq!(made(images(&masks[0])), known);
+    // An empty mask has no sum.
+    assert_eq!(made(images(&masks[1])), known - 8);
+}

@@ -1,0 +1,154 @@
+//! What decoding the files of a scene takes, from their headers.
+//!
+//! In the consumer. Reads the header of every image, depth and mask; reads no pixel.
+
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+
+use crate::cut::sample::KEPT;
+use crate::data::index::Index;
+use crate::data::survey;
+use crate::error::Result;
+use crate::forecast::memory::{LargestSample, Worst};
+use crate::jobs::masks::spec::MasksSpec;
+use crate::jobs::scene::frames::StoredFrames;
+use crate::jobs::scene::program::{self, Made};
+use crate::picture::header::{Decoding, PictureHeader};
+use crate::picture::{Background, Limits, Transparency, Upright};
+use crate::recipe::SampleProgram;
+use crate::recipe::steps::LargestStep;
+
+/// What decoding the images and depths of a scene takes in a worker; bytes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ImageFiles {
+    /// Colours, and alpha where it is kept, one after the other.
+    pub(crate) decode_bytes: u64,
+    /// Colours and alpha of an image, before they are put together.
+    pub(crate) alpha_bytes: u64,
+    /// Levels of depths.
+    pub(crate) depth_bytes: u64,
+    /// The longest file.
+    pub(crate) input_bytes: u64,
+    /// The image that takes the most.
+    pub(crate) largest: Option<LargestSample>,
+}
+
+/// What decoding masks takes in a worker; bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MaskFiles {
+    pub(crate) decode_bytes: u64,
+    pub(crate) input_bytes: u64,
+}
+
+/// Programs by which an image is decoded: as its file is, and to another size.
+struct Programs([SampleProgram; 2]);
+
+impl Programs {
+    fn new(made: impl Fn(bool) -> Made) -> Result<Self> {
+        let [same, other] = [false, true].map(|resizes| program::of_image(made(resizes)));
+        Ok(Self([same?, other?]))
+    }
+
+    fn of(&self, resizes: bool) -> &SampleProgram {
+        &self.0[usize::from(resizes)]
+    }
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    colors: Worst,
+    alpha: Worst,
+    depth_bytes: u64,
+    input_bytes: u64,
+    steps: Vec<LargestStep>,
+}
+
+impl ImageFiles {
+    /// Reads all headers. `index` has the images of `frames`, and their depths behind them.
+    /// Files without a readable header take nothing: they fail when they are needed.
+    pub(crate) fn of(
+        index: &Index,
+        frames: &StoredFrames,
+        background: Background,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let colors = Programs::new(|resizes| match frames.alpha {
+            true => Made::colors_apart(resizes),
+            false => Made {
+                transparency: Transparency::On(background),
+                resizes,
+            },
+        })?;
+        let alpha = Programs::new(Made::alpha_apart)?;
+        let found = Mutex::new(Found::default());
+        let images = frames.frames.len() as u64;
+        let add = |id: u64, header: &PictureHeader, file_bytes: u64| {
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = &mut *found;
+            found.input_bytes = found.input_bytes.max(file_bytes);
+            if id >= images {
+                found.depth_bytes = found.depth_bytes.max(depth_bytes(header, limits));
+                return;
+            }
+            let image = id as usize;
+            let (Some(camera), Some(frame)) = (frames.camera(image), frames.frames.get(image))
+            else {
+                return;
+            };
+            let size = (camera.height, camera.width);
+            let resizes = size != frame.file_size;
+            let row = resizes.then_some(size);
+            let file = (id, header, file_bytes);
+            let (steps, with) = (&mut found.steps, colors.of(resizes));
+            found.colors.add(file, (with, row), limits, steps);
+            if frames.alpha && !program::is_opaque(header.format) {
+                let with = alpha.of(resizes);
+                found.alpha.add(file, (with, row), limits, steps);
+            }
+        };
+        survey::each_header(index, limits, Upright::Stored, &add, &|_| {
+            ControlFlow::Continue(())
+        })?;
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (colors, alpha) = (found.colors.scratch_bytes(), found.alpha.scratch_bytes());
+        let stored = (0..frames.frames.len()).filter_map(|image| frames.camera(image));
+        let pixels = stored.map(|c| u64::from(c.width) * u64::from(c.height));
+        Ok(Self {
+            // While one decodes, the other keeps what it keeps.
+            decode_bytes: (colors + alpha.min(KEPT)).max(alpha + colors.min(KEPT)),
+            alpha_bytes: match frames.alpha {
+                true => 6 * pixels.max().unwrap_or(0),
+                false => 0,
+            },
+            depth_bytes: found.depth_bytes,
+            input_bytes: found.input_bytes,
+            largest: found.colors.sample(index),
+        })
+    }
+}
+
+impl MaskFiles {
+    /// Reads all headers.
+    pub(crate) fn of(index: &Index, spec: &MasksSpec) -> Result<Self> {
+        let (worst, _) = Worst::of(index, &program::of_mask()?, &spec.limits, &[])?;
+        Ok(Self {
+            decode_bytes: worst.scratch_bytes(),
+            input_bytes: worst.input_bytes,
+        })
+    }
+}
+
+/// Two bytes a pixel, and what reading rows takes; nothing of one that is refused.
+fn depth_bytes(header: &PictureHeader, limits: &Limits) -> u64 {
+    let (width, height) = header.stored;
+    let levels = 2 * u64::from(width) * u64::from(height);
+    let rows = match header.decoding {
+        Decoding::Rows { scratch } => scratch,
+        Decoding::Jpeg { .. } | Decoding::Raw => 0,
+    };
+    match levels <= limits.max_scratch {
+        true => levels.saturating_add(rows),
+        false => 0,
+    }
+}

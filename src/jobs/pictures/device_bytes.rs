@@ -1,0 +1,108 @@
+//! What a run over a scene takes of a device, from sizes alone: before it is opened, and for the run.
+//!
+//! In the consumer. Never in here: the device, addresses, which image lies where.
+
+use std::ops::Range;
+
+use crate::device::shape::rows_bytes;
+use crate::error::{Error, Result};
+
+/// Batches on the device, when nobody says another number.
+const DEPTH: u32 = 4;
+
+/// Images begin at multiples of this.
+pub(crate) const IMAGE_ALIGN: u64 = 16;
+
+/// Bytes of a device at most, its context apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeviceBytes {
+    /// Batches that have memory there.
+    pub(crate) batches: u32,
+    /// Of the batches, and what the driver takes for the kernel.
+    pub(crate) batch_bytes: u64,
+    /// Table, masks, cameras, frames.
+    pub(crate) scene_bytes: u64,
+    /// Images that have room.
+    pub(crate) image_bytes: u64,
+    /// Images that have none: they are read in the host's memory.
+    pub(crate) host_bytes: u64,
+    /// The most that all of it may take.
+    pub(crate) limit: Option<u64>,
+}
+
+impl DeviceBytes {
+    /// Of images that lie there in the store, `scene` bytes that are there from the beginning,
+    /// batches of `batch` bytes each. `lower` are the options that make batches smaller.
+    ///
+    /// # Errors
+    /// A limit below what is there for any number of images.
+    pub(crate) fn new(
+        images: impl Iterator<Item = Range<u64>>,
+        scene: u64,
+        batch: usize,
+        (depth, limit): (Option<u32>, Option<u64>),
+        lower: &str,
+    ) -> Result<Self> {
+        let batches = depth.unwrap_or(DEPTH).max(1);
+        let images = images.map(|range| (range.end - range.start).next_multiple_of(IMAGE_ALIGN));
+        let images: u64 = images.sum();
+        let mut this = Self {
+            batches,
+            batch_bytes: rows_bytes(batches as usize, batch),
+            scene_bytes: scene,
+            image_bytes: images,
+            host_bytes: 0,
+            limit,
+        };
+        let beside = this.beside();
+        if let Some(limit) = limit {
+            let room = limit.checked_sub(beside).ok_or_else(|| {
+                Error::option(
+                    "gpu_memory_limit",
+                    format!(
+                        "{batches} batches, cameras and masks take {beside} bytes of the device, \
+                         and gpu_memory_limit allows {limit}: raise it, or lower {lower}"
+                    ),
+                )
+            })?;
+            this.image_bytes = images.min(room);
+            this.host_bytes = images - this.image_bytes;
+        }
+        Ok(this)
+    }
+
+    /// All but the images.
+    pub(crate) fn beside(&self) -> u64 {
+        self.batch_bytes + self.scene_bytes
+    }
+
+    /// Bytes that images may take.
+    pub(crate) fn room(&self) -> u64 {
+        self.limit.map_or(u64::MAX, |limit| limit - self.beside())
+    }
+
+    /// That a store in a file has no image that the device must read.
+    ///
+    /// # Errors
+    /// It has.
+    pub(crate) fn check_file(&self) -> Result<()> {
+        match self.host_bytes {
+            0 => Ok(()),
+            _ => Err(self.no_file()),
+        }
+    }
+
+    /// Images that lie in a file and that the device must read.
+    pub(crate) fn no_file(&self) -> Error {
+        let (all, beside) = (self.image_bytes + self.host_bytes, self.beside());
+        Error::option(
+            "gpu_memory_limit",
+            format!(
+                "the images take {all} bytes and do not fit gpu_memory_limit beside {beside} \
+                 bytes for batches, and a device cannot read those that are left in a file: \
+                 raise gpu_memory_limit to {}, or memory_limit so that the images lie in memory",
+                all + beside
+            ),
+        )
+    }
+}

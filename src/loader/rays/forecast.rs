@@ -1,0 +1,125 @@
+//! What rays of a scene will take, before a process is started.
+//!
+//! In the consumer. One account: `build` decides by it, [`RaysBuilder::forecast`] gives it.
+
+use crate::data::index::Index;
+use crate::device::Device;
+use crate::device::ray_launch::RaySceneSizes;
+use crate::error::Result;
+use crate::forecast::SceneForecast;
+use crate::jobs::pictures::device_bytes::DeviceBytes;
+use crate::jobs::pictures::spec::ROW_BYTES;
+use crate::jobs::rays::fields::{RayForm, RayLayout};
+use crate::loader::rays::builder::RaysBuilder;
+use crate::loader::rays::prepared::shape_of;
+use crate::loader::scene::{Beside, Chosen, check_device, check_first_step, checked};
+use crate::plan::rays::{RayTableBuilder, mask_words};
+use crate::pool::ring::Shape;
+
+/// What follows from options and frames.
+pub(super) struct Prepared {
+    pub(super) form: RayForm,
+    /// Of the ring.
+    pub(super) shape: Shape,
+    pub(super) forecast: SceneForecast,
+    /// With a device.
+    pub(super) device: Option<DeviceBytes>,
+}
+
+impl RaysBuilder {
+    /// The memory that [`RaysBuilder::build`] would take, and whether decoded images lie in
+    /// memory or in a file. Reads the scene and the headers of its files; decodes nothing,
+    /// starts nothing. As if no other process shares its images.
+    ///
+    /// # Errors
+    /// What `build` would refuse before it decodes: options that cannot work, a scene that
+    /// cannot be read, a run that does not fit.
+    pub fn forecast(mut self) -> Result<SceneForecast> {
+        self.check()?;
+        let (_, chosen) = self.run.choose(self.source.take())?;
+        checked(self.prepared(&chosen, &chosen.index()?)?.forecast)
+    }
+
+    /// What can be said of options alone.
+    pub(super) fn check(&self) -> Result<()> {
+        self.checked_rays()?;
+        check_device(self.device, self.gpu_memory_limit)?;
+        check_first_step(self.first_step)
+    }
+
+    /// # Errors
+    /// What does not fit; options that cannot work.
+    pub(super) fn prepared(&self, chosen: &Chosen, index: &Index) -> Result<Prepared> {
+        let workers = self.run.crew.count()?;
+        let form = RayForm {
+            times: chosen.times,
+            depths: chosen.has_depths(),
+            alpha: self.run.alpha,
+        };
+        let layout = RayLayout::new(self.checked_rays()? as usize, form);
+        let (slots, slot_bytes) = match self.device {
+            Device::Cpu => (self.run.depth.unwrap_or(workers + 2), layout.bytes() as u64),
+            // Workers hand nothing over.
+            Device::Cuda(_) => (workers + 2, ROW_BYTES),
+        };
+        let shape = Shape {
+            slots: slots.max(1),
+            rows: 1,
+            slot_bytes,
+            lanes: workers.max(1),
+        };
+        let tables = table_bytes(chosen)?;
+        let device = match self.device {
+            Device::Cpu => None,
+            Device::Cuda(_) => Some(self.on_device(chosen, layout, tables)?),
+        };
+        let beside = Beside {
+            tables,
+            device,
+            ..Beside::default()
+        };
+        let forecast = self.run.account(chosen, index, shape, beside)?;
+        Ok(Prepared {
+            form,
+            shape,
+            forecast,
+            device,
+        })
+    }
+
+    fn on_device(&self, chosen: &Chosen, layout: RayLayout, tables: u64) -> Result<DeviceBytes> {
+        let frames = &chosen.frames;
+        let masked = (frames.frames.iter().enumerate()).filter(|(_, frame)| frame.has_mask);
+        let words = masked.filter_map(|(image, _)| {
+            let camera = frames.camera(image)?;
+            Some(mask_words(camera.width, camera.height))
+        });
+        let shutters = (frames.frames.iter()).filter(|frame| frame.rolling_shutter.is_some());
+        let sizes = RaySceneSizes {
+            table: tables,
+            masks: 8 * words.sum::<u64>(),
+            cameras: frames.cameras.len() as u64,
+            shutters: shutters.count() as u64,
+            frames: frames.frames.len() as u64,
+        };
+        let all = 0..frames.places.len();
+        DeviceBytes::new(
+            all.filter_map(|image| frames.places.of(image)),
+            sizes.bytes(),
+            layout.bytes(),
+            (self.run.depth, self.gpu_memory_limit),
+            "rays, most_rays or depth",
+        )
+    }
+}
+
+/// Bytes of the table of the draws, at most: images with an empty mask take less.
+fn table_bytes(chosen: &Chosen) -> Result<u64> {
+    let mut images = Vec::with_capacity(chosen.frames.frames.len());
+    for (image, frame) in chosen.frames.frames.iter().enumerate() {
+        let camera = chosen.frames.camera(image);
+        let size = camera.map_or((0, 0), |camera| (camera.width, camera.height));
+        images.push((size, shape_of(chosen, image)?, frame.has_mask));
+    }
+    Ok(RayTableBuilder::most_bytes(images.into_iter()))
+}

@@ -1,0 +1,126 @@
+//! What a run over the images of a scene will take, by what is known of its files: one
+//! account, by which `build` decides and which a forecast gives.
+//!
+//! In the consumer. Reads headers. Never in here: what is decided with the numbers (the
+//! room `forecast`), processes.
+
+use crate::data::index::Index;
+use crate::error::Result;
+use crate::forecast::scene::{MaskIngredients, SceneIngredients, SceneLimit};
+use crate::forecast::scene_files::{ImageFiles, MaskFiles};
+use crate::forecast::{SceneDeviceMemory, SceneForecast};
+use crate::jobs::pictures::device_bytes::DeviceBytes;
+use crate::jobs::scene::frames::StoredDepth;
+use crate::loader::scene::chosen::Chosen;
+use crate::loader::scene::options::SceneRun;
+use crate::plan::rays::mask_words;
+use crate::pool::ring::Shape;
+use crate::store::{check_folder, default_folder};
+
+/// What a run takes beside its store, its ring and what decoding takes; bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::loader) struct Beside {
+    /// Each worker for itself.
+    pub(in crate::loader) worker: u64,
+    /// Maps that all share.
+    pub(in crate::loader) maps: u64,
+    /// Tables of draws.
+    pub(in crate::loader) tables: u64,
+    /// Crop radii become masks.
+    pub(in crate::loader) discs_are_masks: bool,
+    /// Where what is made ends on a device.
+    pub(in crate::loader) device: Option<DeviceBytes>,
+}
+
+/// That the folder of a store in a file has room for it, which `build` looks at when it makes
+/// the file.
+///
+/// # Errors
+/// It has none, or lies in memory.
+pub(in crate::loader) fn checked(forecast: SceneForecast) -> Result<SceneForecast> {
+    if let Some(folder) = &forecast.store.folder {
+        check_folder(folder, forecast.store.bytes)?;
+    }
+    Ok(forecast)
+}
+
+impl SceneRun {
+    /// What the run takes, and where its images lie. `index` is that of `chosen`; `shape`
+    /// that of the ring.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub(in crate::loader) fn account(
+        &self,
+        chosen: &Chosen,
+        index: &Index,
+        shape: Shape,
+        beside: Beside,
+    ) -> Result<SceneForecast> {
+        let frames = &chosen.frames;
+        let deep = (frames.frames.iter()).filter(|frame| frame.depth != StoredDepth::None);
+        let ingredients = SceneIngredients {
+            workers: self.crew.count()?,
+            shape,
+            images: frames.frames.len() as u64,
+            depths: deep.count() as u64,
+            store: (frames.places.bytes(), frames.places.largest()),
+            files: ImageFiles::of(index, frames, self.background, &self.limits)?,
+            masks: self.mask_ingredients(chosen, beside.discs_are_masks)?,
+            view_bytes: beside.worker,
+            maps_bytes: beside.maps,
+            table_bytes: index.bytes() + beside.tables,
+            device: beside.device.map(|bytes| {
+                SceneDeviceMemory::new(
+                    (bytes.batches, bytes.batch_bytes),
+                    bytes.scene_bytes,
+                    (bytes.image_bytes, bytes.host_bytes),
+                    bytes.limit,
+                )
+            }),
+        };
+        let folder = self.store_folder.clone().unwrap_or_else(default_folder);
+        let limit = SceneLimit::lowest(self.memory_limit);
+        let forecast = ingredients.within(limit, folder)?;
+        match beside.device {
+            Some(bytes) if forecast.store.in_file => bytes.check_file()?,
+            Some(_) | None => {}
+        }
+        Ok(forecast)
+    }
+
+    fn mask_ingredients(&self, chosen: &Chosen, discs: bool) -> Result<MaskIngredients> {
+        let workers = self.crew.count()?;
+        let spec = chosen.masks_spec(self.limits);
+        let files = match spec.masks.is_empty() {
+            true => MaskFiles::default(),
+            false => MaskFiles::of(&chosen.index_of_masks()?, &spec)?,
+        };
+        let mut found = MaskIngredients {
+            masks: spec.masks.len() as u64,
+            bytes: spec.all_bytes(),
+            files,
+            worker_bytes: spec.worker_bytes(),
+            shape: (!spec.masks.is_empty()).then(|| spec.shape(workers)),
+            disc_bytes: 0,
+        };
+        for (image, radius) in chosen.crop_radii.iter().enumerate() {
+            let (Some(camera), Some(frame)) =
+                (chosen.frames.camera(image), chosen.frames.frames.get(image))
+            else {
+                continue;
+            };
+            if !discs || radius.is_none() {
+                continue;
+            }
+            let pixels = u64::from(camera.width) * u64::from(camera.height);
+            found.disc_bytes = found.disc_bytes.max(pixels);
+            // One that is made of the disc alone.
+            if !frame.has_mask {
+                found.masks += 1;
+                found.bytes += 8 * mask_words(camera.width, camera.height);
+            }
+        }
+        Ok(found)
+    }
+}
