@@ -14,7 +14,7 @@ pub(crate) const MOST_ROWS: u32 = 65_535;
 pub(crate) const TURNS: usize = 2;
 /// What the driver gives memory of a device out in; it puts buffers of less than half
 /// of it together.
-const GRANULE: u64 = 2 << 20;
+pub(crate) const GRANULE: u64 = 2 << 20;
 /// What the kernel, streams and events take: 4 MiB on an H100 and an H200, and as much
 /// again for devices that nobody has measured.
 const DRIVER: u64 = 8 << 20;
@@ -57,8 +57,10 @@ pub(crate) struct CropShape {
 impl CropShape {
     /// Most bytes of the device that a stage takes, its context apart.
     pub(crate) fn device_bytes(&self) -> u64 {
-        let descriptors = TURNS as u64 * granules(self.descriptor_bytes());
-        granules(self.source_bytes) + descriptors + rows_bytes(self.outputs, self.output_bytes)
+        let descriptors = TURNS as u64 * granules(self.descriptor_bytes() as u64);
+        granules(self.source_bytes as u64)
+            + descriptors
+            + rows_bytes(self.outputs, self.output_bytes)
     }
 
     pub(crate) fn descriptor_bytes(&self) -> usize {
@@ -78,11 +80,12 @@ impl CropShape {
 
 /// As [`CropShape::device_bytes`], of rows that workers finish.
 pub(crate) fn rows_bytes(outputs: usize, output_bytes: usize) -> u64 {
-    DRIVER + outputs as u64 * granules(output_bytes)
+    DRIVER + outputs as u64 * granules(output_bytes as u64)
 }
 
-fn granules(bytes: usize) -> u64 {
-    (bytes as u64).next_multiple_of(GRANULE)
+/// As the driver gives memory out.
+pub(crate) fn granules(bytes: u64) -> u64 {
+    bytes.next_multiple_of(GRANULE)
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ pub(crate) const VIEWS_KERNEL: &str = "views";
 /// Pixels of a block, across and down: a thread each.
 pub(crate) const VIEWS_BLOCK: (u32, u32) = (32, 8);
 
+/// Rows of an image at most: blocks down are counted in 16 bits.
+pub(crate) const MOST_ROWS: u32 = 65_535 * VIEWS_BLOCK.1;
+
 /// The image is straightened; its numbers are `f32` from 0 to 1.
 pub(crate) const STRAIGHT: u32 = 1;
 pub(crate) const FLOAT: u32 = 2;
@@ -47,10 +50,46 @@ pub(crate) struct KernelView {
 pub(crate) struct ViewParts {
     pub(crate) launch: KernelView,
     pub(crate) image: usize,
+    /// Bytes of its pixels and depths.
+    pub(crate) stored: u64,
     /// The first word of its mask; none without one.
     pub(crate) mask: Option<u64>,
     /// Bytes of all arrays.
     pub(crate) bytes: usize,
+}
+
+impl ViewParts {
+    /// Whether the kernel reads no byte behind the image, no word behind `mask_words`, and
+    /// writes none behind the view's.
+    pub(crate) fn fits(&self, mask_words: u64) -> bool {
+        let KernelView {
+            arrays,
+            size: [width, height],
+            source: [columns, rows],
+            depths,
+            form,
+            ..
+        } = self.launch;
+        let channels = u64::from(self.launch.channels);
+        let number = if form & FLOAT == 0 { 1 } else { 4 };
+        let shown = u64::from(width) * u64::from(height);
+        let there = u64::from(columns) * u64::from(rows);
+        let straight = form & STRAIGHT != 0 || (width, height) == (columns, rows);
+        let within =
+            |begin: u64, len: u64, all: u64| begin.checked_add(len).is_some_and(|e| e <= all);
+        let bytes = self.bytes as u64;
+        let masked = self.mask.is_none_or(|word| {
+            let words = u64::from(rows) * u64::from(columns.div_ceil(64));
+            within(word, words, mask_words) && within(arrays[1], shown, bytes)
+        });
+        let deep = depths == 0
+            || (within(depths, 2 * there, self.stored) && within(arrays[2], 4 * shown, bytes));
+        straight
+            && masked
+            && deep
+            && within(0, channels * there, self.stored)
+            && within(arrays[0], number * channels * shown, bytes)
+    }
 }
 
 #[cfg(test)]

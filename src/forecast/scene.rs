@@ -371,7 +371,9 @@ impl SceneIngredients {
         if self.workers > 1 && self.fits(1, self.shape.slots, limit) {
             fits.push("1 worker".to_owned());
         }
-        if self.shape.slots > 1 && self.fits(self.workers, 1, limit) {
+        // On a device the ring holds no batches.
+        let is_ring = self.device.is_none();
+        if is_ring && self.shape.slots > 1 && self.fits(self.workers, 1, limit) {
             fits.push("depth 1".to_owned());
         }
         fits.push("a larger downscale".to_owned());

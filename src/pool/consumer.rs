@@ -18,9 +18,9 @@ use crate::pool::filled::Filled;
 use crate::pool::place::Place;
 use crate::pool::report::PoolReport;
 use crate::pool::ring::Ring;
-use crate::pool::ring::consumer_side::Wait;
+use crate::pool::ring::consumer_side::{Damage, Wait};
 use crate::pool::ring::layout::worker_word;
-use crate::pool::ring::slots::{PostedSlot, Slots};
+use crate::pool::ring::slots::{HeldSlot, PostedSlot, Slots};
 use crate::pool::ring::words::Words;
 use crate::sys::clock::RunningClock;
 
@@ -142,8 +142,9 @@ impl Pool {
         };
         match self.slots.hold(posted) {
             Ok(held) => {
+                let filled = self.filled(place, held)?;
                 self.post_ahead(&|n| coming(n + 1));
-                Ok(Some(Filled::of_slot(place, held, self.tries)))
+                Ok(Some(filled))
             }
             Err(posted) => {
                 self.in_flight.push_front((place, posted));
@@ -212,7 +213,7 @@ impl Pool {
             };
             match self.slots.wait(&posted, LOOK.min(left)) {
                 Wait::Ready => match self.slots.hold(posted) {
-                    Ok(held) => return Ok(Some(Filled::of_slot(place, held, self.tries))),
+                    Ok(held) => return self.filled(place, held).map(Some),
                     Err(posted) => self.in_flight.push_front((place, posted)),
                 },
                 Wait::Fatal => {
@@ -221,15 +222,11 @@ impl Pool {
                     return Err(self.end(why));
                 }
                 Wait::Again => {
-                    let destroyed = self.slots.destroyed_row(&posted);
+                    let damage = self.slots.damage(&posted);
                     self.in_flight.push_front((place, posted));
                     self.check_alive()?;
-                    if let Some(row) = destroyed {
-                        return Err(self.end(Error::protocol(format!(
-                            "row {row} of batch {} of epoch {} was destroyed in shared memory, by \
-                             a decoder gone wrong; build a new loader from the last state",
-                            place.batch, place.epoch
-                        ))));
+                    if let Some(damage) = damage {
+                        return Err(self.destroyed(damage, (place.batch, place.epoch)));
                     }
                     if left.is_zero() {
                         return Ok(None);
@@ -237,6 +234,23 @@ impl Pool {
                 }
             }
         }
+    }
+
+    fn filled(&mut self, place: Place, held: HeldSlot) -> Result<Filled> {
+        Filled::of_slot(place, held, self.tries)
+            .map_err(|damage| self.destroyed(damage, (place.batch, place.epoch)))
+    }
+
+    /// Nothing in the ring can be believed any more.
+    fn destroyed(&mut self, damage: Damage, (batch, epoch): (u64, u64)) -> Error {
+        let what = match damage {
+            Damage::Ticket => "the ticket".to_owned(),
+            Damage::Row(row) => format!("row {row}"),
+        };
+        self.end(Error::protocol(format!(
+            "{what} of batch {batch} of epoch {epoch} was destroyed in shared memory, by a decoder \
+             gone wrong; build a new loader from the last state"
+        )))
     }
 
     pub(crate) fn check_owner(&self) -> Result<()> {
@@ -268,11 +282,13 @@ impl Pool {
         self.check_alive()?;
         if !self.draining.is_empty() {
             // Not the user's doing, so it does not count against the limit.
-            return match self
-                .slots
-                .wait_drained(&mut self.draining, DRAIN_LOOK.min(most))
-            {
-                Wait::Ready | Wait::Again => Ok(()),
+            let look = DRAIN_LOOK.min(most);
+            return match self.slots.wait_drained(&mut self.draining, look) {
+                Wait::Ready => Ok(()),
+                Wait::Again => match self.slots.damage_of_cancelled(&self.draining) {
+                    None => Ok(()),
+                    Some((t, damage)) => Err(self.destroyed(damage, (t.batch, t.epoch))),
+                },
                 Wait::Fatal => {
                     let why = self.fatal();
                     Err(self.end(why))

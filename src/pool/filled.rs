@@ -5,6 +5,7 @@
 use crate::error::SampleFault;
 use crate::pool::buffers::PooledBuffer;
 use crate::pool::place::Place;
+use crate::pool::ring::consumer_side::Damage;
 use crate::pool::ring::slots::HeldSlot;
 
 /// The rows of one place.
@@ -53,21 +54,31 @@ impl Rows {
 }
 
 impl Filled {
-    /// Attempts come out of shared memory: none beyond the last is believed.
-    pub(crate) fn of_slot(place: Place, held: HeldSlot, tries: u32) -> Self {
-        let rows = 0..held.ticket().rows;
-        let bad = rows.filter_map(|row| {
-            let attempt = (!held.failed(row)).then(|| held.attempt(row).min(tries));
-            (attempt != Some(0)).then(|| BadRow {
-                row,
-                fault: held.fault(row),
-                attempt,
-            })
-        });
-        Self {
-            place,
-            bad: bad.collect(),
-            rows: Rows::Slot(held),
+    /// # Errors
+    /// What was destroyed of the slot: its rows are not those of the ticket.
+    pub(crate) fn of_slot(
+        place: Place,
+        held: HeldSlot,
+        tries: u32,
+    ) -> std::result::Result<Self, Damage> {
+        if let Some(damage) = held.damage() {
+            return Err(damage);
         }
+        let mut bad = Vec::new();
+        for row in 0..held.ticket().rows {
+            let attempt = held.end(row, tries).ok_or(Damage::Row(row))?;
+            if attempt != Some(0) {
+                bad.push(BadRow {
+                    row,
+                    fault: held.fault(row),
+                    attempt,
+                });
+            }
+        }
+        Ok(Self {
+            place,
+            bad,
+            rows: Rows::Slot(held),
+        })
     }
 }

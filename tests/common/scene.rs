@@ -27,20 +27,29 @@ pub struct Written {
     masks: bool,
     /// Timing of a rolling shutter, whose cameras turn and move during an image.
     shutter: Option<[f64; 4]>,
+    /// So many times WIDTH and HEIGHT.
+    times: u32,
 }
 
 impl Written {
     pub fn new() -> Self {
+        Self::enlarged(1)
+    }
+
+    /// So many times as wide and as high.
+    pub fn enlarged(times: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("images")).unwrap();
         for image in 0..IMAGES {
-            let picture = RgbImage::from_fn(WIDTH, HEIGHT, |x, y| Rgb(color(image, y, x)));
+            let (width, height) = (times * WIDTH, times * HEIGHT);
+            let picture = RgbImage::from_fn(width, height, |x, y| Rgb(color(image, y, x)));
             picture.save(image_path(dir.path(), image)).unwrap();
         }
         let written = Self {
             dir,
             masks: false,
             shutter: None,
+            times,
         };
         written.write_transforms();
         written
@@ -140,10 +149,11 @@ impl Written {
                 frame
             })
             .collect();
+        let times = f64::from(self.times);
         let transforms = serde_json::json!({
             "camera_model": "OPENCV",
-            "w": WIDTH, "h": HEIGHT,
-            "fl_x": 30.0, "fl_y": 31.0, "cx": 18.0, "cy": 12.5,
+            "w": self.times * WIDTH, "h": self.times * HEIGHT,
+            "fl_x": 30.0 * times, "fl_y": 31.0 * times, "cx": 18.0 * times, "cy": 12.5 * times,
             "k1": 0.05, "k2": -0.02, "p1": 0.001, "p2": -0.001,
             "frames": frames,
             "train_filenames": (0..IMAGES).map(|i| format!("images/{i:02}.png")).collect::<Vec<_>>(),

@@ -157,26 +157,30 @@ fn images_beyond_the_limit_are_read_where_they_are() {
     if !is_there() {
         return;
     }
-    let scene = Written::new();
-    let all = views(&scene, 1).device(DEVICE).build().unwrap();
-    let planned = all.report().unwrap().device.unwrap().planned_bytes;
-    // A forecast counts what stands behind the last image, too.
-    let told = views(&scene, 1).device(DEVICE).forecast().unwrap();
-    let told = told.device.unwrap().total_bytes;
-    assert!((planned..planned + 16).contains(&told), "{told}, {planned}");
-    let image = u64::from(3 * WIDTH * HEIGHT);
-    for fewer in [0, 1, 3 * image, 7 * image] {
-        let seen = same_views(&format!("{fewer} bytes less"), 9, || views(&scene, 0));
-        assert_eq!(seen.other, 0);
+    // 2.6 MB an image.
+    let scene = Written::enlarged(32);
+    let planned = |limit: Option<u64>| {
         let gpu = views(&scene, 1).device(DEVICE);
-        let mut gpu = gpu.gpu_memory_limit(planned - fewer).build().unwrap();
+        match limit {
+            Some(bytes) => gpu.gpu_memory_limit(bytes),
+            None => gpu,
+        }
+    };
+    let told = |limit| planned(limit).forecast().unwrap().device.unwrap();
+    let all = told(None).total_bytes;
+    let image = u64::from(3 * 32 * 32 * WIDTH * HEIGHT);
+    for fewer in [0, 1, 3 * image, 7 * image] {
+        let limit = all - fewer;
+        let (told, mut gpu) = (told(Some(limit)), planned(Some(limit)).build().unwrap());
+        assert_eq!(told.host_image_bytes > 0, fewer > 0);
         let mut cpu = views(&scene, 0).build().unwrap();
         for _ in 0..9 {
             let made = gpu.next_view().unwrap().to_host().unwrap();
             assert!(digest(&made) == digest(&cpu.next_view().unwrap()));
         }
         let device = gpu.report().unwrap().device.unwrap();
-        assert!(device.planned_bytes <= planned - fewer);
+        assert_eq!(device.planned_bytes, told.total_bytes);
+        assert!(device.used_bytes <= device.planned_bytes && device.planned_bytes <= limit);
     }
     let least = views(&scene, 1)
         .device(DEVICE)
@@ -248,6 +252,42 @@ fn an_image_that_cannot_be_read_is_named_and_tried_again() {
             assert_eq!(step, 0);
         }
         let mut cpu = views(&scene, 0).start(step).build().unwrap();
+        let made = gpu.next_view().unwrap().to_host().unwrap();
+        assert!(digest(&made) == digest(&cpu.next_view().unwrap()));
+    }
+}
+
+#[test]
+fn a_fault_that_is_met_ahead_takes_no_step_and_is_told_by_its_own() {
+    if !is_there() {
+        return;
+    }
+    let scene = Written::new();
+    let good = std::fs::read(scene.image(3)).unwrap();
+    // Its header is whole.
+    std::fs::write(scene.image(3), &good[..good.len() - 40]).unwrap();
+    let shown = |workers| views(&scene, workers).shuffle(false);
+    let mut gpu = shown(2).device(DEVICE).build().unwrap();
+    for step in 0..3 {
+        let view = gpu.next_view().unwrap();
+        assert_eq!((view.step(), view.index()), (step, step));
+        // Time enough to meet it.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    for _ in 0..2 {
+        let e = gpu.next_view().unwrap_err();
+        assert!(
+            e.is_sample() && e.path() == Some(scene.image(3).as_path()),
+            "{e}"
+        );
+        assert_eq!(gpu.step(), 3);
+    }
+    gpu.go_to(4);
+    assert_eq!(gpu.next_view().unwrap().index(), 4);
+    std::fs::write(scene.image(3), &good).unwrap();
+    gpu.go_to(3);
+    let mut cpu = shown(0).start(3).build().unwrap();
+    for _ in 0..9 {
         let made = gpu.next_view().unwrap().to_host().unwrap();
         assert!(digest(&made) == digest(&cpu.next_view().unwrap()));
     }

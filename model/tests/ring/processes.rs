@@ -12,6 +12,7 @@ use crate::faults;
 use crate::faults::{Fault, Tampered};
 use crate::memory::{Replay, payload};
 use crate::plan::Config;
+use crate::pool::ring::attempt;
 use crate::pool::ring::consumer_side;
 use crate::pool::ring::consumer_side::Wait;
 use crate::pool::ring::coordinator_side;
@@ -367,7 +368,7 @@ fn check_batch<W: Words>(
                     RowState::Failed
                 ));
             }
-            let attempt = consumer_side::row_attempt(w, l, slot, row, t);
+            let attempt = attempt::load(w, l, slot, row, t.sequence);
             if attempt != c.tries {
                 return Err(format!(
                     "row {row} of {t:?} failed at attempt {attempt} of {}",
@@ -377,7 +378,7 @@ fn check_batch<W: Words>(
             continue;
         }
         let bytes = w.load(payload(l, slot, row), Relaxed);
-        let attempt = consumer_side::row_attempt(w, l, slot, row, t);
+        let attempt = attempt::load(w, l, slot, row, t.sequence);
         if bytes != whole(t.sequence, row, attempt) {
             return Err(format!(
                 "row {row} of {t:?} at attempt {attempt} delivered with payload {bytes:#x}"

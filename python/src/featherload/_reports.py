@@ -120,7 +120,9 @@ class ScenePlan(Report):
         rows = [
             ["images", f"{self['images']:,}"],
             ["decoded images", f"{_mib(store['bytes'])}, {place}"],
-            ["batch buffer", f"{_mib(memory['ring_bytes'])}, {memory['depth']} slots"],
+            ["batch buffer", f"{_mib(memory['ring_bytes'])}, {memory['depth']} slots"]
+            if not self.device_bytes
+            else ["messages to workers", _mib(memory["ring_bytes"])],
             ["each worker", f"{_mib(worker)}, {workers} of them"],
             ["all processes", f"{_mib(self.total_bytes)} at most"],
         ]

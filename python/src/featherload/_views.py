@@ -75,7 +75,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
     ``device``
         Where views are made and lie: ``"cpu"`` (default), ``"cuda"``, ``"cuda:1"``, or a torch
         device. On a device workers only decode images, each goes up once, and a kernel shows and
-        straightens them: the CPU's numbers.
+        straightens them: the CPU's numbers, but for one in a million of straightened images.
     ``gpu_memory_limit``
         Most memory of the device that the run may take, its context apart: bytes, or ``"2G"``.
         Images that do not fit are read from the host's memory. Default: no limit.
@@ -172,8 +172,9 @@ class Views(SceneRun[ViewStream], Iterator[View]):
 
     @classmethod
     def plan(cls, scene: _Path | Scene, **options: Any) -> ScenePlan:
-        """What ``Views`` with the same keywords would take: memory of all processes, and whether
-        decoded images lie in memory or in a file. Reads headers, decodes nothing, starts nothing.
+        """What ``Views`` with the same keywords would take: memory of all processes and of the
+        device, and whether decoded images lie in memory or in a file. Reads headers, decodes
+        nothing, starts nothing.
 
         Raises what ``Views`` would raise before it decodes.
         """

@@ -67,7 +67,8 @@ pub struct ViewsArgs {
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
 
-    /// Views that are made ahead (default: the workers and 2, at most 8).
+    /// Views that are made ahead (default: the workers and 2, at most 8); on a device those that
+    /// may be held at a time (default: 4).
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
 

@@ -27,6 +27,7 @@ pub(crate) struct ViewStage {
     /// Where the kernel reads each image.
     pixels: Vec<u64>,
     masks: DeviceBuffer,
+    mask_words: u64,
 }
 
 impl ViewStage {
@@ -45,11 +46,13 @@ impl ViewStage {
         let mut stage = SceneStage::new(context, KERNEL, store, room)?;
         let pixels = places.iter().map(|place| stage.address(*place));
         let pixels = pixels.collect::<Result<_>>()?;
+        let mask_words = masks.len() as u64 / 8;
         let (masks, _) = stage.buffer_of(context, [masks], "masks")?;
         Ok(Self {
             stage,
             pixels,
             masks,
+            mask_words,
         })
     }
 
@@ -69,8 +72,9 @@ impl ViewStage {
     /// As `SceneStage::submit`.
     pub(crate) fn submit(&mut self, view: &ViewParts) -> Result<DeviceRows> {
         let pixels = self.pixels.get(view.image).copied();
+        let pixels = pixels.filter(|_| view.fits(self.mask_words));
         let pixels = pixels.ok_or_else(|| Error::Device {
-            what: "a view of no image".into(),
+            what: "a view that does not fit its memory".into(),
         })?;
         let masks = self.masks.address();
         let [width, height] = view.launch.size;
@@ -84,10 +88,8 @@ impl ViewStage {
             shared: 0,
         };
         // SAFETY: the argument is the kernel's (`device::view_launch`). Its image was put, as
-        // the caller says; the kernel reads pixels, mask and depths within the image's size,
-        // which `DeviceViews` took from the frames that say what lies in the store; it writes
-        // the arrays, which lie where their layout has them, within `bytes`. `masks` goes
-        // behind the stage.
+        // the caller says. What the kernel reads of image and mask, and what it writes, lies
+        // within `stored`, the masks and `bytes`: `fits` above. `masks` goes behind the stage.
         unsafe {
             self.stage.submit(view.bytes, grid, |out| KernelView {
                 pixels,

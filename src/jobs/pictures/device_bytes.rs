@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::device::shape::rows_bytes;
+use crate::device::shape::{GRANULE, granules, rows_bytes};
 use crate::error::{Error, Result};
 
 /// Batches on the device, when nobody says another number.
@@ -45,12 +45,13 @@ impl DeviceBytes {
     ) -> Result<Self> {
         let batches = depth.unwrap_or(DEPTH).max(1);
         let images = images.map(|range| (range.end - range.start).next_multiple_of(IMAGE_ALIGN));
-        let images: u64 = images.sum();
+        let images: Vec<u64> = images.collect();
+        let all: u64 = images.iter().sum();
         let mut this = Self {
             batches,
             batch_bytes: rows_bytes(batches as usize, batch),
-            scene_bytes: scene,
-            image_bytes: images,
+            scene_bytes: granules(scene),
+            image_bytes: granules(all),
             host_bytes: 0,
             limit,
         };
@@ -65,8 +66,15 @@ impl DeviceBytes {
                     ),
                 )
             })?;
-            this.image_bytes = images.min(room);
-            this.host_bytes = images - this.image_bytes;
+            // Whole images, in their order, in whole steps of the driver.
+            let room = room - room % GRANULE;
+            let ends = images.iter().scan(0, |end, bytes| {
+                *end += bytes;
+                Some(*end)
+            });
+            let there = ends.take_while(|end| *end <= room).last().unwrap_or(0);
+            this.image_bytes = granules(there);
+            this.host_bytes = all - there;
         }
         Ok(this)
     }
@@ -78,7 +86,15 @@ impl DeviceBytes {
 
     /// Bytes that images may take.
     pub(crate) fn room(&self) -> u64 {
-        self.limit.map_or(u64::MAX, |limit| limit - self.beside())
+        self.limit.map_or(u64::MAX, |limit| {
+            let room = limit - self.beside();
+            room - room % GRANULE
+        })
+    }
+
+    /// What is taken where images take `pixels` bytes.
+    pub(crate) fn with(&self, pixels: u64) -> u64 {
+        self.beside() + granules(pixels)
     }
 
     /// That a store in a file has no image that the device must read.

@@ -3,7 +3,6 @@
 //! In the consumer. Workers decode images into the store; each goes up once, before the first
 //! launch that may draw from it. All of it happens within a call, no thread does it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,8 +34,8 @@ pub(crate) struct DeviceRun<'a> {
     pub(crate) pictures: &'a Pictures,
     /// Decodes pictures.
     pub(crate) engine: Engine,
-    /// The files of the images, and the scene's folder, for faults that are of no image.
-    pub(crate) files: (Index, PathBuf),
+    /// The files of the images.
+    pub(crate) index: Index,
     /// What all of it may take.
     pub(crate) bytes: DeviceBytes,
     pub(crate) hold_timeout: Duration,
@@ -65,7 +64,6 @@ pub(crate) struct DevicePictures {
     context: Arc<Context>,
     engine: Engine,
     index: Index,
-    root: PathBuf,
     /// Of each image.
     places: Vec<PixelPlace>,
     hold_timeout: Duration,
@@ -86,16 +84,14 @@ impl DevicePictures {
         places: Vec<PixelPlace>,
         pixels: u64,
     ) -> Result<Self> {
-        let (index, root) = run.files;
         let mut this = Self {
             context,
             engine: run.engine,
-            index,
-            root,
+            index: run.index,
             places,
             hold_timeout: run.hold_timeout,
             held: None,
-            planned: run.bytes.beside() + pixels,
+            planned: run.bytes.with(pixels),
             at_start: 0,
         };
         this.at_start = this.used_bytes()?;
@@ -115,34 +111,51 @@ impl DevicePictures {
         stage: &mut SceneStage,
         limit: Duration,
     ) -> Result<Option<(u32, usize)>> {
-        let coming = |n: usize| coming(n).map(PicturesSpec::place);
-        let Some(filled) = self.engine.next_within(&coming, limit)? else {
+        let places = |n: usize| coming(n).map(PicturesSpec::place);
+        let Some(filled) = self.engine.next_within(&places, limit)? else {
             return Ok(None);
         };
-        let image = self.there(filled)?;
+        let put = self.put(&filled, coming(0), pictures, stage);
+        if put.is_err() {
+            // The next call begins anew with this image.
+            self.engine.cancel();
+        }
+        put.map(Some)
+    }
+
+    /// Puts the image of a ticket where the kernel reads it.
+    fn put(
+        &self,
+        filled: &Filled,
+        wanted: Option<u32>,
+        pictures: &Pictures,
+        stage: &mut SceneStage,
+    ) -> Result<(u32, usize)> {
+        let image = filled.place.batch;
+        if let Some(bad) = filled.bad.first() {
+            let (named, fault) = named_image(&bad.fault);
+            let (id, file) = named.unwrap_or((image, image));
+            return Err(self.fault(id, file, fault));
+        }
+        let image = wanted.filter(|wanted| u64::from(*wanted) == image);
+        let image = image.ok_or_else(|| Error::protocol("an image that nobody asked for"))?;
         let bytes = pictures.places().of(image as usize);
         let bytes = bytes.map_or(0, |range| (range.end - range.start) as usize);
         if let Some(PixelPlace::Device(at)) = self.places.get(image as usize).copied() {
-            let (root, index) = (&self.root, &self.index);
             stage.put_pixels(at, bytes, |from, out| {
                 let read = pictures.read_part(image as usize, from, out);
-                read.map_err(|fault| {
-                    fault_of(index, root, Some((image.into(), image.into())), fault)
-                })
+                read.map_err(|fault| self.fault(image.into(), image.into(), fault))
             })?;
         }
-        Ok(Some((image, bytes)))
+        Ok((image, bytes))
     }
 
-    /// The image of a ticket, where it is in the store.
-    fn there(&mut self, filled: Filled) -> Result<u32> {
-        let Some(bad) = filled.bad.first() else {
-            return Ok(filled.place.batch as u32);
-        };
-        // The next call begins anew with this image.
-        self.engine.cancel();
-        let (image, fault) = named_image(&bad.fault);
-        Err(fault_of(&self.index, &self.root, image, fault))
+    fn fault(&self, id: u64, file: u64, fault: SampleFault) -> Error {
+        Error::Sample {
+            id,
+            path: self.index.path(file),
+            fault,
+        }
     }
 
     /// Whether images are decoded ahead of need: not in this process.
@@ -216,25 +229,5 @@ impl Drop for DevicePictures {
     /// Nothing that is under way will be asked for.
     fn drop(&mut self) {
         self.engine.cancel();
-    }
-}
-
-fn fault_of(
-    index: &Index,
-    root: &std::path::Path,
-    image: Option<(u64, u64)>,
-    fault: SampleFault,
-) -> Error {
-    match image {
-        Some((id, file)) => Error::Sample {
-            id,
-            path: index.path(file),
-            fault,
-        },
-        None => Error::Dataset {
-            path: root.to_owned(),
-            line: None,
-            what: format!("an image of the scene: {fault}"),
-        },
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct DeviceRays {
     ready: usize,
     step: u64,
     spec: RaysSpec,
+    /// An image that is not needed yet failed.
+    failed_ahead: bool,
 }
 
 impl DeviceRays {
@@ -63,6 +65,7 @@ impl DeviceRays {
             ready: 0,
             step,
             spec: *work.spec,
+            failed_ahead: false,
         })
     }
 
@@ -108,6 +111,7 @@ impl DeviceRays {
             if self.one_more(table, pictures, left)?.is_none() {
                 return Ok(None);
             }
+            self.failed_ahead = false;
         }
         let left = limit.saturating_sub(began.elapsed());
         if !self.pictures.make_room(self.stage.stage(), left)? {
@@ -124,25 +128,25 @@ impl DeviceRays {
             step: self.step,
         };
         self.step += 1;
-        self.ahead(table, pictures)?;
+        self.ahead(table, pictures);
         Ok(Some(batch))
     }
 
-    /// Puts what workers have finished on the device ahead of need. A fault is told by the
-    /// step that needs the image.
-    fn ahead(&mut self, table: &RayTable, pictures: &Pictures) -> Result<()> {
-        if !self.pictures.goes_ahead() {
-            return Ok(());
-        }
+    /// Puts what workers have finished on the device ahead of need. What fails is told by the
+    /// step that needs the image, and not tried before.
+    fn ahead(&mut self, table: &RayTable, pictures: &Pictures) {
         let mut bytes = 0;
-        while bytes < AHEAD && self.ready < table.drawn_images().len() {
+        while bytes < AHEAD
+            && !self.failed_ahead
+            && self.ready < table.drawn_images().len()
+            && self.pictures.goes_ahead()
+        {
             match self.one_more(table, pictures, Duration::ZERO) {
                 Ok(Some(more)) => bytes += more,
-                Ok(None) | Err(Error::Sample { .. }) => break,
-                Err(e) => return Err(e),
+                Ok(None) => break,
+                Err(_) => self.failed_ahead = true,
             }
         }
-        Ok(())
     }
 
     /// Waits for the next image and puts it where the kernel reads it: its bytes.

@@ -35,6 +35,8 @@ pub(crate) struct DeviceViews {
     shown: ShownImages,
     spec: ViewsSpec,
     step: u64,
+    /// An image that is not needed yet failed.
+    failed_ahead: bool,
 }
 
 impl DeviceViews {
@@ -70,6 +72,7 @@ impl DeviceViews {
             shown,
             spec,
             step,
+            failed_ahead: false,
         })
     }
 
@@ -88,6 +91,7 @@ impl DeviceViews {
             self.pictures.cancel();
             self.missing.go_to(step);
             self.step = step;
+            self.failed_ahead = false;
         }
     }
 
@@ -107,6 +111,7 @@ impl DeviceViews {
             if self.one_more(pictures, left)?.is_none() {
                 return Ok(None);
             }
+            self.failed_ahead = false;
         }
         let left = limit.saturating_sub(began.elapsed());
         if !self.pictures.make_room(self.stage.stage(), left)? {
@@ -114,7 +119,7 @@ impl DeviceViews {
         }
         let view = self.launch(self.spec.order.image(self.step) as usize)?;
         self.step += 1;
-        self.ahead(pictures)?;
+        self.ahead(pictures);
         Ok(Some(view))
     }
 
@@ -148,9 +153,11 @@ impl DeviceViews {
             ..KernelView::default()
         };
         let mask = self.masks.get(image).copied();
+        let stored = self.frames.places.of(image);
         let rows = self.stage.submit(&ViewParts {
             launch,
             image,
+            stored: stored.map_or(0, |range| range.end - range.start),
             mask: mask.filter(|_| frame.has_mask),
             bytes: layout.bytes(),
         })?;
@@ -162,21 +169,21 @@ impl DeviceViews {
         })
     }
 
-    /// Puts what workers have finished on the device ahead of need. A fault is told by the
-    /// step that needs the image.
-    fn ahead(&mut self, pictures: &Pictures) -> Result<()> {
-        if !self.pictures.goes_ahead() {
-            return Ok(());
-        }
+    /// Puts what workers have finished on the device ahead of need. What fails is told by the
+    /// step that needs the image, and not tried before.
+    fn ahead(&mut self, pictures: &Pictures) {
         let mut bytes = 0;
-        while bytes < AHEAD && !self.missing.is_empty() {
+        while bytes < AHEAD
+            && !self.failed_ahead
+            && !self.missing.is_empty()
+            && self.pictures.goes_ahead()
+        {
             match self.one_more(pictures, Duration::ZERO) {
                 Ok(Some(more)) => bytes += more,
-                Ok(None) | Err(Error::Sample { .. }) => break,
-                Err(e) => return Err(e),
+                Ok(None) => break,
+                Err(_) => self.failed_ahead = true,
             }
         }
-        Ok(())
     }
 
     /// Waits for the next image and puts it where the kernel reads it: its bytes.

@@ -9,8 +9,8 @@ use crate::jobs::views::fields::{ViewField, ViewLayout};
 
 /// The image of one step, with its mask and depths.
 ///
-/// Arrays lie where a worker wrote them. The slot is free for later steps when the view is
-/// dropped. Dropping it in any thread is fine; in a forked copy of the process it cannot be
+/// Arrays lie where a worker, or a device, wrote them. That memory is free for later steps when
+/// the view is dropped. Dropping it in any thread is fine; in a forked copy of the process it cannot be
 /// read.
 #[derive(Debug)]
 pub struct View {

@@ -22,8 +22,8 @@ pub(super) struct Prepared {
     /// Of the ring.
     pub(super) shape: Shape,
     pub(super) forecast: SceneForecast,
-    /// With a device.
-    pub(super) device: Option<DeviceBytes>,
+    /// With a device: its number, and what is taken of it.
+    pub(super) device: Option<(u32, DeviceBytes)>,
 }
 
 impl RaysBuilder {
@@ -71,11 +71,11 @@ impl RaysBuilder {
         let tables = table_bytes(chosen)?;
         let device = match self.device {
             Device::Cpu => None,
-            Device::Cuda(_) => Some(self.on_device(chosen, layout, tables)?),
+            Device::Cuda(ordinal) => Some((ordinal, self.on_device(chosen, layout, tables)?)),
         };
         let beside = Beside {
             tables,
-            device,
+            device: device.map(|(_, bytes)| bytes),
             ..Beside::default()
         };
         let forecast = self.run.account(chosen, index, shape, beside)?;

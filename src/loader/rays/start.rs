@@ -5,7 +5,6 @@
 
 use std::time::Instant;
 
-use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::pictures::spec::PicturesSpec;
@@ -95,15 +94,15 @@ impl RaysBuilder {
             )
         };
         let root = scene.root.clone();
-        let run = match (self.device, device) {
-            (Device::Cpu, _) | (_, None) => {
+        let run = match device {
+            None => {
                 let first = RaysSpec::place(self.rays, self.first_step);
                 let engine = ready.start(&spec.order(memory)?, shape, first, no_room)?;
                 let files = (index, root);
                 let run = RayRun::new(engine, spec, files, self.rays, self.first_step);
                 Maker::Workers(Box::new(run))
             }
-            (Device::Cuda(ordinal), Some(bytes)) => {
+            Some((ordinal, bytes)) => {
                 let pictures = PicturesSpec { store: spec.store };
                 let drawn = table.drawn_images().first().copied().unwrap_or_default();
                 let first = PicturesSpec::place(drawn);
@@ -118,7 +117,7 @@ impl RaysBuilder {
                     ordinal,
                     pictures: &store.pictures,
                     engine,
-                    files: (index, root),
+                    index,
                     bytes,
                     hold_timeout: self.run.crew.hold_timeout,
                 };

@@ -122,8 +122,13 @@ impl SceneRun {
         let key = chosen.store_key(self.background)?;
         let places = &chosen.frames.places;
         let create = || Pictures::create(places.clone(), holding, &folder, key);
-        // With a limit a store in memory that breaks it is not joined.
-        let suits = |found: Holding| self.memory_limit.is_none() || found == holding;
+        // With a limit a store in memory that breaks it is not joined, nor one in a file where
+        // a device reads images in it.
+        let limited = self.memory_limit.is_some();
+        let reads = forecast
+            .device
+            .is_some_and(|device| device.host_image_bytes > 0);
+        let suits = |found: Holding| found == holding || !(limited || reads);
         let (pictures, presence) = match self.shares {
             true => store::meet(key, places, suits, create)?,
             false => (create()?, None),

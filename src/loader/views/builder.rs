@@ -88,8 +88,8 @@ impl ViewsBuilder {
     scene_run_options!();
 
     /// Where views are made and end. Default [`Device::Cpu`]. On a device workers only decode
-    /// images, each goes up once, and a kernel shows and straightens them: the same numbers, a
-    /// level of one in a million pixels apart. All memory of the device is taken by `build`,
+    /// images, each goes up once, and a kernel shows and straightens them: the same numbers, but
+    /// for one in a million of straightened images, where a place rounds to the other side. All memory of the device is taken by `build`,
     /// which makes the device's primary context; views are
     /// [`View::on_device`](crate::views::View::on_device), 4 at a time or as many as `depth`.
     pub fn device(mut self, device: Device) -> Self {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use crate::data::index::Index;
 use crate::device::Device;
 use crate::device::scene_launch::SCENE_ALIGN;
+use crate::device::view_launch::MOST_ROWS;
 use crate::error::{Error, Result};
 use crate::forecast::SceneForecast;
 use crate::jobs::pictures::device_bytes::DeviceBytes;
@@ -38,8 +39,8 @@ pub(super) struct Prepared {
     pub(super) maps: Places,
     pub(super) most_maps: u64,
     pub(super) forecast: SceneForecast,
-    /// With a device.
-    pub(super) device: Option<DeviceBytes>,
+    /// With a device: its number, and what is taken of it.
+    pub(super) device: Option<(u32, DeviceBytes)>,
 }
 
 impl ViewsBuilder {
@@ -97,7 +98,7 @@ impl ViewsBuilder {
         };
         let device = match self.device {
             Device::Cpu => None,
-            Device::Cuda(_) => Some(self.on_device(&frames, order, view)?),
+            Device::Cuda(ordinal) => Some((ordinal, self.on_device(&frames, &shown, order, view)?)),
         };
         // A kernel makes its places anew, and workers show nothing.
         let (most_maps, worker) = match device {
@@ -112,7 +113,7 @@ impl ViewsBuilder {
             worker,
             maps: maps.bytes(),
             discs_are_masks: true,
-            device,
+            device: device.map(|(_, bytes)| bytes),
             ..Beside::default()
         };
         let forecast = self.run.account(chosen, index, shape, beside)?;
@@ -128,7 +129,24 @@ impl ViewsBuilder {
         })
     }
 
-    fn on_device(&self, frames: &StoredFrames, order: ViewOrder, view: u64) -> Result<DeviceBytes> {
+    fn on_device(
+        &self,
+        frames: &StoredFrames,
+        shown: &ShownImages,
+        order: ViewOrder,
+        view: u64,
+    ) -> Result<DeviceBytes> {
+        let cameras = (0..frames.frames.len()).filter_map(|image| shown.camera(frames, image));
+        let highest = cameras.map(|camera| camera.height).max();
+        if let Some(rows) = highest.filter(|rows| *rows > MOST_ROWS) {
+            return Err(Error::option(
+                "downscale",
+                format!(
+                    "an image has {rows} rows, and a device shows at most {MOST_ROWS}: raise \
+                     downscale, or use device cpu"
+                ),
+            ));
+        }
         let masked = (frames.frames.iter().enumerate()).filter(|(_, frame)| frame.has_mask);
         let words = masked.filter_map(|(image, _)| {
             let camera = frames.camera(image)?;

@@ -5,7 +5,6 @@
 
 use std::time::Instant;
 
-use crate::device::Device;
 use crate::error::Result;
 use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::pictures::spec::PicturesSpec;
@@ -109,8 +108,8 @@ impl ViewsBuilder {
         let cameras = (0..chosen.images.len())
             .filter_map(|image| shown.camera(&chosen.frames, image).copied())
             .collect();
-        let run = match (self.device, device) {
-            (Device::Cpu, _) | (_, None) => {
+        let run = match device {
+            None => {
                 let first = ViewsSpec::place(self.first_step);
                 let order = spec.order(memory, &masks, maps.as_ref())?;
                 let engine = ready.start(&order, shape, first, no_room)?;
@@ -118,7 +117,7 @@ impl ViewsBuilder {
                 let run = ViewRun::new(engine, spec, index, frames, self.first_step);
                 Maker::Workers(Box::new(run))
             }
-            (Device::Cuda(ordinal), Some(bytes)) => {
+            Some((ordinal, bytes)) => {
                 let pictures = PicturesSpec { store: spec.store };
                 let first = PicturesSpec::place(order.image(self.first_step) as u32);
                 let engine = ready.start(&pictures.order(memory)?, shape, first, no_room)?;
@@ -126,7 +125,7 @@ impl ViewsBuilder {
                     ordinal,
                     pictures: &store.pictures,
                     engine,
-                    files: (index, scene.root.clone()),
+                    index,
                     bytes,
                     hold_timeout: self.run.crew.hold_timeout,
                 };

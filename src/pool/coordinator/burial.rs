@@ -15,10 +15,19 @@ use crate::pool::coordinator::supervisor::Supervisor;
 use crate::pool::ring::coordinator_side;
 use crate::pool::ring::coordinator_side::Verdict;
 use crate::pool::ring::layout::worker_word;
+use crate::pool::ring::receipt;
 use crate::pool::ring::ticket;
 use crate::pool::ring::words::Words;
 use crate::pool::worker::sigbus;
 use crate::sys::process::child_event;
+
+/// A worker holds one row at a time.
+pub(super) fn too_many(serial: u32, rows: usize) -> String {
+    format!(
+        "worker {serial} holds {rows} rows, and can hold one: shared memory was destroyed, by a \
+         decoder gone wrong; build a new loader from the last state"
+    )
+}
 
 /// Events kept for a consumer that does not ask.
 const EVENTS: usize = 256;
@@ -94,6 +103,10 @@ impl Supervisor {
     /// Gives back, moves on or fails the dead worker's rows and wakes everybody.
     fn bury(&mut self, worker: Worker, cause: Cause) -> String {
         let ring = self.ring;
+        let rows = coordinator_side::held_by(&ring.words(), ring.layout(), worker.serial).count();
+        if rows > 1 {
+            self.give_up(too_many(worker.serial, rows));
+        }
         let mut at_work = Vec::new();
         let (strikes, job, given_up) = (&mut self.strikes, &self.job, &mut self.given_up);
         coordinator_side::bury(&ring.words(), ring.layout(), worker.serial, |held| {
@@ -111,6 +124,15 @@ impl Supervisor {
                 && held.attempt == 0
             {
                 ring.write_fault(held.slot, held.row, &fault);
+            }
+            if verdict == Verdict::Fail {
+                receipt::write(
+                    &ring.words(),
+                    ring.layout(),
+                    (held.slot, held.row),
+                    &ticket,
+                    None,
+                );
             }
             at_work.push(match verdict {
                 Verdict::Return => what,

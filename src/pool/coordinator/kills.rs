@@ -3,13 +3,16 @@
 //! Runs in the coordinator. Only sends signals: who was killed is buried when the
 //! kernel says that it ended (`burial`).
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
+use crate::pool::coordinator::burial::too_many;
 use crate::pool::coordinator::lanes::{Killed, Lane, Worker};
 use crate::pool::coordinator::supervisor::{REAP_LIMIT, Supervisor};
 use crate::pool::ring::coordinator_side;
+use crate::pool::ring::coordinator_side::Held;
 use crate::pool::ring::ticket;
 
 impl Supervisor {
@@ -47,6 +50,38 @@ impl Supervisor {
         }
     }
 
+    /// Rows that are claimed as no worker claims them: a decoder has scribbled on them, and
+    /// nobody would ever finish them.
+    fn damage(&self, claimed: &[Held]) -> Option<String> {
+        let running = |owner: u32| {
+            let mut lanes = self.lanes.iter();
+            lanes.any(|lane| matches!(lane, Lane::Running(w) if w.serial == owner))
+        };
+        // Only this thread makes workers and buries them, so none came or went meanwhile.
+        if let Some(held) = claimed.iter().find(|held| !running(held.owner)) {
+            let Held {
+                owner, row, slot, ..
+            } = held;
+            return Some(format!(
+                "row {row} of slot {slot} is claimed by worker {owner}, which there is none of: \
+                 shared memory was destroyed, by a decoder gone wrong; build a new loader from \
+                 the last state"
+            ));
+        }
+        // Both at once: a row that is still claimed behind the look at the second was so then.
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        let mut owners = HashMap::new();
+        for held in claimed {
+            if let Some(first) = owners.insert(held.owner, held)
+                && coordinator_side::is_held(&w, l, held)
+                && coordinator_side::is_held(&w, l, first)
+            {
+                return Some(too_many(held.owner, 2));
+            }
+        }
+        None
+    }
+
     /// Rule 6: who is at one row for too long.
     pub(super) fn kill_overdue(&mut self, now: Duration) {
         if now < self.next_look {
@@ -54,7 +89,12 @@ impl Supervisor {
         }
         self.next_look = now + self.overdue.tick();
         let (w, l) = (self.ring.words(), self.ring.layout());
-        let over = self.overdue.look(now, coordinator_side::claimed(&w, l));
+        let claimed: Vec<Held> = coordinator_side::claimed(&w, l).collect();
+        if let Some(damage) = self.damage(&claimed) {
+            self.give_up(damage);
+            return;
+        }
+        let over = self.overdue.look(now, claimed.into_iter());
         for held in over {
             let what = || {
                 let ticket = ticket::read(&w, l, held.slot, held.sequence);

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use crate::pool::ring::attempt;
 use crate::pool::ring::layout::{Layout, ticket_word};
+use crate::pool::ring::receipt;
 use crate::pool::ring::row_word::{RowState, RowWord};
+use crate::pool::ring::ticket;
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::words::Words;
 
@@ -50,13 +52,65 @@ pub(crate) fn is_ready<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> boo
     (0..t.rows).all(|row| RowWord::unpack(w.load(l.row(slot, row), Acquire)).is_final(t.sequence))
 }
 
-/// A row of a posted ticket whose word is none that the protocol writes: a
-/// worker's decoder has destroyed it. It would never become ready.
-pub(crate) fn destroyed_row<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> Option<u32> {
-    (0..t.rows).find(|row| {
+/// What a worker's decoder has destroyed in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// The words of the ticket.
+    Ticket,
+    /// What is known of a row.
+    Row(u32),
+}
+
+/// What of a posted ticket is not as the protocol writes it: it would never become ready, or
+/// be another batch.
+pub(crate) fn damage<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> Option<Damage> {
+    if !ticket::stands(w, l, slot, &t) {
+        return Some(Damage::Ticket);
+    }
+    let damaged = |row: &u32| {
         let word = RowWord::unpack(w.load(l.row(slot, *row), Acquire));
-        word.sequence != t.sequence || word.state == RowState::Void
-    })
+        let attempt = w.load(attempt::word(l, slot, *row), Acquire);
+        word.sequence != t.sequence
+            || word.state == RowState::Void
+            || attempt::is_damaged(attempt, t.sequence)
+    };
+    (0..t.rows).find(damaged).map(Damage::Row)
+}
+
+/// The same of a ticket that was cancelled, whose open rows are void: its slot would never
+/// become free, or while somebody is at it.
+pub(crate) fn damage_of_cancelled<W: Words>(
+    w: &W,
+    l: &Layout,
+    slot: u32,
+    t: Ticket,
+) -> Option<Damage> {
+    if !ticket::stands(w, l, slot, &t) {
+        return Some(Damage::Ticket);
+    }
+    let damaged = |row: &u32| {
+        let word = w.load(l.row(slot, *row), Acquire);
+        RowWord::unpack(word).sequence != t.sequence || RowWord::is_unknown(word)
+    };
+    (0..t.rows).find(damaged).map(Damage::Row)
+}
+
+/// How a final row ended: filled at an attempt of `tries` at most, or failed. None when it does
+/// not say of itself that it ended so: nobody has filled it, or with another sample.
+pub(crate) fn row_end<W: Words>(
+    w: &W,
+    l: &Layout,
+    (slot, row): (u32, u32),
+    t: &Ticket,
+    tries: u32,
+) -> Option<Option<u32>> {
+    let attempt = w.load(attempt::word(l, slot, row), Acquire);
+    if attempt::is_damaged(attempt, t.sequence) {
+        return None;
+    }
+    let end =
+        (!row_failed(w, l, slot, row)).then(|| attempt::unpack(attempt, t.sequence).min(tries));
+    receipt::holds(w, l, (slot, row), t, end).then_some(end)
 }
 
 /// What a wait for a slot found.
@@ -91,12 +145,6 @@ pub(crate) fn wait_ready<W: Words>(
 /// Whether a final row carries pixels.
 pub(crate) fn row_failed<W: Words>(w: &W, l: &Layout, slot: u32, row: u32) -> bool {
     RowWord::unpack(w.load(l.row(slot, row), Acquire)).state == RowState::Failed
-}
-
-/// The attempt at which a final row ended. Any number up to 255 if a decoder
-/// has scribbled on it: bound it before use.
-pub(crate) fn row_attempt<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, t: Ticket) -> u32 {
-    attempt::load(w, l, slot, row, t.sequence)
 }
 
 /// Takes back what nobody has claimed of a ticket and says whether the slot may

@@ -43,6 +43,12 @@ pub(crate) fn claimed<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Held>
     claimed_if(w, l, |_| true)
 }
 
+/// Whether a row is in these hands now.
+pub(crate) fn is_held<W: Words>(w: &W, l: &Layout, held: &Held) -> bool {
+    let word = RowWord::claimed(held.owner, held.sequence).pack();
+    w.load(l.row(held.slot, held.row), Acquire) == word
+}
+
 /// The attempt is read after the row word: of a row in living hands it may be
 /// that of a moment later.
 fn claimed_if<W: Words>(

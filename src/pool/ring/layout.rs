@@ -21,7 +21,7 @@ use crate::pool::ring::words::WordIndex;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"fthrring");
 
 /// Changes with every change of layout or protocol.
-pub(crate) const LAYOUT_VERSION: u64 = 3;
+pub(crate) const LAYOUT_VERSION: u64 = 4;
 
 const LINE: usize = 8;
 const PAGE: usize = 4096;
@@ -75,8 +75,10 @@ pub(crate) mod record_word {
     pub(crate) const ATTEMPT: WordIndex = 0;
     /// Fault kind in the low byte, length of the text in the next 16 bits.
     pub(crate) const FAULT: WordIndex = 1;
+    /// How the row ended, see `ring::receipt`.
+    pub(crate) const RECEIPT: WordIndex = 2;
     /// The text, at most `TEXT_BYTES` of UTF-8.
-    pub(crate) const TEXT: WordIndex = 2;
+    pub(crate) const TEXT: WordIndex = 3;
     pub(crate) const LEN: usize = 32;
     pub(crate) const TEXT_BYTES: usize = (LEN - TEXT) * 8;
 }

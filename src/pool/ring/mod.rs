@@ -7,6 +7,7 @@
 //! - [`ticket`]: the order to fill a slot, as numbers,
 //! - [`row_word`]: the 64 bits that say what a row is and whose,
 //! - [`attempt`]: which of the samples that may stand in a row is under way,
+//! - [`receipt`]: what a final row says of how it ended,
 //! - [`words`]: loads, stores, sleeps and wakes, as a trait, so that the model
 //!   test can stand between any two of them,
 //! - [`consumer_side`], [`worker_side`], [`coordinator_side`]: the protocol,
@@ -25,6 +26,7 @@ pub(crate) mod attempt;
 pub(crate) mod consumer_side;
 pub(crate) mod coordinator_side;
 pub(crate) mod layout;
+pub(crate) mod receipt;
 pub(crate) mod region;
 pub(crate) mod row_word;
 pub(crate) mod slots;

@@ -77,6 +77,11 @@ impl RowWord {
         }
     }
 
+    /// True when no version writes such a word.
+    pub(crate) fn is_unknown(word: u64) -> bool {
+        word >> 56 > RowState::Failed as u64
+    }
+
     /// True when the row of ticket `sequence` needs no more work.
     pub(crate) fn is_final(self, sequence: u32) -> bool {
         self.sequence == sequence && matches!(self.state, RowState::Done | RowState::Failed)
@@ -109,6 +114,8 @@ mod tests {
     fn an_unknown_state_is_nobodys() {
         let w = RowWord::unpack(0xff << 56 | 5);
         assert_eq!(w.state, RowState::Void);
+        assert!(RowWord::is_unknown(0xff << 56 | 5) && RowWord::is_unknown(5 << 56));
+        assert!(!RowWord::is_unknown(w.pack()));
         assert!(!w.is_final(5));
     }
 }

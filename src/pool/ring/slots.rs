@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::error::SampleFault;
 use crate::pool::ring::consumer_side;
-use crate::pool::ring::consumer_side::Wait;
+use crate::pool::ring::consumer_side::{Damage, Wait};
 use crate::pool::ring::region::Ring;
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::words::Words;
@@ -106,10 +106,20 @@ impl Slots {
         )
     }
 
-    /// A row of a posted slot that was destroyed, if there is one.
-    pub(crate) fn destroyed_row(&self, posted: &PostedSlot) -> Option<u32> {
+    /// What of a posted slot was destroyed, if anything was.
+    pub(crate) fn damage(&self, posted: &PostedSlot) -> Option<Damage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        consumer_side::destroyed_row(&w, l, posted.slot, posted.ticket)
+        consumer_side::damage(&w, l, posted.slot, posted.ticket)
+    }
+
+    /// The first cancelled slot of which something was destroyed: its ticket, and what.
+    pub(crate) fn damage_of_cancelled(&self, draining: &[PostedSlot]) -> Option<(Ticket, Damage)> {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        draining.iter().find_map(|posted| {
+            let (slot, ticket) = (posted.slot, posted.ticket);
+            let damage = consumer_side::damage_of_cancelled(&w, l, slot, ticket)?;
+            Some((ticket, damage))
+        })
     }
 
     /// Holds a posted slot for a batch, or gives it back when it is not ready.
@@ -167,14 +177,17 @@ impl HeldSlot {
         unsafe { self.ring.slot_bytes(self.slot) }
     }
 
-    pub(crate) fn failed(&self, row: u32) -> bool {
-        consumer_side::row_failed(&self.ring.words(), self.ring.layout(), self.slot, row)
+    /// What of its ticket was destroyed, if anything was.
+    pub(crate) fn damage(&self) -> Option<Damage> {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        consumer_side::damage(&w, l, self.slot, self.ticket)
     }
 
-    /// The attempt at which the row ended; to be bounded before use.
-    pub(crate) fn attempt(&self, row: u32) -> u32 {
+    /// How a row ended, `tries` being the last attempt; none when it was destroyed. See
+    /// [`consumer_side::row_end`].
+    pub(crate) fn end(&self, row: u32, tries: u32) -> Option<Option<u32>> {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        consumer_side::row_attempt(&w, l, self.slot, row, self.ticket)
+        consumer_side::row_end(&w, l, (self.slot, row), &self.ticket, tries)
     }
 
     pub(crate) fn fault(&self, row: u32) -> SampleFault {
@@ -222,6 +235,9 @@ impl Returned {
 mod tests {
     use super::*;
     use crate::pool::ring::Shape;
+    use crate::pool::ring::attempt;
+    use crate::pool::ring::receipt;
+    use crate::pool::ring::row_word::{RowState, RowWord};
     use crate::pool::ring::worker_side;
     use crate::pool::ring::worker_side::{Next, Outcome};
 
@@ -254,6 +270,8 @@ mod tests {
         let place = c.row as usize * 16..(c.row as usize + 1) * 16;
         // SAFETY: claimed just above; the places of these tests are 16 bytes each.
         unsafe { s.ring().row_mut(&c, place) }.unwrap().fill(byte);
+        let filled = (outcome == Outcome::Done).then_some(0);
+        receipt::write(&w, l, (c.slot, c.row), &c.ticket, filled);
         worker_side::commit(&w, l, 1, c, outcome).unwrap();
     }
 
@@ -272,7 +290,10 @@ mod tests {
             assert_eq!(held.bytes()[16..32], [8; 16]);
             held.bytes_mut()[16..].fill(0);
             assert_eq!(held.bytes()[16..], [0; 32]);
-            assert!(!held.failed(0) && held.failed(1));
+            assert_eq!(
+                (held.end(0, 0), held.end(1, 0)),
+                (Some(Some(0)), Some(None))
+            );
         }
     }
 
@@ -296,20 +317,108 @@ mod tests {
         }
     }
 
+    fn scribble(s: &Slots, at: usize, word: u64) -> u64 {
+        let w = s.ring().words();
+        let before = w.load(at, std::sync::atomic::Ordering::Acquire);
+        w.store(at, word, std::sync::atomic::Ordering::Release);
+        before
+    }
+
     #[test]
-    fn a_destroyed_row_is_found() {
+    fn destroyed_tickets_rows_and_attempts_are_found() {
         let s = slots();
         let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
-        assert_eq!(s.destroyed_row(&posted), None);
+        assert_eq!(s.damage(&posted), None);
         fill_one(&s, 7, Outcome::Done);
-        assert_eq!(s.destroyed_row(&posted), None);
-        for scribble in [0, u64::MAX, 9 << 56 | 1] {
-            let at = s.ring().layout().row(posted.slot, 1);
-            s.ring()
-                .words()
-                .store(at, scribble, std::sync::atomic::Ordering::Release);
-            assert_eq!(s.destroyed_row(&posted), Some(1));
+        assert_eq!(s.damage(&posted), None);
+        let l = *s.ring().layout();
+        for scribbled in [0, u64::MAX, 9 << 56 | 1] {
+            let before = scribble(&s, l.row(posted.slot, 1), scribbled);
+            assert_eq!(s.damage(&posted), Some(Damage::Row(1)));
+            scribble(&s, l.row(posted.slot, 1), before);
         }
+        let at = attempt::word(&l, posted.slot, 2);
+        let before = scribble(&s, at, 3 << 32 | 1);
+        assert_eq!(s.damage(&posted), Some(Damage::Row(2)));
+        scribble(&s, at, before);
+        use crate::pool::ring::layout::ticket_word::{BATCH, EPOCH, ROWS, SEQUENCE};
+        for word in [SEQUENCE, EPOCH, BATCH, ROWS] {
+            for other in [2, u64::MAX] {
+                let before = scribble(&s, l.ticket(posted.slot, word), other);
+                assert_eq!(s.damage(&posted), Some(Damage::Ticket), "{word}");
+                scribble(&s, l.ticket(posted.slot, word), before);
+            }
+        }
+        assert_eq!(s.damage(&posted), None);
+        let mut draining = vec![posted];
+        assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Ready);
+    }
+
+    #[test]
+    fn a_cancelled_slot_whose_row_is_destroyed_is_found() {
+        for scribbled in [
+            RowWord::open(7).pack(),
+            RowWord::claimed(1, 9).pack(),
+            77 << 56,
+        ] {
+            let s = slots();
+            let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
+            let Next::Fill(_) = worker_side::next(
+                &s.ring().words(),
+                s.ring().layout(),
+                1,
+                Duration::ZERO,
+                None,
+            ) else {
+                panic!("nothing to fill");
+            };
+            let mut draining = vec![posted];
+            assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Again);
+            assert_eq!(s.damage_of_cancelled(&draining), None);
+            let at = s.ring().layout().row(draining[0].slot, 2);
+            scribble(&s, at, scribbled);
+            let found = s.damage_of_cancelled(&draining);
+            assert_eq!(found.map(|(_, damage)| damage), Some(Damage::Row(2)));
+        }
+    }
+
+    #[test]
+    fn a_row_that_does_not_say_how_it_ended_is_destroyed() {
+        let s = slots();
+        let t = ticket(1, 3);
+        let posted = s.post(s.take_free().unwrap(), t);
+        let (w, l) = (s.ring().words(), *s.ring().layout());
+        for filled in [Some(0), None, Some(0)] {
+            let Next::Fill(c) = worker_side::next(&w, &l, 1, Duration::ZERO, None) else {
+                panic!("nothing to fill");
+            };
+            receipt::write(&w, &l, (c.slot, c.row), &c.ticket, filled);
+            let outcome = filled.map_or(Outcome::Failed, |_| Outcome::Done);
+            worker_side::commit(&w, &l, 1, c, outcome).unwrap();
+        }
+        let slot = posted.slot;
+        let held = s.hold(posted).unwrap();
+        assert_eq!(held.end(0, 8), Some(Some(0)));
+        assert_eq!(held.end(1, 8), Some(None));
+        // Called failed, called filled, at another attempt, of another sample.
+        scribble(
+            &s,
+            l.row(slot, 0),
+            RowWord::new(RowState::Failed, 1, 1).pack(),
+        );
+        assert_eq!(held.end(0, 8), None);
+        scribble(
+            &s,
+            l.row(slot, 1),
+            RowWord::new(RowState::Done, 1, 1).pack(),
+        );
+        assert_eq!(held.end(1, 8), None);
+        scribble(&s, attempt::word(&l, slot, 2), attempt::pack(1, 2));
+        assert_eq!(held.end(2, 8), None);
+        scribble(&s, attempt::word(&l, slot, 2), 0);
+        assert_eq!(held.end(2, 8), Some(Some(0)));
+        receipt::write(&w, &l, (slot, 2), &Ticket { batch: 5, ..t }, Some(0));
+        assert_eq!(held.end(2, 8), None);
     }
 
     #[test]

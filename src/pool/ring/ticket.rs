@@ -20,6 +20,16 @@ pub struct Ticket {
     pub rows: u32,
 }
 
+/// Whether the words of a slot's ticket are still those that were posted. Nobody but the
+/// consumer writes them, and it while no worker is at the slot.
+pub(crate) fn stands<W: Words>(w: &W, l: &Layout, slot: u32, t: &Ticket) -> bool {
+    let word = |word| w.load(l.ticket(slot, word), Relaxed);
+    word(ticket_word::SEQUENCE) == u64::from(t.sequence)
+        && word(ticket_word::EPOCH) == t.epoch
+        && word(ticket_word::BATCH) == t.batch
+        && word(ticket_word::ROWS) == u64::from(t.rows)
+}
+
 /// The words of a slot's ticket. Only a claim keeps them from being another
 /// one's; the count is bounded all the same: another worker's decoder may have
 /// scribbled on it.

@@ -12,6 +12,7 @@ use nix::unistd::{Pid, getpid};
 use crate::error::Result;
 use crate::pool::job::Job;
 use crate::pool::ring::layout::worker_word;
+use crate::pool::ring::receipt;
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::words::Words;
 use crate::pool::ring::worker_side;
@@ -100,14 +101,20 @@ fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32, tries: u32) -> R
                 if let Some(part) = populated.missing(claim.slot, &place) {
                     ring.populate(claim.slot, &part);
                 }
-                let outcome = fill(ring, job, &claim, place, tries, &mut meter)?;
+                let filled = fill(ring, job, &claim, place, tries, &mut meter)?;
                 publish(ring, lane, &mut meter);
+                receipt::write(&w, l, (claim.slot, claim.row), &claim.ticket, filled);
+                let outcome = match filled {
+                    Some(_) => Outcome::Done,
+                    None => Outcome::Failed,
+                };
                 worker_side::commit(&w, l, serial, claim, outcome)?;
             }
         }
     }
 }
 
+/// The attempt that filled the row, or none.
 fn fill(
     ring: &Ring,
     job: &mut dyn Job,
@@ -115,7 +122,7 @@ fn fill(
     place: Range<usize>,
     tries: u32,
     meter: &mut Meter,
-) -> Result<Outcome> {
+) -> Result<Option<u32>> {
     // SAFETY: `claim` came from `worker_side::next` of this process and is
     // committed only after this function, so the row is ours alone; `place` is
     // what the job says of it, and a job gives each row a place of its own.
@@ -124,7 +131,7 @@ fn fill(
         first: claim.attempt,
         tries,
     };
-    let filled = attempts::fill(
+    Ok(attempts::fill(
         job,
         &claim.ticket,
         claim.row,
@@ -139,11 +146,7 @@ fn fill(
                 worker_side::move_on(&ring.words(), ring.layout(), claim, next);
             }
         },
-    );
-    Ok(match filled {
-        Some(_) => Outcome::Done,
-        None => Outcome::Failed,
-    })
+    ))
 }
 
 /// Which pages of the slots this process has mapped already: places of own

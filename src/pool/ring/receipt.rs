@@ -1,0 +1,106 @@
+//! What a final row says of itself: of which ticket it is, at which attempt it ended, and
+//! how. One word of the row's record, written by who makes the row final, just before.
+//!
+//! Used by every process. Against accidents: a decoder that writes where it should not may
+//! change a ticket under a worker, or call a row final that nobody has filled. The consumer
+//! compares what it asked for with this word, so that such a row is an error and never
+//! another sample under the right number. Who forges a row on purpose can forge its bytes
+//! too, and this with them.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::pool::ring::layout::{Layout, record_word};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::words::{WordIndex, Words};
+
+/// A fingerprint of a row's end: filled at an attempt, or failed.
+fn word(t: &Ticket, row: u32, filled: Option<u32>) -> u64 {
+    let end = filled.map_or(0, |attempt| 1 + u64::from(attempt));
+    let parts = [
+        u64::from(t.sequence) << 32 | u64::from(t.rows),
+        t.epoch,
+        t.batch,
+        u64::from(row) << 32 | end,
+    ];
+    parts.iter().fold(0, |word, part| mixed(word ^ part))
+}
+
+/// SplitMix64's finish: each bit of what comes in changes half of what goes out.
+pub(super) fn mixed(word: u64) -> u64 {
+    let z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn place(l: &Layout, slot: u32, row: u32) -> WordIndex {
+    l.record(slot, row) + record_word::RECEIPT
+}
+
+/// Before the row is made final, whose Release covers this word too.
+pub(crate) fn write<W: Words>(
+    w: &W,
+    l: &Layout,
+    (slot, row): (u32, u32),
+    t: &Ticket,
+    filled: Option<u32>,
+) {
+    w.store(place(l, slot, row), word(t, row, filled), Relaxed);
+}
+
+/// Whether a final row ended so.
+pub(crate) fn holds<W: Words>(
+    w: &W,
+    l: &Layout,
+    (slot, row): (u32, u32),
+    t: &Ticket,
+    filled: Option<u32>,
+) -> bool {
+    w.load(place(l, slot, row), Relaxed) == word(t, row, filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_counts() {
+        let ticket = Ticket {
+            sequence: 7,
+            epoch: 1,
+            batch: 2,
+            rows: 3,
+        };
+        let others = [
+            (
+                Ticket {
+                    sequence: 8,
+                    ..ticket
+                },
+                1,
+                Some(0),
+            ),
+            (Ticket { epoch: 2, ..ticket }, 1, Some(0)),
+            (
+                Ticket {
+                    batch: 1,
+                    epoch: 2,
+                    ..ticket
+                },
+                1,
+                Some(0),
+            ),
+            (Ticket { batch: 3, ..ticket }, 1, Some(0)),
+            (Ticket { rows: 2, ..ticket }, 1, Some(0)),
+            (ticket, 2, Some(0)),
+            (ticket, 1, Some(1)),
+            (ticket, 1, None),
+        ];
+        let mut seen = vec![word(&ticket, 1, Some(0))];
+        for (t, row, filled) in others {
+            let word = word(&t, row, filled);
+            assert!(!seen.contains(&word) && word != 0);
+            seen.push(word);
+        }
+    }
+}
