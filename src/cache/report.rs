@@ -70,6 +70,8 @@ pub struct BuildReport {
     pub source_bytes: u64,
     /// Workers that ended without being told to.
     pub worker_deaths: u64,
+    /// Lines of coordinator and workers that were dropped, because nobody read stderr.
+    pub stderr_lost: u64,
     pub seconds: f64,
     /// What reading the source's names left out; no part of JSON, which has the
     /// counts.

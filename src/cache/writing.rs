@@ -60,6 +60,7 @@ impl Writing<'_> {
         self.end_shard()?;
         let pool = run.report()?;
         self.state.report.worker_deaths = pool.worker_deaths;
+        self.state.report.stderr_lost = pool.stderr_lost;
         self.state.report.source_bytes = pool.input_bytes;
         Ok(ControlFlow::Continue(()))
     }

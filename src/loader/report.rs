@@ -28,6 +28,8 @@ pub struct LoaderReport {
     pub events: Vec<String>,
     /// Events that were dropped for want of a report.
     pub events_lost: u64,
+    /// Lines of coordinator and workers that were dropped, because nobody read stderr.
+    pub stderr_lost: u64,
     /// Bytes of the ring: 0 with zero workers.
     pub ring_bytes: u64,
     /// Of the rows for a device, those whose crop had no room in its row: resized by
@@ -60,6 +62,7 @@ impl LoaderReport {
             ordered_deaths: pool.ordered_deaths,
             events: pool.events,
             events_lost: pool.events_lost,
+            stderr_lost: pool.stderr_lost,
             ring_bytes: pool.ring_bytes,
             resized_by_workers: pool.counted,
             first_row_ms: pool.first_row_ms,

@@ -365,6 +365,7 @@ impl Pool {
         report.ordered_deaths = told.ordered_deaths;
         report.events = told.events;
         report.events_lost = told.events_lost;
+        report.stderr_lost = told.stderr_lost;
         Ok(report)
     }
 }

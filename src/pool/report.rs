@@ -23,6 +23,8 @@ pub struct PoolReport {
     pub events: Vec<String>,
     /// Events that were dropped for want of a report.
     pub events_lost: u64,
+    /// Lines of coordinator and workers that were dropped, because nobody read stderr.
+    pub stderr_lost: u64,
     /// Bytes of the ring: 0 with zero workers.
     pub ring_bytes: u64,
     /// Rows committed.

@@ -1,7 +1,7 @@
 //! How much memory this process may still take, and what it gives back.
 //!
-//! Asked in the consumer, before the ring is allocated; limits are set in
-//! workers.
+//! Asked in the consumer, before the ring is allocated; limits are set in the
+//! coordinator and in workers.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +33,18 @@ pub(crate) fn limit_growth(bytes: u64) -> Result<()> {
     let most = private_bytes()?.saturating_add(bytes);
     let (soft, hard) = getrlimit(Resource::RLIMIT_DATA).map_err(failed)?;
     setrlimit(Resource::RLIMIT_DATA, most.min(soft), hard).map_err(failed)
+}
+
+/// From here on a crash of this process, or of one that it forks, leaves no core, which
+/// might have the pictures of a whole sample in it.
+///
+/// One byte, not 0: both mean no file, and a program that takes cores through a pipe
+/// (`core_pattern`) is called whatever the limit is, but for 1 (`fs/coredump.c`).
+pub(crate) fn leave_no_core() -> Result<()> {
+    let failed = |e: nix::errno::Errno| Error::io("forbid cores", e);
+    let (_, hard) = getrlimit(Resource::RLIMIT_CORE).map_err(failed)?;
+    let most = hard.min(1);
+    setrlimit(Resource::RLIMIT_CORE, most, most).map_err(failed)
 }
 
 /// Private, writable memory of this process, resident or not: what

@@ -4,6 +4,7 @@
 //! the crate's `unsafe` lives here, behind functions that are safe to call.
 //!
 //! - `process`, `probe`: processes, and which calls there are; `threads`: for one call;
+//!   `stderr`: words that nobody waits for;
 //! - `futex`, `shared`, `sealed`, `memory`: sleeps, and memory that processes share;
 //! - `turns`: locks on bytes of a file; `socket`: messages;
 //! - `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
@@ -21,5 +22,6 @@ pub(crate) mod replace;
 pub(crate) mod sealed;
 pub(crate) mod shared;
 pub(crate) mod socket;
+pub(crate) mod stderr;
 pub(crate) mod threads;
 pub(crate) mod turns;

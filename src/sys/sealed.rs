@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use memmap2::Mmap;
+use memmap2::{Advice, Mmap};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
@@ -61,6 +61,8 @@ impl SealedBytes {
         // against writing, shrinking and growing, so the mapped bytes can
         // neither change nor vanish for as long as the map lives.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map sealed memory", e))?;
+        // As in `shared`: no part of anybody's core.
+        let _ = map.advise(Advice::DontDump);
         Ok(Self { file, map })
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
 use nix::sys::stat::fstat;
 use nix::unistd::ftruncate;
 
@@ -109,6 +109,10 @@ impl SharedMemory {
             )
         }
         .map_err(|e| Error::io(format!("map {len} bytes of shared memory"), e))?;
+        // Whoever crashes, a core holds none of it: it is large, and the same in all. A
+        // kernel that refuses only makes cores larger.
+        // SAFETY: the whole of the mapping above; what cores hold is no matter of memory.
+        let _ = unsafe { madvise(base, len, MmapAdvise::MADV_DONTDUMP) };
         Ok(Self {
             fd,
             base: base.cast(),

@@ -138,6 +138,7 @@ const UNSAFE: &[&str] = &[
     "src/sys/sealed.rs",
     "src/sys/shared.rs",
     "src/sys/socket.rs",
+    "src/sys/stderr.rs",
     "src/jobs/bare/maps.rs",
     "src/jobs/input.rs",
     "src/pool/worker/process.rs",

@@ -8,3 +8,8 @@ mod limits;
 mod rss;
 mod scene_memory;
 mod shutdown;
+<<<<<<< HEAD
+=======
+mod stderr;
+mod surroundings;
+>>>>>>> ff45ac6 (Nobody in a pool waits for stderr; no core holds the ring)

@@ -125,3 +125,13 @@ pub fn device_memory(device: &DeviceMemory) -> Result<()> {
         mib(device.pinned_bytes),
     ))
 }
+
+/// What coordinator and workers had to say, and stderr did not take.
+pub fn dropped_lines(lines: u64) -> Result<()> {
+    if lines == 0 {
+        return Ok(());
+    }
+    line(&format!(
+        "{lines:>10} lines of coordinator and workers were dropped: nobody read stderr"
+    ))
+}

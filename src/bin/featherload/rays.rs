@@ -426,6 +426,7 @@ impl Report {
                 output::grouped(invalid)
             ))?;
         }
+        output::dropped_lines(run.stderr_lost)?;
         if let Some(digest) = &self.digest {
             output::line(&format!("  digest         {digest}"))?;
         }

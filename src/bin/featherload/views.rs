@@ -360,6 +360,7 @@ impl Report {
             share(run.decode_s),
             share(run.show_s),
         ))?;
+        output::dropped_lines(run.stderr_lost)?;
         if let Some(digest) = &self.digest {
             output::line(&format!("  digest         {digest}"))?;
         }

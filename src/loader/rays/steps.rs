@@ -84,6 +84,8 @@ pub struct RaysReport {
     /// Of the memory that the batches lie in.
     pub ring_bytes: u64,
     pub worker_deaths: u64,
+    /// Lines of coordinator and workers that were dropped, because nobody read stderr.
+    pub stderr_lost: u64,
     /// Steps that each worker made.
     pub rows_by_worker: Vec<u64>,
     /// Seconds from the beginning of the build to its end.
@@ -230,6 +232,7 @@ impl Rays {
             in_file: self.store.pictures.holding() == Holding::File,
             ring_bytes: pool.ring_bytes,
             worker_deaths: pool.worker_deaths,
+            stderr_lost: pool.stderr_lost,
             rows_by_worker: pool.rows_by_worker,
             startup_s: self.startup.as_secs_f64(),
             draw_s: seconds(spec::DRAW),

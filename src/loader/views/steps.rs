@@ -84,6 +84,8 @@ pub struct ViewsReport {
     /// Of the memory that the views lie in.
     pub ring_bytes: u64,
     pub worker_deaths: u64,
+    /// Lines of coordinator and workers that were dropped, because nobody read stderr.
+    pub stderr_lost: u64,
     /// Seconds from the beginning of the build to its end.
     pub startup_s: f64,
     /// Seconds of all workers together: decoding images, from the store to the view,
@@ -220,6 +222,7 @@ impl Views {
             in_file: self.store.pictures.holding() == Holding::File,
             ring_bytes: pool.ring_bytes,
             worker_deaths: pool.worker_deaths,
+            stderr_lost: pool.stderr_lost,
             startup_s: self.startup.as_secs_f64(),
             decode_s: decoding.map(seconds).iter().sum(),
             show_s: seconds(spec::SHOW),

@@ -20,7 +20,7 @@ use crate::pool::ring::layout::LAYOUT_VERSION;
 pub(crate) const COORDINATOR_COMMAND: &str = "__coordinator";
 
 /// Changes with every change of commands, requests or replies.
-const PROTOCOL: u32 = 4;
+const PROTOCOL: u32 = 5;
 
 const HELLO_MAGIC: [u8; 8] = *b"fthrload";
 const VERSION_BYTES: usize = 32;
@@ -32,7 +32,7 @@ pub(crate) const HELLO_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) const HELLO_BYTES: usize = 8 + 4 + 8 + VERSION_BYTES;
 
 /// Most bytes of a helper's first message.
-pub(crate) const LONGEST_HELLO: usize = 512;
+pub(crate) const LONGEST_HELLO: usize = 2048;
 
 /// How a helper begins that cannot become a coordinator, in the place of a hello.
 const REFUSAL: &[u8] = b"refused: ";
@@ -194,6 +194,8 @@ pub(crate) struct Report {
     pub(crate) events: Vec<String>,
     /// Events that were dropped because nobody asked for them in time.
     pub(crate) events_lost: u64,
+    /// Lines for stderr that were dropped, because it took none.
+    pub(crate) stderr_lost: u64,
     /// Why the pool was given up, if it was.
     pub(crate) fatal: Option<String>,
 }

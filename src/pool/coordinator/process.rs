@@ -6,6 +6,7 @@
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,29 +17,58 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use crate::error::{Error, Result};
 use crate::pool::coordinator::line::Line;
 use crate::pool::coordinator::messages::{
-    Bootstrap, Command, HELLO_BYTES, HELLO_LIMIT, Hello, Reply, Request, StartRequest,
+    Bootstrap, Command, HELLO_BYTES, HELLO_LIMIT, Hello, Reply, Request, StartRequest, refusal,
 };
-use crate::pool::coordinator::supervisor::{Supervisor, abandon};
+use crate::pool::coordinator::supervisor::Supervisor;
 use crate::pool::job::{JobKind, RunsIn};
 use crate::pool::ring::Ring;
+use crate::sys::memory;
 use crate::sys::process;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
 use crate::sys::socket::Received;
+use crate::sys::stderr::Relay;
 
 /// Exit status when the hand-shake or the start failed; the consumer knows why.
 const EXIT_NOT_STARTED: i32 = 2;
+/// Exit status after a panic, as Rust's own.
+const EXIT_PANIC: i32 = 101;
+/// Exit status when the pool's work broke off with an error.
+const EXIT_BROKEN: i32 = 1;
 
 /// Lives as a coordinator on `socket`; the return value is the exit status.
 /// `channel` names the one-shot server of the typed channel.
 /// `kinds` are the jobs that it can be told to do.
 pub(crate) fn live(socket: OwnedFd, channel: &str, kinds: &[JobKind]) -> i32 {
-    match begin(socket, channel, kinds) {
+    // A forked caller's hook is the caller's, as are the descriptors that it writes to.
+    std::mem::forget(std::panic::take_hook());
+    let mut stderr = match Relay::install() {
+        Ok(stderr) => stderr,
+        Err(e) => {
+            // Nothing can be said without waiting; a loader that is gone needs no reason.
+            let _ = socket::send(socket.as_fd(), &refusal(&e.to_string()), &[]);
+            return EXIT_NOT_STARTED;
+        }
+    };
+    // Workers do not return from here, and nothing is used after a panic but `stderr`,
+    // which has its last words.
+    let lead = AssertUnwindSafe(|| lead(socket, channel, kinds, &mut stderr));
+    let code = catch_unwind(lead).unwrap_or(EXIT_PANIC);
+    stderr.end();
+    code
+}
+
+fn lead(socket: OwnedFd, channel: &str, kinds: &[JobKind], stderr: &mut Relay) -> i32 {
+    match begin(socket, channel, kinds, stderr) {
         Ok(None) => 0,
         Ok(Some((supervisor, line, consumer, children))) => {
-            match supervisor.run(&line, &consumer, &children) {
+            match supervisor.run(&line, &consumer, &children, stderr) {
                 Ok(()) => 0,
-                Err(e) => abandon(&e),
+                Err(e) => {
+                    tracing::error!("coordinator: {e}");
+                    // The workers' death signal does the rest.
+                    EXIT_BROKEN
+                }
             }
         }
         Err(e) => {
@@ -54,20 +84,28 @@ pub(crate) fn live(socket: OwnedFd, channel: &str, kinds: &[JobKind]) -> i32 {
 pub(crate) fn run_coordinator(channel: &str, kinds: &[JobKind]) -> i32 {
     match std::io::stdin().as_fd().try_clone_to_owned() {
         Ok(socket) => live(socket, channel, kinds),
-        Err(e) => {
-            tracing::error!("coordinator: take the socket from standard input: {e}");
-            EXIT_NOT_STARTED
-        }
+        // There is nobody to tell: the socket is the loader's, and stderr may have to be
+        // waited for.
+        Err(_) => EXIT_NOT_STARTED,
     }
 }
 
 type Begun = (Supervisor, Line, PidFd, SignalFd);
 
-fn begin(socket: OwnedFd, channel: &str, kinds: &[JobKind]) -> Result<Option<Begun>> {
+fn begin(
+    socket: OwnedFd,
+    channel: &str,
+    kinds: &[JobKind],
+    stderr: &mut Relay,
+) -> Result<Option<Begun>> {
     process::reset_signals()?;
+    // For its workers as well.
+    memory::leave_no_core()?;
     process::lead_own_group()?;
     let socket = process::above_standard_streams(socket)?;
-    process::close_all_but(&[0, 1, 2, socket.as_raw_fd()])?;
+    let mut keep = vec![0, 1, 2, socket.as_raw_fd()];
+    keep.extend(stderr.descriptors());
+    process::close_all_but(&keep)?;
     process::standard_streams_to_null()?;
     process::set_name(c"featherload-co");
     let children = watch_children()?;
@@ -76,6 +114,7 @@ fn begin(socket: OwnedFd, channel: &str, kinds: &[JobKind]) -> Result<Option<Beg
         let mut byte = [0; 1];
         // The consumer may scan its data set for long: no limit here, but its
         // end is noticed.
+        stderr.pass_on();
         if consumer_ended(&consumer)? {
             return Ok(None);
         }

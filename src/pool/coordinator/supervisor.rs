@@ -4,7 +4,7 @@
 //! Runs in the coordinator, single-threaded, never touching a pixel.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -26,10 +26,10 @@ use crate::pool::ring::coordinator_side;
 use crate::pool::ring::row_word::MAX_SERIAL;
 use crate::pool::worker;
 use crate::sys::clock::RunningClock;
-use crate::sys::process;
 use crate::sys::process::{PidFd, fork_never_returning};
 use crate::sys::socket;
 use crate::sys::socket::Received;
+use crate::sys::stderr::Relay;
 
 /// How long workers may finish their rows after a stop.
 const GRACE: Duration = Duration::from_millis(100);
@@ -132,13 +132,30 @@ impl Supervisor {
 
     /// Runs until the consumer says stop, closes its socket or dies, and no
     /// worker is left.
-    pub(crate) fn run(mut self, line: &Line, consumer: &PidFd, children: &SignalFd) -> Result<()> {
+    pub(crate) fn run(
+        mut self,
+        line: &Line,
+        consumer: &PidFd,
+        children: &SignalFd,
+        stderr: &mut Relay,
+    ) -> Result<()> {
         loop {
             let now = self.clock.read(Duration::ZERO);
             let timeout = self.next_deadline(now).saturating_sub(now);
-            let [from_consumer, consumer_gone, child_ended] =
-                wait_for(&line.socket, consumer, children, timeout)?;
+            let [from_consumer, consumer_gone, child_ended, said] = wait_for(
+                [
+                    line.socket.as_fd(),
+                    consumer.as_fd(),
+                    children.as_fd(),
+                    stderr.as_fd(),
+                ],
+                timeout,
+            )?;
             let now = self.clock.read(timeout);
+            if said {
+                stderr.pass_on();
+                self.report.stderr_lost = stderr.lost();
+            }
             if consumer_gone {
                 self.end(now);
             } else if from_consumer {
@@ -304,30 +321,15 @@ impl Supervisor {
     }
 }
 
-/// Sleeps until something happens: [a command, the consumer's end, a child's end].
-fn wait_for(
-    socket: &OwnedFd,
-    consumer: &PidFd,
-    children: &SignalFd,
-    timeout: Duration,
-) -> Result<[bool; 3]> {
-    let mut fds = [
-        PollFd::new(socket.as_fd(), PollFlags::POLLIN),
-        PollFd::new(consumer.as_fd(), PollFlags::POLLIN),
-        PollFd::new(children.as_fd(), PollFlags::POLLIN),
-    ];
+/// Sleeps until something happens: [a command, the consumer's end, a child's end, words
+/// for stderr].
+fn wait_for(fds: [BorrowedFd<'_>; 4], timeout: Duration) -> Result<[bool; 4]> {
+    let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
     // Rounded up: a deadline half a millisecond away must not spin.
     let ms = timeout.as_micros().div_ceil(1000).min(60_000) as u16;
     match poll(&mut fds, PollTimeout::from(ms)) {
         Ok(_) => Ok(fds.map(|fd| fd.revents().is_some_and(|r| !r.is_empty()))),
-        Err(nix::errno::Errno::EINTR) => Ok([false; 3]),
+        Err(nix::errno::Errno::EINTR) => Ok([false; 4]),
         Err(e) => Err(Error::io("poll", e)),
     }
-}
-
-/// Ends the process group's own children when the loop broke off with an error.
-pub(crate) fn abandon(error: &Error) -> i32 {
-    tracing::error!("coordinator: {error}");
-    // The workers' death signal does the rest.
-    process::exit_now(1)
 }

@@ -129,6 +129,7 @@ impl BenchReport {
         for event in &self.loader.events {
             output::line(&format!("event      {event}"))?;
         }
+        output::dropped_lines(self.loader.stderr_lost)?;
         if self.failed > 0 {
             output::line(&format!(
                 "{:>10} samples failed, {} skipped, {} substituted",

@@ -269,6 +269,7 @@ fn print(folder: &Path, report: &BuildReport) -> Result<()> {
             report.worker_deaths
         ))?;
     }
+    output::dropped_lines(report.stderr_lost)?;
     if report.damaged_shards > 0 {
         output::line(&format!(
             "lost       {} samples or more in {} damaged shards of the source",

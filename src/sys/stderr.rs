@@ -1,0 +1,301 @@
+//! What coordinator and workers say on stderr, which neither ever waits for.
+//!
+//! Made in the coordinator; workers inherit descriptor 2. That is a pipe of the pool's own
+//! here, whose writers never wait: what does not fit is lost. The coordinator passes on what
+//! comes out of it, as far as the stderr that it was started with takes it at once, and
+//! counts the lines that it drops.
+//!
+//! So nobody has to know who writes: `tracing`, a panic hook, Rust's own words about a failed
+//! allocation, the C library's about a damaged heap, a decoder. What does not do:
+//! - O_NONBLOCK on the given descriptor: it belongs to the open file, which the caller and
+//!   its shell have too;
+//! - a poll in front of a blocking write: others write into the same pipe, and may fill it
+//!   between the two;
+//! - a thread that may block: a process that forks has one thread.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::socket::{MsgFlags, send};
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{dup2_stderr, pipe2, read, write};
+
+use super::process::above_standard_streams;
+use crate::error::{Error, Result};
+
+/// A pipe takes so many bytes as a whole, or none of them.
+const AT_ONCE: usize = libc::PIPE_BUF;
+
+/// Most that is passed on by one call, so that nobody keeps the coordinator by talking.
+const MOST: usize = 64 << 10;
+
+/// The stderr of a pool: one end of its own pipe, and where words go from there.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    from: OwnedFd,
+    to: Given,
+    /// A line that has not ended yet.
+    begun: Vec<u8>,
+    lost: u64,
+}
+
+/// The stderr that the coordinator was started with.
+#[derive(Debug)]
+enum Given {
+    /// A file, which has no reader to wait for.
+    File(OwnedFd),
+    /// A pipe or a terminal, opened once more: this opening's flags are ours alone.
+    Opened(File),
+    /// Flags of each call say that it must not wait.
+    Socket(OwnedFd),
+    /// One that cannot be opened once more, as it is another user's or /proc is not there.
+    /// Kernels before 6.4 cannot write into it without waiting, so there all is dropped.
+    Kept(OwnedFd),
+    /// It was closed.
+    Nobody,
+}
+
+impl Relay {
+    /// Puts the pool's own pipe in the place of descriptor 2.
+    pub(crate) fn install() -> Result<Self> {
+        let to = Given::stderr()?;
+        let (from, own) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
+            .map_err(|e| Error::io("make a pipe for stderr", e))?;
+        let from = above_standard_streams(from)?;
+        dup2_stderr(own).map_err(|e| Error::io("put a pipe in the place of stderr", e))?;
+        Ok(Self {
+            from,
+            to,
+            begun: Vec::new(),
+            lost: 0,
+        })
+    }
+
+    /// Descriptors that must stay open for it.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let to = match &self.to {
+            Given::File(fd) | Given::Socket(fd) | Given::Kept(fd) => Some(fd.as_raw_fd()),
+            Given::Opened(file) => Some(file.as_raw_fd()),
+            Given::Nobody => None,
+        };
+        [self.from.as_raw_fd()].into_iter().chain(to)
+    }
+
+    /// Lines that were dropped.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Passes on what was said. Never waits.
+    pub(crate) fn pass_on(&mut self) {
+        let mut buffer = [0; AT_ONCE];
+        let mut passed = 0;
+        while passed < MOST {
+            match read(&self.from, &mut buffer) {
+                Ok(0) => break,
+                Ok(n) => {
+                    passed += n;
+                    self.take(&buffer[..n]);
+                }
+                Err(Errno::EINTR) => {}
+                // Nothing is left; any other error leaves nothing to do either.
+                Err(_) => break,
+            }
+        }
+    }
+
+    /// Passes on what was said last, a line that has no end included.
+    pub(crate) fn end(&mut self) {
+        self.pass_on();
+        let rest = std::mem::take(&mut self.begun);
+        if !rest.is_empty() {
+            self.send(&rest);
+        }
+    }
+
+    fn take(&mut self, said: &[u8]) {
+        for &byte in said {
+            self.begun.push(byte);
+            if byte == b'\n' || self.begun.len() == AT_ONCE {
+                let mut line = std::mem::take(&mut self.begun);
+                self.send(&line);
+                line.clear();
+                self.begun = line;
+            }
+        }
+    }
+
+    fn send(&mut self, line: &[u8]) {
+        match self.to.write(line) {
+            Ok(n) if n == line.len() => {}
+            _ => self.lost += 1,
+        }
+    }
+}
+
+impl AsFd for Relay {
+    /// Readable when somebody said something.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.from.as_fd()
+    }
+}
+
+impl Given {
+    fn stderr() -> Result<Self> {
+        // SAFETY: duplicates a number into the table, or fails where it is not open.
+        let fd = unsafe { libc::fcntl(2, libc::F_DUPFD_CLOEXEC, 3) };
+        if fd < 0 {
+            return match Errno::last() {
+                Errno::EBADF => Ok(Self::Nobody),
+                e => Err(Error::io("duplicate stderr", e)),
+            };
+        }
+        // SAFETY: the kernel has just installed `fd`; nobody else owns it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let about = fstat(&fd).map_err(|e| Error::io("look at stderr", e))?;
+        let kind = SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT;
+        Ok(match kind {
+            SFlag::S_IFREG => Self::File(fd),
+            SFlag::S_IFSOCK => Self::Socket(fd),
+            _ => match opened_again(&fd) {
+                Ok(file) => Self::Opened(file),
+                Err(_) => Self::Kept(fd),
+            },
+        })
+    }
+
+    fn write(&self, bytes: &[u8]) -> nix::Result<usize> {
+        loop {
+            let written = match self {
+                Self::File(fd) => write(fd, bytes),
+                Self::Opened(file) => write(file, bytes),
+                Self::Socket(fd) => {
+                    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+                    send(fd.as_raw_fd(), bytes, flags)
+                }
+                Self::Kept(fd) => write_at_once(fd, bytes),
+                Self::Nobody => Err(Errno::EBADF),
+            };
+            if written != Err(Errno::EINTR) {
+                return written;
+            }
+        }
+    }
+}
+
+fn opened_again(fd: &OwnedFd) -> io::Result<File> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    OpenOptions::new()
+        .write(true)
+        .custom_flags(flags.bits())
+        .open(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+}
+
+/// A write that fails where it would have to wait, whatever the flags of the open file.
+fn write_at_once(fd: &OwnedFd, bytes: &[u8]) -> nix::Result<usize> {
+    let part = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
+    // SAFETY: one part, whose bytes live through the call and are only read by it; -1 is the
+    // file's own position.
+    let written = unsafe { libc::pwritev2(fd.as_raw_fd(), &part, 1, -1, libc::RWF_NOWAIT) };
+    Errno::result(written).map(|n| n as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::unistd::pipe;
+
+    use super::*;
+
+    /// A relay with pipes in the place of both stderrs; the end that is to be read.
+    fn relay(given: impl FnOnce(OwnedFd) -> Given) -> (Relay, File, File) {
+        let (from, own) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
+        let (reader, to) = pipe().unwrap();
+        assert_eq!(fcntl(&to, FcntlArg::F_SETPIPE_SZ(4096)), Ok(4096));
+        let to = given(to);
+        let relay = Relay {
+            from,
+            to,
+            begun: Vec::new(),
+            lost: 0,
+        };
+        (relay, File::from(own), File::from(reader))
+    }
+
+    fn check(mut relay: Relay, own: File, mut reader: File) {
+        let line = [&[b'x'; 99][..], b"\n"].concat();
+        for _ in 0..60 {
+            assert_eq!(write(&own, &line), Ok(100));
+        }
+        write(&own, b"no end").unwrap();
+        relay.pass_on();
+        assert_eq!(relay.lost(), 20, "4096 bytes take 40 lines");
+        relay.end();
+        assert_eq!(relay.lost(), 20, "the rest of a page takes a few bytes");
+        drop(relay);
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        assert_eq!(said.lines().count(), 41);
+        assert!(said.ends_with("x\nno end"), "{said}");
+    }
+
+    #[test]
+    fn a_full_pipe_is_not_waited_for_and_lines_stay_whole() {
+        let (relay, own, reader) = relay(|to| Given::Opened(opened_again(&to).unwrap()));
+        check(relay, own, reader);
+    }
+
+    #[test]
+    fn a_pipe_that_cannot_be_opened_once_more_is_not_waited_for() {
+        let (relay, own, reader) = relay(Given::Kept);
+        if relay.to.write(b"one line\n") == Err(Errno::EOPNOTSUPP) {
+            // A kernel before 6.4: every line is dropped, and none is waited for.
+            let mut relay = relay;
+            assert_eq!(write(&own, b"1\n2\n3\n"), Ok(6));
+            relay.pass_on();
+            assert_eq!(relay.lost(), 3);
+            return;
+        }
+        let mut line = [0; 9];
+        (&reader).read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"one line\n");
+        check(relay, own, reader);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_passed_on_in_pieces() {
+        let (mut relay, own, mut reader) = relay(|to| Given::Opened(opened_again(&to).unwrap()));
+        let mut said = Vec::new();
+        for _ in 0..3 {
+            assert_eq!(write(&own, &[b'y'; 3000]), Ok(3000));
+            relay.pass_on();
+            if relay.begun.len() < 3000 {
+                let mut piece = vec![0; AT_ONCE];
+                reader.read_exact(&mut piece).unwrap();
+                said.extend(piece);
+            }
+        }
+        relay.end();
+        drop(relay);
+        reader.read_to_end(&mut said).unwrap();
+        assert_eq!(said, [b'y'; 9000]);
+    }
+
+    #[test]
+    fn who_talks_without_end_keeps_nobody() {
+        let (mut relay, own, _reader) = relay(|_| Given::Nobody);
+        fcntl(&own, FcntlArg::F_SETPIPE_SZ(4 * MOST as i32)).unwrap();
+        while write(&own, &[b'\n'; AT_ONCE]).is_ok() {}
+        relay.pass_on();
+        assert_eq!(relay.lost(), MOST as u64);
+    }
+}
