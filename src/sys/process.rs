@@ -111,6 +111,27 @@ pub(crate) fn thread_count() -> Result<usize> {
     }
 }
 
+/// Who is likely to have started threads before the program did: the libraries that
+/// LD_PRELOAD names. None where it names none.
+pub(crate) fn preloaded() -> Option<String> {
+    let named = std::env::var_os("LD_PRELOAD")?;
+    let named = named.to_string_lossy().trim().to_owned();
+    (!named.is_empty()).then_some(named)
+}
+
+/// What every process of a pool reads, and what a process does not have without it.
+///
+/// # Errors
+/// Says what to do where it is not mounted.
+pub(crate) fn check_proc() -> Result<()> {
+    fs::read_dir("/proc/self/task").map(drop).map_err(|e| {
+        Error::config(format!(
+            "worker processes need /proc, which is not mounted here (read /proc/self/task: {e}): \
+             mount it, or use `workers: 0`"
+        ))
+    })
+}
+
 /// True when a descriptor of this process leads to an NVIDIA device: CUDA was
 /// initialised here and would not survive a fork.
 pub(crate) fn cuda_initialised() -> bool {
@@ -135,10 +156,13 @@ pub(crate) fn cuda_initialised() -> bool {
 pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
     let threads = thread_count()?;
     if threads != 1 {
+        let preloaded = preloaded().map_or(String::new(), |libraries| {
+            format!(" (a library of LD_PRELOAD={libraries} may have started one)")
+        });
         return Err(Error::config(format!(
-            "cannot fork: this process has {threads} threads and a forked copy would inherit \
-             their locks but not the threads; build the loader before starting threads, or use \
-             Launch::Exec"
+            "cannot fork: this process has {threads} threads{preloaded} and a forked copy would \
+             inherit their locks but not the threads; build the loader before starting threads, or \
+             use Launch::Exec"
         )));
     }
     // SAFETY: one thread (checked above), so every lock is free and the child
@@ -171,19 +195,33 @@ pub(crate) fn lead_own_group() -> Result<()> {
 }
 
 /// Default handlers and an empty mask, whatever the parent had; then SIGINT,
-/// SIGHUP and SIGPIPE ignored.
+/// SIGHUP and SIGPIPE ignored, and SIGTTOU and SIGTTIN: a terminal may send those to
+/// stop whoever writes to it from another process group (`stty tostop`).
 pub(crate) fn reset_signals() -> Result<()> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
     for signal in Signal::iterator() {
         let action = match signal {
             Signal::SIGKILL | Signal::SIGSTOP => continue,
-            Signal::SIGINT | Signal::SIGHUP | Signal::SIGPIPE => &ignore,
+            Signal::SIGINT
+            | Signal::SIGHUP
+            | Signal::SIGPIPE
+            | Signal::SIGTTOU
+            | Signal::SIGTTIN => &ignore,
             _ => &default,
         };
         // SAFETY: SIG_DFL and SIG_IGN run no code of ours.
         unsafe { sigaction(signal, action) }
             .map_err(|e| Error::io(format!("reset {signal}"), e))?;
+    }
+    // Those have no names. The C library keeps the first two for itself, and shows none of
+    // them.
+    for signal in libc::SIGRTMIN()..=libc::SIGRTMAX() {
+        // SAFETY: SIG_DFL runs no code of ours.
+        if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+            let e = io::Error::last_os_error();
+            return Err(Error::io(format!("reset signal {signal}"), e));
+        }
     }
     SigSet::empty()
         .thread_set_mask()

@@ -59,6 +59,42 @@ pub fn forked_workers_give_the_stream_of_none() {
     }
 }
 
+/// Whatever the caller does with signals is no business of its workers.
+pub fn forked_processes_keep_no_handler() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let dir = data(1, 9);
+    let handled = [libc::SIGUSR1, libc::SIGRTMIN() + 3, libc::SIGRTMAX()];
+    let set = |handler: libc::sighandler_t| {
+        for signal in handled {
+            // SAFETY: the handler does nothing, or is the default.
+            unsafe { libc::signal(signal, handler) };
+        }
+    };
+    set(nothing as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    let mut loader = builder(dir.path())
+        .workers(2)
+        .launch(Launch::Fork)
+        .build()
+        .unwrap();
+    stream(&mut loader, 1);
+    let report = loader.report().unwrap();
+    let pids = report.coordinator.into_iter().chain(report.workers);
+    for pid in pids {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+        for signal in handled {
+            assert_eq!(
+                caught >> (signal - 1) & 1,
+                0,
+                "{pid}: {signal} of {caught:x}"
+            );
+        }
+    }
+    drop(loader);
+    set(libc::SIG_DFL);
+}
+
 pub fn a_second_thread_forbids_the_fork() {
     let dir = data(1, 9);
     let make = || builder(dir.path()).workers(1).launch(Launch::Fork);

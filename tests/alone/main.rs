@@ -23,6 +23,7 @@ tests! {
     allocations::a_warm_sample_allocates_nothing,
     allocations::a_warm_sample_of_raw_pixels_allocates_nothing,
     forks::forked_workers_give_the_stream_of_none,
+    forks::forked_processes_keep_no_handler,
     forks::a_second_thread_forbids_the_fork,
     forks::a_forked_copy_of_the_loader_is_harmless,
     forks::a_forked_copy_of_a_forked_pool_is_harmless,

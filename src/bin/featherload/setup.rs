@@ -99,9 +99,12 @@ impl<'a> Setup<'a> {
             crate::run_args::How::Exec => Launch::Exec,
             crate::run_args::How::Fork => Launch::Fork,
         };
-        // Whatever FEATHERLOAD_HELPER names for other programs.
-        let this = std::env::current_exe().map_err(|e| Error::io("find this executable", e))?;
-        let mut b = self.said.builder(source)?.launch(launch).helper(this);
+        let mut b = self.said.builder(source)?.launch(launch);
+        // Whatever FEATHERLOAD_HELPER names for other programs. Without /proc this one has no
+        // name, and no helper either: `build` says so, or needs none with zero workers.
+        if let Ok(this) = std::env::current_exe() {
+            b = b.helper(this);
+        }
         if let Some(ms) = self.args.kill_workers_every {
             b = b.kill_workers_every(Duration::from_millis(ms));
         }

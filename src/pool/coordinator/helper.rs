@@ -9,10 +9,11 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::unistd::geteuid;
+use nix::unistd::{getegid, geteuid};
 
 use crate::error::{Error, Result};
 use crate::pool::coordinator::own::{Own, own};
+use crate::sys::process;
 
 const NAME: &str = "featherload";
 
@@ -89,12 +90,29 @@ pub(crate) fn find(named: Option<&Path>, works: bool) -> Result<Helper> {
     let beside = env::current_exe().map_or_else(|_| Vec::new(), |exe| beside(&exe));
     let on_path = on_path(env::var_os("PATH").as_deref());
     let trusted = Trusted::of_process();
-    let found = beside
-        .iter()
-        .find(|p| executable(p).is_some_and(|m| trusted.wrote(&m)))
-        .or_else(|| on_path.iter().find(|p| executable(p).is_some()));
-    if let Some(found) = found {
+    let mut refused = Vec::new();
+    for path in beside.iter().filter(|path| executable(path).is_some()) {
+        match trusted.why_not(path) {
+            None => return Ok(Helper::Other(path.clone())),
+            Some(why) => refused.push(format!("{} is not started: {why}", quoted(path))),
+        }
+    }
+    // PATH is the user's own choice of whom to trust, for every command.
+    if let Some(found) = on_path.iter().find(|p| executable(p).is_some()) {
+        for refused in &refused {
+            tracing::warn!("{refused}; the helper is {}", found.display());
+        }
         return Ok(Helper::Other(found.clone()));
+    }
+    if !refused.is_empty() {
+        return Err(Error::option(
+            "helper",
+            format!(
+                "no helper to start workers with: {}; take that right away, or name the helper \
+                 with LoaderBuilder::helper or FEATHERLOAD_HELPER, if you trust it",
+                refused.join("; ")
+            ),
+        ));
     }
     let tried: Vec<String> = beside
         .iter()
@@ -126,10 +144,24 @@ fn own_helper(works: bool) -> std::result::Result<Helper, String> {
                              program is its own"
                 .to_owned(),
         ),
-        Own::Late(threads) => Err(format!(
-            "featherload::init() was called when {threads} threads ran: make it the first line of \
-             main, and this program is its own"
-        )),
+        Own::Late(threads) => {
+            let advice = match process::preloaded() {
+                Some(libraries) => format!(
+                    "a library of LD_PRELOAD={libraries} is likely to have started the rest; \
+                     without it"
+                ),
+                None => "make it the first line of main, and".to_owned(),
+            };
+            Err(format!(
+                "featherload::init() was called when {threads} threads ran: {advice} this program \
+                 is its own"
+            ))
+        }
+        Own::Uncounted => Err(
+            "/proc is not mounted, so this program, which called featherload::init(), cannot count \
+             its threads"
+                .to_owned(),
+        ),
     }
 }
 
@@ -164,26 +196,70 @@ fn on_path(path: Option<&OsStr>) -> Vec<PathBuf> {
     .unwrap_or_default()
 }
 
-/// Whose files are started without being asked for: programs may lie in a folder
-/// where others write, such as `/tmp`.
+/// Whose files are started without being asked for, and from which places. Programs may
+/// lie in a folder where others write, such as `/tmp`; what lies beside them is anybody's.
 struct Trusted {
     me: u32,
-    /// Who installed this program.
+    /// Who installed this program, and could have put anything into it.
     installer: Option<u32>,
+    /// The group that is the user's alone, by the custom of giving both one number: with
+    /// it umask 002 is usual, and says nothing of others.
+    own_group: Option<u32>,
 }
+
+/// Of a file's mode: the group may write it, or everybody.
+const BY_GROUP: u32 = 0o020;
+const BY_OTHERS: u32 = 0o002;
 
 impl Trusted {
     fn of_process() -> Self {
+        let (me, group) = (geteuid().as_raw(), getegid().as_raw());
         Self {
-            me: geteuid().as_raw(),
+            me,
             installer: fs::metadata(RUNNING).ok().map(|m| m.uid()),
+            own_group: (me == group).then_some(group),
         }
     }
 
-    fn wrote(&self, file: &Metadata) -> bool {
-        let owner = file.uid();
+    /// Why the file is not to be started; none when only the user, root or the installer
+    /// can have written it, or can put another one in its place. A link counts as the
+    /// place where it lies, and as the one that it leads to.
+    fn why_not(&self, path: &Path) -> Option<String> {
+        let real = match fs::canonicalize(path) {
+            Ok(real) => real,
+            Err(e) => return Some(format!("it cannot be looked at: {e}")),
+        };
+        let folders = [path, &real].into_iter().filter_map(Path::parent);
+        folders
+            .chain([real.as_path()])
+            .find_map(|place| match fs::metadata(place) {
+                Ok(about) => self
+                    .fault(&about)
+                    .map(|why| format!("{} {why}", quoted(place))),
+                Err(e) => Some(format!("{} cannot be looked at: {e}", quoted(place))),
+            })
+    }
+
+    fn fault(&self, about: &Metadata) -> Option<String> {
+        let (owner, mode) = (about.uid(), about.mode());
         let known = owner == 0 || owner == self.me || Some(owner) == self.installer;
-        known && file.mode() & 0o002 == 0
+        if !known {
+            return Some(format!("belongs to user {owner}, not to you or root"));
+        }
+        if mode & BY_OTHERS != 0 {
+            return Some(format!(
+                "may be written by everybody (mode {:o})",
+                mode & 0o7777
+            ));
+        }
+        if mode & BY_GROUP != 0 && Some(about.gid()) != self.own_group {
+            let group = about.gid();
+            return Some(format!(
+                "may be written by group {group} (mode {:o})",
+                mode & 0o7777
+            ));
+        }
+        None
     }
 }
 
@@ -236,21 +312,100 @@ mod tests {
         assert!(on_path(None).is_empty());
     }
 
-    #[test]
-    fn files_that_others_wrote_are_not_started() {
+    /// A helper in a folder of its own, with these modes.
+    fn helper_in(folder: u32, file: u32) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join(NAME);
-        fs::write(&file, "").unwrap();
-        fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
-        let me = fs::metadata(&file).unwrap();
-        let trusted = Trusted::of_process();
-        assert!(trusted.wrote(&me));
-        let stranger = Trusted {
-            me: me.uid() + 1,
-            installer: None,
+        let path = dir.path().join(NAME);
+        fs::write(&path, "").unwrap();
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
         };
-        assert_eq!(stranger.wrote(&me), me.uid() == 0);
-        fs::set_permissions(&file, PermissionsExt::from_mode(0o757)).unwrap();
-        assert!(!trusted.wrote(&fs::metadata(&file).unwrap()));
+        mode(&path, file);
+        mode(dir.path(), folder);
+        (dir, path)
+    }
+
+    fn me() -> Trusted {
+        Trusted {
+            own_group: None,
+            ..Trusted::of_process()
+        }
+    }
+
+    #[test]
+    fn what_others_may_write_is_not_started() {
+        for (folder, file, words) in [
+            (0o755, 0o755, None),
+            (0o700, 0o755, None),
+            (
+                0o755,
+                0o757,
+                Some("featherload may be written by everybody (mode 757)"),
+            ),
+            (0o755, 0o775, Some("featherload may be written by group ")),
+            (
+                0o777,
+                0o755,
+                Some(" may be written by everybody (mode 777)"),
+            ),
+            // As /tmp: nobody can replace the file, but anybody may have been first.
+            (
+                0o1777,
+                0o755,
+                Some(" may be written by everybody (mode 1777)"),
+            ),
+            (0o775, 0o755, Some(" may be written by group ")),
+        ] {
+            let (dir, path) = helper_in(folder, file);
+            let why = me().why_not(&path);
+            assert_eq!(
+                why.is_some(),
+                words.is_some(),
+                "{folder:o} {file:o}: {why:?}"
+            );
+            if let (Some(why), Some(words)) = (why, words) {
+                assert!(why.contains(words), "{why}");
+                assert!(why.starts_with(&quoted(dir.path())), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_is_where_it_lies_and_what_it_leads_to() {
+        let (_safe, safe) = helper_in(0o755, 0o755);
+        let (_open, open) = helper_in(0o777, 0o755);
+        let link = |from: &Path, to: &Path| {
+            fs::remove_file(from).unwrap();
+            std::os::unix::fs::symlink(to, from).unwrap();
+        };
+        let (_dir, path) = helper_in(0o755, 0o755);
+        link(&path, &safe);
+        assert_eq!(me().why_not(&path), None);
+        link(&path, &open);
+        assert!(me().why_not(&path).is_some());
+        link(&open, &safe);
+        assert!(me().why_not(&open).is_some());
+    }
+
+    #[test]
+    fn what_a_stranger_owns_is_not_started() {
+        let (_dir, path) = helper_in(0o755, 0o755);
+        let owner = fs::metadata(&path).unwrap().uid();
+        let stranger = Trusted {
+            me: owner + 1,
+            installer: None,
+            own_group: None,
+        };
+        // Root's files are everybody's to start.
+        assert_eq!(stranger.why_not(&path).is_none(), owner == 0);
+    }
+
+    #[test]
+    fn a_group_of_ones_own_is_nobody_else() {
+        let (_dir, path) = helper_in(0o775, 0o775);
+        let group = fs::metadata(&path).unwrap().gid();
+        let own_group = |own_group| Trusted { own_group, ..me() };
+        assert_eq!(own_group(Some(group)).why_not(&path), None);
+        assert!(own_group(Some(group + 1)).why_not(&path).is_some());
     }
 }

@@ -39,7 +39,8 @@ pub enum Launch {
     /// 2. the one that the variable `FEATHERLOAD_HELPER` names;
     /// 3. the caller's own, where [`init`](crate::init()) is the first line of `main`;
     /// 4. `featherload` beside the caller's own (of examples and tests: also one folder
-    ///    above), where the user, root or the installer of the caller owns it;
+    ///    above), where file and folder are the user's, root's or those of who installed
+    ///    the caller, and nobody else may write them;
     /// 5. `featherload` on `PATH`.
     #[default]
     Exec,
@@ -58,6 +59,7 @@ pub(crate) fn launch(
     if is_helper_without_init() {
         return Err(refuse_to_nest());
     }
+    process::check_proc()?;
     let (ours, theirs) = socket::pair()?;
     check_temporary_folder()?;
     // A signal that ends this process would leave the channel's first socket.
@@ -76,13 +78,17 @@ pub(crate) fn launch(
             Helper::Other(own_executable()),
         ),
     };
-    let mut started = Started { pid, armed: true };
-    let pidfd = PidFd::open(pid)?;
+    let pidfd = PidFd::open(pid).inspect_err(|_| end_by_number(pid))?;
+    let mut started = Started {
+        pidfd: &pidfd,
+        armed: true,
+    };
     greet(&ours, &helper)?;
     let (_, bootstrap) = server
         .accept()
         .map_err(|e| Error::protocol(format!("accept the control channel: {e}")))?;
     started.armed = false;
+    drop(started);
     Ok(CoordinatorHandle::new(ours, bootstrap, pid, pidfd))
 }
 
@@ -104,18 +110,25 @@ fn check_temporary_folder() -> Result<()> {
 }
 
 /// Kills and reaps a coordinator whose hand-shake failed.
-struct Started {
-    pid: Pid,
+struct Started<'a> {
+    pidfd: &'a PidFd,
     armed: bool,
 }
 
-impl Drop for Started {
+impl Drop for Started<'_> {
     fn drop(&mut self) {
         if self.armed {
-            let _ = nix::sys::signal::kill(self.pid, nix::sys::signal::Signal::SIGKILL);
-            let _ = nix::sys::wait::waitpid(self.pid, None);
+            self.pidfd.kill();
+            self.pidfd.reap(true);
         }
     }
+}
+
+/// The same where the system gives no descriptor of it. A child that nobody has reaped
+/// keeps its number.
+fn end_by_number(pid: Pid) {
+    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+    let _ = nix::sys::wait::waitpid(pid, None);
 }
 
 /// No `pre_exec`, no ids, no groups: any of them would make the standard

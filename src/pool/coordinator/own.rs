@@ -20,8 +20,8 @@ use crate::sys::socket;
 /// Exit status of a helper that cannot become a coordinator.
 const EXIT_REFUSED: i32 = 2;
 
-/// Threads of the process at the first call of [`init`].
-static THREADS: OnceLock<usize> = OnceLock::new();
+/// Threads of the process at the first call of [`init`]; none where nobody says how many.
+static THREADS: OnceLock<Option<usize>> = OnceLock::new();
 
 /// Whether this executable can be its own helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +32,16 @@ pub(crate) enum Own {
     Ready,
     /// `init` was called when so many threads ran.
     Late(usize),
+    /// `init` was called where nobody says how many threads run.
+    Uncounted,
 }
 
 pub(crate) fn own() -> Own {
     match THREADS.get() {
         None => Own::Unknown,
-        Some(1) => Own::Ready,
-        Some(threads) => Own::Late(*threads),
+        Some(Some(1)) => Own::Ready,
+        Some(Some(threads)) => Own::Late(*threads),
+        Some(None) => Own::Uncounted,
     }
 }
 
@@ -47,8 +50,7 @@ pub(crate) fn own() -> Own {
 pub fn init(kinds: &[JobKind]) {
     let mut args = env::args_os().skip(1);
     if args.next().is_none_or(|first| first != COORDINATOR_COMMAND) {
-        // A system that does not say how many counts as several.
-        THREADS.get_or_init(|| process::thread_count().unwrap_or(usize::MAX));
+        THREADS.get_or_init(|| process::thread_count().ok());
         return;
     }
     let channel = match (args.next(), args.next()) {
@@ -95,20 +97,36 @@ fn is_started_by_a_loader() -> bool {
 
 /// Lives as a coordinator, which forks and so has one thread for life.
 fn coordinate(channel: &str, kinds: &[JobKind]) -> i32 {
-    match process::thread_count() {
-        Ok(1) => run_coordinator(channel, kinds),
-        threads => {
-            let threads = threads.map_or("an unknown number of".to_owned(), |n| n.to_string());
-            let why = format!(
-                "{threads} threads ran before featherload::init(), and the helper may have one: \
-                 make it the first line of main, or name another helper with LoaderBuilder::helper"
-            );
-            // The loader waits for the first word.
-            match socket::send(io::stdin().as_fd(), &refusal(&why), &[]) {
-                Ok(()) => {}
-                Err(e) => tracing::error!("coordinator: {why}; tell the loader: {e}"),
-            }
-            EXIT_REFUSED
-        }
+    let why = match process::thread_count() {
+        Ok(1) => return run_coordinator(channel, kinds),
+        Ok(threads) => why_not(threads, process::preloaded()),
+        Err(e) => format!(
+            "the helper forks workers and must count its threads before that: {e}; mount /proc"
+        ),
+    };
+    // The loader waits for the first word. One that is gone needs none, and stderr might
+    // have to be waited for.
+    let _ = socket::send(io::stdin().as_fd(), &refusal(&why), &[]);
+    EXIT_REFUSED
+}
+
+/// A thread that runs before `main` may hold a lock at a fork, which the copy would wait
+/// for: so a preloaded library's is no exception, and it is not left out either, as a
+/// worker might need it to find the files.
+fn why_not(threads: usize, preloaded: Option<String>) -> String {
+    let before = format!(
+        "{threads} threads ran before featherload::init(), and the helper, which forks, may have \
+         one"
+    );
+    match preloaded {
+        Some(libraries) => format!(
+            "{before}: a library of LD_PRELOAD={libraries} is likely to have started the rest; \
+             start the program without it, or name a script as the helper (FEATHERLOAD_HELPER) \
+             that unsets LD_PRELOAD and runs `exec featherload \"$@\"`"
+        ),
+        None => format!(
+            "{before}: make it the first line of main, or name another helper with \
+             LoaderBuilder::helper"
+        ),
     }
 }

@@ -176,6 +176,15 @@ fn yama(scope: &str) -> Finding {
 /// What may hide processes; the reading itself was tried above.
 fn process_files() -> Vec<Finding> {
     let mut findings = Vec::new();
+    if let Err(e) = fs::read_dir("/proc/self/task") {
+        let finding = Finding::missing(
+            "/proc",
+            e.to_string(),
+            "is not mounted: a process that forks counts its threads there, so there is no pool, \
+             only --workers 0",
+        );
+        findings.push(finding.breaks(POOL));
+    }
     if let Ok(scope) = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope") {
         findings.push(yama(scope.trim()));
     }

@@ -1,0 +1,153 @@
+//! Where a pool cannot start, the error says at once what to change.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use crate::common::command::{command, object, stderr};
+use crate::common::data;
+
+/// A wait for something that does not come takes longer (`HELLO_LIMIT` is 5 s).
+const AT_ONCE: Duration = Duration::from_secs(4);
+
+/// A library with a thread of its own, as profilers and allocators have.
+const LIBRARY: &str = "
+#include <pthread.h>
+#include <unistd.h>
+static void *live(void *of) { for (;;) pause(); return of; }
+__attribute__((constructor)) static void begin(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, live, 0);
+}
+";
+
+fn library(folder: &Path) -> PathBuf {
+    let (source, library) = (folder.join("threads.c"), folder.join("threads.so"));
+    fs::write(&source, LIBRARY).unwrap();
+    let out = Command::new("cc")
+        .args(["-shared", "-fPIC", "-pthread", "-o"])
+        .args([&library, &source])
+        .output()
+        .expect("a C compiler, `cc`");
+    assert!(out.status.success(), "{out:?}");
+    library
+}
+
+fn bench(data: &Path, workers: &str, make: impl FnOnce(&mut Command)) -> (Output, Duration) {
+    let mut command = command(&["bench", data.to_str().unwrap()]);
+    command
+        .args(["--workers", workers, "--batch", "4", "--digest", "--json"])
+        .env_remove("FEATHERLOAD_HELPER");
+    make(&mut command);
+    let began = Instant::now();
+    (command.output().unwrap(), began.elapsed())
+}
+
+#[test]
+fn a_preloaded_library_with_a_thread_is_named() {
+    let dir = data(1, 8);
+    let folder = tempfile::tempdir().unwrap();
+    let library = library(folder.path());
+    let preload = |c: &mut Command| _ = c.env("LD_PRELOAD", &library);
+    let (out, took) = bench(dir.path(), "2", preload);
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    let named = format!("LD_PRELOAD={}", library.display());
+    for words in [
+        "2 threads ran before",
+        &named,
+        "without it",
+        "unsets LD_PRELOAD",
+    ] {
+        assert!(said.contains(words), "{said} lacks {words}");
+    }
+    assert!(took < AT_ONCE, "{took:?}");
+    let (alone, _) = bench(dir.path(), "0", preload);
+    let (unloaded, _) = bench(dir.path(), "2", |_| ());
+    assert_eq!(object(&alone)["digest"], object(&unloaded)["digest"]);
+}
+
+/// What the error of the test above says to do.
+#[test]
+fn a_script_that_unsets_ld_preload_is_a_helper() {
+    let dir = data(1, 8);
+    let folder = tempfile::tempdir().unwrap();
+    let library = library(folder.path());
+    let script = folder.path().join("helper");
+    let text = format!(
+        "#!/bin/sh\nunset LD_PRELOAD\nexec {} \"$@\"\n",
+        crate::common::FEATHERLOAD
+    );
+    fs::write(&script, text).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, mode).unwrap();
+    // `doctor` starts a pool with the helper that a program would find.
+    let out = command(&["doctor", "--json"])
+        .env("LD_PRELOAD", &library)
+        .env("FEATHERLOAD_HELPER", &script)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let pool = findings.iter().find(|f| f["name"] == "pool").unwrap();
+    assert_eq!(pool["verdict"], "ok", "{pool}");
+    drop(dir);
+}
+
+/// Hides /proc from the process that is to be.
+fn without_proc() -> io::Result<()> {
+    // SAFETY: takes flags; the new namespaces are this process's alone.
+    if unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: strings that end with 0, no data.
+    let mounted = unsafe {
+        libc::mount(
+            c"none".as_ptr(),
+            c"/proc".as_ptr(),
+            c"tmpfs".as_ptr(),
+            0,
+            std::ptr::null(),
+        )
+    };
+    match mounted {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[test]
+fn without_proc_the_error_says_so() {
+    let dir = data(1, 8);
+    let hide = |c: &mut Command| {
+        // SAFETY: two system calls, nothing is allocated.
+        unsafe { c.pre_exec(without_proc) };
+    };
+    let mut probe = Command::new("true");
+    hide(&mut probe);
+    if let Err(e) = probe.status() {
+        println!("NOT CHECKED: this system gives tests no namespaces of their own: {e}");
+        return;
+    }
+    let (out, took) = bench(dir.path(), "2", hide);
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    for words in ["need /proc", "mount it", "--workers 0"] {
+        assert!(said.contains(words), "{said} lacks {words}");
+    }
+    assert!(took < AT_ONCE, "{took:?}");
+    let (alone, _) = bench(dir.path(), "0", hide);
+    let (seen, _) = bench(dir.path(), "2", |_| ());
+    assert_eq!(object(&alone)["digest"], object(&seen)["digest"]);
+    let mut doctor = command(&["doctor", "--json"]);
+    hide(&mut doctor);
+    let out = doctor.output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let proc = findings.iter().find(|f| f["name"] == "/proc").unwrap();
+    assert_eq!(proc["verdict"], "missing", "{proc}");
+}
