@@ -3,11 +3,17 @@
 //!
 //! In the consumer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nix::unistd::{Pid, getpid};
 
 /// Buffers that were given back.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct BufferPool(Arc<Mutex<Vec<Vec<u64>>>>);
+#[derive(Debug, Clone)]
+pub(crate) struct BufferPool {
+    idle: Arc<Mutex<Vec<Vec<u64>>>>,
+    /// The process whose lock it is: in a forked copy nobody may ever give it back.
+    owner: Pid,
+}
 
 /// A buffer that goes back to its pool. Words, so that every element is aligned.
 #[derive(Debug)]
@@ -18,16 +24,25 @@ pub struct PooledBuffer {
 
 impl BufferPool {
     pub(crate) fn take(&self, bytes: usize) -> PooledBuffer {
-        let mut words = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop()
-            .unwrap_or_default();
+        let mut words = self.lock().pop().unwrap_or_default();
         words.resize(bytes.div_ceil(8), 0);
         PooledBuffer {
             words,
             pool: self.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u64>>> {
+        // The list is whole at every moment: a panic elsewhere cannot tear it.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for BufferPool {
+    fn default() -> Self {
+        Self {
+            idle: Arc::default(),
+            owner: getpid(),
         }
     }
 }
@@ -45,11 +60,32 @@ impl PooledBuffer {
 
 impl Drop for PooledBuffer {
     fn drop(&mut self) {
-        let words = std::mem::take(&mut self.words);
-        self.pool
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(words);
+        if getpid() == self.pool.owner {
+            let words = std::mem::take(&mut self.words);
+            self.pool.lock().push(words);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_comes_back() {
+        let pool = BufferPool::default();
+        drop(pool.take(9));
+        assert_eq!(pool.lock().len(), 1);
+        assert_eq!(pool.take(9).bytes().len(), 16);
+        assert_eq!(pool.lock().len(), 1);
+    }
+
+    #[test]
+    fn a_forked_copy_waits_for_no_lock() {
+        let mut pool = BufferPool::default();
+        pool.owner = Pid::from_raw(1);
+        let buffer = pool.take(9);
+        let _taken = pool.lock();
+        drop(buffer);
     }
 }

@@ -50,6 +50,11 @@ impl DeviceBuffer {
     pub(super) fn len(&self) -> usize {
         self.len
     }
+
+    /// True in the process that allocated it.
+    pub(super) fn is_ours(&self) -> bool {
+        self.context.is_ours()
+    }
 }
 
 impl Drop for DeviceBuffer {

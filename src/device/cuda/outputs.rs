@@ -104,7 +104,11 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let (Some(idle), Some(free)) = (self.idle.take(), self.free.upgrade()) {
+        let Some(idle) = self.idle.take() else { return };
+        // In a forked copy the lock may be one of a thread that was not copied.
+        if let Some(free) = self.free.upgrade()
+            && idle.buffer.is_ours()
+        {
             free.lock().push(idle);
         }
     }

@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nix::unistd::{Pid, getpid};
+
 use crate::error::SampleFault;
 use crate::pool::ring::consumer_side;
 use crate::pool::ring::consumer_side::{Damage, Wait};
@@ -36,10 +38,13 @@ pub struct HeldSlot {
 }
 
 /// Where held slots go when their batches are dropped, from any thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Returned {
     slots: Mutex<Vec<FreeSlot>>,
     changed: Condvar,
+    /// The process whose slots they are. In a forked copy the lock may be one of a thread
+    /// that was not copied.
+    owner: Pid,
 }
 
 /// All slots of a ring.
@@ -57,6 +62,7 @@ impl Slots {
             returned: Arc::new(Returned {
                 slots: Mutex::new(slots.collect()),
                 changed: Condvar::new(),
+                owner: getpid(),
             }),
             ring: Arc::new(ring),
         }
@@ -215,7 +221,9 @@ impl HeldSlot {
 
 impl Drop for HeldSlot {
     fn drop(&mut self) {
-        self.returned.put(self.slot);
+        if getpid() == self.returned.owner {
+            self.returned.put(self.slot);
+        }
     }
 }
 
@@ -435,6 +443,18 @@ mod tests {
         held.pop();
         assert!(s.wait_free(Duration::from_millis(5)));
         assert!(s.take_free().is_some());
+    }
+
+    #[test]
+    fn a_forked_copy_waits_for_no_lock() {
+        let mut s = slots();
+        let returned = Arc::get_mut(&mut s.returned).unwrap();
+        returned.owner = Pid::from_raw(1);
+        let posted = s.post(s.take_free().unwrap(), ticket(1, 1));
+        fill_one(&s, 1, Outcome::Done);
+        let held = s.hold(posted).unwrap();
+        let _taken = s.returned.lock();
+        drop(held);
     }
 
     #[test]
