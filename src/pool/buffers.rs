@@ -82,8 +82,10 @@ mod tests {
 
     #[test]
     fn a_forked_copy_waits_for_no_lock() {
-        let mut pool = BufferPool::default();
-        pool.owner = Pid::from_raw(1);
+        let pool = BufferPool {
+            owner: Pid::from_raw(1),
+            ..BufferPool::default()
+        };
         let buffer = pool.take(9);
         let _taken = pool.lock();
         drop(buffer);
