@@ -23,6 +23,9 @@ use crate::store::places::Places;
 /// What the names of lists begin with.
 const NAME: &str = "store-";
 
+/// The longest list that is read: tens of thousands of guests.
+const MOST_LIST: u64 = 1 << 20;
+
 /// Who has the store open, and under which descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Guest {
@@ -169,7 +172,10 @@ impl List {
     fn of(mut file: File) -> Option<Self> {
         file.try_lock().ok()?;
         let mut text = String::new();
-        let read = file.read_to_string(&mut text).is_ok();
+        let read = (&mut file)
+            .take(MOST_LIST)
+            .read_to_string(&mut text)
+            .is_ok();
         let guests = serde_json::from_str(&text).ok().filter(|_| read);
         let list = Self {
             file,

@@ -8,7 +8,8 @@
 //! - `futex`, `shared`, `sealed`, `memory`: sleeps, and memory that processes share;
 //! - `turns`: locks on bytes of a file; `socket`: messages;
 //! - `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
-//! - `regular`: files, opened without waiting; `replace`: files that are replaced whole.
+//! - `regular`: files, opened without waiting; `replace`: files that are replaced whole;
+//!   `text_file`: texts, read up to a limit.
 
 pub(crate) mod cgroup;
 pub(crate) mod clock;
@@ -23,5 +24,6 @@ pub(crate) mod sealed;
 pub(crate) mod shared;
 pub(crate) mod socket;
 pub(crate) mod stderr;
+pub(crate) mod text_file;
 pub(crate) mod threads;
 pub(crate) mod turns;

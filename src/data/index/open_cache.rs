@@ -8,6 +8,8 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
+use twox_hash::xxhash3_128::Hasher;
+
 use crate::data::index::Index;
 use crate::data::index::save;
 use crate::data::index::save::Unusable;
@@ -74,8 +76,17 @@ fn other_version(path: &Path) -> Error {
 }
 
 fn file_hash(path: &Path) -> Option<Hash128> {
-    let bytes = fs::read(path).ok()?;
-    Some(Hash128::of(&bytes))
+    let (mut file, _) = regular::open(path).ok()?;
+    let mut hasher = Hasher::new();
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Some(Hash128(hasher.finish_128())),
+            Ok(n) => hasher.write(&piece[..n]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
 }
 
 pub(crate) fn open(folder: &Path) -> Result<Index> {

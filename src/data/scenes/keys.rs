@@ -6,13 +6,13 @@
 //! [`MOST_ENTRIES`]; how deep it nests, by serde_json.
 
 use std::fmt;
-use std::io::Read;
 use std::path::Path;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::error::{Error, Result};
 use crate::sys::regular;
+use crate::sys::text_file::{self, Refused};
 
 /// Most frames, and names in a list.
 pub(super) const MOST_ENTRIES: usize = 1 << 20;
@@ -161,13 +161,12 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> Result<Document> {
     if len > max_bytes {
         return Err(too_long(len));
     }
-    let mut text = Vec::new();
-    file.take(max_bytes.saturating_add(1))
-        .read_to_end(&mut text)
-        .map_err(|e| Error::io_at("read", path, e))?;
-    if text.len() as u64 > max_bytes {
-        return Err(too_long(text.len() as u64));
-    }
+    let text = text_file::read(file, max_bytes).map_err(|refused| match refused {
+        Refused::Read(e) => Error::io_at("read", path, e),
+        // It has grown since.
+        Refused::TooLong(most) => too_long(most.saturating_add(1)),
+        zero @ Refused::Zero(_) => Error::dataset(path, format!("{zero}; write it again")),
+    })?;
     let json = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
     serde_json::from_slice(json).map_err(|e| malformed(path, json, &e))
 }

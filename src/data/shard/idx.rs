@@ -20,10 +20,15 @@ use crate::data::shard::header::{BLOCK, Block, Header, Kind};
 use crate::data::shard::walk::{Member, NotPlain, Walk, past};
 use crate::data::shard::{name, read_at};
 use crate::sys::regular;
+use crate::sys::text_file::{self, Refused};
 
 const VERSION: &str = "v1.2";
 /// More than the first line has: the version, and a number of 18 digits at most.
 const LONGEST_HEAD: u64 = 64;
+
+/// The longest index that is read: of two million members or so. A shard of more is
+/// walked.
+const MOST_BYTES: u64 = 128 << 20;
 
 /// Where the index of the shard at `shard` stands.
 pub(crate) fn path_of(shard: &Path) -> PathBuf {
@@ -49,6 +54,8 @@ pub(crate) struct Idx {
 #[derive(Debug)]
 pub(crate) enum Unusable {
     Read(io::Error),
+    /// It is too long, or no text.
+    Refused(Refused),
     /// The first line is not `v1.2` and a number.
     Version,
     /// This line, counted from 1, is not of the form.
@@ -69,6 +76,7 @@ impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(e) => write!(f, "cannot be read: {e}"),
+            Self::Refused(refused) => write!(f, "{refused}"),
             Self::Version => write!(f, "does not begin with '{VERSION}' and a number"),
             Self::Line(line) => write!(f, "line {line} is not `extension offset size name ...`"),
             Self::Samples { said, found } => {
@@ -102,16 +110,15 @@ impl Idx {
     /// not begin as an index no more than its beginning is read.
     fn text_at(path: &Path) -> Result<Self, Unusable> {
         let (file, _) = regular::open(path).map_err(Unusable::Read)?;
-        let mut text = Vec::new();
-        let mut read = |file: &File, most| {
-            let read = file.take(most).read_to_end(&mut text);
-            read.map(|_| stated_samples(&text))
-        };
-        read(&file, LONGEST_HEAD)
-            .map_err(Unusable::Read)?
-            .ok_or(Unusable::Version)?;
-        let samples = read(&file, u64::MAX).map_err(Unusable::Read)?;
-        let samples = samples.ok_or(Unusable::Version)?;
+        let mut head = Vec::new();
+        (&file)
+            .take(LONGEST_HEAD)
+            .read_to_end(&mut head)
+            .map_err(Unusable::Read)?;
+        stated_samples(&head).ok_or(Unusable::Version)?;
+        let text =
+            text_file::read(head.as_slice().chain(&file), MOST_BYTES).map_err(Unusable::Refused)?;
+        let samples = stated_samples(&text).ok_or(Unusable::Version)?;
         Ok(Self {
             text,
             samples,
@@ -487,6 +494,20 @@ mod tests {
         }
         assert!(Idx::read(dir.path(), &shard, len).is_err());
         assert!(Idx::read(&dir.path().join("none"), &shard, len).is_err());
+    }
+
+    #[test]
+    fn a_hole_in_an_index_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.idx");
+        fs::write(&path, "v1.2 1\njpg 512 1 a.jpg\n").unwrap();
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(64 << 20).unwrap();
+        let found = Idx::text_at(&path).map(|idx| idx.text.len());
+        assert!(found.is_err(), "{found:?} bytes are held");
+        let said = found.unwrap_err().to_string();
+        assert!(said.contains("a zero byte"), "{said}");
+        assert_eq!(Idx::samples_at(&path), None);
     }
 
     #[test]

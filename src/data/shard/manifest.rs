@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -18,6 +18,7 @@ use twox_hash::XxHash3_128;
 use crate::error::{Error, Result};
 use crate::sys::regular;
 use crate::sys::replace::replace_by;
+use crate::sys::text_file::{self, Refused};
 
 /// The name of a cache's manifest in its folder.
 pub(crate) const CACHE_MANIFEST: &str = "manifest.json";
@@ -340,8 +341,13 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
         if len > MOST_BYTES {
             return Err(none());
         }
-        let mut bytes = Vec::new();
-        file.take(len).read_to_end(&mut bytes).map_err(failed)?;
+        let bytes = text_file::read(file, len).map_err(|refused| match refused {
+            Refused::Read(e) => failed(e),
+            other => Error::dataset(
+                path,
+                format!("{other}; restore it, or build the cache again"),
+            ),
+        })?;
         let manifest = Self::from_bytes(&bytes).map_err(|e| Error::dataset(path, e.to_string()))?;
         Ok((manifest, Hash128::of(&bytes)))
     }
@@ -390,6 +396,17 @@ impl Manifest for CacheManifest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hole_in_a_manifest_is_not_read() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        io::Write::write_all(&mut file, b"{\n  \"format\": \"featherload-cache\"").unwrap();
+        file.as_file().set_len(1 << 33).unwrap();
+        let e = CacheManifest::read(file.path()).unwrap_err().to_string();
+        assert!(e.contains("zero byte at byte 33"), "{e}");
+        let long = file.as_file().set_len(MOST_BYTES + 1);
+        assert!(long.is_err() || CacheManifest::read(file.path()).is_err());
+    }
 
     fn shard() -> ShardManifest {
         let member = |name: &str, header_at| MemberEntry {

@@ -280,6 +280,17 @@ fn a_file_that_is_too_long_is_refused_with_the_number() {
 }
 
 #[test]
+fn a_hole_in_a_transforms_file_is_not_read() {
+    let folder = Folder::new();
+    let path = folder.write("transforms.json", "{\"frames\": [\n");
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.set_len(256 << 20).unwrap();
+    let e = folder.refused();
+    assert!(e.contains("transforms.json: is no text"), "{e}");
+    assert!(e.contains("zero byte at byte 13"), "{e}");
+}
+
+#[test]
 fn deep_nesting_is_refused_or_stepped_over() {
     let folder = Folder::new();
     let deep = "[".repeat(1_000_000);

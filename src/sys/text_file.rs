@@ -1,0 +1,79 @@
+//! Text files whose content nobody vouches for, read up to a limit.
+//!
+//! In the consumer. A hole of a sparse file takes nothing on the disk and reads as zeros,
+//! so reading stops at the first zero byte, which no text has.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read};
+
+/// Read at a time.
+const PIECE: usize = 64 << 10;
+
+/// Why a file is not read to its end.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Read(io::Error),
+    /// It is longer than this.
+    TooLong(u64),
+    /// It has a zero byte, this far from its beginning.
+    Zero(u64),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(e) => write!(f, "cannot be read: {e}"),
+            Self::TooLong(most) => write!(f, "is longer than {most} bytes, the most that is read"),
+            Self::Zero(at) => write!(f, "is no text: it has a zero byte at byte {at}"),
+        }
+    }
+}
+
+/// The bytes up to the end, `most` of them at the most.
+pub(crate) fn read(mut file: impl Read, most: u64) -> Result<Vec<u8>, Refused> {
+    let mut text = Vec::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        let found = match file.read(&mut piece) {
+            Ok(0) => return Ok(text),
+            Ok(n) => &piece[..n],
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) => return Err(Refused::Read(e)),
+        };
+        let at = text.len() as u64;
+        if let Some(zero) = found.iter().position(|&b| b == 0) {
+            return Err(Refused::Zero(at + zero as u64));
+        }
+        if at + found.len() as u64 > most {
+            return Err(Refused::TooLong(most));
+        }
+        text.try_reserve(found.len())
+            .map_err(|_| Refused::Read(ErrorKind::OutOfMemory.into()))?;
+        text.extend_from_slice(found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_up_to_its_limit() {
+        assert_eq!(read(&b"12345"[..], 5).unwrap(), b"12345");
+        let e = read(&b"12345"[..], 4).unwrap_err();
+        assert!(matches!(e, Refused::TooLong(4)), "{e}");
+        assert_eq!(read(&b""[..], 0).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_hole_is_not_read() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"{\n").unwrap();
+        file.as_file().set_len(1 << 40).unwrap();
+        let e = read(file.reopen().unwrap(), u64::MAX).unwrap_err();
+        assert!(matches!(e, Refused::Zero(2)), "{e}");
+        assert!(e.to_string().contains("zero byte at byte 2"), "{e}");
+    }
+}
