@@ -264,8 +264,10 @@ fn a_fault_that_is_met_ahead_takes_no_step_and_is_told_by_its_own() {
     }
     let scene = Written::new();
     let good = std::fs::read(scene.image(3)).unwrap();
-    // Its header is whole.
-    std::fs::write(scene.image(3), &good[..good.len() - 40]).unwrap();
+    // Its header is whole, its pixels are not.
+    let mut bad = good.clone();
+    bad[good.len() / 2] ^= 0xff;
+    std::fs::write(scene.image(3), &bad).unwrap();
     let shown = |workers| views(&scene, workers).shuffle(false);
     let mut gpu = shown(2).device(DEVICE).build().unwrap();
     for step in 0..3 {
