@@ -88,6 +88,10 @@ impl Supervisor {
             return;
         }
         self.next_look = now + self.overdue.tick();
+        // Rows of a pool that was given up stay claimed by those who were killed then.
+        if self.report.fatal.is_some() {
+            return;
+        }
         let (w, l) = (self.ring.words(), self.ring.layout());
         let claimed: Vec<Held> = coordinator_side::claimed(&w, l).collect();
         if let Some(damage) = self.damage(&claimed) {

@@ -68,10 +68,12 @@ pub(crate) fn damage<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> Optio
         return Some(Damage::Ticket);
     }
     let damaged = |row: &u32| {
-        let word = RowWord::unpack(w.load(l.row(slot, *row), Acquire));
+        let found = w.load(l.row(slot, *row), Acquire);
+        let word = RowWord::unpack(found);
         let attempt = w.load(attempt::word(l, slot, *row), Acquire);
         word.sequence != t.sequence
             || word.state == RowState::Void
+            || RowWord::is_unknown(found)
             || attempt::is_damaged(attempt, t.sequence)
     };
     (0..t.rows).find(damaged).map(Damage::Row)

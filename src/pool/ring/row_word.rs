@@ -77,9 +77,11 @@ impl RowWord {
         }
     }
 
-    /// True when no version writes such a word.
+    /// True when no version writes such a word: a state that there is none of, or an owner
+    /// of a row that nobody has, which no claim would ever succeed on.
     pub(crate) fn is_unknown(word: u64) -> bool {
-        word >> 56 > RowState::Failed as u64
+        let (state, owner) = (word >> 56, Self::unpack(word).owner);
+        state > RowState::Failed as u64 || (state <= RowState::Open as u64 && owner != 0)
     }
 
     /// True when the row of ticket `sequence` needs no more work.
@@ -115,7 +117,11 @@ mod tests {
         let w = RowWord::unpack(0xff << 56 | 5);
         assert_eq!(w.state, RowState::Void);
         assert!(RowWord::is_unknown(0xff << 56 | 5) && RowWord::is_unknown(5 << 56));
-        assert!(!RowWord::is_unknown(w.pack()));
+        for owned in [RowState::Void, RowState::Open] {
+            assert!(!RowWord::is_unknown(RowWord::new(owned, 0, 5).pack()));
+            assert!(RowWord::is_unknown(RowWord::new(owned, 4, 5).pack()));
+        }
+        assert!(!RowWord::is_unknown(RowWord::claimed(4, 5).pack()));
         assert!(!w.is_final(5));
     }
 }

@@ -340,7 +340,8 @@ mod tests {
         fill_one(&s, 7, Outcome::Done);
         assert_eq!(s.damage(&posted), None);
         let l = *s.ring().layout();
-        for scribbled in [0, u64::MAX, 9 << 56 | 1] {
+        let owned = RowWord::new(RowState::Open, 4, 1).pack();
+        for scribbled in [0, u64::MAX, 9 << 56 | 1, owned] {
             let before = scribble(&s, l.row(posted.slot, 1), scribbled);
             assert_eq!(s.damage(&posted), Some(Damage::Row(1)));
             scribble(&s, l.row(posted.slot, 1), before);
@@ -368,6 +369,7 @@ mod tests {
             RowWord::open(7).pack(),
             RowWord::claimed(1, 9).pack(),
             77 << 56,
+            RowWord::new(RowState::Open, 4, 1).pack(),
         ] {
             let s = slots();
             let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
