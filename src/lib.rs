@@ -54,6 +54,7 @@ pub use loader::{
 pub use loader::{rays, views};
 pub use plan::{Position, Rank, RowStatus, Sampler, State, Tail};
 pub use pool::coordinator::launch::Launch;
+pub use pool::sandbox::{Sandbox, Sandboxed};
 pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe, Reorder};
 
 /// What `benches/` measures. Not part of the API.

@@ -16,6 +16,7 @@ use crate::jobs::kinds::KINDS;
 use crate::loader::Source;
 use crate::pool::coordinator::launch::Launch;
 use crate::pool::crew::Crew;
+use crate::pool::sandbox::Sandbox;
 use crate::sys::cpu::CpuLevel;
 
 /// Builds a cache: a folder of shards.
@@ -98,6 +99,12 @@ impl Builder {
     /// As [`LoaderBuilder::helper`](crate::LoaderBuilder::helper).
     pub fn helper(mut self, path: impl Into<PathBuf>) -> Self {
         self.crew.helper = Some(path.into());
+        self
+    }
+
+    /// What workers are kept from, beside their work. Default [`Sandbox::Auto`].
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.crew.sandbox = sandbox;
         self
     }
 

@@ -18,6 +18,7 @@ use crate::plan::{
 };
 use crate::pool::coordinator::launch::Launch;
 use crate::pool::crew::Crew;
+use crate::pool::sandbox::Sandbox;
 use crate::recipe::{Recipe, SampleProgram};
 
 /// Builds a [`Loader`](crate::Loader).
@@ -239,6 +240,12 @@ impl LoaderBuilder {
     /// when every slot is held. 0 = an error at once. Default 2 s.
     pub fn hold_timeout(mut self, limit: Duration) -> Self {
         self.crew.hold_timeout = limit;
+        self
+    }
+
+    /// What workers are kept from, beside their work. Default [`Sandbox::Auto`].
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.crew.sandbox = sandbox;
         self
     }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::device::DeviceTimes;
 use crate::jobs::stages::StageTimes;
 use crate::pool::report::PoolReport;
+use crate::pool::sandbox::Sandboxed;
 
 /// What a loader can tell about itself.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -30,6 +31,8 @@ pub struct LoaderReport {
     pub events_lost: u64,
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
+    /// What workers were kept to ([`LoaderBuilder::sandbox`](crate::loader::LoaderBuilder::sandbox)).
+    pub sandboxed: Sandboxed,
     /// Bytes of the ring: 0 with zero workers.
     pub ring_bytes: u64,
     /// Of the rows for a device, those whose crop had no room in its row: resized by
@@ -63,6 +66,7 @@ impl LoaderReport {
             events: pool.events,
             events_lost: pool.events_lost,
             stderr_lost: pool.stderr_lost,
+            sandboxed: pool.sandboxed,
             ring_bytes: pool.ring_bytes,
             resized_by_workers: pool.counted,
             first_row_ms: pool.first_row_ms,

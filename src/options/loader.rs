@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::jobs::images::on_error::OnError;
 use crate::options::limits::seconds;
 use crate::plan::{MultiScale, Position, Rank, Sampler, State, Tail};
+use crate::pool::sandbox::Sandbox;
 use crate::recipe::{
     Background, DecodeMode, Dtype, MemoryLayout, Recipe, RecipeFormat, Reorder, Upright,
 };
@@ -64,6 +65,7 @@ pub struct LoaderOptions {
     pub epochs: Option<u64>,
     pub start: Option<Position>,
     pub resume: Option<State>,
+    pub sandbox: Option<Sandbox>,
     pub helper: Option<PathBuf>,
 }
 

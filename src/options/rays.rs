@@ -15,6 +15,7 @@ use crate::loader::rays::{Rays, RaysBuilder, SceneSource};
 use crate::options::limits::seconds;
 use crate::picture::Background;
 use crate::plan::RaySampler;
+use crate::pool::sandbox::Sandbox;
 
 /// Options of a run of rays. What is left out has
 /// [`RaysBuilder`](crate::rays::RaysBuilder)'s default.
@@ -52,6 +53,7 @@ pub struct RaysOptions {
     pub max_pixels: Option<u64>,
     /// Bytes.
     pub max_scratch: Option<u64>,
+    pub sandbox: Option<Sandbox>,
     pub helper: Option<PathBuf>,
 }
 
@@ -89,6 +91,7 @@ impl RaysOptions {
         b = with(b, self.memory_limit, RaysBuilder::memory_limit);
         b = with(b, self.store_folder, RaysBuilder::store_folder);
         b = with(b, self.share_store, RaysBuilder::share_store);
+        b = with(b, self.sandbox, RaysBuilder::sandbox);
         b = with(b, self.row_limit, RaysBuilder::row_limit);
         b = with(b, self.hold_timeout, RaysBuilder::hold_timeout);
         b = with(b, self.max_pixels, RaysBuilder::max_pixels);

@@ -149,6 +149,9 @@ impl LoaderOptions {
         if let Some(bytes) = self.memory_limit {
             b = b.memory_limit(bytes);
         }
+        if let Some(sandbox) = self.sandbox {
+            b = b.sandbox(sandbox);
+        }
         if let Some(limit) = self.row_limit {
             b = b.row_limit(limit);
         }

@@ -15,6 +15,7 @@ use crate::loader::views::{SceneSource, Views, ViewsBuilder};
 use crate::options::limits::seconds;
 use crate::picture::Background;
 use crate::plan::Rank;
+use crate::pool::sandbox::Sandbox;
 
 /// Options of a run of views. What is left out has
 /// [`ViewsBuilder`](crate::views::ViewsBuilder)'s default.
@@ -52,6 +53,7 @@ pub struct ViewsOptions {
     pub max_pixels: Option<u64>,
     /// Bytes.
     pub max_scratch: Option<u64>,
+    pub sandbox: Option<Sandbox>,
     pub helper: Option<PathBuf>,
 }
 
@@ -86,6 +88,7 @@ impl ViewsOptions {
         b = with(b, self.memory_limit, ViewsBuilder::memory_limit);
         b = with(b, self.store_folder, ViewsBuilder::store_folder);
         b = with(b, self.share_store, ViewsBuilder::share_store);
+        b = with(b, self.sandbox, ViewsBuilder::sandbox);
         b = with(b, self.row_limit, ViewsBuilder::row_limit);
         b = with(b, self.hold_timeout, ViewsBuilder::hold_timeout);
         b = with(b, self.device, ViewsBuilder::device);

@@ -366,6 +366,7 @@ impl Pool {
         report.events = told.events;
         report.events_lost = told.events_lost;
         report.stderr_lost = told.stderr_lost;
+        report.sandboxed = told.sandboxed;
         Ok(report)
     }
 }

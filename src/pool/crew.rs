@@ -16,6 +16,7 @@ use crate::pool::in_process::InProcess;
 use crate::pool::job::{JobKind, JobOrder};
 use crate::pool::place::Place;
 use crate::pool::ring::{Layout, Ring, Shape};
+use crate::pool::sandbox::{Sandbox, Sandboxed};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::memory;
 
@@ -31,6 +32,7 @@ pub struct Crew {
     pub row_limit: Duration,
     /// How long to wait for a batch to be dropped when all slots are held.
     pub hold_timeout: Duration,
+    pub sandbox: Sandbox,
     /// Kills a worker that often: a test of the recovery.
     pub kill_every: Option<Duration>,
     /// Where tickets and workers begin to be counted: 1, but in tests of the limits.
@@ -46,6 +48,7 @@ impl Default for Crew {
             helper: None,
             row_limit: Duration::from_secs(60),
             hold_timeout: Duration::from_secs(2),
+            sandbox: Sandbox::default(),
             kill_every: None,
             first_sequence: 1,
             first_serial: 1,
@@ -163,6 +166,14 @@ impl Ready {
             row_limit_ms: self.crew.row_limit.as_millis().max(1) as u64,
             kill_every_ms: self.crew.kill_every.map(|d| d.as_millis() as u64),
             first_serial: self.crew.first_serial,
+            sandbox: self.crew.sandbox,
+            readable: match (order.reads, self.crew.sandbox) {
+                (None, _) | (_, Sandbox::Off) => Vec::new(),
+                (Some(files), _) => match Sandboxed::possible().files {
+                    true => files.readable(),
+                    false => Vec::new(),
+                },
+            },
         };
         let options = PoolOptions {
             hold_timeout: self.crew.hold_timeout,

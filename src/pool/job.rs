@@ -9,6 +9,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -50,14 +51,30 @@ pub trait Job: Send {
     /// Private memory that a worker may take at most, bytes.
     fn memory_limit(&self) -> u64;
 
-    /// Descriptors that rows are made with. A worker closes all others, so what else a job
-    /// was built from must be mapped by then.
+    /// Opens what a worker needs and could not open later: then only files of rows can be
+    /// opened. Called in each worker, once.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    fn settle_in(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Descriptors that rows are made with, which a worker may write and lock. It closes all
+    /// others, so what else a job was built from must be mapped by then.
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }
 
     /// What the row is made from at that attempt, for messages: a path, as a rule.
     fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String;
+}
+
+/// Something that knows which files rows are made from.
+pub trait Readable {
+    /// Folders and files: whatever rows are made from lies there or below, links followed.
+    /// Asked once, in the consumer, when workers are to be kept to them.
+    fn readable(&self) -> Vec<PathBuf>;
 }
 
 /// A kind of job: its name, and how one is built.
@@ -137,6 +154,7 @@ impl OrderedJob {
 pub struct JobOrder<'a> {
     pub(crate) job: OrderedJob,
     pub(crate) descriptors: Vec<BorrowedFd<'a>>,
+    pub(crate) reads: Option<&'a dyn Readable>,
 }
 
 impl<'a> JobOrder<'a> {
@@ -155,7 +173,19 @@ impl<'a> JobOrder<'a> {
             .map_err(|e| Error::protocol(format!("write the description of a {kind} job: {e}")))?;
         let kind = kind.to_owned();
         let job = OrderedJob { kind, spec, tries };
-        Ok(Self { job, descriptors })
+        Ok(Self {
+            job,
+            descriptors,
+            reads: None,
+        })
+    }
+
+    /// Its rows are made from these files. Of a job that does not say so, no worker can open
+    /// any.
+    #[must_use]
+    pub fn reading(mut self, files: &'a dyn Readable) -> Self {
+        self.reads = Some(files);
+        self
     }
 
     /// Builds the job in this process, over descriptors of its own.

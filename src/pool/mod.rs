@@ -15,6 +15,7 @@
 //! | [`buffers`] | consumer | memory for rows where no ring is |
 //! | [`report`] | consumer | what happened, in numbers |
 //! | [`ring`] | all | the shared memory and its protocol |
+//! | [`sandbox`] | all | what keeps workers from anything but their work |
 //! | [`coordinator`] | see there | the process between consumer and workers |
 //! | [`worker`] | workers | the life of a worker |
 //!
@@ -32,4 +33,5 @@ pub(crate) mod job;
 pub(crate) mod place;
 pub(crate) mod report;
 pub(crate) mod ring;
+pub(crate) mod sandbox;
 pub(crate) mod worker;

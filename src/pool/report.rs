@@ -2,6 +2,7 @@
 //!
 //! In the consumer. Numbers by stage: what a stage is called is the job's to say.
 
+use crate::pool::sandbox::Sandboxed;
 use crate::pool::worker::meter::STAGES;
 
 /// What a pool can tell about itself.
@@ -25,6 +26,8 @@ pub struct PoolReport {
     pub events_lost: u64,
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
+    /// What workers are kept to; nothing with zero workers.
+    pub sandboxed: Sandboxed,
     /// Bytes of the ring: 0 with zero workers.
     pub ring_bytes: u64,
     /// Rows committed.

@@ -11,7 +11,7 @@
 //! content   picture | picture | ...
 //! ```
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -109,6 +109,20 @@ impl Pictures {
     /// By which others open it: [`Pictures::open`].
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.control.as_fd(), self.content.as_fd()]
+    }
+
+    /// Opens for this process, a worker, what it cannot open later.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(crate) fn settle_in(&mut self) -> crate::error::Result<()> {
+        self.turns.settle_in(self.control.as_fd())
+    }
+
+    /// What this process, a worker, has open of it.
+    pub(crate) fn open_files(&self) -> Vec<RawFd> {
+        let shared = self.descriptors().map(|fd| fd.as_raw_fd());
+        shared.into_iter().chain(self.turns.descriptor()).collect()
     }
 
     pub(crate) fn holding(&self) -> Holding {

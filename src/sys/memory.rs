@@ -47,6 +47,11 @@ pub(crate) fn leave_no_core() -> Result<()> {
     setrlimit(Resource::RLIMIT_CORE, most, most).map_err(failed)
 }
 
+/// From here on this process makes no file longer, whichever it can write.
+pub(crate) fn write_no_file() -> Result<()> {
+    setrlimit(Resource::RLIMIT_FSIZE, 0, 0).map_err(|e| Error::io("forbid files", e))
+}
+
 /// Private, writable memory of this process, resident or not: what
 /// `RLIMIT_DATA` counts.
 fn private_bytes() -> Result<u64> {

@@ -9,7 +9,8 @@
 //! - `turns`: locks on bytes of a file; `socket`: messages;
 //! - `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
 //! - `regular`: files, opened without waiting; `replace`: files that are replaced whole;
-//!   `text_file`: texts, read up to a limit.
+//!   `text_file`: texts, read up to a limit;
+//! - `sandbox`: what a process may still ask of the kernel.
 
 pub(crate) mod cgroup;
 pub(crate) mod clock;
@@ -20,6 +21,7 @@ pub(crate) mod probe;
 pub(crate) mod process;
 pub(crate) mod regular;
 pub(crate) mod replace;
+pub(crate) mod sandbox;
 pub(crate) mod sealed;
 pub(crate) mod shared;
 pub(crate) mod socket;

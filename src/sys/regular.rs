@@ -12,6 +12,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::{fs, io};
 
+use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::statfs::{FsType, fstatfs, statfs};
@@ -145,9 +146,17 @@ pub(crate) fn open_regular(path: &CStr) -> Result<(OwnedFd, usize), SampleFault>
 pub(crate) fn open_stamped(path: &CStr) -> Result<(OwnedFd, Stamp), SampleFault> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
     let fd = fcntl::open(path, flags, Mode::empty()).map_err(|e| {
+        // Rules for files are bound to folders, and not to their names.
+        let fix = match e {
+            Errno::EACCES => {
+                "; make it readable, or start the run again where links or folders of the data set \
+                 were replaced since it began: workers may read nothing else (option sandbox)"
+            }
+            _ => "",
+        };
         SampleFault::new(
             FaultKind::Unreadable,
-            format!("cannot be opened: {}", e.desc()),
+            format!("cannot be opened: {}{fix}", e.desc()),
         )
     })?;
     let stat = fstat(&fd).map_err(|e| {

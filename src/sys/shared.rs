@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mprotect, munmap};
 use nix::sys::stat::fstat;
 use nix::unistd::ftruncate;
 
@@ -146,6 +146,23 @@ impl SharedMemory {
         // populating changes no byte of it.
         let done = unsafe { libc::madvise(at.cast(), end - start, libc::MADV_POPULATE_WRITE) };
         Errno::result(done).map(drop)
+    }
+
+    /// Takes from this process the right to write `range`, which are whole pages. Other
+    /// processes keep theirs. Whoever writes there from now on ends by SIGSEGV.
+    pub(crate) fn make_read_only(&self, range: Range<usize>) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let whole = range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE);
+        assert!(whole, "bytes {range:?} are no whole pages");
+        let at = NonNull::new(self.bytes_at(range.start, range.len()))
+            .ok_or_else(|| Error::protocol("shared memory lies at no address"))?;
+        // SAFETY: the range lies inside this mapping (`bytes_at` asserts it). All access to
+        // it is by atomics and raw pointers, which reading alone does not break; a write is
+        // a signal that ends the process, and no memory changes.
+        unsafe { mprotect(at.cast(), range.len(), ProtFlags::PROT_READ) }
+            .map_err(|e| Error::io("make shared memory read-only", e))
     }
 
     /// Pointer to `len` bytes at `offset`. Panics when they lie outside.

@@ -5,7 +5,7 @@
 //! ends, however it ends: no owner has to be named, and nobody has to clean up.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -34,6 +34,19 @@ impl Turns {
             Err(Errno::EAGAIN | Errno::EACCES) => Ok(None),
             Err(e) => Err(Error::io("lock a byte of shared memory", e)),
         }
+    }
+
+    /// Opens the file for this process, which cannot open it later.
+    ///
+    /// # Errors
+    /// A system that refuses: no /proc.
+    pub(crate) fn settle_in(&mut self, file: BorrowedFd<'_>) -> Result<()> {
+        self.own_file(file).map(drop)
+    }
+
+    /// The file as it was opened last.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.own.as_ref().map(|(_, file)| file.as_raw_fd())
     }
 
     fn own_file(&mut self, file: BorrowedFd<'_>) -> Result<&File> {

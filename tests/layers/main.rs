@@ -135,6 +135,8 @@ const UNSAFE: &[&str] = &[
     "src/sys/futex.rs",
     "src/sys/memory.rs",
     "src/sys/process.rs",
+    "src/sys/sandbox/calls.rs",
+    "src/sys/sandbox/files.rs",
     "src/sys/sealed.rs",
     "src/sys/shared.rs",
     "src/sys/socket.rs",

@@ -177,6 +177,8 @@ pub(crate) enum Place {
     Fatal,
     /// A word of a slot's ticket.
     Ticket(u32, WordIndex),
+    /// Where workers start to look in a slot.
+    Hint,
     Row(u32, u32),
     /// The attempt at which a row stands.
     Attempt(u32, u32),
@@ -199,6 +201,7 @@ impl Places {
             (l.fatal(), Place::Fatal),
         ];
         for slot in 0..l.shape().slots {
+            found.push((l.hint(slot), Place::Hint));
             found
                 .extend((0..ticket_word::LEN).map(|i| (l.ticket(slot, i), Place::Ticket(slot, i))));
             for row in 0..l.shape().rows {
@@ -235,7 +238,7 @@ impl Places {
     }
 
     pub(crate) fn is_hint(&self, word: WordIndex) -> bool {
-        matches!(self.place(word), Place::Ticket(_, ticket_word::HINT))
+        self.place(word) == Place::Hint
     }
 
     pub(crate) fn is_attempt(&self, word: WordIndex) -> bool {

@@ -8,7 +8,7 @@ use clap::{Args, Parser, ValueEnum};
 use featherload::measure::TreeUsage;
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder, RaysReport};
-use featherload::{Device, Error, Result};
+use featherload::{Device, Error, Result, Sandbox};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
@@ -105,6 +105,11 @@ pub struct RaysArgs {
     /// Decode images for this run alone, though another one may have them.
     #[arg(long)]
     own_store: bool,
+
+    /// What workers are kept from, beside their work: all system calls and files but those
+    /// that they need (auto, as far as the system allows it; require), or nothing (off).
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    sandbox: Sandbox,
 
     /// Most time that one step may take (default: 600000).
     #[arg(long, value_name = "MS")]
@@ -243,6 +248,7 @@ impl RaysArgs {
         if let Some(folder) = &self.store_folder {
             builder = builder.store_folder(folder);
         }
+        builder = builder.sandbox(self.sandbox);
         if let Some(ms) = self.row_limit {
             builder = builder.row_limit(Duration::from_millis(ms));
         }

@@ -11,7 +11,7 @@ use featherload::options::LoaderOptions;
 use featherload::recipe::Upright;
 use featherload::{
     Background, DecodeMode, Device, Dtype, Error, LoaderBuilder, MemoryLayout, OnError, Position,
-    Rank, Reorder, Result, State, Tail, Upload,
+    Rank, Reorder, Result, Sandbox, State, Tail, Upload,
 };
 
 use crate::sampler_args::SamplerArgs;
@@ -124,6 +124,11 @@ pub struct LoaderArgs {
     /// Kill a worker that often, as a test of the recovery.
     #[arg(long, value_name = "MS")]
     pub kill_workers_every: Option<u64>,
+
+    /// What workers are kept from, beside their work: all system calls and files but those
+    /// that they need (auto, as far as the system allows it; require), or nothing (off).
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub sandbox: Sandbox,
 
     /// Most time that one sample may take.
     #[arg(long, value_name = "MS", default_value_t = 60_000)]
@@ -253,6 +258,7 @@ impl LoaderArgs {
                 Policy::Skip => OnError::Skip,
                 Policy::Substitute => OnError::Substitute,
             }),
+            sandbox: Some(self.sandbox),
             row_limit: Some(Duration::from_millis(self.row_limit)),
             max_pixels: self.max_pixels,
             max_scratch: self.max_scratch.map(|mib| mib << 20),

@@ -7,7 +7,7 @@ use clap::Args;
 use featherload::measure::TreeUsage;
 use featherload::plan::Rank;
 use featherload::views::{View, ViewField, Views, ViewsBuilder, ViewsReport};
-use featherload::{Device, Result};
+use featherload::{Device, Result, Sandbox};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
@@ -93,6 +93,11 @@ pub struct ViewsArgs {
     /// Decode images for this run alone, though another one may have them.
     #[arg(long)]
     own_store: bool,
+
+    /// What workers are kept from, beside their work: all system calls and files but those
+    /// that they need (auto, as far as the system allows it; require), or nothing (off).
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    sandbox: Sandbox,
 
     /// Most time that one view may take (default: 600000).
     #[arg(long, value_name = "MS")]
@@ -188,6 +193,7 @@ impl ViewsArgs {
         if let Some(folder) = &self.store_folder {
             builder = builder.store_folder(folder);
         }
+        builder = builder.sandbox(self.sandbox);
         if let Some(ms) = self.row_limit {
             builder = builder.row_limit(Duration::from_millis(ms));
         }

@@ -24,6 +24,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::Classes;
+use crate::data::index::beyond::Beyond;
 use crate::data::index::names::{IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension};
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::sealed::{Content, Labels};
@@ -71,10 +72,11 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
     let top = list_folder(&root, b"", &mut above)?;
 
     let mut report = top.report;
+    let mut beyond = top.beyond;
     let mut content = Content::default();
     match options.labels {
         FolderLabels::None => {
-            let chunks = scan_folders(&root, &top.folders, &above)?;
+            let chunks = scan_folders(&root, &top.folders, &above, &mut beyond)?;
             merge(&mut content, &top.images, &top.folders, chunks, &mut report);
         }
         FolderLabels::FromFolders if top.folders.is_empty() => {
@@ -106,7 +108,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                 None => Classes::new(top.folders.iter().cloned().map(OsString::from_vec))?,
             };
             let numbers = class_numbers(&root, &classes, &top.folders)?;
-            let chunks = scan_folders(&root, &top.folders, &above)?;
+            let chunks = scan_folders(&root, &top.folders, &above, &mut beyond)?;
             for (folder, chunk) in top.folders.iter().zip(&chunks) {
                 if chunk.images.len() == 0 {
                     let name = OsStr::from_bytes(folder).to_owned();
@@ -123,6 +125,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
             content.classes = classes;
         }
     }
+    content.beyond = Some(beyond);
     report.samples = content.samples() as u64;
     if report.samples == 0 {
         return Err(nothing_found(&root, &report));
@@ -256,30 +259,30 @@ struct Listing {
     /// Folders to enter, by name, sorted by bytes.
     folders: Vec<Vec<u8>>,
     report: ScanReport,
+    beyond: Beyond,
 }
 
 /// Lists the top folder and adds it to `above`.
 fn list_folder(path: &Path, relative: &[u8], above: &mut Above) -> Result<Listing> {
-    let mut images = Images::default();
-    let mut report = ScanReport::default();
-    let folders = read_folder(path, relative, above, &mut images, &mut report)?;
-    images.sort();
+    let mut chunk = Chunk::default();
+    let folders = read_folder(path, relative, above, &mut chunk)?;
+    chunk.images.sort();
     Ok(Listing {
-        images,
+        images: chunk.images,
         folders,
-        report,
+        report: chunk.report,
+        beyond: chunk.beyond,
     })
 }
 
-/// Reads one folder: images and counts go to the collections, the names of
+/// Reads one folder: images, counts and links go to the chunk, the names of
 /// folders to enter come back, sorted. The folder's identity is added to
 /// `above`. `relative` is empty or ends in a slash.
 fn read_folder(
     path: &Path,
     relative: &[u8],
     above: &mut Above,
-    images: &mut Images,
-    report: &mut ScanReport,
+    chunk: &mut Chunk,
 ) -> Result<Vec<Vec<u8>>> {
     let failed = |e| unreadable(path, e);
     let own = fs::metadata(path).map_err(failed)?;
@@ -289,7 +292,10 @@ fn read_folder(
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().into_vec();
         if has_image_extension(&name) {
-            images.push(relative, &name);
+            chunk.images.push(relative, &name);
+            if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+                chunk.beyond.link(&entry.path());
+            }
             continue;
         }
         if name.starts_with(OWN_PREFIX.as_bytes()) {
@@ -301,6 +307,9 @@ fn read_folder(
         let reason = if kind.is_dir() || kind.is_symlink() {
             match folder_behind(&entry.path(), &name, above)? {
                 None => {
+                    if kind.is_symlink() {
+                        chunk.beyond.folder(&entry.path());
+                    }
                     folders.push(name);
                     continue;
                 }
@@ -311,7 +320,8 @@ fn read_folder(
         };
         let mut skipped = relative.to_vec();
         skipped.extend_from_slice(&name);
-        report.skip(reason, OsString::from_vec(skipped).into());
+        let skipped = OsString::from_vec(skipped).into();
+        chunk.report.skip(reason, skipped);
     }
     folders.sort_unstable();
     Ok(folders)
@@ -353,6 +363,7 @@ fn folder_behind(path: &Path, name: &[u8], above: &Above) -> Result<Option<SkipR
 struct Chunk {
     images: Images,
     report: ScanReport,
+    beyond: Beyond,
 }
 
 fn scan_folder(root: &Path, name: &[u8], above: &Above) -> Result<Chunk> {
@@ -380,7 +391,7 @@ fn descend(
             format!("over {MAX_DEPTH} folders deep; pass a folder further down"),
         ));
     }
-    let folders = read_folder(&path, relative, above, &mut chunk.images, &mut chunk.report)?;
+    let folders = read_folder(&path, relative, above, chunk)?;
     for name in folders {
         let length = relative.len();
         relative.extend_from_slice(&name);
@@ -392,16 +403,25 @@ fn descend(
     Ok(())
 }
 
-/// One chunk a folder, in the order of `folders`. When several folders fail,
+/// One chunk a folder, in the order of `folders`; their links go to `beyond`. When several folders fail,
 /// the error is that of the first one, as if they had been read in order.
-fn scan_folders(root: &Path, folders: &[Vec<u8>], above: &Above) -> Result<Vec<Chunk>> {
+fn scan_folders(
+    root: &Path,
+    folders: &[Vec<u8>],
+    above: &Above,
+    beyond: &mut Beyond,
+) -> Result<Vec<Chunk>> {
     let threads = match folders.len() < MIN_PARALLEL {
         true => 1,
         false => MAX_THREADS,
     };
-    threads::each("featherload-scan", threads, folders, |name| {
+    let mut chunks = threads::each("featherload-scan", threads, folders, |name| {
         scan_folder(root, name, above)
-    })
+    })?;
+    for chunk in &mut chunks {
+        beyond.merge(std::mem::take(&mut chunk.beyond));
+    }
+    Ok(chunks)
 }
 
 /// Puts the root's own images and the folders' chunks into one order: by the

@@ -12,7 +12,7 @@
 //!   where it lies; `classes`, `class_counts`: names of classes, samples of each;
 //! - `opening`: the ways to an index; `folder`, `list`, `shards`, `open_cache`: one
 //!   each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
-//!   their paths start; `boxes`: box files;
+//!   their paths start; `boxes`: box files; `beyond`: where links lead;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
 //!   later runs; `of_cache`: that of a cache, made while it is built.
@@ -34,6 +34,7 @@
 //! # }
 //! ```
 
+mod beyond;
 mod boxes;
 mod class_counts;
 mod classes;

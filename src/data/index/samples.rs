@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::data::index::beyond::Beyond;
 use crate::data::index::classes::Classes;
 use crate::data::index::label::Label;
 use crate::data::index::sealed::{Content, Damage, Layout};
@@ -23,6 +24,8 @@ pub struct Index {
     pub(super) sealed: SealedBytes,
     pub(super) layout: Layout,
     classes: Classes,
+    /// Where links lead, when the scan has seen them.
+    pub(super) beyond: Option<Beyond>,
 }
 
 impl Index {
@@ -32,8 +35,10 @@ impl Index {
             .map_err(|damage| Error::protocol(format!("the received index: {damage}")))
     }
 
-    pub(super) fn seal(root: &Path, content: Content) -> Result<Self> {
+    pub(super) fn seal(root: &Path, mut content: Content) -> Result<Self> {
+        let beyond = content.beyond.take();
         Self::open(content.encode(root)?)
+            .map(|index| Self { beyond, ..index })
             .map_err(|damage| Error::protocol(format!("the index just made: {damage}")))
     }
 
@@ -43,6 +48,7 @@ impl Index {
             sealed,
             layout,
             classes,
+            beyond: None,
         })
     }
 

@@ -36,6 +36,6 @@ impl EncodeSpec {
         rooms: &'a Rooms,
     ) -> Result<JobOrder<'a>> {
         let descriptors = vec![index.as_fd(), sizes.as_fd(), rooms.as_fd()];
-        JobOrder::new(NAME, self, 0, descriptors)
+        Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(index))
     }
 }

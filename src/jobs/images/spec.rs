@@ -40,6 +40,7 @@ impl ImageSpec {
         let sizes = sizes.map(|sizes| sizes.as_fd());
         let table = table.map(|table| table.as_fd());
         let descriptors = std::iter::once(index.as_fd()).chain(sizes).chain(table);
-        JobOrder::new(NAME, self, self.tries, descriptors.collect())
+        let order = JobOrder::new(NAME, self, self.tries, descriptors.collect())?;
+        Ok(order.reading(index))
     }
 }

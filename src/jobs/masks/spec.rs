@@ -47,7 +47,7 @@ impl MaskSize {
 impl MasksSpec {
     /// Orders the job; the index has the files of the masks in their order.
     pub(crate) fn order<'a>(&self, index: &'a Index) -> Result<JobOrder<'a>> {
-        JobOrder::new(NAME, self, 0, vec![index.as_fd()])
+        Ok(JobOrder::new(NAME, self, 0, vec![index.as_fd()])?.reading(index))
     }
 
     /// The ticket that begins with mask `first`; none behind the last.

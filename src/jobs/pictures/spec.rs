@@ -24,7 +24,8 @@ pub(crate) struct PicturesSpec {
 impl PicturesSpec {
     /// Orders the job.
     pub(crate) fn order<'a>(&self, memory: StoreMemory<'a>) -> Result<JobOrder<'a>> {
-        JobOrder::new(NAME, self, 0, memory.descriptors().to_vec())
+        let order = JobOrder::new(NAME, self, 0, memory.descriptors().to_vec())?;
+        Ok(order.reading(memory.index))
     }
 
     /// The ticket of an image: its number is the batch's.

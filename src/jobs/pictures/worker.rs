@@ -62,6 +62,10 @@ impl Job for PicturesJob {
         self.supply.memory_limit()
     }
 
+    fn settle_in(&mut self) -> Result<()> {
+        self.supply.settle_in()
+    }
+
     fn descriptors(&self) -> Vec<RawFd> {
         self.supply.descriptors()
     }

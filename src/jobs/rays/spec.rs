@@ -52,7 +52,7 @@ impl RaysSpec {
         let [index, frames, control, content] = memory.store.descriptors();
         let (table, masks) = (memory.table.as_fd(), memory.masks.as_fd());
         let descriptors = vec![index, frames, control, content, table, masks];
-        JobOrder::new(NAME, self, 0, descriptors)
+        Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(memory.store.index))
     }
 
     /// Where the rays of `step` stand, if they are `rays`: a ticket's epoch is the number

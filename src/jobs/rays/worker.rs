@@ -248,6 +248,10 @@ impl Job for RaysJob {
         self.supply.memory_limit()
     }
 
+    fn settle_in(&mut self) -> Result<()> {
+        self.supply.settle_in()
+    }
+
     fn descriptors(&self) -> Vec<RawFd> {
         self.supply.descriptors()
     }

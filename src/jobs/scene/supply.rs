@@ -4,7 +4,7 @@
 //! Runs in workers, and in the consumer with zero workers. Never in here: which images are
 //! needed, and for what.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 
 use crate::data::index::Index;
 use crate::error::{Error, Result, SampleFault};
@@ -148,9 +148,16 @@ impl Supply {
             .saturating_add(buffer)
     }
 
+    /// Opens for this process, a worker, what it cannot open later.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(crate) fn settle_in(&mut self) -> Result<()> {
+        self.pictures.settle_in()
+    }
+
     /// Of the store: they stay open in workers.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        let store = self.pictures.descriptors();
-        store.iter().map(|fd| fd.as_raw_fd()).collect()
+        self.pictures.open_files()
     }
 }

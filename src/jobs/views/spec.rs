@@ -56,7 +56,7 @@ impl ViewsSpec {
         let [index, frames, control, content] = store.descriptors();
         let mut descriptors = vec![index, frames, control, content, masks.as_fd()];
         descriptors.extend(maps.into_iter().flat_map(Pictures::descriptors));
-        JobOrder::new(NAME, self, 0, descriptors)
+        Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(store.index))
     }
 
     /// Where the view of `step` stands.

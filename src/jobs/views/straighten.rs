@@ -5,7 +5,7 @@
 //! all. Others are made row by row. Both are the same numbers. Never in here: how pixels
 //! are mixed.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 
 use crate::camera::{Camera, Undistorted};
 use crate::error::{FaultKind, Result, SampleFault};
@@ -105,10 +105,19 @@ impl Straightener {
         Ok(())
     }
 
+    /// Opens for this process, a worker, what it cannot open later.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn settle_in(&mut self) -> Result<()> {
+        self.maps.as_mut().map_or(Ok(()), Pictures::settle_in)
+    }
+
     /// Of the shared memory: they stay open in workers.
-    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        let fds = self.maps.as_ref().map(Pictures::descriptors);
-        let fds = fds.map(|fds| fds.map(|fd| fd.as_raw_fd()));
-        fds.into_iter().flatten()
+    pub(super) fn descriptors(&self) -> Vec<RawFd> {
+        self.maps
+            .as_ref()
+            .map(Pictures::open_files)
+            .unwrap_or_default()
     }
 }

@@ -248,6 +248,11 @@ impl Job for ViewsJob {
             .saturating_add(2 * self.supply.frames.places.largest())
     }
 
+    fn settle_in(&mut self) -> Result<()> {
+        self.supply.settle_in()?;
+        self.straightener.settle_in()
+    }
+
     fn descriptors(&self) -> Vec<RawFd> {
         let mut all = self.supply.descriptors();
         all.extend(self.straightener.descriptors());

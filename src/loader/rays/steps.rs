@@ -19,6 +19,7 @@ use crate::loader::rays::state::RaysState;
 use crate::loader::scene::{HeldStore, check_first_step};
 use crate::plan::rays::RayTable;
 use crate::pool::report::PoolReport;
+use crate::pool::sandbox::Sandboxed;
 use crate::pool::worker::meter::Stage;
 use crate::store::Holding;
 
@@ -86,6 +87,8 @@ pub struct RaysReport {
     pub worker_deaths: u64,
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
+    /// What workers were kept to.
+    pub sandboxed: Sandboxed,
     /// Steps that each worker made.
     pub rows_by_worker: Vec<u64>,
     /// Seconds from the beginning of the build to its end.
@@ -233,6 +236,7 @@ impl Rays {
             ring_bytes: pool.ring_bytes,
             worker_deaths: pool.worker_deaths,
             stderr_lost: pool.stderr_lost,
+            sandboxed: pool.sandboxed,
             rows_by_worker: pool.rows_by_worker,
             startup_s: self.startup.as_secs_f64(),
             draw_s: seconds(spec::DRAW),

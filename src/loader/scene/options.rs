@@ -142,6 +142,13 @@ macro_rules! scene_run_options {
             self
         }
 
+        /// What workers are kept from, beside their work. Default
+        /// [`Sandbox::Auto`](crate::Sandbox::Auto).
+        pub fn sandbox(mut self, sandbox: crate::pool::sandbox::Sandbox) -> Self {
+            self.run.crew.sandbox = sandbox;
+            self
+        }
+
         /// Most time that one step may take in a worker. Default
         /// [`DEFAULT_ROW_LIMIT`](Self::DEFAULT_ROW_LIMIT), 10 minutes.
         pub fn row_limit(mut self, limit: std::time::Duration) -> Self {

@@ -20,6 +20,7 @@ use crate::loader::scene::{HeldStore, check_first_step};
 use crate::loader::views::state::ViewsState;
 use crate::plan::ViewOrder;
 use crate::pool::report::PoolReport;
+use crate::pool::sandbox::Sandboxed;
 use crate::pool::worker::meter::Stage;
 use crate::store::Holding;
 
@@ -86,6 +87,8 @@ pub struct ViewsReport {
     pub worker_deaths: u64,
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
+    /// What workers were kept to.
+    pub sandboxed: Sandboxed,
     /// Seconds from the beginning of the build to its end.
     pub startup_s: f64,
     /// Seconds of all workers together: decoding images, from the store to the view,
@@ -223,6 +226,7 @@ impl Views {
             ring_bytes: pool.ring_bytes,
             worker_deaths: pool.worker_deaths,
             stderr_lost: pool.stderr_lost,
+            sandboxed: pool.sandboxed,
             startup_s: self.startup.as_secs_f64(),
             decode_s: decoding.map(seconds).iter().sum(),
             show_s: seconds(spec::SHOW),

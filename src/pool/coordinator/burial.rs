@@ -20,6 +20,7 @@ use crate::pool::ring::ticket;
 use crate::pool::ring::words::Words;
 use crate::pool::worker::sigbus;
 use crate::sys::process::child_event;
+use crate::sys::sandbox::calls;
 
 /// A worker holds one row at a time.
 pub(super) fn too_many(serial: u32, rows: usize) -> String {
@@ -86,6 +87,11 @@ impl Supervisor {
                 if self.record(lane, worker_word::BROKEN_MAP) == 1 =>
             {
                 Cause::BrokenMap
+            }
+            (_, WaitStatus::Exited(_, calls::EXIT_REFUSED))
+                if self.record(lane, worker_word::REFUSED_CALL) != 0 =>
+            {
+                Cause::Refused((self.record(lane, worker_word::REFUSED_CALL) - 1) as u32)
             }
             (_, WaitStatus::Exited(_, code)) => Cause::Crash { signal: None, code },
             _ => Cause::Crash {

@@ -6,6 +6,7 @@
 //! on an ipc-channel, one outstanding, each announced by a command: receivers of
 //! that crate cannot be polled, so nobody ever waits on one for a first word.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ipc_channel::ipc::{IpcReceiver, IpcSender};
@@ -15,12 +16,13 @@ use crate::error::{Error, Result};
 use crate::pool::job::OrderedJob;
 use crate::pool::ring::Shape;
 use crate::pool::ring::layout::LAYOUT_VERSION;
+use crate::pool::sandbox::{Sandbox, Sandboxed};
 
 /// The argument with which a program that calls `init` becomes a coordinator.
 pub(crate) const COORDINATOR_COMMAND: &str = "__coordinator";
 
 /// Changes with every change of commands, requests or replies.
-const PROTOCOL: u32 = 5;
+const PROTOCOL: u32 = 6;
 
 const HELLO_MAGIC: [u8; 8] = *b"fthrload";
 const VERSION_BYTES: usize = 32;
@@ -166,6 +168,9 @@ pub(crate) struct StartRequest {
     pub(crate) kill_every_ms: Option<u64>,
     /// Serial of the first worker; 1 but in tests of the limit.
     pub(crate) first_serial: u32,
+    pub(crate) sandbox: Sandbox,
+    /// What workers may read, when they are kept to it.
+    pub(crate) readable: Vec<PathBuf>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -196,6 +201,7 @@ pub(crate) struct Report {
     pub(crate) events_lost: u64,
     /// Lines for stderr that were dropped, because it took none.
     pub(crate) stderr_lost: u64,
+    pub(crate) sandboxed: Sandboxed,
     /// Why the pool was given up, if it was.
     pub(crate) fatal: Option<String>,
 }

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 
 use crate::error::{FaultKind, SampleFault};
 use crate::pool::ring::coordinator_side::{Held, Verdict};
+use crate::sys::sandbox::calls;
 
 /// Deaths of the row's own making before it is quarantined.
 const CRASH_LIMIT: u32 = 2;
@@ -25,6 +26,8 @@ pub(crate) enum Cause {
     BrokenMap,
     /// A signal of its own making, or an exit nobody asked for.
     Crash { signal: Option<Signal>, code: i32 },
+    /// It asked for this system call, which a worker may not make.
+    Refused(u32),
     /// We killed it because the row took too long.
     TimedOut,
     /// SIGKILL, SIGTERM and the like from somebody else.
@@ -59,6 +62,15 @@ impl Cause {
                 signal: Some(s), ..
             } => format!("crashed with {s}"),
             Self::Crash { code, .. } => format!("ended with status {code}"),
+            Self::Refused(call) => match calls::name(call.into()) {
+                Some(name) => format!(
+                    "asked for system call {call} ({name}), which workers may not make (option \
+                     sandbox)"
+                ),
+                None => format!(
+                    "asked for system call {call}, which workers may not make (option sandbox)"
+                ),
+            },
             Self::TimedOut => "was killed: its row took too long".into(),
             Self::Outside(s) => format!("was ended from outside by {s}"),
             Self::Stopped(s) => format!("was stopped from outside ({s}) and killed"),
@@ -118,7 +130,7 @@ impl Strikes {
                 FaultKind::TimedOut,
                 format!("took longer than {row_limit_ms} ms (option row_limit)"),
             ),
-            Cause::Crash { .. } => {
+            Cause::Crash { .. } | Cause::Refused(_) => {
                 *crashes += 1;
                 if *crashes < CRASH_LIMIT {
                     return (Verdict::Return, None);

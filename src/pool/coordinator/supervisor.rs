@@ -24,7 +24,9 @@ use crate::pool::ring::Ring;
 use crate::pool::ring::consumer_side;
 use crate::pool::ring::coordinator_side;
 use crate::pool::ring::row_word::MAX_SERIAL;
+use crate::pool::sandbox::Walls;
 use crate::pool::worker;
+use crate::pool::worker::process::Post;
 use crate::sys::clock::RunningClock;
 use crate::sys::process::{PidFd, fork_never_returning};
 use crate::sys::socket;
@@ -45,6 +47,8 @@ const FORK_WAIT: Duration = Duration::from_millis(100);
 pub(crate) struct Supervisor {
     pub(super) ring: &'static Ring,
     pub(super) job: Box<dyn Job>,
+    /// What workers are kept to.
+    walls: Walls,
     pub(super) clock: RunningClock,
     pub(super) lanes: Vec<Lane>,
     pub(super) next_serial: u32,
@@ -84,6 +88,8 @@ impl Supervisor {
         job: Box<dyn Job>,
         request: &StartRequest,
     ) -> Result<Self> {
+        let walls = Walls::prepare(request.sandbox, &request.readable)?;
+        let sandboxed = walls.sandboxed();
         let clock = RunningClock::start();
         let now = Duration::ZERO;
         let row_limit = Duration::from_millis(request.row_limit_ms);
@@ -91,6 +97,7 @@ impl Supervisor {
         let mut s = Self {
             ring,
             job,
+            walls,
             clock,
             lanes: vec![Lane::Due(now); request.shape.lanes as usize],
             next_serial: request.first_serial.max(1),
@@ -109,7 +116,10 @@ impl Supervisor {
                     turn: 0,
                 }
             }),
-            report: Report::default(),
+            report: Report {
+                sandboxed,
+                ..Report::default()
+            },
             reports: 0,
             events: VecDeque::new(),
             ending: None,
@@ -245,10 +255,15 @@ impl Supervisor {
                      new loader"
                 )));
             }
-            let (ring, job, tries, me) = (self.ring, &mut *self.job, self.tries, self.me);
-            let forked = fork_never_returning(|| {
-                worker::process::live(ring, job, lane as u32, serial, tries, me)
-            });
+            let (job, walls) = (&mut *self.job, &self.walls);
+            let post = Post {
+                ring: self.ring,
+                lane: lane as u32,
+                serial,
+                tries: self.tries,
+                coordinator: self.me,
+            };
+            let forked = fork_never_returning(|| worker::process::live(post, job, walls));
             let pid = match forked {
                 Ok(pid) => pid,
                 Err(e) => {

@@ -24,7 +24,7 @@ pub(crate) fn post<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) {
         u64::from(t.rows),
         Relaxed,
     );
-    w.store(l.ticket(slot, ticket_word::HINT), 0, Relaxed);
+    w.store(l.hint(slot), 0, Relaxed);
     for row in 0..l.shape().rows {
         let word = if row < t.rows {
             RowWord::open(t.sequence)

@@ -5,10 +5,14 @@
 //!
 //! ```text
 //! header        magic, hash of the layout, one cache line for each hot word
-//! workers       one record of 4 cache lines for each lane, in blocks of 64
-//! slots         for each: ticket (1 cache line), row words, row records
+//! tickets       1 cache line for each slot
+//! workers       one page for each lane, in blocks of 64
+//! slots         for each: hint (1 cache line), row words, row records
 //! data          for each slot, page-aligned: where its rows lie is for others to say
 //! ```
+//!
+//! Each part begins on a page. A worker may write its own page of `workers`, and what
+//! lies behind them ([`Layout::read_only`]).
 
 use std::ops::Range;
 
@@ -21,12 +25,15 @@ use crate::pool::ring::words::WordIndex;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"fthrring");
 
 /// Changes with every change of layout or protocol.
-pub(crate) const LAYOUT_VERSION: u64 = 4;
+pub(crate) const LAYOUT_VERSION: u64 = 5;
 
 const LINE: usize = 8;
 const PAGE: usize = 4096;
+const PAGE_WORDS: usize = PAGE / 8;
+/// Words in front of the tickets.
+const HEADER: usize = 4 * LINE;
 
-/// Workers' records are reserved in blocks of this many (16 KiB), so that the
+/// Workers' records are reserved in blocks of this many (256 KiB), so that the
 /// ring has the same size for any number of workers up to here.
 const RECORD_BLOCK: usize = 64;
 
@@ -39,6 +46,8 @@ pub(crate) mod worker_word {
     pub(crate) const PID: WordIndex = 1;
     /// Written by the SIGBUS handler: 1 = the live input map broke.
     pub(crate) const BROKEN_MAP: WordIndex = 2;
+    /// Written by the SIGSYS handler: the system call that was refused, plus 1.
+    pub(crate) const REFUSED_CALL: WordIndex = 3;
     /// Rows committed by all processes that used the lane.
     pub(crate) const ROWS: WordIndex = 8;
     /// Bytes of encoded input read.
@@ -49,7 +58,8 @@ pub(crate) mod worker_word {
     pub(crate) const FIRST_COMMIT: WordIndex = 20;
     /// What the job counts beside.
     pub(crate) const COUNTED: WordIndex = 21;
-    /// Length of a record, in words.
+    /// Words of a record that are in use. It has a page, so that no other lane's worker
+    /// can write it.
     pub(crate) const LEN: usize = 32;
 }
 
@@ -61,8 +71,6 @@ pub(crate) mod ticket_word {
     pub(crate) const EPOCH: WordIndex = 1;
     pub(crate) const BATCH: WordIndex = 2;
     pub(crate) const ROWS: WordIndex = 3;
-    /// Where workers start to look for an open row: a hint.
-    pub(crate) const HINT: WordIndex = 4;
     /// One cache line.
     pub(crate) const LEN: usize = 8;
 }
@@ -101,6 +109,8 @@ pub struct Shape {
 pub(crate) struct Layout {
     shape: Shape,
     workers: usize,
+    /// The first word that every worker may write.
+    shared: usize,
     slots: usize,
     slot_words: usize,
     data: usize,
@@ -136,11 +146,13 @@ impl Layout {
                 "a ring of {slots} slots x {slot_bytes} bytes, for {rows} rows each, does not fit the address space (lower batch or depth)"
             ))
         };
-        let workers = 8 * LINE;
+        let tickets = HEADER + slots as usize * ticket_word::LEN;
+        let workers = tickets.next_multiple_of(PAGE_WORDS);
         let records = (lanes as usize).next_multiple_of(RECORD_BLOCK);
-        let slot_table = workers + records * worker_word::LEN;
+        let shared = workers + records * PAGE_WORDS;
+        let slot_table = shared + LINE;
         let row_words = (rows as usize).next_multiple_of(LINE);
-        let slot_words = ticket_word::LEN + row_words + rows as usize * record_word::LEN;
+        let slot_words = LINE + row_words + rows as usize * record_word::LEN;
         let words = slot_table + slots as usize * slot_words;
         let data = (words * 8).next_multiple_of(PAGE);
         let slot_bytes = usize::try_from(slot_bytes)
@@ -155,6 +167,7 @@ impl Layout {
         Ok(Self {
             shape,
             workers,
+            shared,
             slots: slot_table,
             slot_words,
             data,
@@ -182,6 +195,7 @@ impl Layout {
             u64::from(self.shape.lanes),
             self.workers as u64,
             worker_word::LEN as u64,
+            self.shared as u64,
             self.slots as u64,
             self.slot_words as u64,
             ticket_word::LEN as u64,
@@ -213,21 +227,33 @@ impl Layout {
         2 * LINE
     }
 
-    /// Counts up when a slot may be ready or the pool ended; the consumer
-    /// sleeps on it.
-    pub(crate) fn done(&self) -> WordIndex {
+    /// Not 0 = the coordinator gave the pool up; it says why on request.
+    pub(crate) fn fatal(&self) -> WordIndex {
         3 * LINE
     }
 
-    /// Not 0 = the coordinator gave the pool up; it says why on request.
-    pub(crate) fn fatal(&self) -> WordIndex {
-        4 * LINE
+    /// A word of a slot's ticket.
+    pub(crate) fn ticket(&self, slot: u32, word: WordIndex) -> WordIndex {
+        assert!(slot < self.shape.slots, "slot {slot} does not exist");
+        HEADER + slot as usize * ticket_word::LEN + word
     }
 
     /// First word of a worker lane's record.
     pub(crate) fn worker(&self, lane: u32) -> WordIndex {
         assert!(lane < self.shape.lanes, "lane {lane} does not exist");
-        self.workers + lane as usize * worker_word::LEN
+        self.workers + lane as usize * PAGE_WORDS
+    }
+
+    /// Counts up when a slot may be ready or the pool ended; the consumer
+    /// sleeps on it.
+    pub(crate) fn done(&self) -> WordIndex {
+        self.shared
+    }
+
+    /// The bytes, in whole pages, that the worker of a lane only reads.
+    pub(crate) fn read_only(&self, lane: u32) -> [Range<usize>; 2] {
+        let own = self.worker(lane) * 8;
+        [0..own, own + PAGE..self.shared * 8]
     }
 
     fn slot(&self, slot: u32) -> WordIndex {
@@ -235,22 +261,22 @@ impl Layout {
         self.slots + slot as usize * self.slot_words
     }
 
-    /// A word of a slot's ticket.
-    pub(crate) fn ticket(&self, slot: u32, word: WordIndex) -> WordIndex {
-        self.slot(slot) + word
+    /// Where workers start to look for an open row of a slot: a hint.
+    pub(crate) fn hint(&self, slot: u32) -> WordIndex {
+        self.slot(slot)
     }
 
     /// The word of a row.
     pub(crate) fn row(&self, slot: u32, row: u32) -> WordIndex {
         assert!(row < self.shape.rows, "row {row} does not exist");
-        self.slot(slot) + ticket_word::LEN + row as usize
+        self.slot(slot) + LINE + row as usize
     }
 
     /// First word of a row's record.
     pub(crate) fn record(&self, slot: u32, row: u32) -> WordIndex {
         assert!(row < self.shape.rows, "row {row} does not exist");
         let row_words = (self.shape.rows as usize).next_multiple_of(LINE);
-        self.slot(slot) + ticket_word::LEN + row_words + row as usize * record_word::LEN
+        self.slot(slot) + LINE + row_words + row as usize * record_word::LEN
     }
 
     /// Offset in bytes, and length, of a slot's data.
@@ -314,10 +340,12 @@ mod tests {
                 take(w, 1);
             }
             for lane in 0..s.lanes {
-                take(l.worker(lane), worker_word::LEN);
+                assert!(worker_word::LEN <= PAGE_WORDS);
+                take(l.worker(lane), PAGE_WORDS);
             }
             for slot in 0..s.slots {
                 take(l.ticket(slot, 0), ticket_word::LEN);
+                take(l.hint(slot), LINE);
                 for row in 0..s.rows {
                     take(l.row(slot, row), 1);
                     take(l.record(slot, row), record_word::LEN);
@@ -333,6 +361,33 @@ mod tests {
                 #[expect(clippy::reversed_empty_ranges, reason = "what must be refused")]
                 let reversed = 1..0;
                 assert_eq!(l.part(slot, &reversed), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_worker_only_reads_tickets_and_other_lanes_records() {
+        let s = shape(300, 5, 4995, 70);
+        let l = Layout::new(s).unwrap();
+        for lane in [0, 1, 69] {
+            let only_read = |word| l.read_only(lane).iter().any(|r| r.contains(&(word * 8)));
+            let ends = |r: &Range<usize>| r.start % PAGE == 0 && r.end % PAGE == 0;
+            assert!(l.read_only(lane).iter().all(ends));
+            for word in [l.magic(), l.hash_word(), l.stop(), l.work(), l.fatal()] {
+                assert!(only_read(word));
+            }
+            for slot in 0..s.slots {
+                assert!((0..ticket_word::LEN).all(|w| only_read(l.ticket(slot, w))));
+            }
+            for other in 0..s.lanes {
+                let record = l.worker(other);
+                let all = (record..record + worker_word::LEN).map(only_read);
+                assert!(all.into_iter().all(|r| r == (other != lane)));
+            }
+            assert!(!only_read(l.done()));
+            for slot in 0..s.slots {
+                assert!(!only_read(l.hint(slot)) && !only_read(l.row(slot, 0)));
+                assert!(!only_read(l.record(slot, 4)) && !only_read(l.slot_data(slot).0 / 8));
             }
         }
     }

@@ -88,6 +88,15 @@ impl Ring {
         self.memory.bytes_at(0, self.memory.len())
     }
 
+    /// Takes from this process, the worker of a lane, the right to write what it only
+    /// reads: tickets, and the records of other lanes. A write there ends it.
+    pub(crate) fn settle_in(&self, lane: u32) -> Result<()> {
+        let only_read = self.layout.read_only(lane);
+        only_read
+            .into_iter()
+            .try_for_each(|r| self.memory.make_read_only(r))
+    }
+
     /// Brings a part of a slot into this process, before its first use. Parts
     /// that do not exist are left to who asks for their bytes.
     pub(crate) fn populate(&self, slot: u32, part: &Range<usize>) {

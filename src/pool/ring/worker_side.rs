@@ -101,7 +101,7 @@ fn claim<W: Words>(w: &W, l: &Layout, serial: u32, mut prefers: Prefers<'_>) -> 
 /// a row.
 fn rows<W: Words>(w: &W, l: &Layout, slot: u32) -> impl Iterator<Item = u32> {
     let rows = l.shape().rows;
-    let start = (w.load(l.ticket(slot, ticket_word::HINT), Relaxed) % u64::from(rows)) as u32;
+    let start = (w.load(l.hint(slot), Relaxed) % u64::from(rows)) as u32;
     (0..rows).map(move |i| (start + i) % rows)
 }
 
@@ -111,11 +111,7 @@ fn claim_row<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, sequence: u32, se
     let claimed = RowWord::claimed(serial, sequence).pack();
     let won = w.compare_exchange(l.row(slot, row), open, claimed).is_ok();
     if won {
-        w.store(
-            l.ticket(slot, ticket_word::HINT),
-            u64::from(row) + 1,
-            Relaxed,
-        );
+        w.store(l.hint(slot), u64::from(row) + 1, Relaxed);
     }
     won
 }

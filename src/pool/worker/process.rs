@@ -18,6 +18,7 @@ use crate::pool::ring::words::Words;
 use crate::pool::ring::worker_side;
 use crate::pool::ring::worker_side::{Claim, Next, Outcome, Prefers};
 use crate::pool::ring::{Ring, Shape};
+use crate::pool::sandbox::Walls;
 use crate::pool::worker::attempts;
 use crate::pool::worker::attempts::Attempts;
 use crate::pool::worker::meter::{Meter, Stage};
@@ -31,33 +32,31 @@ const SLEEP: Duration = Duration::from_millis(100);
 /// Exit status after a broken protocol or an operation that the system refused.
 const EXIT_FAILED: i32 = 70;
 
+/// Where a worker works.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Post {
+    pub(crate) ring: &'static Ring,
+    pub(crate) lane: u32,
+    pub(crate) serial: u32,
+    /// Samples that may stand in for a row's own.
+    pub(crate) tries: u32,
+    pub(crate) coordinator: Pid,
+}
+
 /// Lives as the worker of a lane; the return value is the exit status.
-pub(crate) fn live(
-    ring: &'static Ring,
-    job: &mut dyn Job,
-    lane: u32,
-    serial: u32,
-    tries: u32,
-    coordinator: Pid,
-) -> i32 {
-    let run = settle_in(ring, (lane, serial), coordinator, job)
-        .and_then(|()| work(ring, job, lane, serial, tries));
-    match run {
+pub(crate) fn live(post: Post, job: &mut dyn Job, walls: &Walls) -> i32 {
+    match settle_in(post, job, walls).and_then(|()| work(post, job)) {
         Ok(()) => 0,
         Err(e) => {
-            tracing::error!("worker {serial}: {e}");
+            tracing::error!("worker {}: {e}", post.serial);
             EXIT_FAILED
         }
     }
 }
 
-fn settle_in(
-    ring: &'static Ring,
-    (lane, serial): (u32, u32),
-    coordinator: Pid,
-    job: &dyn Job,
-) -> Result<()> {
-    process::die_with(coordinator)?;
+fn settle_in(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
+    let Post { ring, lane, .. } = post;
+    process::die_with(post.coordinator)?;
     memory::give_back_what_is_freed();
     // One line: of a decoder's panic the sample's fault tells, of any other the
     // coordinator, which sees the worker end.
@@ -66,9 +65,8 @@ fn settle_in(
     // them to it whatever they do.
     memory::limit_growth(job.memory_limit())?;
     process::reset_signals()?;
-    let mut keep = job.descriptors();
-    keep.extend([0, 1, 2]);
-    process::close_all_but(&keep)?;
+    job.settle_in()?;
+    let files = job.descriptors();
     process::standard_streams_to_null()?;
     process::prefer_for_oom();
     process::set_name(c"featherload-wk");
@@ -76,11 +74,30 @@ fn settle_in(
     let w = ring.words();
     w.store(record + worker_word::BROKEN_MAP, 0, Relaxed);
     w.store(record + worker_word::PID, getpid().as_raw() as u64, Relaxed);
-    w.store(record + worker_word::SERIAL, u64::from(serial), Relaxed);
-    sigbus::install(ring.word(record + worker_word::BROKEN_MAP))
+    w.store(record + worker_word::REFUSED_CALL, 0, Relaxed);
+    w.store(
+        record + worker_word::SERIAL,
+        u64::from(post.serial),
+        Relaxed,
+    );
+    sigbus::install(ring.word(record + worker_word::BROKEN_MAP))?;
+    ring.settle_in(lane)?;
+    if files.is_empty() {
+        memory::write_no_file()?;
+    }
+    walls.limit_files()?;
+    process::close_all_but(&[&files[..], &[0, 1, 2]].concat())?;
+    walls.limit_calls(&files, ring.word(record + worker_word::REFUSED_CALL))
 }
 
-fn work(ring: &Ring, job: &mut dyn Job, lane: u32, serial: u32, tries: u32) -> Result<()> {
+fn work(post: Post, job: &mut dyn Job) -> Result<()> {
+    let Post {
+        ring,
+        lane,
+        serial,
+        tries,
+        ..
+    } = post;
     let (w, l) = (ring.words(), ring.layout());
     let choosy = job.is_choosy();
     let mut meter = Meter::default();

@@ -119,6 +119,10 @@ impl BenchReport {
                 self.loader.resized_by_workers, t.rows
             ))?;
         }
+        if self.workers > 0 {
+            let kept = self.loader.sandboxed.text();
+            output::line(&format!("sandbox    {kept}"))?;
+        }
         output::line(&format!("profile    {}", self.profile))?;
         if self.worker_deaths > 0 {
             output::line(&format!(

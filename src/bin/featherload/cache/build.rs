@@ -11,7 +11,7 @@ use featherload::cache::{
 };
 use featherload::index::ScanReport;
 use featherload::internals::Drilled;
-use featherload::{Launch, Result};
+use featherload::{Launch, Result, Sandbox};
 use serde_json::json;
 
 use super::told::{self, Form, Told};
@@ -90,6 +90,11 @@ pub struct BuildArgs {
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
     max_scratch: Option<u64>,
 
+    /// What workers are kept from, beside their work: all system calls and files but those
+    /// that they need (auto, as far as the system allows it; require), or nothing (off).
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    sandbox: Sandbox,
+
     /// Most time that one sample may take.
     #[arg(long, value_name = "MS", default_value_t = 60_000)]
     row_limit: u64,
@@ -146,6 +151,7 @@ impl BuildArgs {
         let mut builder = Builder::new(source, &self.dst, self.options())
             .force(self.force)
             .launch(Launch::Exec)
+            .sandbox(self.sandbox)
             .row_limit(Duration::from_millis(self.row_limit));
         if let Some(workers) = self.workers {
             builder = builder.workers(workers);

@@ -8,6 +8,7 @@ use std::path::Path;
 use twox_hash::XxHash3_128;
 
 use crate::data::index::Classes;
+use crate::data::index::beyond::Beyond;
 use crate::data::index::sealed::boxes;
 use crate::data::index::sealed::head::{
     COUNTS_END, HEAD, KIND_CLASS, KIND_NONE, KIND_VECTOR, MAGIC, NAME, VERSION,
@@ -28,6 +29,8 @@ pub(crate) struct Content {
     pub(crate) classes: Classes,
     /// One a sample, or none at all.
     pub(crate) boxes: Vec<PixelBox>,
+    /// Where links lead, as far as somebody looked. No part of the sealed form.
+    pub(in crate::data::index) beyond: Option<Beyond>,
 }
 
 /// The labels of all samples, of one kind.

@@ -1,0 +1,319 @@
+//! The system calls that a worker may make: a list, enforced by seccomp.
+//!
+//! Any other call is not made. In its place the process gets SIGSYS, whose handler
+//! ([`die_of_refused`]) says which call it was and ends the process.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use seccompiler::SeccompCmpArgLen::Dword;
+use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch,
+};
+
+use crate::error::{Error, Result};
+
+/// Whether this kernel can do it, or why not.
+///
+/// # Errors
+/// A processor that there is no list for; a kernel without seccomp, or a container that
+/// refuses the call.
+pub(crate) fn check() -> Result<()> {
+    target()?;
+    let action = libc::SECCOMP_RET_TRAP;
+    // SAFETY: asks whether the kernel knows the action, whose number it reads; changes
+    // nothing.
+    let known = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_GET_ACTION_AVAIL,
+            0,
+            &raw const action,
+        )
+    };
+    match known {
+        0 => Ok(()),
+        _ => Err(Error::io("ask for seccomp", io::Error::last_os_error())),
+    }
+}
+
+fn target() -> Result<TargetArch> {
+    std::env::consts::ARCH.try_into().map_err(refused)
+}
+
+fn refused(e: seccompiler::BackendError) -> Error {
+    Error::config(format!("no list of system calls can be made: {e}"))
+}
+
+/// From here on this process makes no call but those of the list. `files` are descriptors
+/// that it may write and lock.
+///
+/// # Errors
+/// A kernel that refuses.
+pub(crate) fn enter(files: &[RawFd], refused_call: &'static AtomicU64) -> Result<()> {
+    let program = program(files, std::process::id())?;
+    install_handler(refused_call)?;
+    // SAFETY: takes numbers; from here on an exec gives no more rights.
+    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
+        return Err(Error::io("give up new rights", io::Error::last_os_error()));
+    }
+    let length = u16::try_from(program.len())
+        .map_err(|_| Error::config("the list of system calls is too long"))?;
+    let list = libc::sock_fprog {
+        len: length,
+        // Both are the kernel's `struct sock_filter`.
+        filter: program.as_ptr().cast_mut().cast(),
+    };
+    // Without the flag kernels before 5.16 slow down all loads and stores of a process with
+    // such a list. That guards secrets of the process from code which it compiles for others
+    // (JavaScript); a worker has no secrets and compiles nothing.
+    let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    // SAFETY: `list` and the program that it points to live until the call returns, and the
+    // kernel copies and checks them.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const list,
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(Error::io(
+            "limit the system calls of a worker",
+            io::Error::last_os_error(),
+        )),
+    }
+}
+
+/// A list under construction: for each call the rules of which one must hold; no rule means
+/// that the call is allowed whatever its arguments are.
+type List = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// The list, as the kernel runs it. `own` is the number of the process.
+fn program(files: &[RawFd], own: u32) -> Result<BpfProgram> {
+    let list = list(files, own).map_err(refused)?;
+    SeccompFilter::new(list, SeccompAction::Trap, SeccompAction::Allow, target()?)
+        .and_then(TryInto::try_into)
+        .map_err(refused)
+}
+
+/// Condition on argument number `at`.
+fn arg(
+    at: u8,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(at, Dword, operator, value)
+}
+
+#[rustfmt::skip] // One call a line, each with its reason.
+fn list(files: &[RawFd], own: u32) -> Result<List, seccompiler::BackendError> {
+    let all = |conditions| SeccompRule::new(conditions);
+    let any_of = |at, values: &[i32]| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+        values.iter().map(|v| all(vec![arg(at, Eq, *v as u32 as u64)?])).collect()
+    };
+    let flag = |at, flag: i32| arg(at, MaskedEq(flag as u32 as u64), flag as u32 as u64);
+    let without = |at, flags: i32| arg(at, MaskedEq(flags as u32 as u64), 0);
+    let shared = |kind: i32| arg(3, MaskedEq(libc::MAP_TYPE as u64), kind as u64);
+
+    let mut list = List::from([
+        // A sample: opened to be read, examined, mapped, closed. `files` says which ones.
+        (libc::SYS_openat, vec![all(vec![without(2, libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC)?])?]),
+        (libc::SYS_newfstatat, vec![all(vec![flag(3, libc::AT_EMPTY_PATH)?])?]),
+        (libc::SYS_statx, vec![all(vec![flag(2, libc::AT_EMPTY_PATH)?])?]),
+        (libc::SYS_fstat, vec![]),
+        (libc::SYS_fstatfs, vec![]),
+        (libc::SYS_close, vec![]),
+        // Private memory, which RLIMIT_DATA counts, and files, which are only read. Nothing
+        // that is shared can be written through a new map; nothing can be executed.
+        (libc::SYS_mmap, vec![
+            all(vec![shared(libc::MAP_PRIVATE)?, without(2, libc::PROT_EXEC)?])?,
+            all(vec![shared(libc::MAP_SHARED)?, without(2, libc::PROT_EXEC | libc::PROT_WRITE)?])?,
+        ]),
+        (libc::SYS_munmap, vec![]),
+        (libc::SYS_mremap, any_of(3, &[libc::MREMAP_MAYMOVE])?),
+        (libc::SYS_brk, vec![]),
+        // What is read next, what is needed no more, pages of the ring in one call. Not
+        // MADV_REMOVE, which takes shared pages from whoever else has them.
+        (libc::SYS_madvise, any_of(2, &[
+            libc::MADV_NORMAL, libc::MADV_RANDOM, libc::MADV_SEQUENTIAL, libc::MADV_WILLNEED,
+            libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_HUGEPAGE, libc::MADV_NOHUGEPAGE,
+            libc::MADV_POPULATE_READ, libc::MADV_POPULATE_WRITE,
+        ])?),
+        // To sleep until there is work, to wake who waits for a batch; locks of the standard
+        // library.
+        (libc::SYS_futex, any_of(1, &[
+            libc::FUTEX_WAIT, libc::FUTEX_WAKE,
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
+        ])?),
+        // Somebody else makes the picture that is waited for.
+        (libc::SYS_clock_nanosleep, vec![]),
+        // Of the kernel itself, where a clock is no mere read of memory.
+        (libc::SYS_clock_gettime, vec![]),
+        // Seeds of hash tables.
+        (libc::SYS_getrandom, vec![]),
+        // A line on stderr, which is the coordinator's pipe.
+        (libc::SYS_write, any_of(0, &[2])?),
+        (libc::SYS_writev, any_of(0, &[2])?),
+        // Locks belong to a process: the code looks whether it is still the same one.
+        (libc::SYS_getpid, vec![]),
+        (libc::SYS_gettid, vec![]),
+        // To end: regularly, by abort, out of a signal handler; and to be stopped meanwhile.
+        (libc::SYS_exit_group, vec![]),
+        (libc::SYS_tgkill, vec![all(vec![arg(0, Eq, own.into())?, arg(2, Eq, libc::SIGABRT as u64)?])?]),
+        (libc::SYS_rt_sigprocmask, vec![]),
+        (libc::SYS_rt_sigreturn, vec![]),
+        (libc::SYS_restart_syscall, vec![]),
+    ]);
+    // Debug builds of the standard library look whether what they close is open.
+    let mut locks = any_of(1, &[libc::F_GETFD])?;
+    for fd in files {
+        let of = || arg(0, Eq, *fd as u32 as u64);
+        // A store of pictures that does not fit in memory; and room in one that does.
+        list.entry(libc::SYS_pread64).or_default().push(all(vec![of()?])?);
+        list.entry(libc::SYS_pwrite64).or_default().push(all(vec![of()?])?);
+        list.entry(libc::SYS_fallocate).or_default().push(all(vec![of()?, arg(1, Eq, 0)?])?);
+        locks.push(all(vec![of()?, arg(1, Eq, libc::F_OFD_SETLK as u64)?])?);
+    }
+    list.insert(libc::SYS_fcntl, locks);
+    Ok(list)
+}
+
+/// Exit status of a process that asked for a call that it may not make.
+pub(crate) const EXIT_REFUSED: i32 = 78;
+
+static REFUSED_CALL: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
+
+/// On the stack that `sigaltstack` named before, if it did. `refused_call` gets the call's
+/// number plus 1.
+fn install_handler(refused_call: &'static AtomicU64) -> Result<()> {
+    REFUSED_CALL.store(
+        std::ptr::from_ref(refused_call).cast_mut(),
+        Ordering::Release,
+    );
+    // SAFETY: an all-zero sigaction is a valid value: no flags, empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = die_of_refused as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: `die_of_refused` has the signature that SA_SIGINFO asks for and calls only
+    // async-signal-safe functions.
+    match unsafe { libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(Error::io(
+            "install the SIGSYS handler",
+            io::Error::last_os_error(),
+        )),
+    }
+}
+
+/// The part of `siginfo_t` that the kernel fills for SIGSYS (`include/uapi/asm-generic/siginfo.h`).
+#[repr(C)]
+struct Refused {
+    signal: [libc::c_int; 3],
+    address: *mut c_void,
+    call: libc::c_int,
+    arch: libc::c_uint,
+}
+
+extern "C" fn die_of_refused(
+    _signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    _context: *mut c_void,
+) {
+    let word = REFUSED_CALL.load(Ordering::Acquire);
+    if !word.is_null() {
+        // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler, of 128 bytes,
+        // and for SIGSYS these are its first ones. The word is a `&'static`, by
+        // `install_handler`.
+        unsafe {
+            let call = (*info.cast::<Refused>()).call;
+            (*word).store(u64::from(call as u32) + 1, Ordering::Release);
+        }
+    }
+    // SAFETY: `_exit` is async-signal-safe and does not return.
+    unsafe { libc::_exit(EXIT_REFUSED) };
+}
+
+/// What a call is called, of those that are asked for by who has no business with them.
+pub(crate) fn name(call: i64) -> Option<&'static str> {
+    let names = [
+        (libc::SYS_openat, "openat to write"),
+        (libc::SYS_mmap, "mmap of shared or executable memory"),
+        (libc::SYS_madvise, "madvise"),
+        (libc::SYS_mprotect, "mprotect"),
+        (libc::SYS_execve, "execve"),
+        (libc::SYS_execveat, "execveat"),
+        (libc::SYS_clone, "clone"),
+        (libc::SYS_clone3, "clone3"),
+        (libc::SYS_ptrace, "ptrace"),
+        (libc::SYS_kill, "kill"),
+        (libc::SYS_tgkill, "tgkill"),
+        (libc::SYS_socket, "socket"),
+        (libc::SYS_connect, "connect"),
+        (libc::SYS_sendto, "sendto"),
+        (libc::SYS_read, "read"),
+        (libc::SYS_write, "write"),
+        (libc::SYS_fcntl, "fcntl"),
+        (libc::SYS_ioctl, "ioctl"),
+        (libc::SYS_prctl, "prctl"),
+        (libc::SYS_rt_sigaction, "rt_sigaction"),
+        (libc::SYS_memfd_create, "memfd_create"),
+        (libc::SYS_process_vm_writev, "process_vm_writev"),
+        (libc::SYS_unlinkat, "unlinkat"),
+        (libc::SYS_sched_getaffinity, "sched_getaffinity"),
+    ];
+    names
+        .into_iter()
+        .find_map(|(number, name)| (number == call).then_some(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_a_program_of_bounded_length() {
+        for files in [&[][..], &[3, 4, 5, 6]] {
+            let program = program(files, 1).unwrap();
+            assert!(
+                program.len() > 50 && program.len() < 1000,
+                "{}",
+                program.len()
+            );
+        }
+        assert!(check().is_ok() || cfg!(not(target_os = "linux")));
+    }
+
+    #[test]
+    fn the_calls_number_lies_where_the_kernel_writes_it() {
+        assert_eq!(std::mem::offset_of!(Refused, address), 16);
+        assert_eq!(std::mem::offset_of!(Refused, call), 24);
+        assert!(size_of::<Refused>() <= size_of::<libc::siginfo_t>());
+    }
+
+    #[test]
+    fn no_call_of_the_list_starts_a_program_or_writes_elsewhere() {
+        let list = list(&[], 1).unwrap();
+        for never in [
+            libc::SYS_execve,
+            libc::SYS_clone,
+            libc::SYS_clone3,
+            libc::SYS_mprotect,
+            libc::SYS_ptrace,
+            libc::SYS_kill,
+            libc::SYS_socket,
+            libc::SYS_pwrite64,
+            libc::SYS_memfd_create,
+        ] {
+            assert!(!list.contains_key(&never), "{:?}", name(never));
+        }
+    }
+}

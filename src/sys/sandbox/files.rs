@@ -1,0 +1,87 @@
+//! The files that a worker may open, by Landlock: those below some folders, to be read.
+//!
+//! A rule is bound to the folder or file that lies at its path when the rules are made. One
+//! that takes its place later is another one, which may not be opened.
+
+use std::io;
+use std::path::PathBuf;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, make_bitflags,
+};
+
+use crate::error::{Error, Result};
+
+/// The newest version whose rights are asked for; of an older kernel those that it knows.
+const NEWEST: ABI = ABI::V6;
+
+/// Folders are opened too, where one has the name of a picture: the fault then says what it
+/// is. Nobody can list one, for want of the call.
+const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+
+/// Which files may be opened.
+#[derive(Debug)]
+pub(crate) struct FileRules(RulesetCreated);
+
+/// Whether this kernel has Landlock, or why not.
+///
+/// # Errors
+/// A kernel without it, or one that was started without it.
+pub(crate) fn check() -> Result<()> {
+    const VERSION: u32 = 1;
+    // SAFETY: with this flag the call takes no rules and answers with a number.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0,
+            VERSION,
+        )
+    };
+    match version {
+        1.. => Ok(()),
+        _ => Err(Error::io("ask for Landlock", io::Error::last_os_error())),
+    }
+}
+
+impl FileRules {
+    /// Nothing but what lies below `readable`, which are folders or files. What is not there,
+    /// or cannot be reached, has no rule, and is not there for a worker either.
+    ///
+    /// # Errors
+    /// A kernel that refuses.
+    pub(crate) fn new(readable: &[PathBuf]) -> Result<Self> {
+        let begun = Ruleset::default()
+            .handle_access(AccessFs::from_all(NEWEST))
+            .and_then(|rules| rules.handle_access(AccessNet::from_all(NEWEST)))
+            .and_then(|rules| rules.scope(Scope::from_all(NEWEST)))
+            .and_then(Ruleset::create);
+        let mut rules = begun.map_err(refused)?;
+        for path in readable {
+            if let Ok(at) = PathFd::new(path) {
+                rules = rules
+                    .add_rule(PathBeneath::new(at, READ))
+                    .map_err(refused)?;
+            }
+        }
+        Ok(Self(rules))
+    }
+
+    /// From here on this process opens nothing else.
+    ///
+    /// # Errors
+    /// A kernel that refuses.
+    pub(crate) fn enter(&self) -> Result<()> {
+        let rules = self.0.try_clone();
+        let rules = rules.map_err(|e| Error::io("limit the files of a worker", e))?;
+        match rules.restrict_self().map_err(refused)?.ruleset {
+            RulesetStatus::NotEnforced => Err(Error::config("Landlock limits no files here")),
+            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        }
+    }
+}
+
+fn refused(e: RulesetError) -> Error {
+    Error::config(format!("no list of files can be made for workers: {e}"))
+}
