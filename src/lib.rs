@@ -80,7 +80,7 @@ pub mod internals {
     pub use crate::pool::crew::{Crew, Drilled};
     pub use crate::pool::engine::Engine;
     pub use crate::pool::filled::Filled;
-    pub use crate::pool::job::{Job, JobKind, JobOrder, JobParts};
+    pub use crate::pool::job::{Job, JobKind, JobOrder, JobParts, Readable};
     pub use crate::pool::place::Place;
     pub use crate::pool::ring::layout::Shape;
     pub use crate::pool::ring::ticket::Ticket;

@@ -76,6 +76,7 @@ def test_every_option_of_the_library_has_a_keyword() -> None:
         ({"upload": "copied"}, featherload.ConfigError, "upload says nothing"),
         ({"mode": "eval"}, featherload.ConfigError, "PaddleClas"),
         ({"row_limit": -1.0}, featherload.ConfigError, "-1 seconds"),
+        ({"sandbox": "yes"}, featherload.ConfigError, "sandbox: unknown variant"),
         ({"recipe": object()}, featherload.ConfigError, "object cannot be translated"),
     ],
 )

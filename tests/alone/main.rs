@@ -40,35 +40,10 @@ tests! {
     scratch::no_more_than_the_limit_is_allocated,
 }
 
-/// As much of the usual harness as cargo and nextest need.
 fn main() -> ExitCode {
     own_helper::begin();
     if let Some(code) = own_helper::play() {
         return code;
     }
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let has = |flag: &str| args.iter().any(|a| a == flag);
-    if has("--ignored") {
-        return ExitCode::SUCCESS;
-    }
-    if has("--list") {
-        for (name, _) in TESTS {
-            println!("{name}: test");
-        }
-        return ExitCode::SUCCESS;
-    }
-    let filters: Vec<&String> = args.iter().filter(|a| !a.starts_with('-')).collect();
-    for (name, test) in TESTS {
-        let wanted = filters.is_empty()
-            || filters.iter().any(|f| match has("--exact") {
-                true => name == f,
-                false => name.contains(f.as_str()),
-            });
-        if wanted {
-            // A panic ends the process with 101.
-            test();
-            println!("test {name} ... ok");
-        }
-    }
-    ExitCode::SUCCESS
+    common::harness::run(TESTS)
 }

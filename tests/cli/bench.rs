@@ -703,3 +703,31 @@ fn the_ceiling_is_measured_beside_the_loader() {
         assert_eq!(report["pairs"].as_array().unwrap().len(), 2);
     }
 }
+
+#[test]
+fn a_report_says_what_workers_were_kept_to() {
+    let dir = data(1, 4);
+    let kept = |args: &[&str]| bench(dir.path(), args)["loader"]["sandboxed"].clone();
+    let possible = featherload::Sandboxed::possible();
+    let said = kept(&["--workers", "1"]);
+    assert_eq!(said["calls"], possible.calls);
+    assert_eq!(said["files"], possible.files);
+    for args in [
+        &["--workers", "1", "--sandbox", "off"][..],
+        &["--workers", "0"],
+    ] {
+        let said = kept(args);
+        assert_eq!(
+            (&said["calls"], &said["files"]),
+            (&false.into(), &false.into())
+        );
+    }
+    let source = dir.path().to_str().unwrap();
+    let out = featherload(&["bench", source, "--sandbox", "yes"]);
+    assert_eq!(code(&out), 2);
+    assert!(
+        stderr(&out).contains("auto, require, off"),
+        "{}",
+        stderr(&out)
+    );
+}

@@ -4,6 +4,7 @@
 
 pub mod command;
 pub mod cuda;
+pub mod harness;
 pub mod hunt;
 pub mod processes;
 pub mod rows;

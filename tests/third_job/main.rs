@@ -142,27 +142,7 @@ fn unknown() {
     );
 }
 
-/// As much of the usual harness as cargo and nextest need.
 fn main() -> ExitCode {
     init_with(KINDS);
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let has = |flag: &str| args.iter().any(|a| a == flag);
-    if has("--ignored") {
-        return ExitCode::SUCCESS;
-    }
-    let filters: Vec<&String> = args.iter().filter(|a| !a.starts_with('-')).collect();
-    for (name, test) in TESTS {
-        let is = |f: &&String| match has("--exact") {
-            true => name == f.as_str(),
-            false => name.contains(f.as_str()),
-        };
-        if has("--list") {
-            println!("{name}: test");
-        } else if filters.is_empty() || filters.iter().any(is) {
-            // A panic ends the process with 101.
-            test();
-            println!("test {name} ... ok");
-        }
-    }
-    ExitCode::SUCCESS
+    common::harness::run(&TESTS)
 }

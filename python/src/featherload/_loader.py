@@ -84,6 +84,9 @@ class Loader:
         How the source is read, as the flags of ``featherload index``.
     ``multi_scale``
         Output sizes that take turns: heights and widths, or one number for both.
+    ``sandbox``
+        What workers are kept from, beside their work: ``"auto"`` (default), all system calls and
+        files but those that they need, as far as the system has it; ``"require"``; ``"off"``.
     ``decode``, ``reorder``, ``background``, ``orientation``, ``upload``, ``row_limit``,
     ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (bytes), ``epochs``,
     ``mode``, ``skip_unknown_ops``
@@ -133,6 +136,7 @@ class Loader:
         label_json: str | None = None,
         index_dir: _Path | None = None,
         epochs: int | None = None,
+        sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,
         hold_timeout: float | None = None,
         max_pixels: int | None = None,

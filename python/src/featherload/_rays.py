@@ -90,6 +90,9 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
     ``framework``
         What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
         the batch.
+    ``sandbox``
+        What workers are kept from, beside their work: ``"auto"`` (default), all system calls and
+        files but those that they need, as far as the system has it; ``"require"``; ``"off"``.
     ``row_limit``, ``hold_timeout``
         Most seconds that a step may take in a worker (default 600); and, on a device, that
         ``next`` waits for a batch to be dropped when all are held (default 2). On the CPU further
@@ -132,6 +135,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         store_folder: _Path | None = None,
         share_store: bool = True,
         framework: Framework = "numpy",
+        sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,
         hold_timeout: float | None = None,
         max_pixels: int | None = None,

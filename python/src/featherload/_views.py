@@ -95,6 +95,9 @@ class Views(SceneRun[ViewStream], Iterator[View]):
     ``framework``
         What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
         the view.
+    ``sandbox``
+        What workers are kept from, beside their work: ``"auto"`` (default), all system calls and
+        files but those that they need, as far as the system has it; ``"require"``; ``"off"``.
     ``row_limit``, ``hold_timeout``
         Most seconds that a view may take in a worker (default 600); and, on a device, that
         ``next`` waits for a view to be dropped when all are held (default 2). On the CPU further
@@ -138,6 +141,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         store_folder: _Path | None = None,
         share_store: bool = True,
         framework: Framework = "numpy",
+        sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,
         hold_timeout: float | None = None,
         max_pixels: int | None = None,

@@ -38,7 +38,8 @@ impl Beyond {
     }
 
     /// Notes the folder of the file that the link at `path` leads to. A link to nowhere, or
-    /// to a file that may not be looked at, leads nowhere for a worker too.
+    /// to a file that may not be looked at, leads nowhere for a worker too. One to a folder is
+    /// no sample's: folders that samples lie in are noted as such.
     pub(super) fn link(&mut self, path: &Path) {
         let Ok(target) = fs::read_link(path) else {
             return;
@@ -51,7 +52,9 @@ impl Beyond {
         if self.seen.contains(folder) && !is_link(&target) {
             return;
         }
-        if let Ok(file) = fs::canonicalize(path) {
+        if let Ok(file) = fs::canonicalize(path)
+            && !file.is_dir()
+        {
             self.folders.extend(file.parent().map(Path::to_owned));
             if !is_link(&target) {
                 self.seen.insert(folder.to_owned());

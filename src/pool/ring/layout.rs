@@ -32,6 +32,7 @@ const PAGE: usize = 4096;
 const PAGE_WORDS: usize = PAGE / 8;
 /// Words in front of the tickets.
 const HEADER: usize = 4 * LINE;
+const _: () = assert!(worker_word::LEN <= PAGE_WORDS);
 
 /// Workers' records are reserved in blocks of this many (256 KiB), so that the
 /// ring has the same size for any number of workers up to here.
@@ -340,7 +341,6 @@ mod tests {
                 take(w, 1);
             }
             for lane in 0..s.lanes {
-                assert!(worker_word::LEN <= PAGE_WORDS);
                 take(l.worker(lane), PAGE_WORDS);
             }
             for slot in 0..s.slots {
@@ -371,7 +371,7 @@ mod tests {
         let l = Layout::new(s).unwrap();
         for lane in [0, 1, 69] {
             let only_read = |word| l.read_only(lane).iter().any(|r| r.contains(&(word * 8)));
-            let ends = |r: &Range<usize>| r.start % PAGE == 0 && r.end % PAGE == 0;
+            let ends = |r: &Range<usize>| r.start.is_multiple_of(PAGE) && r.end.is_multiple_of(PAGE);
             assert!(l.read_only(lane).iter().all(ends));
             for word in [l.magic(), l.hash_word(), l.stop(), l.work(), l.fatal()] {
                 assert!(only_read(word));
