@@ -19,6 +19,10 @@ pub(crate) struct Row {
     extensions: &'static [&'static str],
     mark: Mark,
     pub(crate) decoder: Decoder,
+    /// The most bytes that are read before its first pixel is wanted, in the consumer and in
+    /// workers. A decoder may keep them, some of them several times: so no more than that
+    /// real files stay far below. What is stepped over does not count.
+    pub(crate) header: u64,
 }
 
 /// By what a file is known.
@@ -78,6 +82,9 @@ const FORMATS: [Row; 15] = [
         // One byte alone was cut off within the two that would tell.
         mark: Mark::Head(|head| head.starts_with(b"\xff\xd8") || head == [0xff]),
         decoder: Decoder::Jpeg,
+        // Its own limits on markers and stray bytes (`jpeg/header.rs`) come first: 2.2 MiB.
+        // Profiles and XMP are stepped over.
+        header: 4 << 20,
     },
     Row {
         format: Format::Png,
@@ -86,6 +93,9 @@ const FORMATS: [Row; 15] = [
         extensions: &["png", "apng"],
         mark: Mark::Begins(&[b"\x89PNG\r\n\x1a\n"]),
         decoder: Decoder::Png,
+        // 12 of each chunk; those of pixels have 8 KiB as a rule, so this is a file of
+        // 10 GiB. Nothing of it is kept.
+        header: 16 << 20,
     },
     Row {
         format: Format::WebP,
@@ -98,6 +108,9 @@ const FORMATS: [Row; 15] = [
         // Planes of luma and chroma and the alpha plane; or, lossless, a second frame
         // and its entropy image.
         decoder: frame(ImageFormat::WebP, (0, 10), None),
+        // 8 of each chunk, twice, and 20 of each frame; 64 KiB of EXIF. Profiles and XMP
+        // are stepped over.
+        header: 2 << 20,
     },
     Row {
         format: Format::Bmp,
@@ -106,6 +119,8 @@ const FORMATS: [Row; 15] = [
         extensions: &["bmp"],
         mark: Mark::Begins(&[b"BM"]),
         decoder: frame(ImageFormat::Bmp, ROW_BY_ROW, None),
+        // 138 and a palette of 1 KiB. A profile lies behind the pixels.
+        header: 64 << 10,
     },
     Row {
         format: Format::Gif,
@@ -115,6 +130,9 @@ const FORMATS: [Row; 15] = [
         mark: Mark::Begins(&[b"GIF87a", b"GIF89a"]),
         // A frame smaller than the canvas has a buffer of its own.
         decoder: frame(ImageFormat::Gif, (0, 5), None),
+        // Profile, XMP and comments are read through, and the first two kept. XMP that grew in
+        // an editor has been seen with a few MiB.
+        header: 8 << 20,
     },
     Row {
         format: Format::Tiff,
@@ -124,6 +142,9 @@ const FORMATS: [Row; 15] = [
         mark: Mark::Begins(&[b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]),
         // A second frame; that of CMYK is larger than ours.
         decoder: frame(ImageFormat::Tiff, (2, 4), None),
+        // Where each strip or tile lies, and how long it is: 16 of each, and the decoder
+        // refuses a list over 1 MiB. Profiles and XMP are not read.
+        header: 8 << 20,
     },
     Row {
         format: Format::Pnm,
@@ -136,6 +157,8 @@ const FORMATS: [Row; 15] = [
         }),
         // One bit each.
         decoder: frame(ImageFormat::Pnm, ROW_BY_ROW, Some((8, 1))),
+        // Three numbers or a few lines, and comments.
+        header: 1 << 20,
     },
     Row {
         format: Format::Tga,
@@ -147,6 +170,8 @@ const FORMATS: [Row; 15] = [
         mark: Mark::Ends(b"TRUEVISION-XFILE.\0"),
         // The longest run, of pixels of 8 bits.
         decoder: frame(ImageFormat::Tga, ROW_BY_ROW, Some((128, 2))),
+        // 18, 255 of a text, and a palette of 65,535 colours of 4.
+        header: 1 << 20,
     },
     Row {
         format: Format::Ico,
@@ -155,6 +180,8 @@ const FORMATS: [Row; 15] = [
         extensions: &["ico"],
         mark: Mark::Begins(&[b"\0\0\x01\0"]),
         decoder: frame(ImageFormat::Ico, (0, 5), None),
+        // 65,535 entries of 16, twice, and what stands before the pixels of the largest.
+        header: 4 << 20,
     },
     Row {
         format: Format::Qoi,
@@ -164,6 +191,7 @@ const FORMATS: [Row; 15] = [
         mark: Mark::Begins(&[b"qoif"]),
         // The longest run.
         decoder: frame(ImageFormat::Qoi, ROW_BY_ROW, Some((62, 1))),
+        header: 1 << 10,
     },
     Row {
         format: Format::Dds,
@@ -173,6 +201,7 @@ const FORMATS: [Row; 15] = [
         mark: Mark::Begins(&[b"DDS "]),
         // The densest are blocks of 4 x 4 in 8 bytes.
         decoder: frame(ImageFormat::Dds, ROW_BY_ROW, Some((2, 1))),
+        header: 1 << 10,
     },
     Row {
         format: Format::Hdr,
@@ -181,6 +210,9 @@ const FORMATS: [Row; 15] = [
         extensions: &["hdr"],
         mark: Mark::Begins(&[b"#?RADIANCE", b"#?RGBE"]),
         decoder: frame(ImageFormat::Hdr, ROW_BY_ROW, None),
+        // Lines of text, a list of which is kept: what was done to the picture, of each
+        // picture that it was made of.
+        header: 256 << 10,
     },
     Row {
         format: Format::OpenExr,
@@ -190,6 +222,9 @@ const FORMATS: [Row; 15] = [
         mark: Mark::Begins(&[b"\x76\x2f\x31\x01"]),
         // Layers as lists of floats.
         decoder: frame(ImageFormat::OpenExr, (0, 40), None),
+        // Attributes of all parts: counted, and read twice. Names of objects (Cryptomatte) have been seen
+        // with a few MiB.
+        header: 16 << 20,
     },
     Row {
         format: Format::Farbfeld,
@@ -199,6 +234,7 @@ const FORMATS: [Row; 15] = [
         mark: Mark::Begins(&[b"farbfeld"]),
         // Four values of 16 bits.
         decoder: frame(ImageFormat::Farbfeld, ROW_BY_ROW, Some((1, 8))),
+        header: 1 << 10,
     },
     Row {
         format: Format::Npy,
@@ -208,6 +244,7 @@ const FORMATS: [Row; 15] = [
         extensions: &[],
         mark: Mark::Begins(&[npy::MAGIC]),
         decoder: Decoder::Raw,
+        header: npy::HEAD,
     },
 ];
 

@@ -12,7 +12,7 @@ use crate::picture::fault::unreadable;
 use crate::picture::format;
 use crate::picture::format::Format;
 use crate::picture::limits::Limits;
-use crate::picture::reader::PictureFile;
+use crate::picture::reader::{PictureFile, Reader, Window};
 use crate::picture::{jpeg, raster};
 
 pub(crate) use crate::picture::facts::{Decoding, PictureHeader};
@@ -57,7 +57,10 @@ fn read_as(
     if format != Format::Jpeg {
         return raster::read_header(format, file, len, limits);
     }
-    let header = jpeg::walk(&mut jpeg::InFile::new(file, len))?;
+    let window = Window::of_header(format);
+    let mut file = Reader::of_file(file, &window);
+    let walked = jpeg::walk(&mut jpeg::InFile::new(&mut file, len));
+    let header = window.check(format, walked)?;
     let stored = (header.width, header.height);
     limits.check_pixels(format.name(), stored)?;
     Ok(PictureHeader {
@@ -143,6 +146,123 @@ mod tests {
         assert_eq!(header.stored, (7, 5));
         // A buffer for each of 32 MB of segments.
         assert!(file.get_ref().read < 3 << 20, "{}", file.get_ref().read);
+    }
+
+    /// The beginning of a file, and zeros that are not on the disk, or the same bytes again
+    /// and again.
+    fn endless() -> Vec<(&'static str, File)> {
+        const BYTES: u64 = 64 << 20;
+        let hole = |head: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(head).unwrap();
+            file.set_len(BYTES).unwrap();
+            file
+        };
+        let webp = b"RIFF\xf0\xff\xff\x03WEBPVP8X\x0a\0\0\0\0\0\0\0\x07\0\0\x07\0\0";
+        let png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x08\0\0\0\x08\x08\0\0\0\0\0\0\0\0";
+        let ico = [
+            b"\0\0\x01\0\x01\0\x08\x08\0\0\x01\0\x20\0\0\0\0\x04\x16\0\0\0",
+            &png[..],
+        ]
+        .concat();
+        let mut comments = tempfile::tempfile().unwrap();
+        comments
+            .write_all(b"GIF89a\x08\0\x08\0\0\0\0\x21\xfe")
+            .unwrap();
+        for _ in 0..BYTES >> 20 {
+            comments.write_all(&[0xff; 1 << 20]).unwrap();
+        }
+        let mut exif = tempfile::tempfile().unwrap();
+        exif.write_all(b"\xff\xd8").unwrap();
+        for at in 0..BYTES >> 16 {
+            exif.seek(SeekFrom::Start(2 + at * 0x1_0001)).unwrap();
+            exif.write_all(b"\xff\xe1\xff\xff").unwrap();
+        }
+        vec![
+            ("hdr", hole(b"#?RADIANCE\n")),
+            ("hdr", hole(b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n")),
+            ("pam", hole(b"P7\n")),
+            ("pam", hole(b"P7\nWIDTH 8\n")),
+            ("pgm", hole(b"P5 #")),
+            ("pgm", hole(b"P5 8 8 ")),
+            ("webp", hole(webp)),
+            ("png", hole(png)),
+            ("ico", hole(&ico)),
+            ("exr", hole(b"\x76\x2f\x31\x01\x02\0\0\0a")),
+            ("tif", hole(b"II*\0\x08\0\0\0\xff\xff")),
+            (
+                "tif",
+                hole(b"II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0\xff\xff\xff\xff\0\0\0\0"),
+            ),
+            ("gif", comments),
+            ("jpg", exif),
+        ]
+    }
+
+    #[test]
+    fn no_header_is_read_without_a_limit() {
+        // 16 MiB, and the checksum of each empty chunk of a PNG, which is stepped over.
+        let most = 25 << 20;
+        let mut over = Vec::new();
+        for (what, file) in endless() {
+            let mut file = watched(file, u64::MAX);
+            let found = read_header(&mut file);
+            let read = file.get_ref().read;
+            let said = found.map_err(|fault| fault.reason);
+            let is_short = said.as_ref().is_err_and(|reason| reason.len() < 1000);
+            if !is_short || read > most {
+                over.push(format!(
+                    "{what}: {read} bytes read, {:.300}",
+                    format!("{said:?}")
+                ));
+            }
+        }
+        assert!(over.is_empty(), "{over:#?}");
+    }
+
+    /// Profiles, XMP and text in front of the size or of the pixels: longer than the limit
+    /// of their format, and none of it is read.
+    #[test]
+    fn metadata_that_is_stepped_over_has_no_limit() {
+        const LONG: u32 = 40 << 20;
+        let whole = |front: &[u8], behind: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(front).unwrap();
+            file.seek(SeekFrom::Current(LONG.into())).unwrap();
+            file.write_all(behind).unwrap();
+            file.rewind().unwrap();
+            file
+        };
+        let long = LONG.to_be_bytes();
+        let png = whole(
+            &[
+                &b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x08\0\0\0\x08\x08\0\0\0\0\0\0\0\0"[..],
+                &long,
+                b"iTXt",
+            ]
+            .concat(),
+            b"\0\0\0\0\0\0\0\x02IDAT\0\0\0\0\0\0\0\0\0\0IEND\0\0\0\0",
+        );
+        let long = LONG.to_le_bytes();
+        let webp = whole(
+            &[
+                &b"RIFF\xf0\xff\xff\x03WEBPVP8X\x0a\0\0\0\x20\0\0\0\x07\0\0\x07\0\0"[..],
+                b"ICCP",
+                &long,
+            ]
+            .concat(),
+            b"VP8L\x06\0\0\0\x2f\x07\xc0\x01\0\0",
+        );
+        for (name, file) in [("png", png), ("webp", webp)] {
+            let mut file = watched(file, u64::MAX);
+            let header = read_header(&mut file).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+            assert_eq!(header.stored, (8, 8), "{name}");
+            assert!(
+                file.get_ref().read < 100_000,
+                "{name}: {}",
+                file.get_ref().read
+            );
+        }
     }
 
     #[test]

@@ -2,7 +2,11 @@
 //!
 //! Pure. The size of the picture is that of its display window; what is decoded
 //! is the data window, in blocks as large as their header says, before it is
-//! clear whether the file has the pixels. So both are held to the limits.
+//! clear whether the file has the pixels. So both are held to the limits. The decoder keeps
+//! kilobytes for each attribute, of which a file may have one in every 15 bytes: so they
+//! are counted before it reads them.
+
+use std::io::{self, Read, Seek, SeekFrom};
 
 use exr::meta::MetaData;
 
@@ -10,9 +14,24 @@ use super::limits::Limits;
 use super::reader::Reader;
 use crate::error::{FaultKind, SampleFault};
 
+/// The most attributes of all parts. A part has a dozen as a rule, and some have a hundred.
+const MOST_ATTRIBUTES: u32 = 10_000;
+
+/// The longest name of an attribute or a type, as the format has it.
+const LONGEST_NAME: usize = 255;
+
+/// The flag of a file of several parts, in its version.
+const PARTS: u32 = 1 << 12;
+
 /// # Errors
-/// A header that cannot be read, or a layer over the limits.
+/// A header that cannot be read or has too many attributes, or a layer over the limits.
 pub(super) fn check_layers(file: &mut Reader<'_>, limits: &Limits) -> Result<(), SampleFault> {
+    if count_attributes(file).is_ok_and(|count| count > MOST_ATTRIBUTES) {
+        let what = format!("OpenEXR of over {MOST_ATTRIBUTES} attributes: write it without them");
+        return Err(SampleFault::new(FaultKind::TooLarge, what));
+    }
+    let unreadable = |e| super::fault::unreadable(e);
+    file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
     let meta = MetaData::read_from_buffered(file, false).map_err(|e| {
         let kind = match &e {
             exr::error::Error::Io(_) => FaultKind::Truncated,
@@ -31,4 +50,85 @@ pub(super) fn check_layers(file: &mut Reader<'_>, limits: &Limits) -> Result<(),
         limits.check_scratch("OpenEXR layer", layer)?;
     }
     Ok(())
+}
+
+/// As many as there are up to one that is none, which is the decoder's to tell; no more than
+/// one over the limit.
+fn count_attributes(file: &mut Reader<'_>) -> io::Result<u32> {
+    let mut head = [0; 8];
+    file.read_exact(&mut head)?;
+    let [.., v0, v1, v2, v3] = head;
+    let has_parts = u32::from_le_bytes([v0, v1, v2, v3]) & PARTS != 0;
+    let (mut count, mut after_an_end) = (0, false);
+    while count <= MOST_ATTRIBUTES {
+        match step_over_name(file)? {
+            Some(0) if after_an_end || !has_parts => break,
+            Some(0) => after_an_end = true,
+            Some(_) if step_over_name(file)?.is_some() => {
+                let mut len = [0; 4];
+                file.read_exact(&mut len)?;
+                file.seek_relative(i64::from(u32::from_le_bytes(len)))?;
+                count += 1;
+                after_an_end = false;
+            }
+            _ => break,
+        }
+    }
+    Ok(count)
+}
+
+/// The length of a name, and past the zero behind it; none for what is too long.
+fn step_over_name(file: &mut Reader<'_>) -> io::Result<Option<usize>> {
+    for len in 0..=LONGEST_NAME {
+        let mut byte = [0];
+        file.read_exact(&mut byte)?;
+        if byte == [0] {
+            return Ok(Some(len));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::reader::Window;
+
+    fn file(parts: u32, attributes: u32) -> Vec<u8> {
+        let flags = if parts > 1 { PARTS } else { 0 };
+        let mut bytes = b"\x76\x2f\x31\x01".to_vec();
+        bytes.extend((2 | flags).to_le_bytes());
+        for _ in 0..parts {
+            for n in 0..attributes {
+                bytes.extend(format!("{n:x}\0int\0\x04\0\0\0abcd").bytes());
+            }
+            bytes.push(0);
+        }
+        bytes.extend([0; 9]);
+        bytes
+    }
+
+    fn checked(bytes: &[u8]) -> SampleFault {
+        let mut file = Reader::of(bytes, &Window::of(1 << 20));
+        check_layers(&mut file, &Limits::default()).unwrap_err()
+    }
+
+    #[test]
+    fn attributes_are_counted_in_all_parts() {
+        let count = |bytes: &[u8]| count_attributes(&mut Reader::of(bytes, &Window::of(1 << 20)));
+        for (parts, attributes) in [(1, 0), (1, 7), (3, 5)] {
+            let bytes = file(parts, attributes);
+            assert_eq!(count(&bytes).unwrap(), parts * attributes);
+            for len in 0..bytes.len() - 9 {
+                assert!(count(&bytes[..len]).is_err(), "{len}");
+            }
+        }
+        for (parts, attributes) in [(1, MOST_ATTRIBUTES + 1), (2, MOST_ATTRIBUTES / 2 + 1)] {
+            let fault = checked(&file(parts, attributes));
+            assert_eq!(fault.kind, FaultKind::TooLarge, "{fault}");
+            assert!(fault.reason.contains("10000 attributes"), "{fault}");
+        }
+        // As many as are allowed are the decoder's to judge.
+        assert_ne!(checked(&file(1, MOST_ATTRIBUTES)).kind, FaultKind::TooLarge);
+    }
 }

@@ -258,6 +258,7 @@ pub(super) fn fault(e: DecodingError) -> SampleFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::picture::reader::Window;
 
     fn chunk(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
         let mut bytes = (content.len() as u32).to_be_bytes().to_vec();
@@ -288,7 +289,7 @@ mod tests {
     }
 
     fn walked(bytes: &[u8]) -> Result<Chunks, FaultKind> {
-        walk(&mut Reader::of(bytes)).map_err(|fault| fault.kind)
+        walk(&mut Reader::of(bytes, &Window::of(u64::MAX))).map_err(|fault| fault.kind)
     }
 
     #[test]

@@ -23,9 +23,9 @@ use super::formats::{Decoder, Frame};
 use super::limits::Limits;
 use super::orientation::Orientation;
 use super::png::{self, PngReader};
-use super::reader::{PictureFile, Reader};
+use super::reader::{PictureFile, Reader, Window};
 use super::rgb8::Form;
-use super::{npy, openexr, webp};
+use super::{ico, npy, openexr, webp};
 use crate::error::{FaultKind, SampleFault};
 
 /// Buffers that are kept between samples.
@@ -83,7 +83,7 @@ pub(super) fn read_header(
         Decoder::Jpeg => Err(elsewhere(format)),
         Decoder::Raw => {
             let mut head = Vec::new();
-            let read = file.take(npy::HEAD).read_to_end(&mut head);
+            let read = file.take(format.row().header).read_to_end(&mut head);
             read.map_err(|e| fault(format, e.into()))?;
             let raw = open_raw(&head, len, limits)?;
             Ok(PictureHeader {
@@ -95,12 +95,15 @@ pub(super) fn read_header(
             })
         }
         Decoder::Png => {
-            let chunks = open_png(&mut Reader::File(file), limits)?;
+            let window = Window::of_header(format);
+            let chunks = open_png(&mut Reader::of_file(file, &window), &window, limits)?;
             let scratch = chunks.scratch_bytes();
             Ok(header(chunks.size, chunks.orientation, scratch))
         }
         Decoder::Frame(_) => {
-            let opened = open_frame(format, Reader::File(file), len, limits)?;
+            let window = Window::of_header(format);
+            let file = Reader::of_file(file, &window);
+            let opened = open_frame(format, file, &window, len, limits)?;
             let size = opened.decoder.dimensions();
             // A form that is not served fails later, when it is decoded.
             let scratch = form(format, opened.decoder.color_type())
@@ -118,8 +121,12 @@ fn elsewhere(format: Format) -> SampleFault {
 }
 
 /// The chunks of a PNG that is not too large, for the limits and for its file.
-fn open_png(file: &mut Reader<'_>, limits: &Limits) -> Result<png::Chunks, SampleFault> {
-    let chunks = png::walk(file)?;
+fn open_png(
+    file: &mut Reader<'_>,
+    window: &Window,
+    limits: &Limits,
+) -> Result<png::Chunks, SampleFault> {
+    let chunks = window.check(Format::Png, png::walk(file))?;
     limits.check_pixels(Format::Png.name(), chunks.size)?;
     chunks.check_data()?;
     Ok(chunks)
@@ -151,12 +158,27 @@ struct Opened<'a> {
 
 fn open_frame<'a>(
     format: Format,
+    file: Reader<'a>,
+    window: &Window,
+    len: u64,
+    limits: &Limits,
+) -> Result<Opened<'a>, SampleFault> {
+    let opened = read_frame_header(format, file, len, limits);
+    let opened = window.check(format, opened)?;
+    window.open();
+    Ok(opened)
+}
+
+fn read_frame_header<'a>(
+    format: Format,
     mut file: Reader<'a>,
     len: u64,
     limits: &Limits,
 ) -> Result<Opened<'a>, SampleFault> {
-    if format == Format::OpenExr {
-        openexr::check_layers(&mut file, limits)?;
+    match format {
+        Format::OpenExr => openexr::check_layers(&mut file, limits)?,
+        Format::Ico => ico::check_profile(&mut file)?,
+        _ => {}
     }
     // Its decoder would allocate for an EXIF chunk of any length.
     let found = (format == Format::WebP).then(|| webp::orientation(&mut file));
@@ -210,7 +232,8 @@ impl<'a> Raster<'a> {
         match format.row().decoder {
             Decoder::Jpeg => Err(elsewhere(format)),
             Decoder::Png => {
-                let chunks = open_png(&mut Reader::of(bytes), limits)?;
+                let window = Window::of_header(format);
+                let chunks = open_png(&mut Reader::of(bytes, &window), &window, limits)?;
                 let reader = PngReader::open(bytes, limits)?;
                 Ok(Self {
                     size: chunks.size,
@@ -233,7 +256,9 @@ impl<'a> Raster<'a> {
                 })
             }
             Decoder::Frame(_) => {
-                let opened = open_frame(format, Reader::of(bytes), bytes.len() as u64, limits)?;
+                let window = Window::of_header(format);
+                let file = Reader::of(bytes, &window);
+                let opened = open_frame(format, file, &window, bytes.len() as u64, limits)?;
                 Ok(Self {
                     size: opened.decoder.dimensions(),
                     orientation: opened.orientation,
@@ -452,8 +477,17 @@ fn fault(format: Format, e: ImageError) -> SampleFault {
         }
         _ => FaultKind::Corrupt,
     };
-    SampleFault::new(kind, format!("{format}: {e}"))
+    // A decoder may quote the line that it read.
+    let mut text = e.to_string();
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_TEXT) {
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    SampleFault::new(kind, format!("{format}: {text}"))
 }
+
+/// The most of a decoder's own words that a fault has, characters.
+const LONGEST_TEXT: usize = 400;
 
 #[cfg(test)]
 mod tests {

@@ -2,62 +2,377 @@
 //!
 //! Decoders are generic over what they read, and each further type would compile all of
 //! them once more. So there is this one.
+//!
+//! Decoders read a header as far as its bytes send them: lines without an end, chunks of
+//! no length. So a reader gives no more bytes than its [`Window`], and then ends as a
+//! file does, until the window is opened. It ends as well, and stays at its end, after an
+//! error of the system: there are decoders that go on over an error, for ever.
 
-use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
+use std::cell::Cell;
+use std::io::{self, BufRead, Cursor, ErrorKind, Read, Seek, SeekFrom};
+use std::rc::Rc;
+
+use super::fault::unreadable;
+use super::format::Format;
+use crate::error::{FaultKind, SampleFault};
 
 /// A file that is read through a buffer.
 pub(crate) trait PictureFile: BufRead + Seek {}
 
 impl<F: BufRead + Seek> PictureFile for F {}
 
-pub(super) enum Reader<'a> {
+/// How many bytes a reader still gives. A clone is the same window: whoever made the
+/// reader keeps one while a decoder owns the reader.
+#[derive(Debug, Clone)]
+pub(super) struct Window(Rc<State>);
+
+#[derive(Debug)]
+struct State {
+    left: Cell<u64>,
+    /// Why it ended before the file did.
+    ended: Cell<Option<Ended>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ended {
+    /// More was asked for than the window has.
+    Over,
+    /// The system refused to read.
+    Refused(ErrorKind, Option<i32>),
+}
+
+/// What is left of a window without a limit.
+const NO_LIMIT: u64 = u64::MAX;
+
+impl Window {
+    /// Of so many bytes.
+    pub(super) fn of(bytes: u64) -> Self {
+        Self(Rc::new(State {
+            left: Cell::new(bytes),
+            ended: Cell::new(None),
+        }))
+    }
+
+    /// Of the header of a file of this format.
+    pub(super) fn of_header(format: Format) -> Self {
+        Self::of(format.row().header)
+    }
+
+    /// Ends the limit: the header is read.
+    pub(super) fn open(&self) {
+        self.0.left.set(NO_LIMIT);
+    }
+
+    /// What was found in the header, unless the reader ended before the file did: then
+    /// whatever a decoder made of that end does not count.
+    pub(super) fn check<T>(
+        &self,
+        format: Format,
+        found: Result<T, SampleFault>,
+    ) -> Result<T, SampleFault> {
+        match self.0.ended.get() {
+            None => found,
+            Some(Ended::Over) => Err(SampleFault::new(
+                FaultKind::TooLarge,
+                format!(
+                    "{format}: its header is longer than {} bytes, the most that is read of one: \
+                     write it without metadata",
+                    format.row().header
+                ),
+            )),
+            Some(Ended::Refused(kind, code)) => Err(unreadable(
+                code.map_or_else(|| kind.into(), io::Error::from_raw_os_error),
+            )),
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.ended.get().is_some()
+    }
+
+    fn take(&self, bytes: usize) {
+        let left = self.0.left.get();
+        if left != NO_LIMIT {
+            self.0.left.set(left.saturating_sub(bytes as u64));
+        }
+    }
+
+    /// Notes an error of the system. An interrupted call is none, and an end is the file's.
+    fn note<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        if let Err(e) = &done
+            && !matches!(
+                e.kind(),
+                ErrorKind::Interrupted | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput
+            )
+        {
+            let ended = Ended::Refused(e.kind(), e.raw_os_error());
+            self.0.ended.set(Some(ended));
+        }
+        done
+    }
+}
+
+pub(super) struct Reader<'a> {
+    from: Source<'a>,
+    window: Window,
+}
+
+enum Source<'a> {
     Memory(Cursor<&'a [u8]>),
     File(&'a mut dyn PictureFile),
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
-        Self::Memory(Cursor::new(bytes))
+    pub(super) fn of(bytes: &'a [u8], window: &Window) -> Self {
+        Self {
+            from: Source::Memory(Cursor::new(bytes)),
+            window: window.clone(),
+        }
+    }
+
+    pub(super) fn of_file(file: &'a mut dyn PictureFile, window: &Window) -> Self {
+        Self {
+            from: Source::File(file),
+            window: window.clone(),
+        }
+    }
+
+    /// How many of `wanted` bytes may be given: none at the end.
+    fn allowed(&mut self, wanted: usize) -> io::Result<usize> {
+        if self.window.has_ended() {
+            return Ok(0);
+        }
+        let left = self.window.0.left.get();
+        if left > 0 || wanted == 0 {
+            return Ok(wanted.min(usize::try_from(left).unwrap_or(usize::MAX)));
+        }
+        // A file that ends where its window does is not over it.
+        let rest = match &mut self.from {
+            Source::Memory(bytes) => bytes.fill_buf(),
+            Source::File(file) => file.fill_buf(),
+        };
+        if !self.window.note(rest)?.is_empty() {
+            self.window.0.ended.set(Some(Ended::Over));
+        }
+        Ok(0)
     }
 }
 
 impl Read for Reader<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Memory(bytes) => bytes.read(to),
-            Self::File(file) => file.read(to),
+        let allowed = self.allowed(to.len())?;
+        if allowed == 0 {
+            return Ok(0);
         }
+        let to = &mut to[..allowed];
+        let read = match &mut self.from {
+            Source::Memory(bytes) => bytes.read(to),
+            Source::File(file) => file.read(to),
+        };
+        let read = self.window.note(read)?;
+        self.window.take(read);
+        Ok(read)
     }
 
-    fn read_exact(&mut self, to: &mut [u8]) -> io::Result<()> {
-        match self {
-            Self::Memory(bytes) => bytes.read_exact(to),
-            Self::File(file) => file.read_exact(to),
+    fn read_exact(&mut self, mut to: &mut [u8]) -> io::Result<()> {
+        if self.allowed(to.len())? == to.len() {
+            let read = match &mut self.from {
+                Source::Memory(bytes) => bytes.read_exact(to),
+                Source::File(file) => file.read_exact(to),
+            };
+            self.window.note(read)?;
+            self.window.take(to.len());
+            return Ok(());
         }
+        // The file may end before the window does.
+        while !to.is_empty() {
+            match self.read(to) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => to = &mut to[read..],
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
     }
 }
 
 impl BufRead for Reader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match self {
-            Self::Memory(bytes) => bytes.fill_buf(),
-            Self::File(file) => file.fill_buf(),
+        let allowed = self.allowed(usize::MAX)?;
+        if allowed == 0 {
+            return Ok(&[]);
         }
+        let buffered = match &mut self.from {
+            Source::Memory(bytes) => bytes.fill_buf(),
+            Source::File(file) => file.fill_buf(),
+        };
+        let buffered = self.window.note(buffered)?;
+        Ok(&buffered[..buffered.len().min(allowed)])
     }
 
     fn consume(&mut self, count: usize) {
-        match self {
-            Self::Memory(bytes) => bytes.consume(count),
-            Self::File(file) => file.consume(count),
+        self.window.take(count);
+        match &mut self.from {
+            Source::Memory(bytes) => bytes.consume(count),
+            Source::File(file) => file.consume(count),
         }
     }
 }
 
 impl Seek for Reader<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        match self {
-            Self::Memory(bytes) => bytes.seek(to),
-            Self::File(file) => file.seek(to),
+        let at = match &mut self.from {
+            Source::Memory(bytes) => bytes.seek(to),
+            Source::File(file) => seek_within_buffer(*file, to),
+        };
+        self.window.note(at)
+    }
+
+    fn seek_relative(&mut self, by: i64) -> io::Result<()> {
+        let done = match &mut self.from {
+            Source::Memory(bytes) => bytes.seek_relative(by),
+            Source::File(file) => file.seek_relative(by),
+        };
+        self.window.note(done)
+    }
+}
+
+/// A buffer is thrown away by every seek but a relative one, and filled again by the next
+/// byte that is read: 4 KiB for a chunk's 8.
+fn seek_within_buffer(file: &mut dyn PictureFile, to: SeekFrom) -> io::Result<u64> {
+    let by = match to {
+        SeekFrom::Current(by) => by,
+        SeekFrom::End(_) => return file.seek(to),
+        SeekFrom::Start(to) => {
+            let from = file.stream_position()?;
+            match i64::try_from(i128::from(to) - i128::from(from)) {
+                Ok(by) => by,
+                Err(_) => return file.seek(SeekFrom::Start(to)),
+            }
         }
+    };
+    file.seek_relative(by)?;
+    file.stream_position()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn over(window: &Window) -> bool {
+        let found = window.check(Format::Gif, Ok(()));
+        found.is_err_and(|fault| fault.kind == FaultKind::TooLarge)
+    }
+
+    /// Both kinds of source, as decoders read: it ends for every way of asking.
+    #[test]
+    fn a_spent_window_is_an_end() {
+        let bytes = [7; 10];
+        for from_file in [false, true] {
+            let window = Window::of(4);
+            let mut file = io::BufReader::with_capacity(3, Cursor::new(bytes));
+            let mut reader = if from_file {
+                Reader::of_file(&mut file, &window)
+            } else {
+                Reader::of(&bytes, &window)
+            };
+            let mut to = [0; 3];
+            reader.read_exact(&mut to).unwrap();
+            assert_eq!(reader.fill_buf().unwrap().len().min(1), 1);
+            assert!(!over(&window));
+            let e = reader.read_exact(&mut to).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::UnexpectedEof);
+            assert!(over(&window));
+            assert_eq!(reader.read(&mut to).unwrap(), 0);
+            assert_eq!(reader.fill_buf().unwrap(), b"");
+            reader.rewind().unwrap();
+            assert_eq!(reader.read(&mut to).unwrap(), 0, "it stays ended");
+            let fault = window.check(Format::Gif, Ok(())).unwrap_err();
+            assert!(fault.reason.contains("GIF"), "{fault}");
+            let most = Format::Gif.row().header.to_string();
+            assert!(fault.reason.contains(&most), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_with_its_window_is_whole() {
+        let window = Window::of(10);
+        let mut all = Vec::new();
+        Reader::of(&[7; 10], &window).read_to_end(&mut all).unwrap();
+        assert_eq!(all.len(), 10);
+        assert!(!over(&window));
+        let window = Window::of(10);
+        let cut = Reader::of(&[7; 9], &window).read_exact(&mut [0; 11]);
+        assert_eq!(cut.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        assert!(!over(&window), "the file ends before its window");
+    }
+
+    #[test]
+    fn an_opened_window_has_no_limit() {
+        let window = Window::of(2);
+        let bytes = [7; 10];
+        let mut reader = Reader::of(&bytes, &window);
+        reader.read_exact(&mut [0; 2]).unwrap();
+        window.open();
+        assert_eq!(reader.read_to_end(&mut Vec::new()).unwrap(), 8);
+        assert!(!over(&window));
+    }
+
+    /// A decoder that skips errors within a comment of a PNM would ask for ever.
+    #[test]
+    fn a_file_that_cannot_be_read_ends_and_says_so() {
+        struct Bad;
+        impl Read for Bad {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::from_raw_os_error(libc::EIO))
+            }
+        }
+        impl Seek for Bad {
+            fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+                Ok(0)
+            }
+        }
+        let window = Window::of(10);
+        let mut file = io::BufReader::new(Bad);
+        let mut reader = Reader::of_file(&mut file, &window);
+        assert!(reader.read(&mut [0; 2]).is_err());
+        assert_eq!(reader.read(&mut [0; 2]).unwrap(), 0);
+        let fault = window.check(Format::Gif, Ok(())).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Unreadable);
+        assert!(fault.reason.contains("os error 5"), "{fault}");
+    }
+
+    #[test]
+    fn seeking_keeps_what_is_buffered() {
+        struct Counted(Cursor<Vec<u8>>, Rc<Cell<u64>>);
+        impl Read for Counted {
+            fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+                self.1.set(self.1.get() + 1);
+                self.0.read(to)
+            }
+        }
+        impl Seek for Counted {
+            fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+                self.0.seek(to)
+            }
+        }
+        let reads = Rc::new(Cell::new(0));
+        let inner = Counted(Cursor::new((0..200).collect()), reads.clone());
+        let mut file = io::BufReader::with_capacity(100, inner);
+        let window = Window::of(NO_LIMIT);
+        let mut reader = Reader::of_file(&mut file, &window);
+        for at in 0..20u8 {
+            let to = match at % 3 {
+                0 => SeekFrom::Start(u64::from(at) * 4),
+                _ => SeekFrom::Current(3),
+            };
+            assert_eq!(reader.seek(to).unwrap(), u64::from(at) * 4);
+            let mut byte = [0];
+            reader.read_exact(&mut byte).unwrap();
+            assert_eq!(byte[0], at * 4);
+        }
+        assert_eq!(reads.get(), 1);
+        assert_eq!(reader.seek(SeekFrom::End(-1)).unwrap(), 199);
     }
 }

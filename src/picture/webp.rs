@@ -39,8 +39,8 @@ fn exif(file: &mut Reader<'_>) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
+    use crate::picture::reader::Window;
 
     fn file(chunks: &[(&[u8; 4], u32, &[u8])]) -> Vec<u8> {
         let mut bytes = b"RIFF\0\0\0\0WEBP".to_vec();
@@ -55,7 +55,7 @@ mod tests {
     const EXIF: &[u8] = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
 
     fn tag(bytes: &[u8]) -> u8 {
-        orientation(&mut Reader::of(bytes)) as u8
+        orientation(&mut Reader::of(bytes, &Window::of(u64::MAX))) as u8
     }
 
     #[test]
@@ -75,6 +75,11 @@ mod tests {
         assert_eq!(tag(&file(&[(b"VP8 ", u32::MAX, &[0; 9])])), 1);
         assert_eq!(tag(&file(&[(b"EXIF", u32::MAX, &EXIF[..9])])), 1);
         let long = file(&[(b"EXIF", u32::MAX, EXIF)]);
-        assert!(exif(&mut Reader::of(&long)).unwrap().capacity() < 1 << 10);
+        assert!(
+            exif(&mut Reader::of(&long, &Window::of(u64::MAX)))
+                .unwrap()
+                .capacity()
+                < 1 << 10
+        );
     }
 }

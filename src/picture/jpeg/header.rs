@@ -88,6 +88,12 @@ const TEM: u8 = 0x01;
 const MAX_STRAY: u64 = 1 << 20;
 const MAX_MARKERS: u32 = 1 << 16;
 
+/// How the content of an EXIF segment begins. Others have the same marker.
+const EXIF: &[u8] = b"Exif\0\0";
+
+/// Of Adobe's segment, up to the number of the colour transform.
+const ADOBE_BYTES: usize = 12;
+
 /// Reads the markers up to the first scan.
 pub(crate) fn read_header(bytes: &[u8]) -> Result<JpegHeader, SampleFault> {
     walk(&mut InMemory::new(bytes))
@@ -122,34 +128,34 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
             _ => {}
         }
         let content = content_length(bytes, marker)?;
-        let tells = match marker {
-            0xC4 | 0xCC => false,
-            0xC0..=0xCF | 0xEE | SOS => true,
-            0xE1 => orientation.is_none(),
-            _ => false,
+        // What is looked at of it; the rest is stepped over.
+        let front = match marker {
+            0xC4 | 0xCC => 0,
+            0xC0..=0xCF | SOS => content,
+            0xE1 if orientation.is_none() => EXIF.len(),
+            0xEE => ADOBE_BYTES,
+            _ => 0,
         };
-        if !tells {
-            if !bytes.skip(content)? {
-                return Err(truncated(bytes.len()));
-            }
-            continue;
-        }
+        let front = front.min(content);
+        let rest = content - front;
         let len = bytes.len();
-        let segment = bytes.read(content)?.ok_or_else(|| truncated(len))?;
+        let segment = bytes.read(front)?.ok_or_else(|| truncated(len))?;
         match marker {
-            0xC0..=0xCF if !matches!(marker, 0xC4 | 0xC8 | 0xCC) => {
+            0xE1 if segment == EXIF => {
+                // The first EXIF block decides, readable or not.
+                let exif = bytes.read(rest)?.ok_or_else(|| truncated(len))?;
+                orientation = Some(Orientation::from_exif(exif).unwrap_or_default());
+                continue;
+            }
+            0xEE if segment.len() == ADOBE_BYTES && segment.starts_with(b"Adobe") => {
+                adobe_transform = Some(segment[ADOBE_BYTES - 1]);
+            }
+            0xC8 => return Err(unsupported("JPEG with reserved frame type 0xc8")),
+            0xC0..=0xCF if !matches!(marker, 0xC4 | 0xCC) => {
                 if frame.is_some() {
                     return Err(corrupt("JPEG header: a second frame header"));
                 }
                 frame = Some(read_frame(marker, segment)?);
-            }
-            0xC8 => return Err(unsupported("JPEG with reserved frame type 0xc8")),
-            0xE1 if orientation.is_none() && segment.starts_with(b"Exif\0\0") => {
-                // The first EXIF block decides, readable or not.
-                orientation = Some(Orientation::from_exif(&segment[6..]).unwrap_or_default());
-            }
-            0xEE if segment.len() >= 12 && segment.starts_with(b"Adobe") => {
-                adobe_transform = Some(segment[11]);
             }
             SOS => {
                 let Some(mut header) = frame else {
@@ -172,6 +178,9 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
                 return Ok(header);
             }
             _ => {}
+        }
+        if !bytes.skip(rest)? {
+            return Err(truncated(len));
         }
     }
 }
