@@ -18,6 +18,8 @@ const CRASH_LIMIT: u32 = 2;
 const OUTSIDE_LIMIT: u32 = 5;
 /// Rows remembered; far more than can be in flight.
 const MEMORY: usize = 4096;
+/// Tickets that may be in flight beside one: far more than a ring has slots.
+const NEAR: u32 = 1024;
 
 /// Why a worker ended, as far as its row is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,11 +109,7 @@ impl Strikes {
             attempt,
             ..
         } = held;
-        if self.rows.len() >= MEMORY {
-            // Old tickets are long delivered; sequence numbers only rise.
-            self.rows
-                .retain(|(s, _, _), _| s.saturating_add(1024) > sequence);
-        }
+        self.make_room(sequence);
         let verdict = if attempt < self.tries {
             Verdict::MoveOn
         } else {
@@ -119,7 +117,21 @@ impl Strikes {
         };
         let fail = |kind, reason: String| (verdict, Some(SampleFault::new(kind, reason)));
         let row_limit_ms = self.row_limit_ms;
-        let (crashes, kills) = self.rows.entry((sequence, row, attempt)).or_default();
+        let key = (sequence, row, attempt);
+        let mut count = |is_crash: bool| {
+            let (crashes, kills) = self.rows.entry(key).or_default();
+            let (count, most) = match is_crash {
+                true => (crashes, CRASH_LIMIT),
+                false => (kills, OUTSIDE_LIMIT),
+            };
+            *count += 1;
+            let count = *count;
+            // Given up: nobody tries it again.
+            if count >= most {
+                self.rows.remove(&key);
+            }
+            count
+        };
         match cause {
             Cause::Ordered => (Verdict::Return, None),
             Cause::BrokenMap => fail(
@@ -131,8 +143,8 @@ impl Strikes {
                 format!("took longer than {row_limit_ms} ms (option row_limit)"),
             ),
             Cause::Crash { .. } | Cause::Refused(_) => {
-                *crashes += 1;
-                if *crashes < CRASH_LIMIT {
+                let crashes = count(true);
+                if crashes < CRASH_LIMIT {
                     return (Verdict::Return, None);
                 }
                 fail(
@@ -144,8 +156,8 @@ impl Strikes {
                 )
             }
             Cause::Outside(_) | Cause::Stopped(_) => {
-                *kills += 1;
-                if *kills < OUTSIDE_LIMIT {
+                let kills = count(false);
+                if kills < OUTSIDE_LIMIT {
                     return (Verdict::Return, None);
                 }
                 let reason = match cause {
@@ -160,6 +172,20 @@ impl Strikes {
                 };
                 fail(FaultKind::Quarantined, reason)
             }
+        }
+    }
+
+    /// Forgets the rows of tickets that are long delivered. Numbers of tickets begin anew
+    /// after 2^32. Where that is not enough, the numbers are no tickets', and all are
+    /// forgotten: a row may then kill a few workers more.
+    fn make_room(&mut self, sequence: u32) {
+        if self.rows.len() < MEMORY {
+            return;
+        }
+        let is_near = |s: u32| s.wrapping_sub(sequence).min(sequence.wrapping_sub(s)) < NEAR;
+        self.rows.retain(|(s, _, _), _| is_near(*s));
+        if self.rows.len() >= MEMORY {
+            self.rows.clear();
         }
     }
 }
@@ -262,5 +288,42 @@ mod tests {
             s.judge(held(sequence, 0, 0), crash());
         }
         assert!(s.rows.len() <= MEMORY + 1);
+        assert!(s.rows.contains_key(&(19_999, 0, 0)));
+    }
+
+    /// Whatever the numbers of tickets are: downwards, of rows that there are none of,
+    /// and around the end of the numbers.
+    #[test]
+    fn memory_is_bounded_for_numbers_of_no_ticket() {
+        let judged = |keys: &mut dyn Iterator<Item = (u32, u32)>| {
+            let mut s = Strikes::new(1, 0);
+            for (sequence, row) in keys {
+                s.judge(held(sequence, row, 0), crash());
+                assert!(s.rows.len() <= MEMORY, "{}", s.rows.len());
+            }
+            s
+        };
+        judged(&mut (0..20_000).map(|n| (u32::MAX - n, 0)));
+        judged(&mut (0..20_000).map(|n| (7, n)));
+        judged(&mut (0..20_000).map(|n| (n % 2 * (u32::MAX / 2), n)));
+        let around = judged(&mut (0..20_000u32).map(|n| (n.wrapping_sub(19_990), 0)));
+        let kept = |sequence| around.rows.contains_key(&(sequence, 0, 0));
+        assert!(kept(9) && kept(0) && kept(u32::MAX), "near ones are kept");
+    }
+
+    #[test]
+    fn a_row_that_is_given_up_is_forgotten() {
+        let mut s = Strikes::new(1, 0);
+        s.judge(held(1, 0, 0), Cause::Ordered);
+        s.judge(held(2, 0, 0), Cause::BrokenMap);
+        s.judge(held(3, 0, 0), Cause::TimedOut);
+        assert!(s.rows.is_empty(), "{:?}", s.rows);
+        for _ in 0..CRASH_LIMIT {
+            s.judge(held(4, 0, 0), crash());
+        }
+        for _ in 0..OUTSIDE_LIMIT {
+            s.judge(held(5, 0, 0), Cause::of_signal(Signal::SIGKILL));
+        }
+        assert!(s.rows.is_empty(), "{:?}", s.rows);
     }
 }
