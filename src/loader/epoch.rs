@@ -75,13 +75,14 @@ impl Loader {
     /// when [`Loader::state`] has another.
     pub fn begin_epoch(&mut self) -> u64 {
         if std::mem::take(&mut self.broken_off) {
-            self.run.state.epoch += 1;
+            self.run.state.epoch = self.run.state.epoch.saturating_add(1);
             self.run.state.batch = 0;
         }
         self.run.state.epoch
     }
 
-    /// Goes to the first batch of `epoch`.
+    /// Goes to the first batch of `epoch`. One above 2^62 gives no batch: the next call for
+    /// one is an error.
     pub fn set_epoch(&mut self, epoch: u64) {
         self.go_to(Position::new(epoch, 0));
     }
@@ -205,6 +206,7 @@ impl Loader {
         if let Some(at) = self.handed_over.take() {
             self.consumer += at.elapsed();
         }
+        check_epoch("set_epoch", self.run.state.epoch)?;
         match self.engine.next_within(&mut self.run, limit) {
             Ok(None) => Ok(None),
             Ok(Some(batch)) => {
@@ -223,8 +225,23 @@ impl Loader {
     }
 }
 
-/// Refuses a place behind the last batch.
+/// Epochs that a run may have. So nothing that counts on from one meets the last number.
+const LAST_EPOCH: u64 = 1 << 62;
+
+/// Refuses an epoch that no run meets.
+fn check_epoch(option: &'static str, epoch: u64) -> Result<()> {
+    if epoch <= LAST_EPOCH {
+        return Ok(());
+    }
+    Err(Error::option(
+        option,
+        format!("`{option}` of epoch {epoch} is too far: use at most {LAST_EPOCH}"),
+    ))
+}
+
+/// Refuses a place behind the last batch, or in an epoch that no run meets.
 pub(super) fn in_an_epoch(option: &'static str, at: Position, plan: &Plan) -> Result<()> {
+    check_epoch(option, at.epoch)?;
     if at.batch < plan.batches() || at.batch == 0 {
         return Ok(());
     }

@@ -516,6 +516,43 @@ fn set_epoch_gives_what_a_fresh_loader_gives() {
     }
 }
 
+/// Nothing that counts on from an epoch meets the last number, with overflow checks or not.
+#[test]
+fn an_epoch_that_no_run_meets_is_an_error_and_no_panic() {
+    let dir = data(2, 5);
+    for workers in [0, 2] {
+        let of = || builder(dir.path()).workers(workers).epochs(u64::MAX);
+        let mut loader = of().build().unwrap();
+        for epoch in [u64::MAX, u64::MAX - 1, (1 << 62) + 1] {
+            loader.set_epoch(epoch);
+            let e = loader.epoch().next().unwrap().unwrap_err();
+            assert_eq!(e.option_name(), Some("set_epoch"), "{e}");
+            let said = e.to_string();
+            assert!(said.contains(&format!("{epoch} is too far")), "{e}");
+            assert!(said.contains(&(1u64 << 62).to_string()), "{e}");
+            loader.break_off();
+            let next = epoch.saturating_add(1);
+            assert_eq!(loader.begin_epoch(), next);
+            let mut state = loader.state();
+            state.batch = 0;
+            let e = of().resume(state.clone()).build().unwrap_err();
+            assert_eq!(e.option_name(), Some("start"), "{e}");
+            assert!(loader.resume(&state).is_err());
+        }
+        // The last one is as any other, and what comes behind it is none.
+        loader.set_epoch(1 << 62);
+        let batches = loader.batches_per_epoch();
+        let mut last = loader.epoch();
+        for _ in 0..batches {
+            last.next().unwrap().unwrap();
+        }
+        assert!(last.next().is_none());
+        drop(last);
+        let e = loader.epoch().next().unwrap().unwrap_err();
+        assert!(e.to_string().contains("too far"), "{e}");
+    }
+}
+
 #[test]
 fn a_state_of_another_run_is_refused_by_name() {
     let dir = data(2, 5);

@@ -54,8 +54,8 @@ impl Run {
     /// the end of this epoch, or of the last when their number was given.
     pub(crate) fn coming(&self, n: usize) -> Option<Place> {
         let batches = self.plan.batches();
-        let ahead = self.state.batch + n as u64;
-        let epoch = self.state.epoch + ahead / batches;
+        let ahead = self.state.batch.checked_add(n as u64)?;
+        let epoch = self.state.epoch.checked_add(ahead / batches)?;
         let known = epoch == self.state.epoch || self.epochs.is_some_and(|last| epoch < last);
         known.then(|| place_of(&self.plan, epoch, ahead % batches))
     }
@@ -84,7 +84,8 @@ impl Run {
         self.state.batch += 1;
         if self.state.batch >= self.plan.batches() {
             self.state.batch = 0;
-            self.state.epoch += 1;
+            // No batch is given of an epoch near the last number: see `loader::epoch`.
+            self.state.epoch = self.state.epoch.saturating_add(1);
         }
     }
 
