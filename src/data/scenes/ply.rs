@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::data::scenes::keys::unopened;
-use crate::data::scenes::points::{MOST_POINTS, Points};
+use crate::data::scenes::points::{MOST_POINTS, Points, check_memory};
 use crate::error::{Error, Result};
 use crate::sys::regular;
 
@@ -125,7 +125,8 @@ pub(super) fn read(path: &Path) -> Result<Points> {
             ),
         ));
     }
-    let mut points = Points::with_capacity(header.points as usize);
+    check_memory(path, header.points)?;
+    let mut points = Points::default();
     let mut point = vec![0; header.stride];
     let mut values = Vec::with_capacity(header.columns);
     let mut line = Vec::new();
@@ -152,11 +153,8 @@ pub(super) fn read(path: &Path) -> Result<Points> {
             let what = format!("point {number}: its place {place:?} is no number");
             return Err(Error::dataset(path, what));
         }
-        points.xyz.push(place.map(|value| value as f32));
-        if let Some(rgb) = header.rgb {
-            let colour = rgb.map(|p| p.scalar.colour(take(p, &values, &point)));
-            points.rgb.push(colour);
-        }
+        let colour = |rgb: [Property; 3]| rgb.map(|p| p.scalar.colour(take(p, &values, &point)));
+        points.push(header.points, place, header.rgb.map(colour));
     }
     Ok(points)
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::data::scenes::colmap::image::{MOST_IMAGES, ModelImage};
 use crate::data::scenes::colmap::models::{self, MOST_PARAMETERS, ModelCamera};
 use crate::data::scenes::colmap::reading::Reading;
-use crate::data::scenes::points::{MOST_POINTS, Points};
+use crate::data::scenes::points::{MOST_POINTS, Points, check_memory};
 use crate::error::Result;
 
 pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
@@ -88,7 +88,8 @@ pub(super) fn points(path: &Path) -> Result<Points> {
     if count > MOST_POINTS {
         return Err(file.error(format!("{count} points, more than {MOST_POINTS}")));
     }
-    let mut points = Points::with_capacity(count as usize);
+    check_memory(path, count)?;
+    let mut points = Points::default();
     for number in 0..count {
         let what = "a point";
         file.u64(what)?;
@@ -103,8 +104,7 @@ pub(super) fn points(path: &Path) -> Result<Points> {
                 "point {number} of {count}, in front of byte {at}: its place is no number"
             )));
         }
-        points.xyz.push(place.map(|value| value as f32));
-        points.rgb.push(colour);
+        points.push(count, place, Some(colour));
     }
     Ok(points)
 }
