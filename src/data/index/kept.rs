@@ -36,6 +36,7 @@ use crate::data::index::shards::{KeepIndex, ShardLabels, ShardOptions};
 use crate::data::index::{Classes, Index};
 use crate::data::shard::idx;
 use crate::error::{Error, Result};
+use crate::sys::memory;
 use crate::sys::regular;
 use crate::sys::regular::{Stamp, nanoseconds};
 use crate::sys::replace::replace;
@@ -160,13 +161,11 @@ impl Kept {
 
     /// The index that is kept, when it is of these shards as they are.
     pub(crate) fn open(&self) -> Result<Option<(Index, ScanReport)>> {
-        let mut bytes = Vec::new();
-        let read = regular::open(&self.file).and_then(|(mut file, _)| file.read_to_end(&mut bytes));
-        match read {
-            Ok(_) => {}
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(e) => return self.unusable(&format!("cannot be read: {e}")),
-        }
+        let bytes = match self.read(memory::available_bytes()) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(None),
+            Err(what) => return self.unusable(&what),
+        };
         let Some((note, index)) = parts(&bytes) else {
             return self.unusable("is damaged");
         };
@@ -204,6 +203,22 @@ impl Kept {
             report.skipped.insert(left.reason, skipped);
         }
         Ok(Some((index, report)))
+    }
+
+    /// What is kept, where something is and half of the memory that is available holds it.
+    ///
+    /// # Errors
+    /// Why it is not to be used.
+    pub(crate) fn read(&self, available: Option<u64>) -> Result<Option<Vec<u8>>, String> {
+        let unreadable = |e| format!("cannot be read: {e}");
+        let (mut file, len) = match regular::open(&self.file) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(unreadable)?,
+        };
+        sealed::check_room(len, available).map_err(|too_large| format!("has {too_large}"))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(unreadable)?;
+        Ok(Some(bytes))
     }
 
     /// The shards are read again, which costs time and nothing else.

@@ -11,6 +11,7 @@ use crate::data::index::kept;
 use crate::data::index::sealed;
 use crate::data::index::sealed::Damage;
 use crate::error::{Error, Result};
+use crate::sys::memory;
 use crate::sys::regular;
 use crate::sys::replace::replace_by;
 use crate::sys::sealed::SealedBytes;
@@ -97,6 +98,12 @@ pub(crate) fn open(path: &Path) -> Result<Index, Unusable> {
     if found != total {
         return Err(Damage::Length { said: total, found }.into());
     }
+    (&mut file)
+        .take((sealed::FRONT - sealed::HEAD) as u64)
+        .read_to_end(&mut bytes)
+        .map_err(reading)?;
+    sealed::check_counts(&bytes)?;
+    sealed::check_room(total, memory::available_bytes())?;
     file.read_to_end(&mut bytes).map_err(reading)?;
     let sealed = SealedBytes::new(sealed::NAME, &[&bytes])?;
     drop(bytes);
@@ -162,6 +169,52 @@ mod tests {
         long.push(0);
         fs::write(&other, &long).unwrap();
         assert!(Index::load(&other).unwrap_err().is_usage());
+    }
+
+    /// A head and counts that agree with a file that is one hole behind them.
+    fn hole(dir: &Path, samples: u64, change: impl Fn(&mut [u8])) -> std::path::PathBuf {
+        let (_, good) = saved(dir);
+        let mut front = fs::read(good).unwrap()[..sealed::FRONT].to_vec();
+        // Vectors of one sample: 4 of its path's end, the labels, a path of a byte.
+        let width = 1u64 << 40;
+        let sizes = samples * 4 + samples * width * 4 + samples;
+        let root_at = sealed::FRONT as u64 + sizes;
+        front[48..56].copy_from_slice(&root_at.to_le_bytes());
+        front[56..64].copy_from_slice(&5u64.to_le_bytes());
+        front[64..72].copy_from_slice(&samples.to_le_bytes());
+        front[72..80].copy_from_slice(&[2, 4, 4, 0, 0, 0, 0, 0]);
+        front[80..88].copy_from_slice(&width.to_le_bytes());
+        front[88..96].copy_from_slice(&samples.to_le_bytes());
+        front[96..112].fill(0);
+        change(&mut front);
+        let path = dir.join("hole.fli");
+        fs::write(&path, &front).unwrap();
+        let said = sealed::total_bytes(&front).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(said).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_hole_behind_a_right_head_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| Index::load(path).unwrap_err().to_string();
+        // 4 TiB, which no machine has twice.
+        let e = refused(&hole(dir.path(), 1, |_| {}));
+        for due in [
+            "hole.fli: 4398046511242 bytes",
+            "half of the memory",
+            "again",
+        ] {
+            assert!(e.contains(due), "{e}");
+        }
+        // Counts that say otherwise are found before that.
+        let more = |front: &mut [u8]| front[64] = 9;
+        let e = refused(&hole(dir.path(), 1, more));
+        assert!(e.contains("damaged: its number of"), "{e}");
+        let rest = |front: &mut [u8]| front[56..64].copy_from_slice(&(1u64 << 40).to_le_bytes());
+        let e = refused(&hole(dir.path(), 1, rest));
+        assert!(e.contains("damaged: its number of root bytes"), "{e}");
     }
 
     #[test]

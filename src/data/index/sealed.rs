@@ -64,7 +64,7 @@ use crate::sys::sealed::SealedBytes;
 use boxes::BoxesAt;
 pub(crate) use content::{Content, Labels};
 use content::{STAMP, encode_head, place};
-pub(crate) use damage::Damage;
+pub(crate) use damage::{Damage, check_room};
 use head::{COUNTS_END, KIND_CLASS, KIND_NONE, KIND_VECTOR, VERSION};
 pub(crate) use head::{HEAD, MAGIC, NAME};
 pub use label_vector::LabelVector;
@@ -130,6 +130,38 @@ pub(crate) fn total_bytes(bytes: &[u8]) -> Result<u64, Damage> {
         .ok_or(Damage::NotAnIndex)
 }
 
+/// The longest root: longer is no path that the system opens.
+const MOST_ROOT: u64 = 64 << 10;
+
+/// What [`check_counts`] looks at.
+pub(crate) const FRONT: usize = COUNTS_END;
+
+/// Whether what the counts ask for is as long as the head says, by the first [`FRONT`]
+/// bytes of a file: before more of it is read.
+pub(crate) fn check_counts(front: &[u8]) -> Result<(), Damage> {
+    let head = head(front)?;
+    let root_at = usize::try_from(head.root_at).unwrap_or(usize::MAX);
+    let content = front.get(HEAD..).unwrap_or_default();
+    let (layout, _) = Layout::of_counts(content, root_at)?;
+    let stamps = stamps_bytes(layout.shards()).map(|stamps| stamps as u64);
+    let root = stamps.and_then(|stamps| head.root_bytes.checked_sub(stamps));
+    match root {
+        Some(1..=MOST_ROOT) => Ok(()),
+        _ => Err(Damage::Counts { of: "root bytes" }),
+    }
+}
+
+fn stamps_bytes(shards: u64) -> Option<usize> {
+    usize::try_from(shards).ok()?.checked_mul(STAMP)
+}
+
+/// Where the names of the classes lie.
+struct ClassNames {
+    ends_at: usize,
+    names: Range<usize>,
+    count: usize,
+}
+
 impl Layout {
     /// Checks everything that the accessors rely on.
     pub(crate) fn decode(bytes: &[u8]) -> Result<(Self, Classes), Damage> {
@@ -150,6 +182,33 @@ impl Layout {
             return Err(Damage::Checksum { of: "content" });
         }
 
+        let (mut layout, class_names) = Self::of_counts(content, root_at)?;
+        let root = stamps_bytes(layout.shards())
+            .and_then(|stamps| place.len().checked_sub(stamps))
+            .and_then(|root| place.get(..root))
+            .filter(|root| root.starts_with(b"/") && !root.contains(&0))
+            .ok_or(Damage::Counts { of: "root bytes" })?;
+        layout.root = root_at..root_at + root.len();
+        layout.hash = head.content_hash;
+        let classes = decode_classes(
+            bytes,
+            class_names.ends_at,
+            class_names.names,
+            class_names.count,
+        )?;
+        layout.check_samples(bytes, classes.len())?;
+        if let Some(boxes) = layout.boxes {
+            boxes.check(bytes, layout.samples)?;
+        }
+        if let Some(parts) = &layout.parts {
+            parts.check(bytes, layout.samples)?;
+        }
+        Ok((layout, classes))
+    }
+
+    /// Where everything of a content with these counts lies, and the root behind it, which
+    /// is left empty here. Looks at the counts alone: at the first [`FRONT`] bytes of a file.
+    fn of_counts(content: &[u8], root_at: usize) -> Result<(Self, ClassNames), Damage> {
         let mut fields = Fields(content);
         let samples = fields.u64();
         let [
@@ -187,14 +246,6 @@ impl Layout {
         if !well_formed {
             return Err(Damage::Counts { of: "label bytes" });
         }
-        let root = usize::try_from(of_parts.shards)
-            .ok()
-            .and_then(|shards| shards.checked_mul(STAMP))
-            .and_then(|stamps| place.len().checked_sub(stamps))
-            .and_then(|root| place.get(..root))
-            .filter(|root| root.starts_with(b"/") && !root.contains(&0))
-            .ok_or(Damage::Counts { of: "root bytes" })?;
-
         // Each section begins where the one before it ends; the last one ends
         // where the root begins, so none reaches past the bytes.
         let mut sections = Sections {
@@ -239,18 +290,15 @@ impl Layout {
             boxes,
             parts,
             paths,
-            root: root_at..root_at + root.len(),
-            hash: head.content_hash,
+            root: root_at..root_at,
+            hash: 0,
         };
-        let classes = decode_classes(bytes, class_ends_at.start, class_names, counted(classes)?)?;
-        layout.check_samples(bytes, classes.len())?;
-        if let Some(boxes) = layout.boxes {
-            boxes.check(bytes, layout.samples)?;
-        }
-        if let Some(parts) = &layout.parts {
-            parts.check(bytes, layout.samples)?;
-        }
-        Ok((layout, classes))
+        let class_names = ClassNames {
+            ends_at: class_ends_at.start,
+            names: class_names,
+            count: counted(classes)?,
+        };
+        Ok((layout, class_names))
     }
 
     /// The linear pass: path ends rise to the end of the paths, no path is

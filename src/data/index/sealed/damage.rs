@@ -8,13 +8,36 @@ use super::head::VERSION;
 #[derive(Debug, PartialEq)]
 pub(crate) enum Damage {
     NotAnIndex,
-    Version { found: u32 },
-    Length { said: u64, found: u64 },
-    Checksum { of: &'static str },
-    Counts { of: &'static str },
-    Sample { id: u64, what: &'static str },
-    Class { number: u64, what: &'static str },
-    Shard { number: u64, what: &'static str },
+    Version {
+        found: u32,
+    },
+    Length {
+        said: u64,
+        found: u64,
+    },
+    /// More than the memory that is to be had.
+    TooLarge {
+        bytes: u64,
+        room: u64,
+    },
+    Checksum {
+        of: &'static str,
+    },
+    Counts {
+        of: &'static str,
+    },
+    Sample {
+        id: u64,
+        what: &'static str,
+    },
+    Class {
+        number: u64,
+        what: &'static str,
+    },
+    Shard {
+        number: u64,
+        what: &'static str,
+    },
 }
 
 impl fmt::Display for Damage {
@@ -30,6 +53,11 @@ impl fmt::Display for Damage {
             Self::Length { said, found } => {
                 write!(f, "damaged: {found} bytes, where its head says {said}")
             }
+            Self::TooLarge { bytes, room } => write!(
+                f,
+                "{bytes} bytes, over {room}, which is half of the memory that is available: it is \
+                 damaged, or needs more memory"
+            ),
             Self::Checksum { of } => write!(f, "damaged: the checksum of its {of} is wrong"),
             Self::Counts { of } => write!(f, "damaged: its number of {of} cannot be"),
             Self::Sample { id, what } => write!(f, "damaged: the {what} of sample {id}"),
@@ -40,3 +68,25 @@ impl fmt::Display for Damage {
 }
 
 impl std::error::Error for Damage {}
+
+/// Refuses an index that more than half of the memory is needed for: for a moment it is held
+/// twice. A hole of a sparse file takes nothing on the disk, and its zeros may be labels.
+pub(crate) fn check_room(bytes: u64, available: Option<u64>) -> Result<(), Damage> {
+    match available.map(|bytes| bytes / 2) {
+        Some(room) if bytes > room => Err(Damage::TooLarge { bytes, room }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_over_half_of_the_memory_is_refused() {
+        assert_eq!(check_room(5, None), Ok(()));
+        assert_eq!(check_room(5, Some(10)), Ok(()));
+        let e = check_room(5, Some(9)).unwrap_err();
+        assert_eq!(e, Damage::TooLarge { bytes: 5, room: 4 });
+    }
+}

@@ -1,5 +1,6 @@
 //! Indexes that are kept: used while their shards are the same, and made again.
 
+use crate::data::index::kept::Kept;
 use crate::data::index::shards::tests::*;
 
 #[test]
@@ -125,6 +126,23 @@ fn a_damaged_kept_index_is_made_again() {
     for len in (0..good.len()).step_by(7) {
         read(&good[..len]);
     }
+}
+
+#[test]
+fn a_kept_index_over_half_of_the_memory_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let (folder, options) = kept_in(dir.path());
+    ten(&path);
+    Index::from_shards(slice::from_ref(&path), &options).unwrap();
+    let file = files(&folder).remove(0);
+    let hole = File::options().write(true).open(file).unwrap();
+    hole.set_len(1 << 20).unwrap();
+    let kept = Kept::find(&[path], &options).unwrap().unwrap();
+    let read = |available| kept.read(Some(available)).map(|bytes| bytes.unwrap().len());
+    assert_eq!(read(2 << 20), Ok(1 << 20));
+    let why = read((2 << 20) - 1).unwrap_err();
+    assert!(why.contains("1048576 bytes, over 1048575"), "{why}");
 }
 
 #[test]
