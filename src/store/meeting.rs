@@ -386,6 +386,26 @@ mod tests {
     }
 
     #[test]
+    fn a_list_is_read_up_to_its_limit() {
+        let key = key("long");
+        let path = folder().unwrap().join(format!("store-{key:032x}"));
+        let guest = Guest {
+            process: getpid().as_raw(),
+            control: 0,
+            content: 0,
+            holding: Holding::Memory,
+        };
+        write(&path, &[guest]);
+        assert_eq!(List::open(&path).unwrap().guests.len(), 1);
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let mut list = List::open(&path).unwrap();
+        assert!(list.guests.is_empty(), "{list:?}");
+        assert_eq!(list.file.stream_position().unwrap(), MOST_LIST);
+        list.end(&path);
+    }
+
+    #[test]
     fn a_list_that_was_broken_off_names_nobody() {
         let key = key("broken");
         let path = folder().unwrap().join(format!("store-{key:032x}"));

@@ -10,7 +10,7 @@
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
 //!   `ray_drawing`: rays as a picture; `scene_plan`: the memory of a run over a scene;
 //! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
-//!   `interrupt`: signals.
+//!   `interrupt`: signals; `short_text`: small files that are held to a limit.
 
 mod bench;
 mod cache;
@@ -34,6 +34,7 @@ mod sampler_args;
 mod scene_args;
 mod scene_plan;
 mod setup;
+mod short_text;
 mod source_args;
 mod views;
 

@@ -16,6 +16,7 @@ use featherload::{
 
 use crate::sampler_args::SamplerArgs;
 use crate::setup::Setup;
+use crate::short_text;
 
 /// What is done to each sample, and by what kind of pool.
 #[derive(Args)]
@@ -302,8 +303,9 @@ impl RunArgs {
 }
 
 fn read_state(file: &PathBuf) -> Result<State> {
-    let text = std::fs::read_to_string(file)
+    let opened = std::fs::File::open(file)
         .map_err(|e| Error::dataset(file, format!("cannot be read: {e}")))?;
+    let text = short_text::read(opened, file, "state that --save-state wrote")?;
     serde_json::from_str(&text).map_err(|e| {
         let version = serde_json::from_str::<serde_json::Value>(&text)
             .ok()

@@ -4,7 +4,7 @@
 //! file for each sample; no picture is opened. A bad one is an error that names it.
 
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -14,6 +14,7 @@ use crate::data::index::sealed::Content;
 use crate::error::{Error, Result};
 use crate::picture::PixelBox;
 use crate::sys::regular;
+use crate::sys::text_file::{self, Refused};
 use crate::sys::threads::each;
 
 /// Longer is no box file.
@@ -76,16 +77,13 @@ fn one(path: &Path, list: &Path, line: u64) -> Result<PixelBox> {
         ErrorKind::InvalidInput => of_list("is no regular file"),
         _ => Error::io_at("open", path, e),
     })?;
-    let mut text = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut text)
-        .map_err(|e| Error::io_at("read", path, e))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(Error::dataset(
+    let text = text_file::read(file, MAX_BYTES).map_err(|refused| match refused {
+        Refused::Read(e) => Error::io_at("read", path, e),
+        refused => Error::dataset(
             path,
-            format!("over {MAX_BYTES} bytes, where a box file is due; check `boxes`"),
-        ));
-    }
+            format!("{refused}, where a box file is due; check `boxes`"),
+        ),
+    })?;
     let numbered = (1..).zip(text.split(|&b| b == b'\n'));
     let last = numbered.filter(|(_, text)| !text.trim_ascii().is_empty());
     let Some((number, text)) = last.last() else {
@@ -158,6 +156,28 @@ mod tests {
             let said = read(bad).unwrap_err();
             assert!(said.contains(says), "{bad}: {said}");
         }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit_and_no_hole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("1.txt");
+        let found = || one(&path, Path::new("list.txt"), 3);
+        let blank = |bytes| std::fs::write(&path, [&vec![b'\n'; bytes], &b"1 2 3 4"[..]].concat());
+        blank(MAX_BYTES as usize - 7).unwrap();
+        assert_eq!(found().unwrap().right, 3);
+        blank(MAX_BYTES as usize).unwrap();
+        let e = found().unwrap_err().to_string();
+        assert!(e.contains("1.txt: is longer than 1048576 bytes"), "{e}");
+        assert!(e.contains("check `boxes`"), "{e}");
+        std::fs::write(&path, "1 2 3 4\n").unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let e = found().unwrap_err().to_string();
+        assert!(
+            e.contains("1.txt") && e.contains("zero byte at byte 8"),
+            "{e}"
+        );
     }
 
     #[test]

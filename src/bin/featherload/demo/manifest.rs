@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use featherload::{Error, Result};
@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
+use crate::short_text;
 
 /// A name of featherload's own, which a scan does not report as left out.
 pub(super) const MANIFEST: &str = ".featherload-demo.json";
@@ -94,9 +95,7 @@ where
         TryLockError::Error(e) => Error::io_at("lock", &path, e),
     })?;
 
-    let mut text = String::new();
-    file.read_to_string(&mut text)
-        .map_err(|e| Error::io_at("read", &path, e))?;
+    let text = short_text::read(&file, &path, "manifest of a demo set")?;
     // Killed between making the manifest and filling it.
     if text.is_empty() && !others {
         let json = serde_json::to_string(wanted)

@@ -32,6 +32,8 @@ pub(crate) fn of_text(text: &[u8]) -> Result<Value, String> {
         }
         Some(value) => Ok(value),
         None if text.contains(&b'\n') => Err("has several lines".into()),
+        // A hole of a sparse file is none, however long.
+        None if text.contains(&0) => Err("has a zero byte".into()),
         None => Ok(Value::Name(text.to_vec())),
     }
 }

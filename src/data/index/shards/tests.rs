@@ -266,6 +266,53 @@ fn labels_are_vectors_numbers_or_none() {
 }
 
 #[test]
+fn a_label_is_read_up_to_its_limit_and_its_depth() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let read = |label: &str, options: &ShardOptions| {
+        write(&path, &[("1.jpg", ""), ("1.json", label), ("2.cls", "5")]);
+        Index::from_shards(slice::from_ref(&path), options)
+    };
+    let of_json = nowhere(ShardLabels::Json {
+        field: "json".into(),
+        pointer: "/n".into(),
+    });
+    let deep = |n: usize| format!("{{\"n\": 3, \"m\": {}{}}}", "[".repeat(n), "]".repeat(n));
+    read(&deep(100), &of_json).unwrap();
+    let e = read(&deep(200_000), &of_json).unwrap_err();
+    assert!(e.is_usage() && e.to_string().contains("1.json"), "{e}");
+    // 1 GiB that is not on the disk, where the label of the first sample is.
+    let hole = |bytes: u64| {
+        let mut file = File::create(&path).unwrap();
+        let mut front = tar::Header::new_gnu();
+        front.set_path("1.jpg").unwrap();
+        front.set_size(0);
+        front.set_cksum();
+        std::io::Write::write_all(&mut file, front.as_bytes()).unwrap();
+        front.set_path("1.cls").unwrap();
+        front.set_size(bytes);
+        front.set_cksum();
+        std::io::Write::write_all(&mut file, front.as_bytes()).unwrap();
+        file.set_len(1024 + bytes.next_multiple_of(512) + 1024)
+            .unwrap();
+        let options = nowhere(ShardLabels::Field("cls".into()));
+        let e = Index::from_shards(slice::from_ref(&path), &options).unwrap_err();
+        e.to_string()
+    };
+    let e = hole(1 << 30);
+    for due in [
+        "1.cls",
+        "1073741824 bytes",
+        "1 MiB is the most",
+        "another field",
+    ] {
+        assert!(e.contains(due), "{e}");
+    }
+    let e = hole(1 << 20);
+    assert!(e.contains("1.cls: this label has a zero byte"), "{e}");
+}
+
+#[test]
 fn labels_that_do_not_go_together_name_the_sample_and_the_fix() {
     let told = |members: &[(&str, &str)], labels| {
         let e = one(members, labels).unwrap_err();

@@ -1,0 +1,47 @@
+//! Small files of text that anybody may have written: states and manifests of demo sets.
+//!
+//! Held to a limit, so that a file that was named by mistake, or a hole that takes nothing
+//! on the disk, is not read to its end.
+
+use std::io::Read;
+use std::path::Path;
+
+use featherload::{Error, Result};
+
+/// Both have a few hundred bytes; a manifest of broken files has a few KiB.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The text of the opened file at `path`, which is `what`.
+pub fn read(file: impl Read, path: &Path, what: &str) -> Result<String> {
+    let refused = |why: &str| Error::dataset(path, format!("is no {what}: {why}"));
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Error::dataset(path, format!("cannot be read: {e}")))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(refused(&format!(
+            "longer than {MOST_BYTES} bytes, the most that is read; name another file"
+        )));
+    }
+    String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8; name another file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_up_to_its_limit() {
+        let path = Path::new("a/state.json");
+        assert_eq!(read(&b"{}"[..], path, "state").unwrap(), "{}");
+        let full = vec![b' '; MOST_BYTES as usize];
+        assert_eq!(read(&full[..], path, "state").unwrap().len(), full.len());
+        let e = read(std::io::repeat(b' '), path, "state").unwrap_err();
+        let e = e.to_string();
+        for due in ["a/state.json", "no state", "1048576 bytes", "name another"] {
+            assert!(e.contains(due), "{e}");
+        }
+        let e = read(&b"\xff"[..], path, "state").unwrap_err().to_string();
+        assert!(e.contains("a/state.json") && e.contains("UTF-8"), "{e}");
+    }
+}
