@@ -196,7 +196,7 @@ fn open() {
     }
 }
 
-/// Links that were there when the data set was read are followed; see `data/index/beyond.rs`.
+/// Links that were there when the data set was read are followed; see `data/index/reach.rs`.
 fn later_link() {
     if !can_be_tried() {
         return;

@@ -148,7 +148,6 @@ const UNSAFE: &[&str] = &[
     "src/pixels/resample/passes.rs",
     "src/pixels/resample/sse41.rs",
     "src/pool/worker/sigbus.rs",
-    "tests/hostile/job.rs",
 ];
 
 /// How far above an `unsafe` its SAFETY note may stand.

@@ -13,6 +13,7 @@
 //! - `opening`: the ways to an index; `folder`, `list`, `shards`, `open_cache`: one
 //!   each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
 //!   their paths start; `boxes`: box files; `beyond`: where links lead;
+//!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
 //!   later runs; `of_cache`: that of a cache, made while it is built.
@@ -49,6 +50,7 @@ mod of_cache;
 mod open_cache;
 mod opening;
 mod place;
+mod reach;
 mod report;
 mod roots;
 mod samples;

@@ -371,7 +371,8 @@ mod tests {
         let l = Layout::new(s).unwrap();
         for lane in [0, 1, 69] {
             let only_read = |word| l.read_only(lane).iter().any(|r| r.contains(&(word * 8)));
-            let ends = |r: &Range<usize>| r.start.is_multiple_of(PAGE) && r.end.is_multiple_of(PAGE);
+            let ends =
+                |r: &Range<usize>| r.start.is_multiple_of(PAGE) && r.end.is_multiple_of(PAGE);
             assert!(l.read_only(lane).iter().all(ends));
             for word in [l.magic(), l.hash_word(), l.stop(), l.work(), l.fatal()] {
                 assert!(only_read(word));
