@@ -80,7 +80,7 @@ pub struct Spec {
     pub data: PathBuf,
     /// A file elsewhere.
     pub outside: PathBuf,
-    /// Byte in the ring of the first ticket, and of the record of a lane.
+    /// Byte in the ring of the first ticket, and of the first record.
     pub ticket: usize,
     pub record: usize,
 }
@@ -267,8 +267,11 @@ impl Hostile {
                 Ok(())
             }
             Act::WriteRecordOfAnotherLane => {
-                // SAFETY: as above, in the record of another lane.
-                unsafe { ring.add(self.spec.record).write_volatile(0x55) };
+                for lane in 0..2 {
+                    let behind_the_words = self.spec.record + lane * 4096 + 4088;
+                    // SAFETY: as above. One of the two is this worker's own.
+                    unsafe { ring.add(behind_the_words).write_volatile(0x55) };
+                }
                 Ok(())
             }
             Act::UnprotectTickets => {
