@@ -263,7 +263,7 @@ impl Pool {
     }
 
     fn check_alive(&mut self) -> Result<()> {
-        if self.coordinator.is_alive() {
+        if self.coordinator.works() {
             return Ok(());
         }
         let why = self.coordinator.ended();

@@ -70,6 +70,16 @@ impl PidFd {
         }
     }
 
+    /// The signal by which this child of ours stands stopped; none when it does not.
+    pub(crate) fn stopped(&self) -> Option<Signal> {
+        // It stays to be told, until the child goes on.
+        let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        match waitid(Id::PIDFd(self.0.as_fd()), flags) {
+            Ok(WaitStatus::Stopped(_, signal)) => Some(signal),
+            _ => None,
+        }
+    }
+
     /// Reaps this child of ours and says how it ended; none when it lives (and
     /// `wait` is false), or somebody else has reaped it.
     pub(crate) fn reap(&self, wait: bool) -> Option<WaitStatus> {

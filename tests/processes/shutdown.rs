@@ -312,6 +312,29 @@ fn a_killed_coordinator_is_an_error_at_once() {
     assert_in_time("the coordinator was killed", &times);
 }
 
+/// Nobody returns the dead workers' rows, and nobody says that they are dead.
+#[test]
+fn a_coordinator_that_is_stopped_for_good_is_killed_and_named() {
+    let _turn = turn();
+    let dir = data(3, 8);
+    let mut run = Run::start(dir.path());
+    let found = wait_for(HANG, || crate::common::processes::coordinator_of(run.pid()));
+    let coordinator = found.unwrap();
+    let workers = wait_for(HANG, || {
+        Some(children(coordinator)).filter(|w| w.len() == 2)
+    })
+    .unwrap();
+    assert!(send(coordinator, Signal::SIGSTOP));
+    for worker in workers {
+        send(worker.pid, Signal::SIGKILL);
+    }
+    let (status, _, said) = run.end();
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert!(said.contains("was stopped by SIGSTOP for 1s"), "{said}");
+    run.gone();
+    assert_eq!(run.leftovers(), [""; 0]);
+}
+
 #[test]
 fn next_fails_within_200_ms_of_the_coordinators_death() {
     let _turn = turn();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use crate::common::command::{command, object, stderr};
-use crate::common::data;
+use crate::common::{FEATHERLOAD, data};
 
 /// A wait for something that does not come takes longer (`HELLO_LIMIT` is 5 s).
 const AT_ONCE: Duration = Duration::from_secs(4);
@@ -117,6 +117,35 @@ fn without_proc() -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+#[test]
+fn a_temporary_folder_that_takes_no_file_is_named() {
+    let dir = data(1, 8);
+    // Not even root makes a file there.
+    let (out, _) = bench(dir.path(), "2", |c| {
+        c.env("TMPDIR", "/proc");
+    });
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    assert!(said.contains("(TMPDIR) /proc:"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_an_error_of_its_name() {
+    let dir = data(1, 8);
+    let cache = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 1; exec \"$@\"", "sh", FEATHERLOAD]);
+    let out = command
+        .args(["cache", "build", "--workers", "2"])
+        .args([dir.path(), cache.path()])
+        .output()
+        .unwrap();
+    let said = stderr(&out);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    assert!(said.contains("File too large"), "{said}");
 }
 
 #[test]

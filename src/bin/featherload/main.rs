@@ -40,6 +40,8 @@ mod views;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::{Parser, Subcommand};
 
@@ -83,6 +85,9 @@ fn main() -> ExitCode {
         .with_target(false)
         .try_init();
     featherload::init();
+    // Where a file may grow no further (`ulimit -f`), a write is an error that names the file.
+    let handled = Arc::new(AtomicBool::new(false));
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, handled);
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some(ceiling::CHILD_COMMAND) => return ceiling::child(args),

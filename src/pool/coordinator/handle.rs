@@ -4,8 +4,8 @@
 //! waits until they are gone; in a forked copy of the consumer it does nothing.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ipc_channel::TryRecvError;
@@ -28,6 +28,10 @@ const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// with it.
 const END_LIMIT: Duration = Duration::from_millis(400);
 
+/// How long it may stand stopped while this process runs. Nobody replaces a dead worker
+/// meanwhile, and nobody returns its row. As long as for a worker.
+const STOP_LIMIT: Duration = Duration::from_secs(1);
+
 /// The longest sleep before looking whether the coordinator lives.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -43,6 +47,8 @@ pub(crate) struct CoordinatorHandle {
     owner: Pid,
     /// How it ended, once that is known.
     how: OnceLock<String>,
+    /// Runs while it stands stopped.
+    stopped: Mutex<Option<RunningClock>>,
     /// Reports asked for.
     reports: AtomicU64,
 }
@@ -57,6 +63,7 @@ impl CoordinatorHandle {
             pidfd,
             owner: getpid(),
             how: OnceLock::new(),
+            stopped: Mutex::new(None),
             reports: AtomicU64::new(0),
         }
     }
@@ -133,10 +140,32 @@ impl CoordinatorHandle {
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(1)),
             }
-            if !self.is_alive() {
+            if !self.works() {
                 return Err(self.ended());
             }
         }
+    }
+
+    /// False once the coordinator has ended. One that was stopped and is not let go on is
+    /// killed. Whoever waits asks again and again, with a look between at most.
+    pub(crate) fn works(&self) -> bool {
+        if !self.is_alive() {
+            return false;
+        }
+        // A clock is whole at every moment.
+        let mut clock = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(signal) = self.pidfd.stopped() else {
+            *clock = None;
+            return true;
+        };
+        if clock.get_or_insert_with(RunningClock::start).read(LOOK) < STOP_LIMIT {
+            return true;
+        }
+        self.pidfd.kill();
+        self.how.get_or_init(|| {
+            format!("was stopped by {signal} for {STOP_LIMIT:?}, and was therefore killed")
+        });
+        false
     }
 
     /// False once the coordinator has ended, reaped or not.

@@ -3,13 +3,16 @@
 //!
 //! Runs in the consumer, before any image data exists.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ipc_channel::ipc::IpcOneShotServer;
-use nix::unistd::Pid;
+use nix::fcntl::{OFlag, open};
+use nix::sys::prctl::get_dumpable;
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -20,7 +23,7 @@ use crate::pool::coordinator::messages::{
     Bootstrap, COORDINATOR_COMMAND, HELLO_LIMIT, Hello, LONGEST_HELLO, refused,
 };
 use crate::pool::coordinator::own::{is_helper_without_init, refuse_to_nest};
-use crate::pool::coordinator::process::live;
+use crate::pool::coordinator::process::{live, remove_socket};
 use crate::pool::job::JobKind;
 use crate::sys::process;
 use crate::sys::process::{PidFd, hold_signals};
@@ -65,12 +68,14 @@ pub(crate) fn launch(
     // A signal that ends this process would leave the channel's first socket.
     // The coordinator clears its mask by itself.
     let _held = hold_signals()?;
-    let (server, channel) = IpcOneShotServer::<Bootstrap>::new().map_err(|e| {
+    let (server, name) = IpcOneShotServer::<Bootstrap>::new().map_err(|e| {
         Error::io(
             "make the control channel's socket in the temporary folder",
             e,
         )
     })?;
+    let door = Door::new(name);
+    let channel = door.path();
     let (pid, helper) = match how {
         Launch::Exec => exec(theirs, &channel, named_helper, kinds)?,
         Launch::Fork => (
@@ -92,14 +97,58 @@ pub(crate) fn launch(
     Ok(CoordinatorHandle::new(ours, bootstrap, pid, pidfd))
 }
 
+/// Where the coordinator finds the control channel's first socket.
+enum Door {
+    /// A descriptor of it. Its path is gone already: whoever is killed from here on leaves
+    /// nothing behind.
+    Open(OwnedFd),
+    /// Its path. The coordinator takes it away.
+    Path(String),
+}
+
+impl Door {
+    fn new(path: String) -> Self {
+        // Of such a process no other one may open descriptors.
+        if !matches!(get_dumpable(), Ok(true)) {
+            return Self::Path(path);
+        }
+        match open(
+            path.as_str(),
+            OFlag::O_PATH | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        ) {
+            Ok(socket) => {
+                remove_socket(Path::new(&path));
+                Self::Open(socket)
+            }
+            Err(_) => Self::Path(path),
+        }
+    }
+
+    fn path(&self) -> String {
+        match self {
+            Self::Open(socket) => format!("/proc/{}/fd/{}", getpid(), socket.as_raw_fd()),
+            Self::Path(path) => path.clone(),
+        }
+    }
+}
+
 /// The control channel's first socket has a path in the temporary folder, and
-/// socket paths are short. ipc-channel cuts a longer one without a word.
+/// socket paths are short. ipc-channel cuts a longer one without a word, and panics when
+/// the folder takes no file.
 fn check_temporary_folder() -> Result<()> {
     const SOCKET_PATH: usize = 107;
     const OWN_PART: usize = "/.tmpXXXXXX/socket".len();
     let folder = std::env::temp_dir();
     match folder.to_str() {
-        Some(path) if path.len() + OWN_PART <= SOCKET_PATH => Ok(()),
+        Some(path) if path.len() + OWN_PART <= SOCKET_PATH => {
+            // A file without a name: nothing of it is left, whatever ends this process.
+            let probe = tempfile::tempfile_in(&folder);
+            probe.map(drop).map_err(|e| {
+                let what = "make the control channel's socket in the temporary folder (TMPDIR)";
+                Error::io_at(what, &folder, e)
+            })
+        }
         _ => Err(Error::config(format!(
             "the temporary folder {} cannot hold a socket: its path must be UTF-8 and at most {} \
              bytes long (TMPDIR)",

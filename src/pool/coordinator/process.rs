@@ -198,7 +198,7 @@ fn greet(socket: OwnedFd, channel: &str) -> Result<(Line, PidFd)> {
 /// Takes the typed channel's socket out of the temporary folder, connected or
 /// not: nobody connects a second time, and a consumer that is killed before it
 /// accepts cannot do it.
-fn remove_socket(socket: &Path) {
+pub(super) fn remove_socket(socket: &Path) {
     let is_socket = |m: fs::Metadata| m.file_type().is_socket();
     if !fs::symlink_metadata(socket).is_ok_and(is_socket) {
         return;
