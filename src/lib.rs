@@ -78,6 +78,7 @@ pub mod bench_support {
 pub mod internals {
     pub use crate::pool::coordinator::own::init as init_with;
     pub use crate::pool::crew::{Crew, Drilled};
+    pub use crate::pool::drill::{End, RingDrill};
     pub use crate::pool::engine::Engine;
     pub use crate::pool::filled::Filled;
     pub use crate::pool::job::{Job, JobKind, JobOrder, JobParts, Readable};

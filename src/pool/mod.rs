@@ -14,6 +14,7 @@
 //! | [`place`], [`filled`] | consumer | where a batch stands; its rows once they are final |
 //! | [`buffers`] | consumer | memory for rows where no ring is |
 //! | [`report`] | consumer | what happened, in numbers |
+//! | `drill` | a test | the ring under a worker that writes anything, in one process |
 //! | [`ring`] | all | the shared memory and its protocol |
 //! | [`sandbox`] | all | what keeps workers from anything but their work |
 //! | [`coordinator`] | see there | the process between consumer and workers |
@@ -26,6 +27,8 @@ pub(crate) mod buffers;
 pub(crate) mod consumer;
 pub(crate) mod coordinator;
 pub(crate) mod crew;
+#[cfg(feature = "internals")]
+pub(crate) mod drill;
 pub(crate) mod engine;
 pub(crate) mod filled;
 pub(crate) mod in_process;

@@ -148,3 +148,8 @@ fn saved_indexes() {
 fn shards() {
     run("tar", Vec::new(), &[], 10_000);
 }
+
+#[test]
+fn rings() {
+    run("ring", Vec::new(), &[], 3_000);
+}

@@ -26,7 +26,7 @@ mod lanes;
 pub(crate) mod launch;
 mod line;
 pub(crate) mod messages;
-mod overdue;
+pub(crate) mod overdue;
 pub(crate) mod own;
 pub(crate) mod process;
 mod strikes;

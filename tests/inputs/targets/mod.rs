@@ -8,6 +8,7 @@ pub mod decode;
 mod header;
 mod list;
 mod recipe;
+mod ring;
 mod saved_index;
 mod tar;
 
@@ -23,6 +24,7 @@ pub const TARGETS: &[(&str, Make)] = &[
     ("header", header::target),
     ("list", list::target),
     ("recipe", recipe::target),
+    ("ring", ring::target),
     ("saved_index", saved_index::target),
     ("tar", tar::target),
 ];

@@ -1,0 +1,357 @@
+//! A ring in one process, under a worker that writes anything: for `fuzz/` alone.
+//!
+//! The consumer's, the workers' and the coordinator's steps are the functions that those
+//! processes run. What is here decides when each has its turn, and says what must hold: no
+//! panic, no wait without an end, and a batch that is handed over is the one that was ordered.
+//!
+//! Time is rounds: a row limit of [`ROW_LIMIT`] rounds. Words of the ring are overwritten
+//! between two steps, the rows' bytes never: who may write those can write any pixels.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use crate::error::{FaultKind, Result, SampleFault};
+use crate::pool::coordinator::overdue::Overdue;
+use crate::pool::filled::Filled;
+use crate::pool::place::Place;
+use crate::pool::ring::consumer_side::Wait;
+use crate::pool::ring::coordinator_side::{Held, Verdict};
+use crate::pool::ring::layout::worker_word;
+use crate::pool::ring::slots::{PostedSlot, Slots};
+use crate::pool::ring::words::{WordIndex, Words};
+use crate::pool::ring::worker_side::{Claim, Next, Outcome};
+use crate::pool::ring::{Ring, Shape, coordinator_side, receipt, worker_side};
+
+const SHAPE: Shape = Shape {
+    slots: 3,
+    rows: 4,
+    slot_bytes: 4 * ROW as u64,
+    lanes: 2,
+};
+/// Bytes of a row: four words, which say what it was made for.
+const ROW: usize = 32;
+/// Attempts behind a row's first.
+const TRIES: u32 = 2;
+/// Rounds that a worker may be at one row.
+const ROW_LIMIT: u64 = 3;
+/// Rounds until a run without further harm has come to its end.
+const ROUNDS: usize = 64;
+/// Workers that end one after the other without a row, until the pool is given up.
+const ENDS: u32 = 3;
+
+/// Why no more batches come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The consumer saw that something was destroyed.
+    Destroyed,
+    /// The coordinator gave up, or a word said so.
+    Fatal,
+}
+
+#[derive(Debug)]
+struct Worker {
+    serial: u32,
+    at: Option<Claim>,
+}
+
+/// One run.
+#[derive(Debug)]
+pub struct RingDrill {
+    slots: Slots,
+    in_flight: VecDeque<(Place, PostedSlot)>,
+    draining: Vec<PostedSlot>,
+    held: Vec<Filled>,
+    workers: Vec<Worker>,
+    next_serial: u32,
+    sequence: u32,
+    overdue: Overdue,
+    round: u64,
+    /// Ends of workers without a row between.
+    ends: u32,
+    delivered: u64,
+    end: Option<End>,
+}
+
+impl RingDrill {
+    pub fn new() -> Result<Self> {
+        let ring = Ring::create(SHAPE)?;
+        ring.allocate_rest()?;
+        let mut drill = Self {
+            slots: Slots::new(ring),
+            in_flight: VecDeque::new(),
+            draining: Vec::new(),
+            held: Vec::new(),
+            workers: Vec::new(),
+            next_serial: 1,
+            sequence: 1,
+            overdue: Overdue::new(Duration::from_millis(ROW_LIMIT)),
+            round: 0,
+            ends: 0,
+            delivered: 0,
+            end: None,
+        };
+        for lane in 0..SHAPE.lanes {
+            let worker = drill.fork(lane);
+            drill.workers.push(worker);
+        }
+        Ok(drill)
+    }
+
+    /// Batches handed over so far.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// How the run ended, if it did before its time.
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// Words in front of the rows' bytes.
+    pub fn words(&self) -> usize {
+        self.slots.ring().layout().slot_data(0).0 / 8
+    }
+
+    pub fn word(&self, word: WordIndex) -> u64 {
+        self.slots.ring().words().load(word, Acquire)
+    }
+
+    /// A worker's decoder writes where it should not.
+    pub fn overwrite(&self, word: WordIndex, value: u64) {
+        self.slots.ring().words().store(word, value, Release);
+    }
+
+    /// As the pool does before each look: a ticket into each free slot.
+    pub fn post(&mut self) {
+        if self.end.is_some() {
+            return;
+        }
+        self.slots.drain(&mut self.draining);
+        while let Some(free) = self.slots.take_free() {
+            let number = u64::from(self.sequence);
+            let rows = 1 + self.sequence % SHAPE.rows;
+            let place = Place {
+                epoch: number / 5,
+                batch: number * 7,
+                filled: rows,
+                rows,
+            };
+            let posted = self.slots.post(free, place.ticket(self.sequence));
+            self.sequence += 1;
+            self.in_flight.push_back((place, posted));
+        }
+    }
+
+    /// As `Pool::next_within`, without the sleep. Panics when a batch is not what was ordered.
+    pub fn consume(&mut self) {
+        if self.end.is_some() {
+            return;
+        }
+        let Some((place, posted)) = self.in_flight.pop_front() else {
+            self.wait_for_slot();
+            return;
+        };
+        match self.slots.wait(&posted, Duration::ZERO) {
+            Wait::Ready => match self.slots.hold(posted) {
+                Ok(held) => match Filled::of_slot(place, held, TRIES) {
+                    Ok(filled) => self.hand_over(filled),
+                    Err(_) => self.end = Some(End::Destroyed),
+                },
+                Err(posted) => self.in_flight.push_front((place, posted)),
+            },
+            Wait::Fatal => self.end = Some(End::Fatal),
+            Wait::Again => {
+                if self.slots.damage(&posted).is_some() {
+                    self.end = Some(End::Destroyed);
+                }
+                self.in_flight.push_front((place, posted));
+            }
+        }
+    }
+
+    fn wait_for_slot(&mut self) {
+        if self.draining.is_empty() {
+            return;
+        }
+        match self.slots.wait_drained(&mut self.draining, Duration::ZERO) {
+            Wait::Ready => {}
+            Wait::Again if self.slots.damage_of_cancelled(&self.draining).is_none() => {}
+            Wait::Again => self.end = Some(End::Destroyed),
+            Wait::Fatal => self.end = Some(End::Fatal),
+        }
+    }
+
+    fn hand_over(&mut self, filled: Filled) {
+        let Place { epoch, batch, .. } = filled.place;
+        for row in 0..filled.place.filled {
+            let bad = filled.bad.iter().find(|bad| bad.row == row);
+            let attempt = bad.map_or(Some(0), |bad| bad.attempt);
+            let found = &filled.rows.bytes()[row as usize * ROW..][..ROW];
+            if let Some(attempt) = attempt {
+                let want = pixels([epoch, batch, u64::from(row), u64::from(attempt)]);
+                assert!(found == want, "row {row} of batch {batch} is another one");
+            }
+        }
+        self.delivered += 1;
+        self.held.push(filled);
+    }
+
+    /// Drops the batches that were handed over.
+    pub fn release(&mut self) {
+        self.held.clear();
+    }
+
+    /// As `Pool::cancel`.
+    pub fn cancel(&mut self) {
+        let posted = self.in_flight.drain(..).map(|(_, posted)| posted);
+        self.draining.extend(posted);
+        self.slots.drain(&mut self.draining);
+    }
+
+    fn fork(&mut self, lane: u32) -> Worker {
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
+        let serial_word = l.worker(lane) + worker_word::SERIAL;
+        w.store(serial_word, u64::from(serial), Release);
+        Worker { serial, at: None }
+    }
+
+    /// A worker claims a row, or commits the one that it has. With `fails` the attempt at it
+    /// gives no pixels.
+    pub fn work(&mut self, lane: usize, fails: bool) {
+        let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
+        let worker = &mut self.workers[lane];
+        let Some(claim) = worker.at.take() else {
+            match worker_side::next(&w, l, worker.serial, Duration::ZERO, None) {
+                Next::Fill(claim) => worker.at = Some(claim),
+                Next::Again => {}
+                Next::Stop => self.bury(lane, Verdict::Return),
+            }
+            return;
+        };
+        let (slot, row) = (claim.slot, claim.row);
+        let attempt = claim.attempt.min(TRIES);
+        if fails {
+            let fault = SampleFault::new(FaultKind::Corrupt, "a drill");
+            if attempt == 0 {
+                self.slots.ring().write_fault(slot, row, &fault);
+            }
+            if attempt < TRIES {
+                worker_side::move_on(&w, l, &claim, attempt + 1);
+                worker.at = Some(Claim {
+                    attempt: attempt + 1,
+                    ..claim
+                });
+                return;
+            }
+        } else {
+            let ticket = claim.ticket;
+            let bytes = [ticket.epoch, ticket.batch, row.into(), attempt.into()];
+            let at = l.slot_data(slot).0 + row as usize * ROW;
+            for (i, part) in pixels(bytes).chunks_exact(8).enumerate() {
+                let part = <[u8; 8]>::try_from(part).unwrap_or_default();
+                w.store(at / 8 + i, u64::from_le_bytes(part), Relaxed);
+            }
+        }
+        let (filled, outcome) = match fails {
+            true => (None, Outcome::Failed),
+            false => (Some(attempt), Outcome::Done),
+        };
+        receipt::write(&w, l, (slot, row), &claim.ticket, filled);
+        match worker_side::commit(&w, l, worker.serial, claim, outcome) {
+            Ok(()) => self.ends = 0,
+            // It ends, as who finds its row in other hands must.
+            Err(_) => self.bury(lane, Verdict::Return),
+        }
+    }
+
+    /// A worker dies, whatever it was at.
+    pub fn die(&mut self, lane: usize, verdict: u8) {
+        let verdicts = [Verdict::Return, Verdict::MoveOn, Verdict::Fail];
+        self.bury(lane, verdicts[usize::from(verdict) % verdicts.len()]);
+    }
+
+    fn bury(&mut self, lane: usize, verdict: Verdict) {
+        let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
+        let serial = self.workers[lane].serial;
+        if coordinator_side::held_by(&w, l, serial).count() > 1 {
+            coordinator_side::give_up(&w, l);
+        }
+        let settled = coordinator_side::bury(&w, l, serial, |held| self.judge(held, verdict));
+        self.ends = if settled == 0 { self.ends + 1 } else { 0 };
+        if self.ends > ENDS {
+            coordinator_side::give_up(&w, l);
+        }
+        self.workers[lane] = self.fork(lane as u32);
+    }
+
+    fn judge(&self, held: Held, verdict: Verdict) -> Verdict {
+        let ring = self.slots.ring();
+        let (w, l) = (ring.words(), ring.layout());
+        let verdict = match verdict {
+            Verdict::MoveOn if held.attempt >= TRIES => Verdict::Fail,
+            verdict => verdict,
+        };
+        let ticket = crate::pool::ring::ticket::read(&w, l, held.slot, held.sequence);
+        if verdict != Verdict::Return && held.attempt == 0 {
+            let fault = SampleFault::new(FaultKind::Quarantined, "a drill");
+            ring.write_fault(held.slot, held.row, &fault);
+        }
+        if verdict == Verdict::Fail {
+            receipt::write(&w, l, (held.slot, held.row), &ticket, None);
+        }
+        verdict
+    }
+
+    /// The coordinator's look: claims of nobody, more than one of a worker, rows that take
+    /// too long.
+    pub fn look(&mut self) {
+        self.round += 1;
+        let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
+        let claimed: Vec<Held> = coordinator_side::claimed(&w, l).collect();
+        let lane = |owner| self.workers.iter().position(|w| w.serial == owner);
+        let twice = |held: &Held| claimed.iter().filter(|h| h.owner == held.owner).count() > 1;
+        if claimed.iter().any(|h| lane(h.owner).is_none() || twice(h)) {
+            coordinator_side::give_up(&w, l);
+            return;
+        }
+        let now = Duration::from_millis(self.round);
+        for held in self.overdue.look(now, claimed.into_iter()) {
+            if let Some(lane) = self.workers.iter().position(|w| w.serial == held.owner) {
+                self.bury(lane, Verdict::Fail);
+            }
+        }
+    }
+
+    /// Nothing is harmed any more. Every batch that is out comes, or the run ends with an
+    /// error; and `more` further ones behind them. Panics when neither happens in time.
+    pub fn settle(&mut self, more: u64) {
+        let mut wanted = None;
+        for _ in 0..ROUNDS {
+            self.release();
+            self.post();
+            let wanted = *wanted.get_or_insert(self.delivered + more);
+            for lane in 0..self.workers.len() {
+                self.work(lane, false);
+                self.work(lane, false);
+            }
+            self.look();
+            self.consume();
+            if self.end.is_some() || self.delivered >= wanted {
+                return;
+            }
+        }
+        panic!("no batch and no error after {ROUNDS} rounds");
+    }
+}
+
+/// The bytes of a row.
+fn pixels(words: [u64; 4]) -> [u8; ROW] {
+    let mut bytes = [0; ROW];
+    for (part, word) in bytes.chunks_exact_mut(8).zip(words) {
+        part.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
