@@ -1,0 +1,115 @@
+"""The processes of a run, as /proc shows them, and signals that hit no other process."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+# In the environment of every process of a run, which children inherit.
+MARK = "FEATHERLOAD_STORM"
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    name: str
+    state: str
+    began: int
+
+    def role(self, binary):
+        """What it is in a run of this executable."""
+        roles = {"featherload-co": "coordinator", "featherload-wk": "worker"}
+        # The kernel keeps 15 bytes of a name.
+        roles[binary.name[:15]] = "consumer"
+        return roles.get(self.name, "other")
+
+
+def look(pid):
+    """The process of this number, or None."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The name may hold anything, also brackets.
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    return Process(pid, int(fields[1]), name, fields[0], int(fields[19]))
+
+
+def _numbers():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def tree(top):
+    """The living processes that descend from `top`, and itself, parents first."""
+    numbers = _numbers()
+    # Children have higher numbers, until the numbers begin again.
+    found = _descendants(top, [n for n in numbers if n >= top])
+    return found if len(found) > 1 else _descendants(top, numbers)
+
+
+def _descendants(top, numbers):
+    seen = [p for p in map(look, numbers) if p and p.state not in "ZX"]
+    family = {top}
+    before = 0
+    while len(family) > before:
+        before = len(family)
+        family |= {p.pid for p in seen if p.parent in family}
+    return sorted((p for p in seen if p.pid in family), key=lambda p: (p.pid != top, p.pid))
+
+
+def marked(mark):
+    """Every living process of the run `mark`, also those without a parent of it."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for number in _numbers():
+        try:
+            environment = Path(f"/proc/{number}/environ").read_bytes()
+        except OSError:
+            continue
+        if wanted in environment.split(b"\0") and (process := look(number)):
+            found.append(process)
+    return found
+
+
+def send(process, number):
+    """Sends a signal to this very process; False when it has ended."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except OSError:
+        return False
+    try:
+        now = look(process.pid)
+        if now is None or now.began != process.began or now.state in "ZX":
+            return False
+        signal.pidfd_send_signal(handle, number)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def waits_in(pid):
+    """The function of the kernel in which a process sleeps."""
+    try:
+        return Path(f"/proc/{pid}/wchan").read_text()
+    except OSError:
+        return ""
+
+
+def evidence(mark, top):
+    """What the processes of a run wait for, a line each; `top` also where it has no
+    environment any more, because it is about to end."""
+    lines = []
+    first = look(top)
+    for process in {p.pid: p for p in [first, *marked(mark)] if p}.values():
+        at = []
+        for file in ("wchan", "syscall"):
+            try:
+                at.append(Path(f"/proc/{process.pid}/{file}").read_text().strip())
+            except OSError:
+                at.append("?")
+        lines.append(f"pid {process.pid} {process.name} state {process.state}: {' | '.join(at)}")
+    return lines

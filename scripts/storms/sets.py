@@ -1,0 +1,119 @@
+"""What runs read: small sets that the binary makes itself, and what undisturbed runs give."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+
+RECIPE = """featherload: 1
+ops:
+  - decode: {color: rgb}
+  - random_resized_crop: {size: 32}
+  - random_horizontal_flip
+"""
+SIDE = 32
+BATCH = 8
+DEPTH = 3
+WORKERS = 3
+IMAGES = 64
+
+
+class World:
+    """The binary, the folder of everything, the sets in it."""
+
+    row_limit_s = 1.5
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.truths, self.times = {}, {}
+        demo, shards = folder / "demo", folder / "shards"
+        self.call("demo", demo, "--images", IMAGES)
+        self.call("cache", "build", demo, shards, "--resize", "shorter:48", "--encode", "jpeg:80")
+        self.pictures = folder / "pictures"
+        self.pictures.mkdir()
+        # Small pictures as files by themselves: a run is a matter of milliseconds.
+        for shard in sorted(shards.glob("*.tar")):
+            with tarfile.open(shard) as tar:
+                for member in tar.getmembers():
+                    if member.name.endswith(".jpg"):
+                        bytes_ = tar.extractfile(member).read()
+                        (self.pictures / Path(member.name).name).write_bytes(bytes_)
+        self.shards = shards
+        self.call("demo", folder / "scenes", "--scene")
+        self.scene = folder / "scenes" / "many"
+        self.recipe = folder / "storm.yaml"
+        self.recipe.write_text(RECIPE)
+
+    def call(self, *words):
+        environment = os.environ | {"FEATHERLOAD_HELPER": str(self.binary)}
+        done = subprocess.run(
+            [self.binary, *map(str, words)], capture_output=True, text=True, env=environment
+        )
+        if done.returncode != 0:
+            raise SystemExit(f"storm: {' '.join(map(str, words))}: {done.stderr.strip()}")
+        return done.stdout
+
+    # Commands.
+
+    def bench(self, epochs, source=None):
+        limit = str(int(self.row_limit_s * 1000))
+        return [
+            *("bench", source or self.pictures, "--recipe", self.recipe, "--batch", BATCH),
+            *("--depth", DEPTH, "--workers", WORKERS, "--epochs", epochs),
+            *("--dtype", "u8", "--row-limit", limit, "--json", "--digest"),
+        ]
+
+    def steps(self, command, steps, *more):
+        limit = str(int(self.row_limit_s * 1000))
+        return [
+            *(command, self.scene, "--steps", steps, "--workers", 2, "--row-limit", limit),
+            *("--json", "--digest", *more),
+        ]
+
+    # What they give undisturbed.
+
+    def truth(self, words):
+        """The report of the same run without workers."""
+        words = [str(word) for word in words]
+        key = tuple(words)
+        if key not in self.truths:
+            at = words.index("--workers") + 1
+            alone = [*words[:at], "0", *words[at + 1 :]]
+            self.truths[key] = json.loads(self.call(*alone))
+        return self.truths[key]
+
+    def usual(self, words):
+        """The seconds of the same run undisturbed, the longer of two."""
+        key = tuple(map(str, words))
+        if key not in self.times:
+            took = []
+            for _ in range(2):
+                began = time.monotonic()
+                self.call(*words)
+                took.append(time.monotonic() - began)
+            self.times[key] = max(took)
+        return self.times[key]
+
+    def least_memory(self, words):
+        """The bytes that a run needs beside the images of its scene, as it says itself."""
+        if "memory" not in self.times:
+            command = [self.binary, *map(str, words), "--memory-limit", "1M"]
+            said = subprocess.run(command, capture_output=True, text=True).stderr
+            found = re.search(r"needs (\d+) bytes in all with the images in a file", said)
+            if not found:
+                raise SystemExit(f"storm: no bytes in: {said}")
+            self.times["memory"] = int(found[1])
+        return self.times["memory"]
+
+    def epochs_for(self, seconds):
+        """Epochs of pictures that take about so long undisturbed."""
+        if "rate" not in self.times:
+            # Enough of them that the start hardly counts.
+            self.times["rate"] = self.usual(self.bench(200)) / 200
+        return max(2, int(seconds / self.times["rate"]))
