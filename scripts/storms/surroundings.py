@@ -155,7 +155,9 @@ def storm_lost_file(world, dice):
     usual = world.usual(world.bench(epochs))
     run = Run(world, words)
     files = sorted(folder.iterdir())
-    run.sleep(dice.uniform(0, usual))
+    # What goes before the names are read is no part of the set.
+    run.await_role("worker")
+    run.sleep(dice.uniform(0, usual * 0.6))
     number = dice.choice((1, 1, 2, len(files)))
     how = dice.choice(("unlink", "truncate", "empty", "folder", "fifo", "rename back"))
     for path in dice.sample(files, number):
@@ -188,7 +190,7 @@ def storm_lost_root(world, dice):
     world.truths[tuple(map(str, words))] = world.truth(world.bench(epochs))
     usual = world.usual(world.bench(epochs))
     run = Run(world, words)
-    run.sleep(dice.uniform(0, usual))
+    run.sleep(dice.uniform(0, usual * 0.6))
     away = folder.with_name("moved-away")
     folder.rename(away)
     run.note()

@@ -79,6 +79,8 @@ impl CoordinatorHandle {
         ring: BorrowedFd<'_>,
         job: &[BorrowedFd<'_>],
     ) -> Result<()> {
+        // ipc-channel opens as many for its first message, and panics where it cannot.
+        drop(socket::pair()?);
         self.requests
             .send(Request::Start(Box::new(request)))
             .map_err(|e| self.why(Error::protocol(format!("send the start request: {e}"))))?;

@@ -165,6 +165,11 @@ fn greet(socket: OwnedFd, channel: &str) -> Result<(Line, PidFd)> {
         ipc::channel::<Request>().map_err(|e| failed("make a channel", &e))?;
     let (replies, replies_from_us) =
         ipc::channel::<Reply>().map_err(|e| failed("make a channel", &e))?;
+    // ipc-channel opens two more sockets for its first message, and panics where it cannot.
+    if let Err(e) = socket::pair() {
+        let _ = socket::send(socket.as_fd(), &refusal(&e.to_string()), &[]);
+        return Err(e);
+    }
     bootstrap
         .send(Bootstrap {
             requests: requests_to_us,
