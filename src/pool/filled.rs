@@ -64,6 +64,7 @@ impl Filled {
         if let Some(damage) = held.damage() {
             return Err(damage);
         }
+        held.retire();
         let mut bad = Vec::new();
         for row in 0..held.ticket().rows {
             let attempt = held.end(row, tries).ok_or(Damage::Row(row))?;

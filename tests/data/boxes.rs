@@ -112,7 +112,11 @@ fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
         assert!(what.contains(says), "{says}: {what}");
     }
     fs::write(scene.at("boxes/sub/b.txt"), vec![b' '; (1 << 20) + 1]).unwrap();
-    assert!(said().0.contains("longer than 1048576 bytes"), "{}", said().0);
+    assert!(
+        said().0.contains("longer than 1048576 bytes"),
+        "{}",
+        said().0
+    );
     // What is missing is told by the line of the list.
     fs::remove_file(scene.at("boxes/sub/b.txt")).unwrap();
     let (what, path, line) = said();

@@ -71,7 +71,8 @@ const LAYERS: Layers<'_> = &[
     (
         "options",
         &[
-            "error", "picture", "data", "recipe", "plan", "device", "jobs", "loader", "configs",
+            "error", "picture", "data", "recipe", "plan", "pool", "device", "jobs", "loader",
+            "configs",
         ],
     ),
     (

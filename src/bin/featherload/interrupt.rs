@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use featherload::{Error, Result};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -34,6 +35,8 @@ static NOTICED: AtomicBool = AtomicBool::new(false);
 /// that has one.
 pub fn end_the_process() -> Result<()> {
     AT_ONCE.store(true, Ordering::SeqCst);
+    // A signal between the handler's installation and the entry of what it does is lost.
+    let held = Held::hold();
     for signal in SIGNALS {
         // The actions of a signal run in the order of their registration: the
         // end must be decided before the flag behind it is set, so that the
@@ -43,7 +46,26 @@ pub fn end_the_process() -> Result<()> {
             .and_then(|_| flag::register_usize(signal, &CAUGHT, signal as usize))
             .map_err(|e| Error::io("handle SIGINT and SIGTERM", e))?;
     }
+    drop(held);
     Ok(())
+}
+
+/// The signals wait while this lives.
+struct Held(Option<SigSet>);
+
+impl Held {
+    fn hold() -> Self {
+        let both: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+        Self(both.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = before.thread_set_mask();
+        }
+    }
 }
 
 /// From here on a signal ends the run; see `caught`. Call once the loader is

@@ -164,11 +164,24 @@ pub(crate) fn drain<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
     // we would sleep on. With the fence, the one in `commit` and every row
     // voided before the look, it sees them void or we see its row final. An
     // open row here was given back by the coordinator meanwhile: it wakes us.
+    // A word that is none of this ticket's says nothing of who is at the row:
+    // `damage_of_cancelled` finds it.
     w.full_fence();
     (0..t.rows).all(|row| {
-        let word = RowWord::unpack(w.load(l.row(slot, row), Acquire));
-        !matches!(word.state, RowState::Open | RowState::Claimed)
+        let word = w.load(l.row(slot, row), Acquire);
+        let RowWord {
+            state, sequence, ..
+        } = RowWord::unpack(word);
+        sequence == t.sequence
+            && !RowWord::is_unknown(word)
+            && !matches!(state, RowState::Open | RowState::Claimed)
     })
+}
+
+/// Takes the ticket out of a slot whose rows are final: whatever becomes of their words, nobody
+/// claims one.
+pub(crate) fn retire<W: Words>(w: &W, l: &Layout, slot: u32) {
+    w.store(l.ticket(slot, ticket_word::SEQUENCE), 0, Release);
 }
 
 /// Tells every worker to end after its present row.

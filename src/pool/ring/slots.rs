@@ -150,6 +150,7 @@ impl Slots {
         draining.retain(|posted| {
             let idle = consumer_side::drain(&w, l, posted.slot, posted.ticket);
             if idle {
+                consumer_side::retire(&w, l, posted.slot);
                 self.returned.put(posted.slot);
             }
             !idle
@@ -187,6 +188,11 @@ impl HeldSlot {
     pub(crate) fn damage(&self) -> Option<Damage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         consumer_side::damage(&w, l, self.slot, self.ticket)
+    }
+
+    /// Nobody claims a row of the slot from here on, whatever is written to its words.
+    pub(crate) fn retire(&self) {
+        consumer_side::retire(&self.ring.words(), self.ring.layout(), self.slot);
     }
 
     /// How a row ended, `tries` being the last attempt; none when it was destroyed. See
@@ -390,6 +396,44 @@ mod tests {
             let found = s.damage_of_cancelled(&draining);
             assert_eq!(found.map(|(_, damage)| damage), Some(Damage::Row(2)));
         }
+    }
+
+    #[test]
+    fn a_cancelled_slot_is_not_free_while_a_destroyed_word_hides_who_is_at_it() {
+        for scribbled in [0, RowWord::void(7).pack(), 77 << 56 | 1] {
+            let s = slots();
+            let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
+            let (w, l) = (s.ring().words(), s.ring().layout());
+            let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+                panic!("nothing to fill");
+            };
+            let mut draining = vec![posted];
+            s.drain(&mut draining);
+            scribble(&s, l.row(c.slot, c.row), scribbled);
+            s.drain(&mut draining);
+            let found = s.damage_of_cancelled(&draining);
+            assert_eq!(found.map(|(_, damage)| damage), Some(Damage::Row(c.row)));
+        }
+    }
+
+    #[test]
+    fn nobody_claims_a_row_of_a_slot_that_is_handed_over_or_free() {
+        let s = slots();
+        let posted = s.post(s.take_free().unwrap(), ticket(1, 1));
+        fill_one(&s, 7, Outcome::Done);
+        let (w, l) = (s.ring().words(), s.ring().layout());
+        let row = l.row(posted.slot, 0);
+        let held = s.hold(posted).unwrap();
+        assert_eq!(held.damage(), None);
+        held.retire();
+        let next = || worker_side::next(&w, l, 1, Duration::ZERO, None);
+        scribble(&s, row, RowWord::open(1).pack());
+        assert_eq!(next(), Next::Again);
+        let posted = s.post(s.take_free().unwrap(), ticket(2, 1));
+        let row = l.row(posted.slot, 0);
+        s.drain(&mut vec![posted]);
+        scribble(&s, row, RowWord::open(2).pack());
+        assert_eq!(next(), Next::Again);
     }
 
     #[test]
