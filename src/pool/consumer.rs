@@ -342,15 +342,16 @@ impl Pool {
             consumer_wait_s: self.waited.as_secs_f64(),
             ..PoolReport::default()
         };
-        report.rows = report.rows_by_worker.iter().sum();
+        // Workers write these: any numbers.
+        report.rows = ring.rows_committed();
         let mut first_commit = u64::MAX;
         for lane in 0..ring.layout().shape().lanes {
             let record = ring.layout().worker(lane);
             let get = |word| ring.words().load(record + word, Relaxed);
-            report.input_bytes += get(worker_word::BYTES);
-            report.counted += get(worker_word::COUNTED);
+            report.input_bytes = report.input_bytes.wrapping_add(get(worker_word::BYTES));
+            report.counted = report.counted.wrapping_add(get(worker_word::COUNTED));
             for (stage, ns) in report.stage_ns.iter_mut().enumerate() {
-                *ns += get(worker_word::STAGES + stage);
+                *ns = ns.wrapping_add(get(worker_word::STAGES + stage));
             }
             match get(worker_word::FIRST_COMMIT) {
                 0 => {}

@@ -3,6 +3,7 @@
 //!
 //! In the consumer. Everything that two builders would otherwise both write.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::pool::in_process::InProcess;
 use crate::pool::job::{JobKind, JobOrder};
 use crate::pool::place::Place;
 use crate::pool::ring::{Layout, Ring, Shape};
+use crate::pool::sandbox;
 use crate::pool::sandbox::{Sandbox, Sandboxed};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::memory;
@@ -167,28 +169,23 @@ impl Ready {
             kill_every_ms: self.crew.kill_every.map(|d| d.as_millis() as u64),
             first_serial: self.crew.first_serial,
             sandbox: self.crew.sandbox,
-            readable: match (order.reads, self.crew.sandbox) {
-                (None, _) | (_, Sandbox::Off) => Vec::new(),
-                (Some(files), _) => match Sandboxed::possible().files {
-                    true => files.readable(),
-                    false => Vec::new(),
-                },
-            },
         };
+        let readable = match (order.reads, self.crew.sandbox) {
+            (Some(files), Sandbox::Auto | Sandbox::Require) if Sandboxed::possible().files => {
+                files.readable()
+            }
+            _ => Vec::new(),
+        };
+        let readable = sandbox::seal(&readable)?;
+        let mut descriptors = vec![readable.as_fd()];
+        descriptors.extend_from_slice(&order.descriptors);
         let options = PoolOptions {
             hold_timeout: self.crew.hold_timeout,
             first_sequence: self.crew.first_sequence,
             began_ns: self.began_ns,
         };
         let ring = Ring::create(shape)?;
-        let pool = Pool::start(
-            coordinator,
-            ring,
-            request,
-            &order.descriptors,
-            options,
-            first,
-        )?;
+        let pool = Pool::start(coordinator, ring, request, &descriptors, options, first)?;
         Ok(Engine::Workers(Box::new(pool)))
     }
 }

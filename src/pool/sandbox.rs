@@ -4,7 +4,9 @@
 //! Chosen in the consumer, prepared in the coordinator, entered by each worker as the last
 //! thing before its first row. Never in here: lists of calls and rights (`sys/sandbox`).
 
-use std::os::fd::RawFd;
+use std::ffi::OsStr;
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::AtomicU64;
@@ -14,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::sys::sandbox::files::FileRules;
 use crate::sys::sandbox::{calls, files};
+use crate::sys::sealed::SealedBytes;
 
 /// Whether workers, which decode files that nobody vouches for, are kept from everything
 /// else: a list of system calls (seccomp), and of files only those of the data set, to be
@@ -31,7 +34,8 @@ pub enum Sandbox {
     Auto,
     /// All of it, or no run.
     Require,
-    /// Nothing: for a helper whose allocator or profiler needs other calls.
+    /// Nothing: for a helper whose allocator or profiler needs other calls, which a fault
+    /// "asked for system call" names.
     Off,
 }
 
@@ -82,6 +86,29 @@ impl Sandboxed {
     }
 }
 
+/// Paths as bytes that travel by descriptor: there may be many, and a name may be no text.
+/// Each stands behind a zero byte, which none has in it.
+pub(crate) fn seal(readable: &[PathBuf]) -> Result<SealedBytes> {
+    let paths = readable.iter().map(|path| path.as_os_str().as_bytes());
+    let bytes = paths.fold(vec![0], |mut all, path| {
+        all.extend_from_slice(path);
+        all.push(0);
+        all
+    });
+    SealedBytes::new("featherload-readable", &[&bytes])
+}
+
+/// What [`seal`] has sealed.
+///
+/// # Errors
+/// Memory that is not sealed.
+pub(crate) fn unseal(readable: OwnedFd) -> Result<Vec<PathBuf>> {
+    let sealed = SealedBytes::from_fd(readable)?;
+    let paths = sealed.bytes().split(|&byte| byte == 0);
+    let paths = paths.filter(|path| !path.is_empty());
+    Ok(paths.map(|path| OsStr::from_bytes(path).into()).collect())
+}
+
 /// What a worker may still do, ready to be entered.
 #[derive(Debug)]
 pub(crate) struct Walls {
@@ -110,7 +137,14 @@ impl Walls {
         Ok(Self {
             calls: required(calls::check())?,
             files: match required(files::check())? {
-                true => Some(FileRules::new(readable)?),
+                true => match FileRules::new(readable) {
+                    Ok(rules) => Some(rules),
+                    Err(e) if choice == Sandbox::Auto => {
+                        tracing::warn!("workers are not kept to the files of the data set: {e}");
+                        None
+                    }
+                    Err(e) => return Err(e),
+                },
                 false => None,
             },
         })
@@ -152,6 +186,19 @@ impl Walls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn many_folders_and_names_that_are_no_text_come_as_they_were() {
+        let name = |n: u32| OsStr::from_bytes(format!("/a/{n}/\u{e4}").as_bytes()).into();
+        let mut paths: Vec<PathBuf> = (0..20_000).map(name).collect();
+        paths.push(OsStr::from_bytes(b"/data/\xff").into());
+        for paths in [&paths[..], &[]] {
+            let sealed = seal(paths).unwrap();
+            let fd = sealed.as_fd().try_clone_to_owned().unwrap();
+            assert_eq!(unseal(fd).unwrap(), paths);
+        }
+    }
 
     #[test]
     fn off_is_off_and_the_rest_is_what_the_machine_can_do() {

@@ -19,6 +19,7 @@ use nix::sys::statfs::{FsType, fstatfs, statfs};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FaultKind, SampleFault};
+use crate::sys::sandbox::files;
 
 /// By what one file is told from another that took its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -148,7 +149,7 @@ pub(crate) fn open_stamped(path: &CStr) -> Result<(OwnedFd, Stamp), SampleFault>
     let fd = fcntl::open(path, flags, Mode::empty()).map_err(|e| {
         // Rules for files are bound to folders, and not to their names.
         let fix = match e {
-            Errno::EACCES => {
+            Errno::EACCES if files::is_limited() => {
                 "; make it readable, or start the run again where links or folders of the data set \
                  were replaced since it began: workers may read nothing else (option sandbox)"
             }

@@ -16,7 +16,9 @@ use crate::sys::threads;
 
 /// A folder of which fewer samples are used is not listed for its links: they are looked at
 /// one by one.
-const FEW: usize = 64;
+const FEW: usize = 16;
+/// Samples that one thread looks at in a row.
+const CHUNK: usize = 256;
 /// As for scans: network file systems make wait.
 const MAX_THREADS: usize = 8;
 
@@ -32,11 +34,16 @@ impl Index {
             }
         };
         let root = fs::canonicalize(self.root()).unwrap_or_else(|_| self.root().to_owned());
-        // Of paths that all begin elsewhere the root is `/`, and says nothing.
-        let is_root = |path: &PathBuf| path.parent().is_none();
-        let mut reach: Vec<_> = Some(root).into_iter().filter(|r| !is_root(r)).collect();
+        // Where nothing but paths is known, `/` is merely what they begin with, and each folder
+        // stands among those beyond.
+        let mut reach = Vec::new();
+        if self.beyond.is_some() || root.parent().is_some() {
+            reach.push(root);
+        }
+        // In order of their parts: what lies below a folder comes behind it.
         for folder in beyond.folders() {
-            if !reach.iter().any(|above| folder.starts_with(above)) {
+            let above = [reach.first(), reach.last()];
+            if !above.into_iter().flatten().any(|a| folder.starts_with(a)) {
                 reach.push(folder.clone());
             }
         }
@@ -73,31 +80,41 @@ impl Index {
 
         let mut beyond = Beyond::default();
         let folders: Vec<(PathBuf, usize)> = used.iter().map(|(f, n)| (at(f), *n)).collect();
-        let look = |(folder, samples): &(PathBuf, usize)| {
+        each(&mut beyond, &folders, |(folder, samples)| {
             let mut here = Beyond::default();
             here.folder(folder);
             if *samples >= FEW {
                 here.links_in(folder);
             }
-            Ok(here)
+            here
+        });
+        let few = |path: &&[u8]| used.get(folder_of(path)).is_some_and(|n| *n < FEW);
+        let few: Vec<&[u8]> = match used.values().any(|samples| *samples < FEW) {
+            true => self.files().filter(few).collect(),
+            false => Vec::new(),
         };
-        match threads::each("featherload-links", MAX_THREADS, &folders, look) {
-            Ok(found) => found.into_iter().for_each(|here| beyond.merge(here)),
-            // No thread to be had: one by one, by this one.
-            Err(_) => {
-                let found = folders.iter().flat_map(look);
-                found.for_each(|here| beyond.merge(here));
-            }
-        }
-        if used.values().any(|samples| *samples < FEW) {
-            let few = |path: &&[u8]| used.get(folder_of(path)).is_some_and(|n| *n < FEW);
-            for path in self.files().filter(few).map(at) {
+        let files: Vec<&[&[u8]]> = few.chunks(CHUNK).collect();
+        each(&mut beyond, &files, |files| {
+            let mut here = Beyond::default();
+            for path in files.iter().map(|path| at(path)) {
                 if fs::symlink_metadata(&path).is_ok_and(|m| m.is_symlink()) {
-                    beyond.link(&path);
+                    here.link(&path);
                 }
             }
-        }
+            here
+        });
         beyond
+    }
+}
+
+/// Adds to `beyond` what `look` finds at each of the items.
+fn each<T: Sync>(beyond: &mut Beyond, items: &[T], look: impl Fn(&T) -> Beyond + Sync) {
+    match threads::each("featherload-links", MAX_THREADS, items, |item| {
+        Ok(look(item))
+    }) {
+        Ok(found) => found.into_iter().for_each(|here| beyond.merge(here)),
+        // No thread to be had: one by one, by this one.
+        Err(_) => items.iter().for_each(|item| beyond.merge(look(item))),
     }
 }
 
@@ -180,6 +197,31 @@ mod tests {
         let files = ["data/0.jpg", "data/folder/b.jpg"].map(|file| dir.path().join(file));
         let index = Index::of_files(&files).unwrap();
         assert_eq!(index.reach(), [reach[0].clone(), reach[3].clone()]);
+    }
+
+    #[test]
+    fn a_scan_of_the_whole_system_reaches_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.jpg");
+        let index = Index::of_files(std::slice::from_ref(&file)).unwrap();
+        let folder = dir.path().canonicalize().unwrap();
+        assert_eq!(index.reach(), std::slice::from_ref(&folder));
+        let mut scanned = index;
+        scanned.beyond = Some(Beyond::default());
+        assert_eq!(scanned.reach(), [PathBuf::from("/")]);
+    }
+
+    #[test]
+    fn a_folder_below_another_is_not_said_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = ["b/c", "b.d", "b", "a"].map(|name| {
+            let folder = dir.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            folder.join("1.jpg")
+        });
+        let index = Index::of_files(&files).unwrap();
+        let at = |name: &str| dir.path().join(name).canonicalize().unwrap();
+        assert_eq!(index.reach(), [at("a"), at("b"), at("b.d")]);
     }
 
     #[test]

@@ -193,7 +193,7 @@ impl Supervisor {
             self.lanes[lane] = Lane::Due(now);
             return;
         }
-        let settled = self.ring.rows_committed() + self.given_up;
+        let settled = self.ring.rows_committed().wrapping_add(self.given_up);
         match self.backoff[lane].after_death(settled, age) {
             Some(wait) => self.lanes[lane] = Lane::Due(now + wait),
             None => {

@@ -3,7 +3,9 @@
 //!
 //! Runs in the consumer, before any image data exists.
 
+use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -118,8 +120,16 @@ impl Door {
             Mode::empty(),
         ) {
             Ok(socket) => {
-                remove_socket(Path::new(&path));
-                Self::Open(socket)
+                let open = Self::Open(socket);
+                // Of another namespace of processes, /proc has others under our number.
+                let of = |path: &str| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+                match of(&open.path()) {
+                    Some(found) if Some(found) == of(&path) => {
+                        remove_socket(Path::new(&path));
+                        open
+                    }
+                    _ => Self::Path(path),
+                }
             }
             Err(_) => Self::Path(path),
         }

@@ -6,7 +6,6 @@
 //! on an ipc-channel, one outstanding, each announced by a command: receivers of
 //! that crate cannot be polled, so nobody ever waits on one for a first word.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use ipc_channel::ipc::{IpcReceiver, IpcSender};
@@ -169,8 +168,6 @@ pub(crate) struct StartRequest {
     /// Serial of the first worker; 1 but in tests of the limit.
     pub(crate) first_serial: u32,
     pub(crate) sandbox: Sandbox,
-    /// What workers may read, when they are kept to it.
-    pub(crate) readable: Vec<PathBuf>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

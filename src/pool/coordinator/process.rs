@@ -22,6 +22,8 @@ use crate::pool::coordinator::messages::{
 use crate::pool::coordinator::supervisor::Supervisor;
 use crate::pool::job::{JobKind, RunsIn};
 use crate::pool::ring::Ring;
+use crate::pool::sandbox;
+use crate::pool::sandbox::Walls;
 use crate::sys::memory;
 use crate::sys::process;
 use crate::sys::process::PidFd;
@@ -226,13 +228,17 @@ fn start(line: &Line, mut fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<Superv
         .recv()
         .map_err(|e| Error::protocol(format!("read the start request: {e}")))?;
     let StartRequest { shape, job, .. } = &*request;
-    if fds.is_empty() {
-        return Err(Error::protocol("the start request came without a ring"));
+    if fds.len() < 2 {
+        return Err(Error::protocol(
+            "the start request came without a ring, or without what workers may read",
+        ));
     }
     let ring = Ring::open(fds.remove(0), *shape)?;
+    let readable = sandbox::unseal(fds.remove(0))?;
+    let walls = Walls::prepare(request.sandbox, &readable)?;
     let job = job.build(kinds, fds, RunsIn::Worker)?;
     // Lives as long as the process: workers are forked out of this function's
     // callee and use the map until they end.
     let ring: &'static Ring = Box::leak(Box::new(ring));
-    Supervisor::start(ring, job, &request)
+    Supervisor::start(ring, job, walls, &request)
 }

@@ -86,9 +86,9 @@ impl Supervisor {
     pub(crate) fn start(
         ring: &'static Ring,
         job: Box<dyn Job>,
+        walls: Walls,
         request: &StartRequest,
     ) -> Result<Self> {
-        let walls = Walls::prepare(request.sandbox, &request.readable)?;
         let sandboxed = walls.sandboxed();
         let clock = RunningClock::start();
         let now = Duration::ZERO;

@@ -178,8 +178,8 @@ pub(crate) fn drain<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
     })
 }
 
-/// Takes the ticket out of a slot whose rows are final: whatever becomes of their words, nobody
-/// claims one.
+/// Takes the ticket out of a slot whose rows are final: who looks for work from here on claims
+/// none of them, whatever is written to their words.
 pub(crate) fn retire<W: Words>(w: &W, l: &Layout, slot: u32) {
     w.store(l.ticket(slot, ticket_word::SEQUENCE), 0, Release);
 }

@@ -191,15 +191,19 @@ impl Ring {
             text.extend_from_slice(&word.to_le_bytes());
         }
         text.truncate(len);
+        // A worker's text may end on a terminal: nothing in it moves a cursor.
+        let text = String::from_utf8_lossy(&text);
+        let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
         SampleFault::new(
             FaultKind::from_code(head as u8),
-            String::from_utf8_lossy(&text).into_owned(),
+            text.chars().map(shown).collect::<String>(),
         )
     }
 
     /// Rows committed since the start, by all workers.
     pub(crate) fn rows_committed(&self) -> u64 {
-        self.rows_by_lane().sum()
+        // Out of records that workers write: any numbers.
+        self.rows_by_lane().fold(0, u64::wrapping_add)
     }
 
     /// Rows committed since the start, lane by lane.
@@ -252,6 +256,18 @@ mod tests {
             assert_eq!(f.reason, told_of(reason), "as without a ring");
             assert!(f.reason.len() + 2 > reason.len().min(record_word::TEXT_BYTES));
         }
+    }
+
+    #[test]
+    fn a_fault_moves_no_cursor() {
+        let r = ring();
+        r.write_fault(
+            0,
+            0,
+            &SampleFault::new(FaultKind::Corrupt, "a\u{1b}[2Jb\r\nc"),
+        );
+        let reason = r.read_fault(0, 0).reason;
+        assert_eq!(reason, "a\u{fffd}[2Jb\u{fffd}\u{fffd}c");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -77,9 +78,19 @@ impl FileRules {
         let rules = rules.map_err(|e| Error::io("limit the files of a worker", e))?;
         match rules.restrict_self().map_err(refused)?.ruleset {
             RulesetStatus::NotEnforced => Err(Error::config("Landlock limits no files here")),
-            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
+                LIMITED.store(true, Ordering::Relaxed);
+                Ok(())
+            }
         }
     }
+}
+
+static LIMITED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process is kept to some files.
+pub(crate) fn is_limited() -> bool {
+    LIMITED.load(Ordering::Relaxed)
 }
 
 fn refused(e: RulesetError) -> Error {
