@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 const SLEEP: Duration = Duration::from_millis(250);
 
 /// Descriptors one message may carry.
-const MAX_DESCRIPTORS: usize = 8;
+const MAX_DESCRIPTORS: usize = 16;
 
 /// Two ends of a connection, both closed on exec.
 pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd)> {
@@ -48,6 +48,10 @@ pub(crate) enum Received {
 /// Sends one message. Fails at once when the peer does not drain its socket:
 /// nobody here may be blocked by another process.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
+    if fds.len() > MAX_DESCRIPTORS {
+        let what = format!("{} descriptors are more than {MAX_DESCRIPTORS}", fds.len());
+        return Err(Error::protocol(what));
+    }
     let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
     let rights = [ControlMessage::ScmRights(&raw)];
     let cmsgs: &[ControlMessage<'_>] = if raw.is_empty() { &[] } else { &rights };
