@@ -5,7 +5,7 @@
 //! thing before its first row. Never in here: lists of calls and rights (`sys/sandbox`).
 
 use std::ffi::OsStr;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicU64;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::sys::sandbox::calls::Own;
 use crate::sys::sandbox::files::FileRules;
 use crate::sys::sandbox::{calls, files};
 use crate::sys::sealed::SealedBytes;
@@ -166,18 +167,18 @@ impl Walls {
         self.files.as_ref().map_or(Ok(()), FileRules::enter)
     }
 
-    /// From here on this process makes no other system call. It may write and lock the open
-    /// `files`; a call that it may not make is named in `refused_call`.
+    /// From here on this process makes no other system call than those of the list, of which
+    /// `own` is a part; one that it may not make is named in `refused_call`.
     ///
     /// # Errors
     /// A kernel that refuses.
     pub(crate) fn limit_calls(
         &self,
-        files: &[RawFd],
+        own: &Own<'_>,
         refused_call: &'static AtomicU64,
     ) -> Result<()> {
         match self.calls {
-            true => calls::enter(files, refused_call),
+            true => calls::enter(own, refused_call),
             false => Ok(()),
         }
     }

@@ -4,9 +4,11 @@
 //! coordinator and in workers.
 
 use std::fs;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::stat::fstat;
 
 use super::cgroup;
 use crate::error::{Error, Result};
@@ -47,9 +49,17 @@ pub(crate) fn leave_no_core() -> Result<()> {
     setrlimit(Resource::RLIMIT_CORE, most, most).map_err(failed)
 }
 
-/// From here on this process makes no file longer, whichever it can write.
-pub(crate) fn write_no_file() -> Result<()> {
-    setrlimit(Resource::RLIMIT_FSIZE, 0, 0).map_err(|e| Error::io("forbid files", e))
+/// From here on this process writes no file behind the end of the longest of these.
+pub(crate) fn lengthen_no_file(files: &[RawFd]) -> Result<()> {
+    let failed = |e| Error::io("limit the length of files", e);
+    let mut most = 0;
+    for fd in files {
+        // SAFETY: the caller's jobs have it open, and nobody closes it meanwhile.
+        let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
+        let found = fstat(fd).map_err(failed)?;
+        most = most.max(u64::try_from(found.st_size).unwrap_or(0));
+    }
+    setrlimit(Resource::RLIMIT_FSIZE, most, most).map_err(failed)
 }
 
 /// Private, writable memory of this process, resident or not: what

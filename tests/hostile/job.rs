@@ -58,6 +58,8 @@ pub enum Act {
     WriteTicket,
     WriteRecordOfAnotherLane,
     UnprotectTickets,
+    /// A map that is made longer keeps its rights.
+    LengthenRing,
     MapExecutable,
     MapSharedToWrite,
     /// Takes pages from the consumer and everybody else.
@@ -279,6 +281,15 @@ impl Hostile {
                 // SAFETY: the first page of the ring's map; its bytes do not change.
                 let done = unsafe { libc::mprotect(ring.cast(), 4096, rights) };
                 answered("mprotect", done.into())
+            }
+            Act::LengthenRing => {
+                let record = ring.wrapping_add(self.spec.record);
+                // SAFETY: a page of the ring's map, which nothing else of this job refers to.
+                let at = unsafe { libc::mremap(record.cast(), 4096, 8192, libc::MREMAP_MAYMOVE) };
+                match at == libc::MAP_FAILED {
+                    true => Err(format!("mremap: {}", std::io::Error::last_os_error())),
+                    false => Ok(()),
+                }
             }
             Act::MapExecutable => map(
                 4096,

@@ -27,7 +27,7 @@ const BATCHES: u64 = 3;
 const AT: (u64, u32) = (1, 3);
 
 /// Each act, and a word of what is said of it.
-const ACTS: [(Act, &str); 25] = [
+const ACTS: [(Act, &str); 26] = [
     (Act::ReadOutside, "Permission denied"),
     (Act::ReadThroughLink, "Permission denied"),
     (Act::ReadMemoryOfConsumer, "Permission denied"),
@@ -45,6 +45,7 @@ const ACTS: [(Act, &str); 25] = [
     (Act::WriteTicket, "SIGSEGV"),
     (Act::WriteRecordOfAnotherLane, "SIGSEGV"),
     (Act::UnprotectTickets, "(mprotect)"),
+    (Act::LengthenRing, "(mremap of shared memory)"),
     (Act::MapExecutable, "mmap of shared or executable memory"),
     (Act::MapSharedToWrite, "mmap of shared or executable memory"),
     (Act::RemoveRing, "(madvise)"),

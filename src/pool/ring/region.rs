@@ -82,6 +82,12 @@ impl Ring {
         self.memory.len()
     }
 
+    /// Where it is mapped.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        let begin = self.memory.bytes_at(0, self.memory.len()) as usize;
+        begin..begin + self.memory.len()
+    }
+
     /// Where the mapping begins, for who pins it.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "for a device alone"))]
     pub(crate) fn address(&self) -> *mut u8 {

@@ -24,6 +24,7 @@ use crate::pool::worker::attempts::Attempts;
 use crate::pool::worker::meter::{Meter, Stage};
 use crate::pool::worker::sigbus;
 use crate::sys::clock::monotonic_ns;
+use crate::sys::sandbox::calls::Own;
 use crate::sys::{memory, process};
 
 /// The longest sleep: the belt beside the braces of the wake-ups.
@@ -82,12 +83,15 @@ fn settle_in(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
     );
     sigbus::install(ring.word(record + worker_word::BROKEN_MAP))?;
     ring.settle_in(lane)?;
-    if files.is_empty() {
-        memory::write_no_file()?;
-    }
+    memory::lengthen_no_file(&files)?;
     walls.limit_files()?;
     process::close_all_but(&[&files[..], &[0, 1, 2]].concat())?;
-    walls.limit_calls(&files, ring.word(record + worker_word::REFUSED_CALL))
+    let own = Own {
+        process: std::process::id(),
+        files: &files,
+        shared: ring.addresses(),
+    };
+    walls.limit_calls(&own, ring.word(record + worker_word::REFUSED_CALL))
 }
 
 fn work(post: Post, job: &mut dyn Job) -> Result<()> {

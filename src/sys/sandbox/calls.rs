@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::io;
+use std::ops::Range;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use seccompiler::SeccompCmpArgLen::Dword;
-use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
+use seccompiler::SeccompCmpArgLen::{Dword, Qword};
+use seccompiler::SeccompCmpOp::{Eq, Ge, Lt, MaskedEq};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch,
@@ -50,13 +51,24 @@ fn refused(e: seccompiler::BackendError) -> Error {
     Error::config(format!("no list of system calls can be made: {e}"))
 }
 
-/// From here on this process makes no call but those of the list. `files` are descriptors
-/// that it may write and lock.
+/// What the list lets through of what a process has.
+#[derive(Debug, Clone)]
+pub(crate) struct Own<'a> {
+    /// Its number.
+    pub(crate) process: u32,
+    /// Descriptors that it may write and lock.
+    pub(crate) files: &'a [RawFd],
+    /// Addresses of shared memory of which a part may be written. No map that begins there is
+    /// moved or made longer: it would take its rights with it, to what they were taken from.
+    pub(crate) shared: Range<usize>,
+}
+
+/// From here on this process makes no call but those of the list.
 ///
 /// # Errors
 /// A kernel that refuses.
-pub(crate) fn enter(files: &[RawFd], refused_call: &'static AtomicU64) -> Result<()> {
-    let program = program(files, std::process::id())?;
+pub(crate) fn enter(own: &Own<'_>, refused_call: &'static AtomicU64) -> Result<()> {
+    let program = program(own)?;
     install_handler(refused_call)?;
     // SAFETY: takes numbers; from here on an exec gives no more rights.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
@@ -96,9 +108,9 @@ pub(crate) fn enter(files: &[RawFd], refused_call: &'static AtomicU64) -> Result
 /// that the call is allowed whatever its arguments are.
 type List = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// The list, as the kernel runs it. `own` is the number of the process.
-fn program(files: &[RawFd], own: u32) -> Result<BpfProgram> {
-    let list = list(files, own).map_err(refused)?;
+/// The list, as the kernel runs it.
+fn program(own: &Own<'_>) -> Result<BpfProgram> {
+    let list = list(own).map_err(refused)?;
     SeccompFilter::new(list, SeccompAction::Trap, SeccompAction::Allow, target()?)
         .and_then(TryInto::try_into)
         .map_err(refused)
@@ -114,13 +126,15 @@ fn arg(
 }
 
 #[rustfmt::skip] // One call a line, each with its reason.
-fn list(files: &[RawFd], own: u32) -> Result<List, seccompiler::BackendError> {
+fn list(own: &Own<'_>) -> Result<List, seccompiler::BackendError> {
     let all = |conditions| SeccompRule::new(conditions);
     let any_of = |at, values: &[i32]| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         values.iter().map(|v| all(vec![arg(at, Eq, *v as u32 as u64)?])).collect()
     };
     let flag = |at, flag: i32| arg(at, MaskedEq(flag as u32 as u64), flag as u32 as u64);
     let without = |at, flags: i32| arg(at, MaskedEq(flags as u32 as u64), 0);
+    let address = |operator, value: usize| SeccompCondition::new(0, Qword, operator, value as u64);
+    let moves = || arg(3, Eq, libc::MREMAP_MAYMOVE as u64);
     let shared = |kind: i32| arg(3, MaskedEq(libc::MAP_TYPE as u64), kind as u64);
 
     let mut list = List::from([
@@ -138,7 +152,11 @@ fn list(files: &[RawFd], own: u32) -> Result<List, seccompiler::BackendError> {
             all(vec![shared(libc::MAP_SHARED)?, without(2, libc::PROT_EXEC | libc::PROT_WRITE)?])?,
         ]),
         (libc::SYS_munmap, vec![]),
-        (libc::SYS_mremap, any_of(3, &[libc::MREMAP_MAYMOVE])?),
+        // Large blocks of the allocator grow in place.
+        (libc::SYS_mremap, vec![
+            all(vec![moves()?, address(Lt, own.shared.start)?])?,
+            all(vec![moves()?, address(Ge, own.shared.end)?])?,
+        ]),
         (libc::SYS_brk, vec![]),
         // What is read next, what is needed no more, pages of the ring in one call. Not
         // MADV_REMOVE, which takes shared pages from whoever else has them.
@@ -168,14 +186,14 @@ fn list(files: &[RawFd], own: u32) -> Result<List, seccompiler::BackendError> {
         (libc::SYS_gettid, vec![]),
         // To end: regularly, by abort, out of a signal handler; and to be stopped meanwhile.
         (libc::SYS_exit_group, vec![]),
-        (libc::SYS_tgkill, vec![all(vec![arg(0, Eq, own.into())?, arg(2, Eq, libc::SIGABRT as u64)?])?]),
+        (libc::SYS_tgkill, vec![all(vec![arg(0, Eq, own.process.into())?, arg(2, Eq, libc::SIGABRT as u64)?])?]),
         (libc::SYS_rt_sigprocmask, vec![]),
         (libc::SYS_rt_sigreturn, vec![]),
         (libc::SYS_restart_syscall, vec![]),
     ]);
     // Debug builds of the standard library look whether what they close is open.
     let mut locks = any_of(1, &[libc::F_GETFD])?;
-    for fd in files {
+    for fd in own.files {
         let of = || arg(0, Eq, *fd as u32 as u64);
         // A store of pictures that does not fit in memory; and room in one that does.
         list.entry(libc::SYS_pread64).or_default().push(all(vec![of()?])?);
@@ -249,6 +267,7 @@ pub(crate) fn name(call: i64) -> Option<&'static str> {
         (libc::SYS_mmap, "mmap of shared or executable memory"),
         (libc::SYS_madvise, "madvise"),
         (libc::SYS_mprotect, "mprotect"),
+        (libc::SYS_mremap, "mremap of shared memory"),
         (libc::SYS_execve, "execve"),
         (libc::SYS_execveat, "execveat"),
         (libc::SYS_clone, "clone"),
@@ -279,10 +298,18 @@ pub(crate) fn name(call: i64) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    fn own(files: &[RawFd]) -> Own<'_> {
+        Own {
+            process: 1,
+            files,
+            shared: 4096..8192,
+        }
+    }
+
     #[test]
     fn a_list_is_a_program_of_bounded_length() {
         for files in [&[][..], &[3, 4, 5, 6]] {
-            let program = program(files, 1).unwrap();
+            let program = program(&own(files)).unwrap();
             assert!(
                 program.len() > 50 && program.len() < 1000,
                 "{}",
@@ -300,7 +327,7 @@ mod tests {
 
     #[test]
     fn no_call_of_the_list_starts_a_program_or_writes_elsewhere() {
-        let list = list(&[], 1).unwrap();
+        let list = list(&own(&[])).unwrap();
         for never in [
             libc::SYS_execve,
             libc::SYS_clone,
