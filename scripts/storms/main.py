@@ -23,7 +23,7 @@ from pathlib import Path
 import kills
 import overwrite
 import surroundings
-from runs import OF_REPORTS, SOCKETS
+from runs import OF_REPORTS
 from sets import World
 
 # A kind is a function of its name.
@@ -119,9 +119,6 @@ def storm(world, kind, options):
     if idle and steps >= 8:
         problems += 1
         print(f"PROBLEM {kind}: in {steps} steps none of: {', '.join(idle)}", flush=True)
-    if counts[SOCKETS] > 1 + steps // 50:
-        problems += 1
-        print(f"PROBLEM {kind}: {counts[SOCKETS]} {SOCKETS} in {steps} steps", flush=True)
     took = time.monotonic() - began
     say(kind, steps, took, texts, counts, problems, skipped, after)
     return {

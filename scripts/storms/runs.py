@@ -22,13 +22,11 @@ BENCH = ("digest", "digests", "samples", "failed", "skipped", "substituted", "re
 SCENE = ("digest", "steps", "rays", "invalid")
 KEYS = {"bench": BENCH, "rays": SCENE, "views": SCENE}
 
-SOCKETS = "sockets of killed starts left"
 # Counts that say what came out of runs; all others say what was done to them.
 OF_REPORTS = (
     "samples",
     "workers' deaths in reports",
     "last words that waited for a reader",
-    SOCKETS,
 )
 
 _numbers = itertools.count()
@@ -236,12 +234,6 @@ class Run:
             folder = self.place / name
             files = [p.relative_to(folder) for p in folder.rglob("*") if not p.is_dir()]
             files = [str(p) for p in files if not any(re.search(k, str(p)) for k in keep)]
-            # The control channel's socket has a name between two calls of a start. Who is
-            # killed there cannot take it away, and nobody else knows of it yet.
-            named = [file for file in files if re.fullmatch(r"\.tmp\w{6}/socket", file)]
-            if name == "tmp" and named == files and self.sent:
-                outcome.count(SOCKETS, len(files))
-                files = []
             if files:
                 outcome.problems.append(f"LEFT: in the folder {name}: {', '.join(files[:5])}")
 

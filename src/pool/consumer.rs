@@ -73,7 +73,7 @@ impl Pool {
         first: Place,
     ) -> Result<Self> {
         let tries = request.job.tries;
-        coordinator.send_start(request, ring.as_fd(), job)?;
+        coordinator.send_start(&request, ring.as_fd(), job)?;
         let mut pool = Self {
             slots: Slots::new(ring),
             coordinator,

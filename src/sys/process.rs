@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::prctl;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{ForkResult, Pid, getpid, getppid, setpgid};
 
@@ -236,28 +236,6 @@ pub(crate) fn reset_signals() -> Result<()> {
     SigSet::empty()
         .thread_set_mask()
         .map_err(|e| Error::io("clear the signal mask", e))
-}
-
-/// While it lives, SIGINT and SIGTERM wait in this thread.
-pub(crate) struct HeldSignals(SigSet);
-
-/// Holds SIGINT and SIGTERM back for a few milliseconds' work that must not be
-/// left half done.
-pub(crate) fn hold_signals() -> Result<HeldSignals> {
-    let mut set = SigSet::empty();
-    set.add(Signal::SIGINT);
-    set.add(Signal::SIGTERM);
-    set.thread_swap_mask(SigmaskHow::SIG_BLOCK)
-        .map(HeldSignals)
-        .map_err(|e| Error::io("hold signals back", e))
-}
-
-impl Drop for HeldSignals {
-    fn drop(&mut self) {
-        if let Err(e) = self.0.thread_set_mask() {
-            tracing::warn!("the signal mask could not be put back: {e}");
-        }
-    }
 }
 
 /// Asks to be killed when the parent dies, and checks that it has not already.

@@ -48,6 +48,14 @@ pub(crate) enum Received {
 /// Sends one message. Fails at once when the peer does not drain its socket:
 /// nobody here may be blocked by another process.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
+    match offer(socket, bytes, fds)? {
+        true => Ok(()),
+        false => Err(Error::io("send a control message", Errno::EAGAIN)),
+    }
+}
+
+/// The same; false when the peer does not drain its socket.
+pub(crate) fn offer(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<bool> {
     if fds.len() > MAX_DESCRIPTORS {
         let what = format!("{} descriptors are more than {MAX_DESCRIPTORS}", fds.len());
         return Err(Error::protocol(what));
@@ -63,7 +71,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>])
             MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT,
             None,
         ) {
-            Ok(n) if n == bytes.len() => return Ok(()),
+            Ok(n) if n == bytes.len() => return Ok(true),
             Ok(n) => {
                 return Err(Error::protocol(format!(
                     "{n} of {} bytes of a control message were sent",
@@ -71,6 +79,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>])
                 )));
             }
             Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => return Ok(false),
             Err(e) => return Err(Error::io("send a control message", e)),
         }
     }

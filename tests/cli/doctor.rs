@@ -126,12 +126,7 @@ fn what_falls_is_named_and_the_exit_code_is_1() {
             &["instruction set", "pool"],
             "avx9000",
         ),
-        (
-            "TMPDIR",
-            "/nowhere/at/all",
-            &["temporary folder", "pool"],
-            "/nowhere/at/all",
-        ),
+        ("TMPDIR", "/nowhere/at/all", &["pool"], "/nowhere/at/all"),
     ] {
         let env = [(variable, value)];
         let (report, code) = report(&[], &env);

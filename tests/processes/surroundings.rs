@@ -120,16 +120,13 @@ fn without_proc() -> io::Result<()> {
 }
 
 #[test]
-fn a_temporary_folder_that_takes_no_file_is_named() {
+fn a_run_needs_no_temporary_folder() {
     let dir = data(1, 8);
     // Not even root makes a file there.
     let (out, _) = bench(dir.path(), "2", |c| {
         c.env("TMPDIR", "/proc");
     });
-    let said = stderr(&out);
-    assert_eq!(out.status.code(), Some(3), "{said}");
-    assert!(said.contains("(TMPDIR) /proc:"), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
 }
 
 #[test]

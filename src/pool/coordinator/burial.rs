@@ -10,6 +10,7 @@ use nix::sys::wait::WaitStatus;
 
 use crate::error::Result;
 use crate::pool::coordinator::lanes::{Killed, Lane, START_FAILURES, Worker};
+use crate::pool::coordinator::messages::{EVENT_BYTES, told};
 use crate::pool::coordinator::strikes::Cause;
 use crate::pool::coordinator::supervisor::Supervisor;
 use crate::pool::ring::coordinator_side;
@@ -174,7 +175,11 @@ impl Supervisor {
 
     fn note(&mut self, event: String) {
         tracing::warn!("{event}");
-        if self.events.len() == EVENTS {
+        let event = told(event);
+        let room = EVENT_BYTES.saturating_sub(event.len());
+        while self.events.len() == EVENTS
+            || self.events.iter().map(String::len).sum::<usize>() > room
+        {
             self.events.pop_front();
             self.report.events_lost += 1;
         }

@@ -8,18 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ipc_channel::TryRecvError;
-use ipc_channel::ipc::{IpcReceiver, IpcSender};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
-use crate::pool::coordinator::messages::{
-    Bootstrap, Command, Reply, Report, Request, StartRequest,
-};
+use crate::pool::coordinator::messages::{Command, LONGEST_REPLY, Reply, Report, StartRequest};
 use crate::sys::clock::RunningClock;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
+use crate::sys::socket::Received;
 
 /// How long the coordinator may take to map the ring and fork its workers.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -39,8 +36,6 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct CoordinatorHandle {
     socket: OwnedFd,
-    requests: IpcSender<Request>,
-    replies: IpcReceiver<Reply>,
     pid: Pid,
     pidfd: PidFd,
     /// The process that owns this value; a forked copy of it does not.
@@ -54,11 +49,9 @@ pub(crate) struct CoordinatorHandle {
 }
 
 impl CoordinatorHandle {
-    pub(crate) fn new(socket: OwnedFd, bootstrap: Bootstrap, pid: Pid, pidfd: PidFd) -> Self {
+    pub(crate) fn new(socket: OwnedFd, pid: Pid, pidfd: PidFd) -> Self {
         Self {
             socket,
-            requests: bootstrap.requests,
-            replies: bootstrap.replies,
             pid,
             pidfd,
             owner: getpid(),
@@ -75,16 +68,12 @@ impl CoordinatorHandle {
     /// Sends the ring and the job; workers are forked while the caller goes on.
     pub(crate) fn send_start(
         &self,
-        request: StartRequest,
+        request: &StartRequest,
         ring: BorrowedFd<'_>,
         job: &[BorrowedFd<'_>],
     ) -> Result<()> {
-        // ipc-channel opens as many for its first message, and panics where it cannot.
-        drop(socket::pair()?);
-        self.requests
-            .send(Request::Start(Box::new(request)))
-            .map_err(|e| self.why(Error::protocol(format!("send the start request: {e}"))))?;
-        let mut fds = vec![ring];
+        let request = request.seal()?;
+        let mut fds = vec![request.as_fd(), ring];
         fds.extend_from_slice(job);
         socket::send(self.socket.as_fd(), &[Command::Start as u8], &fds).map_err(|e| self.why(e))
     }
@@ -123,24 +112,24 @@ impl CoordinatorHandle {
     /// been stopped with us.
     fn receive(&self, limit: Duration) -> Result<Reply> {
         let mut clock = RunningClock::start();
+        let mut buffer = vec![0; LONGEST_REPLY];
         loop {
             let left = limit.saturating_sub(clock.read(LOOK));
-            // Short waits: the crate does not retry EINTR, and the coordinator
-            // may end meanwhile.
-            match self.replies.try_recv_timeout(left.min(LOOK)) {
-                Ok(reply) => return Ok(reply),
-                Err(TryRecvError::Empty) if left.is_zero() => {
+            // Short waits: the coordinator may end meanwhile.
+            match socket::receive(self.socket.as_fd(), &mut buffer, left.min(LOOK)) {
+                Ok(Received::Message(n, _)) => return Reply::read(&buffer[..n]),
+                Ok(Received::Timeout) if left.is_zero() => {
                     return Err(Error::worker(format!(
                         "the coordinator (pid {}) did not answer within {limit:?}",
                         self.pid
                     )));
                 }
-                Err(TryRecvError::Empty) => {}
-                Err(_) if !self.is_alive() => return Err(self.ended()),
-                Err(e) if left.is_zero() => {
-                    return Err(Error::protocol(format!("read a reply: {e}")));
+                Ok(Received::Timeout) => {}
+                Ok(Received::Closed) => {
+                    let closed = "the coordinator closed its socket and goes on";
+                    return Err(self.why(Error::protocol(closed)));
                 }
-                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                Err(e) => return Err(self.why(e)),
             }
             if !self.works() {
                 return Err(self.ended());

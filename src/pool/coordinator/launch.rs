@@ -3,18 +3,12 @@
 //!
 //! Runs in the consumer, before any image data exists.
 
-use std::fs;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ipc_channel::ipc::IpcOneShotServer;
-use nix::fcntl::{OFlag, open};
-use nix::sys::prctl::get_dumpable;
-use nix::sys::stat::Mode;
-use nix::unistd::{Pid, getpid};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -22,13 +16,13 @@ use crate::pool::coordinator::handle::CoordinatorHandle;
 use crate::pool::coordinator::helper;
 use crate::pool::coordinator::helper::{Helper, own_executable};
 use crate::pool::coordinator::messages::{
-    Bootstrap, COORDINATOR_COMMAND, HELLO_LIMIT, Hello, LONGEST_HELLO, refused,
+    COORDINATOR_COMMAND, HELLO_LIMIT, Hello, LONGEST_HELLO, refused,
 };
 use crate::pool::coordinator::own::{is_helper_without_init, refuse_to_nest};
-use crate::pool::coordinator::process::{live, remove_socket};
+use crate::pool::coordinator::process::live;
 use crate::pool::job::JobKind;
 use crate::sys::process;
-use crate::sys::process::{PidFd, hold_signals};
+use crate::sys::process::PidFd;
 use crate::sys::socket;
 use crate::sys::socket::Received;
 
@@ -66,24 +60,9 @@ pub(crate) fn launch(
     }
     process::check_proc()?;
     let (ours, theirs) = socket::pair()?;
-    check_temporary_folder()?;
-    // A signal that ends this process would leave the channel's first socket.
-    // The coordinator clears its mask by itself.
-    let _held = hold_signals()?;
-    let (server, name) = IpcOneShotServer::<Bootstrap>::new().map_err(|e| {
-        Error::io(
-            "make the control channel's socket in the temporary folder",
-            e,
-        )
-    })?;
-    let door = Door::new(name);
-    let channel = door.path();
     let (pid, helper) = match how {
-        Launch::Exec => exec(theirs, &channel, named_helper, kinds)?,
-        Launch::Fork => (
-            fork(theirs, &channel, kinds)?,
-            Helper::Other(own_executable()),
-        ),
+        Launch::Exec => exec(theirs, named_helper, kinds)?,
+        Launch::Fork => (fork(theirs, kinds)?, Helper::Other(own_executable())),
     };
     let pidfd = PidFd::open(pid).inspect_err(|_| end_by_number(pid))?;
     let mut started = Started {
@@ -91,81 +70,9 @@ pub(crate) fn launch(
         armed: true,
     };
     greet(&ours, &helper)?;
-    let (_, bootstrap) = server
-        .accept()
-        .map_err(|e| Error::protocol(format!("accept the control channel: {e}")))?;
     started.armed = false;
     drop(started);
-    Ok(CoordinatorHandle::new(ours, bootstrap, pid, pidfd))
-}
-
-/// Where the coordinator finds the control channel's first socket.
-enum Door {
-    /// A descriptor of it. Its path is gone already: whoever is killed from here on leaves
-    /// nothing behind.
-    Open(OwnedFd),
-    /// Its path. The coordinator takes it away.
-    Path(String),
-}
-
-impl Door {
-    fn new(path: String) -> Self {
-        // Of such a process no other one may open descriptors.
-        if !matches!(get_dumpable(), Ok(true)) {
-            return Self::Path(path);
-        }
-        match open(
-            path.as_str(),
-            OFlag::O_PATH | OFlag::O_CLOEXEC,
-            Mode::empty(),
-        ) {
-            Ok(socket) => {
-                let open = Self::Open(socket);
-                // Of another namespace of processes, /proc has others under our number.
-                let of = |path: &str| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-                match of(&open.path()) {
-                    Some(found) if Some(found) == of(&path) => {
-                        remove_socket(Path::new(&path));
-                        open
-                    }
-                    _ => Self::Path(path),
-                }
-            }
-            Err(_) => Self::Path(path),
-        }
-    }
-
-    fn path(&self) -> String {
-        match self {
-            Self::Open(socket) => format!("/proc/{}/fd/{}", getpid(), socket.as_raw_fd()),
-            Self::Path(path) => path.clone(),
-        }
-    }
-}
-
-/// The control channel's first socket has a path in the temporary folder, and
-/// socket paths are short. ipc-channel cuts a longer one without a word, and panics when
-/// the folder takes no file.
-fn check_temporary_folder() -> Result<()> {
-    const SOCKET_PATH: usize = 107;
-    const OWN_PART: usize = "/.tmpXXXXXX/socket".len();
-    let folder = std::env::temp_dir();
-    match folder.to_str() {
-        Some(path) if path.len() + OWN_PART <= SOCKET_PATH => {
-            // A file without a name: nothing of it is left, whatever ends this process.
-            let probe = tempfile::tempfile_in(&folder);
-            probe.map(drop).map_err(|e| {
-                let what = "make the control channel's socket in the temporary folder (TMPDIR)";
-                Error::io_at(what, &folder, e)
-            })
-        }
-        _ => Err(Error::config(format!(
-            "the temporary folder {} cannot hold a socket: its path must be UTF-8 and at most {} \
-             bytes long (TMPDIR)",
-            folder.display(),
-            SOCKET_PATH - OWN_PART
-        ))),
-    }
+    Ok(CoordinatorHandle::new(ours, pid, pidfd))
 }
 
 /// Kills and reaps a coordinator whose hand-shake failed.
@@ -192,17 +99,11 @@ fn end_by_number(pid: Pid) {
 
 /// No `pre_exec`, no ids, no groups: any of them would make the standard
 /// library fork this process, page tables and all, instead of spawning.
-fn exec(
-    theirs: OwnedFd,
-    channel: &str,
-    named: Option<&Path>,
-    kinds: &[JobKind],
-) -> Result<(Pid, Helper)> {
+fn exec(theirs: OwnedFd, named: Option<&Path>, kinds: &[JobKind]) -> Result<(Pid, Helper)> {
     let helper = helper::find(named, !kinds.is_empty())?;
     let child = Command::new(helper.executable())
         .arg0(helper.to_string())
         .arg(COORDINATOR_COMMAND)
-        .arg(channel)
         .stdin(Stdio::from(theirs))
         .stdout(Stdio::null())
         .spawn()
@@ -211,7 +112,7 @@ fn exec(
     Ok((Pid::from_raw(child.id() as i32), helper))
 }
 
-fn fork(theirs: OwnedFd, channel: &str, kinds: &'static [JobKind]) -> Result<Pid> {
+fn fork(theirs: OwnedFd, kinds: &'static [JobKind]) -> Result<Pid> {
     if kinds.is_empty() {
         return Err(Error::config(
             "Launch::Fork needs the feature 'codecs', with which this library was not built; use \
@@ -231,7 +132,7 @@ fn fork(theirs: OwnedFd, channel: &str, kinds: &'static [JobKind]) -> Result<Pid
         let silent = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::new());
         std::mem::forget(silent);
         match theirs.take() {
-            Some(socket) => live(socket, channel, kinds),
+            Some(socket) => live(socket, kinds),
             None => 1,
         }
     })

@@ -1,14 +1,14 @@
 //! What consumer and coordinator say to each other.
 //!
-//! The hello is plain bytes of fixed form, so that two versions that would
-//! misread each other's messages still understand that they differ. After it,
-//! commands are single bytes on the socket; typed requests and replies travel
-//! on an ipc-channel, one outstanding, each announced by a command: receivers of
-//! that crate cannot be polled, so nobody ever waits on one for a first word.
+//! All of it goes over one pair of packet sockets that has no name: nothing is in the file
+//! system, so nothing is left there, whoever is killed. The hello is plain bytes of fixed form,
+//! so that two versions that would misread each other's messages still understand that they
+//! differ. After it, commands are single bytes. What a start is made of may be long and comes
+//! as sealed memory; replies fit into a packet.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use ipc_channel::ipc::{IpcReceiver, IpcSender};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -16,12 +16,13 @@ use crate::pool::job::OrderedJob;
 use crate::pool::ring::Shape;
 use crate::pool::ring::layout::LAYOUT_VERSION;
 use crate::pool::sandbox::{Sandbox, Sandboxed};
+use crate::sys::sealed::SealedBytes;
 
 /// The argument with which a program that calls `init` becomes a coordinator.
 pub(crate) const COORDINATOR_COMMAND: &str = "__coordinator";
 
 /// Changes with every change of commands, requests or replies.
-const PROTOCOL: u32 = 6;
+const PROTOCOL: u32 = 7;
 
 const HELLO_MAGIC: [u8; 8] = *b"fthrload";
 const VERSION_BYTES: usize = 32;
@@ -127,7 +128,8 @@ impl Hello {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Command {
-    /// A [`Request::Start`] lies in the channel; ring and job descriptors come along.
+    /// Fork the workers. Descriptors come along: a [`StartRequest`], the ring, what workers
+    /// may read, the job's.
     Start = 1,
     /// Reply with a report.
     Report = 2,
@@ -141,19 +143,6 @@ impl Command {
             .into_iter()
             .find(|c| *c as u8 == b)
     }
-}
-
-/// The first message of the coordinator on the typed channel: the two ends that
-/// carry everything later.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Bootstrap {
-    pub(crate) requests: IpcSender<Request>,
-    pub(crate) replies: IpcReceiver<Reply>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
-    Start(Box<StartRequest>),
 }
 
 /// What a pool is made of.
@@ -170,6 +159,39 @@ pub(crate) struct StartRequest {
     pub(crate) sandbox: Sandbox,
 }
 
+impl StartRequest {
+    pub(crate) fn seal(&self) -> Result<SealedBytes> {
+        let bytes = postcard::to_stdvec(self)
+            .map_err(|e| Error::protocol(format!("write the start request: {e}")))?;
+        SealedBytes::new("featherload-start", &[&bytes])
+    }
+
+    pub(crate) fn unseal(fd: OwnedFd) -> Result<Self> {
+        postcard::from_bytes(SealedBytes::from_fd(fd)?.bytes())
+            .map_err(|e| Error::protocol(format!("read the start request: {e}")))
+    }
+}
+
+/// Most bytes of a reply. Far below what a socket holds, so that an answer that nobody waits
+/// for any more leaves room for the next.
+pub(crate) const LONGEST_REPLY: usize = 64 << 10;
+
+/// Most bytes of a text within a reply.
+const LONGEST_TEXT: usize = 4 << 10;
+
+/// Most bytes of the events of a report.
+pub(crate) const EVENT_BYTES: usize = 32 << 10;
+
+/// The text, cut where a reply has no room for more.
+pub(crate) fn told(mut text: String) -> String {
+    if text.len() > LONGEST_TEXT {
+        let end = (0..=LONGEST_TEXT).rfind(|&at| text.is_char_boundary(at));
+        text.truncate(end.unwrap_or(0));
+        text.push_str(" ...");
+    }
+    text
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Started,
@@ -181,6 +203,21 @@ pub(crate) enum Reply {
         number: u64,
         report: Report,
     },
+}
+
+impl Reply {
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let bytes = postcard::to_stdvec(self)
+            .map_err(|e| Error::protocol(format!("write a reply: {e}")))?;
+        match bytes.len() {
+            ..=LONGEST_REPLY => Ok(bytes),
+            n => Err(Error::protocol(format!("a reply of {n} bytes is too long"))),
+        }
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
+        postcard::from_bytes(bytes).map_err(|e| Error::protocol(format!("read a reply: {e}")))
+    }
 }
 
 /// What happened since the start.
@@ -206,6 +243,7 @@ pub(crate) struct Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pool::ring::layout::MAX_LANES;
 
     #[test]
     fn a_hello_round_trips_and_differences_name_both_sides() {
@@ -230,6 +268,22 @@ mod tests {
     fn other_bytes_are_no_hello() {
         assert!(Hello::read(b"GET / HTTP/1.1", "x").is_err());
         assert!(Hello::read(&[7; HELLO_BYTES], "x").is_err());
+    }
+
+    #[test]
+    fn the_longest_report_is_a_reply() {
+        let text = told("\u{e9}".repeat(LONGEST_TEXT));
+        assert!(text.ends_with(" ...") && text.len() <= LONGEST_TEXT + 4);
+        let report = Report {
+            workers: vec![i32::MAX; MAX_LANES as usize],
+            events: vec!["x".repeat(EVENT_BYTES / 256); 256],
+            fatal: Some(text),
+            ..Report::default()
+        };
+        let bytes = Reply::Report { number: 1, report }.to_bytes().unwrap();
+        assert!(matches!(Reply::read(&bytes), Ok(Reply::Report { .. })));
+        let what = "x".repeat(LONGEST_REPLY);
+        assert!(Reply::Refused { what }.to_bytes().is_err());
     }
 
     #[test]

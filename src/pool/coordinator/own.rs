@@ -53,21 +53,16 @@ pub fn init(kinds: &[JobKind]) {
         THREADS.get_or_init(|| process::thread_count().ok());
         return;
     }
-    let channel = match (args.next(), args.next()) {
-        (Some(channel), None) => channel.into_string().ok(),
-        _ => None,
-    };
-    let code = match channel.filter(|_| is_started_by_a_loader()) {
-        Some(channel) => coordinate(&channel, kinds),
-        None => {
-            // A user's mistake in a process of its own, which ends here.
-            let text = format!(
-                "the argument {COORDINATOR_COMMAND} is featherload's own: a loader starts its \
-                 helper with it; leave it out\n"
-            );
-            let _ = io::stderr().write_all(text.as_bytes());
-            EXIT_REFUSED
-        }
+    let code = if args.next().is_none() && is_started_by_a_loader() {
+        coordinate(kinds)
+    } else {
+        // A user's mistake in a process of its own, which ends here.
+        let text = format!(
+            "the argument {COORDINATOR_COMMAND} is featherload's own: a loader starts its helper \
+             with it; leave it out\n"
+        );
+        let _ = io::stderr().write_all(text.as_bytes());
+        EXIT_REFUSED
     };
     std::process::exit(code)
 }
@@ -96,9 +91,9 @@ fn is_started_by_a_loader() -> bool {
 }
 
 /// Lives as a coordinator, which forks and so has one thread for life.
-fn coordinate(channel: &str, kinds: &[JobKind]) -> i32 {
+fn coordinate(kinds: &[JobKind]) -> i32 {
     let why = match process::thread_count() {
-        Ok(1) => return run_coordinator(channel, kinds),
+        Ok(1) => return run_coordinator(kinds),
         Ok(threads) => why_not(threads, process::preloaded()),
         Err(e) => format!(
             "the helper forks workers and must count its threads before that: {e}; mount /proc"

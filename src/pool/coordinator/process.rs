@@ -3,21 +3,17 @@
 //!
 //! Runs in the coordinator. The same path after a fork and after an exec.
 
-use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::time::Duration;
 
-use ipc_channel::ipc::{self, IpcSender};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::error::{Error, Result};
 use crate::pool::coordinator::line::Line;
 use crate::pool::coordinator::messages::{
-    Bootstrap, Command, HELLO_BYTES, HELLO_LIMIT, Hello, Reply, Request, StartRequest, refusal,
+    Command, HELLO_BYTES, HELLO_LIMIT, Hello, Reply, StartRequest, refusal, told,
 };
 use crate::pool::coordinator::supervisor::Supervisor;
 use crate::pool::job::{JobKind, RunsIn};
@@ -39,9 +35,8 @@ const EXIT_PANIC: i32 = 101;
 const EXIT_BROKEN: i32 = 1;
 
 /// Lives as a coordinator on `socket`; the return value is the exit status.
-/// `channel` names the one-shot server of the typed channel.
 /// `kinds` are the jobs that it can be told to do.
-pub(crate) fn live(socket: OwnedFd, channel: &str, kinds: &[JobKind]) -> i32 {
+pub(crate) fn live(socket: OwnedFd, kinds: &[JobKind]) -> i32 {
     // A forked caller's hook is the caller's, as are the descriptors that it writes to.
     std::mem::forget(std::panic::take_hook());
     let mut stderr = match Relay::install() {
@@ -54,14 +49,14 @@ pub(crate) fn live(socket: OwnedFd, channel: &str, kinds: &[JobKind]) -> i32 {
     };
     // Workers do not return from here, and nothing is used after a panic but `stderr`,
     // which has its last words.
-    let lead = AssertUnwindSafe(|| lead(socket, channel, kinds, &mut stderr));
+    let lead = AssertUnwindSafe(|| lead(socket, kinds, &mut stderr));
     let code = catch_unwind(lead).unwrap_or(EXIT_PANIC);
     stderr.end();
     code
 }
 
-fn lead(socket: OwnedFd, channel: &str, kinds: &[JobKind], stderr: &mut Relay) -> i32 {
-    match begin(socket, channel, kinds, stderr) {
+fn lead(socket: OwnedFd, kinds: &[JobKind], stderr: &mut Relay) -> i32 {
+    match begin(socket, kinds, stderr) {
         Ok(None) => 0,
         Ok(Some((supervisor, line, consumer, children))) => {
             match supervisor.run(&line, &consumer, &children, stderr) {
@@ -81,11 +76,11 @@ fn lead(socket: OwnedFd, channel: &str, kinds: &[JobKind], stderr: &mut Relay) -
 }
 
 /// The helper executable's life as a coordinator: standard input is the socket
-/// to the consumer, `channel` the name of the typed channel. Returns the exit
-/// status. The process has one thread. `kinds` are the jobs that it can be told to do.
-pub(crate) fn run_coordinator(channel: &str, kinds: &[JobKind]) -> i32 {
+/// to the consumer. Returns the exit status. The process has one thread. `kinds` are
+/// the jobs that it can be told to do.
+pub(crate) fn run_coordinator(kinds: &[JobKind]) -> i32 {
     match std::io::stdin().as_fd().try_clone_to_owned() {
-        Ok(socket) => live(socket, channel, kinds),
+        Ok(socket) => live(socket, kinds),
         // There is nobody to tell: the socket is the loader's, and stderr may have to be
         // waited for.
         Err(_) => EXIT_NOT_STARTED,
@@ -94,12 +89,7 @@ pub(crate) fn run_coordinator(channel: &str, kinds: &[JobKind]) -> i32 {
 
 type Begun = (Supervisor, Line, PidFd, SignalFd);
 
-fn begin(
-    socket: OwnedFd,
-    channel: &str,
-    kinds: &[JobKind],
-    stderr: &mut Relay,
-) -> Result<Option<Begun>> {
+fn begin(socket: OwnedFd, kinds: &[JobKind], stderr: &mut Relay) -> Result<Option<Begun>> {
     process::reset_signals()?;
     // For its workers as well.
     memory::leave_no_core()?;
@@ -111,7 +101,7 @@ fn begin(
     process::standard_streams_to_null()?;
     process::set_name(c"featherload-co");
     let children = watch_children()?;
-    let (line, consumer) = greet(socket, channel)?;
+    let (line, consumer) = greet(socket)?;
     loop {
         let mut byte = [0; 1];
         // The consumer may scan its data set for long: no limit here, but its
@@ -124,14 +114,14 @@ fn begin(
             Received::Timeout => {}
             Received::Closed => return Ok(None),
             Received::Message(_, fds) => match Command::from_byte(byte[0]) {
-                Some(Command::Start) => match start(&line, fds, kinds) {
+                Some(Command::Start) => match start(fds, kinds) {
                     Ok(supervisor) => {
-                        line.reply(Reply::Started)?;
+                        line.reply(&Reply::Started)?;
                         return Ok(Some((supervisor, line, consumer, children)));
                     }
                     Err(e) => {
-                        line.reply(Reply::Refused {
-                            what: e.to_string(),
+                        line.reply(&Reply::Refused {
+                            what: told(e.to_string()),
                         })?;
                         return Err(e);
                     }
@@ -155,29 +145,7 @@ fn watch_children() -> Result<SignalFd> {
         .map_err(|e| Error::io("signalfd", e))
 }
 
-/// Opens the typed channel, then greets, so that the consumer never waits for a
-/// channel that nobody opens.
-fn greet(socket: OwnedFd, channel: &str) -> Result<(Line, PidFd)> {
-    let failed = |what: &str, e: &dyn std::fmt::Display| Error::protocol(format!("{what}: {e}"));
-    let bootstrap = IpcSender::<Bootstrap>::connect(channel.to_owned())
-        .map_err(|e| Error::io_at("connect to", channel, e));
-    remove_socket(Path::new(channel));
-    let bootstrap = bootstrap?;
-    let (requests_to_us, requests) =
-        ipc::channel::<Request>().map_err(|e| failed("make a channel", &e))?;
-    let (replies, replies_from_us) =
-        ipc::channel::<Reply>().map_err(|e| failed("make a channel", &e))?;
-    // ipc-channel opens two more sockets for its first message, and panics where it cannot.
-    if let Err(e) = socket::pair() {
-        let _ = socket::send(socket.as_fd(), &refusal(&e.to_string()), &[]);
-        return Err(e);
-    }
-    bootstrap
-        .send(Bootstrap {
-            requests: requests_to_us,
-            replies: replies_from_us,
-        })
-        .map_err(|e| failed("send the channel's ends", &e))?;
+fn greet(socket: OwnedFd) -> Result<(Line, PidFd)> {
     let ours = Hello::ours();
     socket::send(socket.as_fd(), &ours.to_bytes(), &[])?;
     let mut buffer = [0; HELLO_BYTES + 1];
@@ -194,49 +162,25 @@ fn greet(socket: OwnedFd, channel: &str) -> Result<(Line, PidFd)> {
     ours.check("the helper", &theirs, "the consumer")?;
     let [consumer] = <[OwnedFd; 1]>::try_from(fds)
         .map_err(|_| Error::protocol("the consumer sent no descriptor of itself"))?;
-    let line = Line {
-        socket,
-        requests,
-        replies,
-    };
-    Ok((line, PidFd::from_fd(consumer)))
-}
-
-/// Takes the typed channel's socket out of the temporary folder, connected or
-/// not: nobody connects a second time, and a consumer that is killed before it
-/// accepts cannot do it.
-pub(super) fn remove_socket(socket: &Path) {
-    let is_socket = |m: fs::Metadata| m.file_type().is_socket();
-    if !fs::symlink_metadata(socket).is_ok_and(is_socket) {
-        return;
-    }
-    // The consumer may be at it as well: gone is gone. The folder was made for
-    // the socket; one that holds anything else stays.
-    let _ = fs::remove_file(socket);
-    if let Some(folder) = socket.parent() {
-        let _ = fs::remove_dir(folder);
-    }
+    Ok((Line { socket }, PidFd::from_fd(consumer)))
 }
 
 fn consumer_ended(consumer: &PidFd) -> Result<bool> {
     socket::readable(consumer.as_fd(), Duration::ZERO)
 }
 
-fn start(line: &Line, mut fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<Supervisor> {
-    let Request::Start(request) = line
-        .requests
-        .recv()
-        .map_err(|e| Error::protocol(format!("read the start request: {e}")))?;
-    let StartRequest { shape, job, .. } = &*request;
-    if fds.len() < 2 {
+fn start(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<Supervisor> {
+    let mut fds = fds.into_iter();
+    let (Some(request), Some(ring), Some(readable)) = (fds.next(), fds.next(), fds.next()) else {
         return Err(Error::protocol(
-            "the start request came without a ring, or without what workers may read",
+            "a start came without its request, a ring, or what workers may read",
         ));
-    }
-    let ring = Ring::open(fds.remove(0), *shape)?;
-    let readable = sandbox::unseal(fds.remove(0))?;
+    };
+    let request = StartRequest::unseal(request)?;
+    let ring = Ring::open(ring, request.shape)?;
+    let readable = sandbox::unseal(readable)?;
     let walls = Walls::prepare(request.sandbox, &readable)?;
-    let job = job.build(kinds, fds, RunsIn::Worker)?;
+    let job = request.job.build(kinds, fds.collect(), RunsIn::Worker)?;
     // Lives as long as the process: workers are forked out of this function's
     // callee and use the map until they end.
     let ring: &'static Ring = Box::leak(Box::new(ring));

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::pool::coordinator::lanes;
 use crate::pool::coordinator::lanes::{Backoff, Lane, Worker};
 use crate::pool::coordinator::line::Line;
-use crate::pool::coordinator::messages::{Command, Reply, Report, StartRequest};
+use crate::pool::coordinator::messages::{Command, Reply, Report, StartRequest, told};
 use crate::pool::coordinator::overdue::Overdue;
 use crate::pool::coordinator::strikes::Strikes;
 use crate::pool::job::Job;
@@ -208,12 +208,12 @@ impl Supervisor {
                     self.report.workers = self.worker_pids();
                     self.report.events = self.events.drain(..).collect();
                     self.reports += 1;
-                    line.reply(Reply::Report {
+                    line.reply(&Reply::Report {
                         number: self.reports,
                         report: self.report.clone(),
                     })?;
                 }
-                Some(Command::Start) => line.reply(Reply::Refused {
+                Some(Command::Start) => line.reply(&Reply::Refused {
                     what: "the pool has been started already".into(),
                 })?,
                 None => {
@@ -291,7 +291,7 @@ impl Supervisor {
 
     pub(super) fn give_up(&mut self, what: String) {
         tracing::error!("{what}");
-        self.report.fatal.get_or_insert(what);
+        self.report.fatal.get_or_insert(told(what));
         for lane in &self.lanes {
             if let Lane::Running(w) = lane {
                 let _ = kill(w.pid, Signal::SIGKILL);

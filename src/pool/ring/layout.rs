@@ -34,6 +34,9 @@ const PAGE_WORDS: usize = PAGE / 8;
 const HEADER: usize = 4 * LINE;
 const _: () = assert!(worker_word::LEN <= PAGE_WORDS);
 
+/// Most workers of a pool.
+pub(crate) const MAX_LANES: u32 = 1 << 12;
+
 /// Workers' records are reserved in blocks of this many (256 KiB), so that the
 /// ring has the same size for any number of workers up to here.
 const RECORD_BLOCK: usize = 64;
@@ -131,7 +134,7 @@ impl Layout {
         for (what, value, most) in [
             ("depth", slots, 1 << 10),
             ("batch size", rows, 1 << 20),
-            ("workers", lanes, 1 << 12),
+            ("workers", lanes, MAX_LANES),
         ] {
             if value == 0 || value > most {
                 return Err(Error::config(format!(

@@ -16,7 +16,7 @@ const POOL: &str = "a pool starts and gives batches";
 const MEMORY: &str = "reports say how much memory the processes of a run take";
 
 pub fn findings() -> Vec<Finding> {
-    let mut findings = vec![temporary_folder(), helper()];
+    let mut findings = vec![helper()];
     match start() {
         Ok(started) => {
             findings.push(Finding::ok(
@@ -50,7 +50,12 @@ struct Started {
 }
 
 fn start() -> Result<Started> {
-    let dir = tempfile::tempdir().map_err(|e| Error::io("make a temporary folder", e))?;
+    let dir = tempfile::tempdir().map_err(|e| {
+        Error::io(
+            "make a folder for the picture to try it with (TMPDIR names another place)",
+            e,
+        )
+    })?;
     let path = dir.path().join("one.jpg");
     let jpeg = demo::one_photo().map_err(|e| Error::io_at("encode", &path, e))?;
     fs::write(&path, jpeg).map_err(|e| Error::io_at("write", &path, e))?;
@@ -81,25 +86,6 @@ fn start() -> Result<Started> {
         all_ms: ms(),
         usage,
     })
-}
-
-fn temporary_folder() -> Finding {
-    let name = "temporary folder";
-    let folder = env::temp_dir();
-    let value = folder.display().to_string();
-    match tempfile::tempdir() {
-        Ok(_) => Finding::ok(
-            name,
-            value,
-            "the control channel's socket is there for the milliseconds of a start",
-        ),
-        Err(e) => Finding::missing(
-            name,
-            value,
-            format!("cannot be written to: {e}; name another by TMPDIR"),
-        )
-        .breaks(POOL),
-    }
 }
 
 fn helper() -> Finding {
