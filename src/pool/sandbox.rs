@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicU64;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::sys::process;
 use crate::sys::sandbox::calls::Own;
 use crate::sys::sandbox::files::FileRules;
 use crate::sys::sandbox::{calls, files};
@@ -149,6 +150,58 @@ impl Walls {
                 false => None,
             },
         })
+    }
+
+    /// The same, tried out by a child of this process, which has one thread: a container may
+    /// refuse what its kernel has, or end who asks for it.
+    ///
+    /// # Errors
+    /// A system that refuses what is required; one that forks no child.
+    pub(crate) fn tried(self, choice: Sandbox) -> Result<Self> {
+        if self.is_let(self.calls, true)? {
+            return Ok(self);
+        }
+        let kept = Self {
+            calls: self.calls && self.is_let(true, false)?,
+            files: match self.is_let(false, true)? {
+                true => self.files,
+                false => None,
+            },
+        };
+        let kept_to = kept.sandboxed().text();
+        let what =
+            format!("this system refuses workers a part of it; what they have is: {kept_to}");
+        if choice == Sandbox::Require {
+            let advice = "use a container that allows seccomp and Landlock, or `auto`";
+            let why = format!("it is required, and {what}; {advice}");
+            return Err(Error::option("sandbox", why));
+        }
+        tracing::warn!("sandbox: {what}");
+        Ok(kept)
+    }
+
+    /// Whether a child can enter these parts.
+    fn is_let(&self, calls: bool, files: bool) -> Result<bool> {
+        static REFUSED_CALL: AtomicU64 = AtomicU64::new(0);
+        if !calls && (!files || self.files.is_none()) {
+            return Ok(true);
+        }
+        let enter = || {
+            if files {
+                self.limit_files()?;
+            }
+            let own = Own {
+                process: std::process::id(),
+                files: &[],
+                shared: 0..0,
+            };
+            match calls {
+                true => self.limit_calls(&own, &REFUSED_CALL),
+                false => Ok(()),
+            }
+        };
+        let child = process::fork_never_returning(|| i32::from(enter().is_err()))?;
+        process::ended_well(child)
     }
 
     pub(crate) fn sandboxed(&self) -> Sandboxed {

@@ -186,6 +186,18 @@ pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
     }
 }
 
+/// Waits for a child. False when it ended with another status than 0, or by a signal.
+pub(crate) fn ended_well(child: Pid) -> Result<bool> {
+    loop {
+        match waitpid(child, None) {
+            Ok(WaitStatus::Exited(_, code)) => return Ok(code == 0),
+            Ok(WaitStatus::Signaled(..)) => return Ok(false),
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(e) => return Err(Error::io("waitpid", e)),
+        }
+    }
+}
+
 /// Ends the process without running anything else of it.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: `_exit` has no preconditions and does not return.

@@ -6,7 +6,8 @@
 //! counts the lines that it drops.
 //!
 //! So nobody has to know who writes: `tracing`, a panic hook, Rust's own words about a failed
-//! allocation, the C library's about a damaged heap, a decoder. What does not do:
+//! allocation, the C library's about a damaged heap, a decoder, or one that a file has taken
+//! over: control characters, to which terminals listen, are replaced. What does not do:
 //! - O_NONBLOCK on the given descriptor: it belongs to the open file, which the caller and
 //!   its shell have too;
 //! - a poll in front of a blocking write: others write into the same pipe, and may fill it
@@ -119,7 +120,14 @@ impl Relay {
 
     fn take(&mut self, said: &[u8]) {
         for &byte in said {
-            self.begun.push(byte);
+            let shown = match byte {
+                b'\n' | b'\t' | b' '..=b'~' => byte,
+                // In UTF-8 those between 0x80 and 0x9f stand behind this one.
+                0x80..0xa0 if self.begun.last() == Some(&0xc2) => b'?',
+                0x80.. => byte,
+                _ => b'?',
+            };
+            self.begun.push(shown);
             if byte == b'\n' || self.begun.len() == AT_ONCE {
                 let mut line = std::mem::take(&mut self.begun);
                 self.send(&line);
@@ -288,6 +296,22 @@ mod tests {
         drop(relay);
         reader.read_to_end(&mut said).unwrap();
         assert_eq!(said, [b'y'; 9000]);
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_listens_to_is_passed_on() {
+        let (mut relay, own, mut reader) = relay(|to| Given::Opened(opened_again(&to).unwrap()));
+        let said = "a\u{1b}]0;title\u{7}\tb\r\u{9b}2J\u{7f} \u{e4}\u{20ac}\u{a0}\n";
+        write(&own, said.as_bytes()).unwrap();
+        relay.end();
+        drop((relay, own));
+        let mut passed = Vec::new();
+        reader.read_to_end(&mut passed).unwrap();
+        let wanted = [
+            &b"a?]0;title?\tb?\xc2?2J? "[..],
+            "\u{e4}\u{20ac}\u{a0}\n".as_bytes(),
+        ];
+        assert_eq!(passed, wanted.concat());
     }
 
     #[test]

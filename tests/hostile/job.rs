@@ -6,6 +6,8 @@ use std::fs;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use featherload::error::{Error, FaultKind, Result, SampleFault};
 use featherload::internals::{Job, JobKind, JobParts, Meter, Readable, Ticket};
@@ -68,6 +70,10 @@ pub enum Act {
     FillSharedMemory,
     RaiseOwnLimits,
     ForgetHandler,
+    /// By a store: gives its row back, and then never asks for one again.
+    NeverAgain,
+    /// Gives its row back and ends, again and again, not so fast that no worker starts.
+    GiveBackForEver,
 }
 
 /// What a worker must know.
@@ -85,6 +91,10 @@ pub struct Spec {
     /// Byte in the ring of the first ticket, and of the first record.
     pub ticket: usize,
     pub record: usize,
+    /// Of the first slot's row words, and of the row's own behind each of the `slots`.
+    pub row_word: usize,
+    pub slot_bytes: usize,
+    pub slots: usize,
 }
 
 impl Readable for Spec {
@@ -126,7 +136,7 @@ impl Job for Hostile {
         _meter: &mut Meter,
     ) -> Result<(), SampleFault> {
         if (ticket.batch, row) == self.spec.at {
-            self.act()
+            self.act(ticket.sequence)
                 .map_err(|why| SampleFault::new(FaultKind::Unreadable, why))?;
         }
         out.copy_from_slice(&Spec::row((ticket.batch, row)));
@@ -185,8 +195,21 @@ fn fill_memory(flags: i32) -> Result<(), String> {
 }
 
 impl Hostile {
+    /// Makes the row that this worker holds an open one.
+    fn give_back(&self, sequence: u32) {
+        const OPEN: u64 = 1 << 56;
+        for slot in 0..self.spec.slots {
+            let at = self.spec.row_word + slot * self.spec.slot_bytes + self.spec.at.1 as usize * 8;
+            // SAFETY: inside of the ring's map, where the consumer has the words of rows.
+            let word = unsafe { &*(self.ring as *const u8).add(at).cast::<AtomicU64>() };
+            if word.load(Ordering::Acquire) as u32 == sequence {
+                word.store(OPEN | u64::from(sequence), Ordering::Release);
+            }
+        }
+    }
+
     /// Ok = it was let through, though a call may have failed for want of a partner.
-    fn act(&self) -> Result<(), String> {
+    fn act(&self, sequence: u32) -> Result<(), String> {
         let Spec {
             consumer,
             data,
@@ -320,6 +343,17 @@ impl Hostile {
                 // SAFETY: the limits live until the call returns.
                 let done = unsafe { libc::setrlimit(libc::RLIMIT_DATA, &none) };
                 answered("setrlimit", done.into())
+            }
+            Act::NeverAgain => {
+                self.give_back(sequence);
+                loop {
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+            }
+            Act::GiveBackForEver => {
+                self.give_back(sequence);
+                std::thread::sleep(Duration::from_millis(1100));
+                Ok(())
             }
             Act::ForgetHandler => {
                 // SAFETY: SIGSYS gets its default action; no handler is named.

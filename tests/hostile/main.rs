@@ -12,13 +12,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use common::processes::{children, wait_for};
+use featherload::error::Result;
 use featherload::internals::{Crew, Filled, JobOrder, Place, Shape, init_with};
 use featherload::{Sandbox, Sandboxed};
 use job::{Act, KIND, KINDS, Spec};
 
-const TESTS: [(&str, fn()); 3] = [
+const TESTS: [(&str, fn()); 4] = [
     ("whatever_a_worker_tries_is_refused_and_named", refused),
     ("what_is_refused_goes_through_without_the_sandbox", open),
+    ("a_row_that_is_given_back_for_ever_ends_the_run", no_end),
     ("a_link_that_is_made_later_leads_nowhere", later_link),
 ];
 
@@ -74,10 +76,15 @@ fn scene() -> tempfile::TempDir {
 }
 
 fn run(act: Act, dir: &Path, sandbox: Sandbox) -> Told {
+    try_run(act, dir, sandbox).unwrap()
+}
+
+fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
     let crew = Crew {
         workers: Some(2),
         helper: Some(std::env::current_exe().unwrap()),
         sandbox,
+        row_limit: Duration::from_secs(2),
         ..Crew::default()
     };
     let shape = Shape {
@@ -96,6 +103,11 @@ fn run(act: Act, dir: &Path, sandbox: Sandbox) -> Told {
         // Tickets lie behind 4 cache lines, then come two pages, a record each.
         ticket: 256,
         record: 4096,
+        // Behind 64 records, a cache line of all slots, and one of this slot. Words of rows,
+        // of which there are 8, are followed by a record of 256 bytes for each.
+        row_word: 4096 + 64 * 4096 + 64 + 64,
+        slot_bytes: 64 + 8 * ROWS as usize + 256 * ROWS as usize,
+        slots: 2,
     };
     let place = |batch| Place {
         epoch: 0,
@@ -114,7 +126,7 @@ fn run(act: Act, dir: &Path, sandbox: Sandbox) -> Told {
     };
     for batch in 0..BATCHES {
         let coming = |n| (batch + n as u64 <= BATCHES).then(|| place(batch + n as u64));
-        let Filled { rows, bad, .. } = engine.next(&coming).unwrap();
+        let Filled { rows, bad, .. } = engine.next(&coming)?;
         for row in 0..ROWS {
             let begin = row as usize * Spec::BYTES;
             let right = rows.bytes()[begin..][..Spec::BYTES] == Spec::row((batch, row));
@@ -127,7 +139,7 @@ fn run(act: Act, dir: &Path, sandbox: Sandbox) -> Told {
             }
         }
     }
-    told
+    Ok(told)
 }
 
 /// False, and says so, where the kernel cannot do all of it.
@@ -193,6 +205,18 @@ fn open() {
             let said = told.fault.unwrap_or_default();
             assert!(told.others_right && said.contains(word), "{act:?}: {said}");
         }
+    }
+}
+
+/// Nobody waits longer than the limit of a row, and what it takes to find out: 10 s here.
+fn no_end() {
+    for act in [Act::NeverAgain, Act::GiveBackForEver] {
+        let ended = try_run(act, scene().path(), Sandbox::Auto);
+        let why = ended.err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(why.contains("no row has come to an end"), "{act:?}: {why}");
+        let me = std::process::id() as i32;
+        let gone = || children(me).is_empty().then_some(());
+        assert!(wait_for(Duration::from_secs(5), gone).is_some(), "{act:?}");
     }
 }
 

@@ -6,6 +6,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use featherload::Sandboxed;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+
 use crate::common::command::{command, object, stderr};
 use crate::common::{FEATHERLOAD, data};
 
@@ -127,6 +133,71 @@ fn a_run_needs_no_temporary_folder() {
         c.env("TMPDIR", "/proc");
     });
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+}
+
+/// As a container does it: the call has the action's answer.
+fn refusing(call: i64, first: Option<u64>, action: SeccompAction) -> BpfProgram {
+    let of = |value| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
+    let rules = first.map(|value| SeccompRule::new(vec![of(value).unwrap()]).unwrap());
+    let list = [(call, rules.into_iter().collect())].into();
+    let target = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(list, SeccompAction::Allow, action, target).unwrap();
+    filter.try_into().unwrap()
+}
+
+#[test]
+fn where_a_container_refuses_the_sandbox_auto_goes_on_and_require_says_so() {
+    let possible = Sandboxed::possible();
+    if !(possible.calls && possible.files) {
+        println!("SKIP: this system has no sandbox to be refused: {possible:?}");
+        return;
+    }
+    let dir = data(2, 8);
+    let denied = SeccompAction::Errno(libc::EPERM as u32);
+    let filter = u64::from(libc::SECCOMP_SET_MODE_FILTER);
+    for (call, first, action, kept) in [
+        (libc::SYS_seccomp, Some(filter), denied.clone(), "files"),
+        (
+            libc::SYS_landlock_restrict_self,
+            None,
+            denied,
+            "system calls",
+        ),
+        (
+            libc::SYS_landlock_restrict_self,
+            None,
+            SeccompAction::KillProcess,
+            "system calls",
+        ),
+    ] {
+        let program = refusing(call, first, action);
+        let run = |choice: &str| {
+            let program = program.clone();
+            bench(dir.path(), "2", |c| {
+                c.args(["--sandbox", choice]);
+                // SAFETY: a system call, in a child of one thread.
+                unsafe {
+                    c.pre_exec(move || {
+                        seccompiler::apply_filter(&program).map_err(io::Error::other)
+                    })
+                };
+            })
+        };
+        let (out, _) = run("auto");
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let report = object(&out);
+        let both =
+            ["calls", "files"].map(|part| report["loader"]["sandboxed"][part].as_bool().unwrap());
+        assert_eq!(both, [kept != "files", kept == "files"], "{report}");
+        assert!(
+            stderr(&out).contains(&format!("what they have is: {kept}")),
+            "{}",
+            stderr(&out)
+        );
+        let (out, _) = run("require");
+        assert_ne!(out.status.code(), Some(0));
+        assert!(stderr(&out).contains("it is required"), "{}", stderr(&out));
+    }
 }
 
 #[test]

@@ -77,10 +77,12 @@ const EXIT_RUN: u8 = 3;
 
 fn main() -> ExitCode {
     // Before the helper and the hidden sub-commands, whose warnings go to stderr as
-    // well. Starts no thread; without it the run goes on in silence.
+    // well. Starts no thread; without it the run goes on in silence. Colours are control
+    // characters, which a pool passes on of nobody.
+    let colours = std::io::stderr().is_terminal() && !featherload::internals::is_helper();
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(colours)
         .with_max_level(tracing::Level::WARN)
         .with_target(false)
         .try_init();

@@ -50,8 +50,12 @@ impl Supervisor {
             };
             match status {
                 // Told anew for each stop, so one who went on meanwhile begins anew.
-                WaitStatus::Stopped(_, signal) => worker.stopped = Some((now, signal)),
+                WaitStatus::Stopped(_, signal) => {
+                    worker.stopped = Some((now, signal));
+                    self.progress.forgive(now);
+                }
                 WaitStatus::Continued(_) => {
+                    self.progress.forgive(now);
                     if let Some((since, _)) = worker.stopped.take() {
                         self.overdue.forgive(worker.serial, since, now);
                     }
@@ -154,6 +158,7 @@ impl Supervisor {
             });
             verdict
         });
+        self.left += at_work.len() as u64;
         let at = if at_work.is_empty() {
             String::new()
         } else {

@@ -82,7 +82,7 @@ impl Supervisor {
         None
     }
 
-    /// Rule 6: who is at one row for too long.
+    /// Rule 6: who is at one row for too long, or the pool at none.
     pub(super) fn kill_overdue(&mut self, now: Duration) {
         if now < self.next_look {
             return;
@@ -96,6 +96,18 @@ impl Supervisor {
         let claimed: Vec<Held> = coordinator_side::claimed(&w, l).collect();
         if let Some(damage) = self.damage(&claimed) {
             self.give_up(damage);
+            return;
+        }
+        if self
+            .progress
+            .look(now, coordinator_side::standings(&w, l), self.left)
+        {
+            self.give_up(format!(
+                "no row has come to an end for {} s, and none is in one worker's hands for that \
+                 long: shared memory was destroyed, by a decoder gone wrong; build a new loader \
+                 from the last state",
+                self.progress.limit().as_secs()
+            ));
             return;
         }
         let over = self.overdue.look(now, claimed.into_iter());

@@ -13,8 +13,9 @@
 //! - [`process`] is its beginning; [`line`] its ends of the connection;
 //! - [`supervisor`] is its work; `burial`: what becomes of a worker that ended, `kills`:
 //!   whom it kills;
-//! - [`lanes`], [`strikes`], [`overdue`] are the books that the supervisor keeps: who
-//!   runs where, what becomes of a dead worker's row, which rows take too long.
+//! - [`lanes`], [`strikes`], [`overdue`], [`progress`] are the books that the supervisor
+//!   keeps: who runs where, what becomes of a dead worker's row, which rows take too long,
+//!   whether any come to an end.
 //!
 //! Never in here: what a row is made of (`pool::job`), who may claim it (`pool::ring`).
 
@@ -29,5 +30,6 @@ pub(crate) mod messages;
 pub(crate) mod overdue;
 pub(crate) mod own;
 pub(crate) mod process;
+mod progress;
 mod strikes;
 mod supervisor;

@@ -18,6 +18,7 @@ use crate::pool::coordinator::lanes::{Backoff, Lane, Worker};
 use crate::pool::coordinator::line::Line;
 use crate::pool::coordinator::messages::{Command, Reply, Report, StartRequest, told};
 use crate::pool::coordinator::overdue::Overdue;
+use crate::pool::coordinator::progress::Progress;
 use crate::pool::coordinator::strikes::Strikes;
 use crate::pool::job::Job;
 use crate::pool::ring::Ring;
@@ -58,6 +59,7 @@ pub(crate) struct Supervisor {
     pub(super) failed_forks: u32,
     pub(super) strikes: Strikes,
     pub(super) overdue: Overdue,
+    pub(super) progress: Progress,
     pub(super) next_look: Duration,
     /// How long a worker may stand stopped.
     pub(super) stop_limit: Duration,
@@ -71,6 +73,8 @@ pub(crate) struct Supervisor {
     pub(super) ending: Option<Duration>,
     /// Attempts at rows that ended without a worker's doing: progress as well.
     pub(super) given_up: u64,
+    /// Rows that were taken from dead workers.
+    pub(super) left: u64,
     pub(super) me: Pid,
 }
 
@@ -105,6 +109,7 @@ impl Supervisor {
             failed_forks: 0,
             strikes: Strikes::new(request.row_limit_ms, request.job.tries),
             next_look: now + overdue.tick(),
+            progress: Progress::new(row_limit, overdue.tick()),
             overdue,
             stop_limit: lanes::stop_limit(row_limit),
             tries: request.job.tries,
@@ -124,6 +129,7 @@ impl Supervisor {
             events: VecDeque::new(),
             ending: None,
             given_up: 0,
+            left: 0,
             me: getpid(),
         };
         s.fork_due(now)?;

@@ -7,8 +7,9 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use crate::pool::ring::attempt;
-use crate::pool::ring::layout::Layout;
+use crate::pool::ring::layout::{Layout, ticket_word};
 use crate::pool::ring::row_word::{RowState, RowWord};
+use crate::pool::ring::ticket;
 use crate::pool::ring::words::Words;
 
 /// A row found in the hands of a worker.
@@ -41,6 +42,44 @@ pub(crate) fn held_by<W: Words>(w: &W, l: &Layout, owner: u32) -> impl Iterator<
 /// Every row in the hands of anybody.
 pub(crate) fn claimed<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Held> {
     claimed_if(w, l, |_| true)
+}
+
+/// How far the ticket of a slot has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) slot: u32,
+    pub(crate) sequence: u32,
+    /// Rows that are neither open nor in somebody's hands.
+    pub(crate) ended: u32,
+    /// Attempts that were given up, of all its rows.
+    pub(crate) attempts: u32,
+    /// Whether a row is left to be ended.
+    pub(crate) unfinished: bool,
+}
+
+/// The tickets that are out, each with its progress. Workers cannot write which ones those
+/// are, but they do write the progress.
+pub(crate) fn standings<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Standing> {
+    (0..l.shape().slots).filter_map(|slot| {
+        let sequence = w.load(l.ticket(slot, ticket_word::SEQUENCE), Acquire) as u32;
+        let rows = ticket::read(w, l, slot, sequence).rows;
+        let mut standing = Standing {
+            slot,
+            sequence,
+            ended: 0,
+            attempts: 0,
+            unfinished: false,
+        };
+        for row in 0..rows {
+            let word = RowWord::unpack(w.load(l.row(slot, row), Acquire));
+            match word.state {
+                RowState::Open | RowState::Claimed => standing.unfinished = true,
+                RowState::Void | RowState::Done | RowState::Failed => standing.ended += 1,
+            }
+            standing.attempts += attempt::load(w, l, slot, row, sequence);
+        }
+        (sequence != 0).then_some(standing)
+    })
 }
 
 /// Whether a row is in these hands now.

@@ -150,6 +150,8 @@ fn list(own: &Own<'_>) -> Result<List, seccompiler::BackendError> {
         (libc::SYS_mmap, vec![
             all(vec![shared(libc::MAP_PRIVATE)?, without(2, libc::PROT_EXEC)?])?,
             all(vec![shared(libc::MAP_SHARED)?, without(2, libc::PROT_EXEC | libc::PROT_WRITE)?])?,
+            // Where the C library keeps random numbers, from glibc 2.41 on: as private.
+            all(vec![shared(libc::MAP_DROPPABLE)?, flag(3, libc::MAP_ANONYMOUS)?, without(2, libc::PROT_EXEC)?])?,
         ]),
         (libc::SYS_munmap, vec![]),
         // Large blocks of the allocator grow in place.
@@ -181,6 +183,8 @@ fn list(own: &Own<'_>) -> Result<List, seccompiler::BackendError> {
         // A line on stderr, which is the coordinator's pipe, or on stdout, which is /dev/null.
         (libc::SYS_write, any_of(0, &[1, 2])?),
         (libc::SYS_writev, any_of(0, &[1, 2])?),
+        // How many processors there are: allocators ask, some of them late.
+        (libc::SYS_sched_getaffinity, any_of(0, &[0])?),
         // Locks belong to a process: the code looks whether it is still the same one.
         (libc::SYS_getpid, vec![]),
         (libc::SYS_gettid, vec![]),
@@ -287,7 +291,6 @@ pub(crate) fn name(call: i64) -> Option<&'static str> {
         (libc::SYS_memfd_create, "memfd_create"),
         (libc::SYS_process_vm_writev, "process_vm_writev"),
         (libc::SYS_unlinkat, "unlinkat"),
-        (libc::SYS_sched_getaffinity, "sched_getaffinity"),
     ];
     names
         .into_iter()

@@ -1,0 +1,147 @@
+"""One long run whose workers are killed, and the memory of its processes meanwhile.
+
+    soak [--seconds S] [--every S] [--binary FILE] [--json FILE]
+
+A bench goes on for S seconds, and every second a worker of it, chosen at random, gets SIGKILL,
+SIGSEGV, SIGABRT or SIGTERM. It must end by itself with the digest of an undisturbed epoch for
+each of its own. What the consumer and the coordinator take is asked of the kernel every ten
+seconds: PSS, and private pages alone. Its slope, in MiB an hour, is the median of the slopes
+between all pairs of points behind the first tenth (Theil and Sen), which single values do not move.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import signal
+import statistics
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import processes
+from main import ROOT, TARGET
+from runs import Run
+from sets import World
+
+SIGNALS = [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM]
+# Of consumer and coordinator, MiB an hour.
+MOST_SLOPE = 0.1
+SAMPLE_S = 10.0
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    default = TARGET / "release" / "featherload"
+    parser.add_argument("--binary", type=Path, default=default, help="executable [%(default)s]")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="how long [3600]")
+    parser.add_argument("--every", type=float, default=1.0, help="seconds between kills [1]")
+    parser.add_argument("--seed", type=int, default=1, help="of all random choices [1]")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write points and figures, too")
+    options = parser.parse_args()
+    folder = TARGET / "soak"
+    world = World(options.binary.resolve(), folder.resolve())
+    figures = soak(world, options)
+    print(json.dumps({k: v for k, v in figures.items() if k != "points"}, indent=1))
+    if options.json:
+        options.json.write_text(json.dumps(figures) + "\n")
+    if not figures["problems"]:
+        shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if figures["problems"] else 0)
+
+
+def memory(pid):
+    """PSS and private bytes of a process, in MiB; None when it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return None
+    kib = {}
+    for line in text.splitlines()[1:]:
+        name, _, rest = line.partition(":")
+        kib[name] = int(rest.split()[0])
+    if "Pss" not in kib:
+        return None
+    return kib["Pss"] / 1024, (kib["Private_Dirty"] + kib["Private_Clean"]) / 1024
+
+
+def slope(points):
+    """MiB an hour: the median slope of all pairs behind the first tenth of the time."""
+    begun = points[-1][0] * 0.1
+    late = [p for p in points if p[0] >= begun]
+    slopes = [
+        (b[1] - a[1]) / (b[0] - a[0])
+        for i, a in enumerate(late)
+        for b in late[i + 1 :]
+        if b[0] > a[0]
+    ]
+    return statistics.median(slopes) * 3600 if slopes else 0.0
+
+
+def soak(world, options):
+    chance = random.Random(options.seed)
+    # A list that names each picture many times: one epoch takes seconds, and is always the same.
+    names = sorted(str(p.relative_to(world.folder / "demo")) for p in (world.folder / "demo").rglob("*.jpg"))
+    lines = world.folder / "soak.txt"
+    lines.write_text("".join(f"{name} 0\n" for name in names * 100))
+    words = ["bench", world.folder / "demo", "--list", lines, "--json", "--digest"]
+    words += ["--recipe", "eval224", "--sampler", "sequential", "--batch", 16, "--workers", 2]
+    alone = json.loads(world.call(*words[:-1], 0, "--epochs", 1))
+    began = time.monotonic()
+    world.call(*words, "--epochs", 1)
+    epochs = max(2, round(options.seconds / (time.monotonic() - began)))
+    run = Run(world, [*words, "--epochs", epochs])
+    kills, points = Counter(), {"consumer": [], "coordinator": []}
+    began = next_sample = time.monotonic()
+    next_kill = began + options.every
+    # Other work on the machine may take half of it.
+    while run.runs() and time.monotonic() - began < 2 * options.seconds + 60:
+        now = time.monotonic()
+        if now >= next_kill:
+            next_kill += options.every
+            if workers := run.of_role("worker"):
+                number = chance.choice(SIGNALS)
+                kills[number.name] += processes.send(chance.choice(workers), number)
+        if now >= next_sample:
+            next_sample += SAMPLE_S
+            for role, seen in points.items():
+                if (found := run.of_role(role)) and (taken := memory(found[0].pid)):
+                    seen.append((round(now - began, 1), *taken))
+        time.sleep(0.02)
+    return judged(run, epochs, alone["digests"][0], kills, points, time.monotonic() - began)
+
+
+def judged(run, epochs, digest, kills, points, seconds):
+    problems = []
+    figures = {"seconds": round(seconds), "epochs": epochs, "kills": dict(kills)}
+    if run.runs():
+        problems.append("the run did not end by itself")
+        run.end_all()
+    elif run.child.returncode != 0:
+        problems.append(f"exit status {run.child.returncode}: {run.said()[-500:]}")
+    else:
+        report = run.report()
+        figures |= {k: report[k] for k in ("samples", "failed", "worker_deaths", "images_per_s")}
+        if set(report["digests"]) != {digest} or len(report["digests"]) != epochs:
+            problems.append(f"an epoch has another digest than {digest}")
+        if report["worker_deaths"] != sum(kills.values()):
+            problems.append("the report has another number of deaths than were killed")
+    if left := processes.marked(run.mark):
+        problems.append(f"processes are left: {left}")
+    for role, seen in points.items():
+        for at, what in ((1, "pss"), (2, "private")):
+            values = [(p[0], p[at]) for p in seen]
+            first, last = values[len(values) // 10][1], values[-1][1]
+            rise = slope(values)
+            figures[f"{role} {what} MiB"] = [round(first, 3), round(last, 3)]
+            figures[f"{role} {what} MiB an hour"] = round(rise, 4)
+            if what == "private" and rise > MOST_SLOPE:
+                problems.append(f"{role}: {rise:.3f} MiB of {what} pages more an hour")
+    return figures | {"problems": problems, "points": points}
+
+
+if __name__ == "__main__":
+    main()
