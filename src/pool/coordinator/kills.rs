@@ -9,8 +9,8 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 
 use crate::pool::coordinator::burial::too_many;
-use crate::pool::coordinator::lanes::{Killed, Lane, Worker};
-use crate::pool::coordinator::supervisor::{REAP_LIMIT, Supervisor};
+use crate::pool::coordinator::lanes::{Killed, Lane, REAP_LIMIT, Worker};
+use crate::pool::coordinator::supervisor::Supervisor;
 use crate::pool::ring::coordinator_side;
 use crate::pool::ring::coordinator_side::Held;
 use crate::pool::ring::ticket;

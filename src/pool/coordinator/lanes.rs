@@ -23,6 +23,9 @@ const START: Duration = Duration::from_secs(1);
 /// wait for a debugger.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
 
+/// How long a killed worker may stay unreaped before the pool is given up.
+pub(crate) const REAP_LIMIT: Duration = Duration::from_secs(5);
+
 /// How long workers of a pool with that limit on rows may stand stopped.
 pub(crate) fn stop_limit(row_limit: Duration) -> Duration {
     STOP_LIMIT.min(row_limit)

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::pool::coordinator::supervisor::REAP_LIMIT;
+use crate::pool::coordinator::lanes::REAP_LIMIT;
 use crate::pool::ring::coordinator_side::Standing;
 
 /// For a worker to wake up, and for the coordinator to look.

@@ -14,7 +14,7 @@ use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
 use crate::pool::coordinator::lanes;
-use crate::pool::coordinator::lanes::{Backoff, Lane, Worker};
+use crate::pool::coordinator::lanes::{Backoff, Lane, REAP_LIMIT, Worker};
 use crate::pool::coordinator::line::Line;
 use crate::pool::coordinator::messages::{Command, Reply, Report, StartRequest, told};
 use crate::pool::coordinator::overdue::Overdue;
@@ -36,8 +36,6 @@ use crate::sys::stderr::Relay;
 
 /// How long workers may finish their rows after a stop.
 const GRACE: Duration = Duration::from_millis(100);
-/// How long a killed worker may stay unreaped before the pool is given up.
-pub(super) const REAP_LIMIT: Duration = Duration::from_secs(5);
 /// Failed forks in a row before the pool is given up, and the wait between two.
 const FORK_TRIES: u32 = 50;
 const FORK_WAIT: Duration = Duration::from_millis(100);
