@@ -100,16 +100,33 @@ def waits_in(pid):
 
 
 def evidence(mark, top):
-    """What the processes of a run wait for, a line each; `top` also where it has no
+    """What the processes of a run wait for, a line for each thread; `top` also where it has no
     environment any more, because it is about to end."""
     lines = []
     first = look(top)
     for process in {p.pid: p for p in [first, *marked(mark)] if p}.values():
-        at = []
-        for file in ("wchan", "syscall"):
-            try:
-                at.append(Path(f"/proc/{process.pid}/{file}").read_text().strip())
-            except OSError:
-                at.append("?")
-        lines.append(f"pid {process.pid} {process.name} state {process.state}: {' | '.join(at)}")
+        try:
+            threads = sorted(int(name) for name in os.listdir(f"/proc/{process.pid}/task"))
+        except OSError:
+            threads = []
+        for thread in threads:
+            at = []
+            for file in ("comm", "wchan", "syscall", "stack"):
+                try:
+                    text = Path(f"/proc/{process.pid}/task/{thread}/{file}").read_text()
+                    at.append(" ".join(text.split()))
+                except OSError:
+                    at.append("?")
+            lines.append(f"pid {process.pid} state {process.state} thread {thread} {' | '.join(at)}")
+        lines.append(f"pid {process.pid} {process.name}: {pending(process.pid)}")
     return lines
+
+
+def pending(pid):
+    """The signals that a process has not taken, blocks, ignores and catches."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return "?"
+    wanted = ("SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt")
+    return " ".join(line.replace("\t", "") for line in text.splitlines() if line.startswith(wanted))
