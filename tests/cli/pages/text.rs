@@ -121,12 +121,12 @@ fn code_names_its_language() {
 fn every_command_has_its_row() {
     let page = std::fs::read_to_string("docs/commands.md").unwrap();
     let help = stdout(&featherload(&["--help"]));
+    // A line of a command is its name, and what it does, apart from it.
     let commands = help
         .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.split_whitespace().next())
+        .filter_map(|line| line.strip_prefix("  ")?.split_once("  "))
+        .map(|(name, _)| name)
+        .filter(|name| name.chars().all(|c| c.is_ascii_lowercase()) && !name.is_empty())
         .filter(|name| *name != "help");
     let mut count = 0;
     for name in commands {
