@@ -2,6 +2,7 @@
 //! and with the memory of one process.
 
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![cfg_attr(doctest, doc = include_str!("../docs/rust.md"))]
 #![cfg_attr(
     not(feature = "codecs"),
     allow(

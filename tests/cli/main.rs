@@ -6,6 +6,7 @@ mod common;
 mod bench;
 mod doctor;
 mod paddle;
+mod pages;
 mod plan;
 mod recipe_mistakes;
 mod survey;
