@@ -87,4 +87,5 @@ pub mod internals {
     pub use crate::pool::ring::layout::Shape;
     pub use crate::pool::ring::ticket::Ticket;
     pub use crate::pool::worker::meter::{Meter, Stage};
+    pub use crate::sys::process::end_by_crash_signals;
 }

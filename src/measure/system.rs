@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::pool::crew;
 use crate::pool::ring::{Layout, Shape};
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
-use crate::sys::{cgroup, memory, probe, sandbox};
+use crate::sys::{cgroup, memory, probe};
 
 pub use crate::sys::cpu::CpuLevel;
 
@@ -39,24 +39,6 @@ pub fn system_calls() -> Vec<SystemCall> {
         call("close_range", "5.9", true, probe::close_range()),
         call("MADV_POPULATE_WRITE", "5.14", false, probe::populate()),
     ]
-}
-
-/// What workers can be kept to here: why not, where they cannot.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct SandboxParts {
-    /// The list of system calls (seccomp).
-    pub calls: Result<()>,
-    /// The list of files (Landlock).
-    pub files: Result<()>,
-}
-
-/// Asks the kernel what workers can be kept to, and changes nothing.
-pub fn sandbox_parts() -> SandboxParts {
-    SandboxParts {
-        calls: sandbox::calls::check(),
-        files: sandbox::files::check(),
-    }
 }
 
 /// What the control groups of this process (version 1 or 2) limit; none where

@@ -222,9 +222,9 @@ const FORMATS: [Row; 15] = [
         mark: Mark::Begins(&[b"\x76\x2f\x31\x01"]),
         // Layers as lists of floats.
         decoder: frame(ImageFormat::OpenExr, (0, 40), None),
-        // Attributes of all parts: counted, and read twice. Names of objects (Cryptomatte) have been seen
-        // with a few MiB.
-        header: 16 << 20,
+        // Attributes of all parts, which are read up to three times. Names of objects (Cryptomatte)
+        // take a few MiB, in each part again.
+        header: 48 << 20,
     },
     Row {
         format: Format::Farbfeld,

@@ -14,6 +14,7 @@ use nix::unistd::{Pid, getpid};
 use crate::error::{Error, Result};
 use crate::pool::coordinator::handle::CoordinatorHandle;
 use crate::pool::coordinator::messages::StartRequest;
+use crate::pool::coordinator::progress::longest_between_looks;
 use crate::pool::filled::Filled;
 use crate::pool::place::Place;
 use crate::pool::report::PoolReport;
@@ -45,6 +46,8 @@ pub struct Pool {
     waited: Duration,
     /// Runs while live batches alone are in the way of the next one.
     held: Option<RunningClock>,
+    /// The coordinator's looks as last counted, and the time since then.
+    looks: (u64, RunningClock),
     /// The error that ended the pool; every later call gives its text again.
     ended: Option<String>,
     owner: Pid,
@@ -55,6 +58,7 @@ pub struct Pool {
 pub(crate) struct PoolOptions {
     /// How long `next` waits when every slot is held.
     pub(crate) hold_timeout: Duration,
+    pub(crate) row_limit: Duration,
     /// 1, but in tests of the count's limit.
     pub(crate) first_sequence: u32,
     /// When the build began, nanoseconds of CLOCK_MONOTONIC.
@@ -84,6 +88,7 @@ impl Pool {
             options,
             waited: Duration::ZERO,
             held: None,
+            looks: (0, RunningClock::start()),
             ended: None,
             owner: getpid(),
         };
@@ -264,9 +269,31 @@ impl Pool {
 
     fn check_alive(&mut self) -> Result<()> {
         if self.coordinator.works() {
-            return Ok(());
+            return self.check_looks();
         }
         let why = self.coordinator.ended();
+        Err(self.end(why))
+    }
+
+    /// A coordinator may live and stand still all the same: in a write to a log on storage that
+    /// does not answer. Then nobody looks after workers.
+    fn check_looks(&mut self) -> Result<()> {
+        let ring = self.slots.ring();
+        let looks = ring.words().load(ring.layout().looks(), Relaxed);
+        if looks != self.looks.0 {
+            self.looks = (looks, RunningClock::start());
+            return Ok(());
+        }
+        let limit = longest_between_looks(self.options.row_limit);
+        if self.looks.1.read(LOOK) < limit {
+            return Ok(());
+        }
+        let why = Error::worker(format!(
+            "the coordinator (pid {}) has stood still for {} s: the file that stderr goes to may \
+             lie on storage that does not answer; build a new loader from the last state",
+            self.coordinator.pid(),
+            limit.as_secs()
+        ));
         Err(self.end(why))
     }
 

@@ -18,7 +18,7 @@ use crate::pool::job::{JobKind, JobOrder};
 use crate::pool::place::Place;
 use crate::pool::ring::{Layout, Ring, Shape};
 use crate::pool::sandbox;
-use crate::pool::sandbox::{Sandbox, Sandboxed};
+use crate::pool::sandbox::Sandbox;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::memory;
 
@@ -171,9 +171,7 @@ impl Ready {
             sandbox: self.crew.sandbox,
         };
         let readable = match (order.reads, self.crew.sandbox) {
-            (Some(files), Sandbox::Auto | Sandbox::Require) if Sandboxed::possible().files => {
-                files.readable()
-            }
+            (Some(files), Sandbox::Auto | Sandbox::Require) => files.readable(),
             _ => Vec::new(),
         };
         let readable = sandbox::seal(&readable)?;
@@ -181,6 +179,7 @@ impl Ready {
         descriptors.extend_from_slice(&order.descriptors);
         let options = PoolOptions {
             hold_timeout: self.crew.hold_timeout,
+            row_limit: self.crew.row_limit,
             first_sequence: self.crew.first_sequence,
             began_ns: self.began_ns,
         };

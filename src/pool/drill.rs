@@ -4,7 +4,7 @@
 //! processes run. What is here decides when each has its turn, and says what must hold: no
 //! panic, no wait without an end, and a batch that is handed over is the one that was ordered.
 //!
-//! Time is rounds: a row limit of [`ROW_LIMIT`] rounds. Words of the ring are overwritten
+//! Time is rounds: a row limit of [`ROW_LIMIT`]. Words of the ring are overwritten
 //! between two steps, the rows' bytes never: who may write those can write any pixels.
 
 use std::collections::VecDeque;
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::pool::coordinator::overdue::Overdue;
+use crate::pool::coordinator::progress::{Pace, Progress};
 use crate::pool::filled::Filled;
 use crate::pool::place::Place;
 use crate::pool::ring::consumer_side::Wait;
@@ -33,8 +34,10 @@ const SHAPE: Shape = Shape {
 const ROW: usize = 32;
 /// Attempts behind a row's first.
 const TRIES: u32 = 2;
-/// Rounds that a worker may be at one row.
-const ROW_LIMIT: u64 = 3;
+/// What a round takes.
+const ROUND: Duration = Duration::from_secs(1);
+/// As long may a worker be at one row.
+const ROW_LIMIT: Duration = Duration::from_secs(3);
 /// Rounds until a run without further harm has come to its end.
 const ROUNDS: usize = 64;
 /// Workers that end one after the other without a row, until the pool is given up.
@@ -66,7 +69,10 @@ pub struct RingDrill {
     next_serial: u32,
     sequence: u32,
     overdue: Overdue,
-    round: u64,
+    progress: Progress,
+    /// Rows that were taken from the dead.
+    returned: u64,
+    round: u32,
     /// Ends of workers without a row between.
     ends: u32,
     delivered: u64,
@@ -85,7 +91,9 @@ impl RingDrill {
             workers: Vec::new(),
             next_serial: 1,
             sequence: 1,
-            overdue: Overdue::new(Duration::from_millis(ROW_LIMIT)),
+            overdue: Overdue::new(ROW_LIMIT),
+            progress: Progress::new(ROW_LIMIT, ROUND),
+            returned: 0,
             round: 0,
             ends: 0,
             delivered: 0,
@@ -276,10 +284,13 @@ impl RingDrill {
     fn bury(&mut self, lane: usize, verdict: Verdict) {
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
         let serial = self.workers[lane].serial;
-        if coordinator_side::held_by(&w, l, serial).count() > 1 {
+        let held: Vec<Held> = coordinator_side::held_by(&w, l, serial).collect();
+        let asked_for = |held: &Held| coordinator_side::was_asked_for(&w, l, held, TRIES);
+        if held.len() > 1 || !held.iter().all(asked_for) {
             coordinator_side::give_up(&w, l);
         }
         let settled = coordinator_side::bury(&w, l, serial, |held| self.judge(held, verdict));
+        self.returned += u64::from(settled);
         self.ends = if settled == 0 { self.ends + 1 } else { 0 };
         if self.ends > ENDS {
             coordinator_side::give_up(&w, l);
@@ -313,11 +324,30 @@ impl RingDrill {
         let claimed: Vec<Held> = coordinator_side::claimed(&w, l).collect();
         let lane = |owner| self.workers.iter().position(|w| w.serial == owner);
         let twice = |held: &Held| claimed.iter().filter(|h| h.owner == held.owner).count() > 1;
-        if claimed.iter().any(|h| lane(h.owner).is_none() || twice(h)) {
+        let asked_for = |held: &Held| coordinator_side::was_asked_for(&w, l, held, TRIES);
+        let damaged = |h: &Held| lane(h.owner).is_none() || twice(h) || !asked_for(h);
+        if claimed.iter().any(damaged) {
             coordinator_side::give_up(&w, l);
             return;
         }
-        let now = Duration::from_millis(self.round);
+        let now = ROUND * self.round;
+        let standings = coordinator_side::standings(&w, l, TRIES);
+        match self.progress.look(now, standings, self.returned) {
+            Pace::GoesOn => {}
+            Pace::Stands => {
+                for idle in 0..self.workers.len() {
+                    let serial = self.workers[idle].serial;
+                    if claimed.iter().all(|h| h.owner != serial) {
+                        self.bury(idle, Verdict::Return);
+                    }
+                }
+            }
+            Pace::StandsStill => {
+                let ring = self.slots.ring();
+                coordinator_side::give_up(&ring.words(), ring.layout());
+                return;
+            }
+        }
         for held in self.overdue.look(now, claimed.into_iter()) {
             if let Some(lane) = self.workers.iter().position(|w| w.serial == held.owner) {
                 self.bury(lane, Verdict::Fail);

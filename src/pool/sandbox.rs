@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,10 @@ use crate::sys::sandbox::calls::Own;
 use crate::sys::sandbox::files::FileRules;
 use crate::sys::sandbox::{calls, files};
 use crate::sys::sealed::SealedBytes;
+
+/// Forks that fail, and the wait between two.
+const FORK_TRIES: u32 = 50;
+const FORK_WAIT: Duration = Duration::from_millis(100);
 
 /// Whether workers, which decode files that nobody vouches for, are kept from everything
 /// else: a list of system calls (seccomp), and of files only those of the data set, to be
@@ -67,7 +72,8 @@ pub struct Sandboxed {
 }
 
 impl Sandboxed {
-    /// What this machine can do.
+    /// What this kernel can do, which a container may refuse all the same: the report of a
+    /// run says what its workers were kept to.
     #[must_use]
     pub fn possible() -> Self {
         Self {
@@ -111,97 +117,121 @@ pub(crate) fn unseal(readable: OwnedFd) -> Result<Vec<PathBuf>> {
     Ok(paths.map(|path| OsStr::from_bytes(path).into()).collect())
 }
 
+/// How a child that tried something ended.
+enum Trial {
+    Passed,
+    /// An error, without more than that.
+    Refused,
+    /// It asked for a call that is not on the list.
+    Unlisted,
+    Killed,
+}
+
+impl Trial {
+    /// `check` asks the system why, where asking is known to end nobody.
+    fn judge(self, check: fn() -> Result<()>) -> Result<()> {
+        match self {
+            Self::Passed => Ok(()),
+            Self::Refused => {
+                check().and_then(|()| Err(Error::config("this system refuses it to a process")))
+            }
+            Self::Unlisted => Err(Error::config(
+                "this program's allocator makes system calls that are not on it",
+            )),
+            Self::Killed => Err(Error::config("this system ends a process that asks for it")),
+        }
+    }
+}
+
+/// What becomes of a child that does `what`.
+fn trial(what: impl Fn() -> Result<()>) -> Result<Trial> {
+    let mut tries = 0;
+    let child = loop {
+        match process::fork_never_returning(|| i32::from(what().is_err())) {
+            Ok(child) => break child,
+            // A limit on processes may pass.
+            Err(_) if tries < FORK_TRIES => tries += 1,
+            Err(e) => return Err(e),
+        }
+        std::thread::sleep(FORK_WAIT);
+    };
+    Ok(match process::exit_code(child)? {
+        Some(0) => Trial::Passed,
+        Some(calls::EXIT_REFUSED) => Trial::Unlisted,
+        Some(_) => Trial::Refused,
+        None => Trial::Killed,
+    })
+}
+
+fn enter_files(readable: &[PathBuf]) -> Result<()> {
+    files::check()?;
+    FileRules::new(readable)?.enter()
+}
+
+/// And takes memory as decoders do, for which some allocators make calls of their own.
+fn enter_calls() -> Result<()> {
+    static REFUSED_CALL: AtomicU64 = AtomicU64::new(0);
+    calls::check()?;
+    let own = Own {
+        process: std::process::id(),
+        files: &[],
+        shared: 0..0,
+    };
+    calls::enter(&own, &REFUSED_CALL)?;
+    for _ in 0..2 {
+        let blocks: Vec<Vec<u8>> = (4..25).map(|bits| Vec::with_capacity(1 << bits)).collect();
+        drop(std::hint::black_box(blocks));
+    }
+    Ok(())
+}
+
 /// What a worker may still do, ready to be entered.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Walls {
     calls: bool,
     files: Option<FileRules>,
 }
 
 impl Walls {
-    /// Workers may read what lies at `readable` and below.
+    /// Workers may read what lies at `readable` and below. What this system lets a process do
+    /// is tried by a child of this one, which has one thread: a container may refuse what its
+    /// kernel has, or end whoever asks for it.
     ///
     /// # Errors
-    /// A kernel that cannot do what is required; one that refuses rules.
+    /// A system that cannot do what is required; one that refuses rules, or forks no child.
     pub(crate) fn prepare(choice: Sandbox, readable: &[PathBuf]) -> Result<Self> {
-        let required = |checked: Result<()>| match (choice, checked) {
-            (Sandbox::Off, _) => Ok(false),
+        if choice == Sandbox::Off {
+            return Ok(Self::default());
+        }
+        let (calls, files) = match trial(|| enter_files(readable).and_then(|()| enter_calls()))? {
+            Trial::Passed => (Ok(()), Ok(())),
+            _ => (
+                trial(enter_calls)?.judge(calls::check),
+                trial(|| enter_files(readable))?.judge(files::check),
+            ),
+        };
+        let kept = |part: &str, tried: Result<()>| match (choice, tried) {
             (_, Ok(())) => Ok(true),
-            (Sandbox::Auto, Err(_)) => Ok(false),
             (Sandbox::Require, Err(e)) => Err(Error::option(
                 "sandbox",
                 format!(
-                    "it is required, and this system cannot do it: {e}; use a kernel from 5.13 on \
-                     with Landlock, in a container that allows both calls, or `auto`"
+                    "it is required, and this system does not keep workers to a list of {part}: \
+                     {e}; use Linux 5.13 or newer with Landlock, in a container that allows \
+                     seccomp and Landlock, or `auto`"
                 ),
             )),
+            (_, Err(e)) => {
+                tracing::warn!("sandbox: workers are not kept to a list of {part}: {e}");
+                Ok(false)
+            }
         };
         Ok(Self {
-            calls: required(calls::check())?,
-            files: match required(files::check())? {
-                true => match FileRules::new(readable) {
-                    Ok(rules) => Some(rules),
-                    Err(e) if choice == Sandbox::Auto => {
-                        tracing::warn!("workers are not kept to the files of the data set: {e}");
-                        None
-                    }
-                    Err(e) => return Err(e),
-                },
+            calls: kept("system calls", calls)?,
+            files: match kept("files", files)? {
+                true => Some(FileRules::new(readable)?),
                 false => None,
             },
         })
-    }
-
-    /// The same, tried out by a child of this process, which has one thread: a container may
-    /// refuse what its kernel has, or end who asks for it.
-    ///
-    /// # Errors
-    /// A system that refuses what is required; one that forks no child.
-    pub(crate) fn tried(self, choice: Sandbox) -> Result<Self> {
-        if self.is_let(self.calls, true)? {
-            return Ok(self);
-        }
-        let kept = Self {
-            calls: self.calls && self.is_let(true, false)?,
-            files: match self.is_let(false, true)? {
-                true => self.files,
-                false => None,
-            },
-        };
-        let kept_to = kept.sandboxed().text();
-        let what =
-            format!("this system refuses workers a part of it; what they have is: {kept_to}");
-        if choice == Sandbox::Require {
-            let advice = "use a container that allows seccomp and Landlock, or `auto`";
-            let why = format!("it is required, and {what}; {advice}");
-            return Err(Error::option("sandbox", why));
-        }
-        tracing::warn!("sandbox: {what}");
-        Ok(kept)
-    }
-
-    /// Whether a child can enter these parts.
-    fn is_let(&self, calls: bool, files: bool) -> Result<bool> {
-        static REFUSED_CALL: AtomicU64 = AtomicU64::new(0);
-        if !calls && (!files || self.files.is_none()) {
-            return Ok(true);
-        }
-        let enter = || {
-            if files {
-                self.limit_files()?;
-            }
-            let own = Own {
-                process: std::process::id(),
-                files: &[],
-                shared: 0..0,
-            };
-            match calls {
-                true => self.limit_calls(&own, &REFUSED_CALL),
-                false => Ok(()),
-            }
-        };
-        let child = process::fork_never_returning(|| i32::from(enter().is_err()))?;
-        process::ended_well(child)
     }
 
     pub(crate) fn sandboxed(&self) -> Sandboxed {

@@ -186,12 +186,12 @@ pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
     }
 }
 
-/// Waits for a child. False when it ended with another status than 0, or by a signal.
-pub(crate) fn ended_well(child: Pid) -> Result<bool> {
+/// Waits for a child: its exit status, none when a signal ended it.
+pub(crate) fn exit_code(child: Pid) -> Result<Option<i32>> {
     loop {
         match waitpid(child, None) {
-            Ok(WaitStatus::Exited(_, code)) => return Ok(code == 0),
-            Ok(WaitStatus::Signaled(..)) => return Ok(false),
+            Ok(WaitStatus::Exited(_, code)) => return Ok(Some(code)),
+            Ok(WaitStatus::Signaled(..)) => return Ok(None),
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(e) => return Err(Error::io("waitpid", e)),
         }
@@ -248,6 +248,29 @@ pub(crate) fn reset_signals() -> Result<()> {
     SigSet::empty()
         .thread_set_mask()
         .map_err(|e| Error::io("clear the signal mask", e))
+}
+
+/// SIGSEGV and SIGBUS end this process, whoever sent them: for a program's first line.
+///
+/// Rust's own handler, which prints a line when a stack overflows, is made for a process
+/// that is about to end. A signal that somebody sent ends nothing there: the handler lets the
+/// process go on, and a thread that began or ended in that instant stands still for ever
+/// (`std`, `stack_overflow/thread_info.rs`: `pause`).
+///
+/// # Errors
+/// When the system refuses.
+#[cfg_attr(
+    not(feature = "internals"),
+    allow(dead_code, reason = "for programs alone")
+)]
+pub fn end_by_crash_signals() -> Result<()> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    for signal in [Signal::SIGSEGV, Signal::SIGBUS] {
+        // SAFETY: SIG_DFL runs no code of ours.
+        unsafe { sigaction(signal, &default) }
+            .map_err(|e| Error::io(format!("reset {signal}"), e))?;
+    }
+    Ok(())
 }
 
 /// Asks to be killed when the parent dies, and checks that it has not already.

@@ -47,7 +47,8 @@ pub(crate) struct Relay {
 /// The stderr that the coordinator was started with.
 #[derive(Debug)]
 enum Given {
-    /// A file, which has no reader to wait for.
+    /// A file, which has no reader to wait for. Its storage may keep a writer waiting: the
+    /// consumer notices that the coordinator does not look after rows.
     File(OwnedFd),
     /// A pipe or a terminal, opened once more: this opening's flags are ours alone.
     Opened(File),

@@ -68,10 +68,14 @@ pub enum Act {
     RemoveRing,
     FillMemory,
     FillSharedMemory,
+    /// A page of shared memory that is only read is a page all the same.
+    FillReadOnlyMemory,
     RaiseOwnLimits,
     ForgetHandler,
     /// By a store: gives its row back, and then never asks for one again.
     NeverAgain,
+    /// Gives its row back, claims one of another ticket, which there is none of, and ends.
+    ClaimWhatNobodyAsksFor,
     /// Gives its row back and ends, again and again, not so fast that no worker starts.
     GiveBackForEver,
 }
@@ -160,6 +164,8 @@ fn answered(what: &str, answer: i64) -> Result<(), String> {
     }
 }
 
+const BOTH: i32 = libc::PROT_READ | libc::PROT_WRITE;
+
 fn text(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
 }
@@ -180,15 +186,17 @@ fn map(bytes: usize, protection: i32, flags: i32, fd: i32) -> Result<*mut u8, St
 }
 
 /// Maps and touches memory until none is given, or far more than a worker may have.
-fn fill_memory(flags: i32) -> Result<(), String> {
+fn fill_memory(flags: i32, rights: i32) -> Result<(), String> {
     const PIECE: usize = 4 << 20;
     for taken in 0..64 {
-        let rights = libc::PROT_READ | libc::PROT_WRITE;
         let at = map(PIECE, rights, flags | libc::MAP_ANONYMOUS, -1)
             .map_err(|e| format!("after {} MiB: {e}", taken * 4))?;
         for page in (0..PIECE).step_by(4096) {
             // SAFETY: within the map that was just made.
-            unsafe { at.add(page).write_volatile(1) };
+            match rights & libc::PROT_WRITE {
+                0 => drop(unsafe { at.add(page).read_volatile() }),
+                _ => unsafe { at.add(page).write_volatile(1) },
+            }
         }
     }
     Ok(())
@@ -333,8 +341,9 @@ impl Hostile {
                 let done = unsafe { libc::madvise(ring.cast(), 4096, libc::MADV_REMOVE) };
                 answered("madvise", done.into())
             }
-            Act::FillMemory => fill_memory(libc::MAP_PRIVATE),
-            Act::FillSharedMemory => fill_memory(libc::MAP_SHARED),
+            Act::FillMemory => fill_memory(libc::MAP_PRIVATE, BOTH),
+            Act::FillSharedMemory => fill_memory(libc::MAP_SHARED, BOTH),
+            Act::FillReadOnlyMemory => fill_memory(libc::MAP_SHARED, libc::PROT_READ),
             Act::RaiseOwnLimits => {
                 let none = libc::rlimit {
                     rlim_cur: libc::RLIM_INFINITY,
@@ -349,6 +358,36 @@ impl Hostile {
                 loop {
                     std::thread::sleep(Duration::from_secs(1));
                 }
+            }
+            Act::ClaimWhatNobodyAsksFor => {
+                self.give_back(sequence);
+                const CLAIMED: u64 = 2 << 56;
+                let record = self.spec.record;
+                let own = (0..2).map(|lane| record + lane * 4096).find(|&at| {
+                    // SAFETY: inside of the ring's map, where the workers' records are.
+                    let pid = unsafe { ring.add(at + 8).cast::<u64>().read_volatile() };
+                    pid == u64::from(std::process::id())
+                });
+                // SAFETY: as above.
+                let serial = unsafe {
+                    ring.add(own.unwrap_or(record))
+                        .cast::<u64>()
+                        .read_volatile()
+                };
+                let word = CLAIMED | serial << 32 | u64::from(sequence + 77);
+                let at = self.spec.row_word + 8 * self.spec.at.1 as usize + 8;
+                for slot in 0..self.spec.slots {
+                    // SAFETY: inside of the ring's map, where the consumer has the words of rows.
+                    let row = unsafe {
+                        &*ring
+                            .add(at + slot * self.spec.slot_bytes)
+                            .cast::<AtomicU64>()
+                    };
+                    if row.load(Ordering::Acquire) as u32 != sequence {
+                        row.store(word, Ordering::Release);
+                    }
+                }
+                std::process::exit(1)
             }
             Act::GiveBackForEver => {
                 self.give_back(sequence);

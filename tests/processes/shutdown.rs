@@ -178,6 +178,24 @@ fn a_killed_consumer_leaves_nothing() {
     assert_in_time("the consumer was killed", &times);
 }
 
+/// Rust's handler lets a process go on after a SIGSEGV that somebody sent, once, and may stop
+/// one of its threads for ever.
+#[test]
+fn a_crash_signal_from_outside_ends_the_consumer() {
+    let dir = data(3, 8);
+    many_times(2, |_| {
+        for signal in [Signal::SIGSEGV, Signal::SIGBUS] {
+            let mut run = Run::start(dir.path());
+            wait_for(HANG, || crate::common::processes::coordinator_of(run.pid())).unwrap();
+            assert!(send(run.pid(), signal));
+            let (status, ..) = run.end();
+            assert_eq!(status.signal(), Some(signal as i32));
+            run.gone();
+            assert_eq!(run.leftovers(), [""; 0]);
+        }
+    });
+}
+
 #[test]
 fn an_interrupted_run_says_so_and_leaves_nothing() {
     let dir = data(3, 8);

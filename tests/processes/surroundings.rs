@@ -155,20 +155,18 @@ fn where_a_container_refuses_the_sandbox_auto_goes_on_and_require_says_so() {
     let dir = data(2, 8);
     let denied = SeccompAction::Errno(libc::EPERM as u32);
     let filter = u64::from(libc::SECCOMP_SET_MODE_FILTER);
+    let kill = SeccompAction::KillProcess;
     for (call, first, action, kept) in [
         (libc::SYS_seccomp, Some(filter), denied.clone(), "files"),
+        (libc::SYS_seccomp, None, kill.clone(), "files"),
+        (libc::SYS_landlock_restrict_self, None, denied, "calls"),
         (
             libc::SYS_landlock_restrict_self,
             None,
-            denied,
-            "system calls",
+            kill.clone(),
+            "calls",
         ),
-        (
-            libc::SYS_landlock_restrict_self,
-            None,
-            SeccompAction::KillProcess,
-            "system calls",
-        ),
+        (libc::SYS_landlock_create_ruleset, None, kill, "calls"),
     ] {
         let program = refusing(call, first, action);
         let run = |choice: &str| {
@@ -189,11 +187,14 @@ fn where_a_container_refuses_the_sandbox_auto_goes_on_and_require_says_so() {
         let both =
             ["calls", "files"].map(|part| report["loader"]["sandboxed"][part].as_bool().unwrap());
         assert_eq!(both, [kept != "files", kept == "files"], "{report}");
+        let lost = ["system calls", "files"][usize::from(kept == "calls")];
+        let said = stderr(&out);
         assert!(
-            stderr(&out).contains(&format!("what they have is: {kept}")),
-            "{}",
-            stderr(&out)
+            said.contains(&format!("not kept to a list of {lost}: ")),
+            "{said}"
         );
+        let (out, _) = run("off");
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
         let (out, _) = run("require");
         assert_ne!(out.status.code(), Some(0));
         assert!(stderr(&out).contains("it is required"), "{}", stderr(&out));

@@ -87,6 +87,7 @@ fn main() -> ExitCode {
         .with_target(false)
         .try_init();
     featherload::init();
+    let _ = featherload::internals::end_by_crash_signals();
     // Where a file may grow no further (`ulimit -f`), a write is an error that names the file.
     let handled = Arc::new(AtomicBool::new(false));
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, handled);

@@ -14,7 +14,7 @@ use crate::pool::coordinator::messages::{EVENT_BYTES, told};
 use crate::pool::coordinator::strikes::Cause;
 use crate::pool::coordinator::supervisor::Supervisor;
 use crate::pool::ring::coordinator_side;
-use crate::pool::ring::coordinator_side::Verdict;
+use crate::pool::ring::coordinator_side::{Held, Verdict};
 use crate::pool::ring::layout::worker_word;
 use crate::pool::ring::receipt;
 use crate::pool::ring::ticket;
@@ -28,6 +28,17 @@ pub(super) fn too_many(serial: u32, rows: usize) -> String {
     format!(
         "worker {serial} holds {rows} rows, and can hold one: shared memory was destroyed, by a \
          decoder gone wrong; build a new loader from the last state"
+    )
+}
+
+/// Nobody asked for such a row, so a worker claims none.
+pub(super) fn not_asked_for(held: &Held) -> String {
+    let Held {
+        owner, row, slot, ..
+    } = held;
+    format!(
+        "worker {owner} holds row {row} of slot {slot}, which is not asked for: shared memory was \
+         destroyed, by a decoder gone wrong; build a new loader from the last state"
     )
 }
 
@@ -114,9 +125,13 @@ impl Supervisor {
     /// Gives back, moves on or fails the dead worker's rows and wakes everybody.
     fn bury(&mut self, worker: Worker, cause: Cause) -> String {
         let ring = self.ring;
-        let rows = coordinator_side::held_by(&ring.words(), ring.layout(), worker.serial).count();
-        if rows > 1 {
-            self.give_up(too_many(worker.serial, rows));
+        let (w, l) = (ring.words(), ring.layout());
+        let held: Vec<Held> = coordinator_side::held_by(&w, l, worker.serial).collect();
+        let asked_for = |held: &&Held| coordinator_side::was_asked_for(&w, l, held, self.tries);
+        if held.len() > 1 {
+            self.give_up(too_many(worker.serial, held.len()));
+        } else if let Some(invented) = held.iter().find(|held| !asked_for(held)) {
+            self.give_up(not_asked_for(invented));
         }
         let mut at_work = Vec::new();
         let (strikes, job, given_up) = (&mut self.strikes, &self.job, &mut self.given_up);
@@ -158,7 +173,7 @@ impl Supervisor {
             });
             verdict
         });
-        self.left += at_work.len() as u64;
+        self.returned += at_work.len() as u64;
         let at = if at_work.is_empty() {
             String::new()
         } else {

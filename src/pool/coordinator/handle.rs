@@ -207,6 +207,9 @@ impl Drop for CoordinatorHandle {
             }
             let _ = socket::readable(self.pidfd.as_fd(), left);
         }
-        self.pidfd.reap(true);
+        // Who does not end of SIGKILL waits for storage: it ends when that answers, and its
+        // number is then free with this process.
+        let _ = socket::readable(self.pidfd.as_fd(), END_LIMIT);
+        self.pidfd.reap(false);
     }
 }

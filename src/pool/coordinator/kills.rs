@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::pool::coordinator::burial::too_many;
+use crate::pool::coordinator::burial::{not_asked_for, too_many};
 use crate::pool::coordinator::lanes::{Killed, Lane, REAP_LIMIT, Worker};
+use crate::pool::coordinator::progress::Pace;
 use crate::pool::coordinator::supervisor::Supervisor;
 use crate::pool::ring::coordinator_side;
 use crate::pool::ring::coordinator_side::Held;
@@ -68,8 +69,16 @@ impl Supervisor {
                  the last state"
             ));
         }
-        // Both at once: a row that is still claimed behind the look at the second was so then.
         let (w, l) = (self.ring.words(), self.ring.layout());
+        // A row that is still claimed behind the look at its ticket was so then.
+        let invented = claimed.iter().find(|held| {
+            !coordinator_side::was_asked_for(&w, l, held, self.tries)
+                && coordinator_side::is_held(&w, l, held)
+        });
+        if let Some(held) = invented {
+            return Some(not_asked_for(held));
+        }
+        // Both at once: a row that is still claimed behind the look at the second was so then.
         let mut owners = HashMap::new();
         for held in claimed {
             if let Some(first) = owners.insert(held.owner, held)
@@ -88,6 +97,7 @@ impl Supervisor {
             return;
         }
         self.next_look = now + self.overdue.tick();
+        coordinator_side::looked(&self.ring.words(), self.ring.layout());
         // Rows of a pool that was given up stay claimed by those who were killed then.
         if self.report.fatal.is_some() {
             return;
@@ -98,17 +108,19 @@ impl Supervisor {
             self.give_up(damage);
             return;
         }
-        if self
-            .progress
-            .look(now, coordinator_side::standings(&w, l), self.left)
-        {
-            self.give_up(format!(
-                "no row has come to an end for {} s, and none is in one worker's hands for that \
-                 long: shared memory was destroyed, by a decoder gone wrong; build a new loader \
-                 from the last state",
-                self.progress.limit().as_secs()
-            ));
-            return;
+        let standings = coordinator_side::standings(&w, l, self.tries);
+        match self.progress.look(now, standings, self.returned) {
+            Pace::GoesOn => {}
+            Pace::Stands => self.kill_idle(now, &claimed),
+            Pace::StandsStill => {
+                self.give_up(format!(
+                    "no row has come to an end for {} s, also by other workers: a decoder gone \
+                     wrong, or somebody keeps workers from running; build a new loader from the \
+                     last state",
+                    self.progress.limit().as_secs()
+                ));
+                return;
+            }
         }
         let over = self.overdue.look(now, claimed.into_iter());
         for held in over {
@@ -139,6 +151,21 @@ impl Supervisor {
                     return;
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// Nothing comes to an end: those who hold no row are in nobody's way, but do nothing
+    /// either. Others take their place.
+    fn kill_idle(&mut self, now: Duration, claimed: &[Held]) {
+        for lane in &mut self.lanes {
+            if let Lane::Running(w) = lane
+                && w.killed.is_none()
+                && claimed.iter().all(|held| held.owner != w.serial)
+            {
+                tracing::warn!("worker {} takes no row and is replaced", w.serial);
+                w.killed = Some((now, Killed::Ordered));
+                let _ = kill(w.pid, Signal::SIGKILL);
             }
         }
     }

@@ -30,6 +30,6 @@ pub(crate) mod messages;
 pub(crate) mod overdue;
 pub(crate) mod own;
 pub(crate) mod process;
-mod progress;
+pub(crate) mod progress;
 mod strikes;
 mod supervisor;

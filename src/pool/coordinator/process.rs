@@ -179,7 +179,7 @@ fn start(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<Supervisor> {
     let request = StartRequest::unseal(request)?;
     let ring = Ring::open(ring, request.shape)?;
     let readable = sandbox::unseal(readable)?;
-    let walls = Walls::prepare(request.sandbox, &readable)?.tried(request.sandbox)?;
+    let walls = Walls::prepare(request.sandbox, &readable)?;
     let job = request.job.build(kinds, fds.collect(), RunsIn::Worker)?;
     // Lives as long as the process: workers are forked out of this function's
     // callee and use the map until they end.

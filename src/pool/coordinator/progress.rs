@@ -3,8 +3,9 @@
 //! Runs in the coordinator. Each row in somebody's hands has a limit ([`super::overdue`]). A
 //! worker whose decoder was taken over can do nothing without holding a row, or give rows
 //! back for ever: no limit of a row is over then, and whoever waits for the batch would wait
-//! without end. An honest pool ends a row, or an attempt at one, within the limit of a row and
-//! what it takes to kill a worker.
+//! without end. So may an honest one that a debugger holds. A pool that goes on ends a row, or
+//! an attempt at one, within the limit of a row; otherwise workers without a row are replaced,
+//! and if that brings nothing the pool is given up.
 //!
 //! Everything but the numbers of tickets is written by workers. So only what was never seen
 //! before counts: a ticket has no more such events than rows and attempts.
@@ -18,43 +19,62 @@ use crate::pool::ring::coordinator_side::Standing;
 /// For a worker to wake up, and for the coordinator to look.
 const SLACK: Duration = Duration::from_secs(2);
 
+/// How long a coordinator may not look after rows that are waited for: as long as it lets a
+/// worker be at one of them, and what it takes to kill that.
+pub(crate) fn longest_between_looks(row_limit: Duration) -> Duration {
+    row_limit + REAP_LIMIT + SLACK
+}
+
+/// Whether rows come to an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    GoesOn,
+    /// Not for longer than a row may take: told once, until one does.
+    Stands,
+    /// Not for as long again, and the time that it takes to kill a worker.
+    StandsStill,
+}
+
 /// The furthest that each slot's ticket has come.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    limit: Duration,
+    /// Most time without an end, at first and in the second place.
+    limits: [Duration; 2],
     best: HashMap<u32, Standing>,
-    /// Rows that the dead have left, as counted when it last went on.
-    left: u64,
+    /// Rows that were taken from the dead, as counted when it last went on.
+    returned: u64,
     /// When it last went on, or nothing was to be done.
     since: Duration,
+    stands: bool,
 }
 
 impl Progress {
     /// `row_limit`, looked at every `tick`.
     pub(crate) fn new(row_limit: Duration, tick: Duration) -> Self {
+        let row = row_limit + tick + SLACK;
         Self {
-            limit: row_limit + tick + REAP_LIMIT + SLACK,
+            limits: [row, row + REAP_LIMIT],
             best: HashMap::new(),
-            left: 0,
+            returned: 0,
             since: Duration::ZERO,
+            stands: false,
         }
     }
 
-    /// How long nothing may come to an end.
+    /// How long nothing may come to an end before the pool is given up.
     pub(crate) fn limit(&self) -> Duration {
-        self.limit
+        self.limits[0] + self.limits[1]
     }
 
-    /// Takes a look: true when nothing has come to an end for too long. `left` counts the
-    /// rows that were taken from dead workers.
+    /// Takes a look. `returned` counts the rows that were taken from dead workers.
     pub(crate) fn look(
         &mut self,
         now: Duration,
         standings: impl Iterator<Item = Standing>,
-        left: u64,
-    ) -> bool {
+        returned: u64,
+    ) -> Pace {
         let mut unfinished = false;
-        let mut went_on = std::mem::replace(&mut self.left, left) != left;
+        let mut went_on = std::mem::replace(&mut self.returned, returned) != returned;
         for standing in standings {
             unfinished |= standing.unfinished;
             let best = self.best.entry(standing.slot).or_insert(standing);
@@ -68,8 +88,18 @@ impl Progress {
         }
         if went_on || !unfinished {
             self.since = now;
+            self.stands = false;
         }
-        now.saturating_sub(self.since) > self.limit
+        let limit = self.limits[usize::from(self.stands)];
+        if now.saturating_sub(self.since) <= limit {
+            return Pace::GoesOn;
+        }
+        if self.stands {
+            return Pace::StandsStill;
+        }
+        self.stands = true;
+        self.since = now;
+        Pace::Stands
     }
 
     /// Workers were stopped, or go on: what passed until now is not theirs.
@@ -94,33 +124,56 @@ mod tests {
         }
     }
 
-    /// A look a second; after how many it was too long.
-    fn looks(p: &mut Progress, seen: impl Fn(u32) -> Option<Standing>) -> Option<u32> {
-        let begun = p.since;
-        (1..1000).find(|n| p.look(begun + SECOND * *n, seen(*n).into_iter(), 0))
+    /// A look a second; when it stood, and when it stood still.
+    fn looks(p: &mut Progress, seen: impl Fn(u32) -> Option<Standing>) -> Vec<(u32, Pace)> {
+        let mut told = Vec::new();
+        for n in 1..1000 {
+            match p.look(SECOND * n, seen(n).into_iter(), 0) {
+                Pace::GoesOn => {}
+                pace => told.push((n, pace)),
+            }
+            if told.len() == 2 {
+                break;
+            }
+        }
+        told
     }
 
     fn progress() -> Progress {
         Progress::new(SECOND * 60, SECOND)
     }
 
+    fn stood(after: u32) -> Vec<(u32, Pace)> {
+        vec![
+            (after + 63, Pace::Stands),
+            (after + 63 + 69, Pace::StandsStill),
+        ]
+    }
+
     #[test]
     fn what_was_seen_before_is_no_progress() {
-        let over = Some(69);
-        assert_eq!(looks(&mut progress(), |_| Some(at(1, 3, 0))), over);
+        assert_eq!(looks(&mut progress(), |_| Some(at(1, 3, 0))), stood(1));
         // Rows that are given back and filled again, attempts that are set back.
         let back_and_forth = |n| Some(at(1, 3 + n % 2, 2 - n % 2));
-        assert_eq!(looks(&mut progress(), back_and_forth), over.map(|n| n + 2));
+        assert_eq!(looks(&mut progress(), back_and_forth), stood(2));
     }
 
     #[test]
     fn new_ends_attempts_tickets_and_deaths_are() {
-        assert_eq!(looks(&mut progress(), |n| Some(at(1, n / 60, 0))), None);
-        assert_eq!(looks(&mut progress(), |n| Some(at(1, 0, n / 60))), None);
-        assert_eq!(looks(&mut progress(), |n| Some(at(n / 60, 0, 0))), None);
+        assert_eq!(looks(&mut progress(), |n| Some(at(1, n / 60, 0))), []);
+        assert_eq!(looks(&mut progress(), |n| Some(at(1, 0, n / 60))), []);
+        assert_eq!(looks(&mut progress(), |n| Some(at(n / 60, 0, 0))), []);
         let mut p = progress();
         let mut dead = |n: u64| p.look(SECOND * n as u32, [at(1, 0, 0)].into_iter(), n / 60);
-        assert!(!(0..1000).any(&mut dead));
+        assert!((0..1000).all(|n| dead(n) == Pace::GoesOn));
+    }
+
+    #[test]
+    fn a_pool_that_goes_on_behind_the_first_word_is_left_alone() {
+        // An end at 100 s, in the second time.
+        let told = looks(&mut progress(), |n| Some(at(1, n / 100, 0)));
+        assert_eq!(told[0], (64, Pace::Stands));
+        assert_eq!(told[1], (163, Pace::Stands));
     }
 
     #[test]
@@ -129,14 +182,15 @@ mod tests {
             unfinished: false,
             ..at(1, 8, 0)
         };
-        assert_eq!(looks(&mut progress(), |_| Some(done)), None);
-        assert_eq!(looks(&mut progress(), |_| None), None);
+        assert_eq!(looks(&mut progress(), |_| Some(done)), []);
+        assert_eq!(looks(&mut progress(), |_| None), []);
         let mut p = progress();
         for n in 0..1000 {
             if n % 60 == 0 {
                 p.forgive(SECOND * n);
             }
-            assert!(!p.look(SECOND * n, [at(1, 0, 0)].into_iter(), 0));
+            let pace = p.look(SECOND * n, [at(1, 0, 0)].into_iter(), 0);
+            assert_eq!(pace, Pace::GoesOn);
         }
     }
 }

@@ -49,7 +49,9 @@ impl Cause {
             | Signal::SIGILL
             | Signal::SIGFPE
             | Signal::SIGABRT
-            | Signal::SIGSYS => Self::Crash {
+            | Signal::SIGSYS
+            // It wrote behind the end of a file.
+            | Signal::SIGXFSZ => Self::Crash {
                 signal: Some(signal),
                 code: 0,
             },

@@ -72,7 +72,7 @@ pub(crate) struct Supervisor {
     /// Attempts at rows that ended without a worker's doing: progress as well.
     pub(super) given_up: u64,
     /// Rows that were taken from dead workers.
-    pub(super) left: u64,
+    pub(super) returned: u64,
     pub(super) me: Pid,
 }
 
@@ -127,7 +127,7 @@ impl Supervisor {
             events: VecDeque::new(),
             ending: None,
             given_up: 0,
-            left: 0,
+            returned: 0,
             me: getpid(),
         };
         s.fork_due(now)?;

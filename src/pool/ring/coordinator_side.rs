@@ -44,6 +44,14 @@ pub(crate) fn claimed<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Held>
     claimed_if(w, l, |_| true)
 }
 
+/// Whether a claim is of a row and an attempt that somebody asked for. Which tickets are out
+/// only the consumer writes; `tries` are the attempts behind the first.
+pub(crate) fn was_asked_for<W: Words>(w: &W, l: &Layout, held: &Held, tries: u32) -> bool {
+    let sequence = w.load(l.ticket(held.slot, ticket_word::SEQUENCE), Acquire);
+    let rows = ticket::read(w, l, held.slot, held.sequence).rows;
+    sequence == u64::from(held.sequence) && held.row < rows && held.attempt <= tries
+}
+
 /// How far the ticket of a slot has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Standing {
@@ -59,8 +67,8 @@ pub(crate) struct Standing {
 
 /// The tickets that are out, each with its progress. Workers cannot write which ones those
 /// are, but they do write the progress.
-pub(crate) fn standings<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Standing> {
-    (0..l.shape().slots).filter_map(|slot| {
+pub(crate) fn standings<W: Words>(w: &W, l: &Layout, tries: u32) -> impl Iterator<Item = Standing> {
+    (0..l.shape().slots).filter_map(move |slot| {
         let sequence = w.load(l.ticket(slot, ticket_word::SEQUENCE), Acquire) as u32;
         let rows = ticket::read(w, l, slot, sequence).rows;
         let mut standing = Standing {
@@ -76,7 +84,7 @@ pub(crate) fn standings<W: Words>(w: &W, l: &Layout) -> impl Iterator<Item = Sta
                 RowState::Open | RowState::Claimed => standing.unfinished = true,
                 RowState::Void | RowState::Done | RowState::Failed => standing.ended += 1,
             }
-            standing.attempts += attempt::load(w, l, slot, row, sequence);
+            standing.attempts += attempt::load(w, l, slot, row, sequence).min(tries);
         }
         (sequence != 0).then_some(standing)
     })
@@ -152,6 +160,11 @@ pub(crate) fn bury<W: Words>(
 pub(crate) fn wake_consumer<W: Words>(w: &W, l: &Layout) {
     w.fetch_add(l.done(), 1);
     w.wake_all(l.done());
+}
+
+/// Says that the coordinator looks after the rows.
+pub(crate) fn looked<W: Words>(w: &W, l: &Layout) {
+    w.fetch_add(l.looks(), 1);
 }
 
 /// Says that no more rows will come.

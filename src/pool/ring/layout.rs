@@ -25,7 +25,7 @@ use crate::pool::ring::words::WordIndex;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"fthrring");
 
 /// Changes with every change of layout or protocol.
-pub(crate) const LAYOUT_VERSION: u64 = 5;
+pub(crate) const LAYOUT_VERSION: u64 = 6;
 
 const LINE: usize = 8;
 const PAGE: usize = 4096;
@@ -234,6 +234,11 @@ impl Layout {
     /// Not 0 = the coordinator gave the pool up; it says why on request.
     pub(crate) fn fatal(&self) -> WordIndex {
         3 * LINE
+    }
+
+    /// Counts the coordinator's looks at the rows.
+    pub(crate) fn looks(&self) -> WordIndex {
+        3 * LINE + 1
     }
 
     /// A word of a slot's ticket.

@@ -140,16 +140,20 @@ fn list(own: &Own<'_>) -> Result<List, seccompiler::BackendError> {
     let mut list = List::from([
         // A sample: opened to be read, examined, mapped, closed. `files` says which ones.
         (libc::SYS_openat, vec![all(vec![without(2, libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC)?])?]),
+        // As musl does it.
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, vec![all(vec![without(1, libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC)?])?]),
         (libc::SYS_newfstatat, vec![all(vec![flag(3, libc::AT_EMPTY_PATH)?])?]),
         (libc::SYS_statx, vec![all(vec![flag(2, libc::AT_EMPTY_PATH)?])?]),
         (libc::SYS_fstat, vec![]),
         (libc::SYS_fstatfs, vec![]),
         (libc::SYS_close, vec![]),
         // Private memory, which RLIMIT_DATA counts, and files, which are only read. Nothing
-        // that is shared can be written through a new map; nothing can be executed.
+        // that is shared can be written through a new map; nothing can be executed. Shared
+        // memory without a file is counted by no limit, also where it is only read.
         (libc::SYS_mmap, vec![
             all(vec![shared(libc::MAP_PRIVATE)?, without(2, libc::PROT_EXEC)?])?,
-            all(vec![shared(libc::MAP_SHARED)?, without(2, libc::PROT_EXEC | libc::PROT_WRITE)?])?,
+            all(vec![shared(libc::MAP_SHARED)?, without(3, libc::MAP_ANONYMOUS)?, without(2, libc::PROT_EXEC | libc::PROT_WRITE)?])?,
             // Where the C library keeps random numbers, from glibc 2.41 on: as private.
             all(vec![shared(libc::MAP_DROPPABLE)?, flag(3, libc::MAP_ANONYMOUS)?, without(2, libc::PROT_EXEC)?])?,
         ]),
@@ -195,8 +199,9 @@ fn list(own: &Own<'_>) -> Result<List, seccompiler::BackendError> {
         (libc::SYS_rt_sigreturn, vec![]),
         (libc::SYS_restart_syscall, vec![]),
     ]);
-    // Debug builds of the standard library look whether what they close is open.
-    let mut locks = any_of(1, &[libc::F_GETFD])?;
+    // Debug builds of the standard library look whether what they close is open; musl has no
+    // other way to O_CLOEXEC.
+    let mut locks = any_of(1, &[libc::F_GETFD, libc::F_SETFD])?;
     for fd in own.files {
         let of = || arg(0, Eq, *fd as u32 as u64);
         // A store of pictures that does not fit in memory; and room in one that does.

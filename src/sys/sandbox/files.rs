@@ -21,9 +21,17 @@ const NEWEST: ABI = ABI::V6;
 /// is. Nobody can list one, for want of the call.
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
+/// Folders that are kept open: the first ones, which are the data set's own.
+const HELD: usize = 16;
+
 /// Which files may be opened.
 #[derive(Debug)]
-pub(crate) struct FileRules(RulesetCreated);
+pub(crate) struct FileRules {
+    rules: RulesetCreated,
+    /// A rule is bound to a folder in memory. Some file systems make another one of the same
+    /// name when nobody has it open (9p), and some are unmounted then (autofs).
+    _held: Vec<PathFd>,
+}
 
 /// Whether this kernel has Landlock, or why not.
 ///
@@ -59,14 +67,18 @@ impl FileRules {
             .and_then(|rules| rules.scope(Scope::from_all(NEWEST)))
             .and_then(Ruleset::create);
         let mut rules = begun.map_err(refused)?;
+        let mut held = Vec::new();
         for path in readable {
             if let Ok(at) = PathFd::new(path) {
                 rules = rules
-                    .add_rule(PathBeneath::new(at, READ))
+                    .add_rule(PathBeneath::new(&at, READ))
                     .map_err(refused)?;
+                if held.len() < HELD {
+                    held.push(at);
+                }
             }
         }
-        Ok(Self(rules))
+        Ok(Self { rules, _held: held })
     }
 
     /// From here on this process opens nothing else.
@@ -74,7 +86,7 @@ impl FileRules {
     /// # Errors
     /// A kernel that refuses.
     pub(crate) fn enter(&self) -> Result<()> {
-        let rules = self.0.try_clone();
+        let rules = self.rules.try_clone();
         let rules = rules.map_err(|e| Error::io("limit the files of a worker", e))?;
         match rules.restrict_self().map_err(refused)?.ruleset {
             RulesetStatus::NotEnforced => Err(Error::config("Landlock limits no files here")),

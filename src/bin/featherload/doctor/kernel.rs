@@ -16,7 +16,6 @@ pub fn findings() -> Vec<Finding> {
     let mut findings = vec![version(all_needed)];
     findings.extend(calls.iter().map(call));
     findings.extend(seccomp(all_needed));
-    findings.extend(sandbox());
     findings.push(Finding::ok(
         "/dev/shm",
         "not used",
@@ -95,34 +94,6 @@ fn seccomp(all_needed: bool) -> Option<Finding> {
              them in the container's profile",
         ),
     })
-}
-
-/// What workers, which decode files of strangers, are kept from.
-fn sandbox() -> [Finding; 2] {
-    let parts = system::sandbox_parts();
-    let part = |name, works: &featherload::Result<()>, kept: &str, fix: &str| match works {
-        Ok(()) => Finding::ok(name, "works", kept),
-        Err(e) => Finding::limited(
-            name,
-            e.to_string(),
-            format!("workers are not kept from it ({kept}): {fix}"),
-        ),
-    };
-    [
-        part(
-            "sandbox: calls",
-            &parts.calls,
-            "workers make no system call but those of a short list",
-            "a container's profile may refuse seccomp(2)",
-        ),
-        part(
-            "sandbox: files",
-            &parts.files,
-            "workers open no file but those of the data set",
-            "Landlock needs Linux 5.13, `landlock` in lsm= on the kernel's command line, and a \
-             container's profile that lets it through",
-        ),
-    ]
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use featherload::measure::ProcessUsage;
-use featherload::{Error, Loader, Result, Source};
+use featherload::{Error, Loader, Result, Sandboxed, Source};
 
 use super::finding::Finding;
 use crate::demo;
@@ -28,6 +28,7 @@ pub fn findings() -> Vec<Finding> {
                 "the helper is of this version, and a worker decoded a picture into the ring",
             ));
             findings.push(memory_of_workers(&started.usage));
+            findings.extend(sandbox(started.sandboxed));
         }
         Err(e) => findings.push(
             Finding::missing(
@@ -47,6 +48,7 @@ struct Started {
     all_ms: f64,
     /// Of the coordinator and the worker.
     usage: Vec<Result<ProcessUsage>>,
+    sandboxed: Sandboxed,
 }
 
 fn start() -> Result<Started> {
@@ -77,15 +79,43 @@ fn start() -> Result<Started> {
     let usage = report
         .coordinator
         .into_iter()
-        .chain(report.workers)
+        .chain(report.workers.iter().copied())
         .map(ProcessUsage::read)
         .collect();
     drop(loader);
     Ok(Started {
+        sandboxed: report.sandboxed,
         first_batch_ms,
         all_ms: ms(),
         usage,
     })
+}
+
+/// What the pool's worker, as all that decode files of strangers, was kept from.
+fn sandbox(kept: Sandboxed) -> [Finding; 2] {
+    let part = |name, works: bool, what: &str, fix: &str| match works {
+        true => Finding::ok(name, "works", what),
+        false => Finding::limited(
+            name,
+            "refused",
+            format!("workers are not kept from it ({what}): {fix}"),
+        ),
+    };
+    [
+        part(
+            "sandbox: calls",
+            kept.calls,
+            "workers make no system call but those of a short list",
+            "a container's profile may refuse seccomp(2)",
+        ),
+        part(
+            "sandbox: files",
+            kept.files,
+            "workers open no file but those of the data set",
+            "Landlock needs Linux 5.13, `landlock` in lsm= on the kernel's command line, and a \
+             container's profile that lets it through",
+        ),
+    ]
 }
 
 fn helper() -> Finding {
