@@ -66,15 +66,14 @@ impl Cause {
                 signal: Some(s), ..
             } => format!("crashed with {s}"),
             Self::Crash { code, .. } => format!("ended with status {code}"),
-            Self::Refused(call) => match calls::name(call.into()) {
-                Some(name) => format!(
-                    "asked for system call {call} ({name}), which workers may not make (option \
-                     sandbox)"
-                ),
-                None => format!(
-                    "asked for system call {call}, which workers may not make (option sandbox)"
-                ),
-            },
+            Self::Refused(call) => {
+                let name = calls::name(call.into()).map(|name| format!(" ({name})"));
+                format!(
+                    "asked for system call {call}{}, which workers may not make; if the program's \
+                     allocator makes it, as mimalloc does, set the option sandbox to off",
+                    name.unwrap_or_default()
+                )
+            }
             Self::TimedOut => "was killed: its row took too long".into(),
             Self::Outside(s) => format!("was ended from outside by {s}"),
             Self::Stopped(s) => format!("was stopped from outside ({s}) and killed"),
