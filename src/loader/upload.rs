@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::device::Upload;
 use crate::device::shape::MOST_ROWS;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, needed, room};
 use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
 use crate::jobs::images::on_device;
 use crate::jobs::images::on_device::DeviceWork;
@@ -66,18 +66,27 @@ impl Uploads<'_> {
     /// # Errors
     /// As [`Uploads::choose`].
     pub(super) fn check(&self, depth: Depth) -> Result<()> {
-        let plan = self.batches(self.plan.batch)?;
-        if self.program.crops.is_some() && plan.most_rows() > MOST_ROWS {
-            return Err(Error::config(format!(
-                "a batch of {} rows on a device: at most {MOST_ROWS} crops are served, lower batch",
-                plan.most_rows()
-            )));
-        }
+        let plan = self.check_rows()?;
         if self.limit.is_none() || self.program.extent == RowExtent::Own {
             return Ok(());
         }
         let slot_bytes = self.slot_bytes(&plan)?;
         self.choose(slot_bytes, depth).map(drop)
+    }
+
+    /// The batches, when a launch has room for their rows.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(super) fn check_rows(&self) -> Result<Plan> {
+        let plan = self.batches(self.plan.batch)?;
+        if self.program.crops.is_some() && plan.most_rows() > MOST_ROWS {
+            return Err(Error::config(format!(
+                "`batch` gives {} rows, and a device takes at most {MOST_ROWS}: lower `batch`",
+                plan.most_rows()
+            )));
+        }
+        Ok(plan)
     }
 
     /// The way, and the most slots that fit with it: first the slots that were asked
@@ -89,10 +98,7 @@ impl Uploads<'_> {
         let plan = self.batches(self.plan.batch)?;
         let (ways, only) = self.ways();
         let bytes = |upload| self.bytes(&plan, upload, slot_bytes);
-        let (most, least) = match depth {
-            Depth::Exactly(n) => (n, n),
-            Depth::AtMost(n) => (n, 1),
-        };
+        let (most, least) = (depth.most(), depth.least());
         for depth in (least..=most).rev() {
             for &upload in ways {
                 let bytes = bytes(upload);
@@ -149,8 +155,9 @@ impl Uploads<'_> {
                                        once"
                 .into(),
             (Upload::InPlace, Some(limit)) => format!(
-                "copies would need {} bytes of the device, and gpu_memory_limit allows {limit}",
-                copied()
+                "copies would need {} of the device and gpu_memory_limit allows {}",
+                needed(copied()),
+                room(limit)
             ),
             (Upload::Copied, Some(_)) => {
                 "copies fit gpu_memory_limit, and the kernel takes less time with them".into()
@@ -191,7 +198,7 @@ impl Uploads<'_> {
         }
     }
 
-    fn refusal(&self, upload: Upload, slot_bytes: u64, depth: u32, needed: u64) -> Error {
+    fn refusal(&self, upload: Upload, slot_bytes: u64, depth: u32, bytes: u64) -> Error {
         let limit = self.limit.unwrap_or(u64::MAX);
         let of_batch = |batch: u32| {
             let plan = self.batches(batch).ok()?;
@@ -219,8 +226,10 @@ impl Uploads<'_> {
             false => "finished rows".into(),
         };
         Error::config(format!(
-            "the run needs {needed} bytes of the device, its context apart, with depth {depth} and \
-             {what}, and gpu_memory_limit allows {limit}: {}",
+            "the run needs {} of the device with depth {depth} and {what} (the context apart) and \
+             gpu_memory_limit allows {}: {}",
+            needed(bytes),
+            room(limit),
             what_would_fit(&smaller)
         ))
     }

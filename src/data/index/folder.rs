@@ -2,7 +2,8 @@
 //!
 //! Runs in the consumer, before there are other processes; its threads, when
 //! there are many class folders, are joined before it returns. It reads
-//! folders and the types of entries, and never opens a file. What it finds does
+//! folders and the types of entries, and opens no file (but where it finds no picture, for
+//! the message: `foreign`). What it finds does
 //! not depend on the order in which the system lists a folder, on the locale or
 //! on the number of threads.
 //!
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::index::Classes;
 use crate::data::index::beyond::Beyond;
+use crate::data::index::foreign;
 use crate::data::index::names::{IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension};
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::sealed::{Content, Labels};
@@ -151,11 +153,15 @@ fn class_numbers(root: &Path, classes: &Classes, folders: &[Vec<u8>]) -> Result<
 
 fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     let mut what = String::from("no images found");
+    let mut foreign = foreign::of_folder(root);
     for (reason, skipped) in &report.skipped {
         let example = skipped.examples.first().map(|p| p.as_os_str());
         what.push_str(&format!("; {reason}: {}", skipped.count));
         if let Some(example) = example {
             what.push_str(&format!(", such as {example:?}"));
+            let is = || foreign::of_file(&root.join(example));
+            foreign = foreign
+                .or_else(|| Some(format!("{} {}", Path::new(example).display(), is()?)));
         }
     }
     what.push_str("; samples are files whose names end in ");
@@ -164,6 +170,9 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     if let Some(tar) = tar_in(root) {
         what.push_str(&format!("; it holds tar shards, such as {tar:?}: "));
         what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
+    } else if let Some(foreign) = foreign {
+        what.push_str("; ");
+        what.push_str(&foreign);
     }
     Error::dataset(root, what)
 }

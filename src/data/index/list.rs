@@ -17,6 +17,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::data::index::boxes;
+use crate::data::index::foreign;
 use crate::data::index::lines::Lines;
 use crate::data::index::names::{has_image_extension, shown};
 use crate::data::index::report::ScanReport;
@@ -79,6 +80,9 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
         )));
     }
     let mut lines = Lines::open(file)?;
+    if let Some(what) = foreign::of_file(file) {
+        return Err(Error::dataset(file, what));
+    }
     let roots = Roots::new(file, options.root.as_deref(), options.allow_outside)?;
     let mut content = Content::default();
     let mut labels = Gathered::default();

@@ -21,9 +21,9 @@ pub(crate) fn is_pattern(text: &OsStr) -> bool {
     has_glob(text.as_bytes()) || text.as_bytes().contains(&b'{')
 }
 
-/// What a name says that other loaders read from and that is no file's; nothing of
+/// What a name is that other loaders read from and that is no file's; nothing of
 /// other names, and of those that are there.
-fn is_no_file(path: &Path) -> Option<&'static str> {
+fn is_no_file(path: &Path) -> Option<String> {
     let text = path.as_os_str().as_bytes();
     let join = text.windows(2).position(|pair| pair == b"::");
     let first = &text[..join.unwrap_or(text.len())];
@@ -36,16 +36,26 @@ fn is_no_file(path: &Path) -> Option<&'static str> {
     // Without slashes it may as well be a name that is misspelt.
     let is_address =
         is_scheme && (scheme == b"pipe" || first[scheme.len() + 1..].starts_with(b"//"));
+    let how = match scheme {
+        b"s3" => " (aws s3 sync)",
+        b"gs" => " (gcloud storage rsync)",
+        b"http" | b"https" => " (curl, wget)",
+        b"hf" => " (hf download)",
+        _ => "",
+    };
     let what = match (is_scheme, join) {
-        (true, _) if is_address => {
-            "no such file, and shards are mapped, so they must be files: download or mount them"
+        (true, _) if scheme == b"pipe" => {
+            "is a command, and featherload reads local files: write its output to tar files".into()
         }
-        (true, _) => {
-            "no such file: check the path; if it is an address: shards are mapped, so they must \
-             be files: download or mount them"
-        }
+        (true, _) if is_address => format!(
+            "is an address, and featherload reads local files: download them{how}, or mount the \
+             storage"
+        ),
+        (true, _) => "no such file: check the path. An address cannot be read: download or mount \
+                      the files"
+            .into(),
         (false, Some(_)) => {
-            "no such file; name several shards by braces or a glob, such as '{a,b}.tar'"
+            "no such file: name several shards by braces or a glob, such as '{a,b}.tar'".into()
         }
         (false, None) => return None,
     };

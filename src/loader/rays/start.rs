@@ -17,7 +17,7 @@ use crate::loader::rays::forecast::Prepared;
 use crate::loader::rays::prepared::table;
 use crate::loader::rays::state::RaysState;
 use crate::loader::rays::steps::{Maker, Rays};
-use crate::loader::scene::{ReadScene, SceneSource, fingerprint};
+use crate::loader::scene::{ReadScene, SceneSource, accepted, fingerprint};
 use crate::sys::cpu::CpuLevel;
 
 impl Rays {
@@ -41,7 +41,7 @@ impl RaysBuilder {
         let crews = self.run.launch()?;
         let (scene, chosen) = self.run.choose(self.source.take())?;
         let index = chosen.index()?;
-        let prepared = self.prepared(&chosen, &index)?;
+        let prepared = accepted(self.prepared(&chosen, &index)?)?;
         let read = self.run.read((scene, chosen), crews)?;
         let (chosen, words) = (&read.chosen, &read.words);
         let frames = chosen.frames.seal()?;

@@ -13,7 +13,7 @@ use crate::jobs::scene::spec::StoreMemory;
 use crate::jobs::views::on_device::DeviceViews;
 use crate::jobs::views::run::ViewRun;
 use crate::jobs::views::spec::{MAPS_KEY, ViewsSpec};
-use crate::loader::scene::{ReadScene, SceneSource, fingerprint};
+use crate::loader::scene::{ReadScene, SceneSource, accepted, fingerprint};
 use crate::loader::views::builder::ViewsBuilder;
 use crate::loader::views::discs::masks_within_discs;
 use crate::loader::views::forecast::Prepared;
@@ -42,7 +42,7 @@ impl ViewsBuilder {
         let crews = self.run.launch()?;
         let (scene, chosen) = self.run.choose(self.source.take())?;
         let index = chosen.index()?;
-        let prepared = self.prepared(&chosen, &index)?;
+        let prepared = accepted(self.prepared(&chosen, &index)?)?;
         let mut read = self.run.read((scene, chosen), crews)?;
         let words = std::mem::take(&mut read.words);
         read.words = masks_within_discs(&mut read.chosen, words)?;
