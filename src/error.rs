@@ -455,14 +455,20 @@ mod tests {
         for limit in [1u64 << 20, 100_000_000, 16 << 30, 2_621_440_000, 1023 << 20] {
             assert_ne!(needed(limit + 1), room(limit), "{limit}");
         }
-        assert_eq!((needed(100 << 20), room(100 << 20)), ("100 MiB".into(), "100 MiB".into()));
-        assert_eq!((needed((100 << 20) + 1), room((101 << 20) - 1)), ("101 MiB".into(), "100 MiB".into()));
+        assert_eq!(
+            (needed(100 << 20), room(100 << 20)),
+            ("100 MiB".into(), "100 MiB".into())
+        );
+        assert_eq!(
+            (needed((100 << 20) + 1), room((101 << 20) - 1)),
+            ("101 MiB".into(), "100 MiB".into())
+        );
     }
 
     #[test]
     fn texts_name_the_object_and_the_line() {
-        let e = Error::dataset_line("train.txt", 7, "label 'x' is no number");
-        assert_eq!(e.to_string(), "train.txt:7: label 'x' is no number");
+        let e = Error::dataset_line("train.txt", 7, "label 'x' is not a number");
+        assert_eq!(e.to_string(), "train.txt:7: label 'x' is not a number");
         assert!(e.is_usage());
         let e = Error::io_at("open", "a.jpg", io::Error::from_raw_os_error(libc::ENOENT));
         assert!(e.to_string().starts_with("open a.jpg: No such file"));
@@ -487,7 +493,7 @@ mod tests {
             e.advise_on_sample("remove it").to_string(),
             "sample 12 (a/b.jpg): the file ends early; remove it"
         );
-        let e = Error::option("depth", "depth is 0, it must be at least 1");
+        let e = Error::option("depth", "`depth` is 0: use at least 1");
         assert_eq!((e.id(), e.option_name()), (None, Some("depth")));
     }
 

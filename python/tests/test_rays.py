@@ -328,7 +328,7 @@ def test_a_picture_that_is_bad_is_named_and_tried_again(rays: Make, tmp_path: Pa
         ({"split_by": "val"}, featherload.ConfigError, "split_by: unknown variant 'val'"),
         ({"split_by": True}, featherload.ConfigError, "split_by True"),
         ({"orientation": "down"}, featherload.ConfigError, "orientation: unknown variant"),
-        ({"most_rays": 5}, featherload.ConfigError, "most_rays of 5 is below"),
+        ({"most_rays": 5}, featherload.ConfigError, "most_rays is 5, and"),
         ({"downscale": 40}, featherload.ConfigError, "downscale"),
         ({"memory_limit": "1K"}, featherload.ConfigError, "memory_limit|raise"),
         ({"memory_limit": "much"}, featherload.ConfigError, "is no size"),

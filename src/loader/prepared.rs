@@ -86,9 +86,9 @@ impl Prepared {
         }
         if options.multi_scale.is_some() && !program.takes_sizes() {
             return Err(Error::config(
-                "multi_scale sets the size of rows, and the last operation of this recipe that \
-                 sets a size is no random_resized_crop, no bounded_resized_crop and no resize to \
-                 [height, width]: end with one of them, or leave multi_scale out",
+                "multi_scale sets the size of rows, and this recipe does not set it last with \
+                 random_resized_crop, bounded_resized_crop or a resize to [height, width]: use \
+                 one of them, or remove multi_scale",
             ));
         }
         let (table, mut sizes) = order::prepare(

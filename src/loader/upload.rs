@@ -133,7 +133,7 @@ impl Uploads<'_> {
                 Err(why) => format!(": {why}"),
                 Ok(_) => String::new(),
             };
-            let only = "finished rows have no other way: a batch is one copy";
+            let only = "finished rows are always copied, one copy a batch";
             return (&[Upload::Copied], Some(format!("{only}{why}")));
         };
         let one: &'static [Upload] = match self.asked {
@@ -141,18 +141,18 @@ impl Uploads<'_> {
             Some(Upload::InPlace) => &[Upload::InPlace],
             Some(Upload::Copied) => &[Upload::Copied],
         };
-        (one, Some("it was asked for".into()))
+        (one, Some("as asked".into()))
     }
 
     fn why(&self, upload: Upload, copied: impl Fn() -> u64) -> String {
         match (upload, self.limit) {
             (Upload::InPlace, None) => {
-                "the kernel reads each pixel once, over the bus; a gpu_memory_limit with room for \
-                 copies would save the kernel's time"
+                "the kernel reads each pixel once over the bus. A gpu_memory_limit with room for \
+                 copies would make the kernel faster"
                     .into()
             }
-            (Upload::Copied, None) => "the kernel reads pixels twice, and the bus gives them \
-                                       once"
+            (Upload::Copied, None) => "the kernel reads pixels twice, so they are copied over \
+                                       the bus once"
                 .into(),
             (Upload::InPlace, Some(limit)) => format!(
                 "copies would need {} of the device and gpu_memory_limit allows {}",
@@ -160,7 +160,7 @@ impl Uploads<'_> {
                 room(limit)
             ),
             (Upload::Copied, Some(_)) => {
-                "copies fit gpu_memory_limit, and the kernel takes less time with them".into()
+                "copies fit gpu_memory_limit and make the kernel faster".into()
             }
         }
     }
@@ -360,7 +360,7 @@ mod tests {
         assert!(fits(64, Upload::InPlace, 5, limit), "{said}");
 
         let said = of(64, None, Some(1)).check(Depth::AtMost(3)).unwrap_err();
-        assert!(said.to_string().contains("nothing smaller"), "{said}");
+        assert!(said.to_string().contains("a recipe with smaller rows"), "{said}");
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
             let chosen = uploads.choose(slot, Depth::AtMost(3)).unwrap();
             assert_eq!(chosen.choice.upload, Upload::Copied);
             let why = &chosen.choice.why;
-            assert!(why.contains("no other way") && why.contains("reorder: off"));
+            assert!(why.contains("always copied") && why.contains("reorder: off"));
             // Nothing but batches, and what the driver takes: `device::shape`.
             let three = chosen.bytes.with(3);
             assert_eq!(three, rows_bytes(3, slot as usize));

@@ -37,8 +37,8 @@ impl PixelBox {
             true => Err(SampleFault::new(
                 FaultKind::TooSmall,
                 format!(
-                    "its box {self} (x0 y0 x1 y1) leaves nothing of the picture, which is \
-                     {height} x {width}"
+                    "its box {self} (x0 y0 x1 y1) lies outside of the picture, which is {width} \
+                     x {height}"
                 ),
             )),
         }

@@ -146,7 +146,7 @@ impl Chunks {
         Err(SampleFault::new(
             FaultKind::Truncated,
             format!(
-                "PNG of {height} x {width} = {raw} bytes in {compressed} bytes of data, which \
+                "PNG of {width} x {height} = {raw} bytes in {compressed} bytes of data, which \
                  hold {} at most",
                 compressed.saturating_mul(Self::MOST)
             ),
@@ -205,7 +205,7 @@ pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
                 raw = raw_bytes((w, h), depth, color);
             }
             _ if size.is_none() => {
-                return Err(corrupt("PNG that does not begin with its header"));
+                return Err(corrupt("PNG without its header at the beginning"));
             }
             b"eXIf" if orientation.is_none() => {
                 let mut exif = vec![0; (len as usize).min(Orientation::EXIF_HEAD)];

@@ -52,8 +52,8 @@ impl State {
     pub(crate) fn check_resumable(&self, now: &Self) -> Result<()> {
         let differs = |what: &str, then: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
             Err(Error::config(format!(
-                "cannot resume: {what} was {then} and is {now} now; resume with the former, or \
-                 start without a state"
+                "cannot resume: {what} was {then} and is now {now}. Use the former, or start \
+                 without a state"
             )))
         };
         if self.version != now.version {

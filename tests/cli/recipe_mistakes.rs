@@ -110,7 +110,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
             &[
                 "center_crop",
                 "size 224x224 and ratio 0.875",
-                "leave one out",
+                "remove one",
             ],
         ),
         (
@@ -137,7 +137,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - pad_to: {size: 9, multiple_of: 3}",
             3,
-            &["pad_to", "size 9x9 and multiple_of 3x3", "leave one out"],
+            &["pad_to", "size 9x9 and multiple_of 3x3", "remove one"],
         ),
         (
             "  - pad_to: {multiple_of: [32, 0]}",
@@ -207,12 +207,12 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - normalize: {mean: .nan, std: 1}",
             3,
-            &["normalize", "mean holds NaN", "must be finite"],
+            &["normalize", "mean holds NaN", "use finite"],
         ),
         (
             "  - normalize: {mean: 0, std: [1, 0, 1]}",
             3,
-            &["normalize", "std is [1.0, 0.0, 1.0]", "no value may be 0"],
+            &["normalize", "std is [1.0, 0.0, 1.0]", "use values other than 0"],
         ),
         (
             "  - normalize: {mean: [0.5, 0.5], std: 1}",
@@ -220,9 +220,10 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
             &["mean", "1 or 3 numbers", "[0.5, 0.5]"],
         ),
         (
-            "  - normalize: {mean: 0, std: 1}\n  - cast: {dtype: f32}\n  - normalize: {mean: 0, std: 1}",
+            "  - normalize: {mean: 0, std: 1}\n  - cast: {dtype: f32}\n  - normalize: {mean: 0, \
+             std: 1}",
             5,
-            &["normalize", "written twice", "leave one out"],
+            &["normalize", "written twice", "remove one"],
         ),
         (
             "  - resize: {size: [64, 64]}\n  - normalize: {mean: 0, std: 1}\n  - cast: {dtype: u8}",
@@ -230,7 +231,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
             &[
                 "cast",
                 "normalized",
-                "leave out normalize",
+                "remove normalize",
                 "one of f16, bf16, f32",
             ],
         ),
@@ -247,15 +248,15 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - normalize: {mean: 0, std: 1}\n  - color_jitter: {brightness: 0.4}",
             4,
-            &["color_jitter", "behind normalize", "move it in front"],
+            &["color_jitter", "behind normalize", "move it before"],
         ),
         (
             "  - convert_color: {to: hsv}\n  - random_grayscale: {p: 0.1}",
             4,
             &[
                 "random_grayscale",
-                "behind convert_color",
-                "move it in front",
+                "after convert_color",
+                "move it before",
             ],
         ),
         (
@@ -336,7 +337,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - random_erasing: {p: 1.5}",
             3,
-            &["p is 1.5", "between 0 and 1"],
+            &["p is 1.5", "use 0 to 1"],
         ),
         (
             "  - color_jitter: {brightness: -0.4}",
@@ -361,12 +362,12 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - random_rotation: {degrees: 30, interpolation: bicubic}",
             3,
-            &["interpolation is bicubic", "nearest and bilinear"],
+            &["interpolation is bicubic", "nearest or bilinear"],
         ),
         (
             "  - random_rotation: {degrees: 30, p: 1.5}",
             3,
-            &["p is 1.5", "between 0 and 1"],
+            &["p is 1.5", "use 0 to 1"],
         ),
         (
             "  - random_rotation: {degrees: 30, style: opencv, expand: true}",
@@ -381,18 +382,18 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - cast: {dtype: f32}\n  - random_rotation: {degrees: 30, style: opencv}",
             4,
-            &["style: opencv works on levels in u8", "in front of that"],
+            &["style: opencv works on levels in u8", "move it before"],
         ),
         (
             "  - resize: {size: [8, 8]}\n  - random_rotate90: {label: true}\n  - random_rotate90: \
              {label: true}",
             5,
-            &["random_rotate90: label is true", "leave one of them out"],
+            &["random_rotate90: label is true", "remove one"],
         ),
         (
             "  - pca_lighting: {std: -1}",
             3,
-            &["pca_lighting: std is -1", "between 0 and 1000"],
+            &["pca_lighting: std is -1", "use 0 to 1000"],
         ),
         (
             "  - pca_lighting: {unit: 0}",
@@ -412,7 +413,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - normalize: {mean: 0, std: 1}\n  - pca_lighting",
             4,
-            &["pca_lighting: adds to levels", "in front of that"],
+            &["pca_lighting: adds to levels", "move it before"],
         ),
         (
             "  - grayscale: {num_output_channels: 2}",
@@ -437,7 +438,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - convert_color: {to: lab}\n  - random_erasing: {value: random}",
             4,
-            &["random_erasing", "lab", "give a number"],
+            &["random_erasing", "lab", "use a number"],
         ),
     ];
     for (ops, line, words) in cases {
@@ -482,9 +483,10 @@ fn toml_and_json_name_their_own_lines() {
         (
             "[[ops]]\nnormalize = {mean = 0, std = 1}\n[[ops]]\ncolor_jitter = {brightness = 0.4}",
             4,
-            "{\"normalize\": {\"mean\": 0, \"std\": 1}},\n\n{\"color_jitter\": {\"brightness\": 0.4}}",
+            "{\"normalize\": {\"mean\": 0, \"std\": 1}},\n\n{\"color_jitter\": {\"brightness\": \
+             0.4}}",
             4,
-            &["color_jitter", "behind normalize", "move it in front"],
+            &["color_jitter", "behind normalize", "move it before"],
         ),
         (
             "[[ops]]\ngaussian_blur = {kernel_size = 4}",
@@ -601,7 +603,7 @@ fn names_of_nothing_list_what_there_is() {
     fs::create_dir(&folder).unwrap();
     let said = said(folder.to_str().unwrap());
     assert!(
-        said.contains("a.yaml: is no regular file: name a recipe file"),
+        said.contains("a.yaml: is not a regular file: name a recipe file"),
         "{said}"
     );
 }

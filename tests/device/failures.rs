@@ -95,7 +95,7 @@ fn what_is_missing_is_said_before_the_run() {
         ),
         (
             (fail, "cuMemHostRegister_v2:304:1"),
-            &["pin the ring's", "RLIMIT_MEMLOCK", "batch or depth"],
+            &["pin the ring (", "RLIMIT_MEMLOCK", "batch or depth"],
         ),
         (
             (fail, "cuModuleLoadData:218:1"),

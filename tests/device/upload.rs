@@ -208,7 +208,7 @@ fn rows_that_workers_finish_have_one_way() {
         assert_eq!(plan["upload"]["upload"], "copied");
         let why = plan["upload"]["why"].as_str().unwrap();
         assert!(
-            why.contains("no other way") && why.contains("reorder: off"),
+            why.contains("always copied") && why.contains("reorder: off"),
             "{why}"
         );
         let run = json(&standin, "bench", dir, &more);

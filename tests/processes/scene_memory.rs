@@ -405,7 +405,7 @@ fn what_a_device_takes_is_planned_without_one() {
     assert_eq!(object(&limited(total, &file))["store"]["in_file"], true);
     let said = refusal(&limited(total - 1, &file));
     assert!(
-        said.contains("cannot read those that are left in a file"),
+        said.contains("cannot read images in a file"),
         "{said}"
     );
 }

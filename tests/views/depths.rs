@@ -169,7 +169,7 @@ fn depths_that_cannot_be_used_are_named_with_what_to_do() {
             Box::new(|s| in_color.save(s.depth(2)).unwrap()),
         ),
         (
-            "no PNG that can be read",
+            "not a readable PNG",
             Box::new(|s| {
                 let good = fs::read(s.depth(2)).unwrap();
                 fs::write(s.depth(2), &good[..good.len() / 2]).unwrap();

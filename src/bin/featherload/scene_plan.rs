@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use featherload::{Error, Result, error};
 use featherload::forecast::{SceneDeviceMemory, SceneForecast, SceneWorkerMemory};
+use featherload::{Error, Result, error};
 
 use crate::Outcome;
 use crate::flags;
@@ -131,7 +131,11 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
         };
         told(
             "limit",
-            &format!("{} ({}{kept})", error::room(limit.bytes), flags::in_place(limit.by)),
+            &format!(
+                "{} ({}{kept})",
+                error::room(limit.bytes),
+                flags::in_place(limit.by)
+            ),
         )?;
     }
     if let Some(image) = &f.largest {
@@ -166,7 +170,10 @@ fn print_device(d: &SceneDeviceMemory) -> Result<()> {
     row(d.scene_bytes, "cameras, masks, tables")?;
     row(d.total_bytes, "in all")?;
     if let Some(limit) = d.limit_bytes {
-        told("limit", &format!("{} (--gpu-memory-limit)", error::room(limit)))?;
+        told(
+            "limit",
+            &format!("{} (--gpu-memory-limit)", error::room(limit)),
+        )?;
     }
     match d.host_image_bytes {
         0 => Ok(()),

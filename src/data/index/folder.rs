@@ -67,7 +67,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
         .map_err(|_| Error::config("the folder of samples has an empty name"))?;
     if options.labels == FolderLabels::None && options.classes.is_some() {
         return Err(Error::config(
-            "a class table is of no use without labels; leave out `classes` or `labels: none`",
+            "a class table has no effect without labels: remove `classes` or `labels: none`",
         ));
     }
     let mut above = above(&root)?;
@@ -85,8 +85,8 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
             if options.classes.is_some() && top.images.len() > 0 {
                 return Err(Error::dataset(
                     &root,
-                    "there are no class folders to look up in the class table; leave out \
-                     `classes`, or pass the folder that holds the class folders",
+                    "there are no class folders for the class table: remove `classes`, or give \
+                     the folder that holds the class folders",
                 ));
             }
             merge(&mut content, &top.images, &[], Vec::new(), &mut report);
@@ -98,8 +98,8 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                 return Err(Error::dataset(
                     &root,
                     format!(
-                        "images beside class folders, such as {:?} beside {folder:?}; move them \
-                         into class folders, or pass `labels: none` to take every image \
+                        "images lie beside class folders, such as {:?} beside {folder:?}: move \
+                         them into class folders, or use `labels: none` to read every image \
                          without a label",
                         OsStr::from_bytes(image)
                     ),
@@ -143,8 +143,8 @@ fn class_numbers(root: &Path, classes: &Classes, folders: &[Vec<u8>]) -> Result<
             classes.get(name).ok_or_else(|| {
                 Error::dataset(
                     root.join(name),
-                    "this class folder is not in the class table; add its name, move the folder \
-                     away, or leave out `classes`",
+                    "this class folder is not in the class table: add its name, move the folder \
+                     away, or remove `classes`",
                 )
             })
         })
@@ -160,8 +160,8 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
         if let Some(example) = example {
             what.push_str(&format!(", such as {example:?}"));
             let is = || foreign::of_file(&root.join(example));
-            foreign = foreign
-                .or_else(|| Some(format!("{} {}", Path::new(example).display(), is()?)));
+            foreign =
+                foreign.or_else(|| Some(format!("{} {}", Path::new(example).display(), is()?)));
         }
     }
     what.push_str("; samples are files whose names end in ");
@@ -194,14 +194,13 @@ type Above = Vec<(u64, u64)>;
 /// added when it is listed.
 fn above(root: &Path) -> Result<Above> {
     let kind = fs::metadata(root).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::dataset(root, "no such folder; check the path"),
+        ErrorKind::NotFound => Error::dataset(root, "no such folder: check the path"),
         _ => unreadable(root, e),
     })?;
     if !kind.is_dir() {
         return Err(Error::dataset(
             root,
-            "not a folder, where a folder of samples is due; a list of samples is read as a \
-             list file",
+            "is not a folder: give a folder of pictures, or read the file as a list",
         ));
     }
     let resolved = fs::canonicalize(root).map_err(|e| unreadable(root, e))?;
@@ -218,12 +217,12 @@ fn unreadable(path: &Path, e: io::Error) -> Error {
     match e.kind() {
         ErrorKind::PermissionDenied => Error::dataset(
             path,
-            "permission denied, so its images would be missing; make the folder readable \
-             (chmod u+rx) or move it away",
+            "permission denied, so its images would be missing: make the folder readable (chmod \
+             u+rx), or move it away",
         ),
         ErrorKind::NotFound => Error::dataset(
             path,
-            "vanished while it was read; start again when nothing changes the data set",
+            "disappeared while it was read: start again when nothing changes the data set",
         ),
         _ => Error::io_at("read folder", path, e),
     }
@@ -397,7 +396,7 @@ fn descend(
     if depth > MAX_DEPTH {
         return Err(Error::dataset(
             path,
-            format!("over {MAX_DEPTH} folders deep; pass a folder further down"),
+            format!("is over {MAX_DEPTH} folders deep: give a folder further down"),
         ));
     }
     let folders = read_folder(&path, relative, above, chunk)?;

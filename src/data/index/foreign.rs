@@ -2,7 +2,7 @@
 //! for the message that refuses it.
 //!
 //! In the consumer. Reads at most [`MOST_READ`] bytes of a file, at its beginning, and
-//! opens nothing that is no regular file. Names decide nothing, but which of two names an
+//! opens nothing that is not a regular file. Names decide nothing, but which of two names an
 //! archive goes by. Never in here: reading what was told.
 
 use std::fs::File;
@@ -28,7 +28,11 @@ const MAGIC: [(&[u8], &str, &str); 19] = [
     (b"\x80\x03", "a Python pickle", EXPORT),
     (b"\x80\x04", "a Python pickle", EXPORT),
     (b"\x80\x05", "a Python pickle", EXPORT),
-    (b"\x93NUMPY", "a NumPy array", "give the folder or the list that it belongs to"),
+    (
+        b"\x93NUMPY",
+        "a NumPy array",
+        "give the folder or the list that it belongs to",
+    ),
     (b"PK\x03\x04", "a zip archive", UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK),
     (b"Rar!\x1a\x07", "a RAR archive", UNPACK),
@@ -36,7 +40,11 @@ const MAGIC: [(&[u8], &str, &str); 19] = [
     (b"\x28\xb5\x2f\xfd", "compressed by zstd", DECOMPRESS),
     (b"\xfd7zXZ\0", "compressed by xz", DECOMPRESS),
     (b"\x04\x22\x4d\x18", "compressed by lz4", DECOMPRESS),
-    (b"%PDF-", "a PDF file", "give a folder of pictures, or a list of them"),
+    (
+        b"%PDF-",
+        "a PDF file",
+        "give a folder of pictures, or a list of them",
+    ),
 ];
 
 const EXPORT: &str = "write its pictures to a folder or to tar shards, and give these";
@@ -96,12 +104,17 @@ fn told(path: &Path, head: &[u8]) -> Option<(String, &'static str)> {
     if is_tfrecord(head) {
         return named("a TFRecord file", EXPORT);
     }
-    let is_text = !head.iter().any(|b| b.is_ascii_control() && !b.is_ascii_whitespace());
+    let is_text = !head
+        .iter()
+        .any(|b| b.is_ascii_control() && !b.is_ascii_whitespace());
     match is_text {
         true => of_text(head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head)),
         false => {
             let format = Format::sniff(head, &[]).ok()?;
-            Some((format!("one picture ({format})"), "give the folder that it is in"))
+            Some((
+                format!("one picture ({format})"),
+                "give the folder that it is in",
+            ))
         }
     }
 }
@@ -115,7 +128,10 @@ fn of_text(text: &[u8]) -> Option<(String, &'static str)> {
     let inside = match text {
         [b'{', inside @ ..] => matches!(inside.trim_ascii_start().first(), Some(b'"' | b'}')),
         [b'[', inside @ ..] => {
-            matches!(inside.trim_ascii_start().first(), Some(b'{' | b'[' | b'"' | b']'))
+            matches!(
+                inside.trim_ascii_start().first(),
+                Some(b'{' | b'[' | b'"' | b']')
+            )
         }
         _ => false,
     };
@@ -124,7 +140,8 @@ fn of_text(text: &[u8]) -> Option<(String, &'static str)> {
     }
     let has = |key: &str| {
         let key = format!("\"{key}\"");
-        text.windows(key.len()).any(|window| window == key.as_bytes())
+        text.windows(key.len())
+            .any(|window| window == key.as_bytes())
     };
     let has_any = |keys: &[&str]| keys.iter().any(|key| has(key));
     if has("featherload-cache") {
@@ -141,8 +158,7 @@ fn of_text(text: &[u8]) -> Option<(String, &'static str)> {
     named("a JSON file", LIST)
 }
 
-const LIST: &str =
-    "write a list with one `path label` a line, or give the folder of the pictures";
+const LIST: &str = "write a list with one `path label` a line, or give the folder of the pictures";
 
 /// A record begins with its length and the length's masked CRC32C.
 fn is_tfrecord(head: &[u8]) -> bool {
@@ -176,8 +192,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::error::Error;
     use crate::data::index::{FolderOptions, Index, ListOptions};
+    use crate::error::Error;
     use crate::loader::Source;
 
     #[test]
@@ -211,34 +227,125 @@ mod tests {
     #[test]
     fn what_is_no_data_set_is_told_by_its_content() {
         let folder = tempfile::tempdir().unwrap();
-        let spaced = format!("{{ \"info\": {{}},{}\"images\": [], \"annotations\": []}}", " ".repeat(5000));
+        let spaced = format!(
+            "{{ \"info\": {{}},{}\"images\": [], \"annotations\": []}}",
+            " ".repeat(5000)
+        );
         for (name, bytes, says) in [
-            ("a.bin", &b"PAR1\x15\x04\x15"[..], "is a Parquet file: write its pictures to a folder or to tar shards, and give these"),
+            (
+                "a.bin",
+                &b"PAR1\x15\x04\x15"[..],
+                "is a Parquet file: write its pictures to a \
+                                                 folder or to tar shards, and give these",
+            ),
             ("b", b"ARROW1\0\0", "is an Arrow file: write its pictures"),
-            ("c.txt", b"\xff\xff\xff\xff\x10\0\0\0..", "is an Arrow stream: write"),
-            ("d", b"\x89HDF\r\n\x1a\n\0", "is an HDF5 file: write its pictures"),
+            (
+                "c.txt",
+                b"\xff\xff\xff\xff\x10\0\0\0..",
+                "is an Arrow stream: write",
+            ),
+            (
+                "d",
+                b"\x89HDF\r\n\x1a\n\0",
+                "is an HDF5 file: write its pictures",
+            ),
             ("e", b"SQLite format 3\0", "is an SQLite database: write"),
-            ("f", b"\x0a\x23\xd7\xce\0\0", "is an MXNet RecordIO file: write"),
-            ("g", b"\x80\x04\x95\0", "is a Python pickle: write its pictures"),
-            ("h", b"\x93NUMPY\x01\0", "is a NumPy array: give the folder or the list"),
-            ("i", b"PK\x03\x04\x14\0", "is a zip archive: unpack it, and give the folder"),
-            ("i.npz", b"PK\x03\x04\x14\0", "is a NumPy archive: write its pictures"),
-            ("i.pt", b"PK\x03\x04\x14\0", "is a torch archive: write its pictures"),
+            (
+                "f",
+                b"\x0a\x23\xd7\xce\0\0",
+                "is an MXNet RecordIO file: write",
+            ),
+            (
+                "g",
+                b"\x80\x04\x95\0",
+                "is a Python pickle: write its pictures",
+            ),
+            (
+                "h",
+                b"\x93NUMPY\x01\0",
+                "is a NumPy array: give the folder or the list",
+            ),
+            (
+                "i",
+                b"PK\x03\x04\x14\0",
+                "is a zip archive: unpack it, and give the folder",
+            ),
+            (
+                "i.npz",
+                b"PK\x03\x04\x14\0",
+                "is a NumPy archive: write its pictures",
+            ),
+            (
+                "i.pt",
+                b"PK\x03\x04\x14\0",
+                "is a torch archive: write its pictures",
+            ),
             ("j", b"7z\xbc\xaf\x27\x1c", "is a 7z archive: unpack it"),
-            ("k", b"\x1f\x8b\x08\0", "is compressed by gzip: unpack it, and give the folder or the plain tar"),
-            ("l", b"\x28\xb5\x2f\xfd\0", "is compressed by zstd: unpack it"),
+            (
+                "k",
+                b"\x1f\x8b\x08\0",
+                "is compressed by gzip: unpack it, and give the folder or \
+                                      the plain tar",
+            ),
+            (
+                "l",
+                b"\x28\xb5\x2f\xfd\0",
+                "is compressed by zstd: unpack it",
+            ),
             ("m", b"BZh91AY&SY\0", "is compressed by bzip2: unpack it"),
-            ("n", b"%PDF-1.7\n", "is a PDF file: give a folder of pictures"),
-            ("o", &tar(), "is a tar archive: give it a name that ends in .tar"),
-            ("data.mdb", &lmdb(), "is an LMDB database: write its pictures"),
+            (
+                "n",
+                b"%PDF-1.7\n",
+                "is a PDF file: give a folder of pictures",
+            ),
+            (
+                "o",
+                &tar(),
+                "is a tar archive: give it a name that ends in .tar",
+            ),
+            (
+                "data.mdb",
+                &lmdb(),
+                "is an LMDB database: write its pictures",
+            ),
             ("p", &tfrecord(), "is a TFRecord file: write its pictures"),
-            ("q", b"\xff\xd8\xff\xe0\0\x10JFIF\0", "is one picture (JPEG): give the folder that it is in"),
-            ("r", b"<?xml version=\"1.0\"?>\n<annotation>", "is an XML or HTML file: write a list with one `path label` a line"),
-            ("s", b"{\n  \"fl_x\": 1, \"frames\": []}", "is the transforms file of a scene: `featherload rays` and `featherload views` read it"),
-            ("t", b"\xef\xbb\xbf{\"camera_angle_x\": 0.7}", "is the transforms file of a scene"),
-            ("u", spaced.as_bytes(), "is a COCO annotation file: write a list with one `path label` a line, or give the folder of the pictures"),
+            (
+                "q",
+                b"\xff\xd8\xff\xe0\0\x10JFIF\0",
+                "is one picture (JPEG): give the folder that \
+                                                    it is in",
+            ),
+            (
+                "r",
+                b"<?xml version=\"1.0\"?>\n<annotation>",
+                "is an XML or HTML file: write a \
+                                                             list with one `path label` a line",
+            ),
+            (
+                "s",
+                b"{\n  \"fl_x\": 1, \"frames\": []}",
+                "is the transforms file of a scene: \
+                                                         `featherload rays` and `featherload \
+                                                         views` read it",
+            ),
+            (
+                "t",
+                b"\xef\xbb\xbf{\"camera_angle_x\": 0.7}",
+                "is the transforms file of a scene",
+            ),
+            (
+                "u",
+                spaced.as_bytes(),
+                "is a COCO annotation file: write a list with one `path \
+                                      label` a line, or give the folder of the pictures",
+            ),
             ("v", b"[\n {\"image\": 3}]", "is a JSON file: write a list"),
-            ("w", b"{\"format\": \"featherload-cache\"", "is the manifest of a cache: give the cache's folder"),
+            (
+                "w",
+                b"{\"format\": \"featherload-cache\"",
+                "is the manifest of a cache: give the \
+                                                          cache's folder",
+            ),
         ] {
             let path = folder.path().join(name);
             fs::write(&path, bytes).unwrap();
@@ -271,7 +378,10 @@ mod tests {
         ] {
             fs::write(&path, text).unwrap();
             assert_eq!(of_file(&path), None, "{text}");
-            assert_eq!(Index::list(&path, &ListOptions::default()).unwrap().0.len(), 1);
+            assert_eq!(
+                Index::list(&path, &ListOptions::default()).unwrap().0.len(),
+                1
+            );
         }
         assert_eq!(of_file(folder.path()), None);
         assert_eq!(of_file(&folder.path().join("absent")), None);
@@ -292,17 +402,41 @@ mod tests {
     #[test]
     fn folders_without_pictures_say_what_lies_in_them() {
         for (name, bytes, says) in [
-            ("transforms.json", &b"{}"[..], "it holds a scene (transforms.json): `featherload rays` and"),
-            ("data.mdb", b"", "it holds an LMDB database (data.mdb): write its pictures"),
-            ("part-0.parquet", b"PAR1", "part-0.parquet is a Parquet file: write its pictures"),
-            ("a.tfrecord", &tfrecord(), "a.tfrecord is a TFRecord file: write its pictures"),
-            ("photos.zip", b"PK\x03\x04", "photos.zip is a zip archive: unpack it"),
+            (
+                "transforms.json",
+                &b"{}"[..],
+                "it holds a scene (transforms.json): `featherload \
+                                             rays` and",
+            ),
+            (
+                "data.mdb",
+                b"",
+                "it holds an LMDB database (data.mdb): write its pictures",
+            ),
+            (
+                "part-0.parquet",
+                b"PAR1",
+                "part-0.parquet is a Parquet file: write its pictures",
+            ),
+            (
+                "a.tfrecord",
+                &tfrecord(),
+                "a.tfrecord is a TFRecord file: write its pictures",
+            ),
+            (
+                "photos.zip",
+                b"PK\x03\x04",
+                "photos.zip is a zip archive: unpack it",
+            ),
         ] {
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join(name), bytes).unwrap();
             let e = Index::folder(folder.path(), &FolderOptions::default()).unwrap_err();
             let said = e.to_string();
-            assert!(said.contains("no images found") && said.contains(says), "{said}");
+            assert!(
+                said.contains("no images found") && said.contains(says),
+                "{said}"
+            );
         }
     }
 }

@@ -123,7 +123,7 @@ pub(crate) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>>
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(Error::dataset(
             pair[0],
-            "this shard is named twice; its samples would be loaded twice: name it once",
+            "this shard is named twice, so its samples would be loaded twice: name it once",
         )),
         None => Ok(paths),
     }
@@ -132,7 +132,7 @@ pub(crate) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>>
 fn too_many(pattern: &OsStr) -> Error {
     Error::dataset(
         pattern,
-        format!("this pattern names more than {MAX} shards; check its ranges"),
+        format!("this pattern names more than {MAX} shards: check its ranges"),
     )
 }
 
@@ -144,7 +144,8 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     let text = pattern
         .to_str()
         .ok_or_else(|| Error::dataset(pattern, "a pattern must be UTF-8"))?;
-    let bad = |e: glob::PatternError| Error::dataset(pattern, format!("no pattern: {}", e.msg));
+    let bad =
+        |e: glob::PatternError| Error::dataset(pattern, format!("is not a pattern: {}", e.msg));
     let before = paths.len();
     let spelled_out = hidden(pattern);
     for found in glob::glob(text).map_err(bad)? {
@@ -166,7 +167,7 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         must_be_a_file(pattern)?;
         return Err(Error::dataset(
             pattern,
-            "no file has a name of this pattern; check the folder and the pattern",
+            "no file matches this pattern: check the folder and the pattern",
         ));
     }
     paths[before..].sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));

@@ -159,7 +159,7 @@ impl ViewsBuilder {
                 "downscale",
                 format!(
                     "an image has {rows} rows, and a device shows at most {MOST_ROWS}: raise \
-                     downscale, or use device cpu"
+                     `downscale`, or use device cpu"
                 ),
             ));
         }
@@ -206,7 +206,7 @@ fn not_straight(images: &[PathBuf], refused: &Refused) -> Error {
     Error::option(
         "undistort",
         format!(
-            "`undistort` is not possible for {name}, taken with a lens {}: {}; leave `undistort` out",
+            "`undistort` is not possible for {name} (lens {}): {}. Remove `undistort`",
             refused.lens, refused.why,
         ),
     )

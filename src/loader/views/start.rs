@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::error::Result;
+use crate::error::{self, Result};
 use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::pictures::spec::PicturesSpec;
 use crate::jobs::scene::masks::Masks;
@@ -103,7 +103,11 @@ impl ViewsBuilder {
             pictures: &store.pictures,
         };
         let no_room = |needed: u64, free: u64| {
-            format!("the ring needs {needed} bytes and {free} are available: lower depth")
+            format!(
+                "the ring needs {} and {} are available: lower `depth`",
+                error::needed(needed),
+                error::room(free)
+            )
         };
         let cameras = (0..chosen.images.len())
             .filter_map(|image| shown.camera(&chosen.frames, image).copied())

@@ -444,8 +444,8 @@ fn bad_numbers_are_named() {
             "window is 0",
         ),
         (identity(0), "per_id is 0"),
-        (identity(3), "batch is 4, no multiple of per_id = 3"),
-        (identity(1), "there are 3: lower batch or raise per_id"),
+        (identity(3), "`batch` is 4, which is no multiple of per_id = 3"),
+        (identity(1), "there are 3: lower `batch`, or raise per_id"),
         (
             Sampler::Weighted {
                 weights: Weights::Given,
@@ -477,7 +477,7 @@ fn bad_numbers_are_named() {
             &[(32_000, 32_000), (1, 1)],
             1,
             5,
-            "5120000000 rows: lower batch",
+            "5120000000 rows: lower `batch`",
         ),
     ] {
         let multi_scale = Some(MultiScale {
@@ -499,7 +499,7 @@ fn bad_numbers_are_named() {
         ..PlanOptions::default()
     };
     let e = data.plan(&both).unwrap_err().to_string();
-    assert!(e.contains("choose one of them"), "{e}");
+    assert!(e.contains("use one of them"), "{e}");
     // Tables of other samples, missing, and too much.
     let options = |sampler| PlanOptions {
         batch: 2,
@@ -636,7 +636,7 @@ fn lengths_that_do_not_fit_are_named() {
                 sampler: Sampler::Shuffle,
                 ..ratio(0, 1, 2)
             },
-            "identity_ratios are for Sampler::Identity",
+            "identity_ratios need Sampler::Identity",
         ),
     ] {
         let e = data.plan(&options).unwrap_err().to_string();

@@ -109,7 +109,8 @@ impl Builder {
                 if self.documents > 1 {
                     return Err(Mistake::new(
                         at,
-                        "a second document begins here: write one a file, without '---' between",
+                        "a second document begins here: keep one document in a file, and remove \
+                         '---'",
                     ));
                 }
                 Ok(())
@@ -152,7 +153,7 @@ impl Builder {
                 let Some(measured) = self.anchors.get(&anchor) else {
                     return Err(Mistake::new(
                         at,
-                        "the alias names no value that ends before it",
+                        "the alias is used inside its own value: write the value out",
                     ));
                 };
                 let (depth, nodes) = (measured.depth, measured.nodes);
@@ -163,7 +164,7 @@ impl Builder {
             }
             Event::UnresolvedAlias(name) => Err(Mistake::new(
                 at,
-                format!("the alias '*{name}' has no anchor '&{name}' before it"),
+                format!("the alias '*{name}' has no anchor: write '&{name}' before it"),
             )),
             _ => Ok(()),
         }
@@ -263,7 +264,7 @@ impl Builder {
             if *has_merge {
                 return Err(Mistake::new(
                     at,
-                    "'<<' is written twice: write one with a list, '<<: [*a, *b]'",
+                    "'<<' is written twice: write one list, '<<: [*a, *b]'",
                 ));
             }
             *has_merge = true;
@@ -303,7 +304,7 @@ impl Builder {
                 ..
             }) => Err(Mistake::new(
                 at,
-                "a name must be text: no list, no map, no alias",
+                "a name must be text, not a list, a map or an alias",
             )),
             _ => Ok(()),
         }
@@ -333,7 +334,7 @@ fn weight(text: &str) -> usize {
 fn make_room(counted: &mut usize, depth: usize, nodes: usize, at: Position) -> Result<(), Mistake> {
     *counted += nodes;
     if depth > MAX_DEPTH {
-        let text = format!("nested deeper than {MAX_DEPTH} levels");
+        let text = format!("nested deeper than {MAX_DEPTH} levels: use fewer");
         return Err(Mistake::new(at, text));
     }
     if *counted > MAX_NODES {

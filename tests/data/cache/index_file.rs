@@ -74,7 +74,7 @@ fn an_index_of_another_form_is_told_and_made_again() {
             let manifest = manifest_with(index, &whole["manifest.json"]);
             fs::write(at("manifest.json"), manifest).unwrap();
             for e in refused(dir.path()) {
-                let words = "of another version: run `featherload cache build` again";
+                let words = "is of another version: run `featherload cache build` again";
                 assert!(e.is_usage() && e.to_string().contains(words), "{e}");
             }
             let due = ("index.fli".to_owned(), FindingKind::IndexFile, None);
@@ -104,7 +104,7 @@ fn an_index_that_is_damaged_or_missing_is_made_again_by_the_build_that_is_named(
         fs::remove_file(index).unwrap();
         mkfifo(index, Mode::S_IRWXU).unwrap();
     };
-    let again = "run the `featherload cache build` again";
+    let again = "run the same `featherload cache build` again";
     for (hurt, why, how) in [
         (damage, "damaged", again),
         (other, "damaged", again),

@@ -291,7 +291,7 @@ fn damage_is_told_in_words() {
     };
     let told = |at: usize, with: &[u8]| told_of(&good, at, with);
     assert_eq!(told(0, b"x"), "not an index file");
-    let form = "an index of form 9, where form 2 is understood";
+    let form = "an index of version 9, and this featherload reads version 2";
     assert_eq!(told(8, &[9]), form);
     let sum = "damaged: the checksum of its content is wrong";
     assert_eq!(told(16, &[0; 4]), sum);

@@ -248,7 +248,7 @@ fn lists_of_a_scene_say_what_is_for_what() {
     folder.write("test_list.txt", "a.png\nd.png\n");
     let e = folder.refused();
     assert!(
-        e.contains("test_list.txt:2: \"d.png\" is no image of the model"),
+        e.contains("test_list.txt:2: \"d.png\" is not an image of the model"),
         "{e}"
     );
     let options = SceneOptions {

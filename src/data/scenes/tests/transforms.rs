@@ -307,7 +307,7 @@ fn splits_are_made_by_the_rule_that_was_asked_for() {
     assert_eq!(all.frames_of(Split::Eval), [0, 1, 2]);
     for (split, due) in [
         (SplitBy::Listed, "lists no frames"),
-        (SplitBy::Interval(0), "interval of 0"),
+        (SplitBy::Interval(0), "interval is 0"),
         (SplitBy::Fraction(1.5), "fraction of 1.5"),
         (SplitBy::Fraction(f64::NAN), "fraction of NaN"),
     ] {

@@ -28,30 +28,30 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
         for (before, said) in [
             (
                 Normalize::imagenet().into(),
-                "stands behind normalize: move it in front",
+                "comes after normalize: move it before",
             ),
             (
                 ConvertColor::new(ColorSpace::Ycbcr).into(),
-                "stands behind convert_color: move it in front",
+                "comes after convert_color: move it before",
             ),
             (
                 ConvertColor::new(ColorSpace::Hsv).into(),
-                "stands behind convert_color: move it in front",
+                "comes after convert_color: move it before",
             ),
             (
                 Cast { dtype: Dtype::F32 }.into(),
-                "stands behind a cast to floats: move it in front of that",
+                "comes after a cast to floats: move it before the cast",
             ),
             (
                 Cast { dtype: Dtype::F16 }.into(),
-                "stands behind a cast to floats: move it in front of that",
+                "comes after a cast to floats: move it before the cast",
             ),
             (
                 Grayscale::default().into(),
-                "the pictures are grey: decode them to rgb",
+                "the pictures are grey: decode to rgb",
             ),
-            (grey.clone(), "the pictures are grey: decode them to rgb"),
-            (bgr.clone(), "blue is first: leave out color: bgr of decode"),
+            (grey.clone(), "the pictures are grey: decode to rgb"),
+            (bgr.clone(), "blue is first: remove color: bgr of decode"),
         ] {
             let name = policy.name();
             let error = says([before, policy.clone()]);
@@ -113,7 +113,7 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "magnitude is 31, of table torchvision it must be a whole number of 0 to 30",
+            "magnitude is 31: use a whole number from 0 to 30 with table torchvision",
         ),
         (
             RandAugment {
@@ -138,7 +138,7 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "magnitude is 22.5, of tables paddle and paddle2 it must lie between 0 and 22",
+            "magnitude is 22.5: use 0 to 22 with tables paddle and paddle2",
         ),
         (
             RandAugment {
@@ -155,11 +155,11 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "interpolation is lanczos: nearest, bilinear and bicubic are served",
+            "interpolation is lanczos: nearest, bilinear or bicubic served",
         ),
         (
             fill([0.0, 0.5, 0.0]),
-            "fill holds 0.5, it must be whole levels, 0 to 255",
+            "fill holds 0.5: use whole levels from 0 to 255",
         ),
         (fill([256.0; 3]), "fill holds 256, it"),
         (fill([-1.0; 3]), "fill holds -1, it"),
@@ -178,7 +178,7 @@ fn numbers_out_of_range_are_refused() {
                 ..AugMix::default()
             }
             .into(),
-            "p is 1.5, it must lie between 0 and 1",
+            "p is 1.5: use 0 to 1",
         ),
         (
             AugMix {

@@ -198,7 +198,7 @@ fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
     assert_eq!((index.len(), damaged.at), (10, 20480));
     assert_eq!(damaged.bytes_lost, (1 << 20) + 513);
     assert!(
-        damaged.to_string().contains("bytes from there on are zero"),
+        damaged.to_string().contains("bytes after it are zero"),
         "{damaged}"
     );
     let e = Index::write_dali_indexes(slice::from_ref(&path)).unwrap_err();

@@ -99,7 +99,7 @@ fn a_fifo_in_the_place_of_any_file_is_not_waited_for() {
     );
     assert!(!Index::is_cache(dir.path()));
     let e = Index::cache(dir.path()).unwrap_err().to_string();
-    assert!(e.contains("no manifest of a cache"), "{e}");
+    assert!(e.contains("not the manifest of a cache"), "{e}");
 }
 
 #[test]
