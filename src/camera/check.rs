@@ -110,10 +110,7 @@ mod tests {
             field(|c| c.fx = 0.0),
             "fx is 0: use a focal length above 0 pixels"
         );
-        assert_eq!(
-            field(|c| c.cx = f64::NAN),
-            "cx is NaN: use a finite number"
-        );
+        assert_eq!(field(|c| c.cx = f64::NAN), "cx is NaN: use a finite number");
         assert_eq!(
             field(|c| c.cy = f64::NEG_INFINITY),
             "cy is -inf: use a finite number"

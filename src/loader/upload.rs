@@ -311,7 +311,10 @@ mod tests {
                     let said = e.to_string();
                     let least = taken(&uploads, in_place, 1);
                     assert_eq!(limit, least - 1);
-                    assert!(said.contains(&format!("{least} bytes")), "{said}");
+                    assert!(
+                        said.contains(&format!("needs {} of", needed(least))),
+                        "{said}"
+                    );
                     let same = uploads.check(Depth::AtMost(4)).unwrap_err();
                     assert_eq!(same.to_string(), said);
                 }
@@ -322,7 +325,7 @@ mod tests {
 
     /// The number behind a word of a refusal.
     fn named(said: &str, word: &str) -> u32 {
-        let (_, rest) = said.split_once("what would fit: ").unwrap_or_default();
+        let (_, rest) = said.split_once(": use ").unwrap_or_default();
         let (_, rest) = rest.split_once(word).unwrap_or_else(|| panic!("{said}"));
         let digits = rest.find(|c: char| !c.is_ascii_digit());
         rest[..digits.unwrap_or(rest.len())].parse().unwrap()
@@ -360,7 +363,10 @@ mod tests {
         assert!(fits(64, Upload::InPlace, 5, limit), "{said}");
 
         let said = of(64, None, Some(1)).check(Depth::AtMost(3)).unwrap_err();
-        assert!(said.to_string().contains("a recipe with smaller rows"), "{said}");
+        assert!(
+            said.to_string().contains("a recipe with smaller rows"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -107,11 +107,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - decode\n  - center_crop: {size: 224, ratio: 0.875}",
             4,
-            &[
-                "center_crop",
-                "size 224x224 and ratio 0.875",
-                "remove one",
-            ],
+            &["center_crop", "size 224x224 and ratio 0.875", "remove one"],
         ),
         (
             "  - center_crop: {ratio: 1.5}",
@@ -212,7 +208,11 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - normalize: {mean: 0, std: [1, 0, 1]}",
             3,
-            &["normalize", "std is [1.0, 0.0, 1.0]", "use values other than 0"],
+            &[
+                "normalize",
+                "std is [1.0, 0.0, 1.0]",
+                "use values other than 0",
+            ],
         ),
         (
             "  - normalize: {mean: [0.5, 0.5], std: 1}",
@@ -253,11 +253,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - convert_color: {to: hsv}\n  - random_grayscale: {p: 0.1}",
             4,
-            &[
-                "random_grayscale",
-                "after convert_color",
-                "move it before",
-            ],
+            &["random_grayscale", "after convert_color", "move it before"],
         ),
         (
             "  - resize: {size: [64, 64]}\n  - decode: {color: bgr}",

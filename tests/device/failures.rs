@@ -6,6 +6,8 @@ use std::fs;
 use std::process::Output;
 use std::time::Duration;
 
+use featherload::error;
+
 use crate::common::data;
 use crate::common::standin::Standin;
 
@@ -158,8 +160,8 @@ fn memory_that_others_have_is_counted() {
             &said,
             &[
                 "cuda:0 (Stand-in 0)",
-                &format!("{needed} bytes for "),
-                &format!("{left} bytes are free"),
+                &format!("no room for {} of ", error::needed(needed)),
+                &format!("({} free)", error::room(left)),
                 "lower batch or depth",
                 "nvidia-smi",
             ],

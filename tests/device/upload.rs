@@ -123,14 +123,14 @@ fn what_does_not_fit_the_device_is_refused_before_the_run() {
         let said = refused(&standin, "plan", dir, more);
         assert_eq!(said, refused(&standin, "bench", dir, more));
         for word in [
-            "bytes of the device",
+            " of the device with depth ",
             "--gpu-memory-limit allows",
-            "what would fit: batch ",
+            ": use batch ",
         ] {
             assert!(said.contains(word), "{said}");
         }
         assert!(!standin.log().exists());
-        let (_, batch) = said.split_once("what would fit: batch ").unwrap();
+        let (_, batch) = said.split_once(": use batch ").unwrap();
         let batch = batch.split(',').next().unwrap();
         let fits = [more, &["--batch", batch]].concat();
         let args = ["plan", dir, "--workers", "2", "--device", "cuda"];
@@ -159,7 +159,7 @@ fn no_process_is_started_for_what_does_not_fit() {
         built.unwrap_err().to_string()
     };
     assert!(refused(None).contains("/nowhere/featherload"));
-    assert!(refused(Some(1)).contains("gpu_memory_limit allows 1"));
+    assert!(refused(Some(1)).contains("gpu_memory_limit allows 1 byte"));
 }
 
 #[test]

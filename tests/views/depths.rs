@@ -332,9 +332,9 @@ fn what_alpha_and_depths_take_is_counted() {
     let scene = deep();
     let needed = |alpha: bool, depths: bool| {
         let shown = views(&scene, 1).alpha(alpha).depths(depths);
-        let e = shown.memory_limit(1).build().unwrap_err().to_string();
-        let (before, _) = e.split_once(" bytes in all").unwrap();
-        before.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+        let refused = shown.memory_limit(1).forecast_with_refusal().unwrap();
+        assert!(refused.1.is_some());
+        refused.0.memory.total_bytes
     };
     let pixels = u64::from(WIDTH) * u64::from(HEIGHT);
     let plain = needed(false, false);

@@ -104,10 +104,7 @@ mod tests {
         for (env, word) in [
             (of("x", "4", "0"), "PADDLE_TRAINER_ID=\"x\""),
             (of("0", "-4", "0"), "PADDLE_TRAINERS_NUM=\"-4\""),
-            (
-                of("4", "4", "0"),
-                "PADDLE_TRAINER_ID=4 and",
-            ),
+            (of("4", "4", "0"), "PADDLE_TRAINER_ID=4 and"),
             (of("0", "0", "0"), "PADDLE_TRAINERS_NUM=0"),
         ] {
             let e = env.rank().unwrap_err();

@@ -396,11 +396,11 @@ mod tests {
             ),
         ] {
             let e = told(text);
-            assert!(e.contains(&format!("{begins}: no such file, and")), "{e}");
-            assert!(
-                e.contains("they must be files: download or mount them"),
-                "{e}"
-            );
+            let is = match begins.starts_with("pipe:") {
+                true => "is a command, and featherload reads local files: write its output",
+                false => "is an address, and featherload reads local files: download them",
+            };
+            assert!(e.contains(&format!("{begins}: {is}")), "{e}");
         }
         for text in ["data:v2", "host:/x/a.tar"] {
             let e = told(text);
@@ -408,7 +408,7 @@ mod tests {
                 e.contains(&format!("{text}: no such file: check the path")),
                 "{e}"
             );
-            assert!(e.contains("download or mount them"), "{e}");
+            assert!(e.contains("download or mount the files"), "{e}");
         }
         assert!(!told("s3://x/a.tar").contains("check the path"));
         let e = told("a.tar::b.tar");

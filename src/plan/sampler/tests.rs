@@ -444,7 +444,10 @@ fn bad_numbers_are_named() {
             "window is 0",
         ),
         (identity(0), "per_id is 0"),
-        (identity(3), "`batch` is 4, which is no multiple of per_id = 3"),
+        (
+            identity(3),
+            "`batch` is 4, which is no multiple of per_id = 3",
+        ),
         (identity(1), "there are 3: lower `batch`, or raise per_id"),
         (
             Sampler::Weighted {

@@ -274,10 +274,7 @@ fn a_tail_of_zeros_is_said_by_index_bench_and_verify() {
         let out = featherload(cache.path(), args);
         let told = text(&out.stderr) + &text(&out.stdout);
         assert_eq!(out.status.code(), Some(code), "{args:?}: {told}");
-        assert!(
-            told.contains("bytes after it are zero"),
-            "{args:?}: {told}"
-        );
+        assert!(told.contains("bytes after it are zero"), "{args:?}: {told}");
     }
 }
 
@@ -334,7 +331,10 @@ fn addresses_are_refused_and_files_that_look_like_them_open() {
         assert_eq!(out.status.code(), Some(2), "{told}");
         let want = match source.starts_with("a.tar") {
             true => "name several shards by braces or a glob",
-            false => "shards are mapped, so they must be files: download or mount them",
+            false => match source.starts_with("pipe:") {
+                true => "is a command, and featherload reads local files",
+                false => "is an address, and featherload reads local files: download them",
+            },
         };
         assert!(told.contains(want), "{source}: {told}");
         let cwd = dir.path().to_str().unwrap();
@@ -365,8 +365,7 @@ fn a_compressed_shard_is_refused_with_what_to_do() {
         assert!(told.trim_end().chars().all(|c| !c.is_control()), "{told:?}");
     };
     let gzip = b"\x1f\x8b\x08\x00\x1b[31m \xff\x07\n";
-    let want = "compressed by gzip: members of a compressed archive have no place of their own; \
-                unpack it to a plain tar";
+    let want = "is compressed by gzip: unpack it to a plain tar, since samples are read in place";
     refused("x.tar.gz", gzip, want);
     refused("x.tgz", gzip, want);
     refused(

@@ -70,7 +70,10 @@ fn samples_of_a_replaced_shard_fail_and_say_so() {
         let (failed, good) = (RowStatus::Failed, RowStatus::Ok);
         let want = [failed, failed, failed, failed, good, good, good, good];
         assert_eq!(status, want, "{workers} workers");
-        assert!(said.iter().all(|s| s.contains("changed since its index was made")));
+        assert!(
+            said.iter()
+                .all(|s| s.contains("changed since its index was made"))
+        );
         // And in which way: by its time, or where that is the same by its inode.
         let ways = [
             "of the same length, modified ",

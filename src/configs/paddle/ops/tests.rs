@@ -926,7 +926,11 @@ fn what_is_not_served_has_name_and_line() {
             &["area"],
         ),
         ("- ResizeImage:", 2, &["resize_short"]),
-        ("- CropImage: {size: 8}\n  RandFlipImage:", 3, &["beside another name"]),
+        (
+            "- CropImage: {size: 8}\n  RandFlipImage:",
+            3,
+            &["beside another name"],
+        ),
         ("- CropImage", 2, &["its parameters"]),
         ("- DecodeImage:", 2, &["leave it out"]),
         (

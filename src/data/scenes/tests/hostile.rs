@@ -308,7 +308,10 @@ fn deep_nesting_is_refused_or_stepped_over() {
 fn what_is_no_scene_is_said_so() {
     let folder = Folder::new();
     let e = folder.refused();
-    assert!(e.contains("no scene here: give a folder with transforms.json"), "{e}");
+    assert!(
+        e.contains("no scene here: give a folder with transforms.json"),
+        "{e}"
+    );
     assert_eq!(Scene::detect(folder.path()), None);
     let e = Scene::open(folder.join("nowhere"), &as_is()).unwrap_err();
     assert!(

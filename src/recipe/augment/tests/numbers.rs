@@ -159,10 +159,7 @@ fn other_texts_are_refused_and_what_is_served_is_said() {
         ("rand-inc0", "'inc0' is unknown: use inc1, or remove it"),
         ("rand-inc", "'inc' is unknown: use inc1, or remove it"),
         ("rand-w1", "'w1' must be w0"),
-        (
-            "rand-w0-n14",
-            "n is 14, and w0 has 13 operations",
-        ),
+        ("rand-w0-n14", "n is 14, and w0 has 13 operations"),
         ("rand-p0.5", "'p0.5' is unknown: use a rand"),
         ("rand--m9", "'' is no part of it"),
         ("rand-M9", "'M9' is no part of it"),
