@@ -230,7 +230,7 @@ def test_a_state_of_other_rays_is_refused_by_name(rays: Make, tmp_path: Path, sc
             rays(**options).load_state_dict(state)
     one = rays()
     for none in [{}, {"step": 3}, {**state, "step": -1}, {"step": object()}]:
-        with pytest.raises(featherload.ConfigError, match="none that state_dict gave"):
+        with pytest.raises(featherload.ConfigError, match="not one that state_dict gave"):
             one.load_state_dict(none)
     # Paths and file formats are no part of it: a scene may move.
     moved = rays(write_scene(tmp_path / "moved"), seed=3)
@@ -319,7 +319,7 @@ def test_a_picture_that_is_bad_is_named_and_tried_again(rays: Make, tmp_path: Pa
     [
         ({"of": "/nowhere"}, featherload.DatasetError, "/nowhere"),
         ({"rays": 0}, featherload.ConfigError, "rays 0 is too small"),
-        ({"rays": 1.5}, featherload.ConfigError, "rays 1.5 is no whole number"),
+        ({"rays": 1.5}, featherload.ConfigError, "rays 1.5 is not a whole number"),
         ({"num_workers": 0}, featherload.ConfigError, "num_workers=0 .* at least 1"),
         ({"framework": "mxnet"}, featherload.ConfigError, "framework 'mxnet'"),
         ({"sampler": "random"}, featherload.ConfigError, "sampler 'random'"),
@@ -331,7 +331,7 @@ def test_a_picture_that_is_bad_is_named_and_tried_again(rays: Make, tmp_path: Pa
         ({"most_rays": 5}, featherload.ConfigError, "most_rays is 5, and"),
         ({"downscale": 40}, featherload.ConfigError, "downscale"),
         ({"memory_limit": "1K"}, featherload.ConfigError, "memory_limit|raise"),
-        ({"memory_limit": "much"}, featherload.ConfigError, "is no size"),
+        ({"memory_limit": "much"}, featherload.ConfigError, "is not a size"),
         ({"rank": -1}, featherload.ConfigError, "rank -1 is too small"),
         ({"sampler": samplers.Patches(9000)}, featherload.ConfigError, "whole units of 81000000"),
         ({"max_pixels": 10}, featherload.Error, "max_pixels|pixels"),

@@ -118,7 +118,7 @@ def test_a_run_goes_on_by_its_state(views: Make) -> None:
     assert same(shown(views(start=9), 11), wanted[9:])
     with pytest.raises(featherload.ConfigError, match="shuffle was true"):
         views(shuffle=False).load_state_dict(state)
-    with pytest.raises(featherload.ConfigError, match="none that state_dict gave"):
+    with pytest.raises(featherload.ConfigError, match="not one that state_dict gave"):
         one.load_state_dict({"step": 3})
 
 
