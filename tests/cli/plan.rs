@@ -7,7 +7,7 @@ use featherload::recipe::RecipeFormat;
 use featherload::{Recipe, error};
 use serde_json::Value;
 
-use crate::common::command::{featherload, object, refusal, refusal_of_plan};
+use crate::common::command::{featherload, object, refusal, refusal_of_plan, stderr};
 
 /// What the command writes to stdout; it must end with 0.
 #[track_caller]
@@ -455,6 +455,24 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
             ring as f64 / f64::from(1 << 20)
         );
         assert_eq!(b["samples"], 40);
+        // Fewer slots are told, in one line.
+        let lowered = format!(
+            "`--depth` is 2 instead of 3: --memory-limit allows {}",
+            error::room(two_bytes)
+        );
+        let out = featherload(&[&bench[..], &["--memory-limit", &two]].concat());
+        assert_eq!(stderr(&out), format!("featherload: warning: {lowered}\n"));
+        let text = stdout(&[
+            "plan",
+            source,
+            "--batch",
+            "8",
+            "--workers",
+            workers,
+            "--memory-limit",
+            &two,
+        ]);
+        assert!(text.contains(&format!("depth      {lowered}\n")), "{text}");
         // Refused, by both and in the same words, with what would fit.
         let plan = ["plan", source, "--batch", "8", "--workers", workers];
         let too_deep = ["--depth", "3", "--memory-limit", &two];

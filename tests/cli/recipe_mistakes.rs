@@ -567,9 +567,9 @@ fn names_of_nothing_list_what_there_is() {
     for (recipe, words) in [
         (
             "/nowhere/at/all.yaml",
-            &["/nowhere/at/all.yaml", "cannot be read"][..],
+            &["/nowhere/at/all.yaml", "no such file"][..],
         ),
-        ("nowhere.toml", &["nowhere.toml", "cannot be read"]),
+        ("nowhere.toml", &["nowhere.toml", "no such file"]),
         (
             "train225",
             &[

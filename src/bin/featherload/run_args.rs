@@ -332,8 +332,8 @@ fn dtypes() -> impl TypedValueParser<Value = Dtype> {
 /// Bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.
 pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+    let (number, written) = text.split_at(digits.unwrap_or(text.len()));
+    let shift = match written.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
         "k" | "kib" => 10,
         "m" | "mib" => 20,
@@ -347,7 +347,7 @@ pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
                     "write {number}{} (K, M, G and T are of 1,024)",
                     short.to_ascii_uppercase()
                 ),
-                _ => format!("'{unit}' is not a unit: use K, M, G or T, such as 2G"),
+                _ => format!("'{written}' is not a unit: use K, M, G or T, such as 2G"),
             });
         }
     };
@@ -373,4 +373,26 @@ fn parse_rank(text: &str) -> std::result::Result<Rank, String> {
     let (rank, world) = text.split_once('/').ok_or("use RANK/WORLD, such as 0/8")?;
     let number = |s: &str| s.parse::<u32>().map_err(|e| format!("'{s}': {e}"));
     Ok(Rank::new(number(rank)?, number(world)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_what_is_none_is_answered() {
+        assert_eq!(parse_bytes("2G"), Ok(2 << 30));
+        assert_eq!(parse_bytes("1.5 GiB"), Ok(3 << 29));
+        assert_eq!(parse_bytes("4096"), Ok(4096));
+        for (text, said) in [
+            ("2GB", "write 2G (K, M, G and T are of 1,024)"),
+            ("500mb", "write 500M (K, M, G and T are of 1,024)"),
+            ("2X", "'X' is not a unit: use K, M, G or T, such as 2G"),
+            ("much", "'much' is not a unit: use K, M, G or T, such as 2G"),
+            ("G", "use a size, such as 2G"),
+            ("0", "use 1 byte to 1048576T"),
+        ] {
+            assert_eq!(parse_bytes(text), Err(said.to_owned()), "{text}");
+        }
+    }
 }

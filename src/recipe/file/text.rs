@@ -1,7 +1,7 @@
 //! Recipes out of texts and files, and the other way round.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -180,7 +180,13 @@ fn check_rows(recipe: &Recipe, lines: &[u64], path: &Path) -> Result<()> {
 
 /// The text of a file that is no longer than a recipe may be.
 pub(crate) fn text_of(path: &Path) -> Result<String> {
-    let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
+    let unreadable = |e: std::io::Error| {
+        let what = match e.kind() {
+            ErrorKind::NotFound => "no such file: check the path".to_owned(),
+            _ => format!("cannot be read: {e}"),
+        };
+        Error::dataset(path, what)
+    };
     // A pipe would be waited for.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(Error::dataset(

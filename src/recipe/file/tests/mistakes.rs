@@ -517,7 +517,7 @@ fn files_that_cannot_be_read_are_named() {
         says("a.txt", Some(b"")),
         ": a recipe file's name ends in .yaml (or .yml), .toml or .json"
     );
-    assert!(says("absent.yaml", None).starts_with(": cannot be read: No such file"));
+    assert!(says("absent.yaml", None).starts_with(": no such file: check the path"));
     fs::create_dir(folder.path().join("folder.yaml")).unwrap();
     assert_eq!(
         says("folder.yaml", None),
@@ -567,7 +567,7 @@ fn a_recipe_is_loaded_by_a_presets_name_or_a_path() {
         "recipe 'portraits' is unknown: use train224, eval224, full, or a file that ends in \
          .yaml, .toml or .json"
     );
-    assert!(says("absent.yaml").starts_with("absent.yaml: cannot be read"));
+    assert!(says("absent.yaml").starts_with("absent.yaml: no such file"));
     assert!(says("src/lib").starts_with("src/lib: a recipe file's name ends in"));
     assert!(matches!(
         Recipe::load("train225"),
