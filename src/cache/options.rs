@@ -80,7 +80,7 @@ impl BuildOptions {
         if self.shard_size < Self::MIN_SHARD {
             return Err(Error::config(format!(
                 "shard_size is {}: use at least {}",
-                error::size(self.shard_size),
+                error::room(self.shard_size),
                 error::size(Self::MIN_SHARD)
             )));
         }

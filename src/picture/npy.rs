@@ -160,9 +160,8 @@ impl Array<'_> {
         };
         if !is_u8 || channels == 0 || self.fortran_order {
             let what = format!(
-                "dtype {}, shape {} and {} order is not a picture: use '|u1' (uint8), (H, W), \
-                 (H, W, 1) or (H, W, 3), C order. In shards give other arrays another extension, \
-                 such as KEY.depth.npy",
+                "dtype {}, shape {} and {} order is not a picture: use uint8 ('|u1'), (H, W), \
+                 (H, W, 1) or (H, W, 3), C order; rename others in shards, such as KEY.depth.npy",
                 shown(self.dtype),
                 shown(self.shape),
                 if self.fortran_order { "Fortran" } else { "C" }
@@ -171,7 +170,7 @@ impl Array<'_> {
         }
         let [height, width, _] = self.first;
         if height == 0 || width == 0 {
-            let what = format!("a picture of {height} x {width} pixels");
+            let what = format!("a picture of {width} x {height} pixels");
             return Err(fault(FaultKind::Corrupt, what));
         }
         if height.max(width) > LONGEST {

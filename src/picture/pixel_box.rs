@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(fault.kind, FaultKind::TooSmall);
             let said = fault.reason;
             assert!(said.contains(&format!("box {}", of(outside))), "{said}");
-            assert!(said.contains("30 x 40"), "{said}");
+            assert!(said.contains("40 x 30"), "{said}");
         }
     }
 }

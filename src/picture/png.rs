@@ -330,7 +330,7 @@ mod tests {
         let fault = walked(&parts(300)).unwrap().check_data().unwrap_err();
         assert_eq!(fault.kind, FaultKind::Truncated);
         assert!(
-            fault.reason.contains("100 x 1032 = 309700 bytes in 300"),
+            fault.reason.contains("1032 x 100 = 309700 bytes in 300"),
             "{fault}"
         );
         let limits = Limits::default();

@@ -477,8 +477,8 @@ mod tests {
         for (samples, options, text) in [
             (0, o(1, 0, 1, Tail::Short), "0 samples"),
             (5, o(0, 0, 1, Tail::Short), "`batch` is 0"),
-            (5, o(1, 2, 2, Tail::Short), "rank is 2"),
-            (5, o(1, 0, 0, Tail::Short), "rank is 0 of world 0"),
+            (5, o(1, 2, 2, Tail::Short), "`rank` is 2 of 2"),
+            (5, o(1, 0, 0, Tail::Short), "`rank` is 0 of 0"),
             (5, o(6, 0, 1, Tail::Drop), "fill no batch"),
             (1, o(1, 0, 2, Tail::Drop), "fill no batch"),
         ] {

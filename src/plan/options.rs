@@ -127,21 +127,21 @@ impl PlanOptions {
                         self.batch
                     )));
                 }
-                (draws_identities, "Sampler::Identity has")
+                (draws_identities, "needs Sampler::Identity")
             }
             EpochLength::MultipleOf(0) => {
                 return Err(Error::config(
                     "an epoch is a multiple of 0 samples: use at least 1",
                 ));
             }
-            EpochLength::MultipleOf(_) => (!draws_identities, "any but Sampler::Identity have"),
-            EpochLength::IdentityGroups => (draws_identities, "Sampler::Identity has"),
+            EpochLength::MultipleOf(_) => (!draws_identities, "does not fit Sampler::Identity"),
+            EpochLength::IdentityGroups => (draws_identities, "needs Sampler::Identity"),
         };
         match fits {
             true => Ok(()),
             false => Err(Error::config(format!(
-                "an epoch of {length} is for samplers that fit it ({fix}), and the sampler is \
-                 {sampler}: use another sampler, or remove the length"
+                "an epoch of {length} {fix}, and the sampler is {sampler}: use another sampler, or \
+                 remove the length"
             ))),
         }
     }

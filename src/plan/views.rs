@@ -117,7 +117,7 @@ mod tests {
             let e = ViewOrder::new(3, 0, true, Rank::new(rank, world));
             e.unwrap_err().to_string()
         };
-        assert!(refused(2, 2).contains("rank 2 of 2"));
+        assert!(refused(2, 2).contains("`rank` 2 of 2"));
         assert!(refused(0, 4).contains("3 images are too few for 4 ranks"));
     }
 }

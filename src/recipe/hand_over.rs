@@ -225,6 +225,6 @@ mod tests {
         assert!(two.contains("2 contrast steps"), "{two}");
         // The mean of the crop is not that of the picture.
         let cropped = with_crops(&[usual, CenterCrop::new(5).into()]).unwrap_err();
-        assert!(cropped.contains("behind color_jitter"), "{cropped}");
+        assert!(cropped.contains("after color_jitter"), "{cropped}");
     }
 }

@@ -208,7 +208,7 @@ fn data_sets() {
         ),
         (
             "name: VeriWild\n      relabel: True",
-            ["mine.yaml:12:", "not for VeriWild"],
+            ["mine.yaml:12:", "VeriWild does not take it"],
         ),
         ("delimiter: ab", ["mine.yaml:11:", "one byte"]),
         ("delimitr: a", ["mine.yaml:11:", "'delimiter'"]),
@@ -556,7 +556,7 @@ fn labels_of_a_custom_label_dataset_are_drawn() {
         (
             "label_key: blur_image",
             op,
-            ["mine.yaml:12:", "is drawn by BlurImage: add it"],
+            ["mine.yaml:12:", "comes from BlurImage: add it"],
         ),
         (
             "label_key: nonsense",

@@ -144,7 +144,7 @@ mod tests {
         for (bad, says) in [
             ("1 2 3", "3 numbers"),
             ("1 2 3 4 5", "5 numbers"),
-            ("1 2 3.0 4", "'3.0' in a box is no whole number"),
+            ("1 2 3.0 4", "'3.0' in a box is not a whole number"),
             ("1 2 3 4294967296", "not a whole number"),
             ("-1 2 3 4", "-1 in a box is negative"),
             ("3 2 3 4", "x0 and x1 are 3 and 3"),
@@ -165,8 +165,11 @@ mod tests {
         assert_eq!(found().unwrap().right, 3);
         blank(MAX_BYTES as usize).unwrap();
         let e = found().unwrap_err().to_string();
-        assert!(e.contains("1.txt: is longer than 1048576 bytes"), "{e}");
-        assert!(e.contains("check `boxes`"), "{e}");
+        assert!(
+            e.contains("1.txt: is not a box file: is longer than 1048576 bytes"),
+            "{e}"
+        );
+        assert!(e.contains("Check `boxes`"), "{e}");
         std::fs::write(&path, "1 2 3 4\n").unwrap();
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         file.set_len(1 << 40).unwrap();

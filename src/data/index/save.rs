@@ -202,7 +202,7 @@ mod tests {
         // 4 TiB, which no machine has twice.
         let e = refused(&hole(dir.path(), 1, |_| {}));
         for due in [
-            "hole.fli: 4398046511242 bytes",
+            "hole.fli: 4.01 TiB",
             "half of the available memory",
             "again",
         ] {

@@ -90,7 +90,7 @@ mod tests {
         for due in [
             "a/cloud.ply",
             "100 points",
-            "1500 bytes, over 1499",
+            "1.47 KiB, over half of the available memory (1.46 KiB)",
             "fewer",
         ] {
             assert!(e.contains(due), "{e}");

@@ -460,7 +460,7 @@ mod tests {
         let e = within("{A,b-*,?}.tar").unwrap_err().to_string();
         assert!(e.contains("A.tar: this shard is named twice"), "{e}");
         let e = within("a[.tar").unwrap_err().to_string();
-        assert!(e.contains("a[.tar: no pattern"), "{e}");
+        assert!(e.contains("a[.tar: is not a pattern"), "{e}");
         let none: [&str; 0] = [];
         assert!(expand_all(&none).unwrap_err().is_usage());
     }

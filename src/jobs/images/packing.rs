@@ -505,7 +505,7 @@ mod tests {
         );
         for (id, size, kind, text) in [
             (0, (100, 51), FaultKind::TooLarge, "max_pixels = 5000"),
-            (1, (65, 62), FaultKind::TooLarge, "max_scratch = 12000"),
+            (1, (65, 62), FaultKind::TooLarge, "max_scratch = 11.7 KiB"),
             (
                 2,
                 (60, 61),

@@ -89,7 +89,7 @@ mod tests {
                     ..state()
                 },
             ),
-            ("seed was 4 and is 3", RaysState { seed: 4, ..state() }),
+            ("seed was 4 and is now 3", RaysState { seed: 4, ..state() }),
             (
                 "sampler was Pairs { radius: 3 } and is Uniform",
                 RaysState {

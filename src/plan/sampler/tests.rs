@@ -474,7 +474,7 @@ fn bad_numbers_are_named() {
             &[(224, 224), (224, 31)],
             32,
             4,
-            "the size 224x31, and it is rounded",
+            "the size 224x31, which is rounded",
         ),
         (
             &[(32_000, 32_000), (1, 1)],
@@ -618,7 +618,7 @@ fn lengths_that_do_not_fit_are_named() {
         ),
         (
             of(Sampler::Shuffle, EpochLength::Batches(3)),
-            "an epoch of 3 batches is what Sampler::Identity has",
+            "an epoch of 3 batches needs Sampler::Identity",
         ),
         (
             of(Sampler::Shuffle, EpochLength::MultipleOf(0)),
@@ -626,7 +626,7 @@ fn lengths_that_do_not_fit_are_named() {
         ),
         (
             of(identities(2), EpochLength::MultipleOf(2)),
-            "any but Sampler::Identity",
+            "does not fit Sampler::Identity",
         ),
         (
             of(Sampler::Shuffle, EpochLength::MultipleOf(5)),

@@ -218,10 +218,7 @@ mod tests {
         };
         let mixup = Mixup { alpha: 1.0 };
         for (op, text) in [
-            (
-                Mixup { alpha: 0.0 },
-                "mixup: alpha is 0, it must lie above 0",
-            ),
+            (Mixup { alpha: 0.0 }, "mixup: alpha is 0: use more than 0"),
             (Cutmix { alpha: -1.0 }, "cutmix: alpha is -1"),
             (Cutmix { alpha: f64::NAN }, "cutmix: alpha is NaN"),
             (
@@ -239,7 +236,7 @@ mod tests {
             ),
             (
                 both(0.0, 0.0, 1.0),
-                "mixup_cutmix: mixup_alpha and cutmix_alpha are 0",
+                "mixup_cutmix: mixup_alpha and cutmix_alpha are both 0",
             ),
             (both(1.0, 0.0, 1.5), "mixup_cutmix: p is 1.5"),
             (both(-1.0, 0.0, 1.0), "mixup_cutmix: mixup_alpha is -1"),

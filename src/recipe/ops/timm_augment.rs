@@ -154,7 +154,7 @@ pub(crate) const WEIGHTS: [f64; 15] = [
 
 /// What is served, for errors.
 const SERVED: &str =
-    "use a rand policy such as rand-m9-mstd0.5-inc1, with the parts m, n, mstd, inc1 and w0";
+    "a rand policy such as rand-m9-mstd0.5-inc1, with the parts m, n, mstd, inc1 and w0";
 
 impl Policy {
     /// # Errors
@@ -174,7 +174,7 @@ impl Policy {
                     "timm's tables of AutoAugment are not served: use auto_augment, or {SERVED}"
                 ));
             }
-            _ => return fault(SERVED.to_owned()),
+            _ => return fault(format!("use {SERVED}")),
         }
         let mut policy = Self {
             magnitude: 10.0,
@@ -234,7 +234,7 @@ impl Policy {
                     }
                     _ => return fault(format!("'{part}' is unknown: use w0, or remove it")),
                 },
-                _ => return fault(format!("'{part}' is unknown: {SERVED}")),
+                _ => return fault(format!("'{part}' is unknown: use {SERVED}")),
             };
             if std::mem::replace(&mut seen[which], true) {
                 return fault(format!("'{key}' is written twice: remove one"));

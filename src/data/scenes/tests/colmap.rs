@@ -277,7 +277,7 @@ fn names_of_a_text_model_may_have_blanks_and_points_may_be_long() {
     folder.write("sparse/0/images.txt", lines[..lines.len() - 2].join("\n"));
     let notes = folder.open(&as_is()).unwrap().notes;
     assert!(
-        notes[0].contains("speaks of 3 images and has 2"),
+        notes[0].contains("announces 3 images and has 2"),
         "{notes:?}"
     );
 }

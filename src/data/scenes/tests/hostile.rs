@@ -247,7 +247,10 @@ fn a_model_that_contradicts_itself_is_an_error() {
             "a second image of this name",
         ),
         (&|m| m.images.clear(), "no images"),
-        (&|m| m.cameras[0].1 = 99, "camera 0 of 1 (id 1): model 99"),
+        (
+            &|m| m.cameras[0].1 = 99,
+            "camera 0 of 1 (id 1): COLMAP camera model 99 is unknown",
+        ),
         (
             &|m| m.cameras[0].4[0] = f64::NAN,
             "camera 1 (OPENCV): fx is NaN",
@@ -274,7 +277,7 @@ fn a_file_that_is_too_long_is_refused_with_the_number() {
     file.set_len(10 << 30).unwrap();
     let e = folder.refused();
     assert!(
-        e.contains("10737418240 bytes") && e.contains("max_json_bytes = 268435456"),
+        e.contains("it has 10 GiB") && e.contains("max_json_bytes (256 MiB)"),
         "{e}"
     );
 }

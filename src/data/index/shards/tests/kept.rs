@@ -142,7 +142,10 @@ fn a_kept_index_over_half_of_the_memory_is_not_read() {
     let read = |available| kept.read(Some(available)).map(|bytes| bytes.unwrap().len());
     assert_eq!(read(2 << 20), Ok(1 << 20));
     let why = read((2 << 20) - 1).unwrap_err();
-    assert!(why.contains("1048576 bytes, over 1048575"), "{why}");
+    assert!(
+        why.contains("1 MiB, over half of the available memory (1023 KiB)"),
+        "{why}"
+    );
 }
 
 #[test]
