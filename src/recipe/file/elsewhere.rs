@@ -3,7 +3,7 @@
 //!
 //! Only names that do not resemble the right one: those are found by their letters.
 
-/// Names without `_` and in lower case, and what to do.
+/// Names without `_` and in lower case, and what is said of them behind the name.
 const NAMES: &[(&[&str], &str)] = &[
     (
         &[
@@ -13,11 +13,11 @@ const NAMES: &[(&[&str], &str)] = &[
             "toimage",
             "topuretensor",
         ],
-        "leave it out: batches are tensors. Values are 0 to 1 where `cast` gives floats",
+        "is not needed: batches are tensors, and floats are 0 to 1. Remove it",
     ),
     (
         &["topilimage"],
-        "leave it out: no operation needs a Pillow image",
+        "is not needed: no operation takes a Pillow image. Remove it",
     ),
     (
         &[
@@ -28,60 +28,77 @@ const NAMES: &[(&[&str], &str)] = &[
             "half",
             "tofloat",
         ],
-        "use cast: {dtype: f32}",
+        "is unknown: use cast: {dtype: f32}",
     ),
     (
         &["rescale"],
-        "leave it out: floats are 0 to 1. To change the size use resize: {size: 256}",
+        "is not needed: floats are 0 to 1. Remove it, or change the size with resize: {size: 256}",
     ),
-    (&["scale"], "use resize: {size: 256}"),
-    (&["crop"], "use center_crop or random_crop"),
+    (&["scale"], "is unknown: use resize: {size: 256}"),
+    (&["crop"], "is unknown: use center_crop or random_crop"),
     (
         &["fivecrop", "tencrop"],
-        "use center_crop: a sample gives one row",
+        "is not served, since a sample gives one row: use center_crop",
     ),
-    (&["flip", "hflip", "fliplr"], "use random_horizontal_flip"),
-    (&["vflip", "flipud"], "use random_vertical_flip"),
-    (&["blur"], "use gaussian_blur"),
+    (
+        &["flip", "hflip", "fliplr"],
+        "is unknown: use random_horizontal_flip",
+    ),
+    (&["vflip", "flipud"], "is unknown: use random_vertical_flip"),
+    (&["blur"], "is unknown: use gaussian_blur"),
     (
         &["brightness", "contrast", "saturation", "hue"],
-        "use color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}",
+        "is a parameter: use color_jitter: {brightness: 0.4, contrast: 0.4, hue: 0.1}",
     ),
-    (&["rgb", "torgb"], "use decode: {color: rgb}"),
-    (&["bgr", "tobgr"], "use decode: {color: bgr}"),
+    (&["rgb", "torgb"], "is unknown: use decode: {color: rgb}"),
+    (&["bgr", "tobgr"], "is unknown: use decode: {color: bgr}"),
     (
         &["permute", "tochw", "tochwimage", "transpose"],
-        "use layout: {layout: nchw}",
+        "is unknown: use layout: {layout: nchw}",
     ),
     (
         &["compose", "sequential"],
-        "write its operations in the list `ops`",
+        "is not needed: write its operations in the list `ops`",
     ),
     (
         &["lambda"],
-        "a recipe holds no code: apply it to the batches",
+        "is not served, since a recipe holds no code: apply it to the batches",
     ),
     (
         &["mixup", "cutmix", "fmix", "mixupcutmix", "labelsmoothing"],
-        "it works on batches: write it in `mixing: ops`, beside `ops`",
+        "works on batches: write it in `mixing: ops`, beside `ops`",
     ),
     (
         &["letterbox"],
-        "use resize: {max_size: 640} and pad_to: {size: 640}",
+        "is unknown: use resize: {max_size: 640} and pad_to: {size: 640}",
     ),
     (
         &["name", "type", "op", "transform", "class"],
-        "write the operation's name in its place, such as `- resize: {size: 256}`",
+        "is unknown: write the operation's name in its place, such as `- resize: {size: 256}`",
     ),
 ];
 
-/// What to write instead of an operation of this name.
-pub(super) fn instead(name: &str) -> Option<&'static str> {
+/// What other libraries call a type of elements.
+const DTYPES: &[(&[&str], &str)] = &[
+    (&["uint8", "byte", "torch.uint8"], "u8"),
+    (&["float16", "half", "torch.float16", "fp16"], "f16"),
+    (&["bfloat16", "torch.bfloat16"], "bf16"),
+    (&["float32", "float", "torch.float32", "fp32"], "f32"),
+];
+
+/// What is said of an operation of this name, behind the name.
+pub(super) fn of_operation(name: &str) -> Option<&'static str> {
     let name = name.replace('_', "").to_lowercase();
     let (_, what) = NAMES
         .iter()
         .find(|(names, _)| names.contains(&name.as_str()))?;
     Some(what)
+}
+
+/// The value of a recipe that has another name elsewhere.
+pub(super) fn of_value(name: &str, known: &[&str]) -> Option<&'static str> {
+    let (_, ours) = DTYPES.iter().find(|(names, _)| names.contains(&name))?;
+    known.contains(ours).then_some(ours)
 }
 
 #[cfg(test)]
@@ -99,7 +116,7 @@ mod tests {
                     "{name}"
                 );
             }
-            let Some(rest) = what.strip_prefix("use ") else {
+            let Some((_, rest)) = what.split_once("use ") else {
                 continue;
             };
             for op in rest.split(" or ").flat_map(|part| part.split(" and ")) {

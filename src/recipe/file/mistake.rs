@@ -120,13 +120,14 @@ impl fmt::Display for Mistake {
                 name,
                 known,
             } => {
-                let advice = match kind == "op" {
-                    true => advice_on_op(name, known),
-                    false => advice(name, known),
+                let what = match (kind == "op").then(|| elsewhere::of_operation(name)) {
+                    Some(Some(what)) => what.to_owned(),
+                    Some(None) => format!("is unknown: {}", advice_on_op(name, known)),
+                    None => format!("is unknown: {}", advice(name, known)),
                 };
                 match label {
-                    Some(label) if !item => format!("{label}: '{name}' is unknown: {advice}"),
-                    _ => format!("{kind} '{name}' is unknown: {advice}"),
+                    Some(label) if !item => format!("{label}: '{name}' {what}"),
+                    _ => format!("{kind} '{name}' {what}"),
                 }
             }
             What::Missing(name) => {
@@ -173,6 +174,9 @@ impl serde::de::Error for Mistake {
             _ if plain && expected == "text" => ": put it in quotes".to_owned(),
             Unexpected::Map if expected == "a list" => {
                 ": make each one an item (in YAML begin it with '-')".to_owned()
+            }
+            Unexpected::Unit if expected == "a list" => {
+                ": write its items (in YAML begin each with '-')".to_owned()
             }
             _ => String::new(),
         };
@@ -228,11 +232,8 @@ pub(crate) fn no_parameter(of: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Of an operation: what takes its place, the one that was meant, or where all are listed.
+/// Of an operation: the one that was meant, or where all are listed.
 fn advice_on_op(name: &str, known: &[&str]) -> String {
-    if let Some(instead) = elsewhere::instead(name) {
-        return instead.to_owned();
-    }
     let bare = name.replace('_', "").to_lowercase();
     let holds_it = |known: &&&str| bare.len() > 3 && known.replace('_', "").contains(&bare);
     let longer = || {
@@ -249,7 +250,7 @@ fn advice_on_op(name: &str, known: &[&str]) -> String {
 
 /// The one that was meant, or all there are.
 pub(crate) fn advice(name: &str, known: &[&str]) -> String {
-    match nearest(name, known) {
+    match elsewhere::of_value(name, known).or_else(|| nearest(name, known)) {
         Some(near) => format!("did you mean '{near}'?"),
         None => format!("choose from {}", known.join(", ")),
     }

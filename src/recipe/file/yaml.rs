@@ -20,7 +20,12 @@ pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|e| {
             let at = position(e.marker());
-            Mistake::new(at, format!("not YAML: {} (column {})", e.info(), at.column))
+            let info = e.info();
+            let fix = match info.starts_with("tab") {
+                true => ": indent with blanks",
+                false => "",
+            };
+            Mistake::new(at, format!("not YAML: {info} (column {}){fix}", at.column))
         })?;
         builder.take(event, position(&span.start))?;
     }
