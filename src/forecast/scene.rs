@@ -395,14 +395,17 @@ impl SceneIngredients {
         Error::option(
             "memory_limit",
             format!(
-                "the run needs {} {what} and {} allows {}: {}. The ring takes {}, masks {}, each \
-                 of {} workers {}, the rest {}",
+                "the run needs {} {what} and {} allows {}: {}. The ring takes {}, {}each of {} workers \
+                 {}, the rest {}",
                 error::needed(memory.total_bytes),
                 limit.by,
                 error::room(limit.bytes),
                 what_would_fit(&fits),
                 error::size(memory.ring_bytes),
-                error::size(memory.masks_bytes),
+                match memory.masks_bytes {
+                    0 => String::new(),
+                    bytes => format!("masks {}, ", error::size(bytes)),
+                },
                 memory.workers,
                 error::size(memory.worker.total_bytes),
                 error::size(memory.fixed_bytes + memory.tables_bytes + memory.maps_bytes),

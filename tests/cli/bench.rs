@@ -64,7 +64,7 @@ fn bad_usage_and_bad_input_exit_with_2_and_say_what_to_do() {
             &["bench", good, "--recipe", "train225"],
             &["train225", "train224", "eval224"],
         ),
-        (&["bench", good, "--start", "3"], &["E:B"]),
+        (&["bench", good, "--start", "3"], &["EPOCH:BATCH"]),
         (&["bench", good, "--start", "0:77"], &["77", "1 batches"]),
         (&["bench", good, "--workers", "many"], &["many"]),
         (

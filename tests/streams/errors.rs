@@ -701,7 +701,7 @@ fn numbers_that_cannot_work_are_usage_errors() {
         (builder(dir.path()).workers(5000), "workers is 5000"),
         (
             builder(dir.path()).workers(0).rank(Rank::new(2, 2)),
-            "rank is 2",
+            "`rank` is 2 of 2",
         ),
     ] {
         let e = b.build().unwrap_err();

@@ -775,7 +775,7 @@ fn unreadable_and_too_large_pictures_take_no_room_and_fail_with_their_reasons() 
                 "x-wide.jpg",
                 FaultKind::TooLarge,
                 (0, 0),
-                "max_scratch = 67108864",
+                "max_scratch = 64 MiB",
             ),
             ("x-fifo.jpg", FaultKind::NotRegular, (0, 0), "FIFO"),
             ("x-half.jpg", FaultKind::Truncated, (60, 60), ""),
@@ -805,9 +805,9 @@ fn a_ring_that_cannot_fit_is_refused_with_the_largest_pictures() {
     assert!(error.is_usage());
     let text = error.to_string();
     for part in [
-        "lower batch or depth",
-        "each of 1024 slots",
-        "giant7.jpg of 10000 x 12007 takes 360210048",
+        "lower `batch` or `depth`",
+        "Each of 1024 slots",
+        "giant7.jpg (12007 x 10000) takes 344 MiB",
         "giant6.jpg",
         "giant5.jpg",
     ] {
@@ -876,7 +876,7 @@ fn a_few_giants_in_a_ring_are_named() {
     let text = warned();
     for part in [
         "a few pictures make the ring large",
-        "giant.jpg of 1500 x 1500 takes 6750016",
+        "giant.jpg (1500 x 1500) takes 6.44 MiB",
     ] {
         assert!(text.contains(part), "{text} lacks {part}");
     }

@@ -400,7 +400,7 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
         }
     }
     let said = vectors_of(Mixing::new(4)).unwrap_err().to_string();
-    assert!(said.contains("set num_classes to 3"), "{said}");
+    assert!(said.contains("use num_classes 3"), "{said}");
 }
 
 #[test]

@@ -455,7 +455,7 @@ fn another_order_or_another_table_is_no_resume() {
     let then = state(PK);
     assert!(then.sampler_hash.is_some());
     let e = refused(with(dir.path(), Sampler::Shuffle), &then);
-    let want = "the sampler was identity (per_id 4, prob sample-avg) and is shuffle now";
+    let want = "the sampler was identity (per_id 4, prob sample-avg) and is now shuffle";
     assert!(e.contains(want), "{e}");
     let then = state(WEIGHTED);
     let mut other = weights();
@@ -500,7 +500,10 @@ fn what_an_order_lacks_is_named() {
     };
     for (builder, text) in [
         (builder(flat.path()).sampler(PK), "no sample has a class"),
-        (builder(dir.path()).sampler(few), "there are 6: lower batch"),
+        (
+            builder(dir.path()).sampler(few),
+            "there are 6: lower `batch`",
+        ),
         (
             builder(dir.path()).sampler(PK).batch_size(6),
             "no multiple of per_id = 4",

@@ -132,7 +132,10 @@ impl Recipe {
         Err(Error::config(format!(
             "recipe '{text}' is unknown: {}",
             match nearest(text, &Self::PRESETS) {
-                Some(near) => format!("did you mean '{near}'?"),
+                Some(near) => format!(
+                    "did you mean '{near}'? (presets: {})",
+                    Self::PRESETS.join(", ")
+                ),
                 None => format!(
                     "use {}, or a file that ends in .yaml, .toml or .json",
                     Self::PRESETS.join(", ")

@@ -65,7 +65,7 @@ fn an_index_of_another_form_is_told_and_made_again() {
     let old = without_stamps(whole["index.fli"].clone());
     let mut older = whole["index.fli"].clone();
     older[8] = 1;
-    let forms = [(&old, "root bytes cannot be"), (&older, "form 1")];
+    let forms = [(&old, "root bytes is impossible"), (&older, "version 1")];
     for (index, why) in forms {
         for force in [false, true] {
             fs::write(at("index.fli"), index).unwrap();

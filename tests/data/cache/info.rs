@@ -159,7 +159,11 @@ fn what_is_no_cache_is_refused_with_what_to_give() {
     let tar = dir.path().join("shard-000001.tar");
     let out = run(&["info"], &tar);
     assert_eq!(out.status.code(), Some(2), "{}", text(&out));
-    for words in ["no cache", "a cache is a folder", "use `featherload index`"] {
+    for words in [
+        "is not a cache",
+        "a cache is a folder",
+        "use `featherload index`",
+    ] {
         assert!(text(&out).contains(words), "{words}: {}", text(&out));
     }
     let tars = tempfile::tempdir().unwrap();

@@ -66,7 +66,7 @@ fn the_command_says_what_is_hurt_and_exits_by_it() {
     for args in [["verify"], ["info"]] {
         let out = run(&args, none.path());
         assert_eq!(out.status.code(), Some(2), "{}", text(&out));
-        assert!(text(&out).contains("no cache"), "{}", text(&out));
+        assert!(text(&out).contains("not a cache"), "{}", text(&out));
         let absent = run(&args, &none.path().join("absent"));
         assert_eq!(absent.status.code(), Some(2), "{}", text(&absent));
     }

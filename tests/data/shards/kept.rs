@@ -162,7 +162,7 @@ fn no_idx_vouches_for_a_shard_that_may_be_cut() {
     let out = run(&["--write-idx"]);
     let told = text(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{told}");
-    assert!(told.contains("b.tar: compressed by gzip"), "{told}");
+    assert!(told.contains("b.tar: is compressed by gzip"), "{told}");
     assert!(!a.with_extension("idx").exists());
 }
 
@@ -197,7 +197,7 @@ fn a_kept_index_says_what_it_is_and_leaves_with_its_version() {
     assert_eq!(out.status.code(), Some(2), "{told}");
     assert!(
         told.contains(&of)
-            && told.contains("open the shards themselves, or keep an index of them by `--save`"),
+            && told.contains("open the shards, or save an index of them with `--save`"),
         "{told}"
     );
 

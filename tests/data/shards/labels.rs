@@ -149,7 +149,7 @@ fn whole_numbers_among_fractions_are_numbers() {
     labelled(&b, "cls", &["cat"]);
     let e = Index::from_shards(&[a, b], &options()).unwrap_err();
     assert!(
-        e.to_string().contains("label is a class name, where those"),
+        e.to_string().contains("label is a class name, and those"),
         "{e}"
     );
 }

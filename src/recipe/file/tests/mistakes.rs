@@ -560,7 +560,7 @@ fn a_recipe_is_loaded_by_a_presets_name_or_a_path() {
     let says = |text| Recipe::load(text).unwrap_err().to_string();
     assert_eq!(
         says("train225"),
-        "recipe 'train225' is unknown: did you mean 'train224'?"
+        "recipe 'train225' is unknown: did you mean 'train224'? (presets: train224, eval224, full)"
     );
     assert_eq!(
         says("portraits"),
