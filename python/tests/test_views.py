@@ -370,7 +370,7 @@ def test_a_plan_is_that_of_the_views(views: Make, scene: Path) -> None:
     assert planned["store"]["bytes"] == stats["store_bytes"] and not planned.in_file
     assert planned["images"] == len(one)
     assert "all processes" in str(planned)
-    with pytest.raises(featherload.ConfigError, match="in all"):
+    with pytest.raises(featherload.ConfigError, match="memory_limit allows 1 KiB"):
         featherload.Views.plan(one.scene, memory_limit="1K")
     with pytest.raises(TypeError, match="things"):
         featherload.Views.plan(scene, things=3)
