@@ -159,14 +159,14 @@ mod tests {
                     shard_size: 4095,
                     ..options
                 },
-                "4095",
+                "shard_size is 3.99 KiB: use at least 4 KiB",
             ),
             (
                 BuildOptions {
                     encode: Encoding::Jpeg { quality: 0 },
                     ..options
                 },
-                "not 0",
+                "the JPEG quality is 0: use 1 to 100",
             ),
             (
                 BuildOptions {

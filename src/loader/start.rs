@@ -209,7 +209,7 @@ fn what_is_uneven(shape: Shape, packing: &Packing, index: &Index) -> Option<Stri
          {NAMED} largest. Leave them out, lower max_pixels, or add a resize to the recipe: {}",
         shape.slots,
         error::size(shape.slot_bytes),
-        error::size(without as u64),
+        error::size(without),
         largest(packing, index)?
     ))
 }
@@ -223,7 +223,7 @@ fn largest(packing: &Packing, index: &Index) -> Option<String> {
             let (height, width) = packing.scanned_size(id)?;
             let path = index.path(id);
             let path = path.display();
-            let takes = error::size(bytes as u64);
+            let takes = error::size(bytes);
             Some(format!("{path} ({width} x {height}) takes {takes}"))
         })
         .collect();

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// Longer is no text file: a picture or an archive was passed by mistake.
 const MAX_LINE: usize = 1 << 20;
@@ -64,7 +64,10 @@ impl<'a> Lines<'a> {
             return Err(Error::dataset_line(
                 self.path,
                 self.number,
-                format!("a line is longer than 1 MiB: is this a text file?"),
+                format!(
+                    "a line is longer than {}: is this a text file?",
+                    error::size(MAX_LINE as u64)
+                ),
             ));
         }
         let mut line = self.line.as_slice();
