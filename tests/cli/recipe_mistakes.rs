@@ -598,7 +598,7 @@ fn names_of_nothing_list_what_there_is() {
     fs::create_dir(&folder).unwrap();
     let said = said(folder.to_str().unwrap());
     assert!(
-        said.contains("a.yaml: is not a regular file: name a recipe file"),
+        said.contains("a.yaml: is not a regular file: give a recipe file"),
         "{said}"
     );
 }

@@ -118,7 +118,7 @@ fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
     let (what, path, line) = said();
     assert_eq!((path, line), (scene.at("list.txt"), Some(3)), "{what}");
     assert!(
-        what.contains("boxes/sub/b.txt is not there; write it"),
+        what.contains("boxes/sub/b.txt is missing: write it"),
         "{what}"
     );
     fs::create_dir(scene.at("boxes/sub/b.txt")).unwrap();
@@ -296,5 +296,5 @@ fn the_command_line_takes_boxes_for_lists_alone() {
         "{}",
         stderr(&out)
     );
-    assert!(stderr(&out).contains("`--boxes` out"), "{}", stderr(&out));
+    assert!(stderr(&out).contains("or `--boxes`"), "{}", stderr(&out));
 }

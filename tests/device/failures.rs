@@ -257,7 +257,10 @@ fn options_that_a_device_cannot_have_are_refused() {
     let data = data(1, 2);
     let dir = data.path().to_str().unwrap();
     let args: Vec<&str> = ["bench", dir].into_iter().chain(more).collect();
-    has(&said(&standin.run(&args, &[]).0, 2), &["at least 1 worker"]);
+    has(
+        &said(&standin.run(&args, &[]).0, 2),
+        &["0 workers: use at least 1"],
+    );
     let out = bench(&standin, &["--gpu-memory-limit", "1G"], &[]);
     has(&said(&out, 2), &["--gpu-memory-limit", "device cuda"]);
 }

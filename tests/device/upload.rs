@@ -56,11 +56,15 @@ fn the_plan_says_the_way_and_the_run_takes_it() {
             "copied",
             "fit gpu_memory_limit",
         ),
-        (&["--gpu-memory-limit", &not], "in-place", &fits),
+        (
+            &["--gpu-memory-limit", &not],
+            "in-place",
+            "copies would need ",
+        ),
         (
             &["--gpu-memory-limit", &not, "--upload", "in-place"],
             "in-place",
-            "asked for",
+            "as asked",
         ),
     ] {
         let plan = plan(more);
@@ -191,7 +195,7 @@ fn a_limit_needs_a_device_and_data() {
         assert_eq!(out.status.code(), Some(2), "{upload}: {out:?}");
         let said = String::from_utf8(out.stderr).unwrap();
         assert!(
-            said.contains("upload says nothing of batches on cpu"),
+            said.contains("upload has no effect on device cpu"),
             "{said}"
         );
     }

@@ -177,7 +177,7 @@ pub fn numbers(text: &str) -> Vec<u64> {
 
 /// Sizes in words, in bytes.
 pub fn sizes(text: &str) -> Vec<u64> {
-    let words: Vec<&str> = text.split(|c: char| c == ' ' || c == ',').collect();
+    let words: Vec<&str> = text.split([' ', ',']).collect();
     let sizes = words.windows(2).filter_map(|pair| {
         let unit = ["KiB", "MiB", "GiB"]
             .iter()
