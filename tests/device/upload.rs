@@ -50,7 +50,7 @@ fn the_plan_says_the_way_and_the_run_takes_it() {
     for (more, upload, why) in [
         (&[][..], "in-place", "over the bus"),
         (&["--upload", "auto"], "in-place", "over the bus"),
-        (&["--upload", "copied"], "copied", "asked for"),
+        (&["--upload", "copied"], "copied", "as asked"),
         (
             &["--gpu-memory-limit", &fits],
             "copied",
