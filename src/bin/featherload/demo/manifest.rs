@@ -105,7 +105,7 @@ where
         return Ok(file);
     }
     let found: M = serde_json::from_str(&text).map_err(|e| {
-        let what = format!("not the manifest of such a demo set: {e}. Name another DIR");
+        let what = format!("not the manifest of such a demo set: {e}: name another DIR");
         Error::dataset(&path, what)
     })?;
     if found == *wanted {
