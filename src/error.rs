@@ -2,7 +2,8 @@
 //!
 //! Used in every process; holds no resources and prints nothing. Texts are
 //! lower-case fragments that name the object, the number and the option to
-//! change, so that callers can put them behind a prefix of their own.
+//! change, so that callers can put them behind a prefix of their own. Sizes in them
+//! are words: [`size`], and [`needed`] beside [`room`] where two are compared.
 
 use std::fmt;
 use std::io;
@@ -384,14 +385,90 @@ impl FaultKind {
     }
 }
 
+/// Bytes as people say them: `512 MiB`, `23.1 GiB`, to three digits. Exact where they are a
+/// whole number of a unit, so that a limit reads as it was given.
+pub fn size(bytes: u64) -> String {
+    in_words(bytes, f64::round)
+}
+
+/// The same, rounded up: what a run needs is never less than the text says.
+pub fn needed(bytes: u64) -> String {
+    in_words(bytes, f64::ceil)
+}
+
+/// The same, rounded down: what there is room for. A need that exceeds it by one byte still
+/// reads larger.
+pub fn room(bytes: u64) -> String {
+    in_words(bytes, f64::floor)
+}
+
+fn in_words(bytes: u64, round: fn(f64) -> f64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    match bytes {
+        1 => return "1 byte".to_owned(),
+        0..=1023 => return format!("{bytes} bytes"),
+        _ => {}
+    }
+    let mut unit = bytes.ilog2() as usize / 10 - 1;
+    let value = |unit: usize| {
+        let value = bytes as f64 / 2f64.powi(10 * (unit as i32 + 1));
+        let digits = match value {
+            ..10.0 => 2,
+            ..100.0 => 1,
+            _ => 0,
+        };
+        let step = 10f64.powi(digits);
+        round(value * step) / step
+    };
+    // 1,023.9 of a unit is one of the next.
+    if value(unit) >= 1024.0 && unit + 1 < UNITS.len() {
+        unit += 1;
+    }
+    format!("{} {}", value(unit), UNITS[unit])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn sizes_are_words_of_three_digits() {
+        for (bytes, words) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1023, "1023 bytes"),
+            (1024, "1 KiB"),
+            (1536, "1.5 KiB"),
+            (512 << 20, "512 MiB"),
+            (2 << 30, "2 GiB"),
+            (24_776_802_304, "23.1 GiB"),
+            ((1 << 30) - 1, "1 GiB"),
+            (1 << 40, "1 TiB"),
+            (u64::MAX, "16 EiB"),
+        ] {
+            assert_eq!(size(bytes), words, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_need_reads_larger_than_the_room_that_it_exceeds() {
+        for limit in [1u64 << 20, 100_000_000, 16 << 30, 2_621_440_000, 1023 << 20] {
+            assert_ne!(needed(limit + 1), room(limit), "{limit}");
+        }
+        assert_eq!(
+            (needed(100 << 20), room(100 << 20)),
+            ("100 MiB".into(), "100 MiB".into())
+        );
+        assert_eq!(
+            (needed((100 << 20) + 1), room((101 << 20) - 1)),
+            ("101 MiB".into(), "100 MiB".into())
+        );
+    }
+
+    #[test]
     fn texts_name_the_object_and_the_line() {
-        let e = Error::dataset_line("train.txt", 7, "label 'x' is no number");
-        assert_eq!(e.to_string(), "train.txt:7: label 'x' is no number");
+        let e = Error::dataset_line("train.txt", 7, "label 'x' is not a number");
+        assert_eq!(e.to_string(), "train.txt:7: label 'x' is not a number");
         assert!(e.is_usage());
         let e = Error::io_at("open", "a.jpg", io::Error::from_raw_os_error(libc::ENOENT));
         assert!(e.to_string().starts_with("open a.jpg: No such file"));
@@ -416,7 +493,7 @@ mod tests {
             e.advise_on_sample("remove it").to_string(),
             "sample 12 (a/b.jpg): the file ends early; remove it"
         );
-        let e = Error::option("depth", "depth is 0, it must be at least 1");
+        let e = Error::option("depth", "`depth` is 0: use at least 1");
         assert_eq!((e.id(), e.option_name()), (None, Some("depth")));
     }
 

@@ -77,7 +77,7 @@ pub mod bench_support {
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::pool::coordinator::own::{init as init_with, is_helper};
+    pub use crate::pool::coordinator::own::init as init_with;
     pub use crate::pool::crew::{Crew, Drilled};
     pub use crate::pool::drill::{End, RingDrill};
     pub use crate::pool::engine::Engine;

@@ -132,7 +132,7 @@ impl RayStream {
         self.with(py, |rays| {
             let state: RaysState = serde_json::from_str(state).map_err(|e| {
                 let text = e.to_string().replace('`', "'");
-                Error::config(format!("the state is none that state_dict gave: {text}"))
+                Error::config(format!("the state is not one that state_dict gave: {text}"))
             })?;
             rays.resume(&state)?;
             self.taken();

@@ -148,7 +148,7 @@ impl Stream {
         self.with(py, |loader| {
             let state: State = serde_json::from_str(state).map_err(|e| {
                 let text = e.to_string().replace('`', "'");
-                Error::config(format!("the state is none that state_dict gave: {text}"))
+                Error::config(format!("the state is not one that state_dict gave: {text}"))
             })?;
             loader.resume(&state)?;
             self.taken();

@@ -127,7 +127,7 @@ impl Tensor {
     /// The same memory as whole numbers of 16 bits, for who has no bfloat16.
     fn bits(&self) -> PyResult<Self> {
         if self.element.size() != 2 {
-            return Err(PyValueError::new_err("its elements have not 16 bits"));
+            return Err(PyValueError::new_err("its elements do not have 16 bits"));
         }
         let shape: Vec<usize> = self.shape.iter().map(|n| *n as usize).collect();
         let mut same = Self::new(self.memory.clone(), 0, Element::UInt16, &shape);

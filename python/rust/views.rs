@@ -136,7 +136,7 @@ impl ViewStream {
         self.with(py, |views| {
             let state: ViewsState = serde_json::from_str(state).map_err(|e| {
                 let text = e.to_string().replace('`', "'");
-                Error::config(format!("the state is none that state_dict gave: {text}"))
+                Error::config(format!("the state is not one that state_dict gave: {text}"))
             })?;
             views.resume(&state)?;
             self.taken();

@@ -185,8 +185,8 @@ def collate(rows: Any) -> Any:
         ({"worker_init_fn": print}, "worker_init_fn", "worker_init_fn"),
         ({"batch_sampler": [[0]]}, "batch_sampler", "batch_sampler"),
         ({"generator": 5}, "generator", "generator is a int"),
-        ({"labels": "none"}, "labels", "labels has no place"),
-        ({"root": "/"}, "root", "root has no place"),
+        ({"labels": "none"}, "labels", "labels is not served"),
+        ({"root": "/"}, "root", "root is not served"),
         ({"rank": 1}, "world_size", "world_size is missing"),
     ],
 )
@@ -243,7 +243,7 @@ def test_other_data_sets_are_refused(make: Make, root: Path, folder: ImageFolder
     path = folder.samples[3][0]
     of_files = DatasetFolder(str(root), pil_loader, (".jpg",), SMALL, allow_empty=True)
     for dataset, why in [
-        ([1, 2], "list is no torchvision ImageFolder"),
+        ([1, 2], "list is not a torchvision ImageFolder"),
         (of_files, "DatasetFolder is no"),
         (View(folder, [1]), "View is no"),
         (Subset([1, 2], [0]), "list is no"),
@@ -334,7 +334,7 @@ def test_odd_names(make: Make, tmp_path: Path, root: Path, monkeypatch: Any) -> 
         DataLoader(ImageFolder("data", SMALL))
     os.rename(b"data/c a b 1/a\n1.jpg", b"data/c a b 1/1.jpg")
     os.rename(b"data", b"data\xff")
-    with pytest.raises(featherload.ConfigError, match="no UTF-8"):
+    with pytest.raises(featherload.ConfigError, match="not UTF-8"):
         DataLoader(ImageFolder(os.fsdecode(b"data\xff"), SMALL))
 
 

@@ -955,7 +955,7 @@ def test_what_hugging_face_says_and_recipes_cannot_is_refused(tmp_path: Path) ->
         recipes.preprocessor("/nowhere")
     assert missing.value.path == "/nowhere"
     config = tmp_path / "preprocessor_config.json"
-    for contents, why in [("{", "no JSON"), ("[1]", "this is a list")]:
+    for contents, why in [("{", "not JSON"), ("[1]", "this is a list")]:
         config.write_text(contents)
         with pytest.raises(featherload.ConfigError, match=why):
             recipes.preprocessor(tmp_path)

@@ -1,6 +1,7 @@
 """What runs read: small sets that the binary makes itself, and what undisturbed runs give."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -105,10 +106,12 @@ class World:
         if "memory" not in self.times:
             command = [self.binary, *map(str, words), "--memory-limit", "1M"]
             said = subprocess.run(command, capture_output=True, text=True).stderr
-            found = re.search(r"needs (\d+) bytes in all with the images in a file", said)
+            # Rounded up: that much is enough.
+            found = re.search(r"needs ([\d.]+) ([KMG])iB with the images in a file", said)
             if not found:
-                raise SystemExit(f"storm: no bytes in: {said}")
-            self.times["memory"] = int(found[1])
+                raise SystemExit(f"storm: no size in: {said}")
+            unit = {"K": 2**10, "M": 2**20, "G": 2**30}[found[2]]
+            self.times["memory"] = math.ceil(float(found[1]) * unit)
         return self.times["memory"]
 
     def epochs_for(self, seconds):

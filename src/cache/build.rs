@@ -76,9 +76,8 @@ impl Build<'_> {
             folder.remove_from(first.shard)?;
             return Err(Error::dataset(
                 self.index.root(),
-                "its files were changed while the cache was built, and the shards that were made \
-                 of them are removed: build it again, with `force` where the files stay as they are \
-                 now",
+                "its files changed while the cache was built, so the shards made of them are \
+                 removed: build again (with `force` if the files stay as they are now)",
             ));
         }
         state
@@ -187,7 +186,7 @@ impl Build<'_> {
         let there = match folder.manifest() {
             // What begins as ours was ours; any other file of this name never is.
             Err(e) if self.force && e.is_usage() && Index::is_cache(folder.path()) => {
-                tracing::warn!("{e}; it is built anew");
+                tracing::warn!("{e}. It is built again");
                 return Ok(None);
             }
             there => there?,
@@ -206,8 +205,8 @@ impl Build<'_> {
         Err(Error::dataset(
             folder.path(),
             format!(
-                "holds a cache that was built otherwise: {}; name another folder, or give `force` \
-                 to build this one anew",
+                "holds a cache with other settings: {}. Name another folder, or use `force` to \
+                 replace this one",
                 changed.join("; ")
             ),
         ))

@@ -180,7 +180,7 @@ impl Builder {
         let nearest = nearest.unwrap_or_else(|| Path::new("."));
         match (nearest.canonicalize(), source.canonicalize()) {
             (Ok(folder), Ok(source)) if folder.starts_with(&source) => Err(Error::config(format!(
-                "{} lies within the source {}, which it would change: name a folder elsewhere",
+                "{} lies inside the source {}, which it would change: name a folder elsewhere",
                 self.folder.display(),
                 source.display()
             ))),
@@ -209,7 +209,7 @@ fn check_whole(scan: Option<&ScanReport>) -> Result<()> {
     let what = said.strip_prefix(&named).unwrap_or(&said);
     Err(Error::dataset(
         &damaged.path,
-        format!("{what}; to build of what is left, give `on_error: skip`"),
+        format!("{what}: to build from what is left, use `on_error: skip`"),
     ))
 }
 

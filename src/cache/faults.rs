@@ -37,22 +37,22 @@ pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: b
 pub(super) fn passing(fault: SampleFault) -> SampleFault {
     let mend = match fault.kind {
         FaultKind::Unreadable | FaultKind::NotRegular => {
-            "see that the file is there and that you may read it, and build again; or take it \
-             out of the source, and build the cache anew (`force`)"
+            "make the file readable and build again, or take it out of the source and build with \
+             `force`"
         }
         FaultKind::TimedOut => {
-            "build again, with a longer `row_limit`; where it fails each time take the file out of \
-             the source, and build the cache anew (`force`)"
+            "build again with a longer row_limit. If it fails each time, take the file out of \
+             the source and build with `force`"
         }
         _ => {
-            "build again; where it fails each time take the file out of the source, and build the \
-             cache anew (`force`)"
+            "build again. If it fails each time, take the file out of the source and build with \
+             `force`"
         }
     };
     SampleFault::new(
         fault.kind,
         format!(
-            "{}; that may pass, so the sample is not left out for good: {mend}",
+            "{}. This may pass, so the sample is not left out: {mend}",
             fault.reason
         ),
     )

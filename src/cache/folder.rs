@@ -48,7 +48,7 @@ impl Folder {
         fs::create_dir_all(path).map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::dataset(
                 path,
-                "is in the way: a cache is a folder; name another place",
+                "is not a folder, and a cache is one: name another place",
             ),
             _ => Error::io_at("create folder", path, e),
         })?;
@@ -81,8 +81,8 @@ impl Folder {
                         path,
                         line,
                         what: format!(
-                            "{what}; it is no cache's, so nothing beside it is replaced, with \
-                             `force` neither: name another folder"
+                            "{what}. The folder is not a cache, so even `force` replaces \
+                             nothing: name another folder"
                         ),
                     }
                 }
@@ -96,7 +96,7 @@ impl Folder {
             Some(name) => Err(Error::dataset(
                 &self.path,
                 format!(
-                    "holds {name} and no {CACHE_MANIFEST}, so it is not known whose it is: name \
+                    "holds {name} and no {CACHE_MANIFEST}, so it may not be a cache: name \
                      another folder"
                 ),
             )),
@@ -132,7 +132,7 @@ impl Folder {
                 })?;
                 if hash != manifest.hash {
                     tracing::warn!(
-                        "{}: damaged; it and the shards behind it are made again",
+                        "{}: damaged, so it and the shards behind it are made again",
                         tar.display()
                     );
                     break;
@@ -297,7 +297,7 @@ fn refuse_dangling(path: &Path, otherwise: &str) -> Result<()> {
     Err(Error::dataset(
         path,
         format!(
-            "a link to {}, which is not there: mount the disk that it is on; or {otherwise}",
+            "a link to {}, which is missing: mount its disk, or {otherwise}",
             target.display()
         ),
     ))
@@ -344,8 +344,8 @@ fn lasting(e: &io::Error) -> io::Error {
     io::Error::new(
         e.kind(),
         format!(
-            "{e}; where it fails each time, delete this tar and build again: its shard and those \
-             behind it are made anew"
+            "{e}. If it fails each time, delete this tar and build again: it and the shards \
+             behind it are made again"
         ),
     )
 }

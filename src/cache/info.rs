@@ -131,10 +131,10 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
             Err(e) if e.kind() == ErrorKind::NotFound => "no such folder".into(),
             Err(e) => return Err(Error::io_at("look at", path, e)),
             Ok(there) => format!(
-                "no cache: {}; `featherload index` tells of tars of others",
+                "is not a cache: {}. For other tars use `featherload index`",
                 match there.is_dir() {
                     true => format!("it has no {CACHE_MANIFEST}"),
-                    false => "a cache is a folder, give its folder".into(),
+                    false => "a cache is a folder".into(),
                 }
             ),
         };
@@ -182,7 +182,8 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     if manifest.complete {
         if info.samples != manifest.samples {
             let what = format!(
-                "its shards have {} samples, its manifest says {}; see `featherload cache verify`",
+                "its shards have {} samples, and its manifest says {}: see `featherload cache \
+                 verify`",
                 info.samples, manifest.samples
             );
             return Err(Error::dataset(path, what));
@@ -206,8 +207,8 @@ fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
         Error::dataset(
             folder,
             format!(
-                "its shard {}: {what}; `featherload cache verify` names all that is hurt, and the \
-                 same `featherload cache build` makes it again",
+                "its shard {}: {what}. `featherload cache verify` lists all damage, and the same \
+                 `featherload cache build` repairs it",
                 shard_name(number)
             ),
         )
@@ -231,7 +232,7 @@ fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
     let said = read.0.bytes;
     if found != said {
         return Err(hurt(format!(
-            "{} has {found} bytes, its manifest says {said}",
+            "{} has {found} bytes, and its manifest says {said}",
             ShardFile::Tar.name(number)
         )));
     }
@@ -294,7 +295,7 @@ impl Reader {
                         .map_err(|e| Error::io_at("read", &path, e))?;
                     if read < piece {
                         let what = format!(
-                            "{} ends within '{}'; see `featherload cache verify`",
+                            "{} ends within '{}': see `featherload cache verify`",
                             shard_name(number),
                             member.name
                         );

@@ -47,7 +47,7 @@ impl Lock {
                 .map_err(|e| match e.raw_os_error() {
                     Some(libc::ELOOP) => Error::dataset(
                         &path,
-                        "a link, and who builds here locks a file of the folder's own: remove it",
+                        "is a link, and the lock must be a file of the folder: remove it",
                     ),
                     _ => Error::io_at("open", &path, e),
                 })?;
@@ -70,8 +70,8 @@ impl Lock {
         Err(Error::dataset(
             &path,
             format!(
-                "is another file each time that it is locked, {TRIES} times now: see who \
-                 replaces it, or name another folder"
+                "was replaced {TRIES} times while it was locked: stop the process that replaces \
+                 it, or name another folder"
             ),
         ))
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::data::index::Index;
 use crate::data::shard::manifest::OptionsEntry;
-use crate::error::Error;
+use crate::error::{self, Error};
 pub use crate::jobs::encode::encoding::{CacheResize, Encoding};
 use crate::picture::Limits;
 
@@ -79,23 +79,23 @@ impl BuildOptions {
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.shard_size < Self::MIN_SHARD {
             return Err(Error::config(format!(
-                "shard_size is {} bytes; give at least {}",
-                self.shard_size,
-                Self::MIN_SHARD
+                "shard_size is {}: use at least {}",
+                error::room(self.shard_size),
+                error::size(Self::MIN_SHARD)
             )));
         }
         if let Encoding::Jpeg { quality } = self.encode
             && !(1..=100).contains(&quality)
         {
             return Err(Error::config(format!(
-                "the quality of a JPEG is 1 to 100, not {quality}"
+                "the JPEG quality is {quality}: use 1 to 100"
             )));
         }
         if let Some(resize) = self.resize {
             if self.encode == Encoding::Copy {
                 return Err(Error::config(format!(
-                    "encode copy keeps the files as they are, so resize {resize} cannot be done: \
-                     take encode jpeg or raw, or leave resize out"
+                    "encode copy keeps the files as they are, so resize {resize} is not \
+                     possible: use encode jpeg or raw, or remove resize"
                 )));
             }
             // A value that was put together by hand is held to what is parsed.
@@ -109,8 +109,8 @@ impl BuildOptions {
     pub(crate) fn check_with(&self, index: &Index) -> Result<(), Error> {
         match self.encode {
             Encoding::Copy if index.has_boxes() => Err(Error::config(
-                "encode copy keeps the files as they are, and the source has `boxes`, which would \
-                 be lost: take encode jpeg or raw, or leave boxes out",
+                "encode copy keeps the files as they are, so the `boxes` of the source would be \
+                 lost: use encode jpeg or raw, or remove boxes",
             )),
             _ => Ok(()),
         }
@@ -159,14 +159,14 @@ mod tests {
                     shard_size: 4095,
                     ..options
                 },
-                "4095",
+                "shard_size is 3.99 KiB: use at least 4 KiB",
             ),
             (
                 BuildOptions {
                     encode: Encoding::Jpeg { quality: 0 },
                     ..options
                 },
-                "not 0",
+                "the JPEG quality is 0: use 1 to 100",
             ),
             (
                 BuildOptions {

@@ -97,7 +97,7 @@ impl ShardFileWriter {
         let Finished { out, bytes, hash } = self.writer.finish().map_err(failed)?;
         if bytes != self.book.bytes() {
             return Err(Error::protocol(format!(
-                "{} has {bytes} bytes, and was counted to {}",
+                "{} has {bytes} bytes, and should have {}",
                 tar.display(),
                 self.book.bytes()
             )));

@@ -7,7 +7,7 @@ use std::io;
 
 use crate::cache::folder::Folder;
 use crate::cache::need::Need;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// Whether the system had no room, or the user no more of it.
 pub(super) fn is_full(e: &Error) -> bool {
@@ -63,9 +63,10 @@ impl<'a> Left<'a> {
         Err(full(
             folder,
             format!(
-                "{about}{} bytes are needed and {available} are available: free some, name a \
-                 folder elsewhere, or give a resize, jpeg or a lower quality",
-                need.bytes
+                "the cache needs {about}{} and {} are available: free some, name a folder \
+                 elsewhere, or use a resize, jpeg or a lower quality",
+                error::needed(need.bytes),
+                error::room(available)
             ),
         ))
     }
@@ -85,28 +86,29 @@ impl<'a> Left<'a> {
             }
         };
         let available = match self.folder.available() {
-            Ok((bytes, _)) => bytes.to_string(),
-            Err(_) => "an unknown number".into(),
+            Ok((bytes, _)) => error::room(bytes),
+            Err(_) => "an unknown number of bytes".into(),
         };
         let missing = match left {
             0 => "an index or a manifest is still to be written".to_owned(),
             left => format!(
-                "the other {left} of {} samples need about {rest} bytes{by}",
-                self.samples
+                "the other {left} of {} samples need about {}{by}",
+                self.samples,
+                error::needed(rest)
             ),
         };
         let held = match self.freed {
             0 => String::new(),
             freed => format!(
-                "; the {freed} bytes of the shards that were removed are free when no run reads \
-                 them any longer: end trainings on this cache"
+                ". Removed shards hold {} until no run reads them: end trainings on this cache",
+                error::size(freed)
             ),
         };
         full(
             self.folder,
             format!(
-                "no space is left ({e}): {missing}, and {available} are available{held}; complete \
-                 shards stay, and the same command goes on behind them"
+                "no space is left ({e}): {missing}, and {available} are available{held}. Complete shards \
+                 stay, and the same command continues after them"
             ),
         )
     }

@@ -131,7 +131,7 @@ impl Surveyed {
                 Err(fault) => fault,
                 Ok(_) => SampleFault::new(
                     FaultKind::Changed,
-                    "its header could not be read, and then it could: build again",
+                    "its header could not be read at first, and then it could: build again",
                 ),
             };
             let stopping = match options.on_error {
@@ -196,7 +196,7 @@ pub(super) fn no_picture(index: &Index, reason: &str) -> Error {
     Error::dataset(
         index.root(),
         format!(
-            "none of {} samples gives a picture, the first because of: {reason}",
+            "none of {} samples gives a picture. The first: {reason}",
             index.len()
         ),
     )

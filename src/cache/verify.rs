@@ -86,7 +86,7 @@ pub fn verify(
 ) -> Result<VerifyReport> {
     let began = Instant::now();
     if options.workers == Some(0) {
-        return Err(Error::config("0 threads cannot read: give 1 at least"));
+        return Err(Error::config("`threads` is 0: use at least 1"));
     }
     let subject = Subject::of(path)?;
     let found = Found::new(watch, subject.bytes);

@@ -39,13 +39,13 @@ impl Camera {
     pub fn check(&self) -> Result<(), CameraFault> {
         for (field, size) in [("width", self.width), ("height", self.height)] {
             if size == 0 {
-                return Err(CameraFault::new(field, "is 0: it must be at least 1 pixel"));
+                return Err(CameraFault::new(field, "is 0: use at least 1 pixel"));
             }
         }
         for (field, focal) in [("fx", self.fx), ("fy", self.fy)] {
             finite(field, focal)?;
             if focal <= 0.0 {
-                let reason = format!("is {focal}: a focal length must be greater than 0 pixels");
+                let reason = format!("is {focal}: use a focal length above 0 pixels");
                 return Err(CameraFault::new(field, reason));
             }
         }
@@ -57,7 +57,7 @@ impl Camera {
         match self.lens {
             Lens::Fov { omega } if omega.abs() >= std::f64::consts::PI => Err(CameraFault::new(
                 "omega",
-                format!("is {omega}: it must lie between -pi and pi radians"),
+                format!("is {omega}: use -pi to pi radians"),
             )),
             _ => Ok(()),
         }
@@ -68,7 +68,7 @@ fn finite(field: &str, value: f64) -> Result<(), CameraFault> {
     if value.is_finite() {
         return Ok(());
     }
-    let reason = format!("is {value}: it must be a finite number");
+    let reason = format!("is {value}: use a finite number");
     Err(CameraFault::new(field, reason))
 }
 
@@ -101,29 +101,23 @@ mod tests {
     #[test]
     fn a_fault_names_its_field_and_what_it_must_be() {
         assert_eq!(good().check(), Ok(()));
-        assert_eq!(
-            field(|c| c.width = 0),
-            "width is 0: it must be at least 1 pixel"
-        );
+        assert_eq!(field(|c| c.width = 0), "width is 0: use at least 1 pixel");
         assert_eq!(
             field(|c| c.fy = -2.0),
-            "fy is -2: a focal length must be greater than 0 pixels"
+            "fy is -2: use a focal length above 0 pixels"
         );
         assert_eq!(
             field(|c| c.fx = 0.0),
-            "fx is 0: a focal length must be greater than 0 pixels"
+            "fx is 0: use a focal length above 0 pixels"
         );
-        assert_eq!(
-            field(|c| c.cx = f64::NAN),
-            "cx is NaN: it must be a finite number"
-        );
+        assert_eq!(field(|c| c.cx = f64::NAN), "cx is NaN: use a finite number");
         assert_eq!(
             field(|c| c.cy = f64::NEG_INFINITY),
-            "cy is -inf: it must be a finite number"
+            "cy is -inf: use a finite number"
         );
         assert_eq!(
             field(|c| c.lens = Lens::Fov { omega: 3.5 }),
-            "omega is 3.5: it must lie between -pi and pi radians"
+            "omega is 3.5: use -pi to pi radians"
         );
     }
 

@@ -40,17 +40,16 @@ impl Camera {
         self.check()?;
         let source = Optics::new(self);
         let camera = match self.lens {
-            Lens::Equirectangular | Lens::Orthographic => Err(CameraFault::new(
-                "lens",
-                "has no pinhole camera to be straightened to",
-            )),
+            Lens::Equirectangular | Lens::Orthographic => {
+                Err(CameraFault::new("lens", "has no matching pinhole camera"))
+            }
             _ if self.lens.is_straight() => Ok(Camera {
                 lens: Lens::Pinhole,
                 ..*self
             }),
             _ if self.width < 2 || self.height < 2 => Err(CameraFault::new(
                 "width or height",
-                "is 1: a bent image needs 2 pixels at least",
+                "is 1: a distorted image needs at least 2 pixels",
             )),
             _ if self.lens.is_perspective() => inscribed(&source),
             _ => centred(&source),
@@ -122,7 +121,7 @@ fn inscribed(source: &Optics) -> Result<Camera, CameraFault> {
         }
     }
     if !(left < right && top < bottom) {
-        let reason = "bends the image so that no rectangle of it is left";
+        let reason = "distorts the image so much that no rectangle is left";
         return Err(CameraFault::new("lens", reason));
     }
     let fx = (width - 1.0) / (right - left);
@@ -243,7 +242,7 @@ mod tests {
     #[test]
     fn what_cannot_be_straightened_is_refused_by_name() {
         let refused = |camera: Camera| camera.undistorted().unwrap_err().to_string();
-        let none = "lens has no pinhole camera to be straightened to";
+        let none = "lens has no matching pinhole camera";
         assert_eq!(refused(camera(Lens::Equirectangular)), none);
         assert_eq!(refused(camera(Lens::Orthographic)), none);
         let beyond = camera(Lens::Brown {
@@ -268,7 +267,7 @@ mod tests {
             cx: f64::NAN,
             ..camera(Lens::Pinhole)
         };
-        assert_eq!(refused(nan), "cx is NaN: it must be a finite number");
+        assert_eq!(refused(nan), "cx is NaN: use a finite number");
         let thin = Camera {
             width: 1,
             ..camera(Lens::Fov { omega: 0.5 })

@@ -370,9 +370,9 @@ pub(crate) fn check_steep(steep: Option<(u32, u32)>) -> Result<(), SampleFault> 
     Err(SampleFault::new(
         FaultKind::TooLarge,
         format!(
-            "a side of {from} pixels is resized to {to}, so over {MOST_TAPS} pixels go into each: \
-             crop it first, resize with nearest, cast to float32 in front of the resize, or leave \
-             the picture out"
+            "a side of {from} pixels is resized to {to}, so each pixel is a mean of over \
+             {MOST_TAPS}: crop it first, resize with nearest, cast to float32 before the resize, \
+             or leave the picture out"
         ),
     ))
 }

@@ -47,7 +47,7 @@ impl FromStr for Device {
         };
         ordinal.map(Self::Cuda).ok_or_else(|| {
             Error::config(format!(
-                "device '{s}' is not one of cpu, cuda, cuda:0, cuda:1 and so on"
+                "device '{s}' is unknown: use cpu, cuda, or cuda:0, cuda:1 and so on"
             ))
         })
     }

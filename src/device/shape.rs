@@ -70,7 +70,7 @@ impl CropShape {
     pub(crate) fn check(&self) -> Result<()> {
         if self.rows == 0 || self.rows > MOST_ROWS as usize {
             return Err(Error::config(format!(
-                "a batch of {} on a device: between 1 and {MOST_ROWS}",
+                "a batch of {} on a device: use 1 to {MOST_ROWS}",
                 self.rows
             )));
         }

@@ -15,7 +15,7 @@ use crate::cut::sample::{KEPT, Scratch, Stored};
 use crate::data::index::Index;
 use crate::data::sizes::Sizes;
 use crate::data::survey;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, needed, room, size};
 use crate::jobs::images::mix;
 use crate::picture::header::PictureHeader;
 use crate::picture::{Format, Limits};
@@ -203,6 +203,22 @@ impl MemoryForecast {
     /// A recipe that cannot run; a number out of its range; what does not fit the
     /// limit.
     pub fn of(recipe: &Recipe, picture: (u32, u32), shape: RunShape) -> Result<Self> {
+        match Self::with_refusal(recipe, picture, shape)? {
+            (_, Some(refusal)) => Err(refusal),
+            (memory, None) => Ok(memory),
+        }
+    }
+
+    /// The same, also of a run that does not fit the limit: with the error that
+    /// [`MemoryForecast::of`] gives, and the least that was tried.
+    ///
+    /// # Errors
+    /// The others of [`MemoryForecast::of`].
+    pub fn with_refusal(
+        recipe: &Recipe,
+        picture: (u32, u32),
+        shape: RunShape,
+    ) -> Result<(Self, Option<Error>)> {
         let program = SampleProgram::compile(recipe)?;
         let row = program.row_bytes(program.extent.of(picture));
         let stored = Stored::baseline_jpeg(picture);
@@ -234,7 +250,7 @@ impl MemoryForecast {
                 let by = "memory_limit";
                 ingredients.within(MemoryLimit { bytes, by }, depth)
             }
-            None => ingredients.with_depth(depth.most()),
+            None => Ok((ingredients.with_depth(depth.most())?, None)),
         }
     }
 }
@@ -367,23 +383,25 @@ impl Ingredients {
         })
     }
 
-    /// As many slots as were asked for, or as fit.
+    /// As many slots as were asked for, or as fit. Where not even one fits, the least that
+    /// was tried, and the refusal: it says what would fit.
     ///
     /// # Errors
-    /// When not even one fits; the text says what would.
-    pub(crate) fn within(&self, limit: MemoryLimit, depth: Depth) -> Result<MemoryForecast> {
-        let (most, least) = match depth {
-            Depth::Exactly(n) => (n, n),
-            Depth::AtMost(n) => (n, 1),
-        };
+    /// Numbers of which no ring can be made.
+    pub(crate) fn within(
+        &self,
+        limit: MemoryLimit,
+        depth: Depth,
+    ) -> Result<(MemoryForecast, Option<Error>)> {
+        let (most, least) = (depth.most(), depth.least());
         let mut last = self.with_depth(most)?;
         for depth in (least..=most).rev() {
             last = self.with_depth(depth)?;
             if last.total_bytes <= limit.bytes {
-                return Ok(last);
+                return Ok((last, None));
             }
         }
-        Err(self.refusal(limit, last))
+        Ok((last, Some(self.refusal(limit, last))))
     }
 
     fn refusal(&self, limit: MemoryLimit, last: MemoryForecast) -> Error {
@@ -411,17 +429,16 @@ impl Ingredients {
         }
         let fits = what_would_fit(&fits);
         Error::config(format!(
-            "the run needs {} bytes with depth {} ({} ring, {} for each of {} workers, {} others), \
-             and {} allows {}: {fits}; featherload plan shows what takes how much, and what \
-             reorder: fast would save",
-            last.total_bytes,
+            "the run needs {} with depth {} and {} allows {}: {fits}. The ring takes {}, each of \
+             {} workers {}, the rest {}. `featherload plan` shows every stage",
+            needed(last.total_bytes),
             last.depth,
-            last.ring_bytes,
-            last.worker_bytes,
-            last.workers,
-            last.fixed_bytes,
             limit.by,
-            limit.bytes,
+            room(limit.bytes),
+            size(last.ring_bytes),
+            last.workers,
+            size(last.worker_bytes),
+            size(last.fixed_bytes),
         ))
     }
 
@@ -434,11 +451,8 @@ impl Ingredients {
 /// In a refusal: what is smaller and fits.
 pub(crate) fn what_would_fit(smaller: &[String]) -> String {
     match smaller {
-        [] => "nothing smaller would fit but another recipe, or a higher limit".to_owned(),
-        _ => format!(
-            "what would fit: {}, or a higher limit",
-            smaller.join(", or ")
-        ),
+        [] => "use a recipe with smaller rows, or a higher limit".to_owned(),
+        _ => format!("use {}, or a higher limit", smaller.join(", or ")),
     }
 }
 
@@ -473,6 +487,14 @@ impl Depth {
         }
     }
 
+    /// That will do.
+    pub(crate) fn least(self) -> u32 {
+        match self {
+            Self::Exactly(n) => n,
+            Self::AtMost(_) => 1,
+        }
+    }
+
     /// Where something else leaves room for so many alone.
     pub(crate) fn lowered(self, to: u32) -> Self {
         match self {
@@ -496,8 +518,8 @@ impl MemoryLimit {
     pub(crate) fn lowest(asked: Option<u64>) -> Option<Self> {
         let limits = [
             (asked, "memory_limit"),
-            (cgroup::memory_left(), "what the cgroup's memory.max leaves"),
-            (memory::available_bytes(), "the memory that is available"),
+            (cgroup::memory_left(), "the cgroup (memory.max)"),
+            (memory::available_bytes(), "the memory available now"),
         ];
         let known = limits
             .into_iter()

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::forecast::memory::{
     CONSUMER, COORDINATOR, DRIVER, LargestSample, MemoryLimit, what_would_fit,
 };
@@ -227,9 +227,16 @@ impl SceneIngredients {
     /// Whether images lie in memory, and what the run takes then. `folder` is that of a
     /// file, if one is needed.
     ///
+    /// With the refusal of what does not fit the limit even with images in a file: it says
+    /// what to lower.
+    ///
     /// # Errors
-    /// What does not fit the limit even with images in a file; the text says what to lower.
-    pub(crate) fn within(self, limit: SceneLimit, folder: PathBuf) -> Result<SceneForecast> {
+    /// Numbers of which no ring can be made.
+    pub(crate) fn within(
+        self,
+        limit: SceneLimit,
+        folder: PathBuf,
+    ) -> Result<(SceneForecast, Option<Error>)> {
         let in_memory = self.memory(false)?;
         let needed = in_memory.running_bytes;
         let room = limit.room();
@@ -238,9 +245,8 @@ impl SceneIngredients {
             true => self.memory(true)?,
             false => in_memory,
         };
-        if let Some(limit) = limit.limit.filter(|l| memory.total_bytes > l.bytes) {
-            return Err(self.refusal(limit, &memory));
-        }
+        let exceeded = limit.limit.filter(|l| memory.total_bytes > l.bytes);
+        let refusal = exceeded.map(|limit| self.refusal(limit, &memory));
         let why = match (limit.limit, room) {
             (Some(limit), Some(room)) => {
                 let by = limit.by;
@@ -250,11 +256,15 @@ impl SceneIngredients {
                     ""
                 };
                 let fits = if in_file { "more than" } else { "within" };
-                format!("in memory the run takes {needed} bytes, {fits} {room}: {whose}{by}")
+                format!(
+                    "with images in memory the run takes {}, {fits} {}: {whose}{by}",
+                    error::needed(needed),
+                    error::room(room)
+                )
             }
             _ => "there is no limit".to_owned(),
         };
-        Ok(SceneForecast {
+        let forecast = SceneForecast {
             images: self.images,
             masks: self.masks.masks,
             depths: self.depths,
@@ -270,7 +280,8 @@ impl SceneIngredients {
             limit: limit.limit,
             largest: self.files.largest,
             device: self.device,
-        })
+        };
+        Ok((forecast, refusal))
     }
 
     /// # Errors
@@ -378,23 +389,26 @@ impl SceneIngredients {
         }
         fits.push("a larger downscale".to_owned());
         let what = match memory.reading_masks_bytes > memory.running_bytes {
-            true => "to read the masks",
+            true => "while it reads the masks",
             false => "with the images in a file",
         };
         Error::option(
             "memory_limit",
             format!(
-                "the run needs {} bytes in all {what} ({} ring, {} masks, {} for each of {} \
-                 workers, {} others), and {} allows {}: {}",
-                memory.total_bytes,
-                memory.ring_bytes,
-                memory.masks_bytes,
-                memory.worker.total_bytes,
-                memory.workers,
-                memory.fixed_bytes + memory.tables_bytes + memory.maps_bytes,
+                "the run needs {} {what} and {} allows {}: {}. The ring takes {}, {}each of {} workers \
+                 {}, the rest {}",
+                error::needed(memory.total_bytes),
                 limit.by,
-                limit.bytes,
+                error::room(limit.bytes),
                 what_would_fit(&fits),
+                error::size(memory.ring_bytes),
+                match memory.masks_bytes {
+                    0 => String::new(),
+                    bytes => format!("masks {}, ", error::size(bytes)),
+                },
+                memory.workers,
+                error::size(memory.worker.total_bytes),
+                error::size(memory.fixed_bytes + memory.tables_bytes + memory.maps_bytes),
             ),
         )
     }
@@ -475,7 +489,10 @@ mod tests {
     }
 
     fn plan(of: SceneIngredients, limit: SceneLimit) -> Result<SceneForecast> {
-        of.within(limit, PathBuf::from("/files"))
+        match of.within(limit, PathBuf::from("/files"))? {
+            (_, Some(refusal)) => Err(refusal),
+            (forecast, None) => Ok(forecast),
+        }
     }
 
     #[test]
@@ -495,7 +512,8 @@ mod tests {
             assert!(plan(ingredients(workers), asked(least)).is_ok());
             let refused = plan(ingredients(workers), asked(least - 1)).unwrap_err();
             let text = refused.to_string();
-            assert!(text.contains(&format!("{least} bytes in all")), "{text}");
+            let needs = format!("needs {} with", error::needed(least));
+            assert!(text.contains(&needs), "{text}");
             assert_eq!(text.contains("1 worker,"), workers > 1, "{text}");
             assert!(workers == 0 || text.contains("depth 1"), "{text}");
         }

@@ -15,7 +15,7 @@ use self::copy::Copies;
 use self::maps::Maps;
 use crate::cut::sample::Stored;
 use crate::data::index::Index;
-use crate::error::{Error, Result, SampleFault};
+use crate::error::{self, Error, Result, SampleFault};
 use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::shards::Pattern;
@@ -203,10 +203,10 @@ impl WholeImages {
         let rgb_bytes = 3 * u64::from(width) * u64::from(height);
         if rgb_bytes > room {
             return Err(Error::config(format!(
-                "whole images do not fit into the memory that is available: at sample {id} of {} \
-                 there is room for {room} bytes more in each copy; give fewer workers or a smaller \
-                 data set",
-                index.len()
+                "whole images do not fit into the available memory: at sample {id} of {} each \
+                 copy has room for {} more. Use fewer workers or a smaller data set",
+                index.len(),
+                error::room(room)
             )));
         }
         let mut rgb = vec![0; rgb_bytes as usize];

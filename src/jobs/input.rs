@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use memmap2::{Mmap, MmapOptions};
 
 use crate::data::index::Index;
-use crate::error::{FaultKind, SampleFault};
+use crate::error::{self, FaultKind, SampleFault};
 use crate::jobs::sample::KEEP;
 use crate::jobs::shards::{MappedShard, Pattern, Shards};
 use crate::pool::job::RunsIn;
@@ -205,7 +205,11 @@ fn check_length(what: &str, len: u64, most: u64) -> Result<(), SampleFault> {
     if len > most {
         return Err(SampleFault::new(
             FaultKind::TooLarge,
-            format!("{what} has {len} bytes, over max_scratch of {most}"),
+            format!(
+                "{what} has {}, over max_scratch of {}: raise max_scratch",
+                error::needed(len),
+                error::room(most)
+            ),
         ));
     }
     Ok(())

@@ -289,10 +289,7 @@ impl LoaderBuilder {
         let on_cpu = |option: &'static str| {
             Err(Error::option(
                 option,
-                format!(
-                    "{option} says nothing of batches on cpu: let them end on device cuda, or \
-                     leave it out"
-                ),
+                format!("{option} has no effect on device cpu: use device cuda, or remove it"),
             ))
         };
         match (self.device, self.gpu_memory_limit) {

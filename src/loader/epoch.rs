@@ -235,7 +235,7 @@ fn check_epoch(option: &'static str, epoch: u64) -> Result<()> {
     }
     Err(Error::option(
         option,
-        format!("`{option}` of epoch {epoch} is too far: use at most {LAST_EPOCH}"),
+        format!("`{option}` is epoch {epoch}, which is too far: use at most {LAST_EPOCH}"),
     ))
 }
 
@@ -248,7 +248,7 @@ pub(super) fn in_an_epoch(option: &'static str, at: Position, plan: &Plan) -> Re
     Err(Error::option(
         option,
         format!(
-            "`{option}` is batch {} of epoch {}, an epoch has {} batches",
+            "`{option}` is batch {} of epoch {}, and an epoch has {} batches: use a lower number",
             at.batch,
             at.epoch,
             plan.batches()

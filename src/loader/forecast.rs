@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::data::index::ScanReport;
 use crate::data::survey;
-use crate::error::{Result, SampleFault};
+use crate::error::{Error, Result, SampleFault};
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
 use crate::jobs::images::on_device;
 use crate::loader::builder::LoaderBuilder;
@@ -24,6 +24,9 @@ pub struct Forecast {
     /// The lowest limit that there is; the run is refused, or given fewer slots,
     /// when it does not keep to it.
     pub limit: Option<MemoryLimit>,
+    /// What made the slots fewer than asked for, in one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lowered: Option<String>,
     /// How the device gets at what workers hand over, where batches end on one.
     pub upload: Option<UploadChoice>,
     /// The sample that takes the most.
@@ -63,10 +66,25 @@ impl LoaderBuilder {
     /// What `build` would refuse, and a run that does not fit the memory limit, what
     /// the cgroup leaves, or what the machine has available.
     pub fn forecast(self, rows: u64) -> Result<Forecast> {
+        match self.forecast_with_refusal(rows)? {
+            (_, Some(refusal)) => Err(refusal),
+            (forecast, None) => Ok(forecast),
+        }
+    }
+
+    /// The same, also of a run that does not fit a limit: with the error that
+    /// [`LoaderBuilder::forecast`] gives, and the least that was tried.
+    ///
+    /// # Errors
+    /// The others of [`LoaderBuilder::forecast`].
+    pub fn forecast_with_refusal(self, rows: u64) -> Result<(Forecast, Option<Error>)> {
         let program = self.program()?;
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
         let uploads = self.uploads(&program)?;
+        if let Some(uploads) = &uploads {
+            uploads.check_rows()?;
+        }
         let prepared = Prepared::new(
             self.source,
             &Wanted {
@@ -85,8 +103,12 @@ impl LoaderBuilder {
             // `build` then takes the depth as it is.
             (Some(limit), None) => HostLimit::Refuses(limit),
         };
-        let Settled { memory, upload } =
-            prepared.settle(workers, host, self.depth, uploads.as_ref())?;
+        let Settled {
+            memory,
+            upload,
+            lowered,
+            refusal,
+        } = prepared.settle(workers, host, self.depth, uploads.as_ref())?;
         let index = &prepared.index;
         let largest = prepared.worst.as_ref().and_then(|w| w.sample(index));
         // Without a readable header something has to be said still.
@@ -94,10 +116,11 @@ impl LoaderBuilder {
             .as_ref()
             .map_or((1080, 1920), |l| (l.height, l.width));
         let drawn = draw(&prepared, &program, &self.limits, rows);
-        Ok(Forecast {
+        let forecast = Forecast {
             outline: Outline::of(&self.recipe, picture)?,
             memory,
             limit,
+            lowered,
             upload,
             largest,
             samples: prepared.index.len(),
@@ -105,7 +128,8 @@ impl LoaderBuilder {
             batches: prepared.plan.batches(),
             profile: NumericProfile::of(&program),
             drawn,
-        })
+        };
+        Ok((forecast, refusal))
     }
 }
 

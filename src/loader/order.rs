@@ -58,8 +58,8 @@ pub(super) fn check_labelled_by(op: &str, sampler: &Sampler) -> Result<()> {
         return Ok(());
     }
     Err(Error::config(format!(
-        "the sampler {sampler} goes by classes, and {op} with label: true draws each sample's \
-         class anew: choose another sampler, or leave out label"
+        "the sampler {sampler} needs classes, and {op} with label: true draws a new class for \
+         each sample: use another sampler, or remove label"
     )))
 }
 
@@ -79,11 +79,11 @@ fn table(
     );
     match (takes_weights, weights) {
         (false, Some(_)) => Err(Error::config(format!(
-            "sample weights were given and the sampler {sampler} does not take any: choose \
-             Sampler::Weighted with Weights::Given, or leave them out"
+            "sample_weights have no effect on the sampler {sampler}: use Sampler::Weighted with \
+             Weights::Given, or remove them"
         ))),
         (true, None) => Err(Error::config(format!(
-            "the sampler {sampler} needs a weight for each sample: give sample_weights, or choose \
+            "the sampler {sampler} needs a weight for each sample: give sample_weights, or use \
              Weights::InverseClassFrequency"
         ))),
         (true, Some(weights)) => by_weight(weights, index.len()).map(Some),
@@ -114,7 +114,7 @@ fn table(
 fn classes(index: &Index, sampler: &Sampler) -> Result<Vec<i64>> {
     let needed = |what: &str| {
         Error::config(format!(
-            "the sampler {sampler} goes by classes, and {what}: give a folder with a sub-folder \
+            "the sampler {sampler} needs classes, and {what}: give a folder with a sub-folder \
              for each class, or a list of paths and class numbers"
         ))
     };
@@ -133,7 +133,7 @@ fn classes(index: &Index, sampler: &Sampler) -> Result<Vec<i64>> {
     }
     // A flat folder.
     if classes.iter().all(|class| *class == -1) {
-        return Err(needed("all samples have the class -1, which is none"));
+        return Err(needed("no sample has a class (all have -1)"));
     }
     Ok(classes)
 }

@@ -6,7 +6,7 @@
 use crate::data::index::{Index, ScanReport};
 use crate::data::sizes::Sizes;
 use crate::data::survey;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, room};
 use crate::forecast::memory::{Depth, Ingredients, MixingBytes, Worst};
 use crate::forecast::{MemoryForecast, MemoryLimit};
 use crate::jobs::images::mixed;
@@ -62,6 +62,10 @@ pub(super) struct Settled {
     pub(super) memory: MemoryForecast,
     /// How a device gets at what workers hand over, where there is one.
     pub(super) upload: Option<UploadChoice>,
+    /// What made the slots fewer than asked for, in one line.
+    pub(super) lowered: Option<String>,
+    /// Why it does not begin: no limit holds the least that was tried.
+    pub(super) refusal: Option<Error>,
 }
 
 impl Prepared {
@@ -82,9 +86,9 @@ impl Prepared {
         }
         if options.multi_scale.is_some() && !program.takes_sizes() {
             return Err(Error::config(
-                "multi_scale sets the size of rows, and the last operation of this recipe that \
-                 sets a size is no random_resized_crop, no bounded_resized_crop and no resize to \
-                 [height, width]: end with one of them, or leave multi_scale out",
+                "multi_scale sets the size of rows, and this recipe does not set it last with \
+                 random_resized_crop, bounded_resized_crop or a resize to [height, width]: use \
+                 one of them, or remove multi_scale",
             ));
         }
         let (table, mut sizes) = order::prepare(
@@ -129,28 +133,51 @@ impl Prepared {
     }
 
     /// Slots, and how a device gets at what workers hand over, within the device's
-    /// limit and the host's. Without headers as if no sample took any memory.
+    /// limit and the host's. Without headers as if no sample took any memory. What does
+    /// not fit comes with its refusal, which says what would.
     ///
     /// # Errors
-    /// What does not fit; the text says what would.
+    /// Numbers of which no ring can be made.
     pub(super) fn settle(
         &self,
         workers: u32,
         host: HostLimit,
-        mut depth: Depth,
+        asked: Depth,
         uploads: Option<&Uploads<'_>>,
     ) -> Result<Settled> {
         let mut ingredients = self.ingredients(workers);
         let slot_bytes = ingredients.slot_bytes;
+        let mut depth = asked;
+        let mut lowered = None;
         if let Some(uploads) = uploads {
-            let chosen = uploads.choose(slot_bytes, depth)?;
+            let chosen = match uploads.choose(slot_bytes, depth) {
+                Ok(chosen) => chosen,
+                Err(refusal) => {
+                    return Ok(Settled {
+                        memory: ingredients.with_depth(depth.least())?,
+                        upload: None,
+                        lowered: None,
+                        refusal: Some(refusal),
+                    });
+                }
+            };
             ingredients.device = Some(chosen.bytes);
             depth = depth.lowered(chosen.depth);
+            lowered = uploads
+                .limit
+                .map(|bytes| is_lowered(asked, depth.most(), "gpu_memory_limit", bytes))
+                .unwrap_or_default();
         }
-        let mut memory = match host {
-            HostLimit::None => ingredients.with_depth(depth.most())?,
+        let (mut memory, refusal) = match host {
+            HostLimit::None => (ingredients.with_depth(depth.most())?, None),
             HostLimit::Refuses(limit) => ingredients.within(limit, Depth::Exactly(depth.most()))?,
-            HostLimit::LowersDepth(limit) => ingredients.within(limit, depth)?,
+            HostLimit::LowersDepth(limit) => {
+                let (memory, refusal) = ingredients.within(limit, depth)?;
+                if memory.depth < depth.most() {
+                    lowered = is_lowered(asked, memory.depth, limit.by, limit.bytes);
+                }
+                (memory, refusal)
+            }
         };
         let mut upload = None;
         if let Some(uploads) = uploads {
@@ -160,7 +187,12 @@ impl Prepared {
             memory = ingredients.with_depth(memory.depth)?;
             upload = Some(chosen.choice);
         }
-        Ok(Settled { memory, upload })
+        Ok(Settled {
+            memory,
+            upload,
+            lowered: lowered.filter(|_| refusal.is_none()),
+            refusal,
+        })
     }
 
     fn ingredients(&self, workers: u32) -> Ingredients {
@@ -188,4 +220,15 @@ impl Prepared {
             device: None,
         }
     }
+}
+
+/// The line for slots that a limit made fewer.
+fn is_lowered(asked: Depth, depth: u32, by: &str, bytes: u64) -> Option<String> {
+    (depth < asked.most()).then(|| {
+        format!(
+            "`depth` is {depth} instead of {}: {by} allows {}",
+            asked.most(),
+            room(bytes)
+        )
+    })
 }

@@ -1,5 +1,6 @@
 //! Where samples come from.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::{FolderOptions, Index, ListOptions, ScanReport, ShardOptions};
@@ -44,10 +45,11 @@ impl Source {
             return Ok(Self::Shards(shards, ShardOptions::default()));
         }
         let meta = std::fs::metadata(&path).map_err(|e| {
-            Error::dataset(
-                &path,
-                format!("cannot be read: {e} ({} is needed)", Self::KINDS),
-            )
+            let what = match e.kind() {
+                ErrorKind::NotFound => format!("no such file or folder: give {}", Self::KINDS),
+                _ => format!("cannot be read: {e}"),
+            };
+            Error::dataset(&path, what)
         })?;
         if meta.is_dir() && Index::is_cache(&path) {
             Ok(Self::Cache(path))

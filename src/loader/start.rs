@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::data::index::Index;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::forecast::MemoryLimit;
 use crate::jobs::images::device_pool::DevicePool;
 use crate::jobs::images::engine::ImageEngine;
@@ -70,8 +70,18 @@ impl LoaderBuilder {
                 forecasts: self.memory_limit.is_some(),
             },
         )?;
-        let Settled { memory, upload } =
-            prepared.settle(workers, host, self.depth, uploads.as_ref())?;
+        let Settled {
+            memory,
+            upload,
+            lowered,
+            refusal,
+        } = prepared.settle(workers, host, self.depth, uploads.as_ref())?;
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
+        if let Some(lowered) = lowered {
+            tracing::warn!("{lowered}");
+        }
         let depth = memory.depth;
         let Prepared {
             index,
@@ -99,7 +109,7 @@ impl LoaderBuilder {
             if self.start != Position::default() {
                 return Err(Error::option(
                     "start",
-                    "start and resume both say where to begin: give one of them",
+                    "`start` and `resume` both set where the run begins: give one of them",
                 ));
             }
             state.epoch = from.epoch;
@@ -129,8 +139,10 @@ impl LoaderBuilder {
             place_of(&plan, state.epoch, state.batch),
             |needed, free| {
                 format!(
-                    "the ring needs {needed} bytes and {free} are available: lower batch or \
-                     depth, or take a smaller dtype{}",
+                    "the ring needs {} and {} are available: lower `batch` or `depth`, or use a \
+                     smaller `dtype`{}",
+                    error::needed(needed),
+                    error::room(free),
                     what_is_large(shape, &packing, &index)
                 )
             },
@@ -178,9 +190,11 @@ fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
         return String::new();
     };
     format!(
-        ", or leave the largest pictures out, or give the recipe a resize; each of {} slots has \
-         {} bytes, room for any {} rows; the largest: {named}",
-        shape.slots, shape.slot_bytes, shape.rows,
+        ", or leave the largest pictures out, or add a resize to the recipe. Each of {} slots \
+         takes {}, so that any {} rows fit. Largest: {named}",
+        shape.slots,
+        error::size(shape.slot_bytes),
+        shape.rows,
     )
 }
 
@@ -191,11 +205,11 @@ fn what_is_uneven(shape: Shape, packing: &Packing, index: &Index) -> Option<Stri
         return None;
     }
     Some(format!(
-        "a few pictures make most of the ring: each of {} slots has {} bytes, and would have \
-         {without} if the largest were like the rest; leave them out, lower max_pixels, or give \
-         the recipe a resize: {}",
+        "a few pictures make the ring large: each of {} slots takes {}, and {} without the \
+         {NAMED} largest. Leave them out, lower max_pixels, or add a resize to the recipe: {}",
         shape.slots,
-        shape.slot_bytes,
+        error::size(shape.slot_bytes),
+        error::size(without),
         largest(packing, index)?
     ))
 }
@@ -209,7 +223,8 @@ fn largest(packing: &Packing, index: &Index) -> Option<String> {
             let (height, width) = packing.scanned_size(id)?;
             let path = index.path(id);
             let path = path.display();
-            Some(format!("{path} of {height} x {width} takes {bytes}"))
+            let takes = error::size(bytes);
+            Some(format!("{path} ({width} x {height}) takes {takes}"))
         })
         .collect();
     (!named.is_empty()).then(|| named.join(", "))

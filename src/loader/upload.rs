@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::device::Upload;
 use crate::device::shape::MOST_ROWS;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, needed, room};
 use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
 use crate::jobs::images::on_device;
 use crate::jobs::images::on_device::DeviceWork;
@@ -66,18 +66,27 @@ impl Uploads<'_> {
     /// # Errors
     /// As [`Uploads::choose`].
     pub(super) fn check(&self, depth: Depth) -> Result<()> {
-        let plan = self.batches(self.plan.batch)?;
-        if self.program.crops.is_some() && plan.most_rows() > MOST_ROWS {
-            return Err(Error::config(format!(
-                "a batch of {} rows on a device: at most {MOST_ROWS} crops are served, lower batch",
-                plan.most_rows()
-            )));
-        }
+        let plan = self.check_rows()?;
         if self.limit.is_none() || self.program.extent == RowExtent::Own {
             return Ok(());
         }
         let slot_bytes = self.slot_bytes(&plan)?;
         self.choose(slot_bytes, depth).map(drop)
+    }
+
+    /// The batches, when a launch has room for their rows.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(super) fn check_rows(&self) -> Result<Plan> {
+        let plan = self.batches(self.plan.batch)?;
+        if self.program.crops.is_some() && plan.most_rows() > MOST_ROWS {
+            return Err(Error::config(format!(
+                "`batch` gives {} rows, and a device takes at most {MOST_ROWS}: lower `batch`",
+                plan.most_rows()
+            )));
+        }
+        Ok(plan)
     }
 
     /// The way, and the most slots that fit with it: first the slots that were asked
@@ -89,10 +98,7 @@ impl Uploads<'_> {
         let plan = self.batches(self.plan.batch)?;
         let (ways, only) = self.ways();
         let bytes = |upload| self.bytes(&plan, upload, slot_bytes);
-        let (most, least) = match depth {
-            Depth::Exactly(n) => (n, n),
-            Depth::AtMost(n) => (n, 1),
-        };
+        let (most, least) = (depth.most(), depth.least());
         for depth in (least..=most).rev() {
             for &upload in ways {
                 let bytes = bytes(upload);
@@ -127,7 +133,7 @@ impl Uploads<'_> {
                 Err(why) => format!(": {why}"),
                 Ok(_) => String::new(),
             };
-            let only = "finished rows have no other way: a batch is one copy";
+            let only = "finished rows are always copied, one copy a batch";
             return (&[Upload::Copied], Some(format!("{only}{why}")));
         };
         let one: &'static [Upload] = match self.asked {
@@ -135,25 +141,26 @@ impl Uploads<'_> {
             Some(Upload::InPlace) => &[Upload::InPlace],
             Some(Upload::Copied) => &[Upload::Copied],
         };
-        (one, Some("it was asked for".into()))
+        (one, Some("as asked".into()))
     }
 
     fn why(&self, upload: Upload, copied: impl Fn() -> u64) -> String {
         match (upload, self.limit) {
             (Upload::InPlace, None) => {
-                "the kernel reads each pixel once, over the bus; a gpu_memory_limit with room for \
-                 copies would save the kernel's time"
+                "the kernel reads each pixel once over the bus. A gpu_memory_limit with room for \
+                 copies would make the kernel faster"
                     .into()
             }
-            (Upload::Copied, None) => "the kernel reads pixels twice, and the bus gives them \
-                                       once"
+            (Upload::Copied, None) => "the kernel reads pixels twice, so they are copied over \
+                                       the bus once"
                 .into(),
             (Upload::InPlace, Some(limit)) => format!(
-                "copies would need {} bytes of the device, and gpu_memory_limit allows {limit}",
-                copied()
+                "copies would need {} of the device and gpu_memory_limit allows {}",
+                needed(copied()),
+                room(limit)
             ),
             (Upload::Copied, Some(_)) => {
-                "copies fit gpu_memory_limit, and the kernel takes less time with them".into()
+                "copies fit gpu_memory_limit and make the kernel faster".into()
             }
         }
     }
@@ -191,7 +198,7 @@ impl Uploads<'_> {
         }
     }
 
-    fn refusal(&self, upload: Upload, slot_bytes: u64, depth: u32, needed: u64) -> Error {
+    fn refusal(&self, upload: Upload, slot_bytes: u64, depth: u32, bytes: u64) -> Error {
         let limit = self.limit.unwrap_or(u64::MAX);
         let of_batch = |batch: u32| {
             let plan = self.batches(batch).ok()?;
@@ -219,8 +226,10 @@ impl Uploads<'_> {
             false => "finished rows".into(),
         };
         Error::config(format!(
-            "the run needs {needed} bytes of the device, its context apart, with depth {depth} and \
-             {what}, and gpu_memory_limit allows {limit}: {}",
+            "the run needs {} of the device with depth {depth} and {what} (the context apart) and \
+             gpu_memory_limit allows {}: {}",
+            needed(bytes),
+            room(limit),
             what_would_fit(&smaller)
         ))
     }
@@ -302,7 +311,10 @@ mod tests {
                     let said = e.to_string();
                     let least = taken(&uploads, in_place, 1);
                     assert_eq!(limit, least - 1);
-                    assert!(said.contains(&format!("{least} bytes")), "{said}");
+                    assert!(
+                        said.contains(&format!("needs {} of", needed(least))),
+                        "{said}"
+                    );
                     let same = uploads.check(Depth::AtMost(4)).unwrap_err();
                     assert_eq!(same.to_string(), said);
                 }
@@ -313,7 +325,7 @@ mod tests {
 
     /// The number behind a word of a refusal.
     fn named(said: &str, word: &str) -> u32 {
-        let (_, rest) = said.split_once("what would fit: ").unwrap_or_default();
+        let (_, rest) = said.split_once(": use ").unwrap_or_default();
         let (_, rest) = rest.split_once(word).unwrap_or_else(|| panic!("{said}"));
         let digits = rest.find(|c: char| !c.is_ascii_digit());
         rest[..digits.unwrap_or(rest.len())].parse().unwrap()
@@ -351,7 +363,10 @@ mod tests {
         assert!(fits(64, Upload::InPlace, 5, limit), "{said}");
 
         let said = of(64, None, Some(1)).check(Depth::AtMost(3)).unwrap_err();
-        assert!(said.to_string().contains("nothing smaller"), "{said}");
+        assert!(
+            said.to_string().contains("a recipe with smaller rows"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -364,7 +379,7 @@ mod tests {
             let chosen = uploads.choose(slot, Depth::AtMost(3)).unwrap();
             assert_eq!(chosen.choice.upload, Upload::Copied);
             let why = &chosen.choice.why;
-            assert!(why.contains("no other way") && why.contains("reorder: off"));
+            assert!(why.contains("always copied") && why.contains("reorder: off"));
             // Nothing but batches, and what the driver takes: `device::shape`.
             let three = chosen.bytes.with(3);
             assert_eq!(three, rows_bytes(3, slot as usize));

@@ -200,7 +200,10 @@ fn training(said: &LoaderOptions) -> Result<Option<Training>> {
         if given {
             return Err(Error::option(
                 option,
-                format!("`{option}` is for a PaddleClas config, and `recipe: {name}` is none"),
+                format!(
+                    "`{option}` needs a PaddleClas config, and `recipe: {name}` is not one: \
+                         remove it"
+                ),
             ));
         }
     }

@@ -113,13 +113,12 @@ impl SourceOptions {
     ) -> Result<Source> {
         if self.classes.is_some() {
             return Err(Error::config(
-                "`classes` means nothing for a list file, whose labels stand in itself: leave it \
-                 out",
+                "`classes` has no effect on a list file, which holds its labels: remove it",
             ));
         }
         if root.is_some() && self.root.is_some() {
             return Err(Error::config(
-                "a source and `root` both say where the paths of `list` start: give one of them",
+                "a source and `root` both set where the paths of `list` start: give one of them",
             ));
         }
         self.refuse_shard_options(list, "a list file")?;
@@ -137,7 +136,7 @@ impl SourceOptions {
                 if config.is_some_and(|config| config.list_options.boxes.is_some()) {
                     return Err(Error::config(format!(
                         "the config cuts boxes out of the pictures of a list (bbox_crop), and {} \
-                         is a folder: give a list by `list`, or set bbox_crop: False",
+                         is a folder: give a list with `list`, or set bbox_crop: False",
                         path.display()
                     )));
                 }
@@ -148,7 +147,7 @@ impl SourceOptions {
                     self.classes.is_some(),
                     "classes",
                     (&path, "a list file"),
-                    "labels stand in the list itself: leave the option out",
+                    "it holds its labels: remove the option",
                 )?;
                 self.refuse_shard_options(&path, "a list file")?;
                 Source::List(path, self.list_options(config)?)
@@ -167,7 +166,7 @@ impl SourceOptions {
                     self.classes.is_some(),
                     "classes",
                     fixed,
-                    "its classes are fixed: leave the option out, or make the index again with it",
+                    "its classes are fixed: remove the option, or make the index again with it",
                 )?;
                 self.refuse(
                     self.labels == LabelSource::None,
@@ -195,7 +194,7 @@ impl SourceOptions {
             (self.allow_outside, "allow_outside"),
             (self.boxes.is_some(), "boxes"),
         ] {
-            let what_to_do = "leave the option out, or give a list file";
+            let what_to_do = "remove the option, or give a list file";
             self.refuse(given, option, (path, kind), what_to_do)?;
         }
         Ok(())
@@ -207,7 +206,7 @@ impl SourceOptions {
             (self.label_json.is_some(), "label_json"),
             (self.index_dir.is_some(), "index_dir"),
         ] {
-            let what_to_do = "leave the option out, or give tar shards";
+            let what_to_do = "remove the option, or give tar shards";
             self.refuse(given, option, (path, kind), what_to_do)?;
         }
         Ok(())
@@ -225,7 +224,7 @@ impl SourceOptions {
             return Ok(());
         }
         Err(Error::config(format!(
-            "`{option}` means nothing for {}, which is {kind}; {what_to_do}",
+            "`{option}` has no effect on {}, which is {kind}: {what_to_do}",
             path.display()
         )))
     }
@@ -279,7 +278,7 @@ impl SourceOptions {
                 [byte] => Delimiter::Byte(*byte),
                 _ => {
                     return Err(Error::config(format!(
-                        "delimiter '{text}' is not one byte (\\t is a tab)"
+                        "`delimiter` is '{text}': use one byte (\\t is a tab)"
                     )));
                 }
             };

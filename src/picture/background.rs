@@ -59,8 +59,8 @@ impl FromStr for Background {
             .map(|rgb| Self([(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8]))
             .ok_or_else(|| {
                 Error::config(format!(
-                    "background '{s}' is neither white, black nor six hexadecimal digits such as \
-                     ff8000"
+                    "background '{s}' is unknown: use white, black or six hexadecimal digits \
+                     such as ff8000"
                 ))
             })
     }

@@ -1,6 +1,6 @@
 //! Buffers that are kept from picture to picture, and grow.
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::{self, FaultKind, SampleFault};
 
 /// Buffers grow in steps of this many bytes, so that a run settles soon.
 const GROWTH: usize = 256 << 10;
@@ -16,7 +16,7 @@ pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> 
     buffer.try_reserve_exact(len).map_err(|_| {
         SampleFault::new(
             FaultKind::NoMemory,
-            format!("no memory for {len} bytes of pixels"),
+            format!("no memory for {} of pixels", error::size(len as u64)),
         )
     })?;
     buffer.resize(len, 0);

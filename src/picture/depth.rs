@@ -9,7 +9,7 @@ use png::{BitDepth, ColorType, Transformations};
 
 use super::limits::Limits;
 use super::png::fault;
-use crate::error::{FaultKind, SampleFault};
+use crate::error::{self, FaultKind, SampleFault};
 
 /// Whether the file's height and width are those wanted.
 pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> Result<(), SampleFault>;
@@ -42,9 +42,10 @@ pub(crate) fn read(
         return Err(SampleFault::new(
             FaultKind::TooLarge,
             format!(
-                "its {height} x {width} depths take {bytes} bytes, above max_scratch of {}: raise \
-                 max_scratch, or make the file smaller",
-                limits.max_scratch
+                "its {width} x {height} depths take {}, over max_scratch of {}: raise max_scratch, \
+                 or make the file smaller",
+                error::needed(bytes),
+                error::room(limits.max_scratch)
             ),
         ));
     }
@@ -69,7 +70,8 @@ pub(crate) fn read(
             return Err(SampleFault::new(
                 FaultKind::Unsupported,
                 format!(
-                    "a depth of {color:?} with {} bits: make it a PNG of one channel with 16 bits",
+                    "a depth of {color:?} with {} bits: write it as a PNG of one channel with 16 \
+                     bits",
                     depth as u8
                 ),
             ));
@@ -81,7 +83,7 @@ pub(crate) fn read(
 
 fn named(e: png::DecodingError) -> SampleFault {
     let fault = fault(e);
-    let reason = format!("the depth is no PNG that can be read: {}", fault.reason);
+    let reason = format!("the depth is not a readable PNG: {}", fault.reason);
     SampleFault::new(fault.kind, reason)
 }
 
@@ -125,7 +127,7 @@ mod tests {
         let deep = encoded(&ImageBuffer::from_pixel(7, 5, Luma([700u16])));
         for cut in [0, 20, deep.len() - 20] {
             let fault = levels(&deep[..cut]).unwrap_err();
-            assert!(fault.reason.contains("no PNG that can be read"), "{fault}");
+            assert!(fault.reason.contains("not a readable PNG"), "{fault}");
         }
         let limits = Limits {
             max_pixels: 34,

@@ -96,9 +96,13 @@ fn unserved(head: &[u8]) -> SampleFault {
     SampleFault::new(
         FaultKind::Unsupported,
         match name {
-            Some(name) => format!("the content is {name}, which is not decoded"),
+            Some(name) => format!(
+                "the content is {name}, which is not decoded: convert it to \
+                                   JPEG or PNG, or leave it out"
+            ),
             None => format!(
-                "the content is no image format that is known: it starts with {:02x?}",
+                "the content is no known image format (it starts with {:02x?}): convert it, or \
+                 leave it out",
                 &head[..head.len().min(4)]
             ),
         },

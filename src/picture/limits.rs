@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::{self, FaultKind, SampleFault};
 
 /// Limits on what one sample may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl Limits {
         Err(SampleFault::new(
             FaultKind::TooLarge,
             format!(
-                "{what} of {height} x {width} = {pixels} pixels, over max_pixels = {}",
+                "{what} of {width} x {height} = {pixels} pixels, over max_pixels = {}",
                 self.max_pixels
             ),
         ))
@@ -55,8 +55,9 @@ impl Limits {
         Err(SampleFault::new(
             FaultKind::TooLarge,
             format!(
-                "{what} needs {bytes} bytes to decode, over max_scratch = {}",
-                self.max_scratch
+                "{what} needs {} to decode, over max_scratch = {}",
+                error::needed(bytes),
+                error::room(self.max_scratch)
             ),
         ))
     }

@@ -54,7 +54,7 @@ impl Header {
         let cut = || fault(FaultKind::Truncated, "ends within its header");
         let rest = head
             .strip_prefix(MAGIC)
-            .ok_or_else(|| fault(FaultKind::Corrupt, "does not begin as a NumPy file does"))?;
+            .ok_or_else(|| fault(FaultKind::Corrupt, "does not begin like a NumPy file"))?;
         let (length, text_at, rest) = match *rest {
             [1, 0, a, b, ref rest @ ..] => (u64::from(u16::from_le_bytes([a, b])), 10, rest),
             [2 | 3, 0, a, b, c, d, ref rest @ ..] => {
@@ -73,12 +73,12 @@ impl Header {
         let text = rest.get(..length as usize).ok_or_else(cut)?;
         let array = Text(text)
             .array()
-            .ok_or_else(|| fault(FaultKind::Corrupt, "has a header that is none"))?;
+            .ok_or_else(|| fault(FaultKind::Corrupt, "has a header that cannot be read"))?;
         let header = array.picture(text_at + length)?;
         let end = header.data_at + header.data_bytes();
         if len < end {
             let what = format!(
-                "of shape {} needs {end} bytes, the file has {len}",
+                "of shape {} needs {end} bytes, and the file has {len}",
                 shown(array.shape)
             );
             return Err(fault(FaultKind::Truncated, what));
@@ -160,9 +160,8 @@ impl Array<'_> {
         };
         if !is_u8 || channels == 0 || self.fortran_order {
             let what = format!(
-                "dtype {}, shape {} and {} order is no picture: '|u1' (uint8) of (H, W), \
-                 (H, W, 1) or (H, W, 3) in C order is; name others otherwise in shards, such as \
-                 KEY.depth.npy",
+                "dtype {}, shape {} and {} order is not a picture: use uint8 ('|u1'), (H, W), \
+                 (H, W, 1) or (H, W, 3), C order; rename others in shards, such as KEY.depth.npy",
                 shown(self.dtype),
                 shown(self.shape),
                 if self.fortran_order { "Fortran" } else { "C" }
@@ -171,11 +170,11 @@ impl Array<'_> {
         }
         let [height, width, _] = self.first;
         if height == 0 || width == 0 {
-            let what = format!("a picture of {height} x {width} pixels");
+            let what = format!("a picture of {width} x {height} pixels");
             return Err(fault(FaultKind::Corrupt, what));
         }
         if height.max(width) > LONGEST {
-            let what = format!("{height} x {width}: no side may be over {LONGEST}");
+            let what = format!("{width} x {height}: a side has at most {LONGEST} pixels");
             return Err(fault(FaultKind::TooLarge, what));
         }
         Ok(Header {

@@ -37,8 +37,8 @@ impl PixelBox {
             true => Err(SampleFault::new(
                 FaultKind::TooSmall,
                 format!(
-                    "its box {self} (x0 y0 x1 y1) leaves nothing of the picture, which is \
-                     {height} x {width}"
+                    "its box {self} (x0 y0 x1 y1) lies outside of the picture, which is {width} \
+                     x {height}"
                 ),
             )),
         }
@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(fault.kind, FaultKind::TooSmall);
             let said = fault.reason;
             assert!(said.contains(&format!("box {}", of(outside))), "{said}");
-            assert!(said.contains("30 x 40"), "{said}");
+            assert!(said.contains("40 x 30"), "{said}");
         }
     }
 }

@@ -146,7 +146,7 @@ impl Chunks {
         Err(SampleFault::new(
             FaultKind::Truncated,
             format!(
-                "PNG of {height} x {width} = {raw} bytes in {compressed} bytes of data, which \
+                "PNG of {width} x {height} = {raw} bytes in {compressed} bytes of data, which \
                  hold {} at most",
                 compressed.saturating_mul(Self::MOST)
             ),
@@ -205,7 +205,7 @@ pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
                 raw = raw_bytes((w, h), depth, color);
             }
             _ if size.is_none() => {
-                return Err(corrupt("PNG that does not begin with its header"));
+                return Err(corrupt("PNG without its header at the beginning"));
             }
             b"eXIf" if orientation.is_none() => {
                 let mut exif = vec![0; (len as usize).min(Orientation::EXIF_HEAD)];
@@ -330,7 +330,7 @@ mod tests {
         let fault = walked(&parts(300)).unwrap().check_data().unwrap_err();
         assert_eq!(fault.kind, FaultKind::Truncated);
         assert!(
-            fault.reason.contains("100 x 1032 = 309700 bytes in 300"),
+            fault.reason.contains("1032 x 100 = 309700 bytes in 300"),
             "{fault}"
         );
         let limits = Limits::default();

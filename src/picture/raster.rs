@@ -188,7 +188,7 @@ fn read_frame_header<'a>(
     if size.0 == 0 || size.1 == 0 {
         return Err(SampleFault::new(
             FaultKind::Corrupt,
-            format!("{format} of {} x {} pixels", size.1, size.0),
+            format!("{format} of {} x {} pixels", size.0, size.1),
         ));
     }
     limits.check_pixels(format.name(), size)?;
@@ -218,7 +218,10 @@ fn check_length(format: Format, (width, height): (u32, u32), len: u64) -> Result
     }
     Err(SampleFault::new(
         FaultKind::Truncated,
-        format!("{format} of {height} x {width} needs {needed} bytes at least, the file has {len}"),
+        format!(
+            "{format} of {width} x {height} needs at least {needed} bytes, and the file has \
+                 {len}"
+        ),
     ))
 }
 

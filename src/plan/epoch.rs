@@ -47,7 +47,7 @@ impl Plan {
     pub fn new(samples: u64, options: PlanOptions) -> Result<Self> {
         if options.sampler.needs_table() {
             return Err(Error::config(format!(
-                "the order of the sampler {} follows from labels, weights or sizes: let a loader \
+                "the order of the sampler {} depends on labels, weights or sizes: let a loader \
                  make the plan",
                 options.sampler
             )));
@@ -78,8 +78,8 @@ impl Plan {
         if plan.batches() == 0 {
             let o = &plan.options;
             return Err(Error::config(format!(
-                "{} samples over {} ranks fill no batch of {} (lower batch, or do not drop \
-                 the last)",
+                "{} samples over {} ranks fill no batch of {}: lower `batch`, or keep the last \
+                 batch",
                 plan.positions(),
                 o.world,
                 o.batch
@@ -476,9 +476,9 @@ mod tests {
         };
         for (samples, options, text) in [
             (0, o(1, 0, 1, Tail::Short), "0 samples"),
-            (5, o(0, 0, 1, Tail::Short), "batch is 0"),
-            (5, o(1, 2, 2, Tail::Short), "rank is 2"),
-            (5, o(1, 0, 0, Tail::Short), "rank is 0 of world 0"),
+            (5, o(0, 0, 1, Tail::Short), "`batch` is 0"),
+            (5, o(1, 2, 2, Tail::Short), "`rank` is 2 of 2"),
+            (5, o(1, 0, 0, Tail::Short), "`rank` is 0 of 0"),
             (5, o(6, 0, 1, Tail::Drop), "fill no batch"),
             (1, o(1, 0, 2, Tail::Drop), "fill no batch"),
         ] {

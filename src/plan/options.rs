@@ -60,7 +60,9 @@ impl PlanOptions {
     /// When a number is out of range.
     pub(crate) fn check(&self, samples: u64) -> Result<()> {
         if samples == 0 {
-            return Err(Error::config("there are 0 samples to make batches of"));
+            return Err(Error::config(
+                "there are 0 samples: give a data set with at least one",
+            ));
         }
         if samples > u64::MAX >> 2 {
             return Err(Error::config(format!(
@@ -68,16 +70,13 @@ impl PlanOptions {
             )));
         }
         if self.batch == 0 {
-            return Err(Error::option(
-                "batch_size",
-                "batch is 0, it must be at least 1",
-            ));
+            return Err(Error::option("batch_size", "`batch` is 0: use at least 1"));
         }
         if self.world == 0 || self.rank >= self.world {
             return Err(Error::option(
                 "rank",
                 format!(
-                    "rank is {} of world {}, it must be below it",
+                    "`rank` is {} of {}: ranks count from 0",
                     self.rank, self.world
                 ),
             ));
@@ -86,8 +85,8 @@ impl PlanOptions {
             return Err(Error::option(
                 "multi_scale",
                 format!(
-                    "multi_scale changes the rows of batches, and the sampler {} needs them as \
-                     they are: choose one of them",
+                    "multi_scale changes the rows of batches, and the sampler {} needs them \
+                     unchanged: use one of them",
                     self.sampler
                 ),
             ));
@@ -102,16 +101,16 @@ impl PlanOptions {
         let draws_identities = matches!(sampler, Sampler::Identity { .. });
         if !self.identity_ratios.is_empty() && !draws_identities {
             return Err(Error::config(format!(
-                "identity_ratios are for Sampler::Identity, and the sampler is {sampler}: leave \
-                 them out, or choose it"
+                "identity_ratios need Sampler::Identity, and the sampler is {sampler}: remove \
+                 them, or use it"
             )));
         }
         if let Some(wrong) =
             (self.identity_ratios.iter()).find(|r| r.ratio == 0 || r.first > r.last)
         {
             return Err(Error::config(format!(
-                "the identities {} to {} have the ratio {}: the first must not be behind the \
-                 last, and the ratio at least 1",
+                "the identities {} to {} have the ratio {}: use a first number up to the last, \
+                 and a ratio of at least 1",
                 wrong.first, wrong.last, wrong.ratio
             )));
         }
@@ -124,25 +123,25 @@ impl PlanOptions {
                         .is_none_or(|n| n > u64::MAX >> 2)
                 {
                     return Err(Error::config(format!(
-                        "an epoch has {n} batches of {}: give 1 or more, of at most 2^62 rows",
+                        "an epoch has {n} batches of {}: use 1 or more, and at most 2^62 rows",
                         self.batch
                     )));
                 }
-                (draws_identities, "Sampler::Identity has")
+                (draws_identities, "needs Sampler::Identity")
             }
             EpochLength::MultipleOf(0) => {
                 return Err(Error::config(
-                    "an epoch is a multiple of 0 samples, it must be at least 1",
+                    "an epoch is a multiple of 0 samples: use at least 1",
                 ));
             }
-            EpochLength::MultipleOf(_) => (!draws_identities, "any but Sampler::Identity have"),
-            EpochLength::IdentityGroups => (draws_identities, "Sampler::Identity has"),
+            EpochLength::MultipleOf(_) => (!draws_identities, "does not fit Sampler::Identity"),
+            EpochLength::IdentityGroups => (draws_identities, "needs Sampler::Identity"),
         };
         match fits {
             true => Ok(()),
             false => Err(Error::config(format!(
-                "an epoch of {length} is what {fix}, and the sampler is {sampler}: choose another, \
-                 or leave the length out"
+                "an epoch of {length} {fix}, and the sampler is {sampler}: use another sampler, or \
+                 remove the length"
             ))),
         }
     }

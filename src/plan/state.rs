@@ -52,8 +52,8 @@ impl State {
     pub(crate) fn check_resumable(&self, now: &Self) -> Result<()> {
         let differs = |what: &str, then: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
             Err(Error::config(format!(
-                "cannot resume: {what} was {then} and is {now} now; resume with the former, or \
-                 start without a state"
+                "cannot resume: {what} was {then} and is now {now}. Use the former, or start \
+                 without a state"
             )))
         };
         if self.version != now.version {
@@ -166,7 +166,7 @@ mod tests {
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
         let changes: [(&str, Change); 15] = [
-            ("identities that come more often was none and is", |s| {
+            ("identities that come more often was none and is now", |s| {
                 let ratio = IdentityRatio {
                     first: 2,
                     last: 3,
@@ -175,11 +175,11 @@ mod tests {
                 s.plan.identity_ratios = vec![ratio];
             }),
             (
-                "length of an epoch was all samples and is 9 batches now",
+                "length of an epoch was all samples and is now 9 batches",
                 |s| s.plan.length = crate::plan::EpochLength::Batches(9),
             ),
             (
-                "multi_scale was none and is 64x32,32x32 in multiples of 32",
+                "multi_scale was none and is now 64x32,32x32 in multiples of 32",
                 |s| {
                     s.plan.multi_scale = Some(MultiScale::new([(64, 32), (32, 32)]));
                 },
@@ -190,10 +190,10 @@ mod tests {
             ("decode", |s| s.profile.decode = "scaled".into()),
             ("batch", |s| s.plan.batch = 1),
             ("seed", |s| s.plan.seed = 1),
-            ("sampler was shuffle and is sequential now", |s| {
+            ("sampler was shuffle and is now sequential", |s| {
                 s.plan.sampler = Sampler::Sequential;
             }),
-            ("sampler was shuffle and is repeated (repeats 3) now", |s| {
+            ("sampler was shuffle and is now repeated (repeats 3)", |s| {
                 s.plan.sampler = Sampler::RepeatedAugmentation { repeats: 3 };
             }),
             ("table of the sampler shuffle", |s| {

@@ -27,14 +27,17 @@ impl ViewOrder {
         if rank.rank >= rank.world {
             return Err(Error::option(
                 "rank",
-                format!("rank {} of {} does not exist", rank.rank, rank.world),
+                format!(
+                    "`rank` {} of {} does not exist: ranks count from 0",
+                    rank.rank, rank.world
+                ),
             ));
         }
         if images < u64::from(rank.world) {
             return Err(Error::option(
                 "rank",
                 format!(
-                    "{images} images are too few for {} ranks: each needs one at least",
+                    "{images} images are too few for {} ranks: each needs at least one",
                     rank.world
                 ),
             ));
@@ -114,7 +117,7 @@ mod tests {
             let e = ViewOrder::new(3, 0, true, Rank::new(rank, world));
             e.unwrap_err().to_string()
         };
-        assert!(refused(2, 2).contains("rank 2 of 2"));
+        assert!(refused(2, 2).contains("`rank` 2 of 2"));
         assert!(refused(0, 4).contains("3 images are too few for 4 ranks"));
     }
 }

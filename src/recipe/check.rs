@@ -47,9 +47,9 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
         return Err(RecipeFault {
             op: seen.last_resize,
             message: format!(
-                "{} leaves pictures of different sizes, and rows of a batch have one size, or all \
-                 their pictures' own: add a center_crop, random_crop or a resize to [height, width] \
-                 behind it, or leave it out",
+                "{} leaves pictures of different sizes, and the rows of a batch need one: add \
+                 center_crop, random_crop or a resize to [height, width] after it, or remove it \
+                 to keep whole pictures",
                 seen.last_resize
                     .map_or("the recipe", |i| recipe.ops[i].name())
             ),
@@ -77,14 +77,14 @@ struct Seen {
 impl Seen {
     fn note(&mut self, op: &Op, at: usize) -> Result<(), String> {
         let twice = |seen: &mut bool| match std::mem::replace(seen, true) {
-            true => Err("is written twice: leave one out".to_owned()),
+            true => Err("is written twice: remove one".to_owned()),
             false => Ok(()),
         };
         if op.labels().is_some()
             && let Some(first) = self.label.replace(op.name())
         {
             return Err(format!(
-                "label is true, and {first} in front of it gives the labels: leave one of them out"
+                "label is true, and {first} before it gives the labels already: remove one"
             ));
         }
         if op.sets_size() {
@@ -92,7 +92,9 @@ impl Seen {
         }
         match op {
             Op::Decode(_) if at > 0 => {
-                return Err("is the first operation, and written once: move it to the top".into());
+                return Err(
+                    "must be the first operation, and only once: move it to the top".into(),
+                );
             }
             Op::Normalize(_) => twice(&mut self.normalize)?,
             Op::Layout(_) => twice(&mut self.layout)?,

@@ -61,16 +61,16 @@ impl CropRule {
         order: &[Unit],
     ) -> Result<Self, String> {
         let RowExtent::Fixed { height, width } = extent else {
-            return Err("rows have their pictures' own sizes".into());
+            return Err("rows keep the sizes of their pictures".into());
         };
         if recipe.mixing.as_ref().is_some_and(|m| m.mixer().is_some()) {
-            return Err("whole batches are mixed, which is done on finished rows".into());
+            return Err("mixing needs finished rows".into());
         }
         if recipe.ops.iter().any(|op| matches!(op, Op::ZeroChannel(_))) {
-            return Err("zero_channel is done by workers".into());
+            return Err("workers do zero_channel".into());
         }
         if !fuses {
-            return Err("reorder: off does each operation by itself".into());
+            return Err("reorder: off keeps each operation separate".into());
         }
         let mut rule = Self {
             skew: USUAL_SKEW,
@@ -86,7 +86,7 @@ impl CropRule {
                 Part::Turn => {}
                 Part::Crop | Part::Resize if colored.is_some() => {
                     return Err(format!(
-                        "{name} comes behind {}",
+                        "{name} comes after {}",
                         colored.unwrap_or_default()
                     ));
                 }
@@ -103,23 +103,22 @@ impl CropRule {
                 Part::Resize => rule.support = Some(support(&device)),
                 // What never moves may be done there, too, where it says so.
                 Part::Color | Part::Augment => {
-                    let by_workers = || format!("{name} is done by workers");
+                    let by_workers = || format!("workers do {name}");
                     count += device.colors.ok_or_else(by_workers)?;
                     means += usize::from(device.takes_mean);
                     colored = Some(name);
                 }
-                _ => return Err(format!("{name} is done by workers")),
+                _ => return Err(format!("workers do {name}")),
             }
         }
         if count > MAX_COLOR_STEPS {
             return Err(format!(
-                "its colour operations may draw {count} steps, and a device does {MAX_COLOR_STEPS}"
+                "its colour operations may draw {count} steps, and a device takes {MAX_COLOR_STEPS}"
             ));
         }
         if means > 1 {
             return Err(format!(
-                "its colour operations may draw {means} contrast steps, and a device takes one \
-                 mean of a row"
+                "its colour operations may draw {means} contrast steps, and a device takes one"
             ));
         }
         rule.contrast = means == 1;
@@ -184,7 +183,7 @@ mod tests {
             style: JitterStyle::Pillow,
             ..ColorJitter::default()
         };
-        assert!(refused(pillow.into()).contains("color_jitter is done by workers"));
+        assert!(refused(pillow.into()).contains("workers do color_jitter"));
         assert!(refused(Resize::exact(5, 5).into()).contains("more than once"));
         assert!(with_crops(&[RandomRotate90::default().into()]).is_ok());
         // Three of nine steps that a jitter may draw are too many.
@@ -226,6 +225,6 @@ mod tests {
         assert!(two.contains("2 contrast steps"), "{two}");
         // The mean of the crop is not that of the picture.
         let cropped = with_crops(&[usual, CenterCrop::new(5).into()]).unwrap_err();
-        assert!(cropped.contains("behind color_jitter"), "{cropped}");
+        assert!(cropped.contains("after color_jitter"), "{cropped}");
     }
 }

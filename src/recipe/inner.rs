@@ -30,13 +30,13 @@ pub(crate) fn levels<O: Named>(transforms: &[O]) -> usize {
 pub(crate) fn check<O: Named>(transforms: &[O], known: &Known) -> Result<(), String> {
     if !(1..=MOST).contains(&transforms.len()) {
         return Err(format!(
-            "transforms has {} operations, it must have 1 to {MOST}",
+            "transforms has {} operations: use 1 to {MOST}",
             transforms.len()
         ));
     }
     if levels(transforms) > DEEPEST {
         return Err(format!(
-            "operations stand inside of each other over {DEEPEST} levels deep: take some out"
+            "operations are nested deeper than {DEEPEST} levels: use fewer levels"
         ));
     }
     for op in transforms {
@@ -46,20 +46,19 @@ pub(crate) fn check<O: Named>(transforms: &[O], known: &Known) -> Result<(), Str
             return fault(&why);
         }
         if op.labels().is_some() {
-            return fault("gives labels, which every sample needs: move it out of transforms");
+            return fault("gives labels, and every sample needs one: move it out of transforms");
         }
         if op.sets_size() || (behind.size, behind.resized) != (known.size, known.resized) {
             return fault(
-                "changes the size of pictures, which must not depend on what is drawn: move it \
-                 out of transforms",
+                "changes the size of pictures, which must not be random: move it out of transforms",
             );
         }
         let ends = |part: &Part| matches!(part, Part::Normalize | Part::Cast);
         let parts = op.parts();
         if behind != *known || parts.is_empty() || parts.iter().any(ends) {
             return fault(
-                "changes what the values of pixels mean, which must not depend on what is drawn: \
-                 move it out of transforms",
+                "changes the meaning of pixel values, which must not be random: move it out of \
+                 transforms",
             );
         }
     }

@@ -76,7 +76,7 @@ impl Known {
         finite(what, &v)?;
         if self.channels == 1 && !(v[0] == v[1] && v[1] == v[2]) {
             return Err(format!(
-                "{what} has three values, and the pictures are grey: give one"
+                "{what} has three values, and the pictures are grey: use one value"
             ));
         }
         Ok(())
@@ -87,12 +87,11 @@ impl Known {
         let what = "works on 8-bit levels of red, green and blue";
         self.is_levels_of_rgb(what)?;
         let why = match (self.floats, self.channels, self.bgr) {
-            (true, _, _) => "stands behind a cast to floats: move it in front of that",
+            (true, _, _) => "comes after a cast to floats: move it before the cast",
             (_, 1, _) => {
-                "the pictures are grey: decode them to rgb, and give grayscale \
-                 num_output_channels: 3"
+                "the pictures are grey: decode to rgb, and use num_output_channels: 3 in grayscale"
             }
-            (_, _, true) => "blue is first: leave out color: bgr of decode",
+            (_, _, true) => "blue is first: remove color: bgr of decode",
             _ => return Ok(()),
         };
         Err(format!("{what}, and {why}"))
@@ -105,7 +104,7 @@ impl Known {
         match self.floats {
             false => Ok(()),
             true => Err(format!(
-                "{what}, and stands behind a cast to floats: move it in front of that"
+                "{what}, and comes after a cast to floats: move it before the cast"
             )),
         }
     }
@@ -114,10 +113,10 @@ impl Known {
         match (self.values, self.is_rgb) {
             (Values::Levels, true) => Ok(()),
             (Values::Normalized, _) => Err(format!(
-                "{what}, and stands behind normalize: move it in front of that"
+                "{what}, and comes after normalize: move it before normalize"
             )),
             _ => Err(format!(
-                "{what}, and stands behind convert_color: move it in front of that"
+                "{what}, and comes after convert_color: move it before convert_color"
             )),
         }
     }
@@ -144,7 +143,8 @@ impl Known {
         self.at_least = known.or(self.at_least.map(|side| side + x.min(y)));
         match self.size {
             Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
-                "makes pictures of {h}x{w}, a side may have {MAX_SIDE} pixels: give it less padding"
+                "makes pictures of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use less \
+                 padding"
             )),
             _ => Ok(()),
         }
@@ -162,7 +162,7 @@ impl Known {
             return Ok(());
         }
         let what = match self.size {
-            Some((h, w)) => format!("the image, which is {h}x{w} here"),
+            Some((h, w)) => format!("the image, which is {w} x {h} here"),
             None => format!("the shorter side of the image, which is {height} here"),
         };
         Err(format!("size {size} is larger than {what}: {fix}"))
@@ -175,7 +175,7 @@ impl Values {
         match (dtype, self) {
             (Dtype::F16 | Dtype::Bf16 | Dtype::F32, _) | (Dtype::U8, Self::Levels) => Ok(()),
             (Dtype::U8, Self::Normalized) => Err(format!(
-                "u8 holds levels, and the pixels were normalized: leave out normalize, or cast to \
+                "u8 holds levels, and the pixels are normalized: remove normalize, or cast to \
                  one of {}",
                 Dtype::floats()
             )),

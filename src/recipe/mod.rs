@@ -14,6 +14,7 @@
 //!
 //! What is checked and planned:
 //! - `check`: the walk over all operations; `known`: what is known between them;
+//!   `meant`: what a text was meant as where a number belongs;
 //!   `ranges`: numbers in their ranges; `fault`: a mistake; `extent`: how large rows are;
 //! - `planner`: which operation may move behind which; `unit`: what moves as one;
 //! - `program`: the result; `hand_over`: what a device does of it; `profile`: what shows
@@ -41,6 +42,7 @@ pub(crate) mod geometry;
 mod hand_over;
 mod inner;
 mod known;
+mod meant;
 mod mixing;
 mod op;
 mod operation;

@@ -88,7 +88,7 @@ fn find(name: &str) -> Result<&'static Preset> {
     const PRESETS: &[Preset] = &LIST;
     PRESETS.iter().find(|p| p.name == name).ok_or_else(|| {
         Error::config(format!(
-            "recipe '{name}' is not one of {}",
+            "recipe '{name}' is unknown: use one of {}",
             Recipe::PRESETS.join(", ")
         ))
     })

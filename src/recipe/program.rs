@@ -127,8 +127,8 @@ impl SampleProgram {
             (RowExtent::Own, Some(DecodeMode::Scaled)) => {
                 return Err(RecipeFault {
                     op: Some(0),
-                    message: "decode: mode is scaled, and there is no resize, so pictures come at \
-                              full size and there is nothing to scale to: use mode: full"
+                    message: "decode: mode is scaled, and the recipe has no resize to scale for: \
+                              use mode: full"
                         .into(),
                 });
             }
@@ -399,19 +399,16 @@ fn zero_channel(
         })
     };
     if let Some((second, _)) = all.next() {
-        return fault(
-            second,
-            "stands there twice, and gives one channel: leave it out here",
-        );
+        return fault(second, "is written twice: remove one");
     }
     if grey {
         return fault(
             first,
-            "is the fourth of colour pictures, and these are grey: leave it out",
+            "adds a fourth channel to colour pictures, and these are grey: remove it",
         );
     }
     if layout == Some(MemoryLayout::Nhwc) {
-        return fault(first, "needs layout nchw: leave layout: nhwc out");
+        return fault(first, "needs layout nchw: remove layout: nhwc");
     }
     Ok(true)
 }

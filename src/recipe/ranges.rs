@@ -12,9 +12,7 @@ pub(crate) fn check_side(what: &str, side: u32) -> Result<(), String> {
     if (1..=MAX_SIDE).contains(&side) {
         Ok(())
     } else {
-        Err(format!(
-            "{what} is {side}, it must lie between 1 and {MAX_SIDE}"
-        ))
+        Err(format!("{what} is {side}: use 1 to {MAX_SIDE}"))
     }
 }
 
@@ -26,13 +24,13 @@ pub(crate) fn probability(p: f64) -> Result<(), String> {
     if (0.0..=1.0).contains(&p) {
         Ok(())
     } else {
-        Err(format!("p is {p}, it must lie between 0 and 1"))
+        Err(format!("p is {p}: use 0 to 1"))
     }
 }
 
 pub(crate) fn finite(what: &str, values: &[f32]) -> Result<(), String> {
     match values.iter().find(|v| !v.is_finite()) {
-        Some(bad) => Err(format!("{what} holds {bad}, it must be finite")),
+        Some(bad) => Err(format!("{what} holds {bad}: use finite numbers")),
         None => Ok(()),
     }
 }
@@ -52,23 +50,21 @@ pub(crate) fn range(what: &str, span: Span, low: f64, high: f64) -> Result<(), S
         (false, false) => format!("{low} to {high}"),
     };
     Err(format!(
-        "{what} is {a} to {b}, it must be a range of finite numbers, the lower first, {bounds}"
+        "{what} is {a} to {b}: use finite numbers, the lower first, {bounds}"
     ))
 }
 
 pub(crate) fn number(what: &str, v: f64, low: f64, high: f64) -> Result<(), String> {
     match (low..=high).contains(&v) {
         true => Ok(()),
-        false => Err(format!(
-            "{what} is {v}, it must lie between {low} and {high}"
-        )),
+        false => Err(format!("{what} is {v}: use {low} to {high}")),
     }
 }
 
 pub(crate) fn count(what: &str, n: u32, most: u32) -> Result<(), String> {
     match (1..=most).contains(&n) {
         true => Ok(()),
-        false => Err(format!("{what} is {n}, it must lie between 1 and {most}")),
+        false => Err(format!("{what} is {n}: use 1 to {most}")),
     }
 }
 
@@ -79,7 +75,7 @@ pub(crate) fn whole_levels(what: &str, PerChannel(v): PerChannel) -> Result<(), 
     match bad {
         None => Ok(()),
         Some(bad) => Err(format!(
-            "{what} holds {bad}, it must be whole levels, 0 to 255"
+            "{what} holds {bad}: use whole levels from 0 to 255"
         )),
     }
 }
@@ -89,7 +85,7 @@ pub(crate) fn pillow_filter(interpolation: Interpolation) -> Result<(), String> 
     match interpolation {
         Interpolation::Nearest | Interpolation::Bilinear | Interpolation::Bicubic => Ok(()),
         Interpolation::Lanczos | Interpolation::Area => Err(format!(
-            "interpolation is {}: nearest, bilinear and bicubic are served",
+            "interpolation is {}: use nearest, bilinear or bicubic",
             interpolation.name()
         )),
     }
@@ -98,7 +94,7 @@ pub(crate) fn pillow_filter(interpolation: Interpolation) -> Result<(), String> 
 pub(crate) fn padding(p: Padding) -> Result<(), String> {
     let most = p.left.max(p.top).max(p.right).max(p.bottom);
     if most > MAX_SIDE {
-        return Err(format!("padding is {most}, it must be at most {MAX_SIDE}"));
+        return Err(format!("padding is {most}: use at most {MAX_SIDE}"));
     }
     Ok(())
 }

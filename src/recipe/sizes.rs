@@ -17,7 +17,7 @@ pub(crate) fn fits(size: Size, (h, w): Sides, op: &str, or: &str) -> Result<(), 
     Err(SampleFault::new(
         FaultKind::TooSmall,
         format!(
-            "the picture is {h} x {w} where {op} takes {size} of it: the recipe needs a resize {or}"
+            "the picture is {w} x {h}, and {op} takes {size} of it: use a resize before it, {or}"
         ),
     ))
 }

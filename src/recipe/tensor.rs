@@ -64,7 +64,7 @@ impl FromStr for Dtype {
         let named = Self::ALL.into_iter().find(|dtype| dtype.name() == s);
         named.ok_or_else(|| {
             Error::config(format!(
-                "dtype '{s}' is not one of {}",
+                "dtype '{s}' is unknown: use one of {}",
                 Self::ALL.map(Self::name).join(", ")
             ))
         })
@@ -113,7 +113,7 @@ impl FromStr for MemoryLayout {
             "nchw" => Ok(Self::Nchw),
             "nhwc" => Ok(Self::Nhwc),
             _ => Err(Error::config(format!(
-                "layout '{s}' is not one of nchw, nhwc"
+                "layout '{s}' is unknown: use nchw or nhwc"
             ))),
         }
     }
@@ -133,7 +133,7 @@ mod tests {
             assert_eq!(dtype.name().parse::<Dtype>().unwrap(), dtype);
         }
         let said = "bfloat16".parse::<Dtype>().unwrap_err().to_string();
-        let names = "'bfloat16' is not one of u8, f16, bf16, f32";
+        let names = "'bfloat16' is unknown: use one of u8, f16, bf16, f32";
         assert!(said.contains(names), "{said}");
         let said = serde_json::from_str::<Dtype>("\"bfloat16\"").unwrap_err();
         let names = "one of `u8`, `f16`, `bf16`, `f32` at";

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::meant::fix_of_text;
+
 pub use crate::picture::{Background, Upright};
 
 /// How JPEG data are decoded.
@@ -205,7 +207,7 @@ impl From<(u32, u32)> for Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{}", self.height, self.width)
+        write!(f, "{} x {}", self.width, self.height)
     }
 }
 
@@ -371,7 +373,7 @@ where
                 let list: Vec<String> = v.iter().map(f64::to_string).collect();
                 format!("[{}]", list.join(", "))
             }
-            Short::Word(v) => format!("the text '{v}'"),
+            Short::Word(v) => format!("the text '{v}'{}", fix_of_text(expected, &v)),
         };
         D::Error::custom(format_args!("expected {expected}, found {found}"))
     })

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::sys::shared::SharedMemory;
 
 /// By which the memory is told apart from other memory of a process.
@@ -218,13 +218,21 @@ fn mapped_bytes(bytes: u64) -> Result<usize> {
     bytes
         .checked_next_multiple_of(8)
         .and_then(|b| usize::try_from(b.checked_add(8)?).ok())
-        .ok_or_else(|| Error::config(format!("{bytes} bytes of pictures are too many to map")))
+        .ok_or_else(|| {
+            Error::config(format!(
+                "{} of pictures are too many to map",
+                error::size(bytes)
+            ))
+        })
 }
 
 fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
     if buffer.len() < len {
         buffer.try_reserve_exact(len - buffer.len()).map_err(|_| {
-            SampleFault::new(FaultKind::NoMemory, format!("no memory for {len} bytes"))
+            SampleFault::new(
+                FaultKind::NoMemory,
+                format!("no memory for {}", error::size(len as u64)),
+            )
         })?;
         buffer.resize(len, 0);
     }
@@ -240,19 +248,23 @@ pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
         Error::option(
             "store_folder",
             format!(
-                "{} {what}: name another folder by store_folder",
+                "{} {what}: name another folder with store_folder",
                 folder.display()
             ),
         )
     };
     let kind = statfs(folder).map_err(|e| Error::io_at("look at the disk of", folder, e))?;
     if kind.filesystem_type() == TMPFS_MAGIC {
-        return Err(wrong("lies in memory, where the images do not fit".into()));
+        return Err(wrong(
+            "lies in memory, and the images do not fit there".into(),
+        ));
     }
     let free = kind.blocks_available() * kind.block_size().max(0) as u64;
     if free < bytes {
         return Err(wrong(format!(
-            "has {free} bytes free, and the images take {bytes}"
+            "has {} free, and the images take {}",
+            error::room(free),
+            error::needed(bytes)
         )));
     }
     Ok(())
@@ -262,7 +274,7 @@ pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
 fn no_memory(e: Error) -> SampleFault {
     SampleFault::new(
         FaultKind::NoMemory,
-        format!("no room for its pixels: {e}; give a memory_limit, so that they go to a file"),
+        format!("no room for its pixels: {e}. Set a memory_limit, so that they go to a file"),
     )
 }
 
@@ -271,7 +283,8 @@ fn no_disk(e: std::io::Error) -> SampleFault {
     SampleFault::new(
         FaultKind::NoMemory,
         format!(
-            "no room for its pixels in the file of the store: {e}; name a store_folder with more room"
+            "no room for its pixels in the file of the store: {e}. Name a store_folder with more \
+             room"
         ),
     )
 }

@@ -163,7 +163,10 @@ impl List {
         }
         Err(Error::dataset(
             path,
-            format!("is locked by another process for {LOCKED:?}: remove it if that one is gone"),
+            format!(
+                "is locked by another process for {LOCKED:?}: remove it if that process has \
+                     ended"
+            ),
         ))
     }
 

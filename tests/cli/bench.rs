@@ -64,12 +64,12 @@ fn bad_usage_and_bad_input_exit_with_2_and_say_what_to_do() {
             &["bench", good, "--recipe", "train225"],
             &["train225", "train224", "eval224"],
         ),
-        (&["bench", good, "--start", "3"], &["E:B"]),
+        (&["bench", good, "--start", "3"], &["EPOCH:BATCH"]),
         (&["bench", good, "--start", "0:77"], &["77", "1 batches"]),
         (&["bench", good, "--workers", "many"], &["many"]),
         (
             &["bench", good, "--batch", "0", "--workers", "0"],
-            &["batch is 0"],
+            &["--batch` is 0"],
         ),
         (
             &["bench", good, "--resume", "/nowhere/state"],
@@ -190,7 +190,7 @@ fn options_that_the_source_would_ignore_are_refused() {
     for command in ["bench", "index"] {
         refused(
             &[command, list, "--classes", "names"],
-            &["--classes", list, "a list file", "leave the option out"],
+            &["--classes", list, "a list file", "remove the option"],
         );
         refused(
             &[command, saved, "--classes", "names"],
@@ -425,7 +425,7 @@ fn an_interrupted_run_reports_and_the_pool_says_on_stderr_who_died() {
     BufReader::new(child.stderr.as_mut().unwrap())
         .read_line(&mut said)
         .unwrap();
-    assert!(said.contains("WARN"), "{said}");
+    assert!(said.contains("featherload: warning: "), "{said}");
     assert!(send(pid, Signal::SIGINT));
     let out = child.wait_with_output().unwrap();
     assert_eq!(code(&out), 130, "{}", stderr(&out));

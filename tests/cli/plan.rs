@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use featherload::Recipe;
 use featherload::recipe::RecipeFormat;
+use featherload::{Recipe, error};
 use serde_json::Value;
 
-use crate::common::command::{featherload, object, refusal};
+use crate::common::command::{featherload, object, refusal, refusal_of_plan, stderr};
 
 /// What the command writes to stdout; it must end with 0.
 #[track_caller]
@@ -27,6 +27,14 @@ fn json(args: &[&str]) -> Value {
 #[track_caller]
 fn refused(args: &[&str]) -> String {
     refusal(&featherload(args))
+}
+
+/// Of a plan, behind its table.
+fn refused_plan(args: &[&str]) -> String {
+    let out = featherload(args);
+    let table = String::from_utf8_lossy(&out.stdout);
+    assert!(table.contains("MiB in all: PSS"), "{table}");
+    refusal_of_plan(&out)
 }
 
 fn number(value: &Value, key: &str) -> u64 {
@@ -439,6 +447,7 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
             assert!(number(&p["memory"], "total_bytes") <= bytes);
         }
         let bench = ["bench", source, "--batch", "8", "--workers", workers];
+        let two_bytes = two;
         let two = limit(two);
         let b = json(&[&bench[..], &["--memory-limit", &two]].concat());
         assert_eq!(
@@ -446,22 +455,45 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
             ring as f64 / f64::from(1 << 20)
         );
         assert_eq!(b["samples"], 40);
+        // Fewer slots are told, in one line.
+        let lowered = format!(
+            "`--depth` is 2 instead of 3: --memory-limit allows {}",
+            error::room(two_bytes)
+        );
+        let out = featherload(&[&bench[..], &["--memory-limit", &two]].concat());
+        assert_eq!(stderr(&out), format!("featherload: warning: {lowered}\n"));
+        let text = stdout(&[
+            "plan",
+            source,
+            "--batch",
+            "8",
+            "--workers",
+            workers,
+            "--memory-limit",
+            &two,
+        ]);
+        assert!(text.contains(&format!("depth      {lowered}\n")), "{text}");
         // Refused, by both and in the same words, with what would fit.
         let plan = ["plan", source, "--batch", "8", "--workers", workers];
         let too_deep = ["--depth", "3", "--memory-limit", &two];
-        let said = refused(&[&plan[..], &too_deep].concat());
+        let said = refused_plan(&[&plan[..], &too_deep].concat());
         assert_eq!(said, refused(&[&bench[..], &too_deep].concat()));
-        for word in [&format!("{three} bytes"), &two, "--memory-limit", "depth 1"] {
+        let allows = format!("--memory-limit allows {}", error::room(two_bytes));
+        for word in [
+            &format!("needs {} ", error::needed(three)),
+            &allows,
+            "depth 1",
+        ] {
             assert!(said.contains(word), "{word}: {said}");
         }
         let low = limit(least - 1);
-        let said = refused(&[&plan[..], &["--memory-limit", &low]].concat());
+        let said = refused_plan(&[&plan[..], &["--memory-limit", &low]].concat());
         assert!(
-            said.contains(&format!("{least} bytes with depth 1")),
+            said.contains(&format!("needs {} with depth 1", error::needed(least))),
             "{said}"
         );
         // What it names fits, and no more does.
-        let (_, batch) = said.split_once("what would fit: batch ").unwrap();
+        let (_, batch) = said.split_once(": use batch ").unwrap();
         let batch: u32 = batch.split(',').next().unwrap().parse().unwrap();
         let of = |batch: u32| {
             let batch = batch.to_string();
@@ -470,8 +502,11 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
             number(&p["memory"], "total_bytes")
         };
         assert!(of(batch) < least && of(batch + 1) >= least, "{batch}");
-        let said = refused(&[&plan[..], &["--memory-limit", "1M"]].concat());
-        assert!(said.contains("another recipe, or a higher limit"), "{said}");
+        let said = refused_plan(&[&plan[..], &["--memory-limit", "1M"]].concat());
+        assert!(
+            said.contains("a recipe with smaller rows, or a higher limit"),
+            "{said}"
+        );
     }
 }
 

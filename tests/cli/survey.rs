@@ -204,10 +204,10 @@ fn index_prints_what_there_is_and_unreadable_files_are_no_failure() {
         "11 samples, 3 classes",
         "classes    smallest none (0), largest many (9)",
         "1 JPEG, 1 PNG",
-        "smallest 1 x 1 (many/e.png), largest 300 x 200 (many/c.png)",
-        "unreadable 5 of 11: a run stops at the first of them; with --on-error skip",
+        "smallest 1 x 1 (many/e.png), largest 200 x 300 (many/c.png)",
+        "unreadable 5 of 11: a run stops at the first. Use --on-error skip",
         "--on-error substitute",
-        "pixels were not looked at",
+        "only headers were read",
         "g.jpg: unsupported: ",
     ] {
         assert!(text.contains(part), "{text} lacks {part}");
@@ -218,6 +218,18 @@ fn index_prints_what_there_is_and_unreadable_files_are_no_failure() {
     assert_eq!(names["samples"], 11);
     assert_eq!(names["headers"], Value::Null);
     assert_eq!(names["hash"], report["hash"]);
+}
+
+#[test]
+fn a_flat_folder_has_no_labels() {
+    let dir = tempfile::tempdir().unwrap();
+    image::RgbImage::new(3, 2)
+        .save(dir.path().join("a.png"))
+        .unwrap();
+    let out = featherload(&["index", dir.path().to_str().unwrap()]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.starts_with("1 samples, no labels under "), "{text}");
+    assert!(text.contains("smallest 3 x 2 (a.png)"), "{text}");
 }
 
 #[test]

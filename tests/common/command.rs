@@ -39,9 +39,14 @@ pub fn object(out: &Output) -> Value {
 /// The one line that a refused command says.
 #[track_caller]
 pub fn refusal(out: &Output) -> String {
+    assert_eq!(out.stdout, b"", "{}", stderr(out));
+    refusal_of_plan(out)
+}
+
+/// The same of a plan, which is printed in front of it.
+pub fn refusal_of_plan(out: &Output) -> String {
     let said = stderr(out);
     assert_eq!(code(out), 2, "{said}");
-    assert_eq!(out.stdout, b"", "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.ends_with('\n'), "{said}");
     said

@@ -211,8 +211,8 @@ pub fn mask(holds: impl Fn(u32, u32) -> bool) -> GrayImage {
 
 /// The least `memory_limit` that is not refused: with a slot, and images in a file.
 pub fn least_limit(scene: &Written, workers: usize) -> u64 {
-    let refused = scene.rays(workers).depth(1).memory_limit(1).build();
-    let refused = refused.unwrap_err().to_string();
-    let (text, _) = refused.split_once(" bytes in all").unwrap();
-    text.rsplit(' ').next().unwrap().parse().unwrap()
+    let rays = scene.rays(workers).depth(1).memory_limit(1);
+    let (forecast, refusal) = rays.forecast_with_refusal().unwrap();
+    assert!(refusal.is_some() && forecast.store.in_file);
+    forecast.memory.total_bytes
 }

@@ -93,14 +93,10 @@ fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
         (e.to_string(), e.path().unwrap().to_owned(), e.line())
     };
     for (text, line, says) in [
-        ("", None, "no box in this file; write `x0 y0 x1 y1`"),
+        ("", None, "no box in this file: write `x0 y0 x1 y1`"),
         ("\n \n", None, "no box in this file"),
-        (
-            "1 2 3 4\n1 2 3\n",
-            Some(2),
-            "3 numbers, where a box has four",
-        ),
-        ("1 2 3 4.5", Some(1), "'4.5' in a box is no whole number"),
+        ("1 2 3 4\n1 2 3\n", Some(2), "3 numbers, and a box has four"),
+        ("1 2 3 4.5", Some(1), "'4.5' in a box is not a whole number"),
         ("1 2 x 4\n", Some(1), "'x' in a box"),
         ("1 -2 3 4\n", Some(1), "-2 in a box is negative"),
         ("3 2 3 4\n", Some(1), "x0 and x1 are 3 and 3"),
@@ -122,7 +118,7 @@ fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
     let (what, path, line) = said();
     assert_eq!((path, line), (scene.at("list.txt"), Some(3)), "{what}");
     assert!(
-        what.contains("boxes/sub/b.txt is not there; write it"),
+        what.contains("boxes/sub/b.txt is missing: write it"),
         "{what}"
     );
     fs::create_dir(scene.at("boxes/sub/b.txt")).unwrap();
@@ -135,7 +131,7 @@ fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
     assert!(
         said()
             .0
-            .contains("no such folder of box files; check `boxes`")
+            .contains("no such folder of box files: check `boxes`")
     );
 }
 
@@ -289,7 +285,7 @@ fn the_command_line_takes_boxes_for_lists_alone() {
     let plan = featherload(&[&["plan", "--json", "--recipe", "full"], &given[..]].concat());
     assert_eq!(object(&plan)["largest"]["width"], 29);
     let said = refusal(&featherload(&["index", &images, "--boxes", &boxes]));
-    assert!(said.contains("`--boxes` means nothing"), "{said}");
+    assert!(said.contains("`--boxes` has no effect"), "{said}");
     let said = refusal(&featherload(&["index", &kept, "--boxes", &boxes]));
     assert!(said.contains("which is a saved index"), "{said}");
     fs::remove_file(scene.at("boxes/a.txt")).unwrap();
@@ -300,5 +296,5 @@ fn the_command_line_takes_boxes_for_lists_alone() {
         "{}",
         stderr(&out)
     );
-    assert!(stderr(&out).contains("`--boxes` out"), "{}", stderr(&out));
+    assert!(stderr(&out).contains("or `--boxes`"), "{}", stderr(&out));
 }

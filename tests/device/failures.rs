@@ -6,6 +6,8 @@ use std::fs;
 use std::process::Output;
 use std::time::Duration;
 
+use featherload::error;
+
 use crate::common::data;
 use crate::common::standin::Standin;
 
@@ -95,7 +97,7 @@ fn what_is_missing_is_said_before_the_run() {
         ),
         (
             (fail, "cuMemHostRegister_v2:304:1"),
-            &["pin the ring's", "RLIMIT_MEMLOCK", "batch or depth"],
+            &["pin the ring (", "RLIMIT_MEMLOCK", "batch or depth"],
         ),
         (
             (fail, "cuModuleLoadData:218:1"),
@@ -158,8 +160,8 @@ fn memory_that_others_have_is_counted() {
             &said,
             &[
                 "cuda:0 (Stand-in 0)",
-                &format!("{needed} bytes for "),
-                &format!("{left} bytes are free"),
+                &format!("no room for {} of ", error::needed(needed)),
+                &format!("({} free)", error::room(left)),
                 "lower batch or depth",
                 "nvidia-smi",
             ],
@@ -255,7 +257,10 @@ fn options_that_a_device_cannot_have_are_refused() {
     let data = data(1, 2);
     let dir = data.path().to_str().unwrap();
     let args: Vec<&str> = ["bench", dir].into_iter().chain(more).collect();
-    has(&said(&standin.run(&args, &[]).0, 2), &["at least 1 worker"]);
+    has(
+        &said(&standin.run(&args, &[]).0, 2),
+        &["0 workers: use at least 1"],
+    );
     let out = bench(&standin, &["--gpu-memory-limit", "1G"], &[]);
     has(&said(&out, 2), &["--gpu-memory-limit", "device cuda"]);
 }

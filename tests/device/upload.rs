@@ -50,17 +50,21 @@ fn the_plan_says_the_way_and_the_run_takes_it() {
     for (more, upload, why) in [
         (&[][..], "in-place", "over the bus"),
         (&["--upload", "auto"], "in-place", "over the bus"),
-        (&["--upload", "copied"], "copied", "asked for"),
+        (&["--upload", "copied"], "copied", "as asked"),
         (
             &["--gpu-memory-limit", &fits],
             "copied",
             "fit gpu_memory_limit",
         ),
-        (&["--gpu-memory-limit", &not], "in-place", &fits),
+        (
+            &["--gpu-memory-limit", &not],
+            "in-place",
+            "copies would need ",
+        ),
         (
             &["--gpu-memory-limit", &not, "--upload", "in-place"],
             "in-place",
-            "asked for",
+            "as asked",
         ),
     ] {
         let plan = plan(more);
@@ -123,14 +127,14 @@ fn what_does_not_fit_the_device_is_refused_before_the_run() {
         let said = refused(&standin, "plan", dir, more);
         assert_eq!(said, refused(&standin, "bench", dir, more));
         for word in [
-            "bytes of the device",
+            " of the device with depth ",
             "--gpu-memory-limit allows",
-            "what would fit: batch ",
+            ": use batch ",
         ] {
             assert!(said.contains(word), "{said}");
         }
         assert!(!standin.log().exists());
-        let (_, batch) = said.split_once("what would fit: batch ").unwrap();
+        let (_, batch) = said.split_once(": use batch ").unwrap();
         let batch = batch.split(',').next().unwrap();
         let fits = [more, &["--batch", batch]].concat();
         let args = ["plan", dir, "--workers", "2", "--device", "cuda"];
@@ -159,7 +163,7 @@ fn no_process_is_started_for_what_does_not_fit() {
         built.unwrap_err().to_string()
     };
     assert!(refused(None).contains("/nowhere/featherload"));
-    assert!(refused(Some(1)).contains("gpu_memory_limit allows 1"));
+    assert!(refused(Some(1)).contains("gpu_memory_limit allows 1 byte"));
 }
 
 #[test]
@@ -191,7 +195,7 @@ fn a_limit_needs_a_device_and_data() {
         assert_eq!(out.status.code(), Some(2), "{upload}: {out:?}");
         let said = String::from_utf8(out.stderr).unwrap();
         assert!(
-            said.contains("upload says nothing of batches on cpu"),
+            said.contains("upload has no effect on device cpu"),
             "{said}"
         );
     }
@@ -208,7 +212,7 @@ fn rows_that_workers_finish_have_one_way() {
         assert_eq!(plan["upload"]["upload"], "copied");
         let why = plan["upload"]["why"].as_str().unwrap();
         assert!(
-            why.contains("no other way") && why.contains("reorder: off"),
+            why.contains("always copied") && why.contains("reorder: off"),
             "{why}"
         );
         let run = json(&standin, "bench", dir, &more);

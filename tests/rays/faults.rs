@@ -38,7 +38,7 @@ fn an_image_of_another_size_than_then_is_named() {
         .save(scene.image(2))
         .unwrap();
     let e = rays.next_batch().unwrap_err().to_string();
-    assert!(e.contains("02.png") && e.contains("24 x 37"), "{e}");
+    assert!(e.contains("02.png") && e.contains("37 x 24"), "{e}");
 }
 
 #[test]

@@ -304,7 +304,7 @@ fn a_box_outside_of_its_picture_is_a_failed_sample_that_names_both() {
             let batch = loader.epoch().next().unwrap().unwrap();
             let good = batch.status().iter().filter(|s| **s == RowStatus::Ok);
             assert_eq!((good.count(), batch.faults().len()), (1, 2));
-            for (id, box_and_size) in [(1, ["40 0 50 9", "60 x 40"]), (2, ["0 30 9 31", "30 x 50"])]
+            for (id, box_and_size) in [(1, ["40 0 50 9", "40 x 60"]), (2, ["0 30 9 31", "50 x 30"])]
             {
                 let fault = batch.faults().iter().find(|f| f.id == id).unwrap();
                 let fault = &fault.fault;

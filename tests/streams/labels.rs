@@ -208,7 +208,7 @@ fn mixing_takes_drawn_labels() {
     }
     let said = make(0, 3).build().unwrap_err().to_string();
     assert!(
-        said.contains("num_classes is 3, and random_rotate90 gives 4 labels: set it to 4"),
+        said.contains("num_classes is 3, and random_rotate90 gives 4 labels: use 4"),
         "{said}"
     );
 }

@@ -375,7 +375,7 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
     assert!(
         said.ends_with(
             "class4/000.jpg: sample 28 has label 4, and num_classes of mixing is 4: the largest \
-             label is 4, so set num_classes to 5"
+             label is 4, so use num_classes 5"
         ),
         "{said}"
     );
@@ -400,7 +400,7 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
         }
     }
     let said = vectors_of(Mixing::new(4)).unwrap_err().to_string();
-    assert!(said.contains("set num_classes to 3"), "{said}");
+    assert!(said.contains("use num_classes 3"), "{said}");
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn the_command_line_has_every_order_and_errors_name_its_flags() {
     for (args, text) in [
         (
             &["--shard", "4"][..],
-            "--shard is for --sampler shard-shuffle, and the sampler is shuffle",
+            "--shard needs --sampler shard-shuffle, and the sampler is shuffle",
         ),
         (
             &["--sampler", "repeated", "--repeats", "0"],
@@ -455,7 +455,7 @@ fn another_order_or_another_table_is_no_resume() {
     let then = state(PK);
     assert!(then.sampler_hash.is_some());
     let e = refused(with(dir.path(), Sampler::Shuffle), &then);
-    let want = "the sampler was identity (per_id 4, prob sample-avg) and is shuffle now";
+    let want = "the sampler was identity (per_id 4, prob sample-avg) and is now shuffle";
     assert!(e.contains(want), "{e}");
     let then = state(WEIGHTED);
     let mut other = weights();
@@ -499,8 +499,11 @@ fn what_an_order_lacks_is_named() {
         prob: IdentityProb::IdAvg,
     };
     for (builder, text) in [
-        (builder(flat.path()).sampler(PK), "class -1, which is none"),
-        (builder(dir.path()).sampler(few), "there are 6: lower batch"),
+        (builder(flat.path()).sampler(PK), "no sample has a class"),
+        (
+            builder(dir.path()).sampler(few),
+            "there are 6: lower `batch`",
+        ),
         (
             builder(dir.path()).sampler(PK).batch_size(6),
             "no multiple of per_id = 4",
@@ -508,11 +511,11 @@ fn what_an_order_lacks_is_named() {
         (builder(dir.path()).sampler(given), "give sample_weights"),
         (
             builder(dir.path()).sample_weights(weights()),
-            "does not take any",
+            "have no effect on the sampler",
         ),
         (
             builder(dir.path()).sampler(given).sample_weights(vec![1.0]),
-            "1 sample weights were given for 54",
+            "there are 1 sample weights for 54",
         ),
     ] {
         let e = builder.workers(0).build().unwrap_err();

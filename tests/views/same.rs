@@ -36,10 +36,10 @@ fn images_that_do_not_fit_in_memory_are_read_from_a_file() {
     let scene = Written::new();
     let wanted = digests(&mut views(&scene, 0).build().unwrap(), STEPS);
     for workers in [0, 2] {
-        let refused = views(&scene, workers).depth(1).memory_limit(1).build();
-        let refused = refused.unwrap_err().to_string();
-        let (text, _) = refused.split_once(" bytes in all").unwrap();
-        let least = text.rsplit(' ').next().unwrap().parse().unwrap();
+        let refused = views(&scene, workers).depth(1).memory_limit(1);
+        let (forecast, refusal) = refused.forecast_with_refusal().unwrap();
+        assert!(refusal.is_some());
+        let least = forecast.memory.total_bytes;
         let limited = views(&scene, workers).depth(1).memory_limit(least);
         let mut limited = limited.build().unwrap();
         assert!(digests(&mut limited, STEPS) == wanted, "{workers} workers");

@@ -253,7 +253,7 @@ fn a_lens_that_cannot_be_straightened_is_named_with_its_image() {
     let text = e.to_string();
     assert!(e.is_usage() && text.contains("images/03.png"), "{text}");
     assert!(
-        text.contains("equirectangular") && text.contains("leave `undistort` out"),
+        text.contains("equirectangular") && text.contains("Remove `undistort`"),
         "{text}"
     );
     // Not asked for, it is shown.

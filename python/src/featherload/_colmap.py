@@ -49,7 +49,7 @@ def model_folder(root: Path) -> Path:
             if (root / folder / name).exists():
                 return root / folder
     raise DatasetError(
-        f"{root}: no COLMAP model: neither cameras.bin nor cameras.txt in sparse/0 or sparse",
+        f"{root}: no COLMAP model: no cameras.bin or cameras.txt in sparse/0 or sparse",
         path=str(root),
     )
 

@@ -129,11 +129,11 @@ def preprocessor(config: Mapping[str, Any] | str | os.PathLike[str]) -> Recipe:
     name, kind = _kind(given)
     for key, value in given.items():
         if key not in _READ and key not in _NO_PIXELS:
-            raise _cannot(f"{key}={value!r} of {name}", "it is no key that is understood")
+            raise _cannot(f"{key}={value!r} of {name}", "the key is unknown")
     # What would be done besides. A key that a class does not know does nothing in one version
     # of transformers and something in another.
     if _flag(given, "do_pad", False):
-        raise _cannot(f"do_pad of {name}", "a recipe does not pad as it does")
+        raise _cannot(f"do_pad of {name}", "a recipe cannot pad like it")
     if given.get("data_format", "channels_first") != "channels_first":
         raise _cannot(
             f"data_format={given['data_format']!r} of {name}", "batches are N x C x H x W"
@@ -170,7 +170,7 @@ def _read(path: str) -> Any:
             path=path,
         ) from error
     except ValueError as error:
-        raise ConfigError(f"{path} is no JSON: {error}", path=path, option="recipe") from error
+        raise ConfigError(f"{path} is not JSON: {error}", path=path, option="recipe") from error
 
 
 def _kind(config: Mapping[str, Any]) -> tuple[str, _Kind]:
@@ -244,7 +244,7 @@ def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[
         return [{"resize": {"size": [size, size], "interpolation": filter}}]
     part = config.get("crop_pct", kind.crop_pct)
     if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 < part <= 1:
-        raise _cannot(f"crop_pct={part!r} of {name}", "it is no number above 0, at most 1")
+        raise _cannot(f"crop_pct={part!r} of {name}", "it must be above 0, at most 1")
     return [
         {"resize": {"size": int(size / part), "interpolation": filter}},
         {"center_crop": {"size": [size, size], "rounding": "down"}},

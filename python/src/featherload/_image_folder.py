@@ -40,7 +40,7 @@ def resolve(dataset: Any) -> tuple[Any, _Samples]:
             ) from None
     if not isinstance(dataset, ImageFolder):
         raise _refused(
-            f"{kind.__name__} is no torchvision ImageFolder, nor a Subset of one: give what it "
+            f"{kind.__name__} is not a torchvision ImageFolder or a Subset of one: give what it "
             "reads to featherload.Loader"
         )
     for method in ("__getitem__", "__getitems__", "__len__"):
@@ -51,12 +51,12 @@ def resolve(dataset: Any) -> tuple[Any, _Samples]:
             )
     if dataset.target_transform is not None:
         raise _refused(
-            "target_transform of an ImageFolder has no place here: leave it out, and write the "
+            "target_transform of an ImageFolder is not served here: leave it out, and write the "
             "labels that you want into its samples"
         )
     if dataset.loader is not default_loader and dataset.loader is not pil_loader:
         raise _refused(
-            "loader of an ImageFolder has no place here, but for torchvision's own: leave it out"
+            "loader of an ImageFolder is not served here, but for torchvision's own: leave it out"
         )
     return dataset, dataset.samples
 
@@ -111,7 +111,7 @@ def root(root: Any) -> str:
         whole.encode()
     except UnicodeEncodeError:
         raise _refused(
-            f"the folder {os.fsdecode(root)!r} of the ImageFolder has a name that is no UTF-8: "
+            f"the folder {os.fsdecode(root)!r} of the ImageFolder has a name that is not UTF-8: "
             "rename it"
         ) from None
     return whole

@@ -157,7 +157,8 @@ class Loader:
         self.framework: Framework = framework or ("numpy" if where == "cpu" else "torch")
         if self.framework not in TAKEN:
             raise ConfigError(
-                f"framework {framework!r} is none of {', '.join(TAKEN)}", option="framework"
+                f"framework {framework!r} is unknown: use one of {', '.join(TAKEN)}",
+                option="framework",
             )
         if where != "cpu" and self.framework == "numpy":
             raise ConfigError(
@@ -304,7 +305,7 @@ class Loader:
             epoch, batch = read["epoch"], read["batch"]
         except (TypeError, ValueError, KeyError):
             raise ConfigError(
-                f"the state is none that state_dict gave: {state!r:.200}", option="state"
+                f"the state is not one that state_dict gave: {state!r:.200}", option="state"
             ) from None
         _options.whole("epoch", epoch, 0)
         _options.whole("batch", batch, 0)

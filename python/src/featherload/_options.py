@@ -41,7 +41,7 @@ def dtype_name(dtype: Any) -> str:
         return name
     if name not in _DTYPES:
         raise ConfigError(
-            f"dtype {name!r} is none of uint8, float16, bfloat16, float32", option="dtype"
+            f"dtype {name!r} is unknown: use uint8, float16, bfloat16 or float32", option="dtype"
         )
     return _DTYPES[name]
 
@@ -53,7 +53,7 @@ def whole(option: str, value: Any, least: int) -> int | None:
     try:
         number = operator.index(value)
     except TypeError:
-        raise ConfigError(f"{option} {value!r} is no whole number", option=option) from None
+        raise ConfigError(f"{option} {value!r} is not a whole number", option=option) from None
     if number < least:
         raise ConfigError(f"{option} {number} is too small: give at least {least}", option=option)
     return number
@@ -72,7 +72,7 @@ def byte_count(option: str, size: Any) -> int | None:
         return int(float(text.removesuffix(unit)) * (1 << _UNITS[unit]))
     except (KeyError, ValueError):
         raise ConfigError(
-            f"{option} {size!r} is no size, as in 2G or 1500M", option=option
+            f"{option} {size!r} is not a size: use one such as 2G or 1500M", option=option
         ) from None
 
 
@@ -133,7 +133,7 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
             options["recipe_text"] = json.dumps(complete)
         except TypeError as error:
             raise ConfigError(
-                f"the recipe holds what no recipe file can: {error}", option="recipe"
+                f"the recipe does not fit in a recipe file: {error}", option="recipe"
             ) from None
     else:
         from ._transforms import translate
@@ -148,13 +148,13 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
 
 def order_options(sampler: str | Sampler | None, shuffle: bool | None) -> dict[str, Any]:
     if sampler is not None and shuffle is not None:
-        raise ConfigError("sampler and shuffle both say the order: give one", option="sampler")
+        raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
     if isinstance(sampler, Sampler):
         return sampler._options()
     if sampler is not None:
         if sampler not in ("shuffle", "sequential"):
             raise ConfigError(
-                f"sampler {sampler!r} is neither 'shuffle' nor 'sequential' nor one of "
+                f"sampler {sampler!r} is unknown: use 'shuffle', 'sequential' or one of "
                 "featherload.samplers",
                 option="sampler",
             )
@@ -166,7 +166,7 @@ def order_options(sampler: str | Sampler | None, shuffle: bool | None) -> dict[s
 
 def tail(drop_last: bool, pad_last: bool) -> dict[str, Any]:
     if drop_last and pad_last:
-        raise ConfigError("drop_last and pad_last exclude each other", option="pad_last")
+        raise ConfigError("drop_last and pad_last exclude each other: give one", option="pad_last")
     if drop_last or pad_last:
         return {"tail": "drop" if drop_last else "pad"}
     return {}
@@ -175,7 +175,7 @@ def tail(drop_last: bool, pad_last: bool) -> dict[str, Any]:
 def scales(sizes: Any) -> dict[str, Any]:
     if not isinstance(sizes, Sequence) or isinstance(sizes, str):
         raise ConfigError(
-            f"multi_scale {sizes!r} is no list of sizes, as in [192, 224, (256, 224)]",
+            f"multi_scale {sizes!r} is not a list of sizes: use one such as [192, 224, (256, 224)]",
             option="multi_scale",
         )
     both = [(size, size) if isinstance(size, int) else tuple(size) for size in sizes]
@@ -257,7 +257,9 @@ def views_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tupl
     said = dict(keywords)
     dtype = dtype_name(said.pop("dtype"))
     if dtype not in ("u8", "f32"):
-        raise ConfigError(f"dtype {keywords['dtype']!r} is none of uint8, float32", option="dtype")
+        raise ConfigError(
+            f"dtype {keywords['dtype']!r} is unknown: use uint8 or float32", option="dtype"
+        )
     at = place(said["rank"], said.pop("world_size"))
     device = device_name(said["device"])
     said |= {"rank": at, "float": dtype == "f32", "device": device}
@@ -330,7 +332,7 @@ def _split_by(by: Any) -> Any:
         return by
     if isinstance(by, bool):
         raise ConfigError(
-            f"split_by {by} is no fraction, no whole number and no name", option="split_by"
+            f"split_by {by} is unknown: use a fraction, a whole number or a name", option="split_by"
         )
     return {"fraction": by} if isinstance(by, float) else {"interval": whole("split_by", by, 1)}
 
@@ -356,6 +358,6 @@ def _plain(option: str, value: Any) -> Any:
             value.encode()
         except UnicodeEncodeError:
             raise ConfigError(
-                f"{option} {value!r} is no UTF-8: rename it, or give a link to it", option=option
+                f"{option} {value!r} is not UTF-8: rename it, or give a link to it", option=option
             ) from None
     return value

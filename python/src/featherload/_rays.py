@@ -158,7 +158,8 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         self._stream = None
         if framework not in FRAMEWORKS:
             raise ConfigError(
-                f"framework {framework!r} is none of {', '.join(FRAMEWORKS)}", option="framework"
+                f"framework {framework!r} is unknown: use one of {', '.join(FRAMEWORKS)}",
+                option="framework",
             )
         read = scene if isinstance(scene, Scene) else None
         text, found = _options.rays_text(None if read else scene, keywords)

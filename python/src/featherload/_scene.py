@@ -233,7 +233,9 @@ class Scene:
         """
         found = self._raw.frames_of(split)
         if found is None:
-            raise ConfigError(f"split {split!r} is none of train, eval, test", option="split")
+            raise ConfigError(
+                f"split {split!r} is unknown: use train, eval or test", option="split"
+            )
         return found
 
     def points(self) -> Points | None:

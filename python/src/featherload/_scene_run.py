@@ -101,7 +101,7 @@ class SceneRun(Generic[_Stream]):
             text = json.dumps(dict(state), default=operator.index)
         except (TypeError, ValueError):
             raise ConfigError(
-                f"the state is none that state_dict gave: {state!r:.200}", option="state"
+                f"the state is not one that state_dict gave: {state!r:.200}", option="state"
             ) from None
         with self._lock:
             self._open().resume(text)

@@ -13,7 +13,7 @@ def is_random(sampler: Any, samples: int) -> bool:
 
     if type(sampler) not in (RandomSampler, SequentialSampler):
         raise ConfigError(
-            f"the sampler {type(sampler).__name__} has no place here: give a Subset of the data "
+            f"the sampler {type(sampler).__name__} is not served here: give a Subset of the data "
             "set with shuffle=True, or one of featherload.samplers to featherload.Loader",
             option="sampler",
         )
@@ -22,13 +22,13 @@ def is_random(sampler: Any, samples: int) -> bool:
         return False
     if sampler.replacement:
         raise ConfigError(
-            "RandomSampler(replacement=True) has no place here: give featherload.Loader the "
+            "RandomSampler(replacement=True) is not served here: give featherload.Loader the "
             "sampler featherload.samplers.Weighted with a weight of 1 for each sample",
             option="sampler",
         )
     if sampler.num_samples != samples:
         raise ConfigError(
-            f"RandomSampler(num_samples={sampler.num_samples}) has no place here: leave "
+            f"RandomSampler(num_samples={sampler.num_samples}) is not served here: leave "
             f"num_samples out, which takes all {samples} samples, or give a Subset",
             option="sampler",
         )
@@ -52,7 +52,7 @@ def take_distributed(
 
     if type(sampler) is not DistributedSampler:
         raise ConfigError(
-            f"the sampler {type(sampler).__name__} has no place here: give torch's "
+            f"the sampler {type(sampler).__name__} is not served here: give torch's "
             "DistributedSampler itself",
             option="sampler",
         )
@@ -61,7 +61,7 @@ def take_distributed(
     if sampler.drop_last and samples % ranks:
         raise ConfigError(
             f"DistributedSampler(drop_last=True) drops {samples % ranks} of {samples} samples "
-            f"over {ranks} ranks, which has no place here: leave its drop_last out, which repeats "
+            f"over {ranks} ranks, which is not served here: leave its drop_last out, which repeats "
             f"samples instead, or give a Subset of {samples - samples % ranks} samples",
             option="sampler",
         )

@@ -80,7 +80,7 @@ class Parser:
             )
         for name, value in (("factor", factor), ("test_every", test_every)):
             if not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{name} {value!r} is no whole number from 1 on", option=name)
+                raise ConfigError(f"{name} {value!r} is not a whole number from 1 on", option=name)
         self.data_dir = os.fspath(data_dir)
         self.factor = factor
         self.normalize = normalize

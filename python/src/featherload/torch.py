@@ -53,7 +53,7 @@ class DataLoader(Loader):
 
     ``loader.dataset`` is the data set that was given, ``loader.sampler`` the loader itself.
 
-    Raises ``ConfigError`` for what has no place here, such as another data set, a
+    Raises ``ConfigError`` for what is not served here, such as another data set, a
     ``target_transform``, or a ``loader``, ``collate_fn`` or sampler of one's own.
     """
 
@@ -87,16 +87,16 @@ class DataLoader(Loader):
         for name in ("src", *_options.SOURCE):
             if name in options:
                 raise ConfigError(
-                    f"{name} has no place here, where the data set says what is read: leave it "
+                    f"{name} is not served here, where the data set says what is read: leave it "
                     "out, or give the files to featherload.Loader",
                     option=name,
                 )
         for name, given in (("batch_sampler", batch_sampler), ("worker_init_fn", worker_init_fn)):
             if given is not None:
-                raise ConfigError(f"{name} has no place here: leave it out", option=name)
+                raise ConfigError(f"{name} is not served here: leave it out", option=name)
         if collate_fn is not None and collate_fn is not default_collate:
             raise ConfigError(
-                "collate_fn has no place here, but for torch's default_collate: leave it out, and "
+                "collate_fn is not served here, but for torch's default_collate: leave it out, and "
                 "do to the batches what it does",
                 option="collate_fn",
             )
@@ -108,7 +108,7 @@ class DataLoader(Loader):
         if recipe is None:
             recipe = _image_folder.recipe(folder)
         if sampler is not None and shuffle:
-            raise ConfigError("sampler and shuffle both say the order: give one", option="sampler")
+            raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
         self._follows: Any = None
         self._was_told = False
         if isinstance(sampler, DistributedSampler):
@@ -205,13 +205,13 @@ class DataLoader(Loader):
 def _check_numbers(batch_size: Any, num_workers: Any, drop_last: Any, timeout: Any) -> None:
     if type(batch_size) is not int or batch_size < 1:
         raise ConfigError(
-            f"batch_size={batch_size!r} has no place here: give a whole number from 1 (for single "
+            f"batch_size={batch_size!r} is not served here: give a whole number from 1 (for single "
             "samples batch_size=1)",
             option="batch_size",
         )
     if type(num_workers) is not int or num_workers < 0:
         raise ConfigError(
-            f"num_workers={num_workers!r} is no number of workers: give 1 or more (0 is 1 here)",
+            f"num_workers={num_workers!r} is not a number of workers: give 1 or more (0 is 1 here)",
             option="num_workers",
         )
     if type(drop_last) is not bool:
@@ -221,6 +221,6 @@ def _check_numbers(batch_size: Any, num_workers: Any, drop_last: Any, timeout: A
         )
     if type(timeout) not in (int, float) or not timeout >= 0:
         raise ConfigError(
-            f"timeout={timeout!r} is no time: give seconds, or 0 for the default",
+            f"timeout={timeout!r} is not a time: give seconds, or 0 for the default",
             option="timeout",
         )

@@ -27,7 +27,7 @@ pub fn wait(batch: &Batch) -> Result<()> {
 /// Under `stop` a bad sample ends the run: says what would not.
 pub fn suggest_policy(error: Error) -> Error {
     error.advise_on_sample(
-        "with --on-error skip such samples are masked, with --on-error substitute the next ones \
-         take their places, and the run goes on",
+        "use --on-error skip to mask such samples, or --on-error substitute to take the next \
+         ones instead",
     )
 }

@@ -10,6 +10,7 @@
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
 //!   `ray_drawing`: rays as a picture; `scene_plan`: the memory of a run over a scene;
 //! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
+//!   `warnings`: what the library warns of;
 //!   `interrupt`: signals; `short_text`: small files that are held to a limit.
 
 mod bench;
@@ -37,8 +38,8 @@ mod setup;
 mod short_text;
 mod source_args;
 mod views;
+mod warnings;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -77,14 +78,12 @@ const EXIT_RUN: u8 = 3;
 
 fn main() -> ExitCode {
     // Before the helper and the hidden sub-commands, whose warnings go to stderr as
-    // well. Starts no thread; without it the run goes on in silence. Colours are control
-    // characters, which a pool passes on of nobody.
-    let colours = std::io::stderr().is_terminal() && !featherload::internals::is_helper();
+    // well. Starts no thread; without it the run goes on in silence.
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_ansi(colours)
+        .with_ansi(false)
         .with_max_level(tracing::Level::WARN)
-        .with_target(false)
+        .event_format(warnings::AsErrors)
         .try_init();
     featherload::init();
     let _ = featherload::internals::end_by_crash_signals();

@@ -24,7 +24,7 @@ pub fn run(args: OpsArgs) -> Result<Outcome> {
     let Some(op) = all.iter().find(|op| op.name == name) else {
         let names: Vec<&str> = all.iter().map(|op| op.name).collect();
         return Err(Error::config(format!(
-            "'{name}' is no operation: there are {}",
+            "'{name}' is not an operation: use one of {}",
             names.join(", ")
         )));
     };

@@ -88,13 +88,13 @@ pub fn check_writable(option: &str, file: &Path) -> Result<()> {
     let refused =
         |why: String| Error::config(format!("{option} cannot write {}: {why}", file.display()));
     if file.is_dir() {
-        return Err(refused("it is a folder; name a file".into()));
+        return Err(refused("it is a folder: name a file".into()));
     }
     let folder = folder_of(file);
     // Has no name, so nothing is left of it however this process ends.
     tempfile::tempfile_in(folder).map_err(|e| {
         refused(format!(
-            "no file can be made in {}: {e}; name another place",
+            "no file can be made in {}: {e}. Name another place",
             folder.display()
         ))
     })?;

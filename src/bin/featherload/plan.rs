@@ -4,10 +4,11 @@
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
 use featherload::recipe::Move;
-use featherload::{Device, Error, Forecast, Result, UploadChoice};
+use featherload::{Device, Error, Forecast, Result, UploadChoice, error};
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::flags;
 use crate::index::print_skipped;
 use crate::output::{self, mib};
 use crate::run_args::LoaderArgs;
@@ -65,40 +66,51 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
         setup.refuse_without_data()?;
         if args.loader.device != Device::Cpu {
             return Err(Error::config(
-                "what a device takes follows from the batches of a data set: give SRC",
+                "the memory of a device depends on the data set: give SRC",
             ));
         }
         if args.sample > 0 {
             return Err(Error::config(
-                "--sample says nothing without a data set: give SRC",
+                "--sample has no effect without a data set: give SRC",
             ));
         }
         let picture = args.picture.unwrap_or((1080, 1920));
         let recipe = setup.recipe()?;
         let shape = args.loader.run_shape(workers, setup.batch())?;
-        let assumed = Assumed {
-            outline: Outline::of(&recipe, picture)?,
-            memory: MemoryForecast::of(&recipe, picture, shape)?,
-        };
-        if args.json {
-            print_json(&assumed, &setup)?;
-        } else {
+        let (memory, refusal) = MemoryForecast::with_refusal(&recipe, picture, shape)?;
+        let outline = Outline::of(&recipe, picture)?;
+        let assumed = Assumed { outline, memory };
+        return shown(&assumed, refusal, args.json, &setup, |assumed| {
             print_outline(&assumed.outline)?;
-            print_memory(&assumed.memory, None)?;
-            print_notes(&setup)?;
-        }
-        return Ok(Outcome::Done);
+            print_memory(&assumed.memory, None)
+        });
     }
-    let forecast = setup
+    let (forecast, refusal) = setup
         .builder(setup.source()?)?
         .workers(workers)
-        .forecast(args.sample)?;
+        .forecast_with_refusal(args.sample)?;
     print_skipped(forecast.scan.as_ref());
-    if args.json {
-        print_json(&forecast, &setup)?;
-    } else {
-        print(&forecast)?;
-        print_notes(&setup)?;
+    shown(&forecast, refusal, args.json, &setup, print)
+}
+
+/// Prints a plan. People see that of a run that is refused too, and then why it is.
+fn shown<T: Serialize>(
+    plan: &T,
+    refusal: Option<Error>,
+    json: bool,
+    setup: &Setup<'_>,
+    print: impl FnOnce(&T) -> Result<()>,
+) -> Result<Outcome> {
+    match (json, refusal) {
+        (true, Some(refusal)) => return Err(refusal),
+        (true, None) => print_json(plan, setup)?,
+        (false, refusal) => {
+            print(plan)?;
+            print_notes(setup)?;
+            if let Some(refusal) = refusal {
+                return Err(refusal);
+            }
+        }
     }
     Ok(Outcome::Done)
 }
@@ -122,21 +134,24 @@ fn print(f: &Forecast) -> Result<()> {
     print_outline(&f.outline)?;
     if let Some(l) = &f.largest {
         output::line(&format!(
-            "largest    {} ({} of {} x {}) takes the most: {:.1} MiB",
+            "largest    {} ({}, {} x {}) takes the most to decode: {}",
             l.path.display(),
             l.format,
-            l.height,
             l.width,
-            mib(l.scratch_bytes)
+            l.height,
+            error::size(l.scratch_bytes)
         ))?;
     }
     print_memory(&f.memory, f.upload.as_ref())?;
     if let Some(limit) = &f.limit {
         output::line(&format!(
-            "{:>10.1} MiB is the lowest limit: {}",
-            mib(limit.bytes),
-            limit.by
+            "limit      {} ({})",
+            error::room(limit.bytes),
+            flags::in_place(limit.by)
         ))?;
+    }
+    if let Some(lowered) = &f.lowered {
+        output::line(&format!("depth      {}", flags::in_place(lowered)))?;
     }
     output::line(&format!("profile    {}", f.profile))?;
     for row in &f.drawn {
@@ -249,8 +264,8 @@ fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()>
             "{:>10.1} MiB of the device, its context apart{}; upload {}: {}",
             mib(m.device_bytes),
             limit.map_or(String::new(), |bytes| format!(
-                " (gpu_memory_limit allows {:.1})",
-                mib(bytes)
+                " (--gpu-memory-limit allows {})",
+                error::room(bytes)
             )),
             choice.upload,
             choice.why
@@ -262,8 +277,8 @@ fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()>
         match m.page_cache_bytes {
             0 => String::new(),
             bytes => format!(
-                ", but for page cache of shards that workers map ({:.1} MiB at most)",
-                mib(bytes)
+                ", without the page cache of mapped shards ({} at most)",
+                error::size(bytes)
             ),
         }
     ))
@@ -272,10 +287,10 @@ fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()>
 fn parse_size(text: &str) -> std::result::Result<(u32, u32), String> {
     let (height, width) = text
         .split_once('x')
-        .ok_or("it must be HxW, as in 1080x1920")?;
+        .ok_or("it must be HxW, such as 1080x1920")?;
     let side = |s: &str| match s.parse::<u32>() {
         Ok(n) if (1..=65_535).contains(&n) => Ok(n),
-        _ => Err(format!("'{s}' is no number of 1 to 65535 pixels")),
+        _ => Err(format!("'{s}' is not a number from 1 to 65535")),
     };
     Ok((side(height)?, side(width)?))
 }

@@ -273,10 +273,10 @@ pub fn run(args: RaysArgs) -> Result<Outcome> {
         return rss::measure_scene(&args);
     }
     if args.plan {
-        let forecast = args.builder().forecast()?;
+        let forecast = args.builder().forecast_with_refusal()?;
         let rays = output::grouped(args.rays);
         let batches = ["batch", "batches"].map(|of| format!("{of} of {rays} rays"));
-        return scene_plan::print(&args.scene, &forecast, &batches, args.json);
+        return scene_plan::print(&args.scene, forecast, &batches, args.json);
     }
     match draw(&args, began) {
         Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {

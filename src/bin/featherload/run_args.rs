@@ -312,12 +312,12 @@ fn read_state(file: &PathBuf) -> Result<State> {
             .and_then(|state| state.get("version")?.as_u64());
         let what = match version {
             Some(n) if n != u64::from(State::VERSION) => format!(
-                "is a state of version {n} and this is version {}: go on with the featherload \
-                 that wrote it, or start without a state",
+                "is a state of version {n}, and this featherload reads version {}: use the \
+                 featherload that wrote it, or start without a state",
                 State::VERSION
             ),
             _ => format!(
-                "is no state that --save-state wrote: {}",
+                "is not a state that --save-state wrote: {}",
                 e.to_string().replace('`', "'")
             ),
         };
@@ -332,35 +332,67 @@ fn dtypes() -> impl TypedValueParser<Value = Dtype> {
 /// Bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.
 pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+    let (number, written) = text.split_at(digits.unwrap_or(text.len()));
+    let shift = match written.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
         "k" | "kib" => 10,
         "m" | "mib" => 20,
         "g" | "gib" => 30,
         "t" | "tib" => 40,
-        _ => return Err(format!("'{unit}' is none of K, M, G and T")),
+        unit => {
+            let short = unit.get(..1).filter(|short| "kmgt".contains(short));
+            return Err(match short {
+                // Whether 10^9 or 2^30 is meant, nobody can tell.
+                Some(short) if unit == format!("{short}b") => format!(
+                    "write {number}{} (K, M, G and T are of 1,024)",
+                    short.to_ascii_uppercase()
+                ),
+                _ => format!("'{written}' is not a unit: use K, M, G or T, such as 2G"),
+            });
+        }
     };
     let number: f64 = number
         .parse()
-        .map_err(|_| "it must be a size, as in 2G".to_owned())?;
+        .map_err(|_| "use a size, such as 2G".to_owned())?;
     let bytes = number * (1u64 << shift) as f64;
     if !(1.0..=(1u64 << 60) as f64).contains(&bytes) {
-        return Err(format!("{bytes} bytes are not between 1 and 2^60"));
+        return Err("use 1 byte to 1048576T".to_owned());
     }
     Ok(bytes as u64)
 }
 
 fn parse_start(text: &str) -> std::result::Result<Position, String> {
-    let (epoch, batch) = text.split_once(':').ok_or("it must be E:B, as in 3:17")?;
+    let (epoch, batch) = text
+        .split_once(':')
+        .ok_or("use EPOCH:BATCH, such as 3:17")?;
     let number = |s: &str| s.parse::<u64>().map_err(|e| format!("'{s}': {e}"));
     Ok(Position::new(number(epoch)?, number(batch)?))
 }
 
 fn parse_rank(text: &str) -> std::result::Result<Rank, String> {
-    let (rank, world) = text
-        .split_once('/')
-        .ok_or("it must be RANK/WORLD, as in 0/8")?;
+    let (rank, world) = text.split_once('/').ok_or("use RANK/WORLD, such as 0/8")?;
     let number = |s: &str| s.parse::<u32>().map_err(|e| format!("'{s}': {e}"));
     Ok(Rank::new(number(rank)?, number(world)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_what_is_none_is_answered() {
+        assert_eq!(parse_bytes("2G"), Ok(2 << 30));
+        assert_eq!(parse_bytes("1.5 GiB"), Ok(3 << 29));
+        assert_eq!(parse_bytes("4096"), Ok(4096));
+        for (text, said) in [
+            ("2GB", "write 2G (K, M, G and T are of 1,024)"),
+            ("500mb", "write 500M (K, M, G and T are of 1,024)"),
+            ("2X", "'X' is not a unit: use K, M, G or T, such as 2G"),
+            ("much", "'much' is not a unit: use K, M, G or T, such as 2G"),
+            ("G", "use a size, such as 2G"),
+            ("0", "use 1 byte to 1048576T"),
+        ] {
+            assert_eq!(parse_bytes(text), Err(said.to_owned()), "{text}");
+        }
+    }
 }

@@ -92,8 +92,8 @@ impl SamplerArgs {
         }
         if matches!(sampler, Sampler::Identity { .. }) {
             return Err(Error::config(
-                "--multi-scale changes the rows of batches, and --sampler identity needs them as \
-                 they are: give one of them",
+                "--multi-scale changes the rows of batches, and --sampler identity needs them \
+                 unchanged: use one of them",
             ));
         }
         Ok(Some(MultiScale::new(self.multi_scale.clone())))
@@ -143,7 +143,7 @@ impl SamplerArgs {
                         .map_or_else(String::new, |value| value.get_name().to_owned())
                 };
                 return Err(Error::config(format!(
-                    "{flag} is for --sampler {}, and the sampler is {}",
+                    "{flag} needs --sampler {}, and the sampler is {}: remove it",
                     name(of),
                     name(order)
                 )));
@@ -158,7 +158,7 @@ impl SamplerArgs {
             ("--size-classes", self.size_classes.map(u64::from)),
         ];
         if let Some((flag, _)) = zero.iter().find(|(_, n)| *n == Some(0)) {
-            return Err(Error::config(format!("{flag} is 0, it must be at least 1")));
+            return Err(Error::config(format!("{flag} is 0: use at least 1")));
         }
         Ok(match order {
             Order::Sequential => Sampler::Sequential,
@@ -192,9 +192,9 @@ impl SamplerArgs {
 fn parse_size(text: &str) -> std::result::Result<(u32, u32), String> {
     let (height, width) = text
         .split_once('x')
-        .ok_or("a size must be HEIGHTxWIDTH, as in 224x224")?;
+        .ok_or("use HEIGHTxWIDTH, such as 224x224")?;
     let number = |s: &str| match s.parse::<u32>() {
-        Ok(n) if n < 32 => Err(format!("'{s}' is below 32")),
+        Ok(n) if n < 32 => Err(format!("'{s}' is below 32: use at least 32")),
         Ok(n) => Ok(n),
         Err(e) => Err(format!("'{s}': {e}")),
     };

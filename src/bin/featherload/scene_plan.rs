@@ -2,22 +2,33 @@
 
 use std::path::Path;
 
-use featherload::Result;
 use featherload::forecast::{SceneDeviceMemory, SceneForecast, SceneWorkerMemory};
+use featherload::{Error, Result, error};
 
 use crate::Outcome;
+use crate::flags;
 use crate::output::{self, grouped, line, mib};
 
-/// Prints a forecast. `slot` is what a slot of the ring holds, one and several of it.
+/// Prints a forecast, and then why the run is refused, where it is. `slot` is what a slot of
+/// the ring holds, one and several of it.
+///
+/// # Errors
+/// The refusal.
 pub fn print(
     scene: &Path,
-    forecast: &SceneForecast,
+    (forecast, refusal): (SceneForecast, Option<Error>),
     slot: &[String; 2],
     json: bool,
 ) -> Result<Outcome> {
-    match json {
-        true => output::json(forecast)?,
-        false => print_text(scene, forecast, slot)?,
+    match (json, refusal) {
+        (true, Some(refusal)) => return Err(refusal),
+        (true, None) => output::json(&forecast)?,
+        (false, refusal) => {
+            print_text(scene, &forecast, slot)?;
+            if let Some(refusal) = refusal {
+                return Err(refusal);
+            }
+        }
     }
     Ok(Outcome::Done)
 }
@@ -99,8 +110,8 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
         Some(folder) => told(
             "images",
             &format!(
-                "in a file of {:.1} MiB in {}",
-                mib(f.store.bytes),
+                "in a file of {} in {}",
+                error::size(f.store.bytes),
                 folder.display()
             ),
         )?,
@@ -109,30 +120,34 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
         told(
             "why",
             &format!(
-                "in memory the run takes {:.1} MiB, and there is room for {:.1}",
-                mib(f.store.needed_bytes),
-                mib(room)
+                "with images in memory the run takes {}, and there is room for {}",
+                error::needed(f.store.needed_bytes),
+                error::room(room)
             ),
         )?;
         let kept = match room < limit.bytes {
-            true => ", of which a quarter is kept for the trainer",
+            true => "; a quarter is kept for the trainer",
             false => "",
         };
         told(
             "limit",
-            &format!("{:.1} MiB: {}{kept}", mib(limit.bytes), limit.by),
+            &format!(
+                "{} ({}{kept})",
+                error::room(limit.bytes),
+                flags::in_place(limit.by)
+            ),
         )?;
     }
     if let Some(image) = &f.largest {
         told(
             "largest",
             &format!(
-                "{} ({} of {} x {}) takes the most to decode: {:.1} MiB",
+                "{} ({}, {} x {}) takes the most to decode: {}",
                 image.path.display(),
                 image.format,
-                image.height,
                 image.width,
-                mib(image.scratch_bytes)
+                image.height,
+                error::size(image.scratch_bytes)
             ),
         )?;
     }
@@ -155,15 +170,18 @@ fn print_device(d: &SceneDeviceMemory) -> Result<()> {
     row(d.scene_bytes, "cameras, masks, tables")?;
     row(d.total_bytes, "in all")?;
     if let Some(limit) = d.limit_bytes {
-        told("limit", &format!("{:.1} MiB: gpu_memory_limit", mib(limit)))?;
+        told(
+            "limit",
+            &format!("{} (--gpu-memory-limit)", error::room(limit)),
+        )?;
     }
     match d.host_image_bytes {
         0 => Ok(()),
         bytes => told(
             "images",
             &format!(
-                "{:.1} MiB do not fit and are read from the host's memory",
-                mib(bytes)
+                "{} do not fit and are read from the host's memory",
+                error::size(bytes)
             ),
         ),
     }

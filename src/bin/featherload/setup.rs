@@ -128,7 +128,7 @@ impl<'a> Setup<'a> {
         match flags.iter().find(|(_, given)| *given) {
             None => Ok(()),
             Some((flag, _)) => Err(Error::config(format!(
-                "{flag} says nothing without a data set: give SRC"
+                "{flag} has no effect without a data set: give SRC"
             ))),
         }
     }

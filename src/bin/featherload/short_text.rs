@@ -13,17 +13,18 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// The text of the opened file at `path`, which is `what`.
 pub fn read(file: impl Read, path: &Path, what: &str) -> Result<String> {
-    let refused = |why: &str| Error::dataset(path, format!("is no {what}: {why}"));
+    let refused = |why: &str| Error::dataset(path, format!("is not a {what}: {why}"));
     let mut bytes = Vec::new();
     file.take(MOST_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|e| Error::dataset(path, format!("cannot be read: {e}")))?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(refused(&format!(
-            "longer than {MOST_BYTES} bytes, the most that is read; name another file"
+            "it is longer than {}: name another file",
+            featherload::error::size(MOST_BYTES)
         )));
     }
-    String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8; name another file"))
+    String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8: name another file"))
 }
 
 #[cfg(test)]
@@ -38,7 +39,12 @@ mod tests {
         assert_eq!(read(&full[..], path, "state").unwrap().len(), full.len());
         let e = read(std::io::repeat(b' '), path, "state").unwrap_err();
         let e = e.to_string();
-        for due in ["a/state.json", "no state", "1048576 bytes", "name another"] {
+        for due in [
+            "a/state.json",
+            "not a state",
+            "longer than 1 MiB",
+            "name another",
+        ] {
             assert!(e.contains(due), "{e}");
         }
         let e = read(&b"\xff"[..], path, "state").unwrap_err().to_string();

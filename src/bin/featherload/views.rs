@@ -215,9 +215,9 @@ pub fn run(args: ViewsArgs) -> Result<Outcome> {
     let began = Instant::now();
     interrupt::end_the_process()?;
     if args.plan {
-        let forecast = args.builder().forecast()?;
+        let forecast = args.builder().forecast_with_refusal()?;
         let views = ["view".to_owned(), "views".to_owned()];
-        return scene_plan::print(&args.scene, &forecast, &views, args.json);
+        return scene_plan::print(&args.scene, forecast, &views, args.json);
     }
     match show(&args, began) {
         Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {

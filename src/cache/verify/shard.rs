@@ -71,7 +71,7 @@ pub(super) fn begin(
     };
     found.shard(manifest.samples.len() as u64);
     if len != manifest.bytes {
-        let message = format!("has {len} bytes, its manifest says {}", manifest.bytes);
+        let message = format!("has {len} bytes, and its manifest says {}", manifest.bytes);
         let at = len.min(manifest.bytes);
         found.file(&name, FindingKind::Length, Some(at), message);
     }
@@ -119,7 +119,7 @@ fn read_manifest(
         return None;
     }
     if entry.is_some_and(|entry| entry.manifest != Hash128::of(&bytes)) {
-        let what = "of another shard or another cache: its hash is not the cache's manifest's";
+        let what = "belongs to another shard or cache: its hash differs from the cache's manifest";
         tell(FindingKind::Manifest, what.into());
     }
     Some(manifest)

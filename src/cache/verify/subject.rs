@@ -85,7 +85,7 @@ impl Subject {
         if tars.is_empty() {
             let what = match subject.damaged {
                 Some(what) => format!("its {CACHE_MANIFEST} is {what}, and there are no shards"),
-                None => format!("no cache: it has no {CACHE_MANIFEST}, and no tar"),
+                None => format!("is not a cache: it has no {CACHE_MANIFEST} and no tar"),
             };
             return Err(Error::dataset(path, what));
         }
@@ -254,7 +254,7 @@ fn refuse_what_is_none(path: &Path) -> Result<()> {
         Error::Dataset { path, line, what } => Error::Dataset {
             path,
             line,
-            what: format!("{what}; give the cache's folder, a shard of it, or a plain tar"),
+            what: format!("{what}: give the cache's folder, a shard of it, or a plain tar"),
         },
         e => e,
     })

@@ -29,7 +29,7 @@ pub(super) fn check(path: &Path, name: &Path, ours: Option<Option<u64>>, found: 
         found,
     };
     if let Some(due) = ours.flatten().filter(|due| *due != len) {
-        let message = format!("has {len} bytes, the cache's manifest says {due}");
+        let message = format!("has {len} bytes, and the cache's manifest says {due}");
         found.file(name, FindingKind::Length, Some(len.min(due)), message);
     }
     if let Err((at, e)) = tar.walk() {
@@ -83,10 +83,10 @@ impl Tar<'_> {
         let due = end.saturating_add(END);
         let is_short = self.ours && self.len < due;
         let message = if walked.ending == Ending::NoBlocks || is_short {
-            "ends without two blocks of zeros: what was behind may be missing".into()
+            "ends without two zero blocks: samples behind it may be missing".into()
         } else if self.ours && self.len > due {
             let more = self.len - due;
-            format!("{more} bytes of zeros are behind its end: samples may be missing")
+            format!("{more} zero bytes follow its end: samples may be missing")
         } else {
             return Ok(());
         };

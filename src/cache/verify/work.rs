@@ -63,7 +63,7 @@ impl Subject {
                 let due = entries.len() as u64;
                 for (number, files) in self.there.range(due..) {
                     for file in files {
-                        let what = format!("no shard of this cache, which has {due}");
+                        let what = format!("not a shard of this cache, which has {due}");
                         found.file(file.name(*number), FindingKind::Extra, None, what);
                     }
                 }
@@ -149,7 +149,7 @@ impl Subject {
         found.read(bytes.len() as u64);
         match self.manifest.as_ref().filter(|m| m.complete) {
             Some(manifest) if manifest.index != Some(Hash128::of(&bytes)) => {
-                tell("damaged, or of another cache: its hash is not the manifest's".into());
+                tell("damaged, or from another cache: its hash differs from the manifest".into());
             }
             manifest => {
                 drop(bytes);

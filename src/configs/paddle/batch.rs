@@ -49,7 +49,7 @@ pub(crate) fn translate(
             "OpSampler" => {
                 notes.at(
                     key.at,
-                    "OpSampler: labels are vectors also of batches that it leaves as they are",
+                    "OpSampler: labels are vectors in unmixed batches too",
                 );
                 match sampler(key, node, rules, skipped)? {
                     Some(op) => op,
@@ -72,7 +72,7 @@ pub(crate) fn translate(
     let Some(num_classes) = own_classes.or(rules.class_num) else {
         return Err(mistake_at(
             list.at,
-            "batch_transform_ops needs Arch.class_num: the width of mixed labels",
+            "batch_transform_ops needs Arch.class_num, the width of mixed labels",
         ));
     };
     Ok(Some((Mixing { num_classes, ops }, lines)))
@@ -84,7 +84,7 @@ fn unknown(key: &Key) -> Mistake {
     mistake_at(
         key.at,
         format!(
-            "batch operation '{name}' is unknown: {}`skip_unknown_ops` leaves it out",
+            "batch operation '{name}' is unknown: {}`skip_unknown_ops` skips it",
             near.unwrap_or_default()
         ),
     )
@@ -100,7 +100,7 @@ fn one(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
         },
         "FmixOperator" => {
             if params.flag("reformulate", false)? {
-                return Err(params.wrong("reformulate", "reformulate is true: false is served"));
+                return Err(params.wrong("reformulate", "reformulate is true: use false"));
             }
             MixOp::Fmix {
                 alpha: alpha(params, "alpha", 1.0)?,
@@ -118,13 +118,13 @@ fn one(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
 fn hybrid(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
     let mode = params.text("mode")?.unwrap_or("batch");
     if mode != "batch" {
-        return Err(params.wrong("mode", format_args!("mode is '{mode}': batch is served")));
+        return Err(params.wrong("mode", format_args!("mode is '{mode}': use batch")));
     }
     if params.node("cutmix_minmax").is_some() {
-        return Err(params.wrong("cutmix_minmax", "cutmix_minmax is not served: leave it out"));
+        return Err(params.wrong("cutmix_minmax", "cutmix_minmax is not served: remove it"));
     }
     if !params.flag("correct_lam", true)? {
-        return Err(params.wrong("correct_lam", "correct_lam is false: true is served"));
+        return Err(params.wrong("correct_lam", "correct_lam is false: use true"));
     }
     *own_classes = Some(params.whole_or("num_classes", 4)?);
     let zero_or_more = |v: f64| v >= 0.0;
@@ -142,7 +142,7 @@ fn hybrid(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp>
             ..
         } if !zero_or_more(a) || !zero_or_more(b) || a + b == 0.0 => Err(params.wrong(
             "mixup_alpha",
-            format_args!("mixup_alpha {a} and cutmix_alpha {b} must be 0 or more, and one above 0"),
+            format_args!("mixup_alpha is {a} and cutmix_alpha {b}: use 0 or more, and one above 0"),
         )),
         op => Ok(op),
     }
@@ -152,7 +152,7 @@ fn alpha(params: &mut Params<'_>, name: &'static str, default: f64) -> Read<f64>
     let v = params.number_or(name, default)?;
     match v > 0.0 {
         true => Ok(v),
-        false => Err(params.wrong(name, format_args!("{name} is {v}, it must be above 0"))),
+        false => Err(params.wrong(name, format_args!("{name} is {v}: use more than 0"))),
     }
 }
 
@@ -179,7 +179,7 @@ fn sampler(
         if key.name == "OpSampler" {
             return Err(mistake_at(
                 key.at,
-                "OpSampler stands in another OpSampler: write its operations there",
+                "OpSampler is inside another OpSampler: write its operations there",
             ));
         }
         if !NAMES.contains(&key.name.as_str()) {
@@ -195,10 +195,10 @@ fn sampler(
         let mut params = Params::of(&key.name, key.at, node)?;
         let p = params.number_or("prob", 0.0)?;
         if !(0.0..=1.0).contains(&p) {
-            return Err(params.wrong("prob", format_args!("prob is {p}, it must be 0 to 1")));
+            return Err(params.wrong("prob", format_args!("prob is {p}: use 0 to 1")));
         }
         if key.name == "MixupCutmixHybrid" {
-            return Err(params.wrong("", "is served by itself, not in OpSampler"));
+            return Err(params.wrong("", "is not served in OpSampler: move it out"));
         }
         let op = one(&mut params, &mut None)?;
         params.done()?;
@@ -208,7 +208,7 @@ fn sampler(
     if sum > 1.0 + 1e-9 {
         return Err(mistake_at(
             key.at,
-            format!("OpSampler: probabilities sum to {sum}, at most 1 fits"),
+            format!("OpSampler: probabilities sum to {sum}: use at most 1"),
         ));
     }
     Ok((!choices.is_empty()).then_some(MixOp::OneOf(choices)))

@@ -57,8 +57,8 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
         return Err(params.wrong(
             "name",
             format_args!(
-                "{name} reads pickles out of an archive, which is not served: write its pictures \
-                 to files, and a list of them for ImageNetDataset"
+                "{name} reads pickles in an archive, which is not served: write its pictures to \
+                 files, and list them for ImageNetDataset"
             ),
         ));
     }
@@ -80,13 +80,16 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
     match (relabel, name) {
         (true, "ImageNetDataset") => notes.at(
             params.at_of("relabel"),
-            "relabel: labels are numbered in ascending order, where PaddleClas goes by the order \
-             of Python's sets, which is another for some that are negative or far apart",
+            "relabel: labels are numbered in ascending order. PaddleClas uses the order of \
+             Python's sets, which differs for some negative or distant labels",
         ),
         (true, _) => {
             return Err(params.wrong(
                 "relabel",
-                format_args!("relabel is true, which is for ImageNetDataset, not for {name}"),
+                format_args!(
+                    "relabel is true, and {name} does not take it: use ImageNetDataset, \
+                              or remove it"
+                ),
             ));
         }
         (false, _) => {}
@@ -110,7 +113,7 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
     };
     special(name, backend, &mut dataset, &mut params, notes)?;
     if dataset.list.is_none() && name != "Market1501" {
-        return Err(params.wrong(lists, format_args!("'{lists}' is missing: the list")));
+        return Err(params.wrong(lists, format_args!("'{lists}' is missing: name the list")));
     }
     params.done()?;
     Ok(dataset)
@@ -131,16 +134,15 @@ fn special<'a>(
             dataset.options.labels = ListLabels::Vector;
             if params.flag("label_ratio", false)? {
                 notes.general(
-                    "label_ratio: PaddleClas hands the mean of all labels out beside each label; \
-                     it is one vector for the data set, which batches do not repeat",
+                    "label_ratio: PaddleClas adds the mean of all labels to each label. It is \
+                     one vector for the data set, and batches do not repeat it",
                 );
             }
         }
         "ICartoonDataset" => dataset.options.delimiter = Delimiter::Byte(b'\t'),
         "VeriWild" => {
             dataset.options.labels = ListLabels::Second;
-            notes
-                .general("VeriWild: lines are `path id [camera]`; cameras are left out of batches");
+            notes.general("VeriWild: lines are `path id [camera]`. Batches have no cameras");
         }
         "CompCars" => {
             dataset.opened = Opened::Array;
@@ -149,15 +151,15 @@ fn special<'a>(
                 if folder.is_none() {
                     return Err(params.wrong(
                         "bbox_crop",
-                        "bbox_crop is true, and 'label_root' is missing: the folder of the box \
-                         files",
+                        "bbox_crop is true, and 'label_root' is missing: name the folder of the \
+                         box files",
                     ));
                 }
                 dataset.options.boxes = folder;
                 notes.at(
                     params.at_of("bbox_crop"),
-                    "bbox_crop: boxes go with a list; a cache or a saved index as SRC has its own, \
-                     and tar shards have none",
+                    "bbox_crop: only a list has boxes of the config. A cache or a saved index \
+                     has its own, and tar shards have none",
                 );
             }
             params.ignore(&["label_root"]);
@@ -170,7 +172,7 @@ fn special<'a>(
             dataset.list = None;
             dataset.options.labels = ListLabels::Auto;
             notes.general(
-                "Market1501 has no list: identities stand in file names; give a list of its \
+                "Market1501 has no list, since identities are in file names: give a list of its \
                  pictures as the source (`list`)",
             );
         }
@@ -180,8 +182,8 @@ fn special<'a>(
             if params.node("delimiter").is_some() {
                 return Err(params.wrong(
                     "delimiter",
-                    "delimiter cuts off what stands behind paths, which is not served here: write \
-                     a list of paths alone",
+                    "delimiter cuts off the text after a path, which is not served here: write a \
+                     list of paths alone",
                 ));
             }
             if let Some(node) = params.node("label_key") {

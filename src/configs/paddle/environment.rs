@@ -49,7 +49,7 @@ impl Environment {
             };
             let note = (!names(true).is_empty()).then(|| {
                 format!(
-                    "{} without {}: all three or none count, so this is rank 0 of 1",
+                    "{} without {}: only all three count, so this is rank 0 of 1",
                     names(true).join(" and "),
                     names(false).join(" and ")
                 )
@@ -59,16 +59,15 @@ impl Environment {
         let number = |name: &str, text: &str| {
             text.trim().parse::<u32>().map_err(|_| {
                 Error::config(format!(
-                    "the environment has {name}={text:?}, which is no whole number of 0 or more: \
-                     set it right, or unset it"
+                    "the environment has {name}={text:?}: use a whole number of 0 or more, or \
+                     unset it"
                 ))
             })
         };
         let (rank, world) = (number(TRAINER, trainer)?, number(TRAINERS, trainers)?);
         if rank >= world {
             return Err(Error::config(format!(
-                "the environment has {TRAINER}={rank}, which must be below {TRAINERS}={world}: \
-                 ranks count from 0"
+                "the environment has {TRAINER}={rank} and {TRAINERS}={world}: ranks count from 0"
             )));
         }
         Ok((Rank::new(rank, world), None))
@@ -105,10 +104,7 @@ mod tests {
         for (env, word) in [
             (of("x", "4", "0"), "PADDLE_TRAINER_ID=\"x\""),
             (of("0", "-4", "0"), "PADDLE_TRAINERS_NUM=\"-4\""),
-            (
-                of("4", "4", "0"),
-                "PADDLE_TRAINER_ID=4, which must be below",
-            ),
+            (of("4", "4", "0"), "PADDLE_TRAINER_ID=4 and"),
             (of("0", "0", "0"), "PADDLE_TRAINERS_NUM=0"),
         ] {
             let e = env.rank().unwrap_err();

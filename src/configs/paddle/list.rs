@@ -24,7 +24,7 @@ pub(crate) fn one_name(item: &Node) -> Read<(&Key, &Node)> {
             [_, (second, _), ..] => Err(Mistake::new(
                 second.at,
                 format!(
-                    "'{}' stands where one name belongs: indent it deeper if it is a parameter",
+                    "'{}' is beside another name: indent it deeper if it is a parameter",
                     second.name
                 ),
             )),

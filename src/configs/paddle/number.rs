@@ -17,7 +17,7 @@ const DEEPEST: usize = 16;
 pub(crate) fn arithmetic(text: &str) -> Result<f64, String> {
     if text.len() > LONGEST {
         return Err(format!(
-            "{} bytes of arithmetic, at most {LONGEST} are read",
+            "{} bytes of arithmetic: use at most {LONGEST}",
             text.len()
         ));
     }
@@ -62,8 +62,8 @@ impl Rest<'_> {
             }
         };
         format!(
-            "'{}': expected a number or ( before {what}; + - * / and parentheses are read, names \
-             are not",
+            "'{}': expected a number or ( before {what}. Use numbers, + - * / and parentheses, \
+             no names",
             String::from_utf8_lossy(self.text)
         )
     }
@@ -115,7 +115,7 @@ impl Rest<'_> {
     fn atom(&mut self, depth: usize) -> Result<f64, String> {
         if self.take(b'(') {
             if depth == DEEPEST {
-                return Err(format!("more than {DEEPEST} parentheses in each other"));
+                return Err(format!("more than {DEEPEST} nested parentheses"));
             }
             let value = self.sum(depth + 1)?;
             return match self.take(b')') {

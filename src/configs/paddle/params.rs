@@ -2,7 +2,7 @@
 //! nobody asked for is a mistake with its line and the name that was meant.
 
 use crate::configs::paddle::number::arithmetic;
-use crate::recipe::file::{Key, Mistake, Node, Position, Value, advice};
+use crate::recipe::file::{Key, Mistake, Node, Position, Value, no_parameter};
 use crate::recipe::{PerChannel, Size, Span};
 
 pub(crate) type Read<T> = Result<T, Mistake>;
@@ -81,7 +81,7 @@ impl<'a> Params<'a> {
     pub(crate) fn chance(&mut self, name: &'static str, default: f64) -> Read<f64> {
         let p = self.number_or(name, default)?;
         if p < 0.0 {
-            return Err(self.wrong(name, format_args!("{name} is {p}, it must be at least 0")));
+            return Err(self.wrong(name, format_args!("{name} is {p}: use at least 0")));
         }
         Ok(p.min(1.0))
     }
@@ -94,7 +94,7 @@ impl<'a> Params<'a> {
             Some(v) => Ok(Some(v)),
             None => Err(self.wrong(
                 name,
-                format_args!("{name} is {v}, it must be a whole number of 0 or more"),
+                format_args!("{name} is {v}: use a whole number of 0 or more"),
             )),
         }
     }
@@ -161,7 +161,7 @@ impl<'a> Params<'a> {
             Some(&[a, b, c]) => Some([a, b, c]),
             Some(other) => {
                 let n = other.len();
-                return Err(self.wrong(name, format_args!("{name} has {n} numbers, 1 or 3 fit")));
+                return Err(self.wrong(name, format_args!("{name} has {n} numbers: use 1 or 3")));
             }
         })
     }
@@ -211,11 +211,7 @@ impl<'a> Params<'a> {
             return Ok(());
         };
         let (name, of) = (&key.name, self.name);
-        let text = match self.asked.as_slice() {
-            [] => format!("'{name}' is no parameter of {of}, which has none"),
-            known => format!("'{name}' is no parameter of {of}: {}", advice(name, known)),
-        };
-        Err(Mistake::new(key.at, text))
+        Err(Mistake::new(key.at, no_parameter(of, name, &self.asked)))
     }
 
     /// The entries that nobody asked for, of a map whose other names mean nothing.
@@ -227,7 +223,7 @@ impl<'a> Params<'a> {
     fn number_of(&self, name: &str, node: &Node) -> Read<f64> {
         let finite = |v: f64| match v.is_finite() {
             true => Ok(v),
-            false => Err(self.at_value(node, format_args!("{name} is {v}, it must be finite"))),
+            false => Err(self.at_value(node, format_args!("{name} is {v}: use a finite number"))),
         };
         match &node.value {
             Value::Int(v) => Ok(*v as f64),

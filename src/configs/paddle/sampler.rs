@@ -65,7 +65,7 @@ pub(crate) fn read(node: &Node, multi_scale: bool, notes: &mut Notes) -> Read<Or
     params.done()?;
     if order.batch == 0 {
         return Err(Params::of("sampler", node.at, node)?
-            .wrong("batch_size", "batch_size is 0, it must be at least 1"));
+            .wrong("batch_size", "batch_size is 0: use at least 1"));
     }
     Ok(order)
 }
@@ -87,7 +87,11 @@ fn dropped(drop: bool) -> Tail {
 fn batch_size(params: &mut Params<'_>) -> Read<u32> {
     match params.whole("batch_size")? {
         Some(rows) => Ok(rows),
-        None => Err(params.wrong("batch_size", "'batch_size' is missing, and has no default")),
+        None => Err(params.wrong(
+            "batch_size",
+            "'batch_size' is missing, and it has no default: \
+                                                write it",
+        )),
     }
 }
 
@@ -109,13 +113,13 @@ fn repeated(params: &mut Params<'_>, is_ra: bool) -> Read<Order> {
     if !params.flag("shuffle", false)? {
         return Err(params.wrong(
             "shuffle",
-            "shuffle is false, and an epoch would always have the same samples, the first of the \
-             list: write shuffle: True",
+            "shuffle is false, so every epoch would have the same first samples of the list: \
+             write shuffle: True",
         ));
     }
     let repeats = params.whole_or("num_repeats", 3)?;
     if repeats == 0 {
-        return Err(params.wrong("num_repeats", "num_repeats is 0, it must be at least 1"));
+        return Err(params.wrong("num_repeats", "num_repeats is 0: use at least 1"));
     }
     // RASampler has no such parameter; RepeatedAugSampler is what it became.
     let round = match is_ra {
@@ -123,10 +127,7 @@ fn repeated(params: &mut Params<'_>, is_ra: bool) -> Read<Order> {
         false => params.whole_or("selected_round", 256)?,
     };
     if round == 0 {
-        return Err(params.wrong(
-            "selected_round",
-            "selected_round is 0, it must be at least 1",
-        ));
+        return Err(params.wrong("selected_round", "selected_round is 0: use at least 1"));
     }
     // Ranks are the launcher's.
     params.ignore(&["num_replicas", "rank"]);
@@ -150,7 +151,7 @@ fn pk(params: &mut Params<'_>) -> Read<Order> {
         Some(other) => {
             return Err(params.wrong(
                 "sample_method",
-                format_args!("sample_method is '{other}': sample_avg_prob or id_avg_prob fit"),
+                format_args!("sample_method is '{other}': use sample_avg_prob or id_avg_prob"),
             ));
         }
     };
@@ -177,8 +178,8 @@ fn ratios(params: &mut Params<'_>) -> Read<Vec<IdentityRatio>> {
         return Err(params.wrong(
             "id_list",
             format_args!(
-                "id_list has {} numbers and ratio {}: id_list must be [first, last, first, last, \
-                 ...], and ratio one number for each pair",
+                "id_list has {} numbers and ratio {}: write id_list as [first, last, first, \
+                 last, ...], and one ratio for each pair",
                 list.len(),
                 ratio.len()
             ),
@@ -191,15 +192,14 @@ fn ratios(params: &mut Params<'_>) -> Read<Vec<IdentityRatio>> {
             return Err(params.wrong(
                 "id_list",
                 format_args!(
-                    "id_list has {first} to {last}: whole numbers of 0 or more fit, the last not \
-                     below the first"
+                    "id_list has {first} to {last}: use whole numbers of 0 or more, the lower first"
                 ),
             ));
         };
         let Some(ratio) = whole(ratio).filter(|ratio| *ratio > 0.0) else {
             return Err(params.wrong(
                 "ratio",
-                format_args!("ratio has {ratio}: whole numbers of 1 or more are served"),
+                format_args!("ratio has {ratio}: use whole numbers of 1 or more"),
             ));
         };
         ratios.push(IdentityRatio {
@@ -220,7 +220,7 @@ fn random_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     // With it PaddleClas draws identities by how many of their groups are left.
     let (prob, law, length) = match params.whole("max_iters")? {
         None => (IdentityProb::IdAvg, "id_avg_prob", EpochLength::Samples),
-        Some(0) => return Err(params.wrong("max_iters", "max_iters is 0, it must be at least 1")),
+        Some(0) => return Err(params.wrong("max_iters", "max_iters is 0: use at least 1")),
         Some(n) => (
             IdentityProb::SampleAvg,
             "sample_avg_prob",
@@ -230,8 +230,8 @@ fn random_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     notes.at(
         params.at,
         format!(
-            "DistributedRandomIdentitySampler: each batch draws its identities by itself \
-             (PKSampler with {law}); PaddleClas deals out each identity's pictures once an epoch"
+            "DistributedRandomIdentitySampler: each batch draws its own identities (PKSampler \
+             with {law}). PaddleClas gives each identity's pictures once an epoch"
         ),
     );
     Ok(Order {
@@ -248,9 +248,9 @@ fn naive_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     params.ignore(&["shuffle", "drop_last"]);
     notes.at(
         params.at,
-        "NaiveIdentityBatchSampler: each batch draws its identities by itself (PKSampler with \
-         id_avg_prob); PaddleClas deals out each identity's pictures once an epoch. Epochs are \
-         as long as there, on every rank",
+        "NaiveIdentityBatchSampler: each batch draws its own identities (PKSampler with \
+         id_avg_prob). PaddleClas gives each identity's pictures once an epoch. Epochs have the \
+         same length, on every rank",
     );
     Ok(Order {
         length: EpochLength::IdentityGroups,
@@ -268,7 +268,7 @@ fn identity(
     if !batch.is_multiple_of(per_id) {
         return Err(params.wrong(
             name,
-            format_args!("batch_size {batch} is no multiple of {name} {per_id}"),
+            format_args!("batch_size {batch} is not a multiple of {name} {per_id}"),
         ));
     }
     Ok(Order::new(
@@ -280,7 +280,11 @@ fn identity(
 
 fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     let Some(batch) = params.whole("first_bs")? else {
-        return Err(params.wrong("first_bs", "'first_bs' is missing, and has no default"));
+        return Err(params.wrong(
+            "first_bs",
+            "'first_bs' is missing, and it has no default: write \
+                                             it",
+        ));
     };
     let mut divided_by = params.whole_or("divided_factor", 32)?;
     let is_training = params.flag("is_training", true)?;
@@ -311,8 +315,8 @@ fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     } else {
         notes.at(
             params.at,
-            "MultiScaleSampler: each size comes once in a cycle, where PaddleClas draws each by \
-             itself",
+            "MultiScaleSampler: each size comes once in a cycle. PaddleClas draws each \
+             independently",
         );
     }
     Ok(Order {
@@ -346,8 +350,8 @@ pub(crate) fn workers(node: Option<&Node>, usable: usize, notes: &mut Notes) -> 
         notes.at(
             params.at,
             format!(
-                "num_workers is {written}, and {usable} CPUs can be used: {usable} workers; \
-                 `workers` changes it"
+                "num_workers is {written}, and {usable} CPUs can be used: the run has {usable} \
+                 workers (`workers` changes it)"
             ),
         );
     }

@@ -114,7 +114,8 @@ impl Training {
             Some(list) => Ok(Source::List(list.clone(), self.list_options.clone())),
             None => Err(Error::dataset(
                 &self.origin,
-                "its data set has no list: give one of lines of path and label as the source (`list`)",
+                "its data set has no list: give one with lines of path and label as the source \
+                 (`list`)",
             )),
         }
     }
@@ -148,7 +149,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
     if !tree::is_config(root) {
         return Err(Mistake::new(
             root.at,
-            "is no PaddleClas config: that has 'DataLoader', and no 'featherload'",
+            "is not a PaddleClas config: one has 'DataLoader', and no 'featherload'",
         ));
     }
     let mut notes = Notes::default();
@@ -165,8 +166,8 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
             {
                 notes.at(
                     node.at,
-                    "use_dali is true: DALI's own meaning of some operations is not followed, \
-                     this is that of PaddleClas' CPU path",
+                    "use_dali is true: operations have the meaning of PaddleClas' CPU path, not \
+                     DALI's",
                 );
             }
             (
@@ -209,8 +210,8 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         mixing
     });
     notes.general(
-        "a picture that fails gives its row to the next one, where PaddleClas takes any: \
-         `on_error` changes it",
+        "the row of a picture that fails goes to the next one. PaddleClas takes any (`on_error` \
+         changes it)",
     );
     let stem = origin.file_stem().unwrap_or_default();
     Ok(Training {

@@ -56,7 +56,7 @@ fn absent(loader: &Node, mode: &str) -> Mistake {
     let text = match there.as_slice() {
         [] => "DataLoader has no tree with a dataset".to_owned(),
         there => format!(
-            "DataLoader has no tree '{mode}' with a dataset: choose `mode: {}`",
+            "DataLoader has no tree '{mode}' with a dataset: use `mode: {}`",
             there.join(" or ")
         ),
     };

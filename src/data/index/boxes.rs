@@ -27,7 +27,7 @@ const RUN: usize = 64;
 const THREADS_PER_CPU: usize = 2;
 const MAX_THREADS: usize = 32;
 
-const FORM: &str = "write `x0 y0 x1 y1` as the last line, whole pixels of the upright picture";
+const FORM: &str = "write `x0 y0 x1 y1` as the last line, in whole pixels of the upright picture";
 
 /// The boxes of all samples of `content`, which stand in these lines of the list.
 ///
@@ -42,7 +42,7 @@ pub(crate) fn read(
     if !folder.is_dir() {
         return Err(Error::dataset(
             folder,
-            "no such folder of box files; check `boxes`",
+            "no such folder of box files: check `boxes`",
         ));
     }
     let runs: Vec<(usize, &[u64])> = (0..).step_by(RUN).zip(lines.chunks(RUN)).collect();
@@ -73,21 +73,18 @@ fn one(path: &Path, list: &Path, line: u64) -> Result<PixelBox> {
         Error::dataset_line(list, line, format!("the box file {file} {what}"))
     };
     let (file, _) = regular::open(path).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => of_list("is not there; write it, or leave the line or `boxes` out"),
-        ErrorKind::InvalidInput => of_list("is no regular file"),
+        ErrorKind::NotFound => of_list("is missing: write it, or remove the line or `boxes`"),
+        ErrorKind::InvalidInput => of_list("is not a regular file"),
         _ => Error::io_at("open", path, e),
     })?;
     let text = text_file::read(file, MAX_BYTES).map_err(|refused| match refused {
         Refused::Read(e) => Error::io_at("read", path, e),
-        refused => Error::dataset(
-            path,
-            format!("{refused}, where a box file is due; check `boxes`"),
-        ),
+        refused => Error::dataset(path, format!("is not a box file: {refused}. Check `boxes`")),
     })?;
     let numbered = (1..).zip(text.split(|&b| b == b'\n'));
     let last = numbered.filter(|(_, text)| !text.trim_ascii().is_empty());
     let Some((number, text)) = last.last() else {
-        return Err(Error::dataset(path, format!("no box in this file; {FORM}")));
+        return Err(Error::dataset(path, format!("no box in this file: {FORM}")));
     };
     parse(text).map_err(|what| Error::dataset_line(path, number, what))
 }
@@ -103,10 +100,10 @@ fn parse(line: &[u8]) -> Result<PixelBox, String> {
             match whole.map(u32::try_from) {
                 Some(Ok(number)) => Ok(number),
                 Some(Err(_)) if field.starts_with(b"-") => {
-                    Err(format!("{} in a box is negative; {FORM}", shown(field)))
+                    Err(format!("{} in a box is negative: {FORM}", shown(field)))
                 }
                 _ => Err(format!(
-                    "'{}' in a box is no whole number of pixels; {FORM}",
+                    "'{}' in a box is not a whole number: {FORM}",
                     shown(field)
                 )),
             }
@@ -114,7 +111,7 @@ fn parse(line: &[u8]) -> Result<PixelBox, String> {
         .collect::<Result<Vec<u32>, String>>()?;
     let &[left, top, right, bottom] = numbers.as_slice() else {
         return Err(format!(
-            "{} numbers, where a box has four; {FORM}",
+            "{} numbers, and a box has four: {FORM}",
             numbers.len()
         ));
     };
@@ -127,7 +124,7 @@ fn parse(line: &[u8]) -> Result<PixelBox, String> {
     for (sides, low, high) in [("x0 and x1", left, right), ("y0 and y1", top, bottom)] {
         if low >= high {
             return Err(format!(
-                "the box {found} is empty: {sides} are {low} and {high}; the first must be less"
+                "the box {found} is empty: {sides} are {low} and {high}, and the first must be less"
             ));
         }
     }
@@ -147,8 +144,8 @@ mod tests {
         for (bad, says) in [
             ("1 2 3", "3 numbers"),
             ("1 2 3 4 5", "5 numbers"),
-            ("1 2 3.0 4", "'3.0' in a box is no whole number"),
-            ("1 2 3 4294967296", "no whole number"),
+            ("1 2 3.0 4", "'3.0' in a box is not a whole number"),
+            ("1 2 3 4294967296", "not a whole number"),
             ("-1 2 3 4", "-1 in a box is negative"),
             ("3 2 3 4", "x0 and x1 are 3 and 3"),
             ("1 5 3 4", "y0 and y1 are 5 and 4"),
@@ -168,8 +165,11 @@ mod tests {
         assert_eq!(found().unwrap().right, 3);
         blank(MAX_BYTES as usize).unwrap();
         let e = found().unwrap_err().to_string();
-        assert!(e.contains("1.txt: is longer than 1048576 bytes"), "{e}");
-        assert!(e.contains("check `boxes`"), "{e}");
+        assert!(
+            e.contains("1.txt: is not a box file: is longer than 1048576 bytes"),
+            "{e}"
+        );
+        assert!(e.contains("Check `boxes`"), "{e}");
         std::fs::write(&path, "1 2 3 4\n").unwrap();
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         file.set_len(1 << 40).unwrap();

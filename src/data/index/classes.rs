@@ -35,7 +35,7 @@ impl Classes {
         Self::distinct(names).map_err(|(names, twice)| {
             let name = names.get(twice.second).map(|n| shown(n.as_bytes()));
             Error::config(format!(
-                "class '{}' is both number {} and number {}",
+                "class '{}' has two numbers, {} and {}",
                 name.unwrap_or_default(),
                 twice.first,
                 twice.second
@@ -72,13 +72,13 @@ impl Classes {
                 return Err(Error::dataset_line(
                     file,
                     number,
-                    "a blank line, where a class name is due; remove it",
+                    "a blank line instead of a class name: remove it",
                 ));
             }
             names.push(OsString::from_vec(line.to_vec()));
         }
         if names.is_empty() {
-            return Err(Error::dataset(file, "no class names; write one per line"));
+            return Err(Error::dataset(file, "no class names: write one a line"));
         }
         Self::distinct(names).map_err(|(names, twice)| {
             let name = names.get(twice.second).map(|n| shown(n.as_bytes()));
@@ -86,7 +86,7 @@ impl Classes {
                 file,
                 twice.second as u64 + 1,
                 format!(
-                    "class '{}' already stands in line {}",
+                    "class '{}' is in line {} already: remove one",
                     name.unwrap_or_default(),
                     twice.first + 1
                 ),
@@ -106,7 +106,7 @@ impl Classes {
             {
                 return Err(Error::dataset(
                     file,
-                    format!("class name {name:?} cannot stand in a line; rename its folder"),
+                    format!("class name {name:?} does not fit in a line: rename its folder"),
                 ));
             }
             text.extend_from_slice(bytes);
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_same_name_twice_is_refused() {
         let e = Classes::new(["a", "b", "c", "b", "a"]).unwrap_err();
-        assert_eq!(e.to_string(), "class 'b' is both number 1 and number 3");
+        assert_eq!(e.to_string(), "class 'b' has two numbers, 1 and 3");
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         for (text, want) in [
             (&b"a\n\nb\n"[..], ":2: a blank line"),
             (b"a\nb\n \t\r\n", ":3: a blank line"),
-            (b"a\nb\na\nb\n", ":3: class 'a' already stands in line 1"),
+            (b"a\nb\na\nb\n", ":3: class 'a' is in line 1 already"),
             (b"", "no class names"),
         ] {
             let e = read(text).unwrap_err();

@@ -2,7 +2,8 @@
 //!
 //! Runs in the consumer, before there are other processes; its threads, when
 //! there are many class folders, are joined before it returns. It reads
-//! folders and the types of entries, and never opens a file. What it finds does
+//! folders and the types of entries, and opens no file (but where it finds no picture, for
+//! the message: `foreign`). What it finds does
 //! not depend on the order in which the system lists a folder, on the locale or
 //! on the number of threads.
 //!
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::index::Classes;
 use crate::data::index::beyond::Beyond;
+use crate::data::index::foreign;
 use crate::data::index::names::{IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension};
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::sealed::{Content, Labels};
@@ -65,7 +67,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
         .map_err(|_| Error::config("the folder of samples has an empty name"))?;
     if options.labels == FolderLabels::None && options.classes.is_some() {
         return Err(Error::config(
-            "a class table is of no use without labels; leave out `classes` or `labels: none`",
+            "a class table has no effect without labels: remove `classes` or `labels: none`",
         ));
     }
     let mut above = above(&root)?;
@@ -83,8 +85,8 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
             if options.classes.is_some() && top.images.len() > 0 {
                 return Err(Error::dataset(
                     &root,
-                    "there are no class folders to look up in the class table; leave out \
-                     `classes`, or pass the folder that holds the class folders",
+                    "there are no class folders for the class table: remove `classes`, or give \
+                     the folder that holds the class folders",
                 ));
             }
             merge(&mut content, &top.images, &[], Vec::new(), &mut report);
@@ -96,8 +98,8 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                 return Err(Error::dataset(
                     &root,
                     format!(
-                        "images beside class folders, such as {:?} beside {folder:?}; move them \
-                         into class folders, or pass `labels: none` to take every image \
+                        "images lie beside class folders, such as {:?} beside {folder:?}: move \
+                         them into class folders, or use `labels: none` to read every image \
                          without a label",
                         OsStr::from_bytes(image)
                     ),
@@ -141,8 +143,8 @@ fn class_numbers(root: &Path, classes: &Classes, folders: &[Vec<u8>]) -> Result<
             classes.get(name).ok_or_else(|| {
                 Error::dataset(
                     root.join(name),
-                    "this class folder is not in the class table; add its name, move the folder \
-                     away, or leave out `classes`",
+                    "this class folder is not in the class table: add its name, move the folder \
+                     away, or remove `classes`",
                 )
             })
         })
@@ -151,11 +153,15 @@ fn class_numbers(root: &Path, classes: &Classes, folders: &[Vec<u8>]) -> Result<
 
 fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     let mut what = String::from("no images found");
+    let mut foreign = foreign::of_folder(root);
     for (reason, skipped) in &report.skipped {
         let example = skipped.examples.first().map(|p| p.as_os_str());
         what.push_str(&format!("; {reason}: {}", skipped.count));
         if let Some(example) = example {
             what.push_str(&format!(", such as {example:?}"));
+            let is = || foreign::of_file(&root.join(example));
+            foreign =
+                foreign.or_else(|| Some(format!("{} {}", Path::new(example).display(), is()?)));
         }
     }
     what.push_str("; samples are files whose names end in ");
@@ -164,6 +170,9 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     if let Some(tar) = tar_in(root) {
         what.push_str(&format!("; it holds tar shards, such as {tar:?}: "));
         what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
+    } else if let Some(foreign) = foreign {
+        what.push_str("; ");
+        what.push_str(&foreign);
     }
     Error::dataset(root, what)
 }
@@ -185,14 +194,13 @@ type Above = Vec<(u64, u64)>;
 /// added when it is listed.
 fn above(root: &Path) -> Result<Above> {
     let kind = fs::metadata(root).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::dataset(root, "no such folder; check the path"),
+        ErrorKind::NotFound => Error::dataset(root, "no such folder: check the path"),
         _ => unreadable(root, e),
     })?;
     if !kind.is_dir() {
         return Err(Error::dataset(
             root,
-            "not a folder, where a folder of samples is due; a list of samples is read as a \
-             list file",
+            "is not a folder: give a folder of pictures, or read the file as a list",
         ));
     }
     let resolved = fs::canonicalize(root).map_err(|e| unreadable(root, e))?;
@@ -209,12 +217,12 @@ fn unreadable(path: &Path, e: io::Error) -> Error {
     match e.kind() {
         ErrorKind::PermissionDenied => Error::dataset(
             path,
-            "permission denied, so its images would be missing; make the folder readable \
-             (chmod u+rx) or move it away",
+            "permission denied, so its images would be missing: make the folder readable (chmod \
+             u+rx), or move it away",
         ),
         ErrorKind::NotFound => Error::dataset(
             path,
-            "vanished while it was read; start again when nothing changes the data set",
+            "disappeared while it was read: start again when nothing changes the data set",
         ),
         _ => Error::io_at("read folder", path, e),
     }
@@ -388,7 +396,7 @@ fn descend(
     if depth > MAX_DEPTH {
         return Err(Error::dataset(
             path,
-            format!("over {MAX_DEPTH} folders deep; pass a folder further down"),
+            format!("is over {MAX_DEPTH} folders deep: give a folder further down"),
         ));
     }
     let folders = read_folder(&path, relative, above, chunk)?;

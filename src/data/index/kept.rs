@@ -181,7 +181,7 @@ impl Kept {
             };
             if let Some(how) = how {
                 let (kept, path) = (self.file.display(), path.display());
-                tracing::debug!("{kept}: {path} is another ({how}); the shards are read again");
+                tracing::debug!("{kept}: {path} has changed ({how}), so the shards are read again");
                 return Ok(None);
             }
         }
@@ -224,7 +224,7 @@ impl Kept {
     /// The shards are read again, which costs time and nothing else.
     fn unusable(&self, what: &str) -> Result<Option<(Index, ScanReport)>> {
         tracing::warn!(
-            "the kept index {} {what}; the shards are read again",
+            "the kept index {} {what}, so the shards are read again",
             self.file.display()
         );
         Ok(None)
@@ -241,7 +241,10 @@ impl Kept {
         match self.try_write(index, report) {
             Err(e) if !self.is_named => {
                 // Nobody asked for it.
-                tracing::warn!("the index of the shards is not kept: {e}");
+                tracing::warn!(
+                    "the index of the shards cannot be kept: {e}. The next run reads \
+                                their headers again"
+                );
                 Ok(())
             }
             done => done,
@@ -393,7 +396,7 @@ fn parts(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 fn stamps(path: &Path) -> Result<Stamps> {
     let shard = fs::metadata(path).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::dataset(path, "no such shard; check the path"),
+        ErrorKind::NotFound => Error::dataset(path, "no such shard: check the path"),
         _ => Error::io_at("look at", path, e),
     })?;
     Ok(Stamps {

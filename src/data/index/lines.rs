@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// Longer is no text file: a picture or an archive was passed by mistake.
 const MAX_LINE: usize = 1 << 20;
@@ -28,7 +28,7 @@ impl<'a> Lines<'a> {
             ErrorKind::NotFound => Error::dataset(path, "no such file"),
             ErrorKind::PermissionDenied => Error::dataset(
                 path,
-                "permission denied; make the file readable (chmod u+r)",
+                "permission denied: make the file readable (chmod u+r)",
             ),
             _ => Error::io_at("open", path, e),
         })?;
@@ -36,7 +36,10 @@ impl<'a> Lines<'a> {
             .metadata()
             .map_err(|e| Error::io_at("read the type of", path, e))?;
         if kind.is_dir() {
-            return Err(Error::dataset(path, "a folder, where a text file is due"));
+            return Err(Error::dataset(
+                path,
+                "is a folder, not a text file: give the file",
+            ));
         }
         Ok(Self {
             path,
@@ -61,7 +64,10 @@ impl<'a> Lines<'a> {
             return Err(Error::dataset_line(
                 self.path,
                 self.number,
-                format!("a line of over {MAX_LINE} bytes: is this a text file?"),
+                format!(
+                    "a line is longer than {}: is this a text file?",
+                    error::size(MAX_LINE as u64)
+                ),
             ));
         }
         let mut line = self.line.as_slice();
@@ -106,7 +112,7 @@ mod tests {
         text.insert(0, b'x');
         text.push(b'\n');
         let e = lines(&text).unwrap_err().to_string();
-        assert!(e.contains(":1: a line of over 1048576 bytes"), "{e}");
+        assert!(e.contains(":1: a line is longer than 1 MiB"), "{e}");
     }
 
     #[test]

@@ -17,6 +17,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::data::index::boxes;
+use crate::data::index::foreign;
 use crate::data::index::lines::Lines;
 use crate::data::index::names::{has_image_extension, shown};
 use crate::data::index::report::ScanReport;
@@ -74,11 +75,14 @@ pub enum ListLabels {
 pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Content, ScanReport)> {
     if let Delimiter::Byte(byte @ (b'\n' | b'\r' | b'"' | 0)) = options.delimiter {
         return Err(Error::config(format!(
-            "{:?} cannot be the delimiter of a list file",
+            "`delimiter` {:?} cannot separate path and label: use another byte",
             char::from(byte)
         )));
     }
     let mut lines = Lines::open(file)?;
+    if let Some(what) = foreign::of_file(file) {
+        return Err(Error::dataset(file, what));
+    }
     let roots = Roots::new(file, options.root.as_deref(), options.allow_outside)?;
     let mut content = Content::default();
     let mut labels = Gathered::default();
@@ -107,7 +111,7 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
     if content.samples() == 0 {
         return Err(Error::dataset(
             file,
-            "no samples in this list; write one `path label` a line",
+            "no samples in this list: write one `path label` a line",
         ));
     }
     content.labels = labels.labels;
@@ -129,7 +133,7 @@ fn relabel(labels: &mut Labels, file: &Path) -> Result<()> {
     let Labels::Class(all) = labels else {
         return Err(Error::dataset(
             file,
-            "relabel numbers whole-number labels anew, and this list has others or none",
+            "relabel needs whole-number labels, and this list has others or none",
         ));
     };
     let mut old = all.clone();
@@ -158,22 +162,22 @@ enum Bad {
 impl Bad {
     fn text(&self) -> String {
         match self {
-            Self::OpenQuote => "a quoted path without its closing quote".into(),
+            Self::OpenQuote => "the quoted path has no closing quote".into(),
             Self::BehindQuote => "no delimiter between the closing quote and the label".into(),
             Self::NoPath => "no path".into(),
-            Self::Nul => "a NUL byte in the path; is this a text file?".into(),
+            Self::Nul => "a NUL byte in the path: is this a text file?".into(),
             Self::NoLabel => {
-                "no label, or no delimiter before it; check `delimiter`, or pass `labels: none`"
+                "no label, or no delimiter before it: check `delimiter`, or use `labels: none`"
                     .into()
             }
             Self::NotWhole(label) => format!(
-                "label '{label}' is no whole number; check `delimiter`, or put a path with \
+                "label '{label}' is not a whole number: check `delimiter`, or put a path with \
                  blanks in double quotes"
             ),
-            Self::NotNumber(label) => format!("'{label}' in a vector label is no number"),
+            Self::NotNumber(label) => format!("'{label}' in a vector label is not a number"),
             Self::NotFinite(label) => format!("label '{label}' is not a finite number"),
             Self::Unlike { this, first, line } => format!(
-                "{} here, but {} in line {line}; put a path with blanks in double quotes",
+                "{} here, but {} in line {line}: put a path with blanks in double quotes",
                 this.text(),
                 first.text()
             ),

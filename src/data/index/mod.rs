@@ -12,7 +12,7 @@
 //!   where it lies; `classes`, `class_counts`: names of classes, samples of each;
 //! - `opening`: the ways to an index; `folder`, `list`, `shards`, `open_cache`: one
 //!   each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
-//!   their paths start; `boxes`: box files; `beyond`: where links lead;
+//!   their paths start; `foreign`: what is no data set; `boxes`: box files; `beyond`: where links lead;
 //!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
@@ -40,6 +40,7 @@ mod boxes;
 mod class_counts;
 mod classes;
 mod folder;
+mod foreign;
 mod json;
 mod kept;
 mod label;

@@ -33,7 +33,7 @@ pub(crate) fn is_cache(folder: &Path) -> bool {
 fn see_verify(folder: &Path, what: String) -> Error {
     Error::dataset(
         folder,
-        format!("{what}; see `featherload cache verify`, or build the cache again"),
+        format!("{what}: see `featherload cache verify`, or build the cache again"),
     )
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<In
     let path = folder.join(CACHE_INDEX);
     let is_due = |hash: Hash128| manifest.is_none_or(|m| m.index == Some(hash));
     let damaged = |damage: Damage| {
-        let again = "run the `featherload cache build` again that made the cache";
+        let again = "run the same `featherload cache build` again";
         Error::dataset(&path, format!("{damage}; {again}"))
     };
     let index = save::open(&path).map_err(|unusable| match unusable {
@@ -63,7 +63,7 @@ pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<In
         true => Ok(index),
         false => Err(see_verify(
             folder,
-            format!("its {CACHE_INDEX} is of another cache"),
+            format!("its {CACHE_INDEX} belongs to another cache"),
         )),
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<In
 fn other_version(path: &Path) -> Error {
     Error::dataset(
         path,
-        "of another version: run `featherload cache build` again",
+        "is of another version: run `featherload cache build` again",
     )
 }
 
@@ -95,14 +95,14 @@ pub(crate) fn open(folder: &Path) -> Result<Index> {
     if !manifest.complete {
         return Err(Error::dataset(
             folder,
-            "a cache that is not complete: run the `featherload cache build` again that began it",
+            "is an unfinished cache: run the same `featherload cache build` again",
         ));
     }
     let index = load(folder, Some(&manifest))?;
     let root = fs::canonicalize(folder).map_err(|e| Error::io_at("look at", folder, e))?;
     if index.len() != manifest.samples || index.shards() != manifest.shards.len() as u64 {
         return Err(verify(format!(
-            "its {CACHE_INDEX} has {} samples in {} shards, its manifest says {} in {}",
+            "its {CACHE_INDEX} has {} samples in {} shards, and its manifest {} in {}",
             index.len(),
             index.shards(),
             manifest.samples,
@@ -123,7 +123,7 @@ pub(crate) fn open(folder: &Path) -> Result<Index> {
         };
         if found.bytes != said.bytes {
             return Err(verify(format!(
-                "its shard {} has {} bytes, its manifest says {}",
+                "its shard {} has {} bytes, and its manifest says {}",
                 said.name, found.bytes, said.bytes
             )));
         }

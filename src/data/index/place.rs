@@ -89,10 +89,7 @@ impl Index {
         {
             return Err(SampleFault::new(
                 FaultKind::Unreadable,
-                format!(
-                    "its shard was replaced or changed since its index was made ({how}): start \
-                     the run again"
-                ),
+                format!("its shard changed since its index was made ({how}): start the run again"),
             ));
         }
         let len = usize::try_from(found.bytes).unwrap_or(usize::MAX);
@@ -130,14 +127,13 @@ impl Index {
             let path = self.shard_path(number);
             let how = match self.layout.stamp(self.sealed.bytes(), number) {
                 Some(known) => known.difference(&now, || keeps_inodes(&path)),
-                None => Some("nobody looked at it then".to_owned()),
+                None => Some("its state was not recorded".to_owned()),
             };
             if let Some(how) = how {
                 return Err(Error::dataset(
                     path,
                     format!(
-                        "this shard was changed since the index was saved ({how}): make the \
-                         index again"
+                        "this shard changed since the index was saved ({how}): make the index again"
                     ),
                 ));
             }

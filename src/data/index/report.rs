@@ -67,21 +67,17 @@ impl fmt::Display for DamagedShard {
         if self.places > 1 {
             write!(
                 f,
-                "; damaged in {} places, {} bytes are lost in all",
+                "; damaged in {} places, {} bytes lost in all",
                 self.places, self.bytes_lost
             )?;
         }
         let incomplete = self.samples_incomplete;
         match self.samples_missing {
-            Some(missing) => write!(
-                f,
-                "; {} samples are lost (as its index counts them)",
-                missing + incomplete
-            ),
+            Some(missing) => write!(f, "; {} samples lost (by its index)", missing + incomplete),
             None => write!(
                 f,
-                "; {incomplete} samples are known to be lost (an index beside it, as \
-                 `write_idx` makes it, would tell of others)"
+                "; at least {incomplete} samples lost (an index beside it, made by `write_idx`, \
+                 would tell the rest)"
             ),
         }
     }
@@ -131,8 +127,8 @@ impl SkipReason {
             Self::DanglingLink => "dangling link",
             Self::LinkLoop => "link loop",
             Self::NoPicture => "sample without a picture",
-            Self::NoSampleName => "member that is of no sample",
-            Self::NotPlain => "member that is sparse or a link",
+            Self::NoSampleName => "member of no sample",
+            Self::NotPlain => "sparse file or link",
             Self::EmptyShard => "empty shard",
         }
     }

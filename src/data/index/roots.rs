@@ -23,7 +23,7 @@ impl Misplaced {
         match self {
             Self::Empty => "no path".into(),
             Self::Outside(path) => {
-                format!("path '{path}' leads out of the root; set `root`, or pass `allow_outside`")
+                format!("path '{path}' leads out of the root: set `root`, or use `allow_outside`")
             }
         }
     }
@@ -53,14 +53,14 @@ impl Roots {
             .map_err(|_| Error::config("the root of the list's paths has an empty name"))?;
         let kind = fs::metadata(&root).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
-                Error::dataset(&root, "no such folder for the list's paths; check `root`")
+                Error::dataset(&root, "no such folder for the list's paths: check `root`")
             }
             _ => Error::io_at("read the type of", &root, e),
         })?;
         if !kind.is_dir() {
             return Err(Error::dataset(
                 &root,
-                "not a folder for the list's paths; check `root`",
+                "is not a folder, so the list's paths cannot begin there: check `root`",
             ));
         }
         Ok(Self {

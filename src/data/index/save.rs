@@ -59,7 +59,7 @@ pub(crate) fn load(path: &Path) -> Result<Index> {
     open(path).map_err(|unusable| match unusable {
         Unusable::Damaged(damage) => Error::dataset(
             path,
-            format!("{damage}; make the index again with `featherload index`"),
+            format!("{damage}: make the index again with `featherload index`"),
         ),
         Unusable::Failed(e) => e,
     })
@@ -88,8 +88,8 @@ pub(crate) fn open(path: &Path) -> Result<Index, Unusable> {
         let refused = Error::dataset(
             path,
             format!(
-                "{what}, which featherload keeps for itself and finds by its shards: open the \
-                 shards themselves, or keep an index of them by `save`"
+                "is {what} that featherload keeps for itself: open the shards, or save an index \
+                 of them with `save`"
             ),
         );
         return Err(refused.into());
@@ -202,8 +202,8 @@ mod tests {
         // 4 TiB, which no machine has twice.
         let e = refused(&hole(dir.path(), 1, |_| {}));
         for due in [
-            "hole.fli: 4398046511242 bytes",
-            "half of the memory",
+            "hole.fli: 4.01 TiB",
+            "half of the available memory",
             "again",
         ] {
             assert!(e.contains(due), "{e}");

@@ -133,18 +133,18 @@ impl Opened {
 fn check(options: &ShardOptions) -> Result<()> {
     match &options.labels {
         ShardLabels::None if options.classes.is_some() => Err(Error::config(
-            "a class table is of no use without labels; leave out `classes` or `labels: none`",
+            "a class table has no effect without labels: remove `classes` or `labels: none`",
         )),
         ShardLabels::Field(field) | ShardLabels::Json { field, .. }
             if field.is_empty() || field.contains('/') =>
         {
             Err(Error::config(format!(
-                "'{field}' is no extension of a field; give one such as 'cls' or 'json'"
+                "'{field}' is not the extension of a field: use one such as 'cls' or 'json'"
             )))
         }
         ShardLabels::Json { pointer, .. } if !pointer.is_empty() && !pointer.starts_with('/') => {
             Err(Error::config(format!(
-                "'{pointer}' is no JSON pointer: it begins with a slash, such as '/label'"
+                "'{pointer}' is not a JSON pointer: begin it with a slash, such as '/label'"
             )))
         }
         _ => Ok(()),
@@ -233,7 +233,7 @@ fn join(
         return Err(Error::dataset(
             &paths[0],
             format!(
-                "`classes` numbers class names, and the labels here are {}: leave it out",
+                "`classes` numbers class names, and the labels here are {}: remove it",
                 joined.kind()
             ),
         ));
@@ -244,8 +244,8 @@ fn join(
         return Err(Error::dataset(
             &paths[0],
             format!(
-                "no sample has a label in a field '{field}'; name another field, or pass \
-                 `labels: none`"
+                "no sample has a label in a field '{field}': name another field, or use `labels: \
+                 none`"
             ),
         ));
     }

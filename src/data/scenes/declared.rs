@@ -35,8 +35,7 @@ impl Declared {
                 && !(angle > 0.0 && angle < std::f64::consts::PI)
             {
                 return Err(format!(
-                    "camera_angle_{axis}: {angle} radians: it must lie between 0 and pi; or give \
-                     fl_{axis}"
+                    "camera_angle_{axis} is {angle} radians: use 0 to pi, or give fl_{axis}"
                 ));
             }
         }
@@ -84,8 +83,8 @@ impl Declared {
             None if is_original || !in_pixels => (width, height),
             None => {
                 return Err(
-                    "w and h are not given, so that intrinsics cannot be scaled to smaller images: \
-                     add them, or read the originals (downscale_folder: 1)"
+                    "w and h are missing, so intrinsics cannot be scaled to smaller images: add \
+                     them, or read the originals (downscale_folder: 1)"
                         .into(),
                 );
             }

@@ -78,7 +78,7 @@ fn choose_factor(found: &Found, options: &SceneOptions, limits: &Limits) -> Resu
     match options.downscale_folder {
         Some(0) => Err(Error::option(
             "downscale_folder",
-            "downscale_folder of 0: 1 is the originals, n is images_n",
+            "downscale_folder is 0: use 1 for the originals, or n for images_n",
         )),
         Some(1) => Ok(1),
         Some(factor) => match found.frames.iter().any(|frame| has_folder(frame, factor)) {
@@ -92,8 +92,8 @@ fn choose_factor(found: &Found, options: &SceneOptions, limits: &Limits) -> Resu
                 Err(Error::dataset(
                     wanted,
                     format!(
-                        "downscale_folder = {factor}, but none of the scene's images is there: \
-                         make them, or leave the option out"
+                        "downscale_folder is {factor}, and none of the scene's images is there: \
+                         make them, or remove the option"
                     ),
                 ))
             }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::sys::regular;
 use crate::sys::text_file::{self, Refused};
 
@@ -155,7 +155,11 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> Result<Document> {
     let too_long = |len: u64| {
         Error::dataset(
             path,
-            format!("{len} bytes, over max_json_bytes = {max_bytes}: is this a transforms file?"),
+            format!(
+                "it has {}, over max_json_bytes ({}): is this a transforms file?",
+                error::needed(len),
+                error::room(max_bytes)
+            ),
         )
     };
     if len > max_bytes {
@@ -165,7 +169,7 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> Result<Document> {
         Refused::Read(e) => Error::io_at("read", path, e),
         // It has grown since.
         Refused::TooLong(most) => too_long(most.saturating_add(1)),
-        zero @ Refused::Zero(_) => Error::dataset(path, format!("{zero}; write it again")),
+        zero @ Refused::Zero(_) => Error::dataset(path, format!("{zero}: write it again")),
     })?;
     let json = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
     serde_json::from_slice(json).map_err(|e| malformed(path, json, &e))
@@ -192,7 +196,7 @@ fn malformed(path: &Path, json: &[u8], e: &serde_json::Error) -> Error {
     let near = String::from_utf8_lossy(near);
     let hint = match near.contains("NaN") || near.contains("Infinity") {
         true => {
-            ": NaN and Infinity are no numbers; the pose of this frame is not known, so remove it"
+            ": NaN and Infinity are not JSON. The pose of this frame is unknown: remove the frame"
         }
         // An error that was given a name is no longer one of its kind.
         false if what.contains("EOF while") => ": the file is cut off",
@@ -319,7 +323,7 @@ impl<'de> Deserialize<'de> for Matrix {
                     && last != [0.0, 0.0, 0.0, 1.0]
                 {
                     return Err(de::Error::custom(format!(
-                        "the last row is {last:?}: it must be [0, 0, 0, 1]"
+                        "the last row is {last:?}: use [0, 0, 0, 1]"
                     )));
                 }
                 match rows.next_element::<IgnoredAny>()? {

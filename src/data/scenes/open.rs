@@ -166,8 +166,8 @@ fn open(path: &Path, options: &SceneOptions) -> Result<Scene> {
         None => detect(path).ok_or_else(|| {
             Error::dataset(
                 path,
-                "no scene: no transforms.json, no transforms_train.json, no \
-                 dslr/nerfstudio/transforms.json, and no COLMAP model (cameras.bin or cameras.txt \
+                "no scene here: give a folder with transforms.json, transforms_train.json, \
+                 dslr/nerfstudio/transforms.json, or a COLMAP model (cameras.bin or cameras.txt \
                  in sparse/0, sparse or colmap/sparse/0)",
             )
         })?,
@@ -184,7 +184,7 @@ fn open(path: &Path, options: &SceneOptions) -> Result<Scene> {
         && colmap::model_folder(path).is_some()
     {
         found.notes.push(
-            "transforms.json is read; there is a COLMAP model too (format: colmap reads it)".into(),
+            "transforms.json is read. There is a COLMAP model too (format: colmap reads it)".into(),
         );
     }
     sort(&mut found);
@@ -201,7 +201,7 @@ fn check(options: &SceneOptions) -> Result<()> {
     ];
     for (name, value) in numbers {
         if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0)) {
-            let what = format!("`{name}` of {value}: it must be above 0");
+            let what = format!("`{name}` is {value}: use more than 0");
             return Err(Error::option(name, what));
         }
     }
@@ -229,14 +229,15 @@ fn mark(found: &mut Found, options: &SceneOptions) -> Result<SplitBy> {
         return Err(Error::option(
             "split",
             format!(
-                "split: listed, but {} lists no frames for training and evaluation",
+                "split is listed, and {} lists no frames for training and evaluation: use \
+                 another split",
                 found.file.display()
             ),
         ));
     }
     if by != SplitBy::Listed && found.is_listed {
-        let what = "the scene lists which frames train and evaluate; the split that was asked for \
-                    replaces it";
+        let what = "the scene lists frames for training and evaluation. The split asked for \
+                    replaces that list";
         found.notes.push(what.into());
     }
     split::mark(&mut found.frames, by).map_err(|what| Error::option("split", what))?;
@@ -274,9 +275,11 @@ fn placement(found: &mut Found, options: &SceneOptions) -> Result<Placement> {
         let largest = place::largest(poses.iter().map(|pose| oriented.pose(pose)));
         match (1.0 / largest).is_finite() {
             true => to_scene.scale = 1.0 / largest,
-            false => found
-                .notes
-                .push("all cameras stand at the origin: nothing to scale by".into()),
+            false => found.notes.push(
+                "all cameras are at the origin, so there is nothing to scale by: remove \
+                       the scaling"
+                    .into(),
+            ),
         }
     }
     to_scene.scale *= options.scale_factor;
@@ -362,19 +365,18 @@ fn assemble(
             found.notes.push(format!("{count} {what}"));
         }
     };
-    note(unlisted, "frames are listed for nothing, and left out");
+    note(unlisted, "frames are in no list, and left out");
     note(
         turned,
-        "images are turned by 90 degrees by their EXIF block, which scenes do not follow: pixels \
-         are read as stored",
+        "images have an EXIF turn of 90 degrees, which scenes ignore: pixels are read as stored",
     );
     note(
         found_masks,
-        "masks were found by their names; the scene's file names none",
+        "masks were found by their names. The scene's file names none",
     );
     note(
         unread.depths,
-        "depths that the scene's file names are not there",
+        "depths named in the scene's file are missing",
     );
     Ok(Scene {
         root: found.root,
@@ -421,7 +423,7 @@ fn refuse_unread(
     Err(Error::dataset(
         file,
         format!(
-            "{} of {total} images are missing or cannot be read; the first is {}: {}",
+            "{} of {total} images are missing or cannot be read. The first is {}: {}",
             unread.count,
             first.path.display(),
             first.reason

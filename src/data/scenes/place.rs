@@ -87,7 +87,8 @@ fn unit(a: Vector) -> Option<Vector> {
 fn up(poses: &[Pose]) -> Result<Vector, String> {
     let mean = mean(poses.iter().map(|pose| negated(pose.axis(1))));
     unit(mean).ok_or_else(|| {
-        "the cameras' up vectors cancel out, so there is no common up: use orientation none or pca"
+        "the up vectors of the cameras cancel out, so there is no common up: use orientation \
+         none or pca"
             .into()
     })
 }
@@ -118,7 +119,7 @@ fn vertical(poses: &[Pose], up: Vector) -> Result<Vector, String> {
     let first = column(2);
     let along = dot(up, first);
     unit([0, 1, 2].map(|i| up[i] - first[i] * along)).ok_or_else(|| {
-        "the cameras' up vectors lie along their right ones: use orientation up or none".into()
+        "the up vectors of the cameras lie along their right vectors: use orientation up or none".into()
     })
 }
 

@@ -118,8 +118,7 @@ pub(super) fn read(path: &Path) -> Result<Points> {
         return Err(Error::dataset(
             path,
             format!(
-                "element vertex {}: the rest of the file holds at most {}: it is cut off, or too \
-                 large",
+                "element vertex {}, and the rest of the file holds at most {}: it is cut off",
                 header.points,
                 most.min(MOST_POINTS)
             ),
@@ -150,7 +149,7 @@ pub(super) fn read(path: &Path) -> Result<Points> {
         }
         let place = header.xyz.map(|property| take(property, &values, &point));
         if place.iter().any(|value| !value.is_finite()) {
-            let what = format!("point {number}: its place {place:?} is no number");
+            let what = format!("point {number}: its place {place:?} is not a number");
             return Err(Error::dataset(path, what));
         }
         let colour = |rgb: [Property; 3]| rgb.map(|p| p.scalar.colour(take(p, &values, &point)));
@@ -176,18 +175,18 @@ fn ascii(
             .read_until(b'\n', line)
             .map_err(|e| Error::io_at("read", path, e))?;
         if read == 0 {
-            return Err(error("cut off in front of it"));
+            return Err(error("cut off before it"));
         }
-        let text = std::str::from_utf8(line).map_err(|_| error("no text, in an ascii file"))?;
+        let text = std::str::from_utf8(line).map_err(|_| error("not text, in an ascii file"))?;
         values.clear();
         for word in text.split_ascii_whitespace() {
             let value = word.parse();
-            values.push(value.map_err(|_| error(&format!("{word:?} is no number")))?);
+            values.push(value.map_err(|_| error(&format!("{word:?} is not a number")))?);
         }
         match values.len() {
             0 => {}
             n if n >= columns => return Ok(()),
-            n => return Err(error(&format!("{n} numbers, where {columns} are due"))),
+            n => return Err(error(&format!("{n} numbers, and {columns} are expected"))),
         }
     }
 }
@@ -207,7 +206,9 @@ fn header(path: &Path, file: &mut BufReader<File>, used: &mut u64) -> Result<Hea
             .map_err(|e| Error::io_at("read", path, e))?;
         *used += read as u64;
         if number == 0 && line.trim_ascii() != b"ply" {
-            return Err(error("no PLY file: its first line is not \"ply\"".into()));
+            return Err(error(
+                "not a PLY file: its first line is not \"ply\"".into(),
+            ));
         }
         if !line.ends_with(b"\n") {
             return Err(error("cut off in the header: no end_header".into()));
@@ -225,14 +226,14 @@ fn header(path: &Path, file: &mut BufReader<File>, used: &mut u64) -> Result<Hea
             ["element", "vertex", count] => {
                 let count: u64 = count
                     .parse()
-                    .map_err(|_| error(format!("element vertex {count}: no count")))?;
+                    .map_err(|_| error(format!("element vertex {count}: not a count")))?;
                 points = Some(count);
                 in_points = true;
             }
             ["element", other, ..] => {
                 if points.is_none() {
                     return Err(error(format!(
-                        "element {other} in front of the vertices: write these first"
+                        "element {other} before the vertices: write the vertices first"
                     )));
                 }
                 in_points = false;
@@ -242,7 +243,7 @@ fn header(path: &Path, file: &mut BufReader<File>, used: &mut u64) -> Result<Hea
             }
             ["property", scalar, name] if in_points => {
                 let scalar = Scalar::named(scalar)
-                    .ok_or_else(|| error(format!("property {scalar} {name}: no known type")))?;
+                    .ok_or_else(|| error(format!("property {scalar} {name}: unknown type")))?;
                 let property = Property {
                     scalar,
                     at: stride,

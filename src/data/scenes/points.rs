@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::sys::memory;
 
 /// The most points of a file that are read: 7.5 GB.
@@ -32,8 +32,10 @@ fn check_room(path: &Path, count: u64, available: Option<u64>) -> Result<()> {
         Some(room) if bytes > room => Err(Error::dataset(
             path,
             format!(
-                "{count} points take {bytes} bytes, over {room}, half of the memory that is \
-                 available: use a file of fewer points, or more memory"
+                "{count} points take {}, over half of the available memory ({}): use a file of \
+                 fewer points, or more memory",
+                error::needed(bytes),
+                error::room(room)
             ),
         )),
         _ => Ok(()),
@@ -88,7 +90,7 @@ mod tests {
         for due in [
             "a/cloud.ply",
             "100 points",
-            "1500 bytes, over 1499",
+            "1.47 KiB, over half of the available memory (1.46 KiB)",
             "fewer",
         ] {
             assert!(e.contains(due), "{e}");

@@ -33,7 +33,7 @@ pub(super) fn trains(names: &[&str], by: SplitBy) -> Result<Vec<bool>, String> {
         SplitBy::All | SplitBy::Listed => trains.fill(true),
         SplitBy::Fraction(part) => {
             if !(0.0..=1.0).contains(&part) {
-                return Err(format!("a fraction of {part}: it must be between 0 and 1"));
+                return Err(format!("the fraction is {part}: use 0 to 1"));
             }
             for number in spread(count, (count as f64 * part).ceil() as usize) {
                 trains[number] = true;
@@ -41,7 +41,7 @@ pub(super) fn trains(names: &[&str], by: SplitBy) -> Result<Vec<bool>, String> {
         }
         SplitBy::Interval(every) => {
             if every == 0 {
-                return Err("an interval of 0: it must be 1 or more".into());
+                return Err("the interval is 0: use 1 or more".into());
             }
             for (number, trains) in (0u64..).zip(&mut trains) {
                 *trains = number % every != 0;
@@ -54,7 +54,7 @@ pub(super) fn trains(names: &[&str], by: SplitBy) -> Result<Vec<bool>, String> {
                 *trains = name.contains("train");
                 if !*trains && !name.contains("eval") {
                     return Err(format!(
-                        "{path:?}: its file name has neither train nor eval in it"
+                        "{path:?}: its file name contains neither train nor eval"
                     ));
                 }
             }

@@ -138,7 +138,10 @@ fn mark_listed(
     for (key, list, split) in lists {
         for name in list.as_deref().unwrap_or_default() {
             let number = numbers.get(&plain(name)).ok_or_else(|| {
-                Error::dataset(file, format!("{key} names {name:?}, which no frame has"))
+                Error::dataset(
+                    file,
+                    format!("{key} names {name:?}, and no frame has that name"),
+                )
             })?;
             let before = frames[*number].split.replace(split);
             moved +=
@@ -149,7 +152,7 @@ fn mark_listed(
     }
     if moved > 0 {
         notes.push(format!(
-            "{moved} frames are listed for training and for evaluation: they train"
+            "{moved} frames are in the lists of training and evaluation: they are used for training"
         ));
     }
     Ok(true)
@@ -204,7 +207,13 @@ impl<'a> Reader<'a> {
         }
         if let Some(scale) = document.applied_scale {
             if !(scale.is_finite() && scale > 0.0) {
-                return Err(self.error("applied_scale", &format!("{scale} must be above 0")));
+                return Err(self.error(
+                    "applied_scale",
+                    &format!(
+                        "{scale} is out of range: use \
+                                                                 more than 0"
+                    ),
+                ));
             }
             applied.scale = scale;
         }
@@ -215,24 +224,30 @@ impl<'a> Reader<'a> {
             Some("pca") => Some(Orientation::Pca),
             Some("none") => Some(Orientation::None),
             Some(other) => {
-                let what = format!("{other:?} is none of up, vertical, pca, none");
+                let what = format!("{other:?} is unknown: use up, vertical, pca or none");
                 return Err(self.error("orientation_override", &what));
             }
         };
         let depth_unit = document.integer_depth_scale;
         if let Some(unit) = depth_unit.filter(|unit| !(unit.is_finite() && *unit > 0.0)) {
-            return Err(self.error("integer_depth_scale", &format!("{unit} must be above 0")));
+            return Err(self.error(
+                "integer_depth_scale",
+                &format!(
+                    "{unit} is out of range: use \
+                                                                   more than 0"
+                ),
+            ));
         }
         if self.own_intrinsics > 0 {
             self.notes.push(format!(
-                "{} frames have intrinsics of their own beside other ones at the top: their own \
-                 count (nerfstudio would take those at the top)",
+                "{} frames have their own intrinsics, and the file has others at the top: their \
+                 own are used (nerfstudio uses those at the top)",
                 self.own_intrinsics
             ));
         }
         if self.not_orthonormal > 0 {
             self.notes.push(format!(
-                "{} poses are no exact rotations; they are kept as they are",
+                "{} poses are not exact rotations. They are kept as they are",
                 self.not_orthonormal
             ));
         }
@@ -323,7 +338,7 @@ impl<'a> Reader<'a> {
         let mask = keys.mask_path.as_ref().filter(|_| uses_masks);
         let depth = keys.depth_file_path.as_ref().or(keys.depth_path.as_ref());
         if let Some(time) = keys.time.filter(|time| !time.is_finite()) {
-            return Err(format!("time: {time} is no time"));
+            return Err(format!("time: {time} is not a time"));
         }
         let is_fisheye = matches!(
             declared.lens,
@@ -392,7 +407,7 @@ fn from_opengl(matrix: &[[f64; 4]; 3]) -> Pose {
 /// Numbers that are none, and rotations that cannot be undone.
 pub(super) fn check_matrix(matrix: &[[f64; 4]; 3]) -> Result<(), String> {
     if let Some(value) = matrix.iter().flatten().find(|value| !value.is_finite()) {
-        return Err(format!("{value} is no number of a pose"));
+        return Err(format!("{value} is not a number of a pose"));
     }
     let [a, b, c] = matrix;
     let determinant = a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0])
@@ -425,8 +440,8 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(Declared, bool), String
     let size = match (both("w"), both("h")) {
         (None, None) => None,
         (Some(w), Some(h)) => Some((pixels("w", w)?, pixels("h", h)?)),
-        (Some(_), None) => return Err("h: missing, beside w".into()),
-        (None, Some(_)) => return Err("w: missing, beside h".into()),
+        (Some(_), None) => return Err("h: missing beside w".into()),
+        (None, Some(_)) => return Err("w: missing beside h".into()),
     };
     let lens = lens(frame, top)?;
     let along = |pixels: &str, degrees: &str, radians: &str| {
@@ -465,7 +480,7 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(Declared, bool), String
 fn pixels(key: &str, value: f64) -> Result<u32, String> {
     match value {
         1.0..=2_147_483_647.0 => Ok(value as u32),
-        _ => Err(format!("{key}: {value} is no number of pixels")),
+        _ => Err(format!("{key}: {value} is not a number of pixels")),
     }
 }
 
@@ -498,7 +513,7 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         .filter(|list| !list.is_empty());
     let wrong = |list: &[f64], due: usize| {
         format!(
-            "distortion_params: {} numbers, where {model} has {due}",
+            "distortion_params: {} numbers, and {model} has {due}",
             list.len()
         )
     };
@@ -508,7 +523,7 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
             Some(list) => list.try_into().map_err(|_| wrong(list, 6))?,
         };
         if of("k5") != 0.0 || of("k6") != 0.0 {
-            return Err("k5, k6: a rational lens, which this format does not have".into());
+            return Err("k5, k6: this format has no rational lens: undistort the images".into());
         }
         let (k, p) = ([k1, k2, k3, k4], [p1, p2]);
         let none = k == [0.0; 4] && p == [0.0; 2];

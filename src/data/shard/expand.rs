@@ -21,9 +21,9 @@ pub(crate) fn is_pattern(text: &OsStr) -> bool {
     has_glob(text.as_bytes()) || text.as_bytes().contains(&b'{')
 }
 
-/// What a name says that other loaders read from and that is no file's; nothing of
+/// What a name is that other loaders read from and that is no file's; nothing of
 /// other names, and of those that are there.
-fn is_no_file(path: &Path) -> Option<&'static str> {
+fn is_no_file(path: &Path) -> Option<String> {
     let text = path.as_os_str().as_bytes();
     let join = text.windows(2).position(|pair| pair == b"::");
     let first = &text[..join.unwrap_or(text.len())];
@@ -36,16 +36,26 @@ fn is_no_file(path: &Path) -> Option<&'static str> {
     // Without slashes it may as well be a name that is misspelt.
     let is_address =
         is_scheme && (scheme == b"pipe" || first[scheme.len() + 1..].starts_with(b"//"));
+    let how = match scheme {
+        b"s3" => " (aws s3 sync)",
+        b"gs" => " (gcloud storage rsync)",
+        b"http" | b"https" => " (curl, wget)",
+        b"hf" => " (hf download)",
+        _ => "",
+    };
     let what = match (is_scheme, join) {
-        (true, _) if is_address => {
-            "no such file, and shards are mapped, so they must be files: download or mount them"
+        (true, _) if scheme == b"pipe" => {
+            "is a command, and featherload reads local files: write its output to tar files".into()
         }
-        (true, _) => {
-            "no such file: check the path; if it is an address: shards are mapped, so they must \
-             be files: download or mount them"
-        }
+        (true, _) if is_address => format!(
+            "is an address, and featherload reads local files: download them{how}, or mount the \
+             storage"
+        ),
+        (true, _) => "no such file: check the path. An address cannot be read: download or mount \
+                      the files"
+            .into(),
         (false, Some(_)) => {
-            "no such file; name several shards by braces or a glob, such as '{a,b}.tar'"
+            "no such file: name several shards by braces or a glob, such as '{a,b}.tar'".into()
         }
         (false, None) => return None,
     };
@@ -113,7 +123,7 @@ pub(crate) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>>
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(Error::dataset(
             pair[0],
-            "this shard is named twice; its samples would be loaded twice: name it once",
+            "this shard is named twice, so its samples would be loaded twice: name it once",
         )),
         None => Ok(paths),
     }
@@ -122,7 +132,7 @@ pub(crate) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>>
 fn too_many(pattern: &OsStr) -> Error {
     Error::dataset(
         pattern,
-        format!("this pattern names more than {MAX} shards; check its ranges"),
+        format!("this pattern names more than {MAX} shards: check its ranges"),
     )
 }
 
@@ -134,7 +144,8 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     let text = pattern
         .to_str()
         .ok_or_else(|| Error::dataset(pattern, "a pattern must be UTF-8"))?;
-    let bad = |e: glob::PatternError| Error::dataset(pattern, format!("no pattern: {}", e.msg));
+    let bad =
+        |e: glob::PatternError| Error::dataset(pattern, format!("is not a pattern: {}", e.msg));
     let before = paths.len();
     let spelled_out = hidden(pattern);
     for found in glob::glob(text).map_err(bad)? {
@@ -156,7 +167,7 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         must_be_a_file(pattern)?;
         return Err(Error::dataset(
             pattern,
-            "no file has a name of this pattern; check the folder and the pattern",
+            "no file matches this pattern: check the folder and the pattern",
         ));
     }
     paths[before..].sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
@@ -385,11 +396,11 @@ mod tests {
             ),
         ] {
             let e = told(text);
-            assert!(e.contains(&format!("{begins}: no such file, and")), "{e}");
-            assert!(
-                e.contains("they must be files: download or mount them"),
-                "{e}"
-            );
+            let is = match begins.starts_with("pipe:") {
+                true => "is a command, and featherload reads local files: write its output",
+                false => "is an address, and featherload reads local files: download them",
+            };
+            assert!(e.contains(&format!("{begins}: {is}")), "{e}");
         }
         for text in ["data:v2", "host:/x/a.tar"] {
             let e = told(text);
@@ -397,7 +408,7 @@ mod tests {
                 e.contains(&format!("{text}: no such file: check the path")),
                 "{e}"
             );
-            assert!(e.contains("download or mount them"), "{e}");
+            assert!(e.contains("download or mount the files"), "{e}");
         }
         assert!(!told("s3://x/a.tar").contains("check the path"));
         let e = told("a.tar::b.tar");
@@ -449,7 +460,7 @@ mod tests {
         let e = within("{A,b-*,?}.tar").unwrap_err().to_string();
         assert!(e.contains("A.tar: this shard is named twice"), "{e}");
         let e = within("a[.tar").unwrap_err().to_string();
-        assert!(e.contains("a[.tar: no pattern"), "{e}");
+        assert!(e.contains("a[.tar: is not a pattern"), "{e}");
         let none: [&str; 0] = [];
         assert!(expand_all(&none).unwrap_err().is_usage());
     }

@@ -74,10 +74,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Checksum => f.write_str("its checksum is wrong"),
-            Self::Size => f.write_str("its size is no number"),
+            Self::Size => f.write_str("its size is not a number"),
             Self::Name => f.write_str("it has no name, or one with a NUL byte"),
             Self::TooLong { bytes } => {
-                write!(f, "a name or pax records of {bytes} bytes, over 64 KiB")
+                write!(f, "its name or pax records have {bytes} bytes, over 64 KiB")
             }
             Self::Pax => f.write_str("its pax records are malformed"),
         }

@@ -313,7 +313,7 @@ impl fmt::Display for Unwritable {
         write!(
             f,
             "the member {name:?} has a blank, a backslash or a control character in its name, \
-             and blanks separate the fields of an index: rename it, or do without the index"
+             and an index cannot hold it: rename it, or use no index"
         )
     }
 }

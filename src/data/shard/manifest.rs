@@ -261,12 +261,13 @@ pub(crate) enum Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text { what } => write!(f, "damaged, or no manifest of a cache: {what}"),
+            Self::Text { what } => write!(f, "damaged, or not the manifest of a cache: {what}"),
             Self::Format { found } => write!(f, "a manifest of another kind: `{found}`"),
             Self::Version { found } => write!(
                 f,
-                "a manifest of version {found}, where version {VERSION} is understood: build the \
-                 cache again, in this folder with `force`, or use the featherload that built it"
+                "a manifest of version {found}, and this featherload reads version {VERSION}: \
+                 build the cache again (in this folder with `force`), or use the featherload \
+                 that built it"
             ),
             Self::Checksum => f.write_str("damaged: its checksum is wrong"),
         }
@@ -329,10 +330,10 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     /// As [`Manifest::from_bytes`], with the hash of the file.
     ///
     /// # Errors
-    /// When the file cannot be read, is no regular file, or is damaged: a data
+    /// When the file cannot be read, is not a regular file, or is damaged: a data
     /// set's error, which names the file.
     fn read(path: &Path) -> Result<(Self, Hash128)> {
-        let none = || Error::dataset(path, "no manifest of a cache");
+        let none = || Error::dataset(path, "not the manifest of a cache");
         let failed = |e: io::Error| match e.kind() {
             ErrorKind::InvalidInput => none(),
             _ => Error::io_at("read", path, e),
@@ -345,7 +346,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
             Refused::Read(e) => failed(e),
             other => Error::dataset(
                 path,
-                format!("{other}; restore it, or build the cache again"),
+                format!("{other}: restore it, or build the cache again"),
             ),
         })?;
         let manifest = Self::from_bytes(&bytes).map_err(|e| Error::dataset(path, e.to_string()))?;

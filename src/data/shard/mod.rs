@@ -44,7 +44,10 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
     let name = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::dataset(path, "a path cannot hold a NUL byte"))?;
     let (fd, len) = open_regular(&name).map_err(|fault| {
-        Error::dataset(path, format!("this shard {fault}; check path and rights"))
+        Error::dataset(
+            path,
+            format!("this shard {fault}: check its path and permissions"),
+        )
     })?;
     Ok((File::from(fd), len as u64))
 }

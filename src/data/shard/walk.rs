@@ -104,13 +104,12 @@ impl fmt::Display for Damage {
             What::CutHeader => write!(f, "cut off: it ends within the header at byte {at}"),
             What::BehindTheEnd => write!(
                 f,
-                "its end stands at byte {at}, and {lost} bytes behind it are not zero: they are \
-                 not read"
+                "its end is at byte {at}, and {lost} bytes after it are not zero: they are not read"
             ),
             What::Zeros => write!(
                 f,
-                "its end stands at byte {at}, and {lost} bytes from there on are zero, where \
-                 tars have a few KiB: what was there is lost (a copy that was broken off?)"
+                "its end is at byte {at}, and {lost} bytes after it are zero, where tars have a \
+                 few KiB: what was there is lost (an interrupted copy?)"
             ),
         }
     }

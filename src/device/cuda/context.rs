@@ -125,7 +125,8 @@ impl Context {
         if !self.is_ours() {
             return Err(Error::Device {
                 what: format!(
-                    "cuda:{} was opened by process {}, and this is a forked copy of it: CUDA cannot be used here",
+                    "cuda:{} was opened by process {}, and this is a forked copy of it: CUDA \
+                     does not work here",
                     self.device.ordinal, self.process
                 ),
             });

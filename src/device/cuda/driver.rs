@@ -39,7 +39,8 @@ pub(super) fn code_of(name: &'static str, f: impl FnOnce() -> CUresult) -> Resul
     }
     Err(Error::Device {
         what: format!(
-            "{name}: this NVIDIA driver does not have it: update the driver to 525 or newer (CUDA 12.0)"
+            "{name}: this NVIDIA driver does not have it: update the driver to 525 or newer \
+             (CUDA 12.0)"
         ),
     })
 }
@@ -111,36 +112,45 @@ fn visible() -> String {
 fn advice(code: u32) -> &'static str {
     match code {
         2 => {
-            "lower batch or depth, leave the pixels in place (upload), or see with nvidia-smi who else holds memory of the device (host memory that is pinned counts too)"
+            "lower batch or depth, leave the pixels in place (upload), or see in nvidia-smi what \
+             else holds memory of the device (pinned host memory counts too)"
         }
         3 | 4 => {
             "CUDA cannot be used in a process that was forked after its start, nor while it ends"
         }
         34 => {
-            "the CUDA toolkit's stub of libcuda was found in front of the driver's: take its folder off LD_LIBRARY_PATH"
+            "the CUDA toolkit's stub of libcuda was found in front of the driver's: take its \
+             folder off LD_LIBRARY_PATH"
         }
         46 => "another process has the device to itself: see its compute mode in nvidia-smi",
         100 => {
-            "nvidia-smi lists the devices that there are; CUDA_VISIBLE_DEVICES may hide them, and a container must be started with them (docker: --gpus all)"
+            "nvidia-smi lists the devices that there are; CUDA_VISIBLE_DEVICES may hide them, \
+             and a container must be started with them (docker: --gpus all)"
         }
         101 => "there are fewer devices: nvidia-smi lists them, CUDA_VISIBLE_DEVICES may hide some",
         201 | 709 => {
-            "the device's context was reset, or destroyed, by another part of this process (cudaDeviceReset, cuDevicePrimaryCtxReset): leave that out, or build the loader behind it"
+            "the device's context was reset, or destroyed, by another part of this process \
+             (cudaDeviceReset, cuDevicePrimaryCtxReset): leave that out, or build the loader \
+             behind it"
         }
         209 | 218 | 222 => "the driver cannot load the kernels of this version: update it",
         221 | 223 => {
-            "the driver may not compile PTX here: libnvidia-ptxjitcompiler.so.1 is missing, or CUDA_DISABLE_PTX_JIT is set"
+            "the driver may not compile PTX here: libnvidia-ptxjitcompiler.so.1 is missing, or \
+             CUDA_DISABLE_PTX_JIT is set"
         }
         214 | 220 | 226 | 714 => "the device reports a fault of its own: see dmesg for its Xid",
         700 | 715..=719 => {
-            "the device's context is lost, restart the process; another library that uses the same device may have been the cause (compute-sanitizer finds it)"
+            "the device's context is lost, restart the process; another library that uses the \
+             same device may have been the cause (compute-sanitizer finds it)"
         }
         702 => "the device's watchdog ended a kernel: use a device without a display",
         803 | 804 => {
-            "libcuda and the kernel's module are of two versions: reload the nvidia module or restart the machine; in a container, do not bring another libcuda"
+            "libcuda and the kernel's module are of two versions: reload the nvidia module or \
+             restart the machine; in a container, do not bring another libcuda"
         }
         802 => {
-            "the device is not ready yet; on machines with NVSwitch, is nvidia-fabricmanager running?"
+            "the device is not ready yet; on machines with NVSwitch, is nvidia-fabricmanager \
+             running?"
         }
         999 => "often the nvidia_uvm module: `modprobe nvidia_uvm`, or restart the machine",
         _ => "",
@@ -158,7 +168,8 @@ pub(super) fn start() -> Result<i32> {
     if version < OLDEST_DRIVER {
         return Err(Error::Device {
             what: format!(
-                "the NVIDIA driver serves CUDA {}, featherload needs {}: update the driver to 525 or newer",
+                "the NVIDIA driver serves CUDA {}, and featherload needs {}: update the driver \
+                 to 525 or newer",
                 text(version),
                 text(OLDEST_DRIVER)
             ),
@@ -175,7 +186,10 @@ fn version() -> Result<i32> {
     // would; that panics where there is none, so it is tried here.
     if !unsafe { sys::is_culib_present() } {
         return Err(Error::Device {
-            what: "no NVIDIA driver: libcuda.so.1 cannot be loaded (install the driver, 525 or newer; in a container, start it with the device: docker --gpus all, and NVIDIA_DRIVER_CAPABILITIES with `compute`)".into(),
+            what: "no NVIDIA driver: libcuda.so.1 cannot be loaded (install the driver, 525 or \
+                   newer; in a container, start it with the device: docker --gpus all, and \
+                   NVIDIA_DRIVER_CAPABILITIES with `compute`)"
+                .into(),
         });
     }
     let mut version = 0;
@@ -220,7 +234,7 @@ pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
         });
         return Err(Error::Device {
             what: format!(
-                "there is no cuda:{ordinal}, visible are {} (nvidia-smi lists all; {})",
+                "there is no cuda:{ordinal}: {} devices are visible (nvidia-smi lists all; {})",
                 seen.collect::<Vec<_>>().join(", "),
                 visible()
             ),
@@ -276,7 +290,7 @@ fn described(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
     );
     let unusable = (capability < OLDEST_CAPABILITY).then(|| {
         format!(
-            "compute capability {}.{}, the kernels need {}.{} (Volta) or newer",
+            "compute capability {}.{}, and the kernels need {}.{} (Volta) or newer",
             capability.0, capability.1, OLDEST_CAPABILITY.0, OLDEST_CAPABILITY.1
         )
     });

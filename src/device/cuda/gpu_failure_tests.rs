@@ -20,7 +20,7 @@ fn what_is_not_there_is_said_in_bytes_and_by_name() {
     for words in [
         "cuda:0 (",
         &format!("{all} bytes for batches"),
-        "bytes are free",
+        "free",
         "lower batch or depth",
     ] {
         assert!(said.contains(words), "`{words}` is not in: {said}");

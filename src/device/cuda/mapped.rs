@@ -10,7 +10,7 @@ use cudarc::driver::sys::{
 };
 
 use super::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::sys::shared::SharedMemory;
 
 /// Shared memory that the device reads.
@@ -29,8 +29,9 @@ impl Mapped {
         let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
         let explained = |e| Error::Device {
             what: format!(
-                "pin the {len} bytes of the store, of which the device reads what is beyond \
-                 gpu_memory_limit: {e}; raise gpu_memory_limit so that all images fit"
+                "pin the store ({}), where the device reads images that gpu_memory_limit leaves \
+                 out: {e}. Raise gpu_memory_limit so that all images fit",
+                error::size(len as u64)
             ),
         };
         // SAFETY: the whole of a map that `memory` keeps, whose size is sealed; taken back

@@ -11,7 +11,7 @@ use cudarc::driver::sys::{
 };
 
 use super::context::{Context, Stream};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// Memory of a device. What it holds at first is whatever was there.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl DeviceBuffer {
         });
         made.map_err(|e| {
             let free = match context.free_bytes() {
-                Ok(free) => format!(", of which {free} bytes are free"),
+                Ok(free) => format!(" ({} free)", error::room(free)),
                 Err(_) => String::new(),
             };
             asked(e, len, &format!("device memory{free}"), what)
@@ -124,7 +124,10 @@ impl Drop for HostBuffer {
 
 fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
     Error::Device {
-        what: format!("{bytes} bytes for {what} out of {kind}: {error}"),
+        what: format!(
+            "no room for {} of {what} in {kind}: {error}",
+            error::needed(bytes as u64)
+        ),
     }
 }
 

@@ -11,12 +11,14 @@ use cudarc::driver::sys::{
 };
 
 use crate::device::cuda::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
 
 /// What may keep memory from being pinned. The one place that says so.
-const LIMITS: &str = "pinning may be limited by the memory that is there, by the cgroup's memory limit, by RLIMIT_MEMLOCK (ulimit -l) or by the sandbox of the container: lower batch or depth, or raise the limit";
+const LIMITS: &str = "pinning is limited by free memory, the cgroup's memory limit, \
+                      RLIMIT_MEMLOCK (ulimit -l) or the container's sandbox: lower batch or \
+                      depth, or raise the limit";
 
 /// A ring whose memory devices may read. The map outlives it.
 #[derive(Debug)]
@@ -41,7 +43,10 @@ impl PinnedRing {
             sys::cuMemHostRegister_v2(at.cast(), bytes, flags)
         });
         let explained = |e| Error::Device {
-            what: format!("pin the ring's {bytes} bytes: {e}; {LIMITS}"),
+            what: format!(
+                "pin the ring ({}): {e}. {LIMITS}",
+                error::size(bytes as u64)
+            ),
         };
         pinned.map_err(explained)?;
         let mut pinned = Self {

@@ -29,8 +29,8 @@ impl Copies {
     pub(crate) fn new(index: &Index, room: u64) -> Result<Self> {
         if index.has_boxes() {
             return Err(Error::config(
-                "a ceiling that copies takes whole pictures, and this data set has `boxes`: \
-                 measure another ceiling, or leave them out",
+                "the ceiling `copy` takes whole pictures, and this data set has `boxes`: measure \
+                 another ceiling, or remove them",
             ));
         }
         let maps = Maps::of(index, Format::Npy)?;

@@ -37,8 +37,8 @@ impl Maps {
             let pushed = all.push(index, id, format, &mut path, &mut shard);
             pushed.map_err(|fault| {
                 Error::config(format!(
-                    "this ceiling is that of {format} and leaves no file out, and {} (sample {id}) \
-                     {}: measure it on {format} files that can be read",
+                    "this ceiling needs {format} files alone, and {} (sample {id}) {}: give a \
+                     data set of readable {format} files",
                     index.path(id).display(),
                     fault.reason
                 ))

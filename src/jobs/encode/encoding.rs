@@ -65,7 +65,7 @@ impl FromStr for Encoding {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
             Error::config(format!(
-                "encode is copy, jpeg, jpeg:1 to jpeg:100, or raw, not '{text}'"
+                "encode '{text}' is unknown: use copy, jpeg, jpeg:1 to jpeg:100, or raw"
             ))
         };
         match text.split_once(':') {
@@ -166,7 +166,7 @@ impl FromStr for CacheResize {
         });
         resize.ok_or_else(|| {
             Error::config(format!(
-                "resize is shorter:N, longer:N or exact:HEIGHTxWIDTH with sides of 1 to {} \
+                "resize must be shorter:N, longer:N or exact:HEIGHTxWIDTH with sides of 1 to {} \
                  pixels, not '{text}'",
                 Self::MAX_SIDE
             ))

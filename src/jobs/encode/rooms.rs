@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::jobs::encode::payload::PayloadHead;
 use crate::sys::sealed::SealedBytes;
 
@@ -32,8 +32,9 @@ impl Rooms {
                 .and_then(|b| b.checked_next_multiple_of(ALIGN));
             end = room.and_then(|room| end.checked_add(room)).ok_or_else(|| {
                 Error::config(format!(
-                    "sample {} of the order takes {bytes} bytes: lower max_pixels",
-                    ends.len()
+                    "sample {} of the order takes {}: lower max_pixels",
+                    ends.len(),
+                    error::size(bytes)
                 ))
             })?;
             ends.push(end);

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::data::index::Index;
 use crate::data::sizes::Sizes;
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::jobs::encode::payload::PayloadHead;
 use crate::jobs::encode::rooms::Rooms;
 use crate::jobs::encode::spec::EncodeSpec;
@@ -84,10 +84,12 @@ impl EncodeRun {
         let order = spec.order(index, sizes, &rooms)?;
         let engine = crew.start(&order, shape, at, |needed, free| {
             format!(
-                "the workers' shared memory needs {needed} bytes ({} slots of {} bytes, as many \
-                 as the largest sample takes), and {free} are available: take fewer workers, give \
-                 a resize, or lower max_pixels",
-                shape.slots, shape.slot_bytes
+                "the workers' shared memory needs {} ({} slots of {}, as large as the largest \
+                 sample), and {} are available: use fewer workers, a resize, or a lower max_pixels",
+                error::needed(needed),
+                shape.slots,
+                error::size(shape.slot_bytes),
+                error::room(free)
             )
         })?;
         Ok(Self {

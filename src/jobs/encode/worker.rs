@@ -244,8 +244,8 @@ fn check_size(found: (u32, u32), then: (u32, u32)) -> std::result::Result<(), Sa
         return Ok(());
     }
     Err(changed(&format!(
-        "the picture was {} x {} then, and is {} x {}",
-        then.0, then.1, found.0, found.1
+        "the picture was {} x {}, and is now {} x {}",
+        then.1, then.0, found.1, found.0
     )))
 }
 
@@ -253,7 +253,7 @@ fn check_size(found: (u32, u32), then: (u32, u32)) -> std::result::Result<(), Sa
 fn changed(what: &str) -> SampleFault {
     SampleFault::new(
         FaultKind::Changed,
-        format!("changed since all headers were read: {what}"),
+        format!("changed since headers were read: {what}"),
     )
 }
 

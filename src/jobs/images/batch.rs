@@ -293,7 +293,7 @@ impl Batch {
         }
         self.storage.bytes().ok_or_else(|| {
             Error::config(
-                "the batch is in memory of a device: take on_device, or to_host for a copy",
+                "the batch is in the memory of a device: use on_device, or to_host for a copy",
             )
         })
     }

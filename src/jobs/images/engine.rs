@@ -75,7 +75,7 @@ impl ImageEngine {
         match self {
             Self::Device(device) => device.replay(run, rounds),
             Self::Host(_) => Err(Error::config(
-                "a replay puts filled slots on a device again: choose one with device",
+                "a replay needs a device: choose one with `device`",
             )),
         }
     }

@@ -85,9 +85,9 @@ pub(crate) fn check_labels(mixing: &Mixing, index: &Index) -> Result<()> {
     };
     let largest = all.max().unwrap_or(label);
     let fix = match label < 0 {
-        true => "labels that are mixed are classes from 0 on".to_owned(),
+        true => "labels to be mixed must be classes, from 0 on".to_owned(),
         false => format!(
-            "the largest label is {largest}, so set num_classes to {}",
+            "the largest label is {largest}, so use num_classes {}",
             largest.saturating_add(1)
         ),
     };
@@ -99,6 +99,6 @@ pub(crate) fn check_labels(mixing: &Mixing, index: &Index) -> Result<()> {
 
 fn no_labels() -> Error {
     Error::config(
-        "mixing mixes labels too, and this data set has none: give it labels, or leave mixing out",
+        "mixing mixes labels too, and this data set has none: add labels, or remove mixing",
     )
 }

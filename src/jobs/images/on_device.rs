@@ -113,8 +113,7 @@ pub(crate) fn check(device: Device, workers: u32) -> Result<()> {
     }
     if workers == 0 {
         return Err(Error::config(format!(
-            "{device} reads the slots that workers fill, and zero workers have none: use at least \
-             1 worker"
+            "{device} reads slots that workers fill, and there are 0 workers: use at least 1"
         )));
     }
     Ok(())
@@ -270,8 +269,8 @@ impl OnDevice {
                 self.held = None;
                 return Err(Error::SlotsHeld {
                     what: format!(
-                        "all {} batches on the device are held by live batches and none was \
-                         dropped within {limit:?}: drop batches earlier, or raise depth above {}",
+                        "all {} batches on the device are held, and none was dropped within \
+                         {limit:?}: drop batches earlier, or raise `depth` above {}",
                         self.outputs, self.outputs
                     ),
                 });

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::cut::descriptor::RowDescriptor;
 use crate::data::sizes::Sizes;
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::picture::Limits;
 use crate::plan::{Plan, RowPlan, RowStatus};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
@@ -221,14 +221,15 @@ impl Packing {
             Some((h, w)) => Err(SampleFault::new(
                 FaultKind::Changed,
                 format!(
-                    "the picture is {height} x {width} now and was {h} x {w} when headers were read"
+                    "the picture is now {width} x {height}, and was {w} x {h} when headers were \
+                     read"
                 ),
             )),
             // Over a limit then and now is no change.
             None => measure((height, width), *pixel, limits).and(Err(SampleFault::new(
                 FaultKind::Changed,
                 format!(
-                    "the picture is {height} x {width} now and could not be read when headers were"
+                    "the picture is now {width} x {height}, and could not be read when headers were"
                 ),
             ))),
         }
@@ -346,7 +347,12 @@ fn measure((height, width): (u32, u32), pixel: u64, limits: &Limits) -> Result<u
         Ok(bytes) if bytes <= MAX_ROW => Ok(bytes),
         _ => Err(SampleFault::new(
             FaultKind::TooLarge,
-            format!("a row of {height} x {width} pixels has {bytes} bytes, over {MAX_ROW}"),
+            format!(
+                "a row of {width} x {height} pixels takes {}, over {}: use a \
+                     smaller size",
+                error::needed(bytes),
+                error::room(MAX_ROW as u64)
+            ),
         )),
     }
 }
@@ -499,12 +505,12 @@ mod tests {
         );
         for (id, size, kind, text) in [
             (0, (100, 51), FaultKind::TooLarge, "max_pixels = 5000"),
-            (1, (65, 62), FaultKind::TooLarge, "max_scratch = 12000"),
+            (1, (65, 62), FaultKind::TooLarge, "max_scratch = 11.7 KiB"),
             (
                 2,
                 (60, 61),
                 FaultKind::Changed,
-                "60 x 61 now and was 60 x 60",
+                "now 61 x 60, and was 60 x 60",
             ),
             (3, (2, 2), FaultKind::Changed, "could not be read"),
             (3, (100, 51), FaultKind::TooLarge, "max_pixels = 5000"),

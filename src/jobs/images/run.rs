@@ -195,7 +195,7 @@ impl Run {
                     .filter(|stands| stands.status == RowStatus::Substituted)
                     .count();
                 if tried > 0 {
-                    let text = format!("; samples behind it that failed too: {tried}");
+                    let text = format!("; {tried} samples behind it failed too");
                     fault.reason.push_str(&text);
                 }
             }

@@ -53,8 +53,8 @@ pub(crate) fn cast<T: Element>(dtype: Dtype, bytes: &[u8]) -> Result<&[T]> {
 /// What a batch says that is asked for one tensor, and is none.
 pub(crate) fn no_tensor() -> Error {
     Error::config(
-        "rows of this batch have sizes of their own, so they are no one tensor: take Batch::row \
-         or Pixels::packed, or give the recipe a resize or a crop",
+        "rows of this batch have their own sizes, so they are not one tensor: use Batch::row or \
+         Pixels::packed, or add a resize or a crop to the recipe",
     )
 }
 
@@ -125,8 +125,7 @@ impl<'a> Pixels<'a> {
         match self {
             Self::Packed(pixels) => Ok(pixels),
             Self::Dense(_) => Err(Error::config(
-                "rows of this batch have one size and no table in front of them: take \
-                 Pixels::dense",
+                "rows of this batch have one size: use Pixels::dense",
             )),
         }
     }

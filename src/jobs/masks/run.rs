@@ -3,7 +3,7 @@
 //! In the consumer. Bits come out of shared memory and are copied: any bits are a mask.
 
 use crate::data::index::Index;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::jobs::masks::spec::MasksSpec;
 use crate::pool::crew::Ready;
 
@@ -18,7 +18,12 @@ pub(crate) fn read_all(crew: Ready, spec: &MasksSpec, index: &Index) -> Result<V
     };
     let shape = spec.shape(crew.workers());
     let mut engine = crew.start(&spec.order(index)?, shape, first, |needed, free| {
-        format!("reading the masks needs {needed} bytes and {free} are available")
+        format!(
+            "reading the masks needs {} and {} are available: use fewer workers or a larger \
+             `downscale`",
+            error::needed(needed),
+            error::room(free)
+        )
     })?;
     let mut next = Some(first);
     while let Some(place) = next {

@@ -145,9 +145,9 @@ fn check_size(found: (u32, u32), wanted: (u32, u32)) -> std::result::Result<(), 
     Err(SampleFault::new(
         FaultKind::Changed,
         format!(
-            "the mask is {} x {} and its image {} x {} (height x width): give the mask the \
-             image's size, or remove it",
-            found.0, found.1, wanted.0, wanted.1
+            "the mask is {} x {}, and its image is {} x {}: give the mask the image's size, or \
+             remove it",
+            found.1, found.0, wanted.1, wanted.0
         ),
     ))
 }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::device::shape::{GRANULE, granules, rows_bytes};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// Batches on the device, when nobody says another number.
 const DEPTH: u32 = 4;
@@ -61,8 +61,10 @@ impl DeviceBytes {
                 Error::option(
                     "gpu_memory_limit",
                     format!(
-                        "{batches} batches, cameras and masks take {beside} bytes of the device, \
-                         and gpu_memory_limit allows {limit}: raise it, or lower {lower}"
+                        "{batches} batches, cameras and masks take {} of the device and \
+                         gpu_memory_limit allows {}: raise it, or lower {lower}",
+                        error::needed(beside),
+                        error::room(limit)
                     ),
                 )
             })?;
@@ -114,10 +116,12 @@ impl DeviceBytes {
         Error::option(
             "gpu_memory_limit",
             format!(
-                "the images take {all} bytes and do not fit gpu_memory_limit beside {beside} \
-                 bytes for batches, and a device cannot read those that are left in a file: \
-                 raise gpu_memory_limit to {}, or memory_limit so that the images lie in memory",
-                all + beside
+                "the images take {} and do not fit gpu_memory_limit beside {} for batches, and a \
+                 device cannot read images in a file: raise gpu_memory_limit to {}, or \
+                 memory_limit so that the images lie in memory",
+                error::needed(all),
+                error::size(beside),
+                error::needed(all + beside)
             ),
         )
     }

@@ -181,8 +181,8 @@ impl DevicePictures {
                 let depth = stage.outputs();
                 return Err(Error::SlotsHeld {
                     what: format!(
-                        "all {depth} batches on the device are held by live batches and none was \
-                         dropped within {:?}: drop batches earlier, or raise depth above {depth}",
+                        "all {depth} batches on the device are held, and none was dropped within \
+                         {:?}: drop batches earlier, or raise `depth` above {depth}",
                         self.hold_timeout
                     ),
                 });

@@ -99,7 +99,7 @@ impl DeviceRays {
             return Err(Error::option(
                 "most_rays",
                 format!(
-                    "{rays} rays were asked for and there is room for {}: raise most_rays",
+                    "{rays} rays were asked for, and there is room for {}: raise most_rays",
                     self.spec.most_rays
                 ),
             ));

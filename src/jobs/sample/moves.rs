@@ -900,7 +900,7 @@ fn a_picture_smaller_than_a_crop_is_a_failed_sample() {
     let (got, _) = row(&recipe, &png(40, 70), 0);
     let reason = got.unwrap_err();
     assert!(
-        reason.contains("70 x 40") && reason.contains("64x64"),
+        reason.contains("40 x 70") && reason.contains("64 x 64"),
         "{reason}"
     );
 }

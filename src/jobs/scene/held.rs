@@ -132,7 +132,7 @@ impl Held {
 
     fn on_a_device(&self) -> Error {
         Error::config(format!(
-            "{} is in memory of a device: take on_device, or to_host for a copy",
+            "{} is in the memory of a device: use on_device, or to_host for a copy",
             self.what
         ))
     }

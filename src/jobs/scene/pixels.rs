@@ -245,9 +245,9 @@ fn check_depth_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleF
     Err(SampleFault::new(
         FaultKind::Changed,
         format!(
-            "the depth is {} x {} and its image {} x {} (height x width): give the depth the \
-             image's size, remove it, or read no depths",
-            found.0, found.1, wanted.0, wanted.1
+            "the depth is {} x {}, and its image is {} x {}: give the depth the image's size, \
+             remove it, or read no depths",
+            found.1, found.0, wanted.1, wanted.0
         ),
     ))
 }
@@ -270,8 +270,8 @@ fn check_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> 
     Err(SampleFault::new(
         FaultKind::Changed,
         format!(
-            "changed since the scene was read: the image was {} x {} then, and is {} x {}",
-            wanted.0, wanted.1, found.0, found.1
+            "changed since the scene was read: the image was {} x {}, and is now {} x {}",
+            wanted.1, wanted.0, found.1, found.0
         ),
     ))
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// One array of a view: an entry for each pixel, row by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ViewField {
-    /// Red, green, blue, and alpha where it was asked for: `u8`, or `f32` from 0 to 1,
+    /// Red, green, blue, and alpha where as asked: `u8`, or `f32` from 0 to 1,
     /// (height, width, channels).
     Image,
     /// Whether the pixel counts: `u8`, 0 or 1, (height, width). Of images with a mask.

@@ -42,7 +42,7 @@ impl Shown {
         let straight = camera.undistorted().map_err(|fault| fault.to_string())?;
         if camera.width.max(camera.height) > LONGEST_SIDE {
             return Err(format!(
-                "a side is longer than {LONGEST_SIDE} pixels: downscale it"
+                "a side is longer than {LONGEST_SIDE} pixels: raise `downscale`"
             ));
         }
         Ok(match straight.is_unchanged() {

@@ -5,14 +5,16 @@
 use crate::data::index::Index;
 use crate::device::Device;
 use crate::device::ray_launch::RaySceneSizes;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::forecast::SceneForecast;
 use crate::jobs::pictures::device_bytes::DeviceBytes;
 use crate::jobs::pictures::spec::ROW_BYTES;
 use crate::jobs::rays::fields::{RayForm, RayLayout};
 use crate::loader::rays::builder::RaysBuilder;
 use crate::loader::rays::prepared::shape_of;
-use crate::loader::scene::{Beside, Chosen, check_device, check_first_step, checked};
+use crate::loader::scene::{
+    Beside, Chosen, Judged, accepted, check_device, check_first_step, with_room,
+};
 use crate::plan::rays::{RayTableBuilder, mask_words};
 use crate::pool::ring::Shape;
 
@@ -34,10 +36,20 @@ impl RaysBuilder {
     /// # Errors
     /// What `build` would refuse before it decodes: options that cannot work, a scene that
     /// cannot be read, a run that does not fit.
-    pub fn forecast(mut self) -> Result<SceneForecast> {
+    pub fn forecast(self) -> Result<SceneForecast> {
+        accepted(self.forecast_with_refusal()?)
+    }
+
+    /// The same, also of a run that does not fit a limit: with the error that
+    /// [`RaysBuilder::forecast`] gives.
+    ///
+    /// # Errors
+    /// The others of [`RaysBuilder::forecast`].
+    pub fn forecast_with_refusal(mut self) -> Result<(SceneForecast, Option<Error>)> {
         self.check()?;
         let (_, chosen) = self.run.choose(self.source.take())?;
-        checked(self.prepared(&chosen, &chosen.index()?)?.forecast)
+        let (prepared, refusal) = self.prepared(&chosen, &chosen.index()?)?;
+        Ok(with_room((prepared.forecast, refusal)))
     }
 
     /// What can be said of options alone.
@@ -48,8 +60,8 @@ impl RaysBuilder {
     }
 
     /// # Errors
-    /// What does not fit; options that cannot work.
-    pub(super) fn prepared(&self, chosen: &Chosen, index: &Index) -> Result<Prepared> {
+    /// What does not fit a device; options that cannot work.
+    pub(super) fn prepared(&self, chosen: &Chosen, index: &Index) -> Result<Judged<Prepared>> {
         let workers = self.run.crew.count()?;
         let form = RayForm {
             times: chosen.times,
@@ -78,13 +90,14 @@ impl RaysBuilder {
             device: device.map(|(_, bytes)| bytes),
             ..Beside::default()
         };
-        let forecast = self.run.account(chosen, index, shape, beside)?;
-        Ok(Prepared {
+        let (forecast, refusal) = self.run.account(chosen, index, shape, beside)?;
+        let prepared = Prepared {
             form,
             shape,
             forecast,
             device,
-        })
+        };
+        Ok((prepared, refusal))
     }
 
     fn on_device(&self, chosen: &Chosen, layout: RayLayout, tables: u64) -> Result<DeviceBytes> {

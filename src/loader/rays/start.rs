@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::pictures::spec::PicturesSpec;
 use crate::jobs::rays::on_device::{DeviceRays, RayWork};
@@ -17,7 +17,7 @@ use crate::loader::rays::forecast::Prepared;
 use crate::loader::rays::prepared::table;
 use crate::loader::rays::state::RaysState;
 use crate::loader::rays::steps::{Maker, Rays};
-use crate::loader::scene::{ReadScene, SceneSource, fingerprint};
+use crate::loader::scene::{ReadScene, SceneSource, accepted, fingerprint};
 use crate::sys::cpu::CpuLevel;
 
 impl Rays {
@@ -41,7 +41,7 @@ impl RaysBuilder {
         let crews = self.run.launch()?;
         let (scene, chosen) = self.run.choose(self.source.take())?;
         let index = chosen.index()?;
-        let prepared = self.prepared(&chosen, &index)?;
+        let prepared = accepted(self.prepared(&chosen, &index)?)?;
         let read = self.run.read((scene, chosen), crews)?;
         let (chosen, words) = (&read.chosen, &read.words);
         let frames = chosen.frames.seal()?;
@@ -89,8 +89,9 @@ impl RaysBuilder {
         };
         let no_room = |needed: u64, free: u64| {
             format!(
-                "the ring needs {needed} bytes and {free} are available: lower rays, most_rays \
-                 or depth"
+                "the ring needs {} and {} are available: lower `rays`, most_rays or `depth`",
+                error::needed(needed),
+                error::room(free)
             )
         };
         let root = scene.root.clone();
@@ -144,7 +145,7 @@ impl RaysBuilder {
             return Err(Error::option(
                 "rays",
                 format!(
-                    "`rays` of {} are not whole units of {per_unit}: use {}",
+                    "`rays` is {}, and a unit has {per_unit} rays: use {}",
                     self.rays,
                     self.sampler.whole_rays(self.rays).max(per_unit)
                 ),
@@ -154,7 +155,7 @@ impl RaysBuilder {
             return Err(Error::option(
                 "most_rays",
                 format!(
-                    "most_rays of {most} is below rays of {}: raise it",
+                    "most_rays is {most}, and `rays` is {}: raise most_rays",
                     self.rays
                 ),
             ));
@@ -163,7 +164,7 @@ impl RaysBuilder {
         if most > 1 << 24 {
             return Err(Error::option(
                 "most_rays",
-                format!("most_rays of {most} is too many: use at most {}", 1 << 24),
+                format!("most_rays is {most}: use at most {}", 1 << 24),
             ));
         }
         Ok(most)

@@ -89,9 +89,9 @@ mod tests {
                     ..state()
                 },
             ),
-            ("seed was 4 and is 3", RaysState { seed: 4, ..state() }),
+            ("seed was 4 and is now 3", RaysState { seed: 4, ..state() }),
             (
-                "sampler was Pairs { radius: 3 } and is Uniform",
+                "sampler was Pairs { radius: 3 } and is now Uniform",
                 RaysState {
                     sampler: RaySampler::Pairs { radius: 3 },
                     ..state()
@@ -105,7 +105,7 @@ mod tests {
                 },
             ),
             (
-                "split was eval and is train",
+                "split was eval and is now train",
                 RaysState {
                     split: Split::Eval,
                     ..state()

@@ -63,7 +63,7 @@ impl Chosen {
             return Err(Error::dataset(
                 &scene.root,
                 format!(
-                    "the scene has no frames in the split {}: choose another one",
+                    "the scene has no frames in the split {}: use another split",
                     split.name()
                 ),
             ));
@@ -97,7 +97,8 @@ impl Chosen {
                 return Err(Error::option(
                     "downscale",
                     format!(
-                        "`downscale` of {by} leaves nothing of {}, which has {} x {} pixels: lower it",
+                        "`downscale` is {by}, which leaves nothing of {} ({} x {} pixels): lower \
+                         it",
                         frame.name, original.height, original.width
                     ),
                 ));

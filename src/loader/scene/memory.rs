@@ -5,7 +5,7 @@
 //! room `forecast`), processes.
 
 use crate::data::index::Index;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::forecast::scene::{MaskIngredients, SceneIngredients, SceneLimit};
 use crate::forecast::scene_files::{ImageFiles, MaskFiles};
 use crate::forecast::{SceneDeviceMemory, SceneForecast};
@@ -32,16 +32,32 @@ pub(in crate::loader) struct Beside {
     pub(in crate::loader) device: Option<DeviceBytes>,
 }
 
-/// That the folder of a store in a file has room for it, which `build` looks at when it makes
-/// the file.
+/// What follows from options and frames, and why the run does not begin, where it does not
+/// fit.
+pub(in crate::loader) type Judged<T> = (T, Option<Error>);
+
+/// What fits.
 ///
 /// # Errors
-/// It has none, or lies in memory.
-pub(in crate::loader) fn checked(forecast: SceneForecast) -> Result<SceneForecast> {
-    if let Some(folder) = &forecast.store.folder {
-        check_folder(folder, forecast.store.bytes)?;
+/// The refusal of what does not.
+pub(in crate::loader) fn accepted<T>((judged, refusal): Judged<T>) -> Result<T> {
+    match refusal {
+        Some(refusal) => Err(refusal),
+        None => Ok(judged),
     }
-    Ok(forecast)
+}
+
+/// Whether the folder of a store in a file has room for it, which `build` looks at when it
+/// makes the file: the refusal where it has none, or lies in memory.
+pub(in crate::loader) fn with_room(
+    (forecast, refusal): Judged<SceneForecast>,
+) -> Judged<SceneForecast> {
+    let no_room = || {
+        let folder = forecast.store.folder.as_ref()?;
+        check_folder(folder, forecast.store.bytes).err()
+    };
+    let refusal = refusal.or_else(no_room);
+    (forecast, refusal)
 }
 
 impl SceneRun {
@@ -49,14 +65,14 @@ impl SceneRun {
     /// that of the ring.
     ///
     /// # Errors
-    /// What does not fit.
+    /// What does not fit the device; files that cannot be read.
     pub(in crate::loader) fn account(
         &self,
         chosen: &Chosen,
         index: &Index,
         shape: Shape,
         beside: Beside,
-    ) -> Result<SceneForecast> {
+    ) -> Result<Judged<SceneForecast>> {
         let frames = &chosen.frames;
         let deep = (frames.frames.iter()).filter(|frame| frame.depth != StoredDepth::None);
         let ingredients = SceneIngredients {
@@ -81,12 +97,12 @@ impl SceneRun {
         };
         let folder = self.store_folder.clone().unwrap_or_else(default_folder);
         let limit = SceneLimit::lowest(self.memory_limit);
-        let forecast = ingredients.within(limit, folder)?;
-        match beside.device {
-            Some(bytes) if forecast.store.in_file => bytes.check_file()?,
-            Some(_) | None => {}
-        }
-        Ok(forecast)
+        let (forecast, refusal) = ingredients.within(limit, folder)?;
+        let unread = match beside.device {
+            Some(bytes) if forecast.store.in_file => bytes.check_file().err(),
+            Some(_) | None => None,
+        };
+        Ok((forecast, refusal.or(unread)))
     }
 
     fn mask_ingredients(&self, chosen: &Chosen, discs: bool) -> Result<MaskIngredients> {

@@ -17,7 +17,7 @@ mod state;
 mod store;
 
 pub(in crate::loader) use chosen::Chosen;
-pub(in crate::loader) use memory::{Beside, checked};
+pub(in crate::loader) use memory::{Beside, Judged, accepted, with_room};
 pub(in crate::loader) use options::{SceneRun, scene_run_options};
 pub use source::SceneSource;
 pub(in crate::loader) use start::{ReadScene, check_device};

@@ -23,7 +23,7 @@ pub(in crate::loader) fn check_first_step(step: u64) -> Result<()> {
     }
     Err(Error::option(
         "start",
-        format!("`start` of {step} is too far: use at most {LAST_STEP}"),
+        format!("`start` is step {step}, which is too far: use at most {LAST_STEP}"),
     ))
 }
 
@@ -37,8 +37,8 @@ pub(in crate::loader) fn check_same<'a>(
     match compared.into_iter().find(|(_, (then, now))| then != now) {
         None => Ok(()),
         Some((what, (then, now))) => Err(Error::config(format!(
-            "cannot resume: {what} was {then} and is {now} now; resume with the former, or \
-             start without a state"
+            "cannot resume: {what} was {then} and is now {now}. Use the former, or start without \
+             a state"
         ))),
     }
 }

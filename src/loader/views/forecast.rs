@@ -9,7 +9,7 @@ use crate::data::index::Index;
 use crate::device::Device;
 use crate::device::scene_launch::SCENE_ALIGN;
 use crate::device::view_launch::MOST_ROWS;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::forecast::SceneForecast;
 use crate::jobs::pictures::device_bytes::DeviceBytes;
 use crate::jobs::pictures::spec::ROW_BYTES;
@@ -17,7 +17,9 @@ use crate::jobs::scene::frames::StoredFrames;
 use crate::jobs::views::queue::Queue;
 use crate::jobs::views::shown::{Refused, ShownImages};
 use crate::jobs::views::spec::ViewForm;
-use crate::loader::scene::{Beside, Chosen, check_device, check_first_step, checked};
+use crate::loader::scene::{
+    Beside, Chosen, Judged, accepted, check_device, check_first_step, with_room,
+};
 use crate::loader::views::builder::ViewsBuilder;
 use crate::plan::ViewOrder;
 use crate::plan::rays::mask_words;
@@ -51,10 +53,20 @@ impl ViewsBuilder {
     /// # Errors
     /// What `build` would refuse before it decodes: options that cannot work, a scene that
     /// cannot be read, a run that does not fit.
-    pub fn forecast(mut self) -> Result<SceneForecast> {
+    pub fn forecast(self) -> Result<SceneForecast> {
+        accepted(self.forecast_with_refusal()?)
+    }
+
+    /// The same, also of a run that does not fit a limit: with the error that
+    /// [`ViewsBuilder::forecast`] gives.
+    ///
+    /// # Errors
+    /// The others of [`ViewsBuilder::forecast`].
+    pub fn forecast_with_refusal(mut self) -> Result<(SceneForecast, Option<Error>)> {
         self.check()?;
         let (_, chosen) = self.run.choose(self.source.take())?;
-        checked(self.prepared(&chosen, &chosen.index()?)?.forecast)
+        let (prepared, refusal) = self.prepared(&chosen, &chosen.index()?)?;
+        Ok(with_room((prepared.forecast, refusal)))
     }
 
     /// What can be said of options alone.
@@ -64,8 +76,8 @@ impl ViewsBuilder {
     }
 
     /// # Errors
-    /// What does not fit; options that cannot work.
-    pub(super) fn prepared(&self, chosen: &Chosen, index: &Index) -> Result<Prepared> {
+    /// What does not fit a device; options that cannot work.
+    pub(super) fn prepared(&self, chosen: &Chosen, index: &Index) -> Result<Judged<Prepared>> {
         let workers = self.run.crew.count()?;
         let images = chosen.images.len() as u64;
         let order = ViewOrder::new(images, self.seed, self.shuffles, self.rank)?;
@@ -81,7 +93,10 @@ impl ViewsBuilder {
         if view > u64::from(u32::MAX) {
             return Err(Error::option(
                 "downscale",
-                format!("the largest view takes {view} bytes, more than 4 GiB: raise downscale"),
+                format!(
+                    "the largest view takes {}, and at most 4 GiB fit: raise `downscale`",
+                    error::needed(view)
+                ),
             ));
         }
         let depth = self.run.depth;
@@ -116,8 +131,8 @@ impl ViewsBuilder {
             device: device.map(|(_, bytes)| bytes),
             ..Beside::default()
         };
-        let forecast = self.run.account(chosen, index, shape, beside)?;
-        Ok(Prepared {
+        let (forecast, refusal) = self.run.account(chosen, index, shape, beside)?;
+        let prepared = Prepared {
             order,
             form,
             shown,
@@ -126,7 +141,8 @@ impl ViewsBuilder {
             most_maps,
             forecast,
             device,
-        })
+        };
+        Ok((prepared, refusal))
     }
 
     fn on_device(
@@ -143,7 +159,7 @@ impl ViewsBuilder {
                 "downscale",
                 format!(
                     "an image has {rows} rows, and a device shows at most {MOST_ROWS}: raise \
-                     downscale, or use device cpu"
+                     `downscale`, or use device cpu"
                 ),
             ));
         }
@@ -190,7 +206,7 @@ fn not_straight(images: &[PathBuf], refused: &Refused) -> Error {
     Error::option(
         "undistort",
         format!(
-            "`undistort` is not possible for {name}, taken with a lens {}: {}; leave `undistort` out",
+            "`undistort` is not possible for {name} (lens {}): {}. Remove `undistort`",
             refused.lens, refused.why,
         ),
     )

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::error::Result;
+use crate::error::{self, Result};
 use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::pictures::spec::PicturesSpec;
 use crate::jobs::scene::masks::Masks;
@@ -13,7 +13,7 @@ use crate::jobs::scene::spec::StoreMemory;
 use crate::jobs::views::on_device::DeviceViews;
 use crate::jobs::views::run::ViewRun;
 use crate::jobs::views::spec::{MAPS_KEY, ViewsSpec};
-use crate::loader::scene::{ReadScene, SceneSource, fingerprint};
+use crate::loader::scene::{ReadScene, SceneSource, accepted, fingerprint};
 use crate::loader::views::builder::ViewsBuilder;
 use crate::loader::views::discs::masks_within_discs;
 use crate::loader::views::forecast::Prepared;
@@ -42,7 +42,7 @@ impl ViewsBuilder {
         let crews = self.run.launch()?;
         let (scene, chosen) = self.run.choose(self.source.take())?;
         let index = chosen.index()?;
-        let prepared = self.prepared(&chosen, &index)?;
+        let prepared = accepted(self.prepared(&chosen, &index)?)?;
         let mut read = self.run.read((scene, chosen), crews)?;
         let words = std::mem::take(&mut read.words);
         read.words = masks_within_discs(&mut read.chosen, words)?;
@@ -103,7 +103,11 @@ impl ViewsBuilder {
             pictures: &store.pictures,
         };
         let no_room = |needed: u64, free: u64| {
-            format!("the ring needs {needed} bytes and {free} are available: lower depth")
+            format!(
+                "the ring needs {} and {} are available: lower `depth`",
+                error::needed(needed),
+                error::room(free)
+            )
         };
         let cameras = (0..chosen.images.len())
             .filter_map(|image| shown.camera(&chosen.frames, image).copied())

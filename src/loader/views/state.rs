@@ -88,7 +88,7 @@ mod tests {
         type Change = fn(&mut ViewsState);
         let others: [(&str, Change); 9] = [
             ("version", |s| s.version = 0),
-            ("seed was 4 and is 3", |s| s.seed = 4),
+            ("seed was 4 and is now 3", |s| s.seed = 4),
             ("shuffle was false", |s| s.shuffle = false),
             ("ranks was 2", |s| s.world = 2),
             ("split was eval", |s| s.split = Split::Eval),

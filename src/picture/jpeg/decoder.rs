@@ -34,7 +34,7 @@ use std::ptr::NonNull;
 
 use turbojpeg_sys as tj;
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::{self, FaultKind, SampleFault};
 
 use super::super::buffer::grow;
 use super::super::limits::Limits;
@@ -160,8 +160,11 @@ impl JpegDecoder {
         let all = coefficients + buffers + copied as u64;
         if all > max_scratch {
             return Err(too_large(format!(
-                "JPEG needs {all} bytes ({buffers} of pixels, {coefficients} of coefficients), \
-                 over max_scratch = {max_scratch}"
+                "JPEG needs {} ({} pixels, {} coefficients), over max_scratch = {}",
+                error::needed(all),
+                error::size(buffers),
+                error::size(coefficients),
+                error::room(max_scratch)
             )));
         }
         Ok(())
@@ -185,7 +188,10 @@ impl JpegDecoder {
         if !handle.can_crop() {
             self.check_limits(header, Region::whole(job.size), job.bytes.len())?;
             copy.try_reserve_exact(job.bytes.len()).map_err(|_| {
-                no_memory(format!("no memory for a copy of {} bytes", job.bytes.len()))
+                no_memory(format!(
+                    "no memory for a copy of {}",
+                    error::size(job.bytes.len() as u64)
+                ))
             })?;
             copy.extend_from_slice(job.bytes);
             copied = Job {
@@ -197,8 +203,8 @@ impl JpegDecoder {
         }
         if found != (header.width, header.height) {
             return Err(corrupt(format!(
-                "JPEG header says {} x {} pixels, the decoder {} x {}",
-                header.height, header.width, found.1, found.0
+                "JPEG header has {} x {} pixels, and the decoder {} x {}",
+                header.width, header.height, found.0, found.1
             )));
         }
         let region = if handle.can_crop() {
@@ -484,7 +490,7 @@ fn cut_off(bytes: &[u8]) -> SampleFault {
     let len = bytes.len();
     SampleFault::new(
         FaultKind::Truncated,
-        format!("JPEG cut off: {len} bytes without an end-of-image marker behind the picture"),
+        format!("JPEG cut off: {len} bytes without an end-of-image marker"),
     )
 }
 

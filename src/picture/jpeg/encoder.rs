@@ -42,8 +42,8 @@ pub(crate) fn encode(
         return Err(SampleFault::new(
             FaultKind::TooLarge,
             format!(
-                "{height} x {width} pixels; a JPEG has sides of at most {LONGEST}: give a resize, \
-                 or encode raw or copy"
+                "{width} x {height} pixels, and a side of a JPEG has at most {LONGEST}: use a \
+                 resize, or encode raw or copy"
             ),
         ));
     }

@@ -309,7 +309,7 @@ fn next_marker(bytes: &mut impl HeaderBytes, stray: &mut u64) -> Result<u8, Samp
         *stray += 1;
         if *stray > MAX_STRAY {
             return Err(corrupt(format!(
-                "JPEG header: more than {MAX_STRAY} bytes that belong to no segment, up to byte {}",
+                "JPEG header: more than {MAX_STRAY} bytes outside of segments, up to byte {}",
                 bytes.position()
             )));
         }
@@ -361,7 +361,7 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<JpegHeader, SampleFault> {
     let height = u32::from(u16::from_be_bytes([h1, h0]));
     if width == 0 || height == 0 || components == 0 {
         return Err(corrupt(format!(
-            "JPEG of {height} x {width} pixels with {components} components"
+            "JPEG of {width} x {height} pixels with {components} components"
         )));
     }
     if specs.len() != usize::from(components) * 3 {
@@ -639,8 +639,8 @@ mod tests {
         let markers = [0xFF, 0xD0].repeat(MAX_MARKERS as usize);
         let segments = segment(0xFE, b"").repeat(MAX_MARKERS as usize);
         for (content, word) in [
-            (vec![0; MAX_STRAY as usize + 1], "belong to no segment"),
-            (vec![0xFF; MAX_STRAY as usize + 1], "belong to no segment"),
+            (vec![0; MAX_STRAY as usize + 1], "outside of segments"),
+            (vec![0xFF; MAX_STRAY as usize + 1], "outside of segments"),
             (markers, "markers"),
             (segments, "markers"),
         ] {

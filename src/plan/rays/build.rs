@@ -87,14 +87,14 @@ impl RayTableBuilder {
         let too_many = |what: &str| Error::config(format!("image {number}: {what}"));
         if u64::from(width) * u64::from(height) > u64::from(u32::MAX) {
             return Err(too_many(&format!(
-                "{width} x {height} pixels are more than rays are drawn from: at most 2^32 - 1"
+                "{width} x {height} pixels are too many: an image has at most 2^32 - 1"
             )));
         }
         if let Some(mask) = region.mask.filter(|mask| mask.size() != size) {
             let (w, h) = mask.size();
             return Err(Error::config(format!(
-                "image {number} has {width} x {height} pixels and its mask {w} x {h}: \
-                 they must be alike"
+                "image {number} has {width} x {height} pixels, and its mask {w} x {h}: use a \
+                 mask of the same size"
             )));
         }
         if u32::try_from(number + 1).is_err() {
@@ -210,15 +210,16 @@ impl RayTableBuilder {
         let images = self.images.len();
         let masks = self.empty_masks;
         Error::config(match self.sampler.extent() {
-            _ if images == 0 => "there is no image to sample rays from".into(),
+            _ if images == 0 => {
+                "there is no image to sample rays from: choose another split".into()
+            }
             0 => format!(
-                "none of {images} images has a pixel to sample: {masks} masks are empty; \
-                 0 is out of a mask, all else in"
+                "none of {images} images has a pixel to sample, and {masks} masks are empty: in \
+                 a mask 0 is out, all else is in"
             ),
             extent => format!(
-                "none of {images} images has room for a patch of {} x {} pixels, which must \
-                 lie in the mask ({masks} masks have none): use smaller patches or a \
-                 smaller dilation",
+                "none of {images} images has room for a patch of {} x {} pixels inside its mask \
+                 ({masks} masks have none): use smaller patches or a smaller dilation",
                 u64::from(extent) + 1,
                 u64::from(extent) + 1
             ),

@@ -53,8 +53,8 @@ impl Identities {
         };
         if identities < per_batch {
             return Err(Error::config(format!(
-                "a batch of {batch} with per_id = {per_id} has {per_batch} identities and there \
-                 are {identities}: lower batch or raise per_id"
+                "a batch of {batch} with per_id = {per_id} has {per_batch} identities, and there \
+                 are {identities}: lower `batch`, or raise per_id"
             )));
         }
         Ok(Self {
@@ -205,8 +205,8 @@ pub(crate) fn by_identity(
         sum += alone * ratio.map_or(1, |r| u64::from(r.ratio));
         if sum > u64::MAX >> 2 {
             return Err(Error::config(
-                "the ratios of identities, times their samples, add up to more than 2^62: give \
-                 smaller ones",
+                "the ratios of identities times their samples add up to more than 2^62: use \
+                 smaller ratios",
             ));
         }
         sums.push(sum);

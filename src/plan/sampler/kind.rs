@@ -160,7 +160,7 @@ impl Sampler {
     pub(crate) fn check(&self, samples: u64, batch: u32) -> Result<()> {
         let at_least_one = |name: &str, n: u64| match n {
             0 => Err(Error::config(format!(
-                "{name} is 0, it must be at least 1 (sampler {self})"
+                "{name} is 0: use at least 1 (sampler {self})"
             ))),
             _ => Ok(()),
         };
@@ -174,8 +174,8 @@ impl Sampler {
                 at_least_one("per_id", u64::from(per_id))?;
                 if !batch.is_multiple_of(per_id) {
                     return Err(Error::config(format!(
-                        "batch is {batch}, no multiple of per_id = {per_id}: the identity sampler \
-                         fills a batch with {per_id} samples of each identity"
+                        "`batch` is {batch}, which is no multiple of per_id = {per_id}: the \
+                         identity sampler takes {per_id} samples of each identity"
                     )));
                 }
             }
@@ -183,7 +183,9 @@ impl Sampler {
                 let n = num_samples.unwrap_or(1);
                 at_least_one("num_samples", n)?;
                 if n > u64::MAX >> 2 {
-                    return Err(Error::config(format!("num_samples is {n}, more than 2^62")));
+                    return Err(Error::config(format!(
+                        "num_samples is {n}: use at most 2^62"
+                    )));
                 }
             }
             Self::RepeatedAugmentation { repeats } => {
@@ -193,7 +195,8 @@ impl Sampler {
         }
         if self.table_form() == Some(TableForm::Groups) && samples > u64::from(u32::MAX) {
             return Err(Error::config(format!(
-                "{samples} samples are more than {}, the most that the sampler {self} serves",
+                "{samples} samples are more than {}, the most for the sampler {self}: use \
+                 another sampler",
                 u32::MAX
             )));
         }

@@ -72,10 +72,10 @@ impl Scales {
     pub(crate) fn new(of: &MultiScale, batch: u32, rows_per_rank: u64) -> Result<Self> {
         let multiple = of.divided_by;
         if multiple == 0 {
-            return Err(Error::config("divided_by is 0, it must be at least 1"));
+            return Err(Error::config("divided_by is 0: use at least 1"));
         }
         let Some(&first) = of.sizes.first() else {
-            return Err(Error::config("multi_scale has no sizes, give at least one"));
+            return Err(Error::config("multi_scale has no sizes: use at least one"));
         };
         let rounded = |(height, width): (u32, u32)| {
             (height / multiple * multiple, width / multiple * multiple)
@@ -86,14 +86,14 @@ impl Scales {
             let size = rounded((height, width));
             if area(size) == 0 {
                 return Err(Error::config(format!(
-                    "multi_scale has the size {height}x{width}, and it is rounded down to \
-                     multiples of {multiple}: give at least {multiple}x{multiple}"
+                    "multi_scale has the size {height}x{width}, which is rounded down to \
+                     multiples of {multiple}: use at least {multiple}x{multiple}"
                 )));
             }
             let rows = (pixels / area(size)).max(1);
             let rows = u32::try_from(rows).map_err(|_| {
                 Error::config(format!(
-                    "a batch of size {height}x{width} would have {rows} rows: lower batch"
+                    "a batch of size {height}x{width} would have {rows} rows: lower `batch`"
                 ))
             })?;
             Ok(Scale { size, rows })

@@ -444,8 +444,11 @@ fn bad_numbers_are_named() {
             "window is 0",
         ),
         (identity(0), "per_id is 0"),
-        (identity(3), "batch is 4, no multiple of per_id = 3"),
-        (identity(1), "there are 3: lower batch or raise per_id"),
+        (
+            identity(3),
+            "`batch` is 4, which is no multiple of per_id = 3",
+        ),
+        (identity(1), "there are 3: lower `batch`, or raise per_id"),
         (
             Sampler::Weighted {
                 weights: Weights::Given,
@@ -471,13 +474,13 @@ fn bad_numbers_are_named() {
             &[(224, 224), (224, 31)],
             32,
             4,
-            "the size 224x31, and it is rounded",
+            "the size 224x31, which is rounded",
         ),
         (
             &[(32_000, 32_000), (1, 1)],
             1,
             5,
-            "5120000000 rows: lower batch",
+            "5120000000 rows: lower `batch`",
         ),
     ] {
         let multi_scale = Some(MultiScale {
@@ -499,7 +502,7 @@ fn bad_numbers_are_named() {
         ..PlanOptions::default()
     };
     let e = data.plan(&both).unwrap_err().to_string();
-    assert!(e.contains("choose one of them"), "{e}");
+    assert!(e.contains("use one of them"), "{e}");
     // Tables of other samples, missing, and too much.
     let options = |sampler| PlanOptions {
         batch: 2,
@@ -615,7 +618,7 @@ fn lengths_that_do_not_fit_are_named() {
         ),
         (
             of(Sampler::Shuffle, EpochLength::Batches(3)),
-            "an epoch of 3 batches is what Sampler::Identity has",
+            "an epoch of 3 batches needs Sampler::Identity",
         ),
         (
             of(Sampler::Shuffle, EpochLength::MultipleOf(0)),
@@ -623,7 +626,7 @@ fn lengths_that_do_not_fit_are_named() {
         ),
         (
             of(identities(2), EpochLength::MultipleOf(2)),
-            "any but Sampler::Identity",
+            "does not fit Sampler::Identity",
         ),
         (
             of(Sampler::Shuffle, EpochLength::MultipleOf(5)),
@@ -636,7 +639,7 @@ fn lengths_that_do_not_fit_are_named() {
                 sampler: Sampler::Shuffle,
                 ..ratio(0, 1, 2)
             },
-            "identity_ratios are for Sampler::Identity",
+            "identity_ratios need Sampler::Identity",
         ),
     ] {
         let e = data.plan(&options).unwrap_err().to_string();

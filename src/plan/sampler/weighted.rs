@@ -41,7 +41,7 @@ impl Weighted {
 pub(crate) fn by_weight(weights: &[f64], samples: u64) -> Result<SamplerTable> {
     if weights.len() as u64 != samples {
         return Err(Error::config(format!(
-            "{} sample weights were given for {samples} samples: give one for each",
+            "there are {} sample weights for {samples} samples: give one for each",
             weights.len()
         )));
     }
@@ -50,7 +50,7 @@ pub(crate) fn by_weight(weights: &[f64], samples: u64) -> Result<SamplerTable> {
     for (id, &weight) in weights.iter().enumerate() {
         if !(weight >= 0.0 && weight.is_finite()) {
             return Err(Error::config(format!(
-                "the weight of sample {id} is {weight}, it must be 0 or more and finite"
+                "the weight of sample {id} is {weight}: use 0 or more, and finite numbers"
             )));
         }
         sum += weight;
@@ -58,8 +58,8 @@ pub(crate) fn by_weight(weights: &[f64], samples: u64) -> Result<SamplerTable> {
     }
     if !(sum > 0.0 && sum.is_finite()) {
         return Err(Error::config(format!(
-            "the weights of {samples} samples add up to {sum}: some must be above 0, and the sum \
-             finite"
+            "the weights of {samples} samples add up to {sum}: use at least one above 0, and a \
+             finite sum"
         )));
     }
     SamplerTable::sums(&sums)
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn bad_weights_are_named() {
         for (weights, samples, text) in [
-            (&[1.0, 2.0][..], 3, "2 sample weights were given for 3"),
+            (&[1.0, 2.0][..], 3, "there are 2 sample weights for 3"),
             (&[1.0, -2.0], 2, "sample 1 is -2"),
             (&[f64::NAN], 1, "sample 0 is NaN"),
             (&[1.0, f64::INFINITY], 2, "sample 1 is inf"),

@@ -69,8 +69,7 @@ pub fn init(kinds: &[JobKind]) {
 
 /// Whether a loader started this process as its helper. Where `init` was never called: the
 /// helper would start a helper of its own, and so on without end.
-#[must_use]
-pub fn is_helper() -> bool {
+pub(crate) fn is_helper() -> bool {
     let first = env::args_os().nth(1);
     first.is_some_and(|first| first == COORDINATOR_COMMAND) && is_started_by_a_loader()
 }

@@ -59,15 +59,19 @@ impl<'de> Deserializer<'de> for &'de Node {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        names: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Mistake> {
         let visited = match &self.value {
             Value::Map(entries) => visitor.visit_map(Entries::of(entries)),
             Value::Null => visitor.visit_map(Entries::of(&[])),
-            _ => {
+            value => {
                 let expected = "parameters (name: value)";
-                return Err(Mistake::expected(self.at, expected, &self.described()));
+                let mut found = self.described();
+                if let (Value::Int(v), Some(first)) = (value, names.first()) {
+                    found.push_str(&format!(": write {{{first}: {v}}}"));
+                }
+                return Err(Mistake::expected(self.at, expected, &found));
             }
         };
         visited.map_err(|e| e.or_in(self.at))
@@ -91,26 +95,31 @@ impl<'de> Deserializer<'de> for &'de Node {
                     at: key.at,
                     parameters: Some(parameters),
                 },
-                [(first, _), (second, _), ..] => {
-                    let (first, second) = (&first.name, second);
-                    return Err(Mistake::new(
-                        second.at,
-                        format!(
-                            "'{}' stands beside '{first}', where one name belongs: indent it \
-                             deeper if it is a parameter of {first}, begin another item of the \
-                             list if it is not",
-                            second.name
+                [(first, value), (second, _), ..] => {
+                    let (first, beside) = (&first.name, &second.name);
+                    let fix = match (first.as_str(), &value.value) {
+                        ("name" | "type" | "op" | "transform", Value::Str(name)) => format!(
+                            "write the operation's name as the key, `- {name}: {{{beside}: ...}}`"
                         ),
-                    ));
+                        _ => format!(
+                            "an item of the list holds one operation. Indent '{beside}' deeper if \
+                             it is a parameter of {first}, or begin a new item with '-'"
+                        ),
+                    };
+                    let text = format!("'{beside}' stands beside '{first}': {fix}");
+                    return Err(Mistake::new(second.at, text));
                 }
-                [] => return Err(Mistake::new(self.at, "the name of an operation is missing")),
+                [] => {
+                    let text = "the name of an operation is missing: write one, such as `- decode`";
+                    return Err(Mistake::new(self.at, text));
+                }
             },
             _ => {
                 let expected = match known {
                     [] => "a name".to_owned(),
                     // A long list helps nobody.
                     [first, .., last] if known.len() > 8 => {
-                        format!("a name ({first} ... {last}), alone or with parameters")
+                        format!("an operation's name ({first} ... {last})")
                     }
                     names => format!("one of {}", names.join(", ")),
                 };
@@ -225,7 +234,7 @@ impl<'de> VariantAccess<'de> for Choice<'de> {
             }) => Ok(()),
             Some(node) => Err(Mistake::new(
                 node.at,
-                format!("'{}' has no parameters", self.name),
+                format!("'{}' takes no parameters: write its name alone", self.name),
             )),
         }
     }

@@ -8,7 +8,9 @@ use std::fmt;
 
 use serde::de::{Expected, Unexpected};
 
+use super::elsewhere;
 use super::position::Position;
+use crate::recipe::meant::fix_of_text;
 
 #[derive(Debug)]
 pub(crate) struct Mistake {
@@ -110,12 +112,7 @@ impl fmt::Display for Mistake {
         let text = match &self.what {
             What::UnknownField { name, known } => {
                 let of = label.unwrap_or("a recipe file");
-                if known.is_empty() {
-                    format!("'{name}' is no parameter of {of}, which has none")
-                } else {
-                    let advice = advice(name, known);
-                    format!("'{name}' is no parameter of {of}: {advice}")
-                }
+                no_parameter(of, name, known)
             }
             What::UnknownVariant {
                 kind,
@@ -123,17 +120,21 @@ impl fmt::Display for Mistake {
                 name,
                 known,
             } => {
-                let advice = advice(name, known);
+                let what = match (kind == "op").then(|| elsewhere::of_operation(name)) {
+                    Some(Some(what)) => what.to_owned(),
+                    Some(None) => format!("is unknown: {}", advice_on_op(name, known)),
+                    None => format!("is unknown: {}", advice(name, known)),
+                };
                 match label {
-                    Some(label) if !item => format!("{label}: '{name}' is unknown: {advice}"),
-                    _ => format!("{kind} '{name}' is unknown: {advice}"),
+                    Some(label) if !item => format!("{label}: '{name}' {what}"),
+                    _ => format!("{kind} '{name}' {what}"),
                 }
             }
             What::Missing(name) => {
-                let text = format!("'{name}' is missing, and has no default");
+                let text = format!("'{name}' is missing, and it has no default: write it");
                 label.map_or(text.clone(), |label| format!("{label}: {text}"))
             }
-            What::Duplicate(name) => format!("'{name}' is written twice"),
+            What::Duplicate(name) => format!("'{name}' is written twice: remove one"),
             What::Text(text) => match label {
                 Some(label) => format!("{label}: {text}"),
                 None => text.clone(),
@@ -154,9 +155,9 @@ impl serde::de::Error for Mistake {
         Self::invalid_value(found, expected)
     }
 
-    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+    fn invalid_value(unmeant: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let expected = in_words(&expected.to_string());
-        let (found, plain) = match found {
+        let (found, plain) = match unmeant {
             Unexpected::Bool(v) => (v.to_string(), true),
             Unexpected::Signed(v) => (format!("the number {v}"), true),
             Unexpected::Unsigned(v) => (format!("the number {v}"), true),
@@ -168,12 +169,18 @@ impl serde::de::Error for Mistake {
             Unexpected::Map => ("parameters".into(), false),
             other => (other.to_string(), false),
         };
-        let quotes = if plain && expected == "text" {
-            ": put it in quotes"
-        } else {
-            ""
+        let fix = match unmeant {
+            Unexpected::Str(text) => fix_of_text(&expected, text),
+            _ if plain && expected == "text" => ": put it in quotes".to_owned(),
+            Unexpected::Map if expected == "a list" => {
+                ": make each one an item (in YAML begin it with '-')".to_owned()
+            }
+            Unexpected::Unit if expected == "a list" => {
+                ": write its items (in YAML begin each with '-')".to_owned()
+            }
+            _ => String::new(),
         };
-        Self::custom(format_args!("expected {expected}, found {found}{quotes}"))
+        Self::custom(format_args!("expected {expected}, found {found}{fix}"))
     }
 
     fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
@@ -217,9 +224,33 @@ fn in_words(expected: &str) -> String {
     }
 }
 
+/// A parameter that `of` does not have.
+pub(crate) fn no_parameter(of: &str, name: &str, known: &[&str]) -> String {
+    match known {
+        [] => format!("{of} has no parameter '{name}': it takes none"),
+        known => format!("{of} has no parameter '{name}': {}", advice(name, known)),
+    }
+}
+
+/// Of an operation: the one that was meant, or where all are listed.
+fn advice_on_op(name: &str, known: &[&str]) -> String {
+    let bare = name.replace('_', "").to_lowercase();
+    let holds_it = |known: &&&str| bare.len() > 3 && known.replace('_', "").contains(&bare);
+    let longer = || {
+        known
+            .iter()
+            .filter(holds_it)
+            .min_by_key(|known| known.len())
+    };
+    match nearest(name, known).or_else(|| longer().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("`featherload ops` lists all {}", known.len()),
+    }
+}
+
 /// The one that was meant, or all there are.
 pub(crate) fn advice(name: &str, known: &[&str]) -> String {
-    match nearest(name, known) {
+    match elsewhere::of_value(name, known).or_else(|| nearest(name, known)) {
         Some(near) => format!("did you mean '{near}'?"),
         None => format!("choose from {}", known.join(", ")),
     }

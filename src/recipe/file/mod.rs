@@ -43,7 +43,7 @@
 //! let error = Recipe::from_text(&wrong, RecipeFormat::Yaml, "mine.yaml").unwrap_err();
 //! assert_eq!(
 //!     error.to_string(),
-//!     "mine.yaml:7: 'scales' is no parameter of random_resized_crop: did you mean 'scale'?"
+//!     "mine.yaml:7: random_resized_crop has no parameter 'scales': did you mean 'scale'?"
 //! );
 //! # Ok::<(), featherload::Error>(())
 //! ```
@@ -51,11 +51,12 @@
 //! - `text`: recipes out of texts and files, and the other way round;
 //! - `format`: the languages;
 //! - `node`: the tree; `position`: places in a text; `mistake`: what can be wrong, in one
-//!   line;
+//!   line; `elsewhere`: names that other libraries give to operations;
 //! - `yaml` (JSON too; `scalar`: words and numbers in it), `toml`: from text to the tree;
 //! - `de`: from the tree to values; `write`: from the tree to text.
 
 pub(crate) mod de;
+mod elsewhere;
 mod format;
 mod mistake;
 mod node;
@@ -69,7 +70,7 @@ pub(crate) mod write;
 pub(crate) mod yaml;
 
 pub use format::RecipeFormat;
-pub(crate) use mistake::{Mistake, advice, nearest};
+pub(crate) use mistake::{Mistake, advice, nearest, no_parameter};
 pub(crate) use node::{Key, Node, Value};
 pub(crate) use position::Position;
 pub(crate) use text::{text_of, tree_of};

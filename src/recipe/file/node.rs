@@ -81,7 +81,10 @@ pub(super) fn refuse_duplicates(entries: &[(Key, Node)]) -> Result<(), Mistake> 
             let line = first.map_or(key.at.line, |(k, _)| k.at.line);
             return Err(Mistake::new(
                 key.at,
-                format!("'{}' is written twice, first in line {line}", key.name),
+                format!(
+                    "'{}' is written twice, first in line {line}: remove one",
+                    key.name
+                ),
             ));
         }
     }

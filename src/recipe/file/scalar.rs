@@ -20,10 +20,7 @@ pub(super) fn check_tag(tag: Option<&Tag>, own: &str, at: Position) -> Result<()
 fn refused(tag: &Tag, at: Position) -> Mistake {
     Mistake::new(
         at,
-        format!(
-            "the tag '{}' does not fit here: leave it out",
-            tag.original()
-        ),
+        format!("the tag '{}' does not fit here: remove it", tag.original()),
     )
 }
 

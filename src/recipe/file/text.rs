@@ -1,7 +1,7 @@
 //! Recipes out of texts and files, and the other way round.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,12 @@ use super::format::RecipeFormat;
 use super::mistake::{Mistake, nearest};
 use super::node::{Node, Value};
 use super::{toml, write};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
+use crate::recipe::extent::RowExtent;
+use crate::recipe::meant::fix_of_text;
 use crate::recipe::mixing::Mixing;
 use crate::recipe::op::Op;
+use crate::recipe::operation::Operation;
 use crate::recipe::program::SampleProgram;
 use crate::recipe::written::{Recipe, Reorder};
 
@@ -21,6 +24,8 @@ use crate::recipe::written::{Recipe, Reorder};
 const VERSION: u32 = 1;
 /// The largest recipe file, bytes.
 const MAX_BYTES: u64 = 1 << 20;
+/// The largest row that a file may ask for, bytes: 18,000 x 18,000 pixels in `f32`.
+const MAX_ROW_BYTES: u64 = 4 << 30;
 
 /// A recipe file as it is read. Further sections are further fields.
 #[derive(Deserialize)]
@@ -53,6 +58,8 @@ pub(super) struct Located {
     pub(super) recipe: Recipe,
     /// Of each operation, of `mixing` and of its operations, from 1.
     pub(super) lines: Vec<u64>,
+    /// Of the list of operations.
+    ops: u64,
 }
 
 impl Recipe {
@@ -65,7 +72,18 @@ impl Recipe {
         let path = path.as_ref();
         let format = RecipeFormat::of(path)?;
         let text = text_of(path)?;
-        Self::from_text(&text, format, path)
+        let Located { recipe, lines, ops } = located(&text, format, path)?;
+        // A text that a program wrote may have none.
+        if recipe.ops.is_empty() {
+            return Err(Error::dataset_line(
+                path,
+                ops,
+                "ops is an empty list: write operations, or use the recipe 'full' for whole \
+                 pictures",
+            ));
+        }
+        check_rows(&recipe, &lines, path)?;
+        Ok(recipe)
     }
 
     /// Reads a recipe out of a text. `origin` is what errors call the text, and,
@@ -74,15 +92,7 @@ impl Recipe {
     /// # Errors
     /// As [`from_file`](Self::from_file).
     pub fn from_text(text: &str, format: RecipeFormat, origin: impl AsRef<Path>) -> Result<Self> {
-        let origin = origin.as_ref();
-        let Located { recipe, lines } = parse(text, format, origin)?;
-        SampleProgram::check(&recipe).map_err(|fault| {
-            match fault.op.and_then(|op| lines.get(op)) {
-                Some(line) => Error::dataset_line(origin, *line, fault.message),
-                None => Error::dataset(origin, fault.message),
-            }
-        })?;
-        Ok(recipe)
+        located(text, format, origin.as_ref()).map(|located| located.recipe)
     }
 
     /// The recipe as a text that reads back to an equal one.
@@ -101,7 +111,7 @@ impl Recipe {
             .map_err(|e| Error::config(format!("recipe '{}' cannot be written: {e}", self.name)))?;
         match RecipeFormat::Toml.tree(&text).map(|tree| tree.value) {
             Ok(Value::Map(entries)) => write::write(&entries, format),
-            Ok(_) => Err(Error::config("a recipe is no map")),
+            Ok(_) => Err(Error::config("a recipe must be a map")),
             Err(e) => Err(Error::config(format!("recipe '{}': {e}", self.name))),
         }
     }
@@ -120,24 +130,71 @@ impl Recipe {
             return Self::from_file(path);
         }
         Err(Error::config(format!(
-            "recipe '{text}' is neither a preset ({}) nor a file{}",
-            Self::PRESETS.join(", "),
+            "recipe '{text}' is unknown: {}",
             match nearest(text, &Self::PRESETS) {
-                Some(near) => format!(": did you mean '{near}'?"),
-                None => ", whose name ends in .yaml, .toml or .json".to_owned(),
+                Some(near) => format!(
+                    "did you mean '{near}'? (presets: {})",
+                    Self::PRESETS.join(", ")
+                ),
+                None => format!(
+                    "use {}, or a file that ends in .yaml, .toml or .json",
+                    Self::PRESETS.join(", ")
+                ),
             }
         )))
     }
 }
 
+/// A recipe whose operations can work.
+fn located(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
+    let located = parse(text, format, origin)?;
+    SampleProgram::check(&located.recipe).map_err(|fault| {
+        match fault.op.and_then(|op| located.lines.get(op)) {
+            Some(line) => Error::dataset_line(origin, *line, fault.message),
+            None => Error::dataset(origin, fault.message),
+        }
+    })?;
+    Ok(located)
+}
+
+/// Refuses a size that nobody means: one sample would not fit a machine's memory.
+fn check_rows(recipe: &Recipe, lines: &[u64], path: &Path) -> Result<()> {
+    let program = SampleProgram::compile(recipe)?;
+    let RowExtent::Fixed { height, width } = program.extent else {
+        return Ok(());
+    };
+    let bytes = program.row_bytes((height, width));
+    let last = recipe.ops.iter().rposition(Operation::sets_size);
+    let (Some(op), true) = (last, bytes > MAX_ROW_BYTES) else {
+        return Ok(());
+    };
+    let (name, dtype) = (recipe.ops[op].name(), program.emission.dtype.name());
+    let text = format!(
+        "{name}: one sample of {width} x {height} pixels in {dtype} takes {}, and at most {} are \
+         served: use a smaller size",
+        error::needed(bytes),
+        error::room(MAX_ROW_BYTES)
+    );
+    Err(match lines.get(op) {
+        Some(line) => Error::dataset_line(path, *line, text),
+        None => Error::dataset(path, text),
+    })
+}
+
 /// The text of a file that is no longer than a recipe may be.
 pub(crate) fn text_of(path: &Path) -> Result<String> {
-    let unreadable = |e| Error::dataset(path, format!("cannot be read: {e}"));
+    let unreadable = |e: std::io::Error| {
+        let what = match e.kind() {
+            ErrorKind::NotFound => "no such file: check the path".to_owned(),
+            _ => format!("cannot be read: {e}"),
+        };
+        Error::dataset(path, what)
+    };
     // A pipe would be waited for.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(Error::dataset(
             path,
-            "is no regular file: name a recipe file",
+            "is not a regular file: give a recipe file",
         ));
     }
     let mut bytes = Vec::new();
@@ -179,7 +236,8 @@ pub(super) fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<L
     let root = format.tree(text).map_err(located)?;
     check_version(&root).map_err(located)?;
     let file: RecipeFile = de::read(&root).map_err(located)?;
-    let ops = root.get("ops").map(Node::items).unwrap_or_default();
+    let list = root.get("ops");
+    let ops = list.map(Node::items).unwrap_or_default();
     let mixing = root.get("mixing");
     let mixers = mixing.and_then(|node| node.get("ops"));
     let mixers = mixers.map(Node::items).unwrap_or_default();
@@ -197,12 +255,13 @@ pub(super) fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<L
             .chain(mixers)
             .map(|node| node.at.line as u64)
             .collect(),
+        ops: list.map_or(1, |node| node.at.line as u64),
     })
 }
 
 fn check_length(bytes: &[u8], origin: &Path) -> Result<()> {
     if bytes.len() as u64 > MAX_BYTES {
-        let text = format!("is larger than {MAX_BYTES} bytes, which no recipe needs");
+        let text = format!("is larger than {}: is it a recipe?", error::size(MAX_BYTES));
         return Err(Error::dataset(origin, text));
     }
     Ok(())
@@ -221,13 +280,17 @@ fn check_version(root: &Node) -> std::result::Result<(), Mistake> {
         Some(node) => Err(Mistake::new(
             node.at,
             format!(
-                "featherload: this version reads format {VERSION} of recipe files, found {}",
-                node.described()
+                "featherload: expected the format's version {VERSION}, found {}{}",
+                node.described(),
+                match &node.value {
+                    Value::Str(text) => fix_of_text("a number", text),
+                    _ => String::new(),
+                }
             ),
         )),
         None => Err(Mistake::new(
             root.at,
-            format!("'featherload: {VERSION}' is missing: the version of the format"),
+            format!("'featherload: {VERSION}' is missing: write it as the first line"),
         )),
     }
 }

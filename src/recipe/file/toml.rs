@@ -82,7 +82,7 @@ fn node(
     if depth > MAX_DEPTH {
         return Err(Mistake::new(
             at,
-            format!("nested deeper than {MAX_DEPTH} levels"),
+            format!("nested deeper than {MAX_DEPTH} levels: use fewer"),
         ));
     }
     let value = match value.into_inner() {
@@ -94,7 +94,7 @@ fn node(
         },
         DeValue::Float(v) => match v.as_str().parse() {
             Ok(v) => Value::Float(v),
-            Err(_) => return Err(Mistake::new(at, format!("{v} is no number"))),
+            Err(_) => return Err(Mistake::new(at, format!("{v} is not a number"))),
         },
         // No recipe has dates.
         DeValue::Datetime(v) => Value::Str(v.to_string()),

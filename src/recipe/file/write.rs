@@ -135,7 +135,7 @@ fn float(v: f64, format: RecipeFormat, text: &mut String) -> Result<()> {
         RecipeFormat::Toml => "",
         RecipeFormat::Json => {
             return Err(Error::config(format!(
-                "JSON has no word for {v}: write the recipe as YAML or TOML"
+                "JSON cannot hold {v}: write the recipe as YAML or TOML"
             )));
         }
     };

@@ -20,7 +20,12 @@ pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|e| {
             let at = position(e.marker());
-            Mistake::new(at, format!("not YAML: {} (column {})", e.info(), at.column))
+            let info = e.info();
+            let fix = match info.starts_with("tab") {
+                true => ": indent with blanks",
+                false => "",
+            };
+            Mistake::new(at, format!("not YAML: {info} (column {}){fix}", at.column))
         })?;
         builder.take(event, position(&span.start))?;
     }
@@ -109,7 +114,8 @@ impl Builder {
                 if self.documents > 1 {
                     return Err(Mistake::new(
                         at,
-                        "a second document begins here: write one a file, without '---' between",
+                        "a second document begins here: keep one document in a file, and remove \
+                         '---'",
                     ));
                 }
                 Ok(())
@@ -152,7 +158,7 @@ impl Builder {
                 let Some(measured) = self.anchors.get(&anchor) else {
                     return Err(Mistake::new(
                         at,
-                        "the alias names no value that ends before it",
+                        "the alias is used inside its own value: write the value out",
                     ));
                 };
                 let (depth, nodes) = (measured.depth, measured.nodes);
@@ -163,7 +169,7 @@ impl Builder {
             }
             Event::UnresolvedAlias(name) => Err(Mistake::new(
                 at,
-                format!("the alias '*{name}' has no anchor '&{name}' before it"),
+                format!("the alias '*{name}' has no anchor: write '&{name}' before it"),
             )),
             _ => Ok(()),
         }
@@ -263,7 +269,7 @@ impl Builder {
             if *has_merge {
                 return Err(Mistake::new(
                     at,
-                    "'<<' is written twice: write one with a list, '<<: [*a, *b]'",
+                    "'<<' is written twice: write one list, '<<: [*a, *b]'",
                 ));
             }
             *has_merge = true;
@@ -303,7 +309,7 @@ impl Builder {
                 ..
             }) => Err(Mistake::new(
                 at,
-                "a name must be text: no list, no map, no alias",
+                "a name must be text, not a list, a map or an alias",
             )),
             _ => Ok(()),
         }
@@ -333,7 +339,7 @@ fn weight(text: &str) -> usize {
 fn make_room(counted: &mut usize, depth: usize, nodes: usize, at: Position) -> Result<(), Mistake> {
     *counted += nodes;
     if depth > MAX_DEPTH {
-        let text = format!("nested deeper than {MAX_DEPTH} levels");
+        let text = format!("nested deeper than {MAX_DEPTH} levels: use fewer");
         return Err(Mistake::new(at, text));
     }
     if *counted > MAX_NODES {

@@ -29,13 +29,13 @@ impl Mixing {
         let whole = |message: String| (None, format!("mixing: {message}"));
         if !(1..=MAX_CLASSES).contains(&self.num_classes) {
             return Err(whole(format!(
-                "num_classes is {}, it must lie between 1 and {MAX_CLASSES}",
+                "num_classes is {}: use 1 to {MAX_CLASSES}",
                 self.num_classes
             )));
         }
         if let Some((op, classes)) = labels.filter(|(_, classes)| self.num_classes < *classes) {
             return Err(whole(format!(
-                "num_classes is {}, and {op} gives {classes} labels: set it to {classes}",
+                "num_classes is {}, and {op} gives {classes} labels: use {classes}",
                 self.num_classes
             )));
         }
@@ -47,7 +47,7 @@ impl Mixing {
                 && let Some(first) = mixer.replace(op.name())
             {
                 return Err(fault(format!(
-                    "stands behind {first}, and one operation mixes a batch: leave one out, or \
+                    "comes after {first}, and only one operation may mix a batch: remove one, or \
                      put both into a one_of"
                 )));
             }
@@ -55,7 +55,7 @@ impl Mixing {
                 && let Some(first) = smoother.replace(op.name())
             {
                 return Err(fault(format!(
-                    "smooths labels that {first} has smoothed: leave one out, or set the \
+                    "smooths labels that {first} has smoothed already: remove one, or set \
                      label_smoothing of mixup_cutmix to 0"
                 )));
             }
@@ -65,13 +65,13 @@ impl Mixing {
         };
         if extent == RowExtent::Own {
             return Err(whole(format!(
-                "{mixer} needs rows of one size, and this recipe leaves each picture its own: add \
-                 a resize to [height, width] or a crop"
+                "{mixer} needs rows of one size, and this recipe keeps the size of each picture: \
+                 add a resize to [height, width] or a crop"
             )));
         }
         if dtype == Dtype::U8 {
             return Err(whole(format!(
-                "{mixer} makes values between levels, and batches are u8: cast to one of {}",
+                "{mixer} makes fractions, and batches are u8: cast to one of {}",
                 Dtype::floats()
             )));
         }
@@ -101,7 +101,7 @@ impl MixOp {
                 alpha("alpha", *a)?;
                 if !(*decay_power > 0.0 && *decay_power <= 100.0) {
                     return Err(format!(
-                        "decay_power is {decay_power}, it must lie above 0, at most 100"
+                        "decay_power is {decay_power}: use more than 0, at most 100"
                     ));
                 }
                 between("max_soft", *max_soft, 0.5)
@@ -116,8 +116,8 @@ impl MixOp {
             } => {
                 if *mixup_alpha == 0.0 && *cutmix_alpha == 0.0 {
                     return Err(
-                        "mixup_alpha and cutmix_alpha are 0, so there is nothing to \
-                                choose from: set one of them, or leave it out"
+                        "mixup_alpha and cutmix_alpha are both 0: set one of them, or remove \
+                         mixup_cutmix"
                             .into(),
                     );
                 }
@@ -140,7 +140,7 @@ impl MixOp {
 
 fn one_of(choices: &[Choice]) -> Result<(), String> {
     if choices.is_empty() {
-        return Err("is an empty list: give it operations, or leave it out".into());
+        return Err("is an empty list: add operations, or remove it".into());
     }
     for (n, Choice { p, op }) in (1..).zip(choices) {
         let fault = |message: String| format!("choice {n}: {message}");
@@ -149,7 +149,7 @@ fn one_of(choices: &[Choice]) -> Result<(), String> {
             MixOp::Mixup { .. } | MixOp::Cutmix { .. } | MixOp::Fmix { .. }
         ) {
             return Err(fault(format!(
-                "{} cannot be chosen: mixup, cutmix and fmix can",
+                "{} cannot be chosen: use mixup, cutmix or fmix",
                 op.name()
             )));
         }
@@ -159,9 +159,7 @@ fn one_of(choices: &[Choice]) -> Result<(), String> {
     }
     let sum: f64 = choices.iter().map(|c| c.p).sum();
     if sum > 1.0 + SUM_SLACK {
-        return Err(format!(
-            "the probabilities sum to {sum}, they must sum to at most 1"
-        ));
+        return Err(format!("the probabilities sum to {sum}: use at most 1"));
     }
     Ok(())
 }
@@ -171,7 +169,7 @@ fn alpha(what: &str, a: f64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{what} is {a}, it must lie above 0, at most {MAX_ALPHA}"
+        "{what} is {a}: use more than 0, at most {MAX_ALPHA}"
     ))
 }
 
@@ -179,7 +177,7 @@ fn between(what: &str, v: f64, most: f64) -> Result<(), String> {
     if (0.0..=most).contains(&v) {
         return Ok(());
     }
-    Err(format!("{what} is {v}, it must lie between 0 and {most}"))
+    Err(format!("{what} is {v}: use 0 to {most}"))
 }
 
 #[cfg(test)]
@@ -220,10 +218,7 @@ mod tests {
         };
         let mixup = Mixup { alpha: 1.0 };
         for (op, text) in [
-            (
-                Mixup { alpha: 0.0 },
-                "mixup: alpha is 0, it must lie above 0",
-            ),
+            (Mixup { alpha: 0.0 }, "mixup: alpha is 0: use more than 0"),
             (Cutmix { alpha: -1.0 }, "cutmix: alpha is -1"),
             (Cutmix { alpha: f64::NAN }, "cutmix: alpha is NaN"),
             (
@@ -237,11 +232,11 @@ mod tests {
             (fmix(3.0, -0.1), "fmix: max_soft is -0.1"),
             (
                 LabelSmoothing { epsilon: 1.5 },
-                "label_smoothing: epsilon is 1.5, it must lie between 0 and 1",
+                "label_smoothing: epsilon is 1.5: use 0 to 1",
             ),
             (
                 both(0.0, 0.0, 1.0),
-                "mixup_cutmix: mixup_alpha and cutmix_alpha are 0",
+                "mixup_cutmix: mixup_alpha and cutmix_alpha are both 0",
             ),
             (both(1.0, 0.0, 1.5), "mixup_cutmix: p is 1.5"),
             (both(-1.0, 0.0, 1.0), "mixup_cutmix: mixup_alpha is -1"),
@@ -266,7 +261,7 @@ mod tests {
             assert!(said.starts_with(text), "{said}");
         }
         let said = says(vec![mixup.clone(), Cutmix { alpha: 1.0 }]);
-        assert!(said.starts_with("cutmix: stands behind mixup"), "{said}");
+        assert!(said.starts_with("cutmix: comes after mixup"), "{said}");
         let said = says(vec![both(1.0, 1.0, 1.0), LabelSmoothing { epsilon: 0.1 }]);
         assert!(said.contains("mixup_cutmix has smoothed"), "{said}");
         for n in [0, (1 << 24) + 1] {

@@ -94,7 +94,7 @@ impl Operation for CenterCrop {
         match (self.size, self.ratio) {
             (Some(size), None) => {
                 sides(size)?;
-                known.holds(size, "put a resize or a pad in front of it")?;
+                known.holds(size, "put a resize or a pad before it")?;
                 known.has_size(size);
                 Ok(())
             }
@@ -103,13 +103,12 @@ impl Operation for CenterCrop {
                 Ok(())
             }
             (None, Some(ratio)) => Err(format!(
-                "ratio is {ratio}, it must be a part of the shorter side: above 0, at most 1"
+                "ratio is {ratio}: use more than 0, at most 1 (a part of the shorter side)"
             )),
             (Some(size), Some(ratio)) => Err(format!(
-                "has size {size} and ratio {ratio}, which both say how large the part is: leave \
-                 one out"
+                "has size {size} and ratio {ratio}, and both set how large the part is: remove one"
             )),
-            (None, None) => Err("needs a size or a ratio: size: 224 or ratio: 0.875".into()),
+            (None, None) => Err("needs a size or a ratio: write size: 224 or ratio: 0.875".into()),
         }
     }
 
@@ -125,7 +124,7 @@ impl Operation for CenterCrop {
         steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let to = self.output(size);
-        fits(to.into(), size, "center_crop", "or a pad in front of it")?;
+        fits(to.into(), size, "center_crop", "or a pad")?;
         steps.push(Step::Crop(self.part(size)));
         Ok(to)
     }

@@ -66,7 +66,7 @@ impl Operation for ColorJitter {
         if self.style == JitterStyle::Pillow {
             known
                 .is_rgb8()
-                .map_err(|why| format!("{why}, or leave out style: pillow"))?;
+                .map_err(|why| format!("{why}, or remove style: pillow"))?;
         }
         probability(self.p)?;
         range("brightness", self.brightness, 0.0, MAX_FACTOR)?;
@@ -139,7 +139,8 @@ impl Operation for ColorJitter {
             behind_crop: self.changes_contrast().then_some(
                 "contrast is measured from the mean of the picture, which is not that of the crop",
             ),
-            behind_resize: "jitter clips at 0 and 255 and rounds, so that of a mean is not the mean of jittered \
+            behind_resize: "jitter clips at 0 and 255 and rounds, so that of a mean is not the \
+                            mean of jittered \
                             pixels",
             ..Rights::default()
         }

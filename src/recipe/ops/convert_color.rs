@@ -39,7 +39,7 @@ impl ConvertColor {
 
 impl Operation for ConvertColor {
     fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels_of_rgb("leads away from rgb levels")?;
+        known.is_levels_of_rgb("does not give rgb levels")?;
         if known.channels == 1 {
             return Err("needs three channels, and the pictures are grey".into());
         }
@@ -69,7 +69,8 @@ impl Operation for ConvertColor {
 
     fn rights(&self) -> Rights {
         Rights {
-            behind_resize: "the conversion of a mean is not the mean of conversions (it is not linear), and the \
+            behind_resize: "the conversion of a mean is not the mean of conversions (it is not \
+                            linear), and the \
                             resize rounds to whole levels",
             ..Rights::default()
         }

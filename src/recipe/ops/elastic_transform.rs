@@ -58,15 +58,15 @@ impl Operation for ElasticTransform {
         let [x, y] = self.sigma;
         if (x == 0.0) != (y == 0.0) {
             return Err(format!(
-                "sigma is {x} along the width and {y} along the height: give both above 0, or 0 \
-                 for no blur"
+                "sigma is {x} along the width and {y} along the height: use two numbers above 0, \
+                 or 0 for no blur"
             ));
         }
         match self.interpolation {
             Interpolation::Nearest | Interpolation::Bilinear => {}
             other => {
                 return Err(format!(
-                    "interpolation is {}: nearest and bilinear are served",
+                    "interpolation is {}: use nearest or bilinear",
                     other.name()
                 ));
             }

@@ -48,9 +48,7 @@ impl Operation for GaussianBlur {
         let k = self.kernel_size;
         for side in [k.height, k.width] {
             if side % 2 == 0 || side > 255 {
-                return Err(format!(
-                    "kernel_size is {k}, both must be odd and at most 255"
-                ));
+                return Err(format!("kernel_size is {k}: use odd numbers, at most 255"));
             }
         }
         range("sigma", self.sigma, 0.0, 1000.0)?;

@@ -38,7 +38,7 @@ impl Operation for Grayscale {
         known.is_levels_of_rgb("is made from rgb levels")?;
         if !matches!(self.num_output_channels, 1 | 3) {
             return Err(format!(
-                "num_output_channels is {}, it must be 1 or 3",
+                "num_output_channels is {}: use 1 or 3",
                 self.num_output_channels
             ));
         }

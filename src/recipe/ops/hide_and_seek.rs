@@ -53,14 +53,14 @@ impl Operation for HideAndSeek {
         number("p", self.p, 0.0, 1.0)?;
         if !(1..=MOST_GRIDS).contains(&self.grids.len()) {
             return Err(format!(
-                "grids has {} values, it must have 1 to {MOST_GRIDS}",
+                "grids has {} values: use 1 to {MOST_GRIDS}",
                 self.grids.len()
             ));
         }
         let fits = |cell: u32| cell == 0 || (LEAST_CELL..=MAX_SIDE).contains(&cell);
         match self.grids.iter().find(|cell| !fits(**cell)) {
             Some(cell) => Err(format!(
-                "grids has {cell}: 0, or {LEAST_CELL} to {MAX_SIDE} pixels are served"
+                "grids has {cell}: use 0, or {LEAST_CELL} to {MAX_SIDE} pixels"
             )),
             None => Ok(()),
         }
@@ -88,8 +88,8 @@ impl Operation for HideAndSeek {
             return Err(SampleFault::new(
                 FaultKind::TooLarge,
                 format!(
-                    "hide_and_seek cuts {width} x {height} into {cells} cells of {cell}, at most \
-                     {MOST_CELLS} are served: resize before it, or leave small grids out"
+                    "hide_and_seek cuts {width} x {height} into {cells} cells of {cell}, and \
+                     takes at most {MOST_CELLS}: resize before it, or remove small grids"
                 ),
             ));
         }

@@ -48,7 +48,7 @@ impl Operation for Normalize {
         known.color("mean", mean)?;
         known.color("std", std)?;
         if std.contains(&0.0) {
-            return Err(format!("std is {std:?}, no value may be 0"));
+            return Err(format!("std is {std:?}: use values other than 0"));
         }
         known.values = Values::Normalized;
         known.floats = true;

@@ -123,7 +123,7 @@ impl Operation for PadTo {
         known.color("fill", self.fill.0)?;
         if self.offset.is_some() && self.anchor != Anchor::TopLeft {
             return Err(
-                "offset counts from the top left, where anchor says another corner: leave one out"
+                "offset counts from the top left, and anchor names another corner: remove one"
                     .into(),
             );
         }
@@ -135,12 +135,14 @@ impl Operation for PadTo {
             }
             (Some(size), Some(of)) => {
                 return Err(format!(
-                    "has size {size} and multiple_of {of}, which both say how large it becomes: \
-                     leave one out"
+                    "has size {size} and multiple_of {of}, and both set how large it becomes: \
+                     remove one"
                 ));
             }
             (None, None) => {
-                return Err("needs a size or a multiple_of: size: 256 or multiple_of: 32".into());
+                return Err(
+                    "needs a size or a multiple_of: write size: 256 or multiple_of: 32".into(),
+                );
             }
         }
         // One that is too large will be a failed sample.
@@ -153,13 +155,14 @@ impl Operation for PadTo {
                 None => "are at least",
             };
             return Err(format!(
-                "size {size} has no room for the pictures, which {are} {h}x{w} here: give it a \
-                 larger one, or put a resize or a crop in front of it"
+                "size {size} has no room for the pictures, which {are} {w} x {h} here: use a \
+                 larger size, or put a resize or a crop before it"
             ));
         }
         if let Some((h, w)) = known.size.filter(|here| self.padding(*here).is_none()) {
             return Err(format!(
-                "offset leaves no room for the pictures, which are {h}x{w} here: make it smaller"
+                "offset leaves no room for the pictures, which are {w} x {h} here: use a smaller \
+                 offset"
             ));
         }
         known.becomes(|size| self.output(size));
@@ -168,8 +171,8 @@ impl Operation for PadTo {
         }
         match known.size {
             Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
-                "makes pictures of {h}x{w}, a side may have {MAX_SIDE} pixels: give it a smaller \
-                 multiple_of"
+                "makes pictures of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use a \
+                 smaller multiple_of"
             )),
             _ => Ok(()),
         }
@@ -234,8 +237,8 @@ fn no_room(o: &PadTo, (h, w): (u32, u32)) -> SampleFault {
     SampleFault::new(
         FaultKind::TooLarge,
         format!(
-            "the picture is {h} x {w} where pad_to makes {to} of it{at}: the recipe needs a resize \
-             or a crop in front of it"
+            "the picture is {w} x {h}, and pad_to makes it {to}{at}: put a resize or a crop \
+             before pad_to"
         ),
     )
 }

@@ -72,15 +72,12 @@ impl Operation for PcaLighting {
             return Err("needs three channels, and the pictures are grey".into());
         }
         if !(0.0..=MAX_FACTOR).contains(&self.std) {
-            return Err(format!(
-                "std is {}, it must lie between 0 and {MAX_FACTOR}",
-                self.std
-            ));
+            return Err(format!("std is {}: use 0 to {MAX_FACTOR}", self.std));
         }
         if !(self.unit > 0.0 && self.unit <= MAX_FACTOR) {
             return Err(format!(
-                "unit is {}, it must lie above 0, at most {MAX_FACTOR}: 255 for eigenvalues of \
-                 colours from 0 to 1, 1 for those of levels",
+                "unit is {}: use more than 0, at most {MAX_FACTOR} (255 for eigenvalues of \
+                 colours from 0 to 1, 1 for those of levels)",
                 self.unit
             ));
         }
@@ -93,7 +90,7 @@ impl Operation for PcaLighting {
         match numbers.find(|(_, v)| v.is_nan() || v.abs() > MAX_FACTOR) {
             None => Ok(()),
             Some((what, v)) => Err(format!(
-                "{what} hold {v}, they must lie between -{MAX_FACTOR} and {MAX_FACTOR}"
+                "{what} hold {v}: use -{MAX_FACTOR} to {MAX_FACTOR}"
             )),
         }
     }
@@ -121,7 +118,8 @@ impl Operation for PcaLighting {
 
     fn rights(&self) -> Rights {
         Rights {
-            behind_resize: "noise on levels clips at 0 and 255, and both round: in front of the resize or behind it",
+            behind_resize: "noise on levels clips at 0 and 255, and both round: in front of the \
+                            resize or behind it",
             ..Rights::default()
         }
     }

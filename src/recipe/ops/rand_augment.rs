@@ -86,19 +86,17 @@ impl Operation for RandAugment {
         match self.table {
             RandTable::Torchvision if m.fract() != 0.0 || !(0.0..=30.0).contains(&m) => {
                 return Err(format!(
-                    "magnitude is {m}, of table torchvision it must be a whole number of 0 to 30"
+                    "magnitude is {m}: use a whole number from 0 to 30 with table torchvision"
                 ));
             }
             // Above it PaddleClas' posterize keeps more than 8 bits, and fails.
             RandTable::Paddle | RandTable::Paddle2 if !(0.0..=22.0).contains(&m) => {
                 return Err(format!(
-                    "magnitude is {m}, of tables paddle and paddle2 it must lie between 0 and 22"
+                    "magnitude is {m}: use 0 to 22 with tables paddle and paddle2"
                 ));
             }
             RandTable::Paddle3 if !(0.0..=30.0).contains(&m) => {
-                return Err(format!(
-                    "magnitude is {m}, of table paddle3 it must lie between 0 and 30"
-                ));
+                return Err(format!("magnitude is {m}: use 0 to 30 with table paddle3"));
             }
             // Which has no use for it, nor for a number of operations.
             RandTable::Paddle4 => return Ok(()),

@@ -66,9 +66,7 @@ impl Operation for RandomBlur {
         let in_range = |name: &str, v: u32, least: u32, most: u32| match (least..=most).contains(&v)
         {
             true => Ok(()),
-            false => Err(format!(
-                "{name} is {v}, it must lie between {least} and {most}"
-            )),
+            false => Err(format!("{name} is {v}: use {least} to {most}")),
         };
         in_range("gaussian_below", self.gaussian_below, LEAST + 1, MOST_BELOW)?;
         in_range("motion_below", self.motion_below, LEAST + 1, MOST_BELOW)?;

@@ -15,7 +15,8 @@ use crate::recipe::steps::{Largest, Sink};
 use crate::recipe::unit::Part;
 
 described! {
-    example: "random_choice: {transforms: [{random_invert: {p: 1}}, {random_equalize: {p: 1}}], p: [1, 2]}";
+    example: "random_choice: {transforms: [{random_invert: {p: 1}}, {random_equalize: {p: 1}}], \
+              p: [1, 2]}";
 
     /// One of `transforms`, each as likely as its weight in `p` says, or all alike.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,7 +103,7 @@ impl<O> RandomChoice<O> {
 fn weights(p: &[f64], transforms: usize) -> Result<(), String> {
     if p.len() != transforms {
         return Err(format!(
-            "p has {} weights, and transforms has {transforms} operations: give each one",
+            "p has {} weights, and transforms has {transforms} operations: use one weight for each",
             p.len()
         ));
     }
@@ -111,7 +112,7 @@ fn weights(p: &[f64], transforms: usize) -> Result<(), String> {
     }
     match p.iter().any(|weight| *weight > 0.0) {
         true => Ok(()),
-        false => Err("p has no weight above 0: give at least one".into()),
+        false => Err("p has no weight above 0: use at least one".into()),
     }
 }
 

@@ -61,7 +61,7 @@ impl Operation for RandomCrop {
         padding(pad)?;
         known.grows(pad)?;
         if !self.pad_if_needed {
-            known.holds(self.size, "give it padding or pad_if_needed: true")?;
+            known.holds(self.size, "add padding or pad_if_needed: true")?;
         }
         known.has_size(self.size);
         Ok(())

@@ -59,7 +59,7 @@ impl Operation for RandomErasing {
         range("ratio", self.ratio, 0.0, f64::MAX)?;
         if !(1..=MAX_ATTEMPTS).contains(&self.attempts) {
             return Err(format!(
-                "attempts is {}, it must lie between 1 and {MAX_ATTEMPTS}",
+                "attempts is {}: use 1 to {MAX_ATTEMPTS}",
                 self.attempts
             ));
         }
@@ -67,8 +67,8 @@ impl Operation for RandomErasing {
             (Erasing::Value(v), _) => known.color("value", v.0)?,
             (Erasing::Random, Values::Color(space)) => {
                 return Err(format!(
-                    "value 'random' is made for levels and for normalized pixels, not for \
-                     {}: give a number, or put it behind normalize",
+                    "value 'random' works on levels and on normalized pixels, not on {}: use a \
+                     number, or move it after normalize",
                     space.name()
                 ));
             }

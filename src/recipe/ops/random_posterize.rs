@@ -37,10 +37,7 @@ impl Operation for RandomPosterize {
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels8()?;
         if self.bits > 8 {
-            return Err(format!(
-                "bits is {}, it must lie between 0 and 8",
-                self.bits
-            ));
+            return Err(format!("bits is {}: use 0 to 8", self.bits));
         }
         probability(self.p)
     }

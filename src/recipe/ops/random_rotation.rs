@@ -151,20 +151,19 @@ impl RandomRotation {
         if !served {
             let name = self.interpolation.name();
             return Err(format!(
-                "interpolation is {name}: nearest and bilinear are served, and bicubic with \
-                 style: opencv"
+                "interpolation is {name}: use nearest or bilinear, or bicubic with style: opencv"
             ));
         }
         if !opencv {
             return Ok(());
         }
         if self.expand {
-            return Err("expand is true, which style: opencv does not serve: leave out one".into());
+            return Err("expand is true, and style: opencv does not expand: remove one".into());
         }
         if known.floats {
             return Err(
-                "style: opencv works on levels in u8, and stands behind what makes floats of \
-                 them: move it in front of that, or leave out style"
+                "style: opencv works on levels in u8, and comes after an operation that makes \
+                 floats: move it before that, or remove style"
                     .into(),
             );
         }

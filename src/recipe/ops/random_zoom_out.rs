@@ -51,8 +51,8 @@ impl Operation for RandomZoomOut {
             let (h, w) = zoomed(here, self.side_range.1 as f32);
             if h.max(w) > MAX_SIDE {
                 return Err(format!(
-                    "makes pictures of up to {h}x{w}, a side may have {MAX_SIDE} pixels: give it a \
-                     smaller side_range"
+                    "makes pictures of up to {w} x {h}, and a side has at most {MAX_SIDE} \
+                     pixels: use a smaller side_range"
                 ));
             }
             known.at_least = Some(here.0.min(here.1));
@@ -84,9 +84,9 @@ impl Operation for RandomZoomOut {
             return Err(SampleFault::new(
                 FaultKind::TooLarge,
                 format!(
-                    "the picture is {} x {} where random_zoom_out makes {} x {} of it, and a side \
-                     may have {MAX_SIDE} pixels: the recipe needs a resize in front of it",
-                    size.0, size.1, to.0, to.1
+                    "the picture is {} x {}, random_zoom_out makes it {} x {}, and a side has at \
+                     most {MAX_SIDE} pixels: put a resize before it",
+                    size.1, size.0, to.1, to.0
                 ),
             ));
         }

@@ -119,28 +119,29 @@ impl Operation for Resize {
         known.resized = true;
         match (self.size, self.max_size) {
             (None, None) => Err(
-                "needs a size or a max_size: size: 256, size: [256, 256] or max_size: 256".into(),
+                "needs a size or a max_size: write size: 256, size: [256, 256] or max_size: 256"
+                    .into(),
             ),
             (Some(ResizeTo::Exact(size)), None) => {
                 sides(size)?;
                 if self.rounding == Rounding::Nearest {
                     return Err(format!(
-                        "size {size} is both sides, so rounding has nothing to round: leave it \
-                         out, or give size as one number"
+                        "size {size} sets both sides, so rounding has no effect: remove it, or \
+                         use one number as size"
                     ));
                 }
                 known.has_size(size);
                 Ok(())
             }
             (Some(ResizeTo::Exact(size)), Some(max)) => Err(format!(
-                "size {size} is both sides, so max_size {max} has nothing to limit: leave it out, \
-                 or give size as one number"
+                "size {size} sets both sides, so max_size {max} has no effect: remove it, or use \
+                 one number as size"
             )),
             (Some(ResizeTo::Shorter(side)), max) => {
                 check_side("size", side)?;
                 if let Some(max) = max.filter(|max| *max <= side) {
                     return Err(format!(
-                        "max_size {max} must be larger than size {side}: it limits the longer side"
+                        "max_size is {max}, which limits the longer side: use more than size {side}"
                     ));
                 }
                 known.size = known.size.map(|size| self.output(size));

@@ -71,8 +71,8 @@ impl Operation for TimmAugment {
         number("p", self.p, 0.0, 1.0)?;
         if !(1..=MOST_FILTERS).contains(&self.interpolation.len()) {
             return Err(format!(
-                "interpolation has {} values, it must have 1 to {MOST_FILTERS}: [bicubic], or \
-             [bilinear, bicubic] of which each operation draws one",
+                "interpolation has {} values: use 1 to {MOST_FILTERS}, such as [bicubic] or \
+                 [bilinear, bicubic]",
                 self.interpolation.len()
             ));
         }
@@ -154,7 +154,7 @@ pub(crate) const WEIGHTS: [f64; 15] = [
 
 /// What is served, for errors.
 const SERVED: &str =
-    "served are rand policies such as rand-m9-mstd0.5-inc1, of the parts m, n, mstd, inc1 and w0";
+    "a rand policy such as rand-m9-mstd0.5-inc1, with the parts m, n, mstd, inc1 and w0";
 
 impl Policy {
     /// # Errors
@@ -165,14 +165,16 @@ impl Policy {
         match parts.next() {
             Some("rand") => {}
             Some("augmix") => {
-                return fault(format!("timm's augmix is not served, aug_mix is; {SERVED}"));
+                return fault(format!(
+                    "timm's augmix is not served: use aug_mix, or {SERVED}"
+                ));
             }
             Some("original" | "originalr" | "v0" | "v0r") => {
                 return fault(format!(
-                    "timm's tables of AutoAugment are not served, auto_augment is; {SERVED}"
+                    "timm's tables of AutoAugment are not served: use auto_augment, or {SERVED}"
                 ));
             }
-            _ => return fault(SERVED.to_owned()),
+            _ => return fault(format!("use {SERVED}")),
         }
         let mut policy = Self {
             magnitude: 10.0,
@@ -192,14 +194,18 @@ impl Policy {
                         policy.magnitude = f64::from(m);
                         0
                     }
-                    _ => return fault(format!("'{part}' must be m0 to m10")),
+                    _ => return fault(format!("'{part}' is out of range: use m0 to m10")),
                 },
                 "n" => match whole {
                     Some(n @ 1..=MOST_LAYERS) => {
                         policy.layers = n;
                         1
                     }
-                    _ => return fault(format!("'{part}' must be n1 to n{MOST_LAYERS}")),
+                    _ => {
+                        return fault(format!(
+                            "'{part}' is out of range: use n1 to n{MOST_LAYERS}"
+                        ));
+                    }
                 },
                 "mstd" => match value.parse::<f64>() {
                     Ok(d) if d <= 100.0 => {
@@ -208,7 +214,8 @@ impl Policy {
                     }
                     _ => {
                         return fault(format!(
-                            "'{part}' must be mstd with a number of 0 to 100, such as mstd0.5"
+                            "'{part}' is out of range: use mstd with a number from 0 to 100, \
+                             such as mstd0.5"
                         ));
                     }
                 },
@@ -218,26 +225,25 @@ impl Policy {
                         3
                     }
                     // timm takes any number for yes, 0 too.
-                    _ => return fault(format!("'{part}' must be inc1, or left out")),
+                    _ => return fault(format!("'{part}' is unknown: use inc1, or remove it")),
                 },
                 "w" => match whole {
                     Some(0) => {
                         policy.weighted = true;
                         4
                     }
-                    _ => return fault(format!("'{part}' must be w0, the only weights there are")),
+                    _ => return fault(format!("'{part}' is unknown: use w0, or remove it")),
                 },
-                _ => return fault(format!("'{part}' is no part of it; {SERVED}")),
+                _ => return fault(format!("'{part}' is unknown: use {SERVED}")),
             };
             if std::mem::replace(&mut seen[which], true) {
-                return fault(format!("'{key}' is written twice: leave one out"));
+                return fault(format!("'{key}' is written twice: remove one"));
             }
         }
         let different = WEIGHTS.iter().filter(|w| **w > 0.0).count() as u32;
         if policy.weighted && policy.layers > different {
             return fault(format!(
-                "n is {}, and with w0 there are {different} operations, each once: write n1 to \
-                 n{different}",
+                "n is {}, and w0 has {different} operations, each once: use n1 to n{different}",
                 policy.layers
             ));
         }

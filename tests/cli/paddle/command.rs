@@ -157,14 +157,14 @@ fn mistakes_are_one_line() {
         ),
         (
             &["bench", "images", "--mode", "eval"],
-            "`--mode` is for a PaddleClas config",
+            "`--mode` needs a PaddleClas config",
         ),
         (
             &["plan", "--skip-unknown-ops"],
-            "`--skip-unknown-ops` is for",
+            "`--skip-unknown-ops` needs",
         ),
         (&["bench"], "SRC is missing"),
-        (&["plan", "--sampler", "shuffle"], "--sampler says nothing"),
+        (&["plan", "--sampler", "shuffle"], "--sampler has no effect"),
         (
             &["bench", "images", "--list", "train.txt", "--root", "images"],
             "give one of them",
@@ -239,7 +239,7 @@ fn boxes_of_a_config_go_with_a_list_and_not_with_a_folder() {
     let out = featherload(dir.path(), &["bench", "images", "--recipe", "c.yaml"]);
     let said = stderr(&out);
     assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(said.contains("give a list by `--list`"), "{said}");
+    assert!(said.contains("give a list with `--list`"), "{said}");
     // Each picture of the list has its box: 2 x 2 of its pixels.
     let images = dir.path().join("images");
     let (index, _) = Index::folder(&images, &FolderOptions::default()).unwrap();

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use featherload::cache::BuildOptions;
+use featherload::error;
 
 use super::scene::{
-    assert_same, build, built, check_whole_shards, command, files, jpeg, numbers, raw, text,
+    assert_same, build, built, check_whole_shards, command, files, jpeg, raw, sizes, text,
 };
 use crate::common::{FEATHERLOAD, Random, data};
 
@@ -85,14 +86,13 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
     let e = built(src.path(), disk.path(), raw()).build().unwrap_err();
     assert!(!e.is_usage(), "{e}");
     let text = e.to_string();
-    assert!(text.contains("bytes are needed and"), "{text}");
-    let told = numbers(&text);
-    assert!(told.contains(&report.needed_bytes), "{text}");
+    assert!(text.contains("the cache needs "), "{text}");
+    assert!(text.contains(&error::needed(report.needed_bytes)), "{text}");
     assert!(files(disk.path()).keys().all(|n| !n.starts_with("shard-")));
     let output = command(src.path(), disk.path()).output().unwrap();
     let said = self::text(&output);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("bytes are needed and"), "{said}");
+    assert!(said.contains("the cache needs "), "{said}");
     assert!(files(disk.path()).keys().all(|n| !n.starts_with("shard-")));
     // Nothing is lost by other options then.
     let e = built(
@@ -107,7 +107,7 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
         e.build()
             .unwrap_err()
             .to_string()
-            .contains("bytes are needed")
+            .contains("the cache needs ")
     );
     disk.resize(2 * report.needed_bytes);
     assert!(build(src.path(), disk.path(), raw()).complete);
@@ -119,7 +119,7 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
     let larger = data(2, 40);
     let e = built(larger.path(), disk.path(), raw()).force(true).build();
     let e = e.unwrap_err().to_string();
-    assert!(e.contains("bytes are needed and"), "{e}");
+    assert!(e.contains("the cache needs "), "{e}");
     assert_same(&fresh, &files(disk.path()), "forced on a disk too small");
     let other = BuildOptions {
         shuffle: Some(1),
@@ -166,7 +166,7 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
     let said = text(&output);
     assert!(said.contains("no space is left"), "{said}");
-    assert!(said.contains("complete shards stay"), "{said}");
+    assert!(said.contains("Complete shards stay"), "{said}");
     let complete = check_whole_shards(&to);
     assert!(complete > 0, "{said}");
     assert!(
@@ -183,7 +183,7 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
         .sum();
     let near = |n: &u64| n.abs_diff(missing) < missing / 4;
     assert!(
-        numbers(&said).iter().any(near),
+        sizes(&said).iter().any(near),
         "{said}; missing are {missing}"
     );
 
@@ -231,7 +231,7 @@ fn a_full_disk_is_explained_whatever_was_to_be_written() {
     // What was removed to make room may still be mapped.
     let e = built(src.path(), &to, options(95)).force(true).build();
     let e = e.unwrap_err().to_string();
-    for part in ["no space is left", "shards that were removed", "trainings"] {
+    for part in ["no space is left", "Removed shards hold", "trainings"] {
         assert!(e.contains(part), "{e}");
     }
 }

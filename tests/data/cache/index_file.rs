@@ -65,7 +65,7 @@ fn an_index_of_another_form_is_told_and_made_again() {
     let old = without_stamps(whole["index.fli"].clone());
     let mut older = whole["index.fli"].clone();
     older[8] = 1;
-    let forms = [(&old, "root bytes cannot be"), (&older, "form 1")];
+    let forms = [(&old, "root bytes is impossible"), (&older, "version 1")];
     for (index, why) in forms {
         for force in [false, true] {
             fs::write(at("index.fli"), index).unwrap();
@@ -74,7 +74,7 @@ fn an_index_of_another_form_is_told_and_made_again() {
             let manifest = manifest_with(index, &whole["manifest.json"]);
             fs::write(at("manifest.json"), manifest).unwrap();
             for e in refused(dir.path()) {
-                let words = "of another version: run `featherload cache build` again";
+                let words = "is of another version: run `featherload cache build` again";
                 assert!(e.is_usage() && e.to_string().contains(words), "{e}");
             }
             let due = ("index.fli".to_owned(), FindingKind::IndexFile, None);
@@ -104,7 +104,7 @@ fn an_index_that_is_damaged_or_missing_is_made_again_by_the_build_that_is_named(
         fs::remove_file(index).unwrap();
         mkfifo(index, Mode::S_IRWXU).unwrap();
     };
-    let again = "run the `featherload cache build` again";
+    let again = "run the same `featherload cache build` again";
     for (hurt, why, how) in [
         (damage, "damaged", again),
         (other, "damaged", again),

@@ -143,7 +143,7 @@ fn of_a_link_whose_target_is_away_the_build_and_info_say_the_same() {
             .build();
         let e = build.unwrap_err();
         assert!(e.is_usage(), "{e:?}");
-        for words in [name, "a link to", "away", "mount the disk"] {
+        for words in [name, "a link to", "away", "mount its disk"] {
             assert!(text(&out).contains(words), "{words}: {}", text(&out));
             assert!(e.to_string().contains(words), "{words}: {e}");
         }
@@ -159,14 +159,18 @@ fn what_is_no_cache_is_refused_with_what_to_give() {
     let tar = dir.path().join("shard-000001.tar");
     let out = run(&["info"], &tar);
     assert_eq!(out.status.code(), Some(2), "{}", text(&out));
-    for words in ["no cache", "give its folder", "`featherload index` tells"] {
+    for words in [
+        "is not a cache",
+        "a cache is a folder",
+        "use `featherload index`",
+    ] {
         assert!(text(&out).contains(words), "{words}: {}", text(&out));
     }
     let tars = tempfile::tempdir().unwrap();
     fs::copy(&tar, tars.path().join("train-0.tar")).unwrap();
     let out = run(&["info"], tars.path());
     assert_eq!(out.status.code(), Some(2), "{}", text(&out));
-    for words in ["it has no manifest.json", "`featherload index` tells"] {
+    for words in ["it has no manifest.json", "use `featherload index`"] {
         assert!(text(&out).contains(words), "{words}: {}", text(&out));
     }
 }

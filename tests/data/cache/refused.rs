@@ -195,7 +195,7 @@ fn a_cache_within_its_source_and_options_that_cannot_work_are_refused() {
         .build()
         .unwrap_err();
     assert!(
-        e.is_usage() && e.to_string().contains("within the source"),
+        e.is_usage() && e.to_string().contains("inside the source"),
         "{e}"
     );
     let dst = tempfile::tempdir().unwrap();

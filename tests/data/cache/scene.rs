@@ -175,6 +175,19 @@ pub fn numbers(text: &str) -> Vec<u64> {
         .collect()
 }
 
+/// Sizes in words, in bytes.
+pub fn sizes(text: &str) -> Vec<u64> {
+    let words: Vec<&str> = text.split([' ', ',']).collect();
+    let sizes = words.windows(2).filter_map(|pair| {
+        let unit = ["KiB", "MiB", "GiB"]
+            .iter()
+            .position(|unit| *unit == pair[1])?;
+        let number: f64 = pair[0].parse().ok()?;
+        Some((number * 1024f64.powi(unit as i32 + 1)) as u64)
+    });
+    sizes.collect()
+}
+
 /// Waits until a shard is complete, or the command is over.
 pub fn wait_for_shard(child: &mut Child, dst: &Path, number: u64) {
     let path = dst.join(format!("shard-{number:06}.json"));

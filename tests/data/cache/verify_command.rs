@@ -66,7 +66,7 @@ fn the_command_says_what_is_hurt_and_exits_by_it() {
     for args in [["verify"], ["info"]] {
         let out = run(&args, none.path());
         assert_eq!(out.status.code(), Some(2), "{}", text(&out));
-        assert!(text(&out).contains("no cache"), "{}", text(&out));
+        assert!(text(&out).contains("not a cache"), "{}", text(&out));
         let absent = run(&args, &none.path().join("absent"));
         assert_eq!(absent.status.code(), Some(2), "{}", text(&absent));
     }
@@ -173,7 +173,7 @@ fn a_file_that_is_no_tar_is_refused_with_what_to_give() {
     for name in names.iter().chain(&["shard-000001.json"]) {
         let out = run(&["verify"], &cache.path().join(name));
         assert_eq!(out.status.code(), Some(2), "{name}: {}", text(&out));
-        assert!(text(&out).contains("no tar archive"), "{}", text(&out));
+        assert!(text(&out).contains("not a tar archive"), "{}", text(&out));
         assert!(text(&out).contains("give the cache's folder"));
         assert!(!text(&out).contains("DAMAGED"), "{}", text(&out));
     }

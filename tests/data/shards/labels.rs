@@ -97,7 +97,7 @@ fn a_class_table_numbers_the_names_of_all_shards_alike() {
         "{e}"
     );
     let e = read(&ShardLabels::None, Some(table)).unwrap_err();
-    assert!(e.to_string().contains("of no use without labels"), "{e}");
+    assert!(e.to_string().contains("no effect without labels"), "{e}");
 
     let file = dir.path().join("classes.txt");
     fs::write(&file, "zebra\ncat\n").unwrap();
@@ -149,7 +149,7 @@ fn whole_numbers_among_fractions_are_numbers() {
     labelled(&b, "cls", &["cat"]);
     let e = Index::from_shards(&[a, b], &options()).unwrap_err();
     assert!(
-        e.to_string().contains("label is a class name, where those"),
+        e.to_string().contains("label is a class name, and those"),
         "{e}"
     );
 }

@@ -114,7 +114,10 @@ pub(super) fn make_file(path: &Path, encode: impl FnOnce() -> io::Result<Vec<u8>
 pub(super) fn regular_file(path: &Path) -> Result<Option<u64>> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_file() => Ok(Some(there.len())),
-        Ok(_) => Err(Error::dataset(path, "is in the way: not a regular file")),
+        Ok(_) => Err(Error::dataset(
+            path,
+            "is not a regular file: remove it, or name another DIR",
+        )),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io_at("look at", path, e)),
     }

@@ -77,7 +77,7 @@ where
     if others && !path.exists() {
         return Err(Error::dataset(
             dir,
-            format!("the folder is not empty and holds no {MANIFEST}: name another DIR"),
+            format!("the folder is not empty and has no {MANIFEST}: name another DIR"),
         ));
     }
     let mut file = File::options()
@@ -105,7 +105,7 @@ where
         return Ok(file);
     }
     let found: M = serde_json::from_str(&text).map_err(|e| {
-        let what = format!("not the manifest of such a demo set: {e}; name another DIR");
+        let what = format!("not the manifest of such a demo set: {e}: name another DIR");
         Error::dataset(&path, what)
     })?;
     if found == *wanted {
@@ -113,7 +113,7 @@ where
     }
     Err(Error::dataset(
         dir,
-        format!("holds the demo set of {found}, wanted is {wanted}: name another DIR"),
+        format!("holds the demo set of {found}, not of {wanted}: name another DIR"),
     ))
 }
 

@@ -166,7 +166,7 @@ fn print(summary: &(impl Serialize + fmt::Display), json: bool) -> Result<Outcom
 fn write(args: &DemoArgs) -> Result<Summary> {
     if args.classes > args.images {
         return Err(Error::config(format!(
-            "--classes {} is more than --images {}: every class needs an image",
+            "--classes {} is more than --images {}: use fewer classes, since each needs an image",
             args.classes, args.images
         )));
     }

@@ -114,8 +114,8 @@ fn labels(refused: &Error) -> Finding {
     Finding::missing(
         "labels",
         flags::of_error(refused),
-        "a run is refused, unless it is given --labels none, or --label-field or --label-json \
-         that name others",
+        "a run is refused: use --labels none, or name other labels with --label-field or \
+         --label-json",
     )
     .breaks("the labels of the data set can be read")
 }
@@ -126,8 +126,8 @@ fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = Finding> {
         Finding::limited(
             "damaged shard",
             flags::in_place(&shard.to_string()),
-            "a run warns and goes on without what is lost, and `cache build` refuses it unless \
-             given --on-error skip: make or fetch the shard again",
+            "a run warns and continues without the lost samples, and `cache build` needs \
+             --on-error skip: make or fetch the shard again",
         )
     });
     let more = shards.len().checked_sub(NAMED).filter(|more| *more > 0);
@@ -215,19 +215,19 @@ fn file_system(place: &Path) -> Option<Finding> {
         ("tmpfs" | "ramfs", _) => Finding::ok(
             name,
             *found,
-            "the data lie in memory already, and count against it",
+            "the data are in memory already, and count against it",
         ),
         ("fuse", _) => Finding::limited(
             name,
             *found,
-            "every miss of the page cache goes through another process, or a network: the first \
-             epoch may be bound by storage",
+            "each miss of the page cache goes through another process or a network: storage may \
+             limit the first epoch",
         ),
         (_, true) => Finding::limited(
             name,
             *found,
-            "over a network: the first epoch may be bound by storage, and a file that changes on \
-             the server while it is mapped is a failed sample",
+            "over a network: storage may limit the first epoch, and a file that changes on the \
+             server while it is mapped is a failed sample",
         ),
         ("overlay", _) => Finding::ok(
             name,
@@ -237,7 +237,8 @@ fn file_system(place: &Path) -> Option<Finding> {
         _ => Finding::ok(
             name,
             *found,
-            "local; samples are mapped, so a second epoch comes from the page cache while that has room",
+            "local; samples are mapped, so a second epoch comes from the page cache while that \
+             has room",
         ),
     })
 }
@@ -257,8 +258,8 @@ fn device(place: &Path) -> Option<Finding> {
         Finding::limited(
             "disk",
             format!("{value}, rotating as it says"),
-            "shuffled reads seek: the first epoch is bound by storage; data that fit in memory \
-             come from the page cache later (virtual disks may say so without rotating)",
+            "shuffled reads seek, so storage limits the first epoch. Data that fit in memory \
+             come from the page cache later (virtual disks may report rotation without rotating)",
         )
     } else {
         Finding::ok(

@@ -32,14 +32,13 @@ fn version(all_needed: bool) -> Finding {
         Some(_) if all_needed => Finding::limited(
             "kernel",
             release,
-            "older than 5.10, which is the oldest that is tested; the calls that a pool needs are \
-             there",
+            "older than 5.10, the oldest tested version. The calls that a pool needs are there",
         ),
         Some(_) => Finding::missing("kernel", release, "5.10 is needed").breaks(POOL),
         None => Finding::limited(
             "kernel",
             format!("'{release}'"),
-            "a version that cannot be read; 5.10 is needed",
+            "a version that cannot be read, and 5.10 is needed",
         ),
     }
 }
@@ -64,8 +63,8 @@ fn call(call: &SystemCall) -> Finding {
             call.name,
             format!("{e} (Linux {})", call.since),
             format!(
-                "without it there is no pool, only --workers 0 ({purpose}); a container's seccomp \
-                 profile may refuse it"
+                "without it only --workers 0 runs ({purpose}). A container's seccomp profile may \
+                 refuse it"
             ),
         )
         .breaks(POOL),

@@ -36,14 +36,14 @@ fn descriptors() -> Option<Finding> {
         Finding::limited(
             name,
             format!("{soft} (hard {hard}), {open} open"),
-            "a loader takes about ten, and a few more while it reads folders: raise it with \
+            "a loader needs about ten, and a few more while it reads folders: raise it with \
              ulimit -n",
         )
     } else {
         Finding::ok(
             name,
             soft.to_string(),
-            "a loader takes about ten, whatever the number of workers",
+            "a loader needs about ten, for any number of workers",
         )
     })
 }

@@ -42,8 +42,8 @@ fn available(ring: u64, slot: u64) -> Finding {
         return Finding::limited(
             name,
             "unknown",
-            "neither /proc/meminfo nor a cgroup tells: a ring that does not fit is found out by \
-             the kernel alone",
+            "neither /proc/meminfo nor a cgroup reports it, so a ring that does not fit is \
+             refused only by the kernel",
         )
         .breaks(FITS);
     };
@@ -75,16 +75,12 @@ fn available(ring: u64, slot: u64) -> Finding {
 fn cgroup() -> Finding {
     let name = "cgroup memory";
     match CgroupLimits::read().memory_bytes {
-        None => Finding::ok(
-            name,
-            "no limit",
-            "the machine's memory is what bounds a run",
-        ),
+        None => Finding::ok(name, "no limit", "the machine's memory limits a run"),
         Some(limit) => Finding::ok(
             name,
             format!("limit {:.0} MiB", mib(limit)),
-            "counts each page of the ring once, and the scratch of every worker; over it the \
-             kernel kills",
+            "counts each page of the ring once, and the scratch of every worker. The kernel \
+             kills a run above it",
         ),
     }
 }
@@ -98,7 +94,7 @@ fn overcommit(ring: u64) -> Option<Finding> {
         return Some(Finding::ok(
             name,
             mode,
-            "forks of a small coordinator are never refused for want of memory",
+            "forks of a small coordinator are never refused for lack of memory",
         ));
     }
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;

@@ -13,7 +13,7 @@ use super::finding::Finding;
 use crate::demo;
 
 const POOL: &str = "a pool starts and gives batches";
-const MEMORY: &str = "reports say how much memory the processes of a run take";
+const MEMORY: &str = "reports show the memory of the processes of a run";
 
 pub fn findings() -> Vec<Finding> {
     let mut findings = vec![helper()];
@@ -34,7 +34,7 @@ pub fn findings() -> Vec<Finding> {
             Finding::missing(
                 "pool",
                 e.to_string(),
-                "no run with workers; --workers 0 decodes in one process",
+                "no run with workers. --workers 0 decodes in one process",
             )
             .breaks(POOL),
         ),
@@ -124,7 +124,8 @@ fn helper() -> Finding {
         Some(path) => (path, "named by FEATHERLOAD_HELPER"),
         None => (
             env::current_exe().unwrap_or_default(),
-            "this executable; a program with `featherload::init();` as the first line of main is its \
+            "this executable; a program with `featherload::init();` as the first line of main is \
+             its \
              own, others find it beside theirs, on PATH, or by FEATHERLOAD_HELPER",
         ),
     };
@@ -157,7 +158,7 @@ fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> Finding {
         _ => Finding::missing(
             name,
             "0 MiB PSS",
-            "smaps_rollup is there and says nothing of use",
+            "smaps_rollup is there and reports nothing useful",
         )
         .breaks(MEMORY),
     }
@@ -196,8 +197,8 @@ fn process_files() -> Vec<Finding> {
         let finding = Finding::missing(
             "/proc",
             e.to_string(),
-            "is not mounted: a process that forks counts its threads there, so there is no pool, \
-             only --workers 0",
+            "is not mounted, and a process that forks counts its threads there: mount it, or use \
+             --workers 0",
         );
         findings.push(finding.breaks(POOL));
     }

@@ -8,9 +8,9 @@ mod scene;
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::index::{ClassCount, Index, ScanReport};
+use featherload::index::{ClassCount, Index, Label, ScanReport};
 use featherload::survey::{PictureSize, SizeStatistics, Survey, SurveyOptions};
-use featherload::{Error, Result, Source};
+use featherload::{Error, Result, Source, error};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -146,11 +146,11 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
         output::line(&format!("written    {} indexes for DALI", dali.written))?;
     }
     output::line(&format!(
-        "{} samples, {} classes under {}; {:.1} MiB shared",
+        "{} samples, {} under {}; {} shared",
         index.len(),
-        classes.len(),
+        labelled(&index, classes.len()),
         index.root().display(),
-        output::mib(index.bytes())
+        error::size(index.bytes())
     ))?;
     if let Some((few, many)) = ends {
         output::line(&format!("classes    smallest {few}, largest {many}"))?;
@@ -183,7 +183,7 @@ impl DaliIndexes {
     }
 }
 
-/// The index, and what writing DALI's has done where it was asked for.
+/// The index, and what writing DALI's has done where as asked.
 fn open(
     source: Source,
     write_idx: bool,
@@ -194,7 +194,7 @@ fn open(
     }
     let Source::Shards(shards, options) = source else {
         return Err(Error::config(
-            "--write-idx is for tar shards, and SRC is none: leave the option out",
+            "--write-idx needs tar shards, and SRC has none: remove the option",
         ));
     };
     let (index, scan, results) = Index::from_shards_writing_idx(&shards, &options)?;
@@ -241,10 +241,20 @@ fn print_survey(index: &Index, survey: &Survey) -> Result<()> {
     Ok(())
 }
 
+/// What samples are labelled with, in words.
+fn labelled(index: &Index, classes: usize) -> String {
+    match (classes, index.label(0)) {
+        (0, Label::Vector(_)) => format!("labels of {} numbers", index.label_width()),
+        (0, _) => "no labels".to_owned(),
+        (1, _) => "1 class".to_owned(),
+        (n, _) => format!("{n} classes"),
+    }
+}
+
 fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()> {
     let picture = |p: &PictureSize| {
         let path = index.relative_path(p.id).display();
-        format!("{} x {} ({path})", p.height, p.width)
+        format!("{} x {} ({path})", p.width, p.height)
     };
     output::line(&format!(
         "sizes      smallest {}, largest {}",
@@ -252,12 +262,13 @@ fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()>
         picture(&s.largest)
     ))?;
     output::line(&format!(
-        "           height {} to {}, median {}; width {} to {}, median {}",
-        s.height.min, s.height.max, s.height.median, s.width.min, s.width.max, s.width.median
+        "           width {} to {}, median {}; height {} to {}, median {}",
+        s.width.min, s.width.max, s.width.median, s.height.min, s.height.max, s.height.median
     ))?;
     let megapixels = |pixels: u64| pixels as f64 * 1e-6;
     output::line(&format!(
-        "           megapixels: mean {:.3}, median {:.3}, 10% below {:.3}, 90% below {:.3}, 99% below {:.3}",
+        "           megapixels: mean {:.3}, median {:.3}, 10% below {:.3}, 90% below {:.3}, 99% \
+         below {:.3}",
         s.mean_megapixels,
         s.median_megapixels,
         megapixels(s.pixels.p10),
@@ -266,16 +277,16 @@ fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()>
     ))?;
     let decoded = u64::try_from(s.decoded_bytes).unwrap_or(u64::MAX);
     output::line(&format!(
-        "bytes      {:.1} MiB of files, {:.1} MiB as RGB",
-        output::mib(survey.encoded_bytes),
-        output::mib(decoded)
+        "bytes      {} of files, {} as RGB",
+        error::size(survey.encoded_bytes),
+        error::size(decoded)
     ))
 }
 
 fn print_unreadable(survey: &Survey) -> Result<()> {
     output::line(&format!(
-        "unreadable {} of {}: a run stops at the first of them; with --on-error skip their rows \
-         are masked, with --on-error substitute other samples take them",
+        "unreadable {} of {}: a run stops at the first. Use --on-error skip to mask them, or \
+         --on-error substitute to replace them",
         survey.unreadable, survey.samples
     ))?;
     for fault in survey.faults.iter().take(NAMED) {
@@ -291,8 +302,7 @@ fn print_unreadable(survey: &Survey) -> Result<()> {
         output::line(&format!("           and {more} more (--json lists them)"))?;
     }
     output::line(
-        "           pixels were not looked at: a run may find others whose data are cut off or \
-         broken",
+        "           only headers were read: a run may find more files that are cut off or broken",
     )?;
     Ok(())
 }

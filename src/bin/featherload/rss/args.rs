@@ -99,14 +99,14 @@ pub fn parse_counts(text: &str) -> Result<Counts, String> {
         let count: usize = part
             .trim()
             .parse()
-            .map_err(|e| format!("'{part}': {e}; it must be numbers with commas, as in 1,2,4"))?;
+            .map_err(|e| format!("'{part}': {e}. Use numbers with commas, such as 1,2,4"))?;
         if count > MOST_WORKERS {
             return Err(format!(
-                "{count} workers are too many, the most is {MOST_WORKERS}"
+                "{count} workers are too many: use at most {MOST_WORKERS}"
             ));
         }
         if counts.contains(&count) {
-            return Err(format!("{count} is in it twice"));
+            return Err(format!("{count} is in it twice: remove one"));
         }
         counts.push(count);
     }
@@ -117,7 +117,7 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
     // Not a number is in no range.
     if !(0.5..=600.0).contains(&seconds) {
-        return Err("it must be 0.5 to 600 seconds".into());
+        return Err("use 0.5 to 600 seconds".into());
     }
     Ok(seconds)
 }
@@ -126,7 +126,7 @@ fn parse_bound(text: &str) -> Result<f64, String> {
     let bound: f64 = text.parse().map_err(|e| format!("{e}"))?;
     // Nothing is above "not a number", so it would bound nothing.
     if !bound.is_finite() {
-        return Err("it must be a number of MiB".into());
+        return Err("use a number of MiB".into());
     }
     Ok(bound)
 }

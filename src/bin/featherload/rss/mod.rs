@@ -85,7 +85,7 @@ fn check(args: &RssArgs) -> Result<()> {
     setup.warn();
     if args.max_slope_mib.is_some() && args.workers.0.iter().filter(|n| **n > 0).count() < 2 {
         return Err(Error::config(
-            "--max-slope-mib needs two numbers of workers above 0 at least (--workers)",
+            "--max-slope-mib needs at least two numbers of workers above 0 (--workers)",
         ));
     }
     if let Some(file) = &args.svg {

@@ -163,7 +163,7 @@ impl RssReport {
             && slope > most
         {
             self.broken_bounds.push(format!(
-                "{slope:.2} MiB a worker, the bound is {most} (--max-slope-mib)"
+                "{slope:.2} MiB a worker, and --max-slope-mib is {most}"
             ));
         }
         for row in &self.rows {
@@ -171,8 +171,7 @@ impl RssReport {
                 && growth > most
             {
                 self.broken_bounds.push(format!(
-                    "{growth:.2} MiB of growth with {} workers, the bound is {most} \
-                     (--max-growth-mib)",
+                    "{growth:.2} MiB of growth with {} workers, and --max-growth-mib is {most}",
                     row.workers
                 ));
             }

@@ -68,7 +68,11 @@ pub fn measure_scene(args: &RaysArgs) -> Result<Outcome> {
 fn measure(args: &RaysArgs) -> Result<SceneRss, Stop> {
     let counts = args.rss.as_ref().map_or(&[][..], |counts| &counts.0);
     if counts.contains(&0) {
-        return Err(Error::option("--rss", "0 workers have no processes to measure").into());
+        return Err(Error::option(
+            "--rss",
+            "0 workers have no processes to measure: use at least 1",
+        )
+        .into());
     }
     let bar = output::steps(counts.len() as u64, "pools", !args.json);
     let mut rows = Vec::new();

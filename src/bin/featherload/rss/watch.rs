@@ -154,7 +154,7 @@ impl Watched {
             }
             if taken > 100 * SAMPLES && samples.len() < SAMPLES {
                 return Err(Error::worker(format!(
-                    "{} of {taken} samples found all processes alive, {SAMPLES} are needed: \
+                    "{} of {taken} samples found all processes alive, and {SAMPLES} are needed: \
                      workers die too often",
                     samples.len()
                 ))
@@ -186,8 +186,8 @@ impl Watched {
                 }
                 if over && last && !self.is_warm() {
                     return Err(Error::config(format!(
-                        "{epochs} epochs were over before every worker had committed {WARM_ROWS} \
-                         rows: give more --epochs, or fewer --workers"
+                        "{epochs} epochs ended before every worker had filled {WARM_ROWS} rows: \
+                         use more --epochs, or fewer --workers"
                     ))
                     .into());
                 }

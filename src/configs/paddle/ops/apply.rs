@@ -19,14 +19,14 @@ pub(crate) fn random_apply(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
     if pipe.known() != before || (pipe.held == Held::Floats) != (held == Held::Floats) {
         return Err(params.wrong(
             "transforms",
-            "an operation in transforms changes what values mean, which must not depend on what \
-             is drawn: move it out",
+            "an operation in transforms changes the meaning of values, which must not be random: \
+             move it out",
         ));
     }
     let transforms = pipe.take_from(first);
     if transforms.is_empty() || p == 0.0 {
         pipe.held = held;
-        pipe.note(params, "nothing in it ever happens: left out");
+        pipe.note(params, "nothing in it ever happens, so it is left out");
         return Ok(());
     }
     // What is left alone stays what it was.

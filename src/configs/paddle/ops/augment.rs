@@ -27,14 +27,14 @@ pub(crate) fn timm(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         Some(other) => {
             return Err(params.wrong(
                 "interpolation",
-                format_args!("interpolation is '{other}': bilinear, bicubic and random are served"),
+                format_args!("interpolation is '{other}': use bilinear, bicubic or random"),
             ));
         }
     };
     // Also where it does not happen.
     pipe.held = Held::Array;
     if p == 0.0 {
-        pipe.note(params, "prob is 0, so it never happens: left out");
+        pipe.note(params, "prob is 0, so it is left out");
         return Ok(());
     }
     pipe.push(TimmAugment {
@@ -52,7 +52,7 @@ pub(crate) fn auto(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     if let Some(fill) = params.colour("fillcolor")?
         && fill != [128.0; 3]
     {
-        return Err(params.wrong("fillcolor", "fillcolor: 128 alone is served"));
+        return Err(params.wrong("fillcolor", "fillcolor: only 128 is served"));
     }
     pipe.push(AutoAugment {
         policy: AutoPolicy::Imagenet,
@@ -102,8 +102,8 @@ pub(crate) fn rand_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
     if params.node("progress_magnitude").is_some() {
         return Err(params.wrong(
             "progress_magnitude",
-            "progress_magnitude changes the strength as epochs pass, and a recipe has one: write \
-             the magnitude of the stage that is trained, and leave it out",
+            "progress_magnitude changes the strength over epochs, and a recipe has one: write \
+             the magnitude of the current stage, and remove it",
         ));
     }
     let op = layers(
@@ -128,9 +128,7 @@ pub(crate) fn rand_v3(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
         Some(other) => {
             return Err(params.wrong(
                 "interpolation",
-                format_args!(
-                    "interpolation is '{other}': nearest, bilinear and bicubic are served"
-                ),
+                format_args!("interpolation is '{other}': use nearest, bilinear or bicubic"),
             ));
         }
     };
@@ -175,7 +173,7 @@ pub(crate) fn aug_mix(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
         if pipe.held != Held::Floats {
             pipe.held = Held::Array;
         }
-        pipe.note(params, "prob is 0, so it never happens: left out");
+        pipe.note(params, "prob is 0, so it is left out");
         return Ok(());
     }
     pipe.needs_array(params)?;

@@ -19,7 +19,7 @@ pub(super) fn backend(params: &mut Params<'_>) -> Read<Backend> {
         "pil" => Ok(Backend::Pil),
         _ => Err(params.wrong(
             "backend",
-            format_args!("backend is '{name}': cv2 or pil are served"),
+            format_args!("backend is '{name}': use cv2 or pil"),
         )),
     }
 }
@@ -40,12 +40,12 @@ pub(super) fn interpolation(
         ("lanczos", Backend::Pil) => Interpolation::Lanczos,
         (_, backend) => {
             let served = match backend {
-                Backend::Cv2 => "bilinear and bicubic are",
-                Backend::Pil => "nearest, bilinear, bicubic and lanczos are",
+                Backend::Cv2 => "bilinear or bicubic",
+                Backend::Pil => "nearest, bilinear, bicubic or lanczos",
             };
             return Err(params.wrong(
                 "interpolation",
-                format_args!("interpolation is '{name}': {served} served here"),
+                format_args!("interpolation is '{name}': use {served} here"),
             ));
         }
     })

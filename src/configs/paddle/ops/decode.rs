@@ -31,11 +31,11 @@ pub(crate) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     if params.flag("channel_first", false)? {
         return Err(params.wrong(
             "channel_first",
-            "channel_first is true, and the operations that follow need it false",
+            "channel_first is true, and the operations after it need false",
         ));
     }
     if !pipe.ops.is_empty() {
-        return Err(params.wrong("", "stands behind what has decoded already: leave it out"));
+        return Err(params.wrong("", "comes after an operation that decodes: remove it"));
     }
     // A picture that stays Pillow's is RGB; an array that stays OpenCV's is BGR.
     let is_rgb = match (to_np, backend) {

@@ -19,26 +19,26 @@ pub(crate) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
     let log = params.flag("use_log_aspect", false)?;
     let mode = params.text("mode")?.unwrap_or("const");
     if p == 0.0 {
-        pipe.note(params, "EPSILON is 0, so it never erases: left out");
+        pipe.note(params, "EPSILON is 0, so it is left out");
         return Ok(());
     }
     pipe.needs_array(params)?;
     if pipe.zero_channel {
         return Err(params.wrong(
             "",
-            "erases the first of four channels alone, and channel_num is 4 in front of it: move \
-             it in front of NormalizeImage",
+            "erases only the first of four channels, and channel_num is 4 before it: move it \
+             before NormalizeImage",
         ));
     }
     if pipe.chw && !pipe.tensor {
         return Err(params.wrong(
             "",
-            "takes an array for height x width x 3, and stands behind a transpose: move it in \
-             front of ToCHWImage",
+            "needs an array of height x width x 3, and comes after a transpose: move it before \
+             ToCHWImage",
         ));
     }
     if ratio <= 0.0 {
-        return Err(params.wrong("r1", format_args!("r1 is {ratio}, it must be above 0")));
+        return Err(params.wrong("r1", format_args!("r1 is {ratio}: use more than 0")));
     }
     let in_bytes = pipe.values == Values::Levels && pipe.held != Held::Floats;
     let mean = match in_bytes {
@@ -52,7 +52,7 @@ pub(crate) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
         other => {
             return Err(params.wrong(
                 "mode",
-                format_args!("mode is '{other}': pixel and const are served"),
+                format_args!("mode is '{other}': use pixel or const"),
             ));
         }
     };
@@ -61,15 +61,19 @@ pub(crate) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
         (Erasing::Random, _) => {
             return Err(params.wrong(
                 "mode",
-                "mode pixel draws normalised values: move RandomErasing behind NormalizeImage",
+                "mode pixel draws normalised values: move RandomErasing after NormalizeImage",
             ));
         }
         (Erasing::Value(_), Values::Normalised) if mean != [0.0; 3] => pipe.note(
             params,
-            "mean is a normalised value here, as in PaddleClas, and no mean colour",
+            "mean is a normalised value here, as in PaddleClas, not a mean colour",
         ),
         (Erasing::Value(_), Values::Parts) if mean != [0.0; 3] => {
-            return Err(params.wrong("mean", "is served in front of ToTensor or behind Normalize"));
+            return Err(params.wrong(
+                "mean",
+                "is served before ToTensor or after Normalize: move \
+                                             it there",
+            ));
         }
         (Erasing::Value(_), _) => {}
     }
@@ -94,7 +98,8 @@ pub(crate) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     if !params.given(&["fill_value"]) {
         return Err(params.wrong(
             "fill_value",
-            "fill_value is missing: PaddleClas works with fill_value: none (a random colour) only",
+            "fill_value is missing: use fill_value: none (a random colour), the only one that \
+             works in PaddleClas",
         ));
     }
     match params.text("fill_value")? {
@@ -103,7 +108,8 @@ pub(crate) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
             return Err(params.wrong(
                 "fill_value",
                 format_args!(
-                    "fill_value is '{other}': PaddleClas works with none (a random colour) only"
+                    "fill_value is '{other}': use none (a random colour), the only one that \
+                     works in PaddleClas"
                 ),
             ));
         }
@@ -128,8 +134,8 @@ pub(crate) fn crop_with_padding(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
     if params.is_list("padding_num") {
         return Err(params.wrong(
             "padding_num",
-            "is a list, of which NumPy makes an array of 64-bit numbers that no operation behind \
-             it takes: give one number",
+            "is a list, and NumPy makes 64-bit numbers of it that no later operation takes: use \
+             one number",
         ));
     }
     let op = CropWithPadding {
@@ -139,14 +145,14 @@ pub(crate) fn crop_with_padding(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
         value: PerChannel(level(params, "padding_num", 0.0)?),
     };
     if op.p == 0.0 {
-        pipe.note(params, "prob is 0, so it never happens: left out");
+        pipe.note(params, "prob is 0, so it is left out");
         return Ok(());
     }
     if pipe.needs_array(params).is_err() && op.p < 1.0 {
         return Err(params.wrong(
             "prob",
-            "leaves an array where it happens and Pillow's picture where not: write prob: 1, or \
-             to_np: True of DecodeImage",
+            "gives an array when it happens and a Pillow picture when not: write prob: 1, or \
+             to_np: True in DecodeImage",
         ));
     }
     if pipe.held != Held::Floats {
@@ -162,8 +168,8 @@ pub(crate) fn grid_mask(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
     params.ignore(&["d1", "d2", "rotate", "ratio", "mode", "prob"]);
     pipe.note(
         params,
-        "its probability grows with a count of epochs that PaddleClas leaves at 0, so it never \
-         happens: left out",
+        "its probability grows with a count of epochs that PaddleClas leaves at 0, so it is left \
+         out",
     );
     Ok(())
 }
@@ -174,8 +180,8 @@ pub(crate) fn hide_and_seek(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Rea
     if !pipe.chw || pipe.tensor {
         return Err(params.wrong(
             "",
-            "works on an array of 3 x height x width: put ToCHWImage in front of it, and write \
-             order: chw in a NormalizeImage behind that",
+            "needs an array of 3 x height x width: put ToCHWImage before it, and write order: \
+             chw in a NormalizeImage after that",
         ));
     }
     pipe.push(HideAndSeek::default());

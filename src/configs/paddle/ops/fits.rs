@@ -16,15 +16,16 @@ impl Pipe<'_> {
         }
     }
 
-    /// Refuses what fails on pictures of Pillow's.
+    /// Refuses what fails on Pillow pictures.
     pub(crate) fn needs_array(&self, params: &Params<'_>) -> Read<()> {
         match self.held {
             Held::Array | Held::Floats => Ok(()),
             Held::Picture | Held::Either => Err(self.unfit(
                 params,
                 "arrays",
-                "let what gives it give an array: DecodeImage by to_np: True, ResizeImage by \
-                 return_numpy: True, ColorJitter by prob: 1, the data set without backend: pil",
+                "make the operation before it give an array: DecodeImage with to_np: True, \
+                 ResizeImage with return_numpy: True, ColorJitter with prob: 1, or the data set \
+                 without backend: pil",
             )),
         }
     }
@@ -33,16 +34,14 @@ impl Pipe<'_> {
     pub(crate) fn needs_picture(&self, params: &Params<'_>, fix: &str) -> Read<()> {
         match self.held {
             Held::Picture => Ok(()),
-            _ => Err(self.unfit(params, "pictures of Pillow's", fix)),
+            _ => Err(self.unfit(params, "Pillow pictures", fix)),
         }
     }
 
     /// Refuses what fails on floats, or does not round them as it rounds bytes.
     pub(crate) fn needs_bytes(&self, params: &Params<'_>) -> Read<()> {
         match self.held {
-            Held::Floats => {
-                Err(self.unfit(params, "bytes", "move it in front of Padv2 or PCALighting"))
-            }
+            Held::Floats => Err(self.unfit(params, "bytes", "move it before Padv2 or PCALighting")),
             _ => Ok(()),
         }
     }
@@ -57,7 +56,7 @@ impl Pipe<'_> {
             Held::Either => Err(self.unfit(
                 params,
                 "both in two ways",
-                "write prob: 1 in ColorJitter, or let DecodeImage give an array",
+                "write prob: 1 in ColorJitter, or make DecodeImage give an array",
             )),
         }
     }
@@ -70,7 +69,7 @@ impl Pipe<'_> {
             _ => return Ok(()),
         };
         Err(format!(
-            "transform_ops ends where {} stands, which nothing {what}: end with NormalizeImage",
+            "transform_ops ends with {}, which nothing {what}: end with NormalizeImage",
             self.held.described()
         ))
     }
@@ -79,10 +78,7 @@ impl Pipe<'_> {
         let here = self.held.described();
         Mistake::new(
             params.at,
-            format!(
-                "{} works on {takes}, and {here} stands here: {fix}",
-                params.name
-            ),
+            format!("{} works on {takes}, and gets {here}: {fix}", params.name),
         )
     }
 }

@@ -1,4 +1,4 @@
-//! What PaddleClas hands from one operation to the next: a picture of Pillow's, or
+//! What PaddleClas hands from one operation to the next: a Pillow picture, or
 //! an array. Some operations take one of them alone, paddle.vision's do something
 //! else to each, and each operation leaves one of them behind.
 
@@ -17,9 +17,9 @@ impl Held {
     /// The word for it in front of "stands here".
     pub(super) fn described(self) -> &'static str {
         match self {
-            Self::Picture => "a picture of Pillow's",
+            Self::Picture => "a Pillow picture",
             Self::Array => "an array",
-            Self::Either => "a picture of Pillow's or an array, as ColorJitter's prob draws it,",
+            Self::Either => "a Pillow picture or an array (as ColorJitter's prob draws)",
             Self::Floats => "an array of floats",
         }
     }

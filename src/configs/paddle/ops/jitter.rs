@@ -31,7 +31,7 @@ fn jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>, p: f64) -> Read<()> {
         style: JitterStyle::Pillow,
     };
     if p == 0.0 {
-        pipe.note(params, "prob is 0, so it never happens: left out");
+        pipe.note(params, "prob is 0, so it is left out");
         return Ok(());
     }
     pipe.needs_bytes(params)?;
@@ -54,7 +54,7 @@ pub(crate) fn random_grayscale(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> 
     )?;
     let p = params.chance("p", 0.1)?;
     if p == 0.0 {
-        pipe.note(params, "p is 0, so it never happens: left out");
+        pipe.note(params, "p is 0, so it is left out");
         return Ok(());
     }
     pipe.push(ColorJitter {
@@ -73,8 +73,8 @@ pub(crate) fn pca_lighting(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
     pipe.needs_array(params)?;
     pipe.note(
         params,
-        "PaddleClas adds its noise, made for colours of 0 to 1, to levels of 0 to 255: a 255th \
-         of what was meant, and so it is here",
+        "PaddleClas adds noise for colours of 0 to 1 to levels of 0 to 255, a 255th of what was \
+         meant. So does featherload",
     );
     pipe.becomes_floats();
     pipe.push(PcaLighting {

@@ -28,10 +28,10 @@ impl Pipe<'_> {
             None
         };
         let text = match drawn_by {
-            Some(op) => format!("label_key: '{name}' is drawn by {op}: add it to transform_ops"),
+            Some(op) => format!("label_key: '{name}' comes from {op}: add it to transform_ops"),
             None => format!(
-                "label_key: '{name}' is not served: {} (RandomRot90's number of quarter turns) and \
-                 {BLUR_KEY} (whether BlurImage blurred) are",
+                "label_key: '{name}' is not served: use {} (RandomRot90's number of quarter \
+                 turns) or {BLUR_KEY} (whether BlurImage blurred)",
                 ROT90_KEYS[0]
             ),
         };

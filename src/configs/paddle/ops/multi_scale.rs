@@ -18,7 +18,7 @@ impl Pipe<'_> {
                 params.at,
                 format!(
                     "{}: MultiScaleDataset gives the batch's size to each operation that sets \
-                     one, and to one alone it is served: leave out the one in front, or this one",
+                     one, and only one is served: remove the one before, or this one",
                     params.name
                 ),
             ));
@@ -38,8 +38,8 @@ impl Pipe<'_> {
             return Err(Mistake::new(
                 params.at,
                 format!(
-                    "{}: MultiScaleDataset cuts the batch's size out of pictures that have \
-                     others, which is not served: put RandCropImage or ResizeImage in front",
+                    "{}: MultiScaleDataset cuts the batch's size out of pictures of other sizes, \
+                     which is not served: put RandCropImage or ResizeImage before it",
                     params.name
                 ),
             ));
@@ -47,7 +47,8 @@ impl Pipe<'_> {
         params.drop_rest();
         self.note(
             params,
-            "MultiScaleDataset gives it the batch's size, which pictures have here: left out",
+            "MultiScaleDataset gives it the batch's size, which pictures have already, so it is \
+             left out",
         );
         Ok(())
     }
@@ -60,8 +61,8 @@ impl Pipe<'_> {
         Err(Mistake::new(
             params.at,
             format!(
-                "{} changes the batch's size, which MultiScaleDataset draws: move it in front of \
-                 what sets that size, or leave it out",
+                "{} changes the batch's size, which MultiScaleDataset draws: move it before the \
+                 operation that sets the size, or remove it",
                 params.name
             ),
         ))

@@ -125,7 +125,8 @@ pub(crate) fn translate(
             return Err(Mistake::new(
                 key.at,
                 format!(
-                    "{} stands where pictures are still files: begin transform_ops with DecodeImage",
+                    "{} comes before the pictures are decoded: begin transform_ops with \
+                     DecodeImage",
                     key.name
                 ),
             ));
@@ -133,7 +134,10 @@ pub(crate) fn translate(
         read(function, key, node, &mut pipe)?;
     }
     if pipe.ops.is_empty() {
-        return Err(Mistake::new(list.at, "transform_ops is empty"));
+        return Err(Mistake::new(
+            list.at,
+            "transform_ops is empty: begin with DecodeImage",
+        ));
     }
     pipe.check_labels()?;
     pipe.finish().map_err(|e| Mistake::new(list.at, e))?;
@@ -158,7 +162,7 @@ fn read(function: &Translate, key: &Key, node: &Node, pipe: &mut Pipe<'_>) -> Re
 /// What is said of a name that nothing reads.
 fn not_served(key: &Key) -> Mistake {
     let name = &key.name;
-    let way = "`skip_unknown_ops` leaves it out";
+    let way = "`skip_unknown_ops` skips it";
     let text = match REFUSED.iter().find(|(known, _)| known == name) {
         Some((_, what)) => format!("{name} ({what}) is not served: {way}"),
         None => {

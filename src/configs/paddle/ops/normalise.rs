@@ -29,16 +29,16 @@ pub(crate) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         pipe.push(ZeroChannel {});
     }
     if scale == 0.0 {
-        return Err(params.wrong("scale", "scale is 0, which leaves nothing of a picture"));
+        return Err(params.wrong("scale", "scale is 0: use another number"));
     }
     if std.contains(&0.0) {
-        return Err(params.wrong("std", "std holds 0, and is divided by"));
+        return Err(params.wrong("std", "std holds 0: use other numbers"));
     }
     let chw = match params.text("order")? {
         Some("" | "hwc") => false,
         Some("chw") | None => true,
         Some(other) => {
-            return Err(params.wrong("order", format_args!("order is '{other}': hwc or chw fit")));
+            return Err(params.wrong("order", format_args!("order is '{other}': use hwc or chw")));
         }
     };
     if chw != pipe.chw {
@@ -48,7 +48,7 @@ pub(crate) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         };
         return Err(params.wrong(
             "order",
-            format_args!("order is {order} (chw where it is not written), which the pictures are not here: {fix}"),
+            format_args!("order is {order} (chw by default), and the pictures have another: {fix}"),
         ));
     }
     if params.flag("output_fp16", false)? {
@@ -69,7 +69,7 @@ pub(crate) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     if pipe.values != Values::Parts {
         return Err(params.wrong(
             "",
-            "is served behind ToTensor only; NormalizeImage works on levels",
+            "is served only after ToTensor: use NormalizeImage for levels",
         ));
     }
     params.ignore(&["keys"]);
@@ -78,7 +78,7 @@ pub(crate) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     if params.flag("to_rgb", false)? {
         return Err(params.wrong(
             "to_rgb",
-            "to_rgb is true: channels are in their order already",
+            "to_rgb is true, and channels are in order already: use false",
         ));
     }
     match params.text("data_format")? {
@@ -86,12 +86,15 @@ pub(crate) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         Some(other) => {
             return Err(params.wrong(
                 "data_format",
-                format_args!("data_format is '{other}', and pictures are CHW behind ToTensor"),
+                format_args!(
+                    "data_format is '{other}', and pictures are CHW after ToTensor: use \
+                              CHW"
+                ),
             ));
         }
     }
     if std.contains(&0.0) {
-        return Err(params.wrong("std", "std holds 0, and is divided by"));
+        return Err(params.wrong("std", "std holds 0: use other numbers"));
     }
     pipe.push(Normalize {
         mean: channels(mean),
@@ -111,7 +114,7 @@ pub(crate) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
         Some(other) => {
             return Err(params.wrong(
                 "data_format",
-                format_args!("data_format is '{other}': CHW is served"),
+                format_args!("data_format is '{other}': use CHW"),
             ));
         }
     }
@@ -125,10 +128,7 @@ pub(crate) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
 /// Batches are transposed at their end, with or without it.
 pub(crate) fn to_chw(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     if pipe.chw {
-        return Err(params.wrong(
-            "",
-            "stands behind what has transposed already: leave it out",
-        ));
+        return Err(params.wrong("", "comes after an operation that transposes: remove it"));
     }
     pipe.chw = true;
     if pipe.held != Held::Floats {

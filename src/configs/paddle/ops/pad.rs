@@ -22,8 +22,8 @@ pub(crate) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     } else if !says && pipe.held == Held::Array {
         pipe.note(
             params,
-            "an array stands here and backend is not written: PaddleClas takes Pillow and ends \
-             with an AttributeError; read as its text says, by OpenCV",
+            "it gets an array, and backend is not written: PaddleClas uses Pillow and fails with \
+             an AttributeError. Read as documented, with OpenCV",
         );
     } else {
         pipe.needs_picture(params, "write backend: cv2")?;
@@ -50,7 +50,7 @@ pub(crate) fn paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Rea
         Some(other) => {
             return Err(params.wrong(
                 "padding_mode",
-                format_args!("padding_mode is '{other}': constant, edge and reflect are served"),
+                format_args!("padding_mode is '{other}': use constant, edge or reflect"),
             ));
         }
     };
@@ -70,7 +70,7 @@ pub(crate) fn pad_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         None => {
             pipe.note(
                 params,
-                "without a size PaddleClas 2.4.0 ends with a TypeError; read as its text says, to \
+                "without a size PaddleClas 2.4.0 fails with a TypeError. Read as documented, to \
                  multiples of size_divisor",
             );
             None
@@ -90,8 +90,8 @@ pub(crate) fn pad_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
             return Err(params.wrong(
                 "pad_mode",
                 format_args!(
-                    "pad_mode is {mode}: 0, 1, 2, or -1 with offsets [left, top] in whole pixels \
-                     are served"
+                    "pad_mode is {mode}: use 0, 1, 2, or -1 with offsets [left, top] in whole \
+                     pixels"
                 ),
             ));
         }
@@ -133,7 +133,7 @@ pub(crate) fn level(params: &mut Params<'_>, name: &'static str, default: f64) -
         None => Ok(colour.map(|v| v as f32)),
         Some(v) => Err(params.wrong(
             name,
-            format_args!("{name} is {v}: whole levels of 0 to 255 are served"),
+            format_args!("{name} is {v}: use whole levels from 0 to 255"),
         )),
     }
 }

@@ -69,8 +69,8 @@ impl Pipe<'_> {
         self.ends_in_numbers(self.values == Values::Levels)?;
         if self.sizes == Sizes::Awaited {
             return Err(
-                "transform_ops has no RandCropImage and no ResizeImage, to which MultiScaleDataset \
-                 gives the batch's size"
+                "MultiScaleDataset needs RandCropImage or ResizeImage in transform_ops, to give \
+                 them the batch's size"
                     .to_owned(),
             );
         }
@@ -93,8 +93,8 @@ impl Pipe<'_> {
         Err(Mistake::new(
             params.at,
             format!(
-                "{} works on levels of height x width x 3, and stands behind what ends them: move \
-                 it up",
+                "{} needs levels of height x width x 3, and comes after an operation that \
+                 changes them: move it up",
                 params.name
             ),
         ))
@@ -110,7 +110,7 @@ impl Pipe<'_> {
         Err(Mistake::new(
             params.at,
             format!(
-                "{} works on red, green, blue, and DecodeImage gives blue first: write to_rgb: True",
+                "{} needs red, green, blue, and DecodeImage gives blue first: write to_rgb: True",
                 params.name
             ),
         ))

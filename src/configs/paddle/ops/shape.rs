@@ -70,8 +70,8 @@ impl Pipe<'_> {
         if backend == Backend::Pil && params.node("interpolation").is_none() {
             self.note(
                 params,
-                "interpolation is not written: bicubic, as in PaddleClas 2.4, where its later \
-                 versions take bilinear",
+                "interpolation is not written: bicubic, as in PaddleClas 2.4. Later versions use \
+                 bilinear",
             );
         }
         Ok(way)
@@ -115,7 +115,7 @@ pub(crate) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
         let size = match (short, size) {
             (Some(side), _) => ResizeTo::Shorter(side),
             (None, Some(size)) => ResizeTo::Exact(size),
-            (None, None) => return Err(params.wrong("size", "needs a size or a resize_short")),
+            (None, None) => return Err(params.wrong("size", "needs size or resize_short")),
         };
         (size, way)
     };
@@ -145,8 +145,8 @@ pub(crate) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
     if params.node("progress_size").is_some() {
         return Err(params.wrong(
             "progress_size",
-            "progress_size changes the size as epochs pass, and a recipe has one: write the size \
-             of the stage that is trained, and leave it out",
+            "progress_size changes the size over epochs, and a recipe has one: write the size of \
+             the current stage, and remove it",
         ));
     }
     let size = params.width_first("size")?;
@@ -192,14 +192,14 @@ pub(crate) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) 
         value.ok_or_else(|| {
             params.wrong(
                 name,
-                format_args!("'{name}' is missing, and has no default"),
+                format_args!("'{name}' is missing, and it has no default: write it"),
             )
         })
     };
     let (size, pad) = (required(params, "size")?, required(params, "pad")?);
     let interpolation = interpolation(params, Backend::Cv2, Interpolation::Bilinear)?;
     if size == 0 {
-        return Err(params.wrong("size", "size is 0, it must be at least 1"));
+        return Err(params.wrong("size", "size is 0: use at least 1"));
     }
     pipe.push(CenterCrop {
         rounding: Rounding::Down,
@@ -218,7 +218,7 @@ pub(crate) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) 
 pub(crate) fn rand_crop_image_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.note(
         params,
-        "PaddleClas draws one place too many, which lacks a row; here all places lie inside",
+        "PaddleClas may draw a place one row too low. Here all places lie inside",
     );
     place(params, pipe)
 }
@@ -233,13 +233,13 @@ pub(crate) fn random_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
 pub(crate) fn random_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.note(
         params,
-        "PaddleClas does not have it and ends with a NameError; read as RandomCropImage, whose \
+        "PaddleClas does not have it and fails with a NameError. Read as RandomCropImage, whose \
          size is width, height",
     );
     if params.flag("pad_if_needed", false)? {
         return Err(params.wrong(
             "pad_if_needed",
-            "pad_if_needed is true: false is served, with a Pad in front",
+            "pad_if_needed is true: use false, and a Pad before it",
         ));
     }
     random_crop_image(params, pipe)
@@ -262,15 +262,12 @@ pub(crate) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
     if code != 1.0 && matches!(pipe.held, Held::Picture | Held::Either) {
         // Of Pillow's pictures PaddleClas looks at no code.
         if !pipe.holds_picture(params)? || ![0.0, -1.0].contains(&code) {
-            return Err(params.wrong(
-                "flip_code",
-                format_args!("flip_code is {code}: 1 is served"),
-            ));
+            return Err(params.wrong("flip_code", format_args!("flip_code is {code}: use 1")));
         }
         pipe.note(
             params,
-            "PaddleClas flips Pillow's pictures left to right whatever flip_code is, and so it is \
-             here",
+            "PaddleClas flips Pillow pictures left to right for every flip_code. So does \
+             featherload",
         );
         pipe.push(RandomHorizontalFlip { p: 0.5 });
         return Ok(());
@@ -281,7 +278,7 @@ pub(crate) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
         _ => {
             return Err(params.wrong(
                 "flip_code",
-                format_args!("flip_code is {code}: 1 (left and right) and 0 are served"),
+                format_args!("flip_code is {code}: use 1 (left and right) or 0"),
             ));
         }
     }
@@ -337,14 +334,12 @@ pub(crate) fn random_rotation(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
         Some(other) => {
             return Err(params.wrong(
                 "interpolation",
-                format_args!(
-                    "interpolation is '{other}': nearest, bilinear and bicubic are served"
-                ),
+                format_args!("interpolation is '{other}': use nearest, bilinear or bicubic"),
             ));
         }
     };
     if p == 0.0 {
-        pipe.note(params, "prob is 0, so it never happens: left out");
+        pipe.note(params, "prob is 0, so it is left out");
         return Ok(());
     }
     pipe.push(RandomRotation {
@@ -382,5 +377,5 @@ pub(crate) fn random_horizontal_flip(params: &mut Params<'_>, pipe: &mut Pipe<'_
 }
 
 pub(crate) fn required(params: &Params<'_>, size: Option<Size>) -> Read<Size> {
-    size.ok_or_else(|| params.wrong("size", "'size' is missing, and has no default"))
+    size.ok_or_else(|| params.wrong("size", "'size' is missing, and it has no default: write it"))
 }

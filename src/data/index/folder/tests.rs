@@ -321,7 +321,7 @@ fn a_folder_that_is_none_is_named() {
     let dir = tree(&["file"]);
     for (path, want) in [
         (dir.path().join("none"), "none: no such folder"),
-        (dir.path().join("file"), "file: not a folder"),
+        (dir.path().join("file"), "file: is not a folder"),
         (PathBuf::new(), "empty name"),
     ] {
         let e = error(Index::folder(&path, &FolderOptions::default()));
@@ -375,7 +375,7 @@ fn of_several_failures_the_first_folder_is_named() {
         let e = scan_folders(dir.path(), &names, &Vec::new(), &mut Beyond::default())
             .err()
             .unwrap();
-        assert!(e.to_string().contains("/3: vanished"), "{e}");
+        assert!(e.to_string().contains("/3: disappeared"), "{e}");
     }
 }
 

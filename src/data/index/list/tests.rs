@@ -126,10 +126,10 @@ fn bad_lines_are_named() {
         (
             "a.jpg 1\nb.jpg cat",
             Auto,
-            ":2: label 'cat' is no whole number",
+            ":2: label 'cat' is not a whole number",
         ),
-        ("a.jpg 0.5", Auto, ":1: label '0.5' is no whole number"),
-        ("a.jpg 99999999999999999999", Auto, "is no whole number"),
+        ("a.jpg 0.5", Auto, ":1: label '0.5' is not a whole number"),
+        ("a.jpg 99999999999999999999", Auto, "is not a whole number"),
         ("a.jpg nan", Auto, ":1: label 'nan' is not a finite number"),
         (
             "a.jpg nan",
@@ -149,17 +149,17 @@ fn bad_lines_are_named() {
         (
             "a.jpg 0,x,1",
             Auto,
-            ":1: 'x' in a vector label is no number",
+            ":1: 'x' in a vector label is not a number",
         ),
         (
             "a.jpg 0,,1",
             Vector,
-            ":1: '' in a vector label is no number",
+            ":1: '' in a vector label is not a number",
         ),
         (
             "a.jpg cat",
             Vector,
-            ":1: 'cat' in a vector label is no number",
+            ":1: 'cat' in a vector label is not a number",
         ),
         ("a.jpg", Scalar, ":1: no label"),
         ("a.jpg,3", Auto, ":1: no label, or no delimiter before it"),
@@ -185,8 +185,8 @@ fn bad_lines_are_named() {
             Auto,
             ":2: a label of 2 numbers here, but one whole",
         ),
-        ("\"a.jpg 1", Auto, ":1: a quoted path without"),
-        ("\"a.jpg\\\" 1", Auto, ":1: a quoted path without"),
+        ("\"a.jpg 1", Auto, ":1: the quoted path has no"),
+        ("\"a.jpg\\\" 1", Auto, ":1: the quoted path has no"),
         ("\"a.jpg\"1", Auto, ":1: no delimiter between"),
         ("\"\" 1", Auto, ":1: no path"),
         ("a\0.jpg 1", Auto, ":1: a NUL byte in the path"),
@@ -248,7 +248,7 @@ fn labels_are_numbered_anew_in_ascending_order() {
     assert_eq!(labels, [1, 0, 2, 1].map(Label::Class));
     for text in [&b"a.jpg 1,0\n"[..], b"a.jpg\n"] {
         let e = error(text, &relabel);
-        assert!(e.contains("relabel numbers whole-number labels"), "{e}");
+        assert!(e.contains("relabel needs whole-number labels"), "{e}");
     }
 }
 
@@ -293,7 +293,7 @@ fn absolute_paths_inside_the_root_are_stored_relative() {
 fn options_that_cannot_work_are_refused() {
     for byte in [b'\n', b'"', 0] {
         let e = error(b"a.jpg 1\n", &by(byte));
-        assert!(e.contains("cannot be the delimiter"), "{e}");
+        assert!(e.contains("cannot separate path and label"), "{e}");
     }
     for root in ["/no/such/folder", "/proc/self/stat", ""] {
         let options = ListOptions {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::head::VERSION;
+use crate::error;
 
 /// Why bytes are no index, or no longer one.
 #[derive(Debug, PartialEq)]
@@ -47,19 +48,20 @@ impl fmt::Display for Damage {
             Self::Version { found } => {
                 write!(
                     f,
-                    "an index of form {found}, where form {VERSION} is understood"
+                    "an index of version {found}, and this featherload reads version {VERSION}"
                 )
             }
             Self::Length { said, found } => {
-                write!(f, "damaged: {found} bytes, where its head says {said}")
+                write!(f, "damaged: it has {found} bytes, and its head says {said}")
             }
             Self::TooLarge { bytes, room } => write!(
                 f,
-                "{bytes} bytes, over {room}, which is half of the memory that is available: it is \
-                 damaged, or needs more memory"
+                "{}, over half of the available memory ({}): it is damaged, or needs more memory",
+                error::needed(*bytes),
+                error::room(*room)
             ),
             Self::Checksum { of } => write!(f, "damaged: the checksum of its {of} is wrong"),
-            Self::Counts { of } => write!(f, "damaged: its number of {of} cannot be"),
+            Self::Counts { of } => write!(f, "damaged: its number of {of} is impossible"),
             Self::Sample { id, what } => write!(f, "damaged: the {what} of sample {id}"),
             Self::Class { number, what } => write!(f, "damaged: the {what} of class {number}"),
             Self::Shard { number, what } => write!(f, "damaged: the {what} of shard {number}"),

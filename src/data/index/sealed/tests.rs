@@ -291,15 +291,18 @@ fn damage_is_told_in_words() {
     };
     let told = |at: usize, with: &[u8]| told_of(&good, at, with);
     assert_eq!(told(0, b"x"), "not an index file");
-    let form = "an index of form 9, where form 2 is understood";
+    let form = "an index of version 9, and this featherload reads version 2";
     assert_eq!(told(8, &[9]), form);
     let sum = "damaged: the checksum of its content is wrong";
     assert_eq!(told(16, &[0; 4]), sum);
     let many = u64::MAX.to_le_bytes();
-    assert_eq!(told(64, &many), "damaged: its number of samples cannot be");
+    assert_eq!(
+        told(64, &many),
+        "damaged: its number of samples is impossible"
+    );
     assert_eq!(
         told(73, &[5]),
-        "damaged: its number of bytes per path end cannot be"
+        "damaged: its number of bytes per path end is impossible"
     );
     assert_eq!(
         told(128, &[9, 0, 0, 0, 3]),
@@ -317,7 +320,7 @@ fn damage_is_told_in_words() {
     );
     assert_eq!(
         told_of(&of_boxes, 76, &[8]),
-        "damaged: its number of bytes per box cannot be"
+        "damaged: its number of bytes per box is impossible"
     );
     let second = 128 + 12 + 12 + 16;
     assert_eq!(

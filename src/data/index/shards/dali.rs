@@ -29,21 +29,21 @@ pub(crate) fn write_dali_index(path: &Path) -> Result<PathBuf> {
     // Beside an index that is newer nobody would look at the headers again.
     if let Some(damage) = walked.damage.first() {
         return refused(format!(
-            "{damage}: no index is written for a damaged shard; make the shard again"
+            "{damage}: a damaged shard gets no index: make the shard again"
         ));
     }
     // What it would vouch for may be a part.
     if walked.ending == Ending::NoBlocks {
         return refused(format!(
-            "ends at byte {len} without the two blocks of zeros that end an archive, so it may \
-             be cut: no index is written for it; make the shard again"
+            "ends at byte {len} without the two zero blocks of a tar's end, so it may be cut \
+             off: make the shard again"
         ));
     }
     if let Some(e) = unwritable {
         return refused(e.to_string());
     }
     if text.samples() == 0 {
-        return refused("no samples: an index of none cannot be read".into());
+        return refused("no samples, so an index would be empty: remove the shard".into());
     }
     let index = idx::path_of(path);
     replace_by(&index, &text.finish())?;

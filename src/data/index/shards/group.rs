@@ -22,7 +22,7 @@ use crate::data::shard::idx;
 use crate::data::shard::idx::Idx;
 use crate::data::shard::name;
 use crate::data::shard::walk::{Damage, Ending, Member, NotPlain, Walk, Walked, What, past};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// The longest label; a longer member is something else.
 const MAX_LABEL: u64 = 1 << 20;
@@ -39,7 +39,10 @@ pub(crate) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
         match grouper.members_of(&idx) {
             Ok(()) => return Ok(grouper.found),
             // The headers say whether it is true of the shard.
-            Err(why) => tracing::warn!("{}: {why}; the shard's headers are read", index.display()),
+            Err(why) => tracing::warn!(
+                "{}: {why}, so the shard's headers are read",
+                index.display()
+            ),
         }
     }
     let mut grouper = Grouper::new(&file, path, shown, labels);
@@ -71,7 +74,7 @@ fn usable(index: &Path, shard: &File, len: u64) -> Option<Idx> {
         Err(unusable) => {
             // The walk finds the same, and more.
             tracing::warn!(
-                "{}: {unusable}; the shard's headers are read",
+                "{}: {unusable}, so the shard's headers are read",
                 index.display()
             );
             None
@@ -114,14 +117,12 @@ pub(crate) fn refuse_what_is_no_tar(
     Err(Error::dataset(
         path,
         match by {
-            _ if len == 0 => {
-                "an empty file, and no tar archive; remove it, or make it again".into()
-            }
+            _ if len == 0 => "is an empty file: remove it, or make the tar again".into(),
+            Some((_, "zip")) => "is a zip archive: unpack it to a folder or to a plain tar".into(),
             Some((_, by)) => format!(
-                "compressed by {by}: members of a compressed archive have no place of their own; \
-                 unpack it to a plain tar"
+                "is compressed by {by}: unpack it to a plain tar, since samples are read in place"
             ),
-            None => "no tar archive: it does not begin with a header".into(),
+            None => "is not a tar archive: it does not begin with a header".into(),
         },
     ))
 }
@@ -239,7 +240,7 @@ impl<'a> Grouper<'a> {
         if self.fields.iter().any(|field| field.extension == extension) {
             return Err(self.error(
                 &member.name,
-                "this extension stands twice in its sample; give each sample a key of its own",
+                "this extension is twice in its sample: give each sample its own key",
             ));
         }
         self.fields.push(Field {
@@ -336,7 +337,7 @@ impl<'a> Grouper<'a> {
             None => label::of_text(&bytes).map(Some),
         };
         let value = value.map_err(|what| {
-            let what = format!("this label {what}; mend it, or pass `labels: none`");
+            let what = format!("this label {what}: correct it, or use `labels: none`");
             self.error(&field.name, &what)
         })?;
         Ok(match value {
@@ -362,8 +363,8 @@ impl<'a> Grouper<'a> {
     fn data(&self, field: &Field) -> Result<Option<Vec<u8>>> {
         if field.size > MAX_LABEL {
             let what = format!(
-                "a label of {} bytes, where 1 MiB is the most; name another field",
-                field.size
+                "a label of {}, and 1 MiB is the most: name another field",
+                error::needed(field.size)
             );
             return Err(self.error(&field.name, &what));
         }
@@ -429,8 +430,8 @@ impl<'a> Grouper<'a> {
         let what = match walked.damage.first() {
             Some(damage) => damage.to_string(),
             None if ends_openly => format!(
-                "ends at byte {len} without the two blocks of zeros that end an archive: what \
-                 followed may be lost"
+                "ends at byte {len} without the two zero blocks of a tar's end: samples behind \
+                 it may be lost"
             ),
             None => "has fewer samples than its index says".to_owned(),
         };

@@ -106,15 +106,16 @@ impl Joined {
                 Ok(())
             }
             (Labels::Vector { width, .. }, Raw::Vector(other)) => Err(format!(
-                "this sample's label has {other} numbers, where those before it have {width}"
+                "this sample's label has {other} numbers, and those before it have {width}: use \
+                 one length"
             )),
             (_, Raw::Absent) => Err(
-                "this sample has no label, and others do; add it, or pass `labels: none` to take \
-                 every sample without a label"
+                "this sample has no label, and others have one: add it, or use `labels: none` to \
+                 read every sample without a label"
                     .into(),
             ),
             (_, raw) => Err(format!(
-                "this sample's label is {}, where those before it are {}: use one kind",
+                "this sample's label is {}, and those before it are {}: use one kind",
                 kind(raw),
                 self.kind()
             )),
@@ -134,7 +135,7 @@ fn kind(raw: Raw) -> &'static str {
 /// Only where the table of classes is the user's: else all names are in it.
 fn unknown(name: &[u8]) -> String {
     format!(
-        "its class '{}' is not in the class table; add the name, or leave out `classes`",
+        "its class '{}' is not in the class table: add the name, or remove `classes`",
         shown(name)
     )
 }

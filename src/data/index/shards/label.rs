@@ -49,7 +49,7 @@ fn numbers(text: &str) -> Option<Vec<f32>> {
 /// string, which names a class, a fraction, which is a vector of one number, or an
 /// array of numbers. `None` for nothing or `null`.
 pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, String> {
-    let json: Json = serde_json::from_slice(text).map_err(|e| format!("is no JSON: {e}"))?;
+    let json: Json = serde_json::from_slice(text).map_err(|e| format!("is not JSON: {e}"))?;
     let place = || match pointer {
         "" => "the document".to_owned(),
         pointer => format!("'{pointer}'"),
@@ -75,7 +75,10 @@ pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, Strin
             let number = |n: &Json| n.as_f64().map(|n| n as f32).filter(|n| n.is_finite());
             match all.iter().map(number).collect() {
                 Some(vector) => Ok(Some(Value::Vector(vector))),
-                None => Err(format!("has an array of other than numbers at {}", place())),
+                None => Err(format!(
+                    "has an array at {} that is not of numbers",
+                    place()
+                )),
             }
         }
         Some(_) => Err(format!(
@@ -130,7 +133,7 @@ mod tests {
             ("/i", "has 1e+300 at '/i', which is too large"),
             ("/t", "has no number, string or array"),
             ("/e", "has an empty string at '/e'"),
-            ("/m", "has an array of other than numbers at '/m'"),
+            ("/m", "has an array at '/m' that is not of numbers"),
             (
                 "",
                 "has no number, string or array of numbers at the document",
@@ -140,7 +143,7 @@ mod tests {
             assert!(e.starts_with(want), "{e}");
         }
         assert_eq!(of_json(b"5", ""), Ok(Some(Value::Number(5))));
-        assert!(of_json(b"{", "").unwrap_err().starts_with("is no JSON"));
+        assert!(of_json(b"{", "").unwrap_err().starts_with("is not JSON"));
         assert!(of_json(&b"[".repeat(100_000), "").is_err());
     }
 }

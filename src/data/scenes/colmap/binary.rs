@@ -24,13 +24,13 @@ pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
         let model = file.i32(&what)?;
         let Some((name, parameters)) = models::by_number(model) else {
             return Err(file.error(format!(
-                "{what} (id {id}): model {model} is no COLMAP camera model that is known: \
-                 undistort the images (colmap image_undistorter)"
+                "{what} (id {id}): COLMAP camera model {model} is unknown: undistort the images \
+                 (colmap image_undistorter)"
             )));
         };
         let size = [file.u64(&what)?, file.u64(&what)?].map(u32::try_from);
         let [Ok(width), Ok(height)] = size else {
-            return Err(file.error(format!("{what} (id {id}): its size is no image's")));
+            return Err(file.error(format!("{what} (id {id}): its size is impossible")));
         };
         let mut values = Vec::with_capacity(MOST_PARAMETERS);
         for _ in 0..parameters {
@@ -101,7 +101,7 @@ pub(super) fn points(path: &Path) -> Result<Points> {
         if place.iter().any(|value| !value.is_finite()) {
             let at = file.at();
             return Err(file.error(format!(
-                "point {number} of {count}, in front of byte {at}: its place is no number"
+                "point {number} of {count}, before byte {at}: its place is not a number"
             )));
         }
         points.push(count, place, Some(colour));

@@ -57,7 +57,7 @@ pub(super) fn open(root: &Path) -> Result<Found> {
     let model = model_folder(root).ok_or_else(|| {
         Error::dataset(
             root,
-            "no COLMAP model: neither cameras.bin nor cameras.txt in sparse/0, sparse, \
+            "no COLMAP model: no cameras.bin or cameras.txt in sparse/0, sparse, \
              colmap/sparse/0, colmap/sparse, or here",
         )
     })?;
@@ -80,7 +80,7 @@ pub(super) fn open(root: &Path) -> Result<Found> {
     let text = model.join("cameras.txt").exists();
     let mut notes = Vec::new();
     if binary && text {
-        notes.push("the model is there in binary and as text: the binary one is read".into());
+        notes.push("the model is there as binary and as text: the binary one is read".into());
     }
     let ignored: Vec<&str> = ["rigs.bin", "frames.bin", "rigs.txt", "frames.txt"]
         .into_iter()
@@ -117,7 +117,7 @@ pub(super) fn open(root: &Path) -> Result<Found> {
     let folder = IMAGES.iter().map(|name| root.join(name));
     let folder = folder.into_iter().find(|folder| folder.is_dir());
     let folder = folder.ok_or_else(|| {
-        let what = "no folder images (or input) for the images of the COLMAP model";
+        let what = "no folder images or input beside the COLMAP model: put its images there";
         Error::dataset(&root, what)
     })?;
     let mut frames = frames(&file, &cameras, images, &folder)?;
@@ -203,11 +203,13 @@ fn frames(
 fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
     let bad = quaternion.iter().chain(&t).find(|value| !value.is_finite());
     if let Some(value) = bad {
-        return Err(format!("{value} in its pose is no number"));
+        return Err(format!("{value} in its pose is not a number"));
     }
     let norm = quaternion.iter().map(|q| q * q).sum::<f64>().sqrt();
     if !(norm > 1e-9 && norm.is_finite()) {
-        return Err(format!("its quaternion has the length {norm}: no rotation"));
+        return Err(format!(
+            "its quaternion has length {norm}, which is not a rotation"
+        ));
     }
     // Rows of the rotation from world to camera are columns of its inverse.
     let rows = rotation(quaternion.map(|q| q / norm));
@@ -230,7 +232,7 @@ fn read_lists(root: &Path, frames: &mut [FoundFrame]) -> Result<bool> {
         any = true;
         text::each_line(&path, &mut |line, number| {
             let Some(frame) = numbers.get(line) else {
-                let what = format!("{line:?} is no image of the model");
+                let what = format!("{line:?} is not an image of the model");
                 return Err(Error::dataset_line(&path, number, what));
             };
             frames[*frame].split = Some(split);

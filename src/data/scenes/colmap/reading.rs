@@ -99,8 +99,8 @@ impl<'a> Reading<'a> {
         match count <= most {
             true => Ok(count),
             false => Err(self.error(format!(
-                "{count} {what}, but the {} bytes that are left hold at most {most}: the file is \
-                 cut off, or no COLMAP model",
+                "{count} {what}, but the {} bytes left hold at most {most}: the file is cut off, \
+                 or not a COLMAP model",
                 self.left()
             ))),
         }
@@ -122,7 +122,7 @@ impl<'a> Reading<'a> {
             }));
         }
         String::from_utf8(name)
-            .map_err(|_| self.error(format!("{what} in front of byte {} is no UTF-8", self.at)))
+            .map_err(|_| self.error(format!("{what} before byte {} is not UTF-8", self.at)))
     }
 
     /// Steps over so many entries of so many bytes.

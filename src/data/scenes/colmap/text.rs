@@ -74,7 +74,7 @@ impl<'a> Lines<'a> {
                 // Borrowed again: the compiler does not see that the loop ends here.
                 let number = self.number;
                 let text = std::str::from_utf8(self.line.trim_ascii()).map_err(|_| {
-                    Error::dataset_line(self.path, number, "no UTF-8: is this a text model?")
+                    Error::dataset_line(self.path, number, "not UTF-8: is this a text model?")
                 })?;
                 return Ok(Some((text, number)));
             }
@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
     fn number<T: FromStr>(&mut self, name: &str) -> Result<T> {
         let word = self.word(name)?;
         word.parse()
-            .map_err(|_| self.error(format!("{name}: {word:?} is no such number")))
+            .map_err(|_| self.error(format!("{name}: {word:?} is not such a number")))
     }
 
     fn numbers<const N: usize>(&mut self, names: [&str; N]) -> Result<[f64; N]> {
@@ -147,8 +147,8 @@ pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
         let model = fields.word("MODEL")?;
         let (model, count) = models::by_name(model).ok_or_else(|| {
             fields.error(format!(
-                "MODEL: {model:?} is no COLMAP camera model that is known: undistort the images \
-                 (colmap image_undistorter)"
+                "MODEL: COLMAP camera model {model:?} is unknown: undistort the images (colmap \
+                 image_undistorter)"
             ))
         })?;
         let width = fields.number("WIDTH")?;
@@ -209,7 +209,7 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Option<String>)> {
         .filter(|&said| said != images.len() as u64)
         .map(|said| {
             format!(
-                "images.txt speaks of {said} images and has {}: it was cut off or edited",
+                "images.txt announces {said} images and has {}: it was cut off or edited",
                 images.len()
             )
         });
@@ -240,7 +240,7 @@ pub(super) fn points(path: &Path) -> Result<Points> {
         let _id: u64 = fields.number("POINT3D_ID")?;
         let place = fields.numbers(["X", "Y", "Z"])?;
         if place.iter().any(|value| !value.is_finite()) {
-            return Err(fields.error("X, Y, Z: no numbers"));
+            return Err(fields.error("X, Y, Z: not numbers"));
         }
         let colour = [
             fields.number("R")?,

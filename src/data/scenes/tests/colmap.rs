@@ -248,7 +248,7 @@ fn lists_of_a_scene_say_what_is_for_what() {
     folder.write("test_list.txt", "a.png\nd.png\n");
     let e = folder.refused();
     assert!(
-        e.contains("test_list.txt:2: \"d.png\" is no image of the model"),
+        e.contains("test_list.txt:2: \"d.png\" is not an image of the model"),
         "{e}"
     );
     let options = SceneOptions {
@@ -277,7 +277,7 @@ fn names_of_a_text_model_may_have_blanks_and_points_may_be_long() {
     folder.write("sparse/0/images.txt", lines[..lines.len() - 2].join("\n"));
     let notes = folder.open(&as_is()).unwrap().notes;
     assert!(
-        notes[0].contains("speaks of 3 images and has 2"),
+        notes[0].contains("announces 3 images and has 2"),
         "{notes:?}"
     );
 }

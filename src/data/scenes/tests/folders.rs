@@ -51,7 +51,7 @@ fn smaller_images_are_chosen_as_nerfstudio_does() {
     assert_eq!((half.frames.len(), half.report().missing), (2, 1));
     let e = folder.open(&with_factor(8)).unwrap_err().to_string();
     assert!(
-        e.contains("images_8") && e.contains("downscale_folder = 8"),
+        e.contains("images_8") && e.contains("downscale_folder is 8"),
         "{e}"
     );
     assert!(folder.open(&with_factor(0)).unwrap_err().is_config());
@@ -203,7 +203,7 @@ fn missing_and_unreadable_images_are_counted_and_named_or_refused() {
     }
     let notes = scene.notes.join("\n");
     assert!(
-        notes.contains("1 depths that the scene's file names are not there"),
+        notes.contains("1 depths named in the scene's file are missing"),
         "{notes}"
     );
     // Frames keep the split and the place that they have with all of them there.
@@ -235,9 +235,9 @@ fn sizes_that_are_not_given_are_the_images() {
     let camera = folder.open(&with_factor(1)).unwrap().cameras[0];
     assert_eq!((camera.width, camera.cx, camera.fy), (3300, 1650.0, 4000.0));
     let e = folder.open(&with_factor(2)).unwrap_err().to_string();
-    assert!(e.contains("w and h are not given"), "{e}");
+    assert!(e.contains("w and h are missing"), "{e}");
     top["w"] = json!(3300);
     folder.json("transforms.json", &top);
     let e = folder.refused();
-    assert!(e.contains("frames[0].h: missing, beside w"), "{e}");
+    assert!(e.contains("frames[0].h: missing beside w"), "{e}");
 }

@@ -81,7 +81,7 @@ fn errors_name_file_and_key() {
         (&|t| t["fl_x"] = json!(0), "frames[0].fx is 0"),
         (
             &|t| t["w"] = json!(-8),
-            "frames[0].w: -8 is no number of pixels",
+            "frames[0].w: -8 is not a number of pixels",
         ),
         (&|t| t["h"] = json!(1e300), "frames[0].h: "),
         (
@@ -94,7 +94,7 @@ fn errors_name_file_and_key() {
         ),
         (
             &|t| t["applied_scale"] = json!(0),
-            "applied_scale: 0 must be above 0",
+            "applied_scale: 0 is out of range",
         ),
     ];
     for (change, due) in cases {
@@ -110,9 +110,9 @@ fn numbers_that_are_none_are_named() {
     let folder = Folder::new();
     let text = serde_json::to_string_pretty(&good(&folder)).unwrap();
     for (number, due) in [
-        ("NaN", "NaN and Infinity are no numbers"),
-        ("-Infinity", "NaN and Infinity are no numbers"),
-        ("Infinity", "NaN and Infinity are no numbers"),
+        ("NaN", "NaN and Infinity are not JSON"),
+        ("-Infinity", "NaN and Infinity are not JSON"),
+        ("Infinity", "NaN and Infinity are not JSON"),
         ("1e999", "number out of range"),
     ] {
         let (before, after) = text.rsplit_once("2.0").unwrap();
@@ -241,13 +241,16 @@ fn a_model_that_contradicts_itself_is_an_error() {
             &|m| m.images[1].2 = 9,
             "images.bin: image 1 of 3 (\"a.png\"): camera 9 is not in the model",
         ),
-        (&|m| m.images[1].0 = [0.0; 4], "no rotation"),
+        (&|m| m.images[1].0 = [0.0; 4], "not a rotation"),
         (
             &|m| m.images[1].3 = "b.png".into(),
             "a second image of this name",
         ),
         (&|m| m.images.clear(), "no images"),
-        (&|m| m.cameras[0].1 = 99, "camera 0 of 1 (id 1): model 99"),
+        (
+            &|m| m.cameras[0].1 = 99,
+            "camera 0 of 1 (id 1): COLMAP camera model 99 is unknown",
+        ),
         (
             &|m| m.cameras[0].4[0] = f64::NAN,
             "camera 1 (OPENCV): fx is NaN",
@@ -274,7 +277,7 @@ fn a_file_that_is_too_long_is_refused_with_the_number() {
     file.set_len(10 << 30).unwrap();
     let e = folder.refused();
     assert!(
-        e.contains("10737418240 bytes") && e.contains("max_json_bytes = 268435456"),
+        e.contains("it has 10 GiB") && e.contains("max_json_bytes (256 MiB)"),
         "{e}"
     );
 }
@@ -308,7 +311,10 @@ fn deep_nesting_is_refused_or_stepped_over() {
 fn what_is_no_scene_is_said_so() {
     let folder = Folder::new();
     let e = folder.refused();
-    assert!(e.contains("no scene: no transforms.json"), "{e}");
+    assert!(
+        e.contains("no scene here: give a folder with transforms.json"),
+        "{e}"
+    );
     assert_eq!(Scene::detect(folder.path()), None);
     let e = Scene::open(folder.join("nowhere"), &as_is()).unwrap_err();
     assert!(

@@ -89,10 +89,10 @@ fn bad_clouds_are_refused_and_none_is_believed() {
         (all("ascii", 1 << 60), "holds at most 0"),
         (all("ascii", 0)[..40].to_vec(), "no end_header"),
         (header("ascii", 0, &["float x", "float y"]), "no property z"),
-        (header("ascii", 0, &["vector x"]), "no known type"),
+        (header("ascii", 0, &["vector x"]), "unknown type"),
         (header("ascii", 0, &["list uchar int x"]), "a list"),
         (not_a_number, "point 0: its place"),
-        (word, "\"x\" is no number"),
+        (word, "\"x\" is not a number"),
         (short, "point 1: 2 numbers"),
     ] {
         let e = read(&bytes).unwrap_err();

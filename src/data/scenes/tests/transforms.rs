@@ -263,10 +263,10 @@ fn listed_frames_are_for_what_they_are_listed_for() {
     assert_eq!(of(Split::Test), ["images/5.png"]);
     let notes = scene.notes.join("\n");
     assert!(
-        notes.contains("1 frames are listed for training and for evaluation"),
+        notes.contains("1 frames are in the lists of training and evaluation"),
         "{notes}"
     );
-    assert!(notes.contains("5 frames are listed for nothing"), "{notes}");
+    assert!(notes.contains("5 frames are in no list"), "{notes}");
     // Asked for another split, the lists do not count.
     let options = SceneOptions {
         split: Some(SplitBy::Interval(5)),
@@ -307,9 +307,9 @@ fn splits_are_made_by_the_rule_that_was_asked_for() {
     assert_eq!(all.frames_of(Split::Eval), [0, 1, 2]);
     for (split, due) in [
         (SplitBy::Listed, "lists no frames"),
-        (SplitBy::Interval(0), "interval of 0"),
-        (SplitBy::Fraction(1.5), "fraction of 1.5"),
-        (SplitBy::Fraction(f64::NAN), "fraction of NaN"),
+        (SplitBy::Interval(0), "interval is 0"),
+        (SplitBy::Fraction(1.5), "fraction is 1.5"),
+        (SplitBy::Fraction(f64::NAN), "fraction is NaN"),
     ] {
         let e = by(split).unwrap_err();
         assert_eq!(e.option_name(), Some("split"));
@@ -494,7 +494,7 @@ fn images_of_another_size_scale_the_camera_and_of_another_shape_are_refused() {
     folder.write("images/0.jpg", jpeg(4946, 3286, 6));
     let notes = folder.open(&as_is()).unwrap().notes.join("\n");
     assert!(
-        notes.contains("1 images are turned by 90 degrees"),
+        notes.contains("1 images have an EXIF turn of 90 degrees"),
         "{notes}"
     );
 }

@@ -85,7 +85,12 @@ impl Mixer {
             Dtype::F16 => apply(&how, shape, partners, mask, bytes, &mut saved.f16)?,
             Dtype::Bf16 => apply(&how, shape, partners, mask, bytes, &mut saved.bf16)?,
             // Refused by the recipe's check.
-            Dtype::U8 => return Err(Error::protocol("batches of u8 cannot be mixed")),
+            Dtype::U8 => {
+                return Err(Error::protocol(
+                    "batches of u8 cannot be mixed: cast to f16, \
+                                                     bf16 or f32",
+                ));
+            }
         }
         let keep = how.keep();
         if keep < 1.0 {
@@ -158,8 +163,8 @@ pub(crate) fn bytes(mixing: &Mixing, row: u64, pixels: u64) -> (u64, u64) {
 pub(crate) fn check_vectors(mixing: &Mixing, width: usize) -> Result<()> {
     if width as u64 != u64::from(mixing.num_classes) {
         return Err(Error::config(format!(
-            "mixing: num_classes is {}, and labels are vectors of {width} numbers: set num_classes \
-             to {width}",
+            "mixing: num_classes is {}, and labels are vectors of {width} numbers: use \
+             num_classes {width}",
             mixing.num_classes
         )));
     }
@@ -170,8 +175,7 @@ pub(crate) fn check_vectors(mixing: &Mixing, width: usize) -> Result<()> {
             .find(|op| matches!(op, MixOp::LabelSmoothing { .. }))
             .map_or("label_smoothing of mixup_cutmix", MixOp::name);
         return Err(Error::config(format!(
-            "mixing: {what} smooths labels that are classes, and these are vectors: leave it out \
-             or set it to 0"
+            "mixing: {what} smooths class labels, and these are vectors: remove it, or set it to 0"
         )));
     }
     Ok(())

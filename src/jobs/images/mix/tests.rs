@@ -586,10 +586,13 @@ fn vectors_have_a_number_for_each_class() {
     let mixing = Mixing::new(5).then(MIXUP);
     assert!(check_vectors(&mixing, 5).is_ok());
     let said = check_vectors(&mixing, 6).unwrap_err().to_string();
-    assert!(said.contains("set num_classes to 6"), "{said}");
+    assert!(said.contains("use num_classes 6"), "{said}");
     let smooth = mixing.then(MixOp::LabelSmoothing { epsilon: 0.1 });
     let said = check_vectors(&smooth, 5).unwrap_err().to_string();
-    assert!(said.contains("label_smoothing smooths labels"), "{said}");
+    assert!(
+        said.contains("label_smoothing smooths class labels"),
+        "{said}"
+    );
 }
 
 /// What is drawn for a batch is part of every run that is to be resumed: computed

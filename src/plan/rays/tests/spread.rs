@@ -222,7 +222,7 @@ fn images_that_cannot_be_are_refused() {
     assert!(
         error
             .to_string()
-            .contains("3 x 4 pixels and its mask 4 x 3")
+            .contains("3 x 4 pixels, and its mask 4 x 3")
     );
     assert!(RayTableBuilder::new(RaySampler::Pairs { radius: 0 }, 0, 0).is_err());
     // Neither counts.

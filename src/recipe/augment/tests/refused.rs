@@ -28,30 +28,30 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
         for (before, said) in [
             (
                 Normalize::imagenet().into(),
-                "stands behind normalize: move it in front",
+                "comes after normalize: move it before",
             ),
             (
                 ConvertColor::new(ColorSpace::Ycbcr).into(),
-                "stands behind convert_color: move it in front",
+                "comes after convert_color: move it before",
             ),
             (
                 ConvertColor::new(ColorSpace::Hsv).into(),
-                "stands behind convert_color: move it in front",
+                "comes after convert_color: move it before",
             ),
             (
                 Cast { dtype: Dtype::F32 }.into(),
-                "stands behind a cast to floats: move it in front of that",
+                "comes after a cast to floats: move it before the cast",
             ),
             (
                 Cast { dtype: Dtype::F16 }.into(),
-                "stands behind a cast to floats: move it in front of that",
+                "comes after a cast to floats: move it before the cast",
             ),
             (
                 Grayscale::default().into(),
-                "the pictures are grey: decode them to rgb",
+                "the pictures are grey: decode to rgb",
             ),
-            (grey.clone(), "the pictures are grey: decode them to rgb"),
-            (bgr.clone(), "blue is first: leave out color: bgr of decode"),
+            (grey.clone(), "the pictures are grey: decode to rgb"),
+            (bgr.clone(), "blue is first: remove color: bgr of decode"),
         ] {
             let name = policy.name();
             let error = says([before, policy.clone()]);
@@ -97,7 +97,7 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "num_ops is 0, it must lie between 1 and 16",
+            "num_ops is 0: use 1 to 16",
         ),
         (
             RandAugment {
@@ -113,7 +113,7 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "magnitude is 31, of table torchvision it must be a whole number of 0 to 30",
+            "magnitude is 31: use a whole number from 0 to 30 with table torchvision",
         ),
         (
             RandAugment {
@@ -121,7 +121,7 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "magnitude is 9.5, of table",
+            "magnitude is 9.5: use a whole number",
         ),
         (
             RandAugment {
@@ -138,7 +138,7 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "magnitude is 22.5, of tables paddle and paddle2 it must lie between 0 and 22",
+            "magnitude is 22.5: use 0 to 22 with tables paddle and paddle2",
         ),
         (
             RandAugment {
@@ -147,7 +147,7 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "magnitude is -1, of table paddle3",
+            "magnitude is -1: use 0 to 30 with table paddle3",
         ),
         (
             RandAugment {
@@ -155,15 +155,15 @@ fn numbers_out_of_range_are_refused() {
                 ..rand()
             }
             .into(),
-            "interpolation is lanczos: nearest, bilinear and bicubic are served",
+            "interpolation is lanczos: use nearest, bilinear or bicubic",
         ),
         (
             fill([0.0, 0.5, 0.0]),
-            "fill holds 0.5, it must be whole levels, 0 to 255",
+            "fill holds 0.5: use whole levels from 0 to 255",
         ),
-        (fill([256.0; 3]), "fill holds 256, it"),
-        (fill([-1.0; 3]), "fill holds -1, it"),
-        (fill([f32::NAN; 3]), "fill holds NaN, it"),
+        (fill([256.0; 3]), "fill holds 256: use"),
+        (fill([-1.0; 3]), "fill holds -1: use"),
+        (fill([f32::NAN; 3]), "fill holds NaN: use"),
         (
             TrivialAugment {
                 interpolation: Interpolation::Area,
@@ -178,7 +178,7 @@ fn numbers_out_of_range_are_refused() {
                 ..AugMix::default()
             }
             .into(),
-            "p is 1.5, it must lie between 0 and 1",
+            "p is 1.5: use 0 to 1",
         ),
         (
             AugMix {
@@ -186,7 +186,7 @@ fn numbers_out_of_range_are_refused() {
                 ..AugMix::default()
             }
             .into(),
-            "alpha is 0, it must lie between 0.01",
+            "alpha is 0: use 0.01",
         ),
         (
             AugMix {
@@ -194,7 +194,7 @@ fn numbers_out_of_range_are_refused() {
                 ..AugMix::default()
             }
             .into(),
-            "width is 9, it must lie between 1 and 8",
+            "width is 9: use 1 to 8",
         ),
         (
             AugMix {
@@ -202,7 +202,7 @@ fn numbers_out_of_range_are_refused() {
                 ..AugMix::default()
             }
             .into(),
-            "depth is 0, it must lie between 1 and 8",
+            "depth is 0: use 1 to 8",
         ),
         (
             AugMix {
@@ -210,9 +210,9 @@ fn numbers_out_of_range_are_refused() {
                 ..AugMix::default()
             }
             .into(),
-            "severity is 11, it",
+            "severity is 11: use",
         ),
-        (TimmAugment { p: -0.1, ..timm() }.into(), "p is -0.1, it"),
+        (TimmAugment { p: -0.1, ..timm() }.into(), "p is -0.1: use"),
         (
             TimmAugment {
                 interpolation: Vec::new(),
@@ -239,7 +239,7 @@ fn numbers_out_of_range_are_refused() {
                 ..Cutout::default()
             }
             .into(),
-            "holes is 65, it must lie between 1 and 64",
+            "holes is 65: use 1 to 64",
         ),
         (
             Cutout {
@@ -247,7 +247,7 @@ fn numbers_out_of_range_are_refused() {
                 ..Cutout::default()
             }
             .into(),
-            "length is 0, it must lie between 1",
+            "length is 0: use 1",
         ),
         (
             Cutout {
@@ -255,7 +255,7 @@ fn numbers_out_of_range_are_refused() {
                 ..Cutout::default()
             }
             .into(),
-            "value holds 0.5, it",
+            "value holds 0.5: use",
         ),
         (
             Cutout {
@@ -263,7 +263,7 @@ fn numbers_out_of_range_are_refused() {
                 ..Cutout::default()
             }
             .into(),
-            "p is NaN, it",
+            "p is NaN: use",
         ),
     ] {
         let op: Op = op;

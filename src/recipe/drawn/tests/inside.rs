@@ -179,7 +179,7 @@ fn what_does_not_fit_inside_is_refused() {
         Grayscale::default().into(),
     ];
     for op in meanings {
-        let want = format!("{} in transforms: changes what the values", op.name());
+        let want = format!("{} in transforms: changes the meaning of", op.name());
         for holder in holders(op.clone()) {
             refused(holder, &want);
         }

@@ -24,7 +24,7 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nops:\n  - solarize\n",
-        "3: op 'solarize' is unknown: choose from decode, resize, random_resized_crop, ",
+        "3: op 'solarize' is unknown: did you mean 'random_solarize'?",
     ),
     (
         TOML,
@@ -45,38 +45,40 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nops:\n  - normalize:\n      std: 1\n      mena: 0\n",
-        "5: 'mena' is no parameter of normalize: did you mean 'mean'?",
+        "5: normalize has no parameter 'mena': did you mean 'mean'?",
     ),
     (
         YAML,
         "featherload: 1\nops:\n  - random_rotate90: {p: 0.5}\n",
-        "3: 'p' is no parameter of random_rotate90: choose from label",
+        "3: random_rotate90 has no parameter 'p': choose from label",
     ),
     (
         YAML,
         "featherload: 1\nops:\n  - random_horizontal_flip: {probability: 0.5}\n",
-        "3: 'probability' is no parameter of random_horizontal_flip: choose from p",
+        "3: random_horizontal_flip has no parameter 'probability': choose from p",
     ),
     (
         TOML,
         "featherload = 1\n[[ops]]\nnormalize.std = 1\nnormalize.mena = 0\n",
-        "4: 'mena' is no parameter of normalize: did you mean 'mean'?",
+        "4: normalize has no parameter 'mena': did you mean 'mean'?",
     ),
     (
         JSON,
         "{\"featherload\": 1, \"ops\": [\n{\"normalize\": {\"std\": 1,\n\"mena\": 0}}]}",
-        "3: 'mena' is no parameter of normalize: did you mean 'mean'?",
+        "3: normalize has no parameter 'mena': did you mean 'mean'?",
     ),
     // A value of another type.
     (
         YAML,
         "featherload: 1\nops:\n  - center_crop:\n      size: 224px\n",
-        "4: size: expected a number of pixels or [height, width], found the text '224px'",
+        "4: size: expected a number of pixels or [height, width], found the text '224px': \
+         write 224 without a unit",
     ),
     (
         YAML,
         "featherload: 1\nops:\n  - center_crop: {size: \"224\"}\n",
-        "3: size: expected a number of pixels or [height, width], found the text '224'",
+        "3: size: expected a number of pixels or [height, width], found the text '224': \
+         remove the quotes",
     ),
     (
         YAML,
@@ -86,7 +88,7 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nops:\n  - resize: {size: 8, antialias: yes}\n",
-        "3: antialias: expected true or false, found the text 'yes'",
+        "3: antialias: expected true or false, found the text 'yes': write true",
     ),
     (
         YAML,
@@ -118,12 +120,14 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         TOML,
         "featherload = 1\n[[ops]]\n[ops.center_crop]\nsize = '224px'\n",
-        "4: size: expected a number of pixels or [height, width], found the text '224px'",
+        "4: size: expected a number of pixels or [height, width], found the text '224px': \
+         write 224 without a unit",
     ),
     (
         JSON,
         "{\"featherload\": 1, \"ops\": [\n{\"center_crop\":\n{\"size\": \"224px\"}}]}",
-        "3: size: expected a number of pixels or [height, width], found the text '224px'",
+        "3: size: expected a number of pixels or [height, width], found the text '224px': \
+         write 224 without a unit",
     ),
     (
         YAML,
@@ -139,27 +143,27 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nops:\n  - normalize:\n      mean: 0\n",
-        "3: normalize: 'std' is missing, and has no default",
+        "3: normalize: 'std' is missing, and it has no default: write it",
     ),
     (
         YAML,
         "featherload: 1\nops:\n  - decode\n  - random_crop\n",
-        "4: random_crop: 'size' is missing, and has no default",
+        "4: random_crop: 'size' is missing, and it has no default: write it",
     ),
     (
         YAML,
         "featherload: 1\nops:\n  - decode\n  - random_crop:\n",
-        "4: random_crop: 'size' is missing, and has no default",
+        "4: random_crop: 'size' is missing, and it has no default: write it",
     ),
     (
         TOML,
         "featherload = 1\n[[ops]]\n[ops.normalize]\nmean = 0\n",
-        "3: normalize: 'std' is missing, and has no default",
+        "3: normalize: 'std' is missing, and it has no default: write it",
     ),
     (
         JSON,
         "{\"featherload\": 1, \"ops\": [\n{\"normalize\":\n{\"mean\": 0}}]}",
-        "2: normalize: 'std' is missing, and has no default",
+        "2: normalize: 'std' is missing, and it has no default: write it",
     ),
     // Numbers that are none of pixels.
     (
@@ -196,27 +200,27 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nops:\n  - normalize:\n    mean: 0\n",
-        "4: ops: 'mean' stands beside 'normalize', where one name belongs",
+        "4: ops: 'mean' stands beside 'normalize': an item of the list holds one operation. Indent 'mean' deeper",
     ),
     (
         TOML,
         "featherload = 1\n[[ops]]\ncast.dtype = 'f16'\nlayout.layout = 'nchw'\n",
-        "4: ops: 'layout' stands beside 'cast', where one name belongs",
+        "4: ops: 'layout' stands beside 'cast': an item of the list holds one operation. Indent 'layout' deeper",
     ),
     (
         JSON,
         "{\"featherload\": 1, \"ops\": [{\"decode\": {},\n\"random_rotate90\": {}}]}",
-        "2: ops: 'random_rotate90' stands beside 'decode', where one name belongs",
+        "2: ops: 'random_rotate90' stands beside 'decode': an item of the list holds one operation. Indent ",
     ),
     (
         YAML,
         "featherload: 1\nops:\n  - decode\n  - 3\n",
-        "4: ops: expected a name (decode ... zero_channel), alone or with parameters, found the number",
+        "4: ops: expected an operation's name (decode ... zero_channel), found the number 3",
     ),
     (
         YAML,
         "featherload: 1\nops:\n  - {}\n",
-        "3: ops: the name of an operation is missing",
+        "3: ops: the name of an operation is missing: write one, such as `- decode`",
     ),
     (
         YAML,
@@ -250,17 +254,17 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "ops: []\nfeatherload: 2\nspeed: warp\n",
-        "2: featherload: this version reads format 1 of recipe files, found the number 2",
+        "2: featherload: expected the format's version 1, found the number 2",
     ),
     (
         TOML,
         "# new\nfeatherload = \"1\"\n",
-        "2: featherload: this version reads format 1 of recipe files, found the text '1'",
+        "2: featherload: expected the format's version 1, found the text '1': remove the quotes",
     ),
     (
         JSON,
         "{\"featherload\": 2}",
-        "1: featherload: this version reads format 1",
+        "1: featherload: expected the format's version 1, found the number 2",
     ),
     (YAML, "ops: []\n", "1: 'featherload: 1' is missing"),
     (TOML, "ops = []\n", "1: 'featherload: 1' is missing"),
@@ -269,27 +273,27 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nopps: []\n",
-        "2: 'opps' is no parameter of a recipe file: did you mean 'ops'?",
+        "2: a recipe file has no parameter 'opps': did you mean 'ops'?",
     ),
     (
         TOML,
         "featherload = 1\nops = []\n[weather]\nsun = true\n",
-        "3: 'weather' is no parameter of a recipe file: choose from featherload, name, reorder, ",
+        "3: a recipe file has no parameter 'weather': choose from featherload, name, reorder, ",
     ),
     (
         JSON,
         "{\"featherload\": 1,\n\"op\": []}",
-        "2: 'op' is no parameter of a recipe file: did",
+        "2: a recipe file has no parameter 'op': did",
     ),
     (
         YAML,
         "featherload: 1\nops: []\nname: a\nops: []\n",
-        "4: 'ops' is written twice, first in line 2",
+        "4: 'ops' is written twice, first in line 2: remove one",
     ),
     (
         YAML,
         "featherload: 1\nops:\n  - resize:\n      size: 1\n      size: 2\n",
-        "5: 'size' is written twice, first in line 4",
+        "5: 'size' is written twice, first in line 4: remove one",
     ),
     (
         TOML,
@@ -342,7 +346,7 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "a: &a [*a]\n",
-        "1: the alias names no value that ends before it",
+        "1: the alias is used inside its own value: write the value out",
     ),
     (
         YAML,
@@ -411,7 +415,7 @@ fn mistakes_in_what_is_done_to_batches_have_their_lines() {
     for (mixing, begins) in [
         (
             "mixing:\n  num_clases: 9\n  ops: []\n",
-            "5: 'num_clases' is no parameter of mixing: did you mean 'num_classes'?",
+            "5: mixing has no parameter 'num_clases': did you mean 'num_classes'?",
         ),
         (
             "mixing:\n  ops: []\n",
@@ -423,7 +427,7 @@ fn mistakes_in_what_is_done_to_batches_have_their_lines() {
         ),
         (
             "mixing:\n  num_classes: 9\n  ops:\n    - mixup: {alfa: 1}\n",
-            "7: 'alfa' is no parameter of mixup: choose from alpha",
+            "7: mixup has no parameter 'alfa': choose from alpha",
         ),
         (
             "mixing:\n  num_classes: 9\n  ops:\n    - mixup\n",
@@ -431,11 +435,11 @@ fn mistakes_in_what_is_done_to_batches_have_their_lines() {
         ),
         (
             "mixing:\n  num_classes: 0\n  ops: []\n",
-            "5: mixing: num_classes is 0, it must lie between 1 and 16777216",
+            "5: mixing: num_classes is 0: use 1 to 16777216",
         ),
         (
             "mixing:\n  num_classes: 9\n  ops:\n    - label_smoothing: {epsilon: 0.1}\n    - mixup: {alpha: 0}\n",
-            "8: mixup: alpha is 0, it must lie above 0",
+            "8: mixup: alpha is 0: use more than 0",
         ),
         (
             "mixing:\n  num_classes: 9\n  ops:\n    - one_of:\n      - {p: 0.7, op: {mixup: {alpha: 1}}}\n      - {p: 0.7, op: {cutmix: {alpha: 1}}}\n",
@@ -443,7 +447,7 @@ fn mistakes_in_what_is_done_to_batches_have_their_lines() {
         ),
         (
             "  - cast: {dtype: u8}\nmixing:\n  num_classes: 9\n  ops:\n    - mixup: {alpha: 1}\n",
-            "6: mixing: mixup makes values between levels, and batches are u8: cast to one of f16, \
+            "6: mixing: mixup makes fractions, and batches are u8: cast to one of f16, \
              bf16, f32",
         ),
     ] {
@@ -513,11 +517,11 @@ fn files_that_cannot_be_read_are_named() {
         says("a.txt", Some(b"")),
         ": a recipe file's name ends in .yaml (or .yml), .toml or .json"
     );
-    assert!(says("absent.yaml", None).starts_with(": cannot be read: No such file"));
+    assert!(says("absent.yaml", None).starts_with(": no such file: check the path"));
     fs::create_dir(folder.path().join("folder.yaml")).unwrap();
     assert_eq!(
         says("folder.yaml", None),
-        ": is no regular file: name a recipe file"
+        ": is not a regular file: give a recipe file"
     );
     assert!(says("a.yaml", Some(b"")).starts_with(": is empty"));
     assert!(says("b.yml", Some(b" \r\n\n")).starts_with(": is empty"));
@@ -530,7 +534,7 @@ fn files_that_cannot_be_read_are_named() {
     long.push(b'#');
     assert_eq!(
         says("d.yaml", Some(&long)),
-        ": is larger than 1048576 bytes, which no recipe needs"
+        ": is larger than 1 MiB: is it a recipe?"
     );
     // Cut in the middle of a letter, which is no mistake of the file.
     assert!(says("e.yaml", Some("é".repeat(1 << 20).as_bytes())).starts_with(": is larger than"));
@@ -551,20 +555,19 @@ fn a_recipe_is_loaded_by_a_presets_name_or_a_path() {
     }
     // The name of a recipe that has none is its file's.
     let path = folder.path().join("plain.yaml");
-    fs::write(&path, "featherload: 1\nops: []\n").unwrap();
+    fs::write(&path, "featherload: 1\nops: [decode]\n").unwrap();
     assert_eq!(Recipe::from_file(&path).unwrap().name, "plain");
     let says = |text| Recipe::load(text).unwrap_err().to_string();
     assert_eq!(
         says("train225"),
-        "recipe 'train225' is neither a preset (train224, eval224, full) nor a file: did you \
-         mean 'train224'?"
+        "recipe 'train225' is unknown: did you mean 'train224'? (presets: train224, eval224, full)"
     );
     assert_eq!(
         says("portraits"),
-        "recipe 'portraits' is neither a preset (train224, eval224, full) nor a file, whose \
-         name ends in .yaml, .toml or .json"
+        "recipe 'portraits' is unknown: use train224, eval224, full, or a file that ends in \
+         .yaml, .toml or .json"
     );
-    assert!(says("absent.yaml").starts_with("absent.yaml: cannot be read"));
+    assert!(says("absent.yaml").starts_with("absent.yaml: no such file"));
     assert!(says("src/lib").starts_with("src/lib: a recipe file's name ends in"));
     assert!(matches!(
         Recipe::load("train225"),

@@ -1,6 +1,8 @@
-//! - `mistakes`: a table of what can be wrong. `values`: what a text means.
+//! - `mistakes`: a table of what can be wrong. `printed`: whole lines that people get.
+//!   `values`: what a text means.
 //! - `round_trip`: what is written reads back.
 
 mod mistakes;
+mod printed;
 mod round_trip;
 mod values;

@@ -718,6 +718,6 @@ fn what_is_not_finite_is_written_where_there_are_words_for_it() {
     let said = nan.to_text(RecipeFormat::Json).unwrap_err().to_string();
     assert_eq!(
         said,
-        "JSON has no word for NaN: write the recipe as YAML or TOML"
+        "JSON cannot hold NaN: write the recipe as YAML or TOML"
     );
 }

@@ -138,7 +138,7 @@ fn what_repeats_or_nests_too_much_is_refused() {
         writeln!(deep, "a{i}: &a{i} [*a{}]", i - 1).unwrap();
     }
     let said = yaml::read(&deep).unwrap_err();
-    assert_eq!(said.to_string(), "nested deeper than 64 levels");
+    assert_eq!(said.to_string(), "nested deeper than 64 levels: use fewer");
 
     for (format, open, close) in [
         (RecipeFormat::Yaml, "a: ", ""),

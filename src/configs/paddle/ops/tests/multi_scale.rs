@@ -131,7 +131,7 @@ fn another_size_beside_the_batchs_is_refused_with_its_line() {
     for text in ["- RandFlipImage:", "- RandomResizedCrop: {size: 224}"] {
         let e = refused(text);
         assert!(
-            e.contains("no RandCropImage and no ResizeImage"),
+            e.contains("needs RandCropImage or ResizeImage"),
             "{text}: {e}"
         );
     }

@@ -1,0 +1,33 @@
+//! Warnings of the library on stderr, in the form of errors: one line, with flags in place of
+//! the library's names of options.
+//!
+//! In the consumer, and in the coordinator that this executable becomes.
+
+use std::fmt;
+
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::flags;
+
+/// `featherload: warning: ...`
+pub struct AsErrors;
+
+impl<S, N> FormatEvent<S, N> for AsErrors
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut line: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        context.format_fields(Writer::new(&mut text), event)?;
+        writeln!(line, "featherload: warning: {}", flags::in_place(&text))
+    }
+}
