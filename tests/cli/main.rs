@@ -5,7 +5,9 @@ mod common;
 
 mod bench;
 mod doctor;
+mod help;
 mod paddle;
 mod plan;
 mod recipe_mistakes;
+mod report;
 mod survey;
