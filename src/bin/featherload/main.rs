@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     // well. Starts no thread; without it the run goes on in silence.
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_ansi(console::colors_enabled_stderr())
+        .with_ansi(false)
         .with_max_level(tracing::Level::WARN)
         .with_target(false)
         .try_init();

@@ -128,8 +128,8 @@ fn print(f: &Forecast) -> Result<()> {
             "largest    {} ({} of {} x {}) takes the most: {:.1} MiB",
             l.path.display(),
             l.format,
-            l.width,
             l.height,
+            l.width,
             mib(l.scratch_bytes)
         ))?;
     }

@@ -130,8 +130,8 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
                 "{} ({} of {} x {}) takes the most to decode: {:.1} MiB",
                 image.path.display(),
                 image.format,
-                image.width,
                 image.height,
+                image.width,
                 mib(image.scratch_bytes)
             ),
         )?;

@@ -17,7 +17,8 @@ pub struct Bar {
     bar: ProgressBar,
     images: u64,
     epochs: u64,
-    began: Option<Instant>,
+    /// When the first batch came, and its images: they were made before.
+    first: Option<(Instant, u64)>,
     memory: Option<u64>,
     next_look: Instant,
 }
@@ -33,7 +34,7 @@ impl Bar {
             bar,
             images,
             epochs,
-            began: None,
+            first: None,
             memory: None,
             next_look: Instant::now() + LOOK_EVERY,
         }
@@ -45,16 +46,16 @@ impl Bar {
             return;
         }
         let now = Instant::now();
-        let began = *self.began.get_or_insert(now);
+        let (since, before) = *self.first.get_or_insert((now, images));
         if now >= self.next_look {
             self.look(now);
         }
-        let seconds = (now - began).as_secs_f64();
+        let seconds = (now - since).as_secs_f64();
         let words = Words {
             epoch: (epoch + 1, self.epochs),
             images,
             of: self.images,
-            rate: images as f64 / seconds.max(1e-3),
+            rate: (images > before).then(|| (images - before) as f64 / seconds.max(1e-3)),
             memory: self.memory,
         };
         self.bar.set_position(images);
@@ -79,7 +80,7 @@ struct Words {
     epoch: (u64, u64),
     images: u64,
     of: u64,
-    rate: f64,
+    rate: Option<f64>,
     memory: Option<u64>,
 }
 
@@ -94,16 +95,19 @@ impl Words {
         let memory = self
             .memory
             .map_or(String::new(), |bytes| format!(", {}", output::size(bytes)));
-        let left = self.of.saturating_sub(self.images) as f64 / self.rate.max(1e-9);
-        // Beyond a year nobody waits.
-        let left = match left {
-            s if s < 3.2e7 => format!(", {} left", output::time(s)),
-            _ => String::new(),
+        let (speed, left) = match self.rate {
+            Some(images_per_s) => {
+                let left = self.of.saturating_sub(self.images) as f64 / images_per_s.max(1e-9);
+                // Beyond a year nobody waits.
+                let words = (left < 3.2e7).then(|| format!(", {} left", output::time(left)));
+                (format!(", {}/s", rate(images_per_s)), words)
+            }
+            None => (String::new(), None),
         };
+        let left = left.unwrap_or_default();
         format!(
-            "{epoch}{} images, {}/s{memory}{left}",
-            grouped(self.images),
-            rate(self.rate)
+            "{epoch}{} images{speed}{memory}{left}",
+            grouped(self.images)
         )
     }
 }
@@ -118,7 +122,7 @@ mod tests {
             epoch: (12, 90),
             images: 15_374_004,
             of: 115_305_030,
-            rate: 13_400.4,
+            rate: Some(13_400.4),
             memory: Some(1234 << 20),
         };
         let text = words.text();
@@ -134,5 +138,10 @@ mod tests {
             ..words
         };
         assert_eq!(endless.text(), "epoch 3, 15,374,004 images, 13,400/s");
+        let first = Words {
+            rate: None,
+            ..endless
+        };
+        assert_eq!(first.text(), "epoch 3, 15,374,004 images");
     }
 }

@@ -202,11 +202,14 @@ impl Limit {
                 "the consumer: workers waited for it {:.0}% of their time",
                 shares.idle
             ),
-            Self::OtherWork => format!(
-                "other work on this machine: {:.1} of {} cores received",
-                processors.workers_used,
-                workers.max(1).min(processors.usable)
-            ),
+            Self::OtherWork => {
+                let (cores, unit) = match workers.max(1).min(processors.usable) {
+                    1 => (1, "core"),
+                    n => (n, "cores"),
+                };
+                let received = processors.workers_used;
+                format!("other work on this machine: {received:.1} of {cores} {unit} received")
+            }
             Self::Storage => match shares.blocked {
                 Some(blocked) if blocked > 100.0 * BLOCKED => {
                     format!("storage: workers waited for data {blocked:.0}% of their time")

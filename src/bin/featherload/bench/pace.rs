@@ -15,13 +15,13 @@ const PARTS: usize = 5;
 const PART_BATCHES: u64 = 8;
 
 /// How far a run was at an instant.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Mark {
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Mark {
     /// Since the first batch.
-    pub seconds: f64,
-    pub batches: u64,
+    seconds: f64,
+    batches: u64,
     /// Images with pixels.
-    pub images: u64,
+    images: u64,
 }
 
 /// Arrivals of batches.
@@ -99,11 +99,6 @@ impl Pace {
         };
         let spread = self.epochs.get_or_insert(Spread::new("epoch"));
         spread.add(rate);
-    }
-
-    /// From the first batch on: how far the run was, in the order of time.
-    pub fn marks(&self) -> &[Mark] {
-        &self.marks
     }
 
     /// When the first batch came.
@@ -233,10 +228,10 @@ mod tests {
     #[test]
     fn marks_are_bounded_and_keep_the_first() {
         let (pace, ..) = run(&[(0, 100_000, 1)]);
-        assert!(pace.marks().len() < 2 * MARKS);
-        assert!(pace.marks().len() > MARKS / 2);
-        assert_eq!(pace.marks()[0].batches, 1);
-        assert!(pace.marks().is_sorted_by_key(|m| m.batches));
+        assert!(pace.marks.len() < 2 * MARKS);
+        assert!(pace.marks.len() > MARKS / 2);
+        assert_eq!(pace.marks[0].batches, 1);
+        assert!(pace.marks.is_sorted_by_key(|m| m.batches));
         assert_eq!(pace.spread().unwrap().by, "part");
     }
 }

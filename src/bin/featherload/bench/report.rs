@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::device::DeviceUse;
 use super::failures::Failure;
 use super::limit::{Limit, Processors, Shares};
-use super::pace::{Mark, Spread};
+use super::pace::Spread;
 
 /// Everything that `bench` reports; the names are the contract of `--json`.
 #[derive(Serialize)]
@@ -66,8 +66,6 @@ pub struct BenchReport {
     pub ring_mib: f64,
     pub loader: LoaderReport,
     pub memory: TreeUsage,
-    /// When images came; at most 256 marks, however long the run was.
-    pub marks: Vec<Mark>,
 }
 
 /// What ran.

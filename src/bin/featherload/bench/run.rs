@@ -254,7 +254,6 @@ fn report(
         ring_mib: output::mib(r.ring_bytes),
         loader: r,
         memory,
-        marks: counts.pace.marks().to_vec(),
     })
 }
 
