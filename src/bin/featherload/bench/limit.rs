@@ -221,17 +221,24 @@ impl Limit {
     }
 
     /// What to do, where something is known to help.
-    pub fn faster(self, facts: &Facts, processors: &Processors) -> Option<String> {
+    pub fn faster(self, facts: &Facts, shares: &Shares, processors: &Processors) -> Option<String> {
+        // Less work is done sooner, whoever else has the processors.
+        let stage = shares.stages.first().map(|stage| Self::Stage(stage.0));
+        let is_disturbed = self == Self::OtherWork;
+        let this = stage.filter(|_| is_disturbed).unwrap_or(self);
         let build = "featherload cache build ...";
         let shorter = facts.side.map_or(String::new(), |side| {
             // Room for a crop, as 256 is for 224.
             format!(" --resize shorter:{}", (side * 8).div_ceil(7))
         });
-        let in_stage = matches!(self, Self::Stage(_));
-        if in_stage && facts.workers > 0 && facts.workers < processors.usable {
+        if !is_disturbed
+            && matches!(this, Self::Stage(_))
+            && facts.workers > 0
+            && facts.workers < processors.usable
+        {
             return Some(format!("--workers {}", processors.usable));
         }
-        match self {
+        match this {
             Self::Stage("decode" | "resize") if facts.file_bytes > LARGE_FILE && !facts.is_raw => {
                 Some(format!("{build} --encode jpeg:90{shorter}"))
             }
@@ -251,7 +258,6 @@ impl Limit {
             Self::Storage => Some("--sampler shard-shuffle: shards are read in order".into()),
             Self::Consumer if facts.has_digest => Some("without --digest".into()),
             Self::SlowRows => Some(format!("--depth {}", facts.depth + 2)),
-            Self::OtherWork => Some("a machine without other work".into()),
             _ => None,
         }
     }
@@ -279,12 +285,15 @@ fn stages(shares: &Shares, workers: usize) -> String {
 
 impl Processors {
     /// `1.9 of 2 cores used: more workers will not help`.
-    pub fn text(&self, limit: Limit, workers: usize) -> String {
+    pub fn text(&self, limit: Limit, shares: &Shares, workers: usize) -> String {
         let used = format!("{:.1} of {} cores used", self.used, self.usable);
         let is_full = self.used > 0.85 * self.usable as f64;
         match limit {
             _ if workers == 0 => format!("{used}: --workers 0 decodes in this process"),
-            Limit::OtherWork => format!("{used}: the rest went to other processes"),
+            Limit::OtherWork => match shares.stages.first() {
+                Some((stage, share)) => format!("{used}, {share:.0}% of worker time in {stage}"),
+                None => used,
+            },
             _ if is_full => format!("{used}: more workers will not help"),
             Limit::Stage(_) if workers < self.usable => format!("{used}: more workers will help"),
             _ => used,
@@ -329,7 +338,7 @@ mod tests {
             "decode: 82% of worker time (resize 9, write 7, read 2)"
         );
         assert_eq!(
-            p.text(limit, 2),
+            p.text(limit, &s, 2),
             "1.9 of 2 cores used: more workers will not help"
         );
         let raw = shares(&[("resize", 60.0), ("write", 40.0), ("decode", 0.0)]);
@@ -398,30 +407,33 @@ mod tests {
             is_f32: false,
             has_moves_left: false,
         };
-        let decode = Limit::Stage("decode");
+        let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
         let two = cores(1.9, 2);
         assert_eq!(
-            decode.faster(&facts, &two).unwrap(),
+            decode.faster(&facts, &s, &two).unwrap(),
             "featherload cache build ... --encode jpeg:90 --resize shorter:256"
         );
         assert_eq!(
-            decode.faster(&facts, &cores(1.9, 8)).unwrap(),
+            decode.faster(&facts, &s, &cores(1.9, 8)).unwrap(),
             "--workers 8"
         );
+        // Not more workers, where others have the processors.
+        let disturbed = Limit::OtherWork.faster(&facts, &s, &cores(0.4, 8));
+        assert!(disturbed.unwrap().contains("--encode jpeg:90"));
         let small = Facts {
             file_bytes: 20_000.0,
             side: None,
             ..facts
         };
         assert_eq!(
-            decode.faster(&small, &two).unwrap(),
+            decode.faster(&small, &s, &two).unwrap(),
             "featherload cache build ... --encode raw"
         );
         let raw = Facts {
             is_raw: true,
             ..small
         };
-        assert_eq!(Limit::Stage("resize").faster(&raw, &two), None);
-        assert_eq!(Limit::SlowRows.faster(&raw, &two).unwrap(), "--depth 5");
+        assert_eq!(Limit::Stage("resize").faster(&raw, &s, &two), None);
+        assert_eq!(Limit::SlowRows.faster(&raw, &s, &two).unwrap(), "--depth 5");
     }
 }

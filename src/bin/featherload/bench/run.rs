@@ -207,8 +207,8 @@ fn report(
     let limited_by = LimitedBy {
         limit,
         text: limit.text(&shares, &processors, workers),
-        faster: limit.faster(&facts, &processors),
-        processors: processors.text(limit, workers),
+        faster: limit.faster(&facts, &shares, &processors),
+        processors: processors.text(limit, &shares, workers),
         shares,
     };
     let failed = counts.failures.len() as u64;

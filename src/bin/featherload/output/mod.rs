@@ -212,7 +212,7 @@ mod tests {
         ] {
             assert_eq!(size(bytes), words);
         }
-        for (s, words) in [(0.0851, "85 ms"), (3.14, "3.1 s"), (1234.5, "1,235 s")] {
+        for (s, words) in [(0.0851, "85 ms"), (3.12, "3.1 s"), (1234.5, "1,235 s")] {
             assert_eq!(seconds(s), words);
         }
     }
