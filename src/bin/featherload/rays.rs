@@ -394,6 +394,7 @@ impl Report {
             output::grouped(self.rays / self.steps.max(1)),
             run.workers.len(),
         ))?;
+        output::interrupted()?;
         output::line(&format!(
             "  {:>8.2} M rays/s   first batch after {:.0} ms{}",
             rate / 1e6,

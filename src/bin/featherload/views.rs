@@ -332,6 +332,7 @@ impl Report {
             output::grouped(run.images),
             run.workers.len(),
         ))?;
+        output::interrupted()?;
         output::line(&format!(
             "  {:>8.1} views/s{}   first after {:.0} ms{}",
             self.warm_views_per_s.unwrap_or(self.views_per_s),

@@ -56,6 +56,7 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>, part: Part) -> Result<Outcome> {
     let pairs = measure(args, (part, &recipe), &mut loader, workers, &bar);
     bar.finish_and_clear();
     let Some(pairs) = pairs? else {
+        output::complain("featherload: interrupted before all pairs were measured: no figures");
         return Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted));
     };
     let report = summarise(pairs, workers, loader.scan_report().cloned());

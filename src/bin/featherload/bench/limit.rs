@@ -226,7 +226,7 @@ impl Limit {
         let stage = shares.stages.first().map(|stage| Self::Stage(stage.0));
         let is_disturbed = self == Self::OtherWork;
         let this = stage.filter(|_| is_disturbed).unwrap_or(self);
-        let build = "featherload cache build ...";
+        let build = "cache build SRC DST";
         let shorter = facts.side.map_or(String::new(), |side| {
             // Room for a crop, as 256 is for 224.
             format!(" --resize shorter:{}", (side * 8).div_ceil(7))
@@ -411,7 +411,7 @@ mod tests {
         let two = cores(1.9, 2);
         assert_eq!(
             decode.faster(&facts, &s, &two).unwrap(),
-            "featherload cache build ... --encode jpeg:90 --resize shorter:256"
+            "cache build SRC DST --encode jpeg:90 --resize shorter:256"
         );
         assert_eq!(
             decode.faster(&facts, &s, &cores(1.9, 8)).unwrap(),
@@ -427,7 +427,7 @@ mod tests {
         };
         assert_eq!(
             decode.faster(&small, &s, &two).unwrap(),
-            "featherload cache build ... --encode raw"
+            "cache build SRC DST --encode raw"
         );
         let raw = Facts {
             is_raw: true,

@@ -16,6 +16,8 @@ use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::interrupt;
+
 /// Prints `value` as one JSON object.
 pub fn json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string(value)
@@ -171,6 +173,14 @@ pub fn device_memory(device: &DeviceMemory) -> Result<()> {
         mib(device.planned_bytes),
         mib(device.pinned_bytes),
     ))
+}
+
+/// Of a run that a signal ended: what the figures are of.
+pub fn interrupted() -> Result<()> {
+    match interrupt::caught() {
+        Some(_) => line("  interrupted    the figures are of what ran"),
+        None => Ok(()),
+    }
 }
 
 /// What coordinator and workers had to say, and stderr did not take.
