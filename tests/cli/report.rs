@@ -101,6 +101,35 @@ fn a_run_is_told_in_a_few_lines() {
 }
 
 #[test]
+fn colour_is_counted_apart_from_resizing() {
+    let dir = data(1, 8);
+    let files = tempfile::tempdir().unwrap();
+    let recipe = files.path().join("jitter.yaml");
+    let ops =
+        "featherload: 1\nops:\n  - resize: {size: [64, 64]}\n  - color_jitter: {contrast: 0.4}\n";
+    fs::write(&recipe, ops).unwrap();
+    let source = dir.path().to_str().unwrap();
+    let times = |recipe: &str| {
+        let args = [
+            "bench",
+            source,
+            "--json",
+            "--workers",
+            "1",
+            "--recipe",
+            recipe,
+        ];
+        let report = object(&featherload(&args));
+        ["augment_s", "resample_s", "decode_s"].map(|key| report["loader"]["times"][key].as_f64())
+    };
+    let [augment, ..] = times("train224").map(Option::unwrap);
+    assert_eq!(augment, 0.0);
+    for seconds in times(recipe.to_str().unwrap()) {
+        assert!(seconds.unwrap() > 0.0);
+    }
+}
+
+#[test]
 fn failures_are_grouped_with_five_examples_and_a_file_has_all() {
     let dir = data(1, 8);
     for i in 0..7 {

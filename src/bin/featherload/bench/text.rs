@@ -6,8 +6,8 @@ use featherload::Result;
 
 use super::device::print_times;
 use super::failures::{Failure, grouped as by_kind};
-use super::report::{BenchReport, Subject};
-use crate::output::fields::{Tone, below, field, head, toned};
+use super::report::BenchReport;
+use crate::output::fields::{Tone, below, field, toned};
 use crate::output::{self, grouped};
 
 impl BenchReport {
@@ -235,36 +235,6 @@ impl BenchReport {
             ),
         };
         format!("{:.1} MiB of all processes{ring}", self.pss_total_mib)
-    }
-}
-
-impl Subject {
-    /// `featherload 0.1.0 | data/imagenet | 1,000 JPEG, no labels | train224 | ...`.
-    pub fn print(&self, workers: &str) -> Result<()> {
-        head(&[
-            concat!("featherload ", env!("CARGO_PKG_VERSION")).to_owned(),
-            self.source.clone(),
-            self.samples_text(),
-            self.recipe.clone(),
-            format!("batch {}", grouped(u64::from(self.batch))),
-            workers.to_owned(),
-        ])
-    }
-
-    fn samples_text(&self) -> String {
-        let shards = match self.shards {
-            0 => String::new(),
-            1 => " in 1 shard".to_owned(),
-            n => format!(" in {} shards", grouped(n)),
-        };
-        let labels = match (self.classes, self.label_width) {
-            (_, 2..) => format!("labels of {} numbers", self.label_width),
-            (1, _) => "1 class".to_owned(),
-            (2.., _) => format!("{} classes", grouped(self.classes as u64)),
-            (0, 1) => "labels".to_owned(),
-            (0, _) => "no labels".to_owned(),
-        };
-        format!("{} {}{shards}, {labels}", grouped(self.samples), self.kind)
     }
 }
 
