@@ -49,11 +49,13 @@ impl BenchReport {
             field("faster", faster)?;
         }
         self.print_failures(file)?;
-        if self.worker_deaths > 0 {
-            let died = format!(
-                "{} died and were replaced (-v says why)",
-                self.worker_deaths
-            );
+        let ordered = self.loader.ordered_deaths;
+        if ordered > 0 {
+            let killed = format!("{} killed by --kill-workers-every", grouped(ordered));
+            field("workers", &killed)?;
+        }
+        if let died @ 1.. = self.worker_deaths.saturating_sub(ordered) {
+            let died = format!("{} died and were replaced (-v says why)", grouped(died));
             toned(Tone::Warning, "workers", &died)?;
         }
         if let Some(digest) = &self.digest {
