@@ -28,7 +28,7 @@ fn shape(text: &str) -> Vec<String> {
 }
 
 fn numbers_as_n(line: &str) -> String {
-    let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+    let is_of_number = |c: char| c.is_ascii_digit() || ".,-".contains(c);
     let mut shape = String::new();
     for word in line.split_whitespace() {
         let is_number =
@@ -68,7 +68,7 @@ fn a_run_is_told_in_a_few_lines() {
     assert_eq!(
         shape(body),
         [
-            "N images/s N to N by epoch; N batches in N s, first after N s",
+            "N images/s N by epoch; N batches in N s, first after N s",
             "N MiB memory N shared batch buffer + N processes",
             "failures none",
         ]

@@ -64,11 +64,11 @@ impl BenchReport {
         Ok(())
     }
 
-    /// `960 to 1,010 by epoch; 48 batches in 3.1 s, first after 85 ms`.
+    /// `960-1,010 by epoch; 48 batches in 3.1 s, first after 85 ms`.
     fn speed(&self) -> String {
         let spread = self.spread.map_or(String::new(), |s| {
             format!(
-                "{} to {} by {}; ",
+                "{}-{} by {}; ",
                 rate(s.min_images_per_s),
                 rate(s.max_images_per_s),
                 s.by
