@@ -241,6 +241,7 @@ class Run:
 def last_error(said, folder):
     """The last line of an error, without its numbers and places, to be counted by."""
     lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("featherload: warning: ")]
     own = [line for line in lines if line.startswith("featherload: ")]
     if not lines:
         return ""

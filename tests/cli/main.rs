@@ -5,8 +5,10 @@ mod common;
 
 mod bench;
 mod doctor;
+mod help;
 mod paddle;
 mod pages;
 mod plan;
 mod recipe_mistakes;
+mod report;
 mod survey;

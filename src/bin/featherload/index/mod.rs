@@ -18,10 +18,9 @@ use crate::flags;
 use crate::output;
 use crate::source_args::SourceArgs;
 
-/// Counts the samples of a data set, its classes, formats, sizes and the files
-/// that cannot be read; keeps the index.
+/// Count samples, classes, formats, sizes and unreadable files of a data set.
 ///
-/// Opens every picture and reads its header, never a pixel.
+/// Keeps the index with --save. Opens every picture and reads its header, never a pixel.
 ///
 /// Of a scene (transforms.json, a COLMAP model) it reports frames, splits, cameras, masks,
 /// depths, points and what is missing.
