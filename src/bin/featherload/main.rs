@@ -9,12 +9,14 @@
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
 //!   `ray_drawing`: rays as a picture; `scene_plan`: the memory of a run over a scene;
+//! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
 //! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
 //!   `interrupt`: signals; `short_text`: small files that are held to a limit.
 
 mod bench;
 mod cache;
 mod ceiling;
+mod chart;
 mod consumer;
 mod demo;
 mod digest;
@@ -26,6 +28,7 @@ mod interrupt;
 mod ops;
 mod output;
 mod plan;
+mod plan_chart;
 mod ray_drawing;
 mod rays;
 mod rss;

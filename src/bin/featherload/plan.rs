@@ -1,6 +1,8 @@
 //! `featherload plan`: what a run will do to a sample and what memory it will
 //! take, said before it begins.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
 use featherload::recipe::Move;
@@ -13,6 +15,7 @@ use crate::output::{self, mib};
 use crate::run_args::LoaderArgs;
 use crate::setup::Setup;
 use crate::source_args::SourceArgs;
+use crate::plan_chart::{self, Drawn};
 
 /// Shows a recipe in its written order and in the order in which it runs, why
 /// each move was made or refused, the bytes at every stage of both, and the
@@ -38,6 +41,10 @@ pub struct PlanArgs {
     #[arg(long, value_name = "HxW", value_parser = parse_size, conflicts_with_all = ["path", "list"])]
     picture: Option<(u32, u32)>,
 
+    /// Draw the memory of a sample stage by stage, and of the run against the limit, as SVG.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -59,6 +66,9 @@ struct Noted<'a, T> {
 }
 
 pub fn run(args: PlanArgs) -> Result<Outcome> {
+    if let Some(file) = &args.svg {
+        output::check_writable("--svg", file)?;
+    }
     let setup = Setup::new(&args.loader, &args.source)?;
     let workers = setup.worker_count(args.workers);
     if args.picture.is_some() || !setup.has_data() {
@@ -80,6 +90,16 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
             outline: Outline::of(&recipe, picture)?,
             memory: MemoryForecast::of(&recipe, picture, shape)?,
         };
+        let (outline, memory) = (&assumed.outline, &assumed.memory);
+        write_chart(
+            &args,
+            &Drawn {
+                outline,
+                memory,
+                limit: None,
+                source: None,
+            },
+        )?;
         if args.json {
             print_json(&assumed, &setup)?;
         } else {
@@ -93,6 +113,15 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
         .builder(setup.source()?)?
         .workers(workers)
         .forecast(args.sample)?;
+    write_chart(
+        &args,
+        &Drawn {
+            outline: &forecast.outline,
+            memory: &forecast.memory,
+            limit: forecast.limit.as_ref(),
+            source: Some(setup.source_name()),
+        },
+    )?;
     print_skipped(forecast.scan.as_ref());
     if args.json {
         print_json(&forecast, &setup)?;
@@ -101,6 +130,13 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
         print_notes(&setup)?;
     }
     Ok(Outcome::Done)
+}
+
+fn write_chart(args: &PlanArgs, drawn: &Drawn<'_>) -> Result<()> {
+    match &args.svg {
+        Some(file) => output::write_whole(file, plan_chart::draw(drawn).as_bytes()),
+        None => Ok(()),
+    }
 }
 
 fn print_json(plan: &impl Serialize, setup: &Setup<'_>) -> Result<()> {

@@ -4,9 +4,10 @@
 //! - `against_ceiling`: windows of loader and bare decoder in turns;
 //! - `replay`: the device stage alone;
 //! - `device`: what a run has seen of its device;
-//! - `report`: the result struct and how it is printed.
+//! - `report`: the result struct and how it is printed; `chart`: how it is drawn.
 
 mod against_ceiling;
+mod chart;
 mod device;
 mod replay;
 mod report;
@@ -74,6 +75,11 @@ pub struct BenchArgs {
     /// Write where the run stands when it ends, for `--resume`.
     #[arg(long, value_name = "FILE")]
     save_state: Option<PathBuf>,
+
+    /// Draw throughput by time, with stalls and deaths of workers, and the shares of stages,
+    /// as SVG.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ceiling", "replay"])]
+    svg: Option<PathBuf>,
 
     /// One JSON object on stdout.
     #[arg(long)]

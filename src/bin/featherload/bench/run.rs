@@ -7,6 +7,7 @@ use featherload::measure::TreeUsage;
 use featherload::{Batch, Error, Loader, NumericProfile, Result, RowStatus, State};
 
 use super::BenchArgs;
+use super::chart::Timeline;
 use super::device::{DeviceUse, DeviceWatch};
 use super::report::{BenchReport, Failure, bound_by};
 use crate::digest::StreamDigest;
@@ -22,11 +23,16 @@ struct Counts {
     failures: Vec<Failure>,
     /// Arrival of the first batch, and its rows.
     first: Option<(Instant, u64)>,
+    /// What a chart shows, where one is asked for.
+    timeline: Option<Timeline>,
 }
 
 pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     if let Some(file) = &args.save_state {
         output::check_writable("--save-state", file)?;
+    }
+    if let Some(file) = &args.svg {
+        output::check_writable("--svg", file)?;
     }
     let setup = Setup::new(&args.run.loader, &args.source)?;
     setup.warn();
@@ -46,7 +52,10 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     let rows = loader.plan().positions().saturating_mul(epochs);
     let bar = output::progress(args.limit.unwrap_or(rows).min(rows), !args.json);
     let mut digest = args.digest.then(StreamDigest::default);
-    let mut counts = Counts::default();
+    let mut counts = Counts {
+        timeline: args.svg.is_some().then(|| Timeline::new(began)),
+        ..Counts::default()
+    };
     let mut watch = DeviceWatch::default();
     let seen = (&mut counts, &mut digest, &mut watch);
     let ended = consume(args, &mut loader, seen, &bar);
@@ -57,7 +66,10 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         write_state(file, &broken_off.unwrap_or_else(|| loader.state()))?;
     }
     ended.map_err(consumer::suggest_policy)?;
-    let report = loader.report()?;
+    let mut report = loader.report()?;
+    if let Some(timeline) = &mut counts.timeline {
+        timeline.finish(&mut report);
+    }
     let device = loader.device_memory()?.map(|memory| watch.finish(memory));
     let pids = report
         .coordinator
@@ -99,6 +111,10 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         loader: report,
         memory,
     };
+    if let (Some(file), Some(timeline)) = (&args.svg, &counts.timeline) {
+        let (source, recipe) = (setup.source_name(), &args.run.loader.recipe);
+        output::write_whole(file, timeline.draw(&source, recipe, &result).as_bytes())?;
+    }
     if args.json {
         output::json(&result)?;
     } else {
@@ -131,6 +147,9 @@ fn consume(
             let arrived = Instant::now();
             counts.add(&batch, arrived);
             watch.look(&epoch)?;
+            if let Some(timeline) = &mut counts.timeline {
+                timeline.add(&epoch, samples_of(&batch), arrived)?;
+            }
             let rows = batch.len() as u64;
             match digest {
                 Some(digest) => digest.add(&batch.to_host()?, epoch.index())?,
@@ -159,9 +178,7 @@ impl Counts {
     fn add(&mut self, batch: &Batch, arrived: Instant) {
         self.first.get_or_insert((arrived, batch.len() as u64));
         self.batches += 1;
-        for status in batch.status() {
-            self.samples += u64::from(*status != RowStatus::Padding);
-        }
+        self.samples += samples_of(batch);
         self.repeated += batch.repeated().iter().filter(|r| **r).count() as u64;
         self.failures.extend(batch.faults().iter().map(|f| Failure {
             id: f.id,
@@ -171,6 +188,12 @@ impl Counts {
             substitute: f.substitute,
         }));
     }
+}
+
+/// Rows that are no padding.
+fn samples_of(batch: &Batch) -> u64 {
+    let status = batch.status().iter();
+    status.filter(|s| **s != RowStatus::Padding).count() as u64
 }
 
 /// Images per second behind the first batch; of all when there is only one.
