@@ -4,8 +4,10 @@
 mod common;
 
 mod bench;
+mod charts;
 mod doctor;
 mod paddle;
 mod plan;
+mod preview;
 mod recipe_mistakes;
 mod survey;

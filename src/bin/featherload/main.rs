@@ -3,8 +3,8 @@
 //! The same executable is the helper of `Launch::Exec`: started as one it becomes a
 //! coordinator, before any argument is parsed.
 //!
-//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `rays`, `rss`, `views`: the
-//!   sub-commands;
+//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `preview`, `rays`, `rss`,
+//!   `views`: the sub-commands;
 //! - `run_args`, `source_args`, `scene_args`, `sampler_args`: arguments that several have; `setup`:
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
@@ -29,6 +29,7 @@ mod ops;
 mod output;
 mod plan;
 mod plan_chart;
+mod preview;
 mod ray_drawing;
 mod rays;
 mod rss;
@@ -66,6 +67,7 @@ enum Command {
     Index(Box<index::IndexArgs>),
     Ops(ops::OpsArgs),
     Plan(Box<plan::PlanArgs>),
+    Preview(Box<preview::PreviewArgs>),
     Rays(Box<rays::RaysArgs>),
     Rss(Box<rss::RssArgs>),
     Views(Box<views::ViewsArgs>),
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         Command::Index(args) => index::run(*args),
         Command::Ops(args) => ops::run(args),
         Command::Plan(args) => plan::run(*args),
+        Command::Preview(args) => preview::run(*args),
         Command::Rays(args) => rays::run(*args),
         Command::Rss(args) => rss::run(*args),
         Command::Views(args) => views::run(*args),

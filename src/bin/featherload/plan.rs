@@ -12,10 +12,10 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::index::print_skipped;
 use crate::output::{self, mib};
+use crate::plan_chart::{self, Drawn};
 use crate::run_args::LoaderArgs;
 use crate::setup::Setup;
 use crate::source_args::SourceArgs;
-use crate::plan_chart::{self, Drawn};
 
 /// Shows a recipe in its written order and in the order in which it runs, why
 /// each move was made or refused, the bytes at every stage of both, and the

@@ -8,7 +8,7 @@ use featherload::forecast::{MemoryForecast, MemoryLimit, Order, Outline};
 use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted, size};
 
 /// Where bars of stages begin, and where the longest ends.
-const FROM: f64 = 400.0;
+const FROM: f64 = 440.0;
 const TO: f64 = WIDTH - 100.0;
 /// A bar of a stage, and from one to the next.
 const BAR: f64 = 16.0;
@@ -75,7 +75,7 @@ fn waterfall(sheet: &mut Sheet, title: &str, order: &Order, most: u64) {
         let picture = x(stage.picture_bytes.min(stage.held_bytes));
         let middle = y + BAR / 2.0 + 4.5;
         let shape = format!("{} x {} {}", stage.width, stage.height, stage.element);
-        let name = fitted(&stage.name, 34);
+        let name = fitted(&stage.name, 40);
         sheet.text("", Anchor::Start, (MARGIN, middle), &name);
         sheet.text("soft", Anchor::End, (FROM - 12.0, middle), &shape);
         if let Some(before) = before {
@@ -161,7 +161,11 @@ fn run(sheet: &mut Sheet, memory: &MemoryForecast, limit: Option<&MemoryLimit>) 
     sheet.keys(&keys);
     match (limit, free) {
         (Some(limit), Some(free)) => {
-            let words = format!("Limit {}: {}", size(limit.bytes), limit.by.replace('_', " "));
+            let words = format!(
+                "Limit {}: {}",
+                size(limit.bytes),
+                limit.by.replace('_', " ")
+            );
             match near {
                 Some(_) => sheet.note(&words),
                 None => against(sheet, memory, limit, &words, free),
@@ -195,7 +199,7 @@ fn against(
     let width = WIDTH - 2.0 * MARGIN;
     let y = sheet.y + 6.0;
     let used = width * memory.total_bytes as f64 / limit.bytes.max(1) as f64;
-    sheet.rect("bad", (MARGIN, y), (used.max(1.0), 12.0));
+    sheet.rect("one", (MARGIN, y), (used.max(1.0), 12.0));
     sheet.rect("edge", (MARGIN, y), (width, 12.0));
     sheet.y = y + 12.0;
     let share = 100.0 * memory.total_bytes as f64 / limit.bytes.max(1) as f64;

@@ -100,7 +100,12 @@ mod tests {
             assert_eq!(some.label(id), all.label(from));
         }
         assert_eq!(some.classes().len(), all.classes().len());
-        assert!(all.chosen(&[4]).unwrap_err().to_string().contains("no sample 4"));
+        assert!(
+            all.chosen(&[4])
+                .unwrap_err()
+                .to_string()
+                .contains("no sample 4")
+        );
         assert!(all.chosen(&[]).is_err());
     }
 

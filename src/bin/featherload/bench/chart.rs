@@ -111,7 +111,10 @@ impl Timeline {
     fn keys(&self, sheet: &mut Sheet, report: &BenchReport, stalls: &[(f64, f64)]) {
         let mut keys = vec![Key {
             class: "one",
-            words: format!("images/s; {:.0} in the whole run", report.images_per_s),
+            words: format!(
+                "images/s; the broken line: {:.0} in the whole run",
+                report.images_per_s
+            ),
         }];
         if !stalls.is_empty() {
             keys.push(Key {
@@ -161,7 +164,12 @@ impl Timeline {
             sheet.text("soft", Anchor::Middle, (x(tick), bottom + 18.0), &words);
         }
         let at = (f64::midpoint(LEFT, RIGHT), bottom + 36.0);
-        sheet.text("soft", Anchor::Middle, at, "seconds from the start of the process; upwards images/s");
+        sheet.text(
+            "soft",
+            Anchor::Middle,
+            at,
+            "seconds from the start of the process; upwards images/s",
+        );
         sheet.y = bottom + 44.0;
     }
 
@@ -209,7 +217,7 @@ fn stages(sheet: &mut Sheet, report: &BenchReport) {
         ("one", "decode", times.decode_s),
         ("two", "resize", times.resample_s),
         ("four", "write", times.emit_s),
-        ("five", "other work", times.busy_s() - known),
+        ("five", "augment", times.busy_s() - known),
         ("rest", "wait for the consumer", times.idle_s),
     ];
     let all = (times.busy_s() + times.idle_s).max(1e-9);

@@ -229,7 +229,7 @@ pub fn ticks(most: f64, wanted: u32) -> Vec<f64> {
     let step = [1.0, 2.0, 5.0, 10.0]
         .map(|m| m * power)
         .into_iter()
-        .find(|step| *step >= rough * 0.999)
+        .find(|step| *step >= rough * 0.7)
         .unwrap_or(10.0 * power);
     let count = (most / step * 1.0001).floor() as u32;
     (0..=count).map(|i| f64::from(i) * step).collect()
@@ -274,6 +274,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         assert_eq!(ticks(71.6, 5), [0.0, 20.0, 40.0, 60.0]);
+        assert_eq!(ticks(105.0, 5), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(ticks(100.0, 5), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(ticks(1.0, 5).len(), 6);
         for most in [0.3, 7.0, 12.0, 99.0, 4321.0] {

@@ -123,7 +123,7 @@ fn draw_stack(sheet: &mut Sheet, rows: &[Row]) {
             below = above;
         }
         let words = figure(row.memory_bytes, column);
-        sheet.text("bold", Anchor::Middle, (middle, y(below) - 7.0), &words);
+        sheet.text("over", Anchor::Middle, (middle, y(below) - 7.0), &words);
     }
     sheet.line("axis", (LEFT, bottom), (RIGHT, bottom));
     sheet.y = bottom + LINE;
@@ -187,10 +187,7 @@ fn lines(report: &RssReport, fork: &ForkAfterLoad) -> Vec<Line> {
         ),
     ];
     // Where copies do not fit, nobody can measure them.
-    if let Some(decoded) = report
-        .decoded_bytes
-        .filter(|_| !fork.left_out.is_empty())
-    {
+    if let Some(decoded) = report.decoded_bytes.filter(|_| !fork.left_out.is_empty()) {
         let counts = report.rows.iter().map(|row| row.workers).filter(|n| *n > 0);
         let points = counts.map(|n| (n, copied_parents_bytes(decoded, n)));
         all.push((
