@@ -6,6 +6,7 @@
 use featherload::forecast::{MemoryForecast, MemoryLimit, Order, Outline};
 
 use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted, size};
+use crate::flags;
 
 /// Where bars of stages begin, and where the longest ends.
 const FROM: f64 = 440.0;
@@ -35,7 +36,8 @@ pub fn draw(drawn: &Drawn<'_>) -> String {
     let title = format!("Memory before the run: {of}, {}", outline.recipe);
     let what = format!(
         "What one sample takes in a worker, stage by stage from top to bottom. {picture} Buffers \
-         that a stage is done with are kept for the next ones."
+         that a stage is done with are kept for the next ones. The broken line is the most that \
+         any draw takes."
     );
     let mut sheet = Sheet::new(&title, &[what]);
     sheet.keys(&[
@@ -48,8 +50,13 @@ pub fn draw(drawn: &Drawn<'_>) -> String {
             words: "other buffers that are held by then".into(),
         },
     ]);
-    let stages = outline.written.stages.iter().chain(&outline.planned.stages);
-    let most = stages.map(|stage| stage.held_bytes).max().unwrap_or(0);
+    let orders = [&outline.written, &outline.planned];
+    let held = orders.iter().flat_map(|order| &order.stages);
+    let most = held.map(|stage| stage.held_bytes);
+    let most = most
+        .chain(orders.map(|order| order.scratch_bytes))
+        .max()
+        .unwrap_or(0);
     waterfall(
         &mut sheet,
         "As written, each operation by itself",
@@ -68,6 +75,7 @@ fn waterfall(sheet: &mut Sheet, title: &str, order: &Order, most: u64) {
     sheet.heading(title, &head);
     sheet.y += 6.0;
     let x = |bytes: u64| FROM + (TO - FROM) * bytes as f64 / most.max(1) as f64;
+    let top = sheet.y;
     let mut before: Option<f64> = None;
     for stage in &order.stages {
         let y = sheet.y;
@@ -83,14 +91,16 @@ fn waterfall(sheet: &mut Sheet, title: &str, order: &Order, most: u64) {
         }
         sheet.rect("rest", (FROM, y), (held - FROM, BAR));
         sheet.rect("one", (FROM, y), (picture - FROM, BAR));
-        let class = match stage.held_bytes == most {
-            true => "bold",
-            false => "",
-        };
-        let words = size(stage.held_bytes);
-        sheet.text(class, Anchor::Start, (held + 7.0, middle), &words);
         before = Some(held);
         sheet.y += STAGE;
+    }
+    let at = x(order.scratch_bytes);
+    sheet.line("mean", (at, top - 4.0), (at, sheet.y - STAGE + BAR + 4.0));
+    // Over the line, where they meet.
+    for (i, stage) in (0u32..).zip(&order.stages) {
+        let middle = top + STAGE * f64::from(i) + BAR / 2.0 + 4.5;
+        let at = (x(stage.held_bytes) + 8.0, middle);
+        sheet.text("over", Anchor::Start, at, &size(stage.held_bytes));
     }
 }
 
@@ -161,11 +171,7 @@ fn run(sheet: &mut Sheet, memory: &MemoryForecast, limit: Option<&MemoryLimit>) 
     sheet.keys(&keys);
     match (limit, free) {
         (Some(limit), Some(free)) => {
-            let words = format!(
-                "Limit {}: {}",
-                size(limit.bytes),
-                limit.by.replace('_', " ")
-            );
+            let words = format!("Limit {}: {}", size(limit.bytes), flags::in_place(limit.by));
             match near {
                 Some(_) => sheet.note(&words),
                 None => against(sheet, memory, limit, &words, free),

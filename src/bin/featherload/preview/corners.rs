@@ -158,7 +158,7 @@ mod tests {
                 width: 100,
             },
             fill: [0.0; 3],
-            style: RotationStyle::Pillow,
+            style: RotationStyle::Tensor,
         };
         assert_eq!(corners(&[rotate]), corners(&[Step::Turn(1)]));
     }

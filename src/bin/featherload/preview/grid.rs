@@ -117,12 +117,7 @@ pub fn draw(preview: &Preview, side: u32) -> (RgbImage, Vec<Placed>) {
         at,
         &fitted(&ascii(&title), fits(&LARGE, width - 2 * GAP)),
     );
-    let what = match columns {
-        2 => "the original with the part that the draw takes, then the draw as the model gets it",
-        _ => {
-            "the original with the parts that the draws take, then the draws as the model gets them"
-        }
-    };
+    let what = "the original with the box of each draw, then the draws as the model gets them";
     let what = fitted(what, fits(&SMALL, width - 2 * GAP));
     canvas.text(&SMALL, SOFT, (GAP, GAP + LINE + 4), &ascii(&what));
     let mut top = head;

@@ -24,6 +24,7 @@ use serde::Serialize;
 
 use self::grid::Placed;
 use self::samples::{Preview, Sample};
+use self::terminal::Screen;
 use crate::run_args::LoaderArgs;
 use crate::source_args::SourceArgs;
 use crate::{Outcome, interrupt, output};
@@ -97,11 +98,14 @@ struct Told<'a> {
 
 pub fn run(args: PreviewArgs) -> Result<Outcome> {
     interrupt::end_the_process()?;
-    let shown = args.out.is_none() && !args.json && terminal::shows_pictures();
-    let file = match (&args.out, shown) {
+    let screen = match args.out.is_none() && !args.json {
+        true => Screen::here(),
+        false => None,
+    };
+    let file = match (&args.out, &screen) {
         (Some(file), _) => Some(file.as_path()),
-        (None, true) => None,
-        (None, false) => Some(Path::new(FILE)),
+        (None, Some(_)) => None,
+        (None, None) => Some(Path::new(FILE)),
     };
     if let Some(file) = file {
         output::check_writable("--out", file)?;
@@ -125,8 +129,8 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
         })?;
         return Ok(Outcome::Done);
     }
-    if shown {
-        terminal::show(&picture)?;
+    if let Some(screen) = &screen {
+        screen.show(&picture)?;
     }
     print(&preview)?;
     if let Some(file) = file {

@@ -29,7 +29,7 @@ const BANDS: [Band; 6] = [
         bytes: |row| row.steady.total.pss_ring_bytes,
     },
     Band {
-        name: "ring, not used yet",
+        name: "ring, not in use",
         class: "hatch",
         bytes: |row| row.ring_unmapped_bytes,
     },
@@ -76,8 +76,8 @@ pub fn draw(report: &RssReport) -> String {
 fn under(report: &RssReport) -> Vec<String> {
     let fewest = report.rows.iter().map(|r| r.steady.samples).min();
     let mut lines = vec![format!(
-        "MiB: medians of {} samples or more of PSS, which counts memory that processes share once; \
-         and what is allocated of the ring and in no PSS yet.",
+        "MiB. Medians of {} samples or more of PSS, which counts memory that processes share \
+         once; and the part of the ring that no process uses.",
         fewest.unwrap_or(0)
     )];
     if let Some(slope) = report.slope_mib_per_worker {
@@ -123,7 +123,12 @@ fn draw_stack(sheet: &mut Sheet, rows: &[Row]) {
             below = above;
         }
         let words = figure(row.memory_bytes, column);
-        sheet.text("over", Anchor::Middle, (middle, y(below) - 7.0), &words);
+        sheet.text(
+            "over bold",
+            Anchor::Middle,
+            (middle, y(below) - 7.0),
+            &words,
+        );
     }
     sheet.line("axis", (LEFT, bottom), (RIGHT, bottom));
     sheet.y = bottom + LINE;
