@@ -91,17 +91,14 @@ fn waterfall(sheet: &mut Sheet, title: &str, order: &Order, most: u64) {
         }
         sheet.rect("rest", (FROM, y), (held - FROM, BAR));
         sheet.rect("one", (FROM, y), (picture - FROM, BAR));
+        // In a column of their own, where no line crosses them.
+        let at = (WIDTH - MARGIN, middle);
+        sheet.text("", Anchor::End, at, &size(stage.held_bytes));
         before = Some(held);
         sheet.y += STAGE;
     }
     let at = x(order.scratch_bytes);
     sheet.line("mean", (at, top - 4.0), (at, sheet.y - STAGE + BAR + 4.0));
-    // Over the line, where they meet.
-    for (i, stage) in (0u32..).zip(&order.stages) {
-        let middle = top + STAGE * f64::from(i) + BAR / 2.0 + 4.5;
-        let at = (x(stage.held_bytes) + 8.0, middle);
-        sheet.text("over", Anchor::Start, at, &size(stage.held_bytes));
-    }
 }
 
 /// The bar of the whole run, and where the limit is.

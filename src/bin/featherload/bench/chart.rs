@@ -18,7 +18,7 @@ const MOST_BARS: usize = 96;
 
 /// No batch for so long, and for so many times the median, is a stall.
 const STALL_S: f64 = 0.25;
-const STALL_MEDIANS: f64 = 6.0;
+const STALL_MEDIANS: f64 = 3.0;
 
 /// Seconds between two questions to the coordinator.
 const ASK_S: f64 = 0.05;

@@ -4,7 +4,9 @@
 //! Text of SVG is laid out by whoever shows it: widths here are estimates, with room to
 //! spare. Never in here: what a chart shows.
 
-use svg::node::element::{Definitions, Element, Line, Pattern, Polyline, Rectangle, Style, Text};
+use svg::node::element::{
+    Definitions, Element, Line, Pattern, Polyline, Rectangle, Style, Text, Title,
+};
 use svg::{Document, Node};
 
 /// Pixels of every chart, so that letters are as large as a page's.
@@ -27,6 +29,7 @@ pub struct Key {
 }
 
 pub struct Sheet {
+    title: String,
     nodes: Vec<Element>,
     /// Where the next thing may stand.
     pub y: f64,
@@ -36,6 +39,7 @@ impl Sheet {
     /// A chart of this title, with lines of small text under it.
     pub fn new(title: &str, under: &[String]) -> Self {
         let mut sheet = Self {
+            title: title.to_owned(),
             nodes: Vec::new(),
             y: 34.0,
         };
@@ -190,6 +194,9 @@ impl Sheet {
             .set("viewBox", (0, 0, WIDTH as u32, height as u32))
             .set("width", WIDTH as u32)
             .set("height", height as u32)
+            // What a page reads aloud.
+            .set("role", "img")
+            .add(Title::new(self.title))
             .add(Style::new(include_str!("style.css")))
             .add(Definitions::new().add(lines("hatch")).add(lines("stalled")))
             .add(

@@ -110,6 +110,7 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
     if let Some(file) = file {
         output::check_writable("--out", file)?;
     }
+    refuse_what_has_no_effect(&args)?;
     let preview = samples::read(&args)?;
     let (picture, placed) = grid::draw(&preview, args.side);
     if let Some(file) = file {
@@ -138,6 +139,17 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
         output::line(&format!("{} ({width} x {height})", file.display()))?;
     }
     Ok(Outcome::Done)
+}
+
+/// Flags of a run that mean nothing here.
+fn refuse_what_has_no_effect(args: &PreviewArgs) -> Result<()> {
+    let said = args.loader.options();
+    let what = match (said.batch_size, said.on_error) {
+        (Some(_), _) => "--batch has no effect here: the samples make one batch; give --rows",
+        (_, Some(_)) => "--on-error has no effect here: failed samples are shown as such",
+        _ => return Ok(()),
+    };
+    Err(Error::config(what))
 }
 
 fn print(preview: &Preview) -> Result<()> {

@@ -18,7 +18,7 @@ use image::imageops::{FilterType, resize};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
-use nix::unistd::read;
+use nix::unistd::{getpgrp, read, tcgetpgrp};
 
 /// A picture of one pixel as a question; how many pixels the window has; and what the
 /// terminal is, which every terminal answers.
@@ -52,7 +52,9 @@ pub struct Screen {
 impl Screen {
     /// The terminal that this process writes to, if it is one and shows pictures.
     pub fn here() -> Option<Self> {
-        if !stdout().is_terminal() || !stdin().is_terminal() {
+        // A process in the background is stopped when it asks its terminal.
+        let in_front = || tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp());
+        if !stdout().is_terminal() || !stdin().is_terminal() || !in_front() {
             return None;
         }
         let named = ["TERM_PROGRAM", "LC_TERMINAL"].map(|name| env::var(name).unwrap_or_default());
