@@ -104,7 +104,7 @@ fn the_chart_of_a_run_has_its_rate_its_deaths_and_its_stages() {
                 "{:.0} in the whole run",
                 told["images_per_s"].as_f64().unwrap()
             ),
-            &format!("{deaths} workers died"),
+            &format!("died and were replaced: {deaths}<"),
             &format!("decode {:.1}%", 100.0 * seconds("decode_s") / all),
             "45 batches",
             "class=\"mark\"",

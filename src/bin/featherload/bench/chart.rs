@@ -119,13 +119,16 @@ impl Timeline {
         if !stalls.is_empty() {
             keys.push(Key {
                 class: "stalled",
-                words: format!("no batch came: {} stalls", stalls.len()),
+                words: format!("stalls, in which no batch came: {}", stalls.len()),
             });
         }
         if report.worker_deaths > 0 {
             keys.push(Key {
                 class: "bad",
-                words: format!("{} workers died and were replaced", report.worker_deaths),
+                words: format!(
+                    "workers that died and were replaced: {}",
+                    report.worker_deaths
+                ),
             });
         }
         sheet.keys(&keys);

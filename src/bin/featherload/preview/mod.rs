@@ -32,9 +32,10 @@ use crate::{Outcome, interrupt, output};
 /// Shows samples beside what a model gets of them: each original with the parts that the
 /// recipe's draws take of it, then these draws in colours for a screen, with label and id.
 ///
-/// Samples are the first of the first epoch. They make a batch of their own, so a recipe that
-/// mixes rows mixes these. Sample and draw failed: a plate says why. In a terminal that shows
-/// pictures (kitty, iTerm2, sixel) the picture is shown there, otherwise it is a file.
+/// The samples are the first of the first epoch. They make a batch of their own, so a recipe
+/// that mixes rows mixes these. A sample or a draw that fails is a plate with the reason. A
+/// terminal that shows pictures (kitty, iTerm2, sixel) shows the picture; otherwise it is
+/// written to featherload-preview.png.
 #[derive(Args)]
 pub struct PreviewArgs {
     #[command(flatten)]
