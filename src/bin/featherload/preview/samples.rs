@@ -260,7 +260,7 @@ fn draw(
     let steps = drawn.steps.as_ref().map(|drawn| drawn.steps.as_slice());
     let steps = steps.unwrap_or_default();
     Ok(Draw {
-        label: drawn.label.map(|label| label.to_string()),
+        label: drawn.label.map(|label| format!("label {label}")),
         corners: sample.size.map(|size| corners::of(size, steps)),
         said: words::of(steps),
         fault: None,
