@@ -233,7 +233,7 @@ impl Build<'_> {
             checksum: Hash128(0),
             featherload: env!("CARGO_PKG_VERSION").into(),
             complete: false,
-            options: self.options.entry(),
+            options: self.options.entry(self.index.len()),
             source: SourceEntry {
                 samples: self.index.len(),
                 index: Hash128(self.index.hash()),

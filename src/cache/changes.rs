@@ -27,6 +27,14 @@ pub(super) fn between(there: &CacheManifest, wanted: &CacheManifest) -> Vec<Stri
         a.shard_size.to_string(),
         b.shard_size.to_string(),
     );
+    let samples = |most: Option<u64>| {
+        most.map_or("as many samples as fit".into(), |n| format!("{n} samples"))
+    };
+    compare(
+        "a shard",
+        samples(a.shard_samples),
+        samples(b.shard_samples),
+    );
     let seed = |shuffle: Option<u64>| or_none(shuffle.map(|seed| seed.to_string()));
     compare("shuffle", seed(a.shuffle), seed(b.shuffle));
     // Shards that were complete when a bad sample stopped the build have none among

@@ -32,6 +32,8 @@ pub struct CacheInfo {
     pub resize: Option<String>,
     /// Bytes that a shard of more than one sample does not exceed.
     pub shard_size: u64,
+    /// Samples of the source that go into one shard at most; none = as many as fit.
+    pub shard_samples: Option<u64>,
     /// The seed of the order; none = the source's order.
     pub shuffle: Option<u64>,
     /// What samples without a picture did: `stop` or `skip`.
@@ -148,6 +150,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
         encode: options.encode,
         resize: options.resize,
         shard_size: options.shard_size,
+        shard_samples: options.shard_samples,
         shuffle: options.shuffle,
         on_error: options.on_error,
         source_samples: manifest.source.samples,

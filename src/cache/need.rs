@@ -60,8 +60,17 @@ impl Outlook<'_> {
         let mut bytes = 0u64;
         let mut number = start.shard;
         let mut book = Book::new(start.id);
+        let (most, each) = (
+            self.options.shard_bytes(),
+            self.options.shard_samples(self.order.samples()),
+        );
         for position in start.position..self.order.samples() {
             let id = start.id + (position - start.position);
+            if book.samples() > 0 && each.is_some_and(|n| position.is_multiple_of(n)) {
+                let full = std::mem::replace(&mut book, Book::new(id));
+                bytes = bytes.saturating_add(self.files(full, number)?);
+                number += 1;
+            }
             let Some(source) = self.order.sample(position) else {
                 break;
             };
@@ -85,7 +94,7 @@ impl Outlook<'_> {
                         hash: 0,
                     })
             };
-            if !book.takes(entries(), self.options.shard_size) {
+            if !book.takes(entries(), most) {
                 let full = std::mem::replace(&mut book, Book::new(id));
                 bytes = bytes.saturating_add(self.files(full, number)?);
                 number += 1;

@@ -44,8 +44,9 @@ pub struct BuildOptions {
     /// None = pictures keep their size. Not with [`Encoding::Copy`].
     pub resize: Option<CacheResize>,
     /// Bytes that a shard of more than one sample does not exceed; at least
-    /// [`BuildOptions::MIN_SHARD`].
-    pub shard_size: u64,
+    /// [`BuildOptions::MIN_SHARD`]. None: 256 MiB, or an eighth of the source's samples
+    /// where that is less, so that a build that is broken off loses little.
+    pub shard_size: Option<u64>,
     /// The seed of a random order of the samples; none = the source's order.
     pub shuffle: Option<u64>,
     pub on_error: OnBadSample,
@@ -61,7 +62,7 @@ impl Default for BuildOptions {
         Self {
             encode: Encoding::default(),
             resize: None,
-            shard_size: 256 << 20,
+            shard_size: None,
             shuffle: None,
             on_error: OnBadSample::default(),
             max_pixels: limits.max_pixels,
@@ -73,14 +74,17 @@ impl Default for BuildOptions {
 impl BuildOptions {
     /// The smallest `shard_size`: the blocks of one empty member and the end.
     pub const MIN_SHARD: u64 = 4096;
+    /// Most bytes of a shard, where no size is given.
+    const MOST_BYTES: u64 = 256 << 20;
+    /// Shards that a source of as many samples has at least, where no size is given.
+    const LEAST_SHARDS: u64 = 8;
 
     /// # Errors
     /// Options that cannot work, alone or together.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.shard_size < Self::MIN_SHARD {
+        if let Some(bytes) = self.shard_size.filter(|bytes| *bytes < Self::MIN_SHARD) {
             return Err(Error::config(format!(
-                "shard_size is {} bytes; give at least {}",
-                self.shard_size,
+                "shard_size is {bytes} bytes; give at least {}",
                 Self::MIN_SHARD
             )));
         }
@@ -124,12 +128,28 @@ impl BuildOptions {
         }
     }
 
-    /// As the manifest spells them.
-    pub(crate) fn entry(&self) -> OptionsEntry {
+    /// Bytes that a shard does not exceed.
+    pub(crate) fn shard_bytes(&self) -> u64 {
+        self.shard_size.unwrap_or(Self::MOST_BYTES)
+    }
+
+    /// Places of the order that go into one shard at most, of a source of so many
+    /// samples; none where a size was given. Each of the places 0, n, 2n, ... begins a
+    /// shard, whatever stands before it: where a build goes on makes no difference.
+    pub(crate) fn shard_samples(&self, samples: u64) -> Option<u64> {
+        match self.shard_size {
+            Some(_) => None,
+            None => Some((samples / Self::LEAST_SHARDS).max(1)),
+        }
+    }
+
+    /// As the manifest of a cache of so many samples spells them.
+    pub(crate) fn entry(&self, samples: u64) -> OptionsEntry {
         OptionsEntry {
             encode: self.encode.to_string(),
             resize: self.resize.map(|r| r.to_string()),
-            shard_size: self.shard_size,
+            shard_size: self.shard_bytes(),
+            shard_samples: self.shard_samples(samples),
             shuffle: self.shuffle,
             on_error: self.on_error.to_string(),
             max_pixels: self.max_pixels,
@@ -141,6 +161,27 @@ impl BuildOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_of_eight_samples_has_eight_shards_unless_a_size_is_given() {
+        let options = BuildOptions::default();
+        for samples in [1u64, 7, 8, 9, 15, 16, 17, 1000, 1_281_167] {
+            let each = options.shard_samples(samples).unwrap();
+            let shards = samples.div_ceil(each);
+            assert!(
+                shards >= samples.min(8) && shards < 16,
+                "{samples}: {shards}"
+            );
+        }
+        let given = BuildOptions {
+            shard_size: Some(1 << 30),
+            ..options
+        };
+        assert_eq!(
+            (given.shard_samples(9), given.shard_bytes()),
+            (None, 1 << 30)
+        );
+    }
 
     #[test]
     fn what_cannot_work_is_refused() {
@@ -156,7 +197,7 @@ mod tests {
             ),
             (
                 BuildOptions {
-                    shard_size: 4095,
+                    shard_size: Some(4095),
                     ..options
                 },
                 "4095",

@@ -44,8 +44,12 @@ impl Writing<'_> {
         if watch(&self.progress()).is_break() {
             return Ok(ControlFlow::Break(()));
         }
+        let each = self.build.options.shard_samples(self.order.samples());
         while let Some(payloads) = run.next()? {
             for row in 0..payloads.rows() {
+                if self.open.is_some() && each.is_some_and(|n| self.position.is_multiple_of(n)) {
+                    self.end_shard()?;
+                }
                 match payloads.row(row) {
                     Ok((_, payload)) => self.sample(payload)?,
                     Err(fault) => self.fault(fault)?,
@@ -94,7 +98,7 @@ impl Writing<'_> {
             .as_ref()
             .map(|(name, data)| Member { name, data });
         let members: Vec<_> = std::iter::once(picture).chain(label).collect();
-        let most = self.build.options.shard_size;
+        let most = self.build.options.shard_bytes();
         if self.open.as_ref().is_some_and(|s| !s.takes(&members, most)) {
             self.end_shard()?;
         }

@@ -336,9 +336,10 @@ impl SampleDecoder {
                 self.emit_floats(out);
                 break;
             }
+            let stage = stages::of_step(&rest[0].step);
             let steps = rest.iter().map(|s| &s.step);
             done += self.canvas.apply(steps, fuses, &mut self.resampler);
-            meter.lap(stages::RESAMPLE);
+            meter.lap(stage);
         }
         meter.lap(stages::EMIT);
         Ok(())

@@ -6,15 +6,28 @@ use serde::Serialize;
 
 use crate::pool::report::PoolReport;
 use crate::pool::worker::meter::Stage;
+use crate::recipe::Step;
+use crate::recipe::unit::Part;
 
 /// Open, map, header.
 pub(crate) const OPEN: Stage = Stage::of_job(0);
 /// Entropy decoding, IDCT, colour.
 pub(crate) const DECODE: Stage = Stage::of_job(1);
-/// Resampling.
+/// Crops, flips and resizes.
 pub(crate) const RESAMPLE: Stage = Stage::of_job(2);
 /// Flip, normalise, cast, layout.
 pub(crate) const EMIT: Stage = Stage::of_job(3);
+/// Every other operation: colour, blur, rotation, policies.
+pub(crate) const AUGMENT: Stage = Stage::of_job(4);
+
+/// The stage of a step that is done by itself, behind the decoding.
+pub(crate) fn of_step(step: &Step) -> Stage {
+    match step.part() {
+        Part::Crop | Part::Resize | Part::Turn => RESAMPLE,
+        Part::Normalize | Part::Cast => EMIT,
+        _ => AUGMENT,
+    }
+}
 
 /// Seconds by stage, summed over workers.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -28,7 +41,10 @@ pub struct StageTimes {
     /// Open, map and header.
     pub open_s: f64,
     pub decode_s: f64,
+    /// Crops, flips and resizes.
     pub resample_s: f64,
+    /// Every other operation: colour, blur, rotation, policies.
+    pub augment_s: f64,
     /// Flip, normalise, cast, layout.
     pub emit_s: f64,
 }
@@ -43,12 +59,13 @@ impl StageTimes {
             open_s: seconds(OPEN),
             decode_s: seconds(DECODE),
             resample_s: seconds(RESAMPLE),
+            augment_s: seconds(AUGMENT),
             emit_s: seconds(EMIT),
         }
     }
 
     /// Time spent on samples.
     pub fn busy_s(&self) -> f64 {
-        self.open_s + self.decode_s + self.resample_s + self.emit_s
+        self.open_s + self.decode_s + self.resample_s + self.augment_s + self.emit_s
     }
 }

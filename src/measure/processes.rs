@@ -250,6 +250,9 @@ pub struct ProcessUsage {
     pub memory: Memory,
     /// User and system time of the process and of its reaped children.
     pub cpu_s: f64,
+    /// Time in which its first thread could have run and had no processor; none where the
+    /// kernel does not count it.
+    pub queued_s: Option<f64>,
 }
 
 /// Several processes.
@@ -272,6 +275,7 @@ impl ProcessUsage {
         Ok(Self {
             pid,
             cpu_s: cpu_seconds(pid)?,
+            queued_s: queued_seconds(pid),
             memory: Memory::read(pid)?,
         })
     }
@@ -313,6 +317,13 @@ fn cpu_seconds(pid: i32) -> Result<f64> {
         .flatten()
         .unwrap_or(100);
     Ok(Duration::from(own).as_secs_f64() + ticks as f64 / per_second as f64)
+}
+
+/// The second number of schedstat, nanoseconds.
+fn queued_seconds(pid: i32) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let ns: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(ns as f64 * 1e-9)
 }
 
 #[cfg(test)]

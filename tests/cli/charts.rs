@@ -93,7 +93,14 @@ fn the_chart_of_a_run_has_its_rate_its_deaths_and_its_stages() {
     let (told, svg) = chart(dir.path(), &[&bench[..], &more].concat());
     let times = &told["loader"]["times"];
     let seconds = |name: &str| times[name].as_f64().unwrap();
-    let stages = ["open_s", "decode_s", "resample_s", "emit_s", "idle_s"];
+    let stages = [
+        "open_s",
+        "decode_s",
+        "resample_s",
+        "augment_s",
+        "emit_s",
+        "idle_s",
+    ];
     let all: f64 = stages.iter().map(|name| seconds(name)).sum();
     let deaths = told["worker_deaths"].as_u64().unwrap();
     assert!(deaths > 0);

@@ -316,8 +316,8 @@ fn the_text_has_the_numbers_of_the_json() {
             for s in o[order]["stages"].as_array().unwrap() {
                 has(format!(
                     "{}x{} {} {:.2} {:.2} {}",
-                    s["height"],
                     s["width"],
+                    s["height"],
                     s["element"].as_str().unwrap(),
                     mib(number(s, "picture_bytes")),
                     mib(number(s, "held_bytes")),

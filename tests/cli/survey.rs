@@ -204,7 +204,7 @@ fn index_prints_what_there_is_and_unreadable_files_are_no_failure() {
         "11 samples, 3 classes",
         "classes    smallest none (0), largest many (9)",
         "1 JPEG, 1 PNG",
-        "smallest 1 x 1 (many/e.png), largest 300 x 200 (many/c.png)",
+        "smallest 1 x 1 (many/e.png), largest 200 x 300 (many/c.png)",
         "unreadable 5 of 11: a run stops at the first of them; with --on-error skip",
         "--on-error substitute",
         "pixels were not looked at",

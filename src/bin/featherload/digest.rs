@@ -18,8 +18,8 @@ pub struct StreamDigest {
 }
 
 impl StreamDigest {
-    /// Adds the rows of a batch of samples of `index`.
-    pub fn add(&mut self, batch: &Batch, index: &Index) -> Result<()> {
+    /// Adds the first rows of a batch of samples of `index`.
+    pub fn add(&mut self, batch: &Batch, rows: usize, index: &Index) -> Result<()> {
         if let Some((epoch, _)) = &self.current
             && *epoch != batch.epoch()
         {
@@ -28,7 +28,7 @@ impl StreamDigest {
         let (_, hash) = self
             .current
             .get_or_insert_with(|| (batch.epoch(), XxHash3_128::new()));
-        add_rows(hash, batch, index)
+        add_rows(hash, batch, rows, index)
     }
 
     fn end_epoch(&mut self) {
@@ -52,8 +52,8 @@ impl StreamDigest {
     }
 }
 
-fn add_rows(hash: &mut XxHash3_128, batch: &Batch, index: &Index) -> Result<()> {
-    for row in 0..batch.len() {
+fn add_rows(hash: &mut XxHash3_128, batch: &Batch, rows: usize, index: &Index) -> Result<()> {
+    for row in 0..rows {
         hash.write(&batch.ids()[row].to_le_bytes());
         match batch.labels() {
             Labels::Classes(classes) => {

@@ -11,7 +11,8 @@
 //!   `ray_drawing`: rays as a picture; `scene_plan`: the memory of a run over a scene;
 //! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
 //! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
-//!   `interrupt`: signals; `short_text`: small files that are held to a limit.
+//!   `help`: its pages, completions, man pages; `interrupt`: signals; `members`: the processes
+//!   of a pool; `short_text`: small files that are held to a limit.
 
 mod bench;
 mod cache;
@@ -23,8 +24,10 @@ mod digest;
 mod doctor;
 mod failure;
 mod flags;
+mod help;
 mod index;
 mod interrupt;
+mod members;
 mod ops;
 mod output;
 mod plan;
@@ -42,12 +45,11 @@ mod short_text;
 mod source_args;
 mod views;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 /// Batches of images for vision and NeRF training, at the speed of the decoder
 /// and with the memory of one process.
@@ -62,9 +64,11 @@ struct Cli {
 enum Command {
     Bench(Box<bench::BenchArgs>),
     Cache(cache::CacheArgs),
+    Completions(help::CompletionsArgs),
     Demo(demo::DemoArgs),
     Doctor(doctor::DoctorArgs),
     Index(Box<index::IndexArgs>),
+    Man(help::ManArgs),
     Ops(ops::OpsArgs),
     Plan(Box<plan::PlanArgs>),
     Preview(Box<preview::PreviewArgs>),
@@ -85,7 +89,7 @@ fn main() -> ExitCode {
     // well. Starts no thread; without it the run goes on in silence.
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(false)
         .with_max_level(tracing::Level::WARN)
         .with_target(false)
         .try_init();
@@ -99,12 +103,18 @@ fn main() -> ExitCode {
         Some(rss::CHILD_COMMAND) => return rss::child(std::env::args_os().skip(2)),
         _ => {}
     }
-    let result = match Cli::parse().command {
+    let cli = match Cli::from_arg_matches(&help::command().get_matches()) {
+        Ok(cli) => cli,
+        Err(e) => e.exit(),
+    };
+    let result = match cli.command {
         Command::Bench(args) => bench::run(*args),
         Command::Cache(args) => cache::run(args),
+        Command::Completions(args) => help::completions(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Index(args) => index::run(*args),
+        Command::Man(args) => help::man(&args),
         Command::Ops(args) => ops::run(args),
         Command::Plan(args) => plan::run(*args),
         Command::Preview(args) => preview::run(*args),

@@ -17,9 +17,11 @@ use crate::run_args::LoaderArgs;
 use crate::setup::Setup;
 use crate::source_args::SourceArgs;
 
-/// Shows a recipe in its written order and in the order in which it runs, why
-/// each move was made or refused, the bytes at every stage of both, and the
-/// memory of the whole run. Reads headers, decodes nothing, starts nothing.
+/// Show what a recipe does to a sample, in which order, and the memory of the whole run.
+///
+/// The recipe is shown in its written order and in the order in which it runs, with why
+/// each move was made or refused and the bytes at every stage of both. Reads headers,
+/// decodes nothing, starts nothing.
 #[derive(Args)]
 pub struct PlanArgs {
     #[command(flatten)]
@@ -36,8 +38,9 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     sample: u64,
 
-    /// Without SRC: the size of the pictures, HEIGHTxWIDTH [1080x1920]. A config's
-    /// own data set is not read then.
+    /// Without SRC: the size of the pictures, HEIGHTxWIDTH [1080x1920].
+    ///
+    /// A config's own data set is not read then.
     #[arg(long, value_name = "HxW", value_parser = parse_size, conflicts_with_all = ["path", "list"])]
     picture: Option<(u32, u32)>,
 
@@ -202,7 +205,7 @@ fn print(f: &Forecast) -> Result<()> {
 fn print_outline(o: &Outline) -> Result<()> {
     let (height, width) = o.picture;
     output::line(&format!(
-        "recipe {}, reorder {}; bytes for a picture of {height} x {width}",
+        "recipe {}, reorder {}; bytes for a picture of {width} x {height}",
         o.recipe, o.reorder
     ))?;
     print_order("as written, each operation by itself", &o.written)?;
@@ -229,7 +232,7 @@ fn print_order(title: &str, order: &Order) -> Result<()> {
     output::line(&format!(
         "\n{title}: {:.2} MiB a sample\n{:>12} {:>5} {:>12} {:>12}  stage",
         mib(order.scratch_bytes),
-        "height,width",
+        "width,height",
         "type",
         "picture MiB",
         "held MiB"
@@ -237,7 +240,7 @@ fn print_order(title: &str, order: &Order) -> Result<()> {
     for stage in &order.stages {
         output::line(&format!(
             "{:>12} {:>5} {:>12.2} {:>12.2}  {}",
-            format!("{}x{}", stage.height, stage.width),
+            format!("{}x{}", stage.width, stage.height),
             stage.element,
             mib(stage.picture_bytes),
             mib(stage.held_bytes),

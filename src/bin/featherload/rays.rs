@@ -16,8 +16,7 @@ use crate::run_args::parse_bytes;
 use crate::scene_args::SplitArg;
 use crate::{Outcome, interrupt, output, ray_drawing, rss, scene_plan};
 
-/// Draws batches of rays from a scene and reports rays per second, start-up times and
-/// memory.
+/// Draw batches of rays from a scene. Reports rays per second, start and memory.
 #[derive(Args)]
 pub struct RaysArgs {
     /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
@@ -395,6 +394,7 @@ impl Report {
             output::grouped(self.rays / self.steps.max(1)),
             run.workers.len(),
         ))?;
+        output::interrupted()?;
         output::line(&format!(
             "  {:>8.2} M rays/s   first batch after {:.0} ms{}",
             rate / 1e6,

@@ -14,6 +14,7 @@ use featherload::{
     Rank, Reorder, Result, Sandbox, State, Tail, Upload,
 };
 
+use crate::rss::{Counts, parse_counts};
 use crate::sampler_args::SamplerArgs;
 use crate::setup::Setup;
 use crate::short_text;
@@ -21,10 +22,11 @@ use crate::short_text;
 /// What is done to each sample, and by what kind of pool.
 #[derive(Args)]
 pub struct LoaderArgs {
-    /// train224, eval224, full (whole pictures, each row of its own size), or a
-    /// recipe file: .yaml, .toml, .json. Or a PaddleClas config (.yaml with
-    /// `DataLoader`), whose values hold where no flag says otherwise, and whose data
-    /// set where there is no SRC.
+    /// train224, eval224, full, or a recipe file: .yaml, .toml, .json.
+    ///
+    /// `full` gives whole pictures, each row of its own size. A PaddleClas config (.yaml
+    /// with `DataLoader`) is taken too: its values hold where no flag says otherwise, and
+    /// its data set where there is no SRC.
     #[arg(long, default_value = "train224")]
     pub recipe: String,
 
@@ -44,8 +46,9 @@ pub struct LoaderArgs {
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
 
-    /// Most memory that all processes may take together, such as 2G, 1500M or
-    /// bytes. Headers are read first; the run gets fewer slots, or is refused.
+    /// Most memory of all processes together: 2G, 1500M or bytes.
+    ///
+    /// Headers are read first; the run gets fewer slots, or is refused.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
 
@@ -112,9 +115,10 @@ pub struct LoaderArgs {
     #[arg(long, value_name = "RANK/WORLD", value_parser = parse_rank)]
     pub rank: Option<Rank>,
 
-    /// What a failed sample does: ends the run, masks its row, or gives its row
-    /// to the next sample that gives pixels (of at most 8) [stop; with a
-    /// PaddleClas config substitute].
+    /// What a failed sample does [stop].
+    ///
+    /// It ends the run (stop), masks its row (skip), or gives its row to the next sample
+    /// that gives pixels, of at most 8 (substitute; the default with a PaddleClas config).
     #[arg(long, value_enum)]
     on_error: Option<Policy>,
 
@@ -151,9 +155,11 @@ pub struct RunArgs {
     #[command(flatten)]
     pub loader: LoaderArgs,
 
-    /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
-    #[arg(long, value_name = "N")]
-    pub workers: Option<usize>,
+    /// Worker processes; several numbers, as in 1,2,4, are compared [the usable CPUs].
+    ///
+    /// 0 decodes in this process. Of several numbers each has a fresh pool.
+    #[arg(long, value_name = "N[,N...]", value_parser = parse_counts)]
+    workers: Option<Counts>,
 
     /// Epochs of the whole run.
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -286,10 +292,29 @@ impl LoaderArgs {
 }
 
 impl RunArgs {
+    /// The numbers of workers that were named.
+    pub fn counts(&self) -> &[usize] {
+        self.workers.as_ref().map_or(&[], |counts| &counts.0)
+    }
+
+    /// The number of workers, where one was named.
+    ///
+    /// # Errors
+    /// When several were.
+    pub fn one_count(&self) -> Result<Option<usize>> {
+        match self.counts() {
+            [] => Ok(None),
+            [one] => Ok(Some(*one)),
+            _ => Err(Error::config(
+                "--ceiling and --replay take one number of --workers",
+            )),
+        }
+    }
+
     /// The loader that the arguments describe.
-    pub fn builder(&self, setup: &Setup<'_>) -> Result<LoaderBuilder> {
+    pub fn builder(&self, setup: &Setup<'_>, workers: Option<usize>) -> Result<LoaderBuilder> {
         let mut b = setup.builder(setup.source()?)?.epochs(self.epochs);
-        if let Some(n) = setup.workers(self.workers) {
+        if let Some(n) = setup.workers(workers) {
             b = b.workers(n);
         }
         if let Some(at) = self.start {

@@ -47,6 +47,13 @@ impl<'a> Setup<'a> {
         self.said.source_name()
     }
 
+    /// The data set as it was typed, or the config's.
+    pub fn source_text(&self) -> String {
+        let source = &self.said.source;
+        let typed = source.list.as_ref().or(source.path.as_ref());
+        typed.map_or_else(|| self.source_name(), |path| path.display().to_string())
+    }
+
     pub fn recipe(&self) -> Result<Recipe> {
         self.said.recipe()
     }

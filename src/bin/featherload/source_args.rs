@@ -8,7 +8,7 @@ use featherload::options::{self, SourceOptions};
 
 #[derive(Args)]
 pub struct SourceArgs {
-    #[arg(value_name = "SRC", help = source_help())]
+    #[arg(value_name = "SRC", help = source_help(), long_help = source_long_help())]
     path: Option<PathBuf>,
 
     /// A list file whose paths are relative to SRC, or to --root.
@@ -58,13 +58,18 @@ pub struct SourceArgs {
     index_dir: Option<PathBuf>,
 }
 
-/// What SRC may be.
+/// What SRC may be, in a line.
 pub fn source_help() -> String {
+    format!("Where samples come from: {}", Source::KINDS)
+}
+
+/// What SRC may be.
+pub fn source_long_help() -> String {
     format!(
-        "Where samples come from: {}. A folder has class sub-folders or is flat; of shards give \
+        "{}. A folder has class sub-folders or is flat; of shards give \
          'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes; a list has `path label` lines; an \
          index is kept by `featherload index --save`",
-        Source::KINDS
+        source_help()
     )
 }
 

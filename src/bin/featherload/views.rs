@@ -15,8 +15,7 @@ use crate::run_args::parse_bytes;
 use crate::scene_args::SplitArg;
 use crate::{Outcome, interrupt, output, scene_plan};
 
-/// Shows whole images of a scene, one a step, and reports images per second, start-up
-/// times and memory.
+/// Show whole images of a scene, one a step. Reports images per second, start and memory.
 #[derive(Args)]
 pub struct ViewsArgs {
     /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
@@ -333,6 +332,7 @@ impl Report {
             output::grouped(run.images),
             run.workers.len(),
         ))?;
+        output::interrupted()?;
         output::line(&format!(
             "  {:>8.1} views/s{}   first after {:.0} ms{}",
             self.warm_views_per_s.unwrap_or(self.views_per_s),

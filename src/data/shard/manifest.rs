@@ -188,6 +188,9 @@ pub(crate) struct OptionsEntry {
     pub(crate) resize: Option<String>,
     /// Bytes that a shard of more than one sample does not exceed.
     pub(crate) shard_size: u64,
+    /// Places of the order that a shard has at most; none = as many as fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shard_samples: Option<u64>,
     /// The seed of the order; none = the source's order.
     pub(crate) shuffle: Option<u64>,
     /// `stop` or `skip`.
@@ -446,6 +449,7 @@ mod tests {
                 encode: "jpeg:90".into(),
                 resize: Some("shorter:256".into()),
                 shard_size: 1 << 28,
+                shard_samples: None,
                 shuffle: Some(u64::MAX),
                 on_error: "stop".into(),
                 max_pixels: 1,

@@ -87,7 +87,7 @@ fn what_is_left_out_behind_a_shard_of_an_earlier_call_is_listed_there() {
     let dst = tempfile::tempdir().unwrap();
     let options = BuildOptions {
         on_error: OnBadSample::Skip,
-        shard_size: 4096,
+        shard_size: Some(4096),
         ..copy()
     };
     assert_eq!(build(src.path(), dst.path(), options).shards, 2);
@@ -124,7 +124,7 @@ fn a_build_that_a_bad_picture_stopped_goes_on_without_it() {
     let dst = tempfile::tempdir().unwrap();
     let (fresh, to) = (dst.path().join("fresh"), dst.path().join("to"));
     let stop = BuildOptions {
-        shard_size: 40_000,
+        shard_size: Some(40_000),
         ..jpeg(90)
     };
     let skip = BuildOptions {
@@ -281,7 +281,7 @@ fn what_the_source_lost_stays_known_where_a_build_goes_on_by_a_saved_index() {
     let tar = dir.path().join("train-000.tar");
     foreign_shard(&tar);
     let options = BuildOptions {
-        shard_size: 4096,
+        shard_size: Some(4096),
         ..copy()
     };
     let make = |source, to: &Path| {

@@ -44,7 +44,7 @@ fn force_mends_a_cache_whose_bytes_were_flipped() {
     let src = data(2, 20);
     let dst = tempfile::tempdir().unwrap();
     let options = BuildOptions {
-        shard_size: 40_000,
+        shard_size: Some(40_000),
         ..copy()
     };
     let shards = build(src.path(), dst.path(), options).shards;

@@ -139,7 +139,7 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
     }
     let dst = tempfile::tempdir().unwrap();
     let options = BuildOptions {
-        shard_size: 120_000,
+        shard_size: Some(120_000),
         ..jpeg(95)
     };
     let fresh = dst.path().join("fresh");
@@ -202,7 +202,7 @@ fn a_full_disk_is_explained_whatever_was_to_be_written() {
     }
     let dst = tempfile::tempdir().unwrap();
     let options = |quality| BuildOptions {
-        shard_size: 120_000,
+        shard_size: Some(120_000),
         ..jpeg(quality)
     };
     let report = build(src.path(), &dst.path().join("fresh"), options(95));

@@ -21,7 +21,7 @@ use crate::common::{Picture, data, slow_picture};
 fn skip() -> BuildOptions {
     BuildOptions {
         on_error: OnBadSample::Skip,
-        shard_size: 30_000,
+        shard_size: Some(30_000),
         ..copy()
     }
 }
@@ -173,7 +173,7 @@ fn shards_of_files_that_were_changed_meanwhile_are_not_kept() {
 fn what_changed_files_left_out_is_listed_nowhere() {
     let src = tempfile::tempdir().unwrap();
     let small = BuildOptions {
-        shard_size: 4096,
+        shard_size: Some(4096),
         ..skip()
     };
     for (n, name) in [(1, "a.jpg"), (2, "b.jpg")] {

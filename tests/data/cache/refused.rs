@@ -38,7 +38,7 @@ fn changed_sources_and_options_are_refused_by_name_and_force_builds_anew() {
     );
     refused(
         BuildOptions {
-            shard_size: 99_999,
+            shard_size: Some(99_999),
             ..jpeg(90)
         },
         &["shard_size"],
@@ -80,7 +80,7 @@ fn shards_behind_a_missing_first_one_are_not_lost_to_other_options() {
     let src = data(2, 10);
     let dst = tempfile::tempdir().unwrap();
     let small = BuildOptions {
-        shard_size: 40_000,
+        shard_size: Some(40_000),
         ..copy()
     };
     let ended = built(src.path(), dst.path(), small).build_watched(&mut |p| match p.shards > 1 {

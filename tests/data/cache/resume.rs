@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use featherload::Error;
-use featherload::cache::{BuildOptions, BuildPhase};
+use featherload::cache::{BuildOptions, BuildPhase, OnBadSample};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
@@ -21,7 +21,7 @@ use crate::common::{Random, data};
 fn a_complete_cache_is_left_alone_and_a_damaged_one_is_completed() {
     let src = data(2, 10);
     let small = || BuildOptions {
-        shard_size: 40_000,
+        shard_size: Some(40_000),
         ..copy()
     };
     let dst = tempfile::tempdir().unwrap();
@@ -104,12 +104,55 @@ fn a_complete_cache_is_left_alone_and_a_damaged_one_is_completed() {
 }
 
 #[test]
+fn without_a_size_there_are_eight_shards_whoever_makes_them_and_however_often_it_ends() {
+    let src = data(2, 10); // two places a shard
+    // Of the place that begins a shard, the last, and both of one.
+    for id in [2, 9, 12, 13] {
+        let bad = format!("class{}/{:03}.jpg", id / 10, id % 10);
+        fs::write(src.path().join(bad), b"").unwrap();
+    }
+    let options = BuildOptions {
+        shard_size: None,
+        on_error: OnBadSample::Skip,
+        ..copy()
+    };
+    let dst = tempfile::tempdir().unwrap();
+    let at = |name: &str| dst.path().join(name);
+    let report = build(src.path(), &at("two"), options);
+    // One has no sample.
+    assert_eq!((report.samples, report.skipped, report.shards), (16, 4, 9));
+    let whole = files(&at("two"));
+    for workers in [0, 1, 5] {
+        let to = at(&workers.to_string());
+        built(src.path(), &to, options)
+            .workers(workers)
+            .build()
+            .unwrap();
+        assert_same(&whole, &files(&to), &to.display().to_string());
+    }
+    for number in (0..report.shards).rev() {
+        fs::remove_file(at("two").join(format!("shard-{number:06}.json"))).unwrap();
+        assert_eq!(build(src.path(), &at("two"), options).kept_shards, number);
+        assert_same(&whole, &files(&at("two")), &format!("from {number} on"));
+    }
+    // A size that is given is kept to, however few shards that makes.
+    let given = BuildOptions {
+        shard_size: Some(256 << 20),
+        ..options
+    };
+    assert_eq!(build(src.path(), &at("given"), given).shards, 1);
+    let e = built(src.path(), &at("two"), given).build().unwrap_err();
+    let changed = "a shard was 2 samples and is now as many samples as fit";
+    assert!(e.to_string().contains(changed), "{e}");
+}
+
+#[test]
 fn a_shard_that_cannot_be_read_ends_the_build_and_nothing_is_removed() {
     use std::os::unix::fs::symlink;
     let src = data(2, 10);
     let dst = tempfile::tempdir().unwrap();
     let options = BuildOptions {
-        shard_size: 40_000,
+        shard_size: Some(40_000),
         ..copy()
     };
     let to = dst.path().join("cache");
@@ -161,7 +204,7 @@ fn a_watched_build_may_be_ended_and_goes_on() {
     let src = data(2, 20);
     let dst = tempfile::tempdir().unwrap();
     let options = BuildOptions {
-        shard_size: 30_000,
+        shard_size: Some(30_000),
         ..copy()
     };
     let fresh = dst.path().join("fresh");
@@ -187,7 +230,7 @@ fn a_build_may_be_ended_in_each_phase_and_nothing_is_removed_before_it_writes() 
     let src = data(2, 10);
     let dst = tempfile::tempdir().unwrap();
     let options = BuildOptions {
-        shard_size: 40_000,
+        shard_size: Some(40_000),
         ..copy()
     };
     build(src.path(), dst.path(), options);

@@ -49,7 +49,7 @@ pub fn build(src: &Path, dst: &Path, options: BuildOptions) -> BuildReport {
 pub fn jpeg(quality: u8) -> BuildOptions {
     BuildOptions {
         encode: Encoding::Jpeg { quality },
-        shard_size: 100_000,
+        shard_size: Some(100_000),
         ..BuildOptions::default()
     }
 }
@@ -57,14 +57,14 @@ pub fn jpeg(quality: u8) -> BuildOptions {
 pub fn raw() -> BuildOptions {
     BuildOptions {
         encode: Encoding::Raw,
-        shard_size: 600_000,
+        shard_size: Some(600_000),
         ..BuildOptions::default()
     }
 }
 
 pub fn copy() -> BuildOptions {
     BuildOptions {
-        shard_size: 100_000,
+        shard_size: Some(100_000),
         ..BuildOptions::default()
     }
 }

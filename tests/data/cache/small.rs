@@ -45,7 +45,7 @@ pub fn built(source: &Path, options: BuildOptions) -> tempfile::TempDir {
 /// Some shards of some samples, and one of the large sample alone.
 pub fn small() -> BuildOptions {
     BuildOptions {
-        shard_size: 40 << 10,
+        shard_size: Some(40 << 10),
         ..BuildOptions::default()
     }
 }

@@ -81,7 +81,7 @@ fn one_flipped_bit_is_named_wherever_it_is() {
     let source = source();
     let raw = BuildOptions {
         encode: Encoding::Raw,
-        shard_size: 100 << 10,
+        shard_size: Some(100 << 10),
         ..BuildOptions::default()
     };
     for options in [small(), raw] {

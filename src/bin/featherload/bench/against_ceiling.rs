@@ -42,18 +42,21 @@ struct Pair {
     ratio: f64,
 }
 
-pub fn run(args: &BenchArgs, part: Part) -> Result<Outcome> {
-    let setup = Setup::new(&args.run.loader, &args.source)?;
-    setup.warn();
-    let mut loader = args.run.builder(&setup)?.epochs(u64::MAX).build()?;
+pub fn run(args: &BenchArgs, setup: &Setup<'_>, part: Part) -> Result<Outcome> {
+    let workers = setup.worker_count(args.run.one_count()?);
+    let mut loader = args
+        .run
+        .builder(setup, Some(workers))?
+        .epochs(u64::MAX)
+        .build()?;
     interrupt::end_the_run()?;
     index::print_skipped(loader.scan_report());
-    let workers = setup.worker_count(args.run.workers);
     let recipe = setup.recipe()?;
-    let bar = output::progress(u64::from(args.pairs), !args.json);
+    let bar = output::steps(u64::from(args.pairs), "pairs", !args.json);
     let pairs = measure(args, (part, &recipe), &mut loader, workers, &bar);
     bar.finish_and_clear();
     let Some(pairs) = pairs? else {
+        output::complain("featherload: interrupted before all pairs were measured: no figures");
         return Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted));
     };
     let report = summarise(pairs, workers, loader.scan_report().cloned());

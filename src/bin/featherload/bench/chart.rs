@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use featherload::measure::statistics::median;
-use featherload::{Epoch, LoaderReport, Result};
+use featherload::{Batch, Epoch, LoaderReport, Result};
 
 use super::report::BenchReport;
 use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted, ticks};
@@ -26,7 +26,7 @@ const ASK_S: f64 = 0.05;
 /// What happened when, from the start of the process on.
 pub struct Timeline {
     began: Instant,
-    /// Arrival and samples of each batch.
+    /// Arrival and images with pixels of each batch.
     batches: Vec<(f64, u64)>,
     /// When workers were found dead, and how many.
     deaths: Vec<(f64, u64)>,
@@ -48,10 +48,10 @@ impl Timeline {
         }
     }
 
-    /// A batch of so many samples arrived.
-    pub fn add(&mut self, epoch: &Epoch<'_>, samples: u64, arrived: Instant) -> Result<()> {
+    /// A batch arrived.
+    pub fn add(&mut self, epoch: &Epoch<'_>, batch: &Batch, arrived: Instant) -> Result<()> {
         let at = (arrived - self.began).as_secs_f64();
-        self.batches.push((at, samples));
+        self.batches.push((at, batch.good_rows().count() as u64));
         if at - self.asked >= ASK_S {
             self.asked = at;
             let mut report = epoch.report()?;
@@ -61,8 +61,13 @@ impl Timeline {
         Ok(())
     }
 
-    /// The last report of the run, which gets the events that were told before.
-    pub fn finish(&mut self, report: &mut LoaderReport) {
+    /// The chart as SVG. The report gets the events that others on the way have told.
+    pub fn finish(mut self, report: &mut BenchReport) -> String {
+        self.end(&mut report.loader);
+        self.draw(report)
+    }
+
+    fn end(&mut self, report: &mut LoaderReport) {
         let now = self.began.elapsed().as_secs_f64();
         self.count(now, report.worker_deaths);
         self.events.append(&mut report.events);
@@ -76,9 +81,9 @@ impl Timeline {
         }
     }
 
-    /// The chart as SVG.
-    pub fn draw(&self, source: &str, recipe: &str, report: &BenchReport) -> String {
-        let title = format!("Throughput by time: {source}, {recipe}");
+    fn draw(&self, report: &BenchReport) -> String {
+        let subject = &report.subject;
+        let title = format!("Throughput by time: {}, {}", subject.source, subject.recipe);
         let stalls = self.stalls();
         let mut sheet = Sheet::new(&title, &[self.under(report, &stalls)]);
         self.keys(&mut sheet, report, &stalls);
@@ -214,13 +219,12 @@ impl Timeline {
 /// Where the time of all workers went.
 fn stages(sheet: &mut Sheet, report: &BenchReport) {
     let times = &report.loader.times;
-    let known = times.open_s + times.decode_s + times.resample_s + times.emit_s;
     let parts = [
         ("three", "read", times.open_s),
         ("one", "decode", times.decode_s),
         ("two", "resize", times.resample_s),
+        ("five", "augment", times.augment_s),
         ("four", "write", times.emit_s),
-        ("five", "augment", times.busy_s() - known),
         ("rest", "wait for the consumer", times.idle_s),
     ];
     let all = (times.busy_s() + times.idle_s).max(1e-9);
@@ -287,7 +291,7 @@ mod tests {
         let mut report = LoaderReport::default();
         report.events = vec!["last".into()];
         report.worker_deaths = 2;
-        timeline.finish(&mut report);
+        timeline.end(&mut report);
         assert_eq!(report.events, ["first", "last"]);
         assert_eq!(timeline.deaths.len(), 1);
     }

@@ -5,6 +5,7 @@ use featherload::{Epoch, Result};
 use serde::Serialize;
 
 use crate::output;
+use crate::output::fields::field;
 
 /// The device's memory, looked at behind each batch.
 #[derive(Default)]
@@ -64,15 +65,20 @@ impl DeviceUse {
                 output::mib(self.steady_max_bytes)
             )
         };
-        output::line(&format!(
-            "{:>10.1} MiB of the device at most since its context was made: {:.1} planned, {:.1} at the start, {steady}; {:.1} were used before; {:.1} MiB of the host pinned; upload {}",
+        let text = format!(
+            "{:.1} MiB at most since its context was made: {:.1} planned, {:.1} at the start, \
+             {steady}; {:.1} were used before",
             self.peak_mib(),
             output::mib(m.planned_bytes),
             output::mib(m.at_start_bytes),
             output::mib(m.at_context_bytes),
-            output::mib(m.pinned_bytes),
-            m.upload
-        ))
+        );
+        field("GPU memory", &text)?;
+        let pinned = output::mib(m.pinned_bytes);
+        field(
+            "upload",
+            &format!("{}; {pinned:.1} MiB of the host are pinned", m.upload),
+        )
     }
 }
 
@@ -80,13 +86,15 @@ impl DeviceUse {
 pub fn print_times(times: &DeviceTimes, wait_s: f64, consumer_s: f64, seconds: f64) -> Result<()> {
     let share = |s: f64| 100.0 * s / seconds.max(1e-9);
     let batches = times.batches.max(1) as f64;
-    output::line(&format!(
-        "{:>10.2} ms a batch to copy, {:.2} for the kernel: {:.1}% and {:.1}% of the time; the consumer waited {:.1}% for workers and had {:.1}% for itself",
+    let text = format!(
+        "{:.2} ms a batch to copy, {:.2} for the kernel: {:.1}% and {:.1}% of the time; the \
+         consumer waited {:.1}% for workers and had {:.1}% for itself",
         1e3 * times.copy_s / batches,
         1e3 * times.kernel_s / batches,
         share(times.copy_s),
         share(times.kernel_s),
         share(wait_s),
         share(consumer_s)
-    ))
+    );
+    field("GPU time", &text)
 }

@@ -1,31 +1,44 @@
 //! `featherload bench`: runs the loader and reports rate, start, memory.
 //!
-//! - `run`: one pass over the epochs, with digests and failures;
+//! - `run`: one pass over the epochs; `counts` and `pace`: what is counted meanwhile;
+//!   `bar`: how far it is;
+//! - `several`: a pass for each number of workers, as a table;
 //! - `against_ceiling`: windows of loader and bare decoder in turns;
 //! - `replay`: the device stage alone;
 //! - `device`: what a run has seen of its device;
-//! - `report`: the result struct and how it is printed; `chart`: how it is drawn.
+//! - `report`: the result, as plain data; `limit`: what limits a run, and what would be
+//!   faster; `failures`: grouped and listed; `text`: how a report is printed;
+//!   `chart`: how it is drawn.
 
 mod against_ceiling;
+mod bar;
 mod chart;
+mod counts;
 mod device;
+mod failures;
+mod limit;
+mod pace;
 mod replay;
 mod report;
 mod run;
+mod several;
+mod text;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use featherload::Result;
+use featherload::cache::{self, VerifyOptions};
+use featherload::{Error, Result};
 
-use crate::Outcome;
-use crate::interrupt;
+use crate::cache::print_verified;
 use crate::run_args::RunArgs;
+use crate::setup::Setup;
 use crate::source_args::SourceArgs;
+use crate::{Outcome, interrupt, output};
 
-/// Runs the loader over a data set and reports images per second, start-up
-/// times and memory.
+/// Run the loader over a data set. Reports images per second, memory, and what limits
+/// them.
 #[derive(Args)]
 pub struct BenchArgs {
     #[command(flatten)]
@@ -35,8 +48,16 @@ pub struct BenchArgs {
     run: RunArgs,
 
     /// Stop after N samples.
+    ///
+    /// Of the last batch only the rows up to there are counted and hashed; --save-state
+    /// then stands before that batch.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
+
+    /// Before the run, compare every byte of the cache SRC with its checksums. Damage is
+    /// named and ends the command with 1.
+    #[arg(long)]
+    verify: bool,
 
     /// Hash every row: the same digests mean the same bytes.
     #[arg(long)]
@@ -45,11 +66,20 @@ pub struct BenchArgs {
     /// Measure the decoder alone too, in turns with the loader: `full` decodes
     /// whole pictures, `crop` what the recipe's boxes need; neither resizes. For raw
     /// pictures `copy`: memcpy from populated maps into memory as large as the ring.
-    #[arg(long, value_enum, conflicts_with_all = ["digest", "limit", "save_state"])]
+    #[arg(
+        long,
+        value_enum,
+        conflicts_with_all = ["digest", "limit", "save_state", "failures"]
+    )]
     ceiling: Option<Part>,
 
     /// Pairs of windows of `--ceiling`.
-    #[arg(long, default_value_t = 7, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        default_value_t = 7,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pairs: u32,
 
     /// Length of a window of `--ceiling`.
@@ -68,7 +98,7 @@ pub struct BenchArgs {
         long,
         value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..),
-        conflicts_with_all = ["ceiling", "digest", "limit", "save_state"]
+        conflicts_with_all = ["ceiling", "digest", "limit", "save_state", "failures"]
     )]
     replay: Option<u32>,
 
@@ -76,12 +106,25 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     save_state: Option<PathBuf>,
 
-    /// Draw throughput by time, with stalls and deaths of workers, and the shares of stages,
-    /// as SVG.
+    /// Write every failed sample: a JSON object a line, as in `failures` of --json.
+    #[arg(long, value_name = "FILE")]
+    failures: Option<PathBuf>,
+
+    /// Draw throughput by time and the shares of stages, as SVG.
+    ///
+    /// Stalls and deaths of workers are marked. For one number of --workers.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ceiling", "replay"])]
     svg: Option<PathBuf>,
 
+    /// Print all figures.
+    ///
+    /// Start, CPU time, PSS, sandbox, profile, and each failure.
+    #[arg(long, short)]
+    verbose: bool,
+
     /// One JSON object on stdout.
+    ///
+    /// With several --workers it has `runs`, an object for each number, and `verdict`.
     #[arg(long)]
     json: bool,
 }
@@ -96,12 +139,7 @@ enum Part {
 pub fn run(args: BenchArgs) -> Result<Outcome> {
     let began = Instant::now();
     interrupt::end_the_process()?;
-    let ended = match (args.ceiling, args.replay) {
-        (Some(part), _) => against_ceiling::run(&args, part),
-        (None, Some(rounds)) => replay::run(&args, rounds),
-        (None, None) => run::run(&args, began),
-    };
-    match ended {
+    match measure(&args, began) {
         // A Ctrl-C reaches the whole group, and may end a process of the run
         // before this one: then it is what happened.
         Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
@@ -110,6 +148,59 @@ pub fn run(args: BenchArgs) -> Result<Outcome> {
         },
         other => other,
     }
+}
+
+fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
+    for (option, file) in [
+        ("--save-state", &args.save_state),
+        ("--failures", &args.failures),
+        ("--svg", &args.svg),
+    ] {
+        if let Some(file) = file {
+            output::check_writable(option, file)?;
+        }
+    }
+    if args.limit == Some(0) {
+        return Err(Error::config("--limit is 0, it must be at least 1"));
+    }
+    let setup = Setup::new(&args.run.loader, &args.source)?;
+    setup.warn();
+    if args.verify && !is_good(args)? {
+        return Ok(Outcome::CheckFailed);
+    }
+    match (args.ceiling, args.replay) {
+        (Some(part), _) => against_ceiling::run(args, &setup, part),
+        (None, Some(rounds)) => replay::run(args, &setup, rounds),
+        (None, None) if args.run.counts().len() > 1 => several::run(args, &setup),
+        (None, None) => run::run(args, &setup, began),
+    }
+}
+
+/// Whether every byte of the cache is what its checksums say. Findings are printed.
+fn is_good(args: &BenchArgs) -> Result<bool> {
+    let Some(folder) = args.source.path() else {
+        return Err(Error::config("--verify needs SRC: the folder of a cache"));
+    };
+    let bar = output::bytes(!args.json);
+    let verified = cache::verify(folder, &VerifyOptions::default(), &|progress| {
+        bar.set_length(progress.of);
+        bar.set_position(progress.bytes);
+    });
+    bar.finish_and_clear();
+    let report = verified?;
+    if !report.checksums {
+        return Err(Error::config(format!(
+            "--verify needs a cache, and {} has no checksums: leave the option out",
+            folder.display()
+        )));
+    }
+    let is_good = report.is_good() && report.complete;
+    if !is_good && args.json {
+        output::json(&serde_json::json!({ "good": false, "report": report }))?;
+    } else if !args.json {
+        print_verified(folder, &report)?;
+    }
+    Ok(is_good)
 }
 
 fn parse_window(text: &str) -> std::result::Result<f64, String> {

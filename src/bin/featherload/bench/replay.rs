@@ -22,10 +22,9 @@ struct ReplayReport {
     replay: Replay,
 }
 
-pub fn run(args: &BenchArgs, rounds: u32) -> Result<Outcome> {
-    let setup = Setup::new(&args.run.loader, &args.source)?;
-    setup.warn();
-    let mut loader = args.run.builder(&setup)?.build()?;
+pub fn run(args: &BenchArgs, setup: &Setup<'_>, rounds: u32) -> Result<Outcome> {
+    let workers = args.run.one_count()?;
+    let mut loader = args.run.builder(setup, workers)?.build()?;
     interrupt::end_the_run()?;
     index::print_skipped(loader.scan_report());
     // What a device does first is slower: memory is mapped, clocks rise.

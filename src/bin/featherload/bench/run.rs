@@ -3,124 +3,130 @@
 use std::path::Path;
 use std::time::Instant;
 
-use featherload::measure::TreeUsage;
-use featherload::{Batch, Error, Loader, NumericProfile, Result, RowStatus, State};
+use featherload::forecast::Outline;
+use featherload::measure::system::default_workers;
+use featherload::measure::{ProcessUsage, TreeUsage};
+use featherload::{Batch, Dtype, Error, Index, Loader, Result, State};
 
 use super::BenchArgs;
+use super::bar::Bar;
 use super::chart::Timeline;
+use super::counts::Counts;
 use super::device::{DeviceUse, DeviceWatch};
-use super::report::{BenchReport, Failure, bound_by};
+use super::failures;
+use super::limit::{Facts, Limit, Processors, Shares, Workers};
+use super::report::{BenchReport, LimitedBy, Subject};
 use crate::digest::StreamDigest;
 use crate::setup::Setup;
 use crate::{Outcome, consumer, index, interrupt, output};
 
-/// What is counted while batches come.
-#[derive(Default)]
-struct Counts {
-    batches: u64,
-    samples: u64,
-    repeated: u64,
-    failures: Vec<Failure>,
-    /// Arrival of the first batch, and its rows.
-    first: Option<(Instant, u64)>,
+/// What is gathered while batches come.
+struct Seen {
+    counts: Counts,
+    digest: Option<StreamDigest>,
+    watch: DeviceWatch,
     /// What a chart shows, where one is asked for.
     timeline: Option<Timeline>,
+    /// Height and width of a row; none where rows have sizes of their own.
+    row: Option<(usize, usize)>,
 }
 
-pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
-    if let Some(file) = &args.save_state {
-        output::check_writable("--save-state", file)?;
+/// What was known when the workers ran.
+struct Started {
+    began: Instant,
+    at: Instant,
+    /// This process, until then.
+    usage: Option<ProcessUsage>,
+}
+
+pub fn run(args: &BenchArgs, setup: &Setup<'_>, began: Instant) -> Result<Outcome> {
+    let report = one(
+        args,
+        setup,
+        setup.worker_count(args.run.one_count()?),
+        began,
+    )?;
+    if args.json {
+        output::json(&report)?;
+    } else {
+        report.print(args.verbose, args.failures.as_deref())?;
     }
-    if let Some(file) = &args.svg {
-        output::check_writable("--svg", file)?;
-    }
-    let setup = Setup::new(&args.run.loader, &args.source)?;
-    setup.warn();
-    let mut loader = args.run.builder(&setup)?.build()?;
-    let startup = began.elapsed();
+    Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+/// A run of a fresh pool.
+pub fn one(
+    args: &BenchArgs,
+    setup: &Setup<'_>,
+    workers: usize,
+    began: Instant,
+) -> Result<BenchReport> {
+    let mut loader = args.run.builder(setup, Some(workers))?.build()?;
+    let started = Started {
+        began,
+        at: Instant::now(),
+        usage: ProcessUsage::read(std::process::id() as i32).ok(),
+    };
     interrupt::end_the_run()?;
     index::print_skipped(loader.scan_report());
-    let first_epoch = loader.state().epoch;
-    if args.run.epochs <= first_epoch {
+    let first = loader.state();
+    if args.run.epochs <= first.epoch {
         return Err(Error::config(format!(
-            "nothing to do: the run starts at epoch {first_epoch}, counted from 0, and --epochs \
-             {} is the number of epochs of the whole run; give more of them",
-            args.run.epochs
+            "nothing to do: the run starts at epoch {}, counted from 0, and --epochs {} is the \
+             number of epochs of the whole run; give more of them",
+            first.epoch, args.run.epochs
         )));
     }
-    let epochs = args.run.epochs - first_epoch;
-    let rows = loader.plan().positions().saturating_mul(epochs);
-    let bar = output::progress(args.limit.unwrap_or(rows).min(rows), !args.json);
-    let mut digest = args.digest.then(StreamDigest::default);
-    let mut counts = Counts {
+    let epochs = args.run.epochs - first.epoch;
+    // Positions are those of all ranks.
+    let batch = u64::from(loader.plan().options().batch);
+    let rows = loader
+        .plan()
+        .positions()
+        .min(loader.batches_per_epoch().saturating_mul(batch));
+    let rows = rows
+        .saturating_mul(epochs)
+        .min(args.limit.unwrap_or(u64::MAX));
+    let batches_planned = planned(args, &loader, &first);
+    let mut bar = Bar::new(rows, args.run.epochs, !args.json);
+    let mut seen = Seen {
+        counts: Counts::new(args.limit),
+        digest: args.digest.then(StreamDigest::default),
+        watch: DeviceWatch::default(),
         timeline: args.svg.is_some().then(|| Timeline::new(began)),
-        ..Counts::default()
+        row: None,
     };
-    let mut watch = DeviceWatch::default();
-    let seen = (&mut counts, &mut digest, &mut watch);
-    let ended = consume(args, &mut loader, seen, &bar);
-    bar.finish_and_clear();
+    let ended = consume(args, &mut loader, &mut seen, &mut bar);
+    bar.finish();
     let end = Instant::now();
     if let Some(file) = &args.save_state {
         let broken_off = ended.as_ref().ok().cloned().flatten();
         write_state(file, &broken_off.unwrap_or_else(|| loader.state()))?;
     }
+    if let Some(file) = &args.failures {
+        failures::write(file, &seen.counts.failures)?;
+    }
     ended.map_err(consumer::suggest_policy)?;
-    let mut report = loader.report()?;
-    if let Some(timeline) = &mut counts.timeline {
-        timeline.finish(&mut report);
+    let subject = subject(setup, loader.index())?;
+    let timeline = seen.timeline.take();
+    let mut report = report(setup, &loader, seen, subject, workers, (started, end))?;
+    report.batches_planned = batches_planned;
+    if let (Some(file), Some(timeline)) = (&args.svg, timeline) {
+        let svg = timeline.finish(&mut report);
+        output::write_whole(file, svg.as_bytes())?;
     }
-    let device = loader.device_memory()?.map(|memory| watch.finish(memory));
-    let pids = report
-        .coordinator
-        .into_iter()
-        .chain(report.workers.iter().copied())
-        .chain([std::process::id() as i32]);
-    let memory = TreeUsage::read(pids);
-    let (first_at, first_rows) = counts.first.unwrap_or((end, 0));
-    let failed = counts.failures.len() as u64;
-    let substituted = counts.failures.iter().filter(|f| f.substitute.is_some());
-    let substituted = substituted.count() as u64;
-    let (digests, digest) = digest.map(StreamDigest::finish).unzip();
-    let workers = setup.worker_count(args.run.workers);
-    let seconds = (end - began).as_secs_f64();
-    let result = BenchReport {
-        images_per_s: rate(&counts, began, first_at, first_rows, end),
-        first_batch_ms: (first_at - began).as_secs_f64() * 1e3,
-        startup_ms: startup.as_secs_f64() * 1e3,
-        cpu_s_per_1k_images: memory.cpu_s * 1e3 / counts.samples.max(1) as f64,
-        pss_total_mib: output::mib(memory.memory.pss_bytes),
-        gpu_mib: device.as_ref().map_or(0.0, DeviceUse::peak_mib),
-        device,
-        samples: counts.samples,
-        failed,
-        skipped: failed - substituted,
-        substituted,
-        repeated: counts.repeated,
-        batches: counts.batches,
-        worker_deaths: report.worker_deaths,
-        failures: counts.failures,
-        scan: loader.scan_report().cloned(),
-        digests,
-        digest,
-        profile: profile(&loader.state()),
-        bound_by: bound_by(&report, workers, seconds),
-        seconds,
-        workers,
-        ring_mib: output::mib(report.ring_bytes),
-        loader: report,
-        memory,
-    };
-    if let (Some(file), Some(timeline)) = (&args.svg, &counts.timeline) {
-        let (source, recipe) = (setup.source_name(), &args.run.loader.recipe);
-        output::write_whole(file, timeline.draw(&source, recipe, &result).as_bytes())?;
+    Ok(report)
+}
+
+/// Batches of the run, had nothing ended it; with a limit as many as it has come to.
+fn planned(args: &BenchArgs, loader: &Loader, first: &State) -> u64 {
+    let epochs = args.run.epochs - first.epoch;
+    let all = loader.batches_per_epoch().saturating_mul(epochs);
+    let all = all.saturating_sub(first.batch);
+    match args.limit {
+        Some(limit) => all.min(limit.div_ceil(u64::from(loader.plan().options().batch))),
+        None => all,
     }
-    if args.json {
-        output::json(&result)?;
-    } else {
-        result.print()?;
-    }
-    Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted))
 }
 
 /// Takes batches until the last epoch's end, the limit, or a signal. Where it
@@ -128,8 +134,8 @@ pub fn run(args: &BenchArgs, began: Instant) -> Result<Outcome> {
 fn consume(
     args: &BenchArgs,
     loader: &mut Loader,
-    (counts, digest, watch): (&mut Counts, &mut Option<StreamDigest>, &mut DeviceWatch),
-    bar: &indicatif::ProgressBar,
+    seen: &mut Seen,
+    bar: &mut Bar,
 ) -> Result<Option<State>> {
     // A device makes one batch while the next is awaited, as for a trainer.
     let mut last: Option<Batch> = None;
@@ -138,21 +144,33 @@ fn consume(
             break None;
         }
         let mut epoch = loader.epoch();
-        let mut stopped = false;
-        while !stopped && let Some(batch) = epoch.next() {
+        let mut stopped = None;
+        while stopped.is_none()
+            && let Some(batch) = epoch.next()
+        {
             let batch = batch?;
-            if counts.first.is_none() {
+            if seen.counts.batches == 0 {
                 consumer::wait(&batch)?;
+                let shape = batch.shape();
+                seen.row = shape.ok().and(batch.rows().next().map(|row| row.size()));
             }
             let arrived = Instant::now();
-            counts.add(&batch, arrived);
-            watch.look(&epoch)?;
-            if let Some(timeline) = &mut counts.timeline {
-                timeline.add(&epoch, samples_of(&batch), arrived)?;
+            let rows = seen.counts.add(&batch, arrived);
+            seen.watch.look(&epoch)?;
+            if let Some(timeline) = &mut seen.timeline {
+                timeline.add(&epoch, &batch, arrived)?;
             }
-            let rows = batch.len() as u64;
-            match digest {
-                Some(digest) => digest.add(&batch.to_host()?, epoch.index())?,
+            bar.tell(batch.epoch(), seen.counts.samples);
+            if seen.counts.is_full() || interrupt::caught().is_some() {
+                let mut state = epoch.state();
+                if rows < batch.len() {
+                    // A resume has the whole batch again, and loses no sample.
+                    (state.epoch, state.batch) = (batch.epoch(), batch.number());
+                }
+                stopped = Some(state);
+            }
+            match &mut seen.digest {
+                Some(digest) => digest.add(&batch.to_host()?, rows, epoch.index())?,
                 None if batch.on_device().is_some() => {
                     if let Some(last) = last.replace(batch) {
                         consumer::wait(&last)?;
@@ -160,12 +178,9 @@ fn consume(
                 }
                 None => consumer::touch(&batch)?,
             }
-            bar.inc(rows);
-            let full = args.limit.is_some_and(|limit| counts.samples >= limit);
-            stopped = full || interrupt::caught().is_some();
         }
-        if stopped {
-            break Some(epoch.state());
+        if stopped.is_some() {
+            break stopped;
         }
     };
     if let Some(last) = last {
@@ -174,39 +189,148 @@ fn consume(
     Ok(stopped)
 }
 
-impl Counts {
-    fn add(&mut self, batch: &Batch, arrived: Instant) {
-        self.first.get_or_insert((arrived, batch.len() as u64));
-        self.batches += 1;
-        self.samples += samples_of(batch);
-        self.repeated += batch.repeated().iter().filter(|r| **r).count() as u64;
-        self.failures.extend(batch.faults().iter().map(|f| Failure {
-            id: f.id,
-            path: f.path.display().to_string(),
-            kind: f.fault.kind.name(),
-            reason: f.fault.reason.clone(),
-            substitute: f.substitute,
-        }));
+fn report(
+    setup: &Setup<'_>,
+    loader: &Loader,
+    seen: Seen,
+    subject: Subject,
+    workers: usize,
+    (started, end): (Started, Instant),
+) -> Result<BenchReport> {
+    let r = loader.report()?;
+    let device = loader.device_memory()?.map(|m| seen.watch.finish(m));
+    let pids = r
+        .coordinator
+        .into_iter()
+        .chain(r.workers.iter().copied())
+        .chain([std::process::id() as i32]);
+    let memory = TreeUsage::read(pids);
+    let counts = seen.counts;
+    let running_s = (end - started.at).as_secs_f64().max(1e-9);
+    let usage = started.usage.as_ref();
+    let of_workers = Workers::of(&r, &memory, usage);
+    let processors = Processors {
+        used: (memory.cpu_s - usage.map_or(0.0, |u| u.cpu_s)) / running_s,
+        usable: default_workers(),
+        workers_used: of_workers.cpu_s / running_s,
+    };
+    let shares = Shares::of(&r, &of_workers, running_s);
+    let limit = Limit::of(&shares, &processors, workers);
+    let facts = facts(setup, loader, &r, &subject, workers, seen.row, &seen.digest)?;
+    let limited_by = LimitedBy {
+        limit,
+        text: limit.text(&shares, &processors, workers),
+        faster: limit.faster(&facts, &shares, &processors),
+        processors: processors.text(limit, &shares, workers),
+        shares,
+    };
+    let failed = counts.failures.len() as u64;
+    let substituted = counts.failures.iter().filter(|f| f.substitute.is_some());
+    let substituted = substituted.count() as u64;
+    let (digests, digest) = seen.digest.map(StreamDigest::finish).unzip();
+    let m = &memory.memory;
+    let processes = m
+        .pss_bytes
+        .saturating_sub(m.pss_ring_bytes + m.pss_input_bytes);
+    let first_at = counts.pace.first().unwrap_or(end);
+    Ok(BenchReport {
+        images_per_s: counts.pace.images_per_s(started.began, end),
+        spread: counts.pace.spread(),
+        first_batch_ms: (first_at - started.began).as_secs_f64() * 1e3,
+        startup_ms: (started.at - started.began).as_secs_f64() * 1e3,
+        cpu_s_per_1k_images: memory.cpu_s * 1e3 / counts.samples.max(1) as f64,
+        pss_total_mib: output::mib(m.pss_bytes),
+        memory_mib: output::mib(r.ring_bytes + processes),
+        processes_mib: output::mib(processes),
+        gpu_mib: device.as_ref().map_or(0.0, DeviceUse::peak_mib),
+        device,
+        samples: counts.samples,
+        failed,
+        skipped: failed - substituted,
+        substituted,
+        repeated: counts.repeated,
+        batches: counts.batches,
+        batches_planned: counts.batches,
+        interrupted: interrupt::caught().is_some(),
+        worker_deaths: r.worker_deaths,
+        failures: counts.failures,
+        scan: loader.scan_report().cloned(),
+        digests,
+        digest,
+        profile: loader.state().profile.clone(),
+        subject,
+        bound_by: limit.name(),
+        limited_by,
+        processors,
+        seconds: (end - started.began).as_secs_f64(),
+        workers,
+        ring_mib: output::mib(r.ring_bytes),
+        loader: r,
+        memory,
+    })
+}
+
+fn facts(
+    setup: &Setup<'_>,
+    loader: &Loader,
+    r: &featherload::LoaderReport,
+    subject: &Subject,
+    workers: usize,
+    row: Option<(usize, usize)>,
+    digest: &Option<StreamDigest>,
+) -> Result<Facts> {
+    // Moves do not depend on the picture's size; one of a photo's.
+    let outline = Outline::of(&setup.recipe()?, (480, 640))?;
+    Ok(Facts {
+        workers,
+        depth: loader.depth().unwrap_or_default(),
+        file_bytes: r.times.input_bytes as f64 / r.times.rows.max(1) as f64,
+        side: row.map(|(height, width)| height.min(width) as u32),
+        is_shards: subject.shards > 0,
+        is_raw: subject.kind == RAW,
+        has_digest: digest.is_some(),
+        is_f32: loader.state().profile.dtype == Dtype::F32.name(),
+        has_moves_left: !outline.refused.is_empty(),
+    })
+}
+
+/// What samples of raw pixels are called.
+const RAW: &str = "raw images";
+
+/// Names that are looked at to say what kind of images there are.
+const NAMES: u64 = 1000;
+
+fn subject(setup: &Setup<'_>, index: &Index) -> Result<Subject> {
+    Ok(Subject {
+        source: setup.source_text(),
+        samples: index.len(),
+        kind: kind(index),
+        classes: index.classes().len(),
+        label_width: index.label_width(),
+        shards: index.shards(),
+        recipe: setup.recipe()?.name,
+        batch: setup.batch(),
+    })
+}
+
+/// What the names of samples say that they are, of up to a thousand of them.
+fn kind(index: &Index) -> String {
+    let step = index.len().div_ceil(NAMES).max(1);
+    let mut ids = (0..index.len()).step_by(usize::try_from(step).unwrap_or(usize::MAX));
+    let of = |id: u64| {
+        let extension = index.relative_path(id).extension()?.to_str()?;
+        Some(match extension.to_ascii_lowercase().as_str() {
+            "jpg" | "jpeg" => "JPEG".to_owned(),
+            "npy" => RAW.to_owned(),
+            "webp" => "WebP".to_owned(),
+            other => other.to_ascii_uppercase(),
+        })
+    };
+    let first = ids.next().and_then(of);
+    match first {
+        Some(kind) if ids.all(|id| of(id).as_ref() == Some(&kind)) => kind,
+        _ => "images".to_owned(),
     }
-}
-
-/// Rows that are no padding.
-fn samples_of(batch: &Batch) -> u64 {
-    let status = batch.status().iter();
-    status.filter(|s| **s != RowStatus::Padding).count() as u64
-}
-
-/// Images per second behind the first batch; of all when there is only one.
-fn rate(counts: &Counts, began: Instant, first: Instant, first_rows: u64, end: Instant) -> f64 {
-    if counts.batches > 1 {
-        counts.samples.saturating_sub(first_rows) as f64 / (end - first).as_secs_f64()
-    } else {
-        counts.samples as f64 / (end - began).as_secs_f64()
-    }
-}
-
-fn profile(state: &State) -> NumericProfile {
-    state.profile.clone()
 }
 
 /// Whole or not at all, also if the machine stops: a state that was cut off is

@@ -20,7 +20,7 @@ use crate::index::print_skipped;
 use crate::interrupt;
 use crate::output;
 use crate::run_args::parse_bytes;
-use crate::source_args::{SourceArgs, source_help};
+use crate::source_args::{SourceArgs, source_long_help};
 
 /// Write a data set as shards: WebDataset tars with DALI's index, checksums, and
 /// an index that later runs open at once.
@@ -32,51 +32,45 @@ use crate::source_args::{SourceArgs, source_help};
 /// Of samples of tar shards picture and label are written alone; other fields
 /// (txt, json, seg.png) are not copied, and are named before the first is written.
 #[derive(Args)]
-#[command(mut_arg("path", |path| path.required(true).index(1).help(src_help())))]
+#[command(mut_arg("path", |path| path.required(true).index(1).long_help(src_help())))]
 #[command(mut_arg("list", |list| list.help(LIST).long_help(LIST)))]
 pub struct BuildArgs {
     #[command(flatten)]
     source: SourceArgs,
 
-    /// The cache's folder; made when it is missing. Files in it that are no
-    /// cache's are not touched.
+    /// The cache's folder; made when it is missing.
+    ///
+    /// Files in it that are no cache's are not touched.
     #[arg(value_name = "DST", index = 2)]
     dst: PathBuf,
 
-    /// What pictures are written as: `copy` (the files' bytes), `jpeg` or
-    /// `jpeg:QUALITY` (1 to 100; 90 where none is given; 4:2:0), or `raw` (decoded
-    /// RGB, u8, as NumPy arrays).
+    /// What pictures are written as: copy, jpeg:QUALITY or raw.
+    ///
+    /// `copy` keeps the files' bytes. `jpeg` has a quality of 1 to 100, 90 where none is
+    /// given, and 4:2:0. `raw` is decoded RGB, u8, as NumPy arrays.
     #[arg(long, value_name = "HOW", default_value = "copy")]
     encode: Encoding,
 
-    /// The size of pictures, by antialiased bilinear filtering: `shorter:N` or
-    /// `longer:N` (pixels of that side; smaller pictures stay as they are), or
-    /// `exact:HEIGHTxWIDTH`.
+    /// The size of pictures: shorter:N, longer:N or exact:HEIGHTxWIDTH.
+    ///
+    /// By antialiased bilinear filtering. N is the pixels of that side; smaller pictures
+    /// stay as they are.
     #[arg(long, value_name = "SIZE")]
     resize: Option<CacheResize>,
-
-    /// Most bytes of a shard, such as 256M; one sample is in it at least.
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_bytes)]
-    shard_size: u64,
 
     /// Write samples in a random order, of this seed (default: the source's order).
     #[arg(long, value_name = "SEED")]
     shuffle: Option<u64>,
 
-    /// What a sample that gives no picture does: ends the build, or is left out
-    /// and listed in its shard's manifest. So does a damaged tar of SRC: it ends
+    /// What a sample that gives no picture does.
+    ///
+    /// It ends the build (stop), or is left out and listed in its shard's manifest (skip).
+    /// So does a damaged tar of SRC: it ends
     /// the build, or what it has lost is counted. What may pass (time that ran
     /// out, killed workers, failing storage, a file that may not be read or goes while
     /// the cache is built) ends the build in any case.
     #[arg(long, value_enum, default_value_t = Policy::Stop)]
     on_error: Policy,
-
-    /// Replace a cache in DST of other options, or of a source that has changed.
-    /// One of the same options and source is read, and made again from the first
-    /// shard on whose bytes are damaged; without --force lengths alone tell what
-    /// is complete, and contents are the business of `cache verify`.
-    #[arg(long)]
-    force: bool,
 
     /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
     #[arg(long, value_name = "N")]
@@ -103,6 +97,21 @@ pub struct BuildArgs {
     #[arg(long, value_name = "MS")]
     kill_workers_every: Option<u64>,
 
+    /// Most bytes of a shard, such as 512M [256M, in at least eight shards].
+    ///
+    /// One sample is in a shard at least. Where no size is given, a shard has an eighth of
+    /// the samples at most, so that a kill costs little.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    shard_size: Option<u64>,
+
+    /// Replace a cache in DST of other options, or of a source that has changed.
+    ///
+    /// One of the same options and source is read, and made again from the first
+    /// shard on whose bytes are damaged; without --force lengths alone tell what
+    /// is complete, and contents are the business of `cache verify`.
+    #[arg(long)]
+    force: bool,
+
     /// How far the build is, on stderr: `text` (a bar on a terminal, elsewhere a line
     /// each 30 s), or `json` (an object a line, each 0.2 s at most).
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Text)]
@@ -117,7 +126,7 @@ pub struct BuildArgs {
 fn src_help() -> String {
     format!(
         "{}; with --list the folder that its paths are relative to",
-        source_help()
+        source_long_help()
     )
 }
 

@@ -7,10 +7,10 @@ use featherload::Result;
 use featherload::cache::{self, CacheInfo, SourceLosses};
 use serde_json::json;
 
-use super::told::{self, thousands};
+use super::told;
 use crate::Outcome;
 use crate::interrupt;
-use crate::output::{self, line, mib};
+use crate::output::{self, grouped, line, mib};
 
 /// Say what a cache holds and by what it was built, and read samples for a second
 /// at most to say how fast that is.
@@ -85,13 +85,13 @@ fn print_lost(lost: &SourceLosses) -> Result<()> {
     if lost.damaged_shards > 0 {
         line(&format!(
             "lost       {} samples or more in {} damaged shards of the source",
-            thousands(lost.damaged_samples),
-            thousands(lost.damaged_shards)
+            grouped(lost.damaged_samples),
+            grouped(lost.damaged_shards)
         ))?;
     }
     let left_out = lost.left_out.iter();
     for (reason, count) in left_out {
-        line(&format!("left out   {} x {reason}", thousands(*count)))?;
+        line(&format!("left out   {} x {reason}", grouped(*count)))?;
     }
     if let Some(fields) = told::fields(&lost.other_fields) {
         line(&format!("not copied {fields}"))?;
@@ -109,8 +109,11 @@ fn print_options(info: &CacheInfo) -> Result<()> {
         Some(seed) => format!("shuffled by seed {seed}"),
         None => "the source's".into(),
     };
+    let samples = info
+        .shard_samples
+        .map_or(String::new(), |n| format!(" or {} samples", grouped(n)));
     line(&format!(
-        "built      encode {}, resize {resize}, shards of {:.1} MiB, order {order}, on error {}, by \
+        "built      encode {}, resize {resize}, shards of {:.1} MiB{samples}, order {order}, on error {}, by \
          featherload {}",
         info.encode,
         mib(info.shard_size),

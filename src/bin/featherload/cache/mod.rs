@@ -6,6 +6,8 @@ mod info;
 mod told;
 mod verify;
 
+pub use self::verify::print as print_verified;
+
 use clap::{Args, Subcommand};
 use featherload::Result;
 

@@ -9,7 +9,7 @@ use featherload::cache::{BuildPhase, BuildProgress};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::output;
+use crate::output::{self, grouped, time};
 
 /// Between two lines where there is no bar.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -70,18 +70,17 @@ impl Told {
             self.begin(progress);
         }
         self.bar.set_position(progress.done);
-        if progress.phase == BuildPhase::Writing {
-            self.bar.set_message(format!(
-                ", {:.1} MiB in {} shards",
-                output::mib(progress.bytes),
-                progress.shards
-            ));
-        }
-        let (pace, line) = pace.line(progress.done, progress.samples, now);
+        let written = match progress.phase {
+            BuildPhase::Writing => Some(progress.bytes),
+            _ => None,
+        };
+        let words = pace.words(progress.done, progress.samples, written, now);
+        let (pace, is_due) = pace.is_due(now);
         self.pace = Some(pace);
-        if let Some(line) = line.filter(|_| self.bar.is_hidden()) {
-            output::complain(&line);
+        if is_due && self.bar.is_hidden() {
+            output::complain(&words);
         }
+        self.bar.set_message(words);
     }
 
     /// An object at a phase's begin, at its end, and now and then between.
@@ -108,18 +107,10 @@ impl Told {
 
     /// A bar of another phase.
     fn begin(&self, progress: &BuildProgress<'_>) {
-        let what = what(progress.phase);
-        let rest = match progress.phase {
-            BuildPhase::Checking => "{pos} of {len} samples",
-            _ => "{pos}/{len} samples, {per_sec}, {eta} left{msg}",
-        };
-        if let Ok(style) = ProgressStyle::with_template(&format!("{what}{{bar:30}} {rest}")) {
+        if let Ok(style) = ProgressStyle::with_template("{bar:10} {msg}") {
             self.bar.set_style(style);
         }
         self.bar.set_length(progress.samples);
-        // Those of earlier calls are no part of the rate.
-        self.bar.set_position(progress.done);
-        self.bar.reset_eta();
     }
 
     /// Prints other lines, which no bar stands in.
@@ -145,35 +136,39 @@ impl Pace {
         }
     }
 
-    /// A line, when one is due.
-    fn line(self, done: u64, samples: u64, now: Instant) -> (Self, Option<String>) {
+    /// Whether a line is due.
+    fn is_due(self, now: Instant) -> (Self, bool) {
         if now < self.next {
-            return (self, None);
+            return (self, false);
         }
         let later = Self {
             next: now + PAUSE,
             ..self
         };
-        (later, Some(self.words(done, samples, now)))
+        (later, true)
     }
 
-    fn words(&self, done: u64, samples: u64, now: Instant) -> String {
+    /// How far it is, how fast, how large what is written, and the time that is left. Those
+    /// of earlier calls are no part of the rate.
+    fn words(&self, done: u64, samples: u64, written: Option<u64>, now: Instant) -> String {
         let mut words = format!(
             "{}{} of {} samples",
             what(self.phase),
-            thousands(done),
-            thousands(samples)
+            grouped(done),
+            grouped(samples)
         );
         let rate = done.saturating_sub(self.from) as f64 / (now - self.since).as_secs_f64();
-        if rate.is_finite() && rate > 0.0 {
-            words += &format!(", {} a second", thousands(rate.round() as u64));
-            // How many of the samples are there is not known before.
-            if self.phase != BuildPhase::Checking {
-                words += &format!(
-                    ", {} left",
-                    time((samples - done.min(samples)) as f64 / rate)
-                );
-            }
+        let has_rate = rate.is_finite() && rate > 0.0;
+        if has_rate {
+            words += &format!(", {}/s", grouped(rate.round() as u64));
+        }
+        if let Some(bytes) = written {
+            words += &format!(", {}", output::size(bytes));
+        }
+        // How many of the samples are there is not known before.
+        if has_rate && self.phase != BuildPhase::Checking {
+            let left = (samples - done.min(samples)) as f64 / rate;
+            words += &format!(", {} left", time(left));
         }
         words
     }
@@ -187,34 +182,11 @@ fn what(phase: BuildPhase) -> &'static str {
     }
 }
 
-/// A time in words, to the unit that matters.
-fn time(seconds: f64) -> String {
-    let seconds = seconds.ceil() as u64;
-    match (seconds / 3600, seconds.div_ceil(60)) {
-        (_, ..=1) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min"),
-        (hours, minutes) => format!("{hours} h {} min", minutes - 60 * hours),
-    }
-}
-
-/// A number with a comma behind each thousand.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Fields that a cache does not have, in words; none where there are none.
 pub fn fields(fields: &BTreeMap<String, u64>) -> Option<String> {
     let said = |(name, samples): (&String, &u64)| match samples {
         1 => format!("{name} in 1 sample"),
-        n => format!("{name} in {} samples", thousands(*n)),
+        n => format!("{name} in {} samples", grouped(*n)),
     };
     let said: Vec<_> = fields.iter().map(said).collect();
     (!said.is_empty()).then(|| said.join(", "))
@@ -228,46 +200,38 @@ mod tests {
     fn a_line_comes_each_half_a_minute_and_says_how_long_it_takes() {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
+        let gib = 3 << 30;
         let pace = Pace::at(None, BuildPhase::Writing, 60_000, begin);
-        let (pace, early) = pace.line(100_000, 1_281_167, at(29));
-        assert_eq!(early, None);
-        let (pace, line) = pace.line(123_000, 1_281_167, at(30));
+        let (pace, due) = pace.is_due(at(29));
+        assert!(!due);
+        let (pace, due) = pace.is_due(at(30));
+        assert!(due);
+        let line = pace.words(123_000, 1_281_167, Some(gib), at(30));
         assert_eq!(
-            line.unwrap(),
-            "123,000 of 1,281,167 samples, 2,100 a second, 10 min left"
+            line,
+            "123,000 of 1,281,167 samples, 2,100/s, 3,072 MiB, 10 min left"
         );
-        assert_eq!(pace.line(130_000, 1_281_167, at(59)).1, None);
-        let (pace, line) = pace.line(1_281_000, 1_281_167, at(60));
-        assert!(line.unwrap().ends_with("a second, 1 s left"));
+        assert!(!pace.is_due(at(59)).1);
+        let (pace, due) = pace.is_due(at(60));
+        assert!(due);
+        let line = pace.words(1_281_000, 1_281_167, Some(16 * gib), at(60));
+        assert!(line.ends_with("/s, 48.0 GiB, 1 s left"), "{line}");
+        // With the bar in front of it.
+        assert!(line.len() + 11 <= 80, "{line}");
 
         // Another phase has a pace of its own, and the same clock for lines.
         let pace = Pace::at(Some(pace), BuildPhase::ReadingHeaders, 0, at(70));
-        assert_eq!(pace.line(10, 100, at(89)).1, None);
-        let line = pace.line(10, 100, at(90)).1;
-        let due = "reading headers: 10 of 100 samples, 1 a second, 3 min left";
-        assert_eq!(line.unwrap(), due);
+        assert!(!pace.is_due(at(89)).1);
+        let (pace, due) = pace.is_due(at(90));
+        assert!(due);
+        let due = "reading headers: 10 of 100 samples, 1/s, 3 min left";
+        assert_eq!(pace.words(10, 100, None, at(90)), due);
         let pace = Pace::at(Some(pace), BuildPhase::Checking, 0, at(100));
-        let line = pace.line(0, 100, at(200)).1.unwrap();
+        assert!(pace.is_due(at(200)).1);
+        let line = pace.words(0, 100, None, at(200));
         assert_eq!(line, "checking what is there: 0 of 100 samples");
-        let line = pace.line(1000, 2000, at(200)).1.unwrap();
-        assert!(
-            line.ends_with("1,000 of 2,000 samples, 10 a second"),
-            "{line}"
-        );
-    }
-
-    #[test]
-    fn times_are_in_the_unit_that_matters() {
-        for (seconds, words) in [
-            (0.2, "1 s"),
-            (59.5, "60 s"),
-            (61.0, "2 min"),
-            (3599.0, "60 min"),
-            (3601.0, "1 h 1 min"),
-            (7200.0, "2 h 0 min"),
-        ] {
-            assert_eq!(time(seconds), words);
-        }
+        let line = pace.words(1000, 2000, None, at(200));
+        assert!(line.ends_with("1,000 of 2,000 samples, 10/s"), "{line}");
     }
 
     #[test]

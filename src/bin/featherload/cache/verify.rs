@@ -1,11 +1,10 @@
 //! `featherload cache verify`: whether all bytes are what they were.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use featherload::Result;
 use featherload::cache::{self, Finding, VerifyOptions, VerifyReport};
-use indicatif::ProgressStyle;
 use serde_json::json;
 
 use crate::Outcome;
@@ -41,12 +40,7 @@ pub fn run(args: VerifyArgs) -> Result<Outcome> {
     interrupt::end_the_process()?;
     let mut options = VerifyOptions::default();
     options.workers = args.workers;
-    let bar = output::progress(0, !args.json);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left")
-    {
-        bar.set_style(style);
-    }
+    let bar = output::bytes(!args.json);
     let verified = cache::verify(&args.dst, &options, &|progress| {
         bar.set_length(progress.of);
         bar.set_position(progress.bytes);
@@ -61,7 +55,7 @@ pub fn run(args: VerifyArgs) -> Result<Outcome> {
         let good = (report.checksums || !passed).then_some(passed);
         output::json(&json!({ "folder": folder, "good": good, "report": report }))?;
     } else {
-        print(&args, &report)?;
+        print(&args.dst, &report)?;
     }
     Ok(match passed {
         true => Outcome::Done,
@@ -69,7 +63,8 @@ pub fn run(args: VerifyArgs) -> Result<Outcome> {
     })
 }
 
-fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<()> {
+/// For people: findings, and a verdict.
+pub fn print(folder: &Path, report: &VerifyReport) -> Result<()> {
     for finding in report.findings.iter().take(NAMED) {
         output::line(&text(finding))?;
     }
@@ -88,7 +83,7 @@ fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<()> {
     };
     output::line(&format!(
         "{}: {verdict}; {} samples in {} shards, {:.1} MiB read in {:.1} s",
-        args.dst.display(),
+        folder.display(),
         report.samples,
         report.shards,
         output::mib(report.bytes),

@@ -18,10 +18,9 @@ use crate::flags;
 use crate::output;
 use crate::source_args::SourceArgs;
 
-/// Counts the samples of a data set, its classes, formats, sizes and the files
-/// that cannot be read; keeps the index.
+/// Count samples, classes, formats, sizes and unreadable files of a data set.
 ///
-/// Opens every picture and reads its header, never a pixel.
+/// Keeps the index with --save. Opens every picture and reads its header, never a pixel.
 ///
 /// Of a scene (transforms.json, a COLMAP model) it reports frames, splits, cameras, masks,
 /// depths, points and what is missing.
@@ -244,7 +243,7 @@ fn print_survey(index: &Index, survey: &Survey) -> Result<()> {
 fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()> {
     let picture = |p: &PictureSize| {
         let path = index.relative_path(p.id).display();
-        format!("{} x {} ({path})", p.height, p.width)
+        format!("{} x {} ({path})", p.width, p.height)
     };
     output::line(&format!(
         "sizes      smallest {}, largest {}",
@@ -252,8 +251,8 @@ fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()>
         picture(&s.largest)
     ))?;
     output::line(&format!(
-        "           height {} to {}, median {}; width {} to {}, median {}",
-        s.height.min, s.height.max, s.height.median, s.width.min, s.width.max, s.width.median
+        "           width {} to {}, median {}; height {} to {}, median {}",
+        s.width.min, s.width.max, s.width.median, s.height.min, s.height.max, s.height.median
     ))?;
     let megapixels = |pixels: u64| pixels as f64 * 1e-6;
     output::line(&format!(

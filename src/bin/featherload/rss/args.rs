@@ -7,8 +7,7 @@ use clap::Parser;
 use crate::run_args::LoaderArgs;
 use crate::source_args::SourceArgs;
 
-/// Measures the memory of every process of the loader, for several numbers of
-/// workers.
+/// Measure the memory of all processes of the loader, for several numbers of workers.
 ///
 /// Each number gets a fresh pool in a fresh tree of processes, which this
 /// process samples from outside and is not part of. Steady figures are medians

@@ -3,7 +3,6 @@
 //!
 //! - `args`: what is asked for;
 //! - `watch`: in the process that measures: one pool, sampled from outside;
-//!   `members`: its processes, before it names them;
 //! - `child`: the consumer that is measured; `messages`: what the two say;
 //! - `report`: what was found; `table` and `chart`: how it is shown;
 //! - `scene`: the same for rays of a scene, `featherload rays --rss`.
@@ -17,7 +16,6 @@
 mod args;
 mod chart;
 mod child;
-mod members;
 mod messages;
 mod report;
 mod scene;

@@ -12,10 +12,9 @@ use featherload::measure::{Member, SteadyMemory, TreeSample};
 use featherload::{Error, Result};
 
 use super::child::CHILD_COMMAND;
-use super::members;
 use super::messages::{Loaded, Message, Order, Ready, Status};
 use super::report::without_ring;
-use crate::interrupt;
+use crate::{interrupt, members};
 
 /// Rows that every worker has committed when steady samples begin.
 pub const WARM_ROWS: u64 = 20;

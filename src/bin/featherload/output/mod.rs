@@ -1,8 +1,12 @@
 //! Printing: one JSON object on stdout, or text for people; progress on a
 //! terminal; files that are written at the end.
+//!
+//! - `fields`: a report for people, a line a fact, within 80 columns.
+
+pub mod fields;
 
 use std::fs::{File, Permissions};
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -12,6 +16,8 @@ use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::interrupt;
+
 /// Prints `value` as one JSON object.
 pub fn json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string(value)
@@ -19,9 +25,13 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     line(&text)
 }
 
-/// Prints a line on stdout; a closed pipe is an error, not a panic.
+/// Prints a line on stdout. A reader that has gone (`| head -1`) has read enough: the
+/// command goes on to its end, and to the exit code that it would have had.
 pub fn line(text: &str) -> Result<()> {
-    writeln!(std::io::stdout(), "{text}").map_err(|e| Error::io("write to stdout", e))
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::io("write to stdout", e)),
+        _ => Ok(()),
+    }
 }
 
 /// Prints a line on stderr. With nobody there to read it, the exit code says
@@ -37,7 +47,18 @@ pub fn progress(total: u64, shown: bool) -> ProgressBar {
     }
     let bar = ProgressBar::new(total);
     if let Ok(style) =
-        ProgressStyle::with_template("{bar:40} {pos}/{len} images, {per_sec}, {eta} left")
+        ProgressStyle::with_template("{bar:20} {human_pos}/{human_len} images, {eta} left")
+    {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// The same, for bytes; their number comes later.
+pub fn bytes(shown: bool) -> ProgressBar {
+    let bar = progress(0, shown);
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left")
     {
         bar.set_style(style);
     }
@@ -72,6 +93,34 @@ pub fn grouped(count: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A time in words, to the unit that matters.
+pub fn time(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    match (seconds / 3600, seconds.div_ceil(60)) {
+        (_, ..=1) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {} min", minutes - 60 * hours),
+    }
+}
+
+/// A measured time: milliseconds, or seconds to a tenth.
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        short if short < 1.0 => format!("{:.0} ms", short * 1e3),
+        long if long < 1000.0 => format!("{long:.1} s"),
+        long => format!("{} s", grouped(long.round() as u64)),
+    }
+}
+
+/// Bytes in words: whole MiB, or GiB to a tenth.
+pub fn size(bytes: u64) -> String {
+    match mib(bytes) {
+        mib if mib < 10.0 => format!("{mib:.1} MiB"),
+        mib if mib < 10_240.0 => format!("{} MiB", grouped(mib.round() as u64)),
+        mib => format!("{:.1} GiB", mib / 1024.0),
+    }
 }
 
 /// The folder in which `file` lies.
@@ -126,6 +175,14 @@ pub fn device_memory(device: &DeviceMemory) -> Result<()> {
     ))
 }
 
+/// Of a run that a signal ended: what the figures are of.
+pub fn interrupted() -> Result<()> {
+    match interrupt::caught() {
+        Some(_) => line("  interrupted    the figures are of what ran"),
+        None => Ok(()),
+    }
+}
+
 /// What coordinator and workers had to say, and stderr did not take.
 pub fn dropped_lines(lines: u64) -> Result<()> {
     if lines == 0 {
@@ -134,4 +191,39 @@ pub fn dropped_lines(lines: u64) -> Result<()> {
     line(&format!(
         "{lines:>10} lines of coordinator and workers were dropped: nobody read stderr"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_in_the_unit_that_matters() {
+        for (seconds, words) in [
+            (0.2, "1 s"),
+            (59.5, "60 s"),
+            (61.0, "2 min"),
+            (3599.0, "60 min"),
+            (3601.0, "1 h 1 min"),
+            (7200.0, "2 h 0 min"),
+        ] {
+            assert_eq!(time(seconds), words);
+        }
+    }
+
+    #[test]
+    fn sizes_and_measured_times_are_in_the_unit_that_matters() {
+        let mib = |n: u64| n << 20;
+        for (bytes, words) in [
+            (0, "0.0 MiB"),
+            (mib(9) + mib(1) / 2, "9.5 MiB"),
+            (mib(1234), "1,234 MiB"),
+            (mib(15_000), "14.6 GiB"),
+        ] {
+            assert_eq!(size(bytes), words);
+        }
+        for (s, words) in [(0.0851, "85 ms"), (3.12, "3.1 s"), (1234.5, "1,235 s")] {
+            assert_eq!(seconds(s), words);
+        }
+    }
 }

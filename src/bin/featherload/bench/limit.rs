@@ -1,0 +1,439 @@
+//! What keeps a run from being faster, and what would change that.
+//!
+//! Pure: from figures to words.
+
+use featherload::LoaderReport;
+use featherload::measure::{ProcessUsage, TreeUsage};
+use serde::Serialize;
+
+/// A device that has work for this share of the time leaves no room for more.
+const DEVICE_BUSY: f64 = 0.8;
+
+/// Shares of the workers' time: above them workers rest, wait for data, wait for a
+/// processor.
+const RESTING: f64 = 0.3;
+const BLOCKED: f64 = 0.3;
+const QUEUED: f64 = 0.2;
+
+/// Of the processors that a run could use: with less, somebody else has them.
+const RECEIVED: f64 = 0.8;
+
+/// Bytes a file above which a smaller picture is the faster one.
+const LARGE_FILE: f64 = 40_000.0;
+
+/// What people call a stage, and its share of the workers' time.
+pub type Stage = (&'static str, f64);
+
+/// Where the time of a run went, in percent; names are the contract of `--json`.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Shares {
+    /// Of the time that workers spent on samples, the largest first.
+    #[serde(rename = "stages_percent")]
+    pub stages: Vec<Stage>,
+    /// Of the workers' time: waiting for the consumer.
+    #[serde(rename = "idle_percent")]
+    pub idle: f64,
+    /// Of the time on samples: runnable without a processor. None where it is not known.
+    #[serde(rename = "queued_percent")]
+    pub queued: Option<f64>,
+    /// Of the time on samples: waiting for data.
+    #[serde(rename = "blocked_percent")]
+    pub blocked: Option<f64>,
+    /// Of the run: the consumer waited for a batch.
+    #[serde(rename = "consumer_waited_percent")]
+    pub consumer_waited: f64,
+    /// Of the run: the device had work.
+    #[serde(rename = "device_percent")]
+    pub device: f64,
+}
+
+/// Processors: used by all processes of the run, and those that it may use.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Processors {
+    pub used: f64,
+    pub usable: usize,
+    /// By those that decode.
+    pub workers_used: f64,
+}
+
+/// What limits a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    Device,
+    SlowRows,
+    Consumer,
+    OtherWork,
+    Storage,
+    Stage(&'static str),
+}
+
+/// What is said of the run when it is asked what would be faster.
+pub struct Facts {
+    pub workers: usize,
+    pub depth: u32,
+    /// Bytes of a sample's file, on average.
+    pub file_bytes: f64,
+    /// The shorter side of a row; none where rows have sizes of their own.
+    pub side: Option<u32>,
+    pub is_shards: bool,
+    /// Nothing is decoded.
+    pub is_raw: bool,
+    pub has_digest: bool,
+    pub is_f32: bool,
+    /// Moves that `--reorder fast` would make.
+    pub has_moves_left: bool,
+}
+
+impl Shares {
+    pub fn of(r: &LoaderReport, workers: &Workers, seconds: f64) -> Self {
+        let t = &r.times;
+        let busy = t.busy_s().max(1e-9);
+        let percent = |s: f64, of: f64| 100.0 * (s / of.max(1e-9)).clamp(0.0, 1.0);
+        let mut stages = [
+            ("read", t.open_s),
+            ("decode", t.decode_s),
+            ("resize", t.resample_s),
+            ("augment", t.augment_s),
+            ("write", t.emit_s),
+        ];
+        stages.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let queued = workers.queued_s.map(|s| percent(s, busy));
+        Self {
+            stages: stages.iter().map(|s| (s.0, percent(s.1, busy))).collect(),
+            idle: percent(t.idle_s, busy + t.idle_s),
+            queued,
+            blocked: workers
+                .queued_s
+                .map(|queued| percent(busy - workers.cpu_s - queued, busy)),
+            consumer_waited: percent(r.consumer_wait_s, seconds),
+            device: r.device.map_or(0.0, |d| percent(d.busy_s(), seconds)),
+        }
+    }
+}
+
+/// What those that decode took of the system.
+pub struct Workers {
+    pub cpu_s: f64,
+    pub queued_s: Option<f64>,
+}
+
+impl Workers {
+    /// Of the workers; of this process, since `before`, where it decodes itself.
+    pub fn of(r: &LoaderReport, tree: &TreeUsage, before: Option<&ProcessUsage>) -> Self {
+        let mut all = Self {
+            cpu_s: 0.0,
+            queued_s: Some(0.0),
+        };
+        let decodes = |pid: i32| match r.coordinator {
+            // It has the time of workers that have died.
+            Some(coordinator) => pid == coordinator || r.workers.contains(&pid),
+            None => true,
+        };
+        for p in tree.processes.iter().filter(|p| decodes(p.pid)) {
+            let before = before.filter(|b| b.pid == p.pid);
+            all.cpu_s += p.cpu_s - before.map_or(0.0, |b| b.cpu_s);
+            let queued = |p: &ProcessUsage| p.queued_s;
+            let earlier = before.map_or(Some(0.0), queued);
+            all.queued_s = match (all.queued_s, p.queued_s, earlier) {
+                (Some(sum), Some(now), Some(then)) => Some(sum + now - then),
+                _ => None,
+            };
+        }
+        all
+    }
+}
+
+impl Limit {
+    pub fn of(shares: &Shares, processors: &Processors, workers: usize) -> Self {
+        let rests = workers > 0 && shares.idle > 100.0 * RESTING;
+        let could_use = (workers.max(1)).min(processors.usable) as f64;
+        let queued = shares.queued.unwrap_or(0.0);
+        let largest = shares.stages.first().map_or("decode", |stage| stage.0);
+        if shares.device > 100.0 * DEVICE_BUSY {
+            Self::Device
+        } else if rests && shares.consumer_waited > 50.0 {
+            // Both wait: batches come in order, and slots are full of finished rows.
+            Self::SlowRows
+        } else if rests {
+            Self::Consumer
+        } else if queued > 100.0 * QUEUED && processors.used < RECEIVED * could_use {
+            Self::OtherWork
+        } else if largest == "read" || shares.blocked.unwrap_or(0.0) > 100.0 * BLOCKED {
+            Self::Storage
+        } else {
+            Self::Stage(largest)
+        }
+    }
+
+    /// The word of `bound_by`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Device => "the device",
+            Self::SlowRows => "rows that wait for slower ones (raise depth)",
+            Self::Consumer => "the consumer",
+            Self::OtherWork => "other work on this machine",
+            Self::Storage => "storage",
+            Self::Stage(stage) => stage,
+        }
+    }
+
+    /// In a column of a table: `decode 82%`.
+    pub fn short(self, shares: &Shares) -> String {
+        match self {
+            Self::SlowRows => "slow images".into(),
+            Self::OtherWork => "other work".into(),
+            Self::Stage(_) => match shares.stages.first() {
+                Some((stage, share)) => format!("{stage} {share:.0}%"),
+                None => String::new(),
+            },
+            _ => self.name().into(),
+        }
+    }
+
+    /// With its figures, for people.
+    pub fn text(self, shares: &Shares, processors: &Processors, workers: usize) -> String {
+        match self {
+            Self::Device => format!("the device: busy {:.0}% of the time", shares.device),
+            Self::SlowRows => format!(
+                "slow images: finished rows wait for them, and workers rest {:.0}% of their time",
+                shares.idle
+            ),
+            Self::Consumer => format!(
+                "the consumer: workers waited for it {:.0}% of their time",
+                shares.idle
+            ),
+            Self::OtherWork => {
+                let (cores, unit) = match workers.max(1).min(processors.usable) {
+                    1 => (1, "core"),
+                    n => (n, "cores"),
+                };
+                let received = processors.workers_used;
+                format!("other work on this machine: {received:.1} of {cores} {unit} received")
+            }
+            Self::Storage => match shares.blocked {
+                Some(blocked) if blocked > 100.0 * BLOCKED => {
+                    format!("storage: workers waited for data {blocked:.0}% of their time")
+                }
+                _ => format!("storage: {}", stages(shares, workers)),
+            },
+            Self::Stage(_) => stages(shares, workers),
+        }
+    }
+
+    /// What to do, where something is known to help.
+    pub fn faster(self, facts: &Facts, shares: &Shares, processors: &Processors) -> Option<String> {
+        // Less work is done sooner, whoever else has the processors.
+        let stage = shares.stages.first().map(|stage| Self::Stage(stage.0));
+        let is_disturbed = self == Self::OtherWork;
+        let this = stage.filter(|_| is_disturbed).unwrap_or(self);
+        let build = "cache build SRC DST";
+        let shorter = facts.side.map_or(String::new(), |side| {
+            // Room for a crop, as 256 is for 224.
+            format!(" --resize shorter:{}", (side * 8).div_ceil(7))
+        });
+        if !is_disturbed
+            && matches!(this, Self::Stage(_))
+            && facts.workers > 0
+            && facts.workers < processors.usable
+        {
+            return Some(format!("--workers {}", processors.usable));
+        }
+        match this {
+            Self::Stage("decode" | "resize") if facts.file_bytes > LARGE_FILE && !facts.is_raw => {
+                Some(format!("{build} --encode jpeg:90{shorter}"))
+            }
+            Self::Stage("decode") if !facts.is_raw => {
+                Some(format!("{build} --encode raw{shorter}"))
+            }
+            Self::Stage("augment") if facts.has_moves_left => Some(
+                "--reorder fast: fewer pixels to change (`featherload plan` shows the moves)"
+                    .into(),
+            ),
+            Self::Stage("write") if facts.is_f32 => {
+                Some("--dtype f16: half the bytes to write".into())
+            }
+            Self::Storage if !facts.is_shards => Some(format!(
+                "{build}: few large files in place of many small ones"
+            )),
+            Self::Storage => Some("--sampler shard-shuffle: shards are read in order".into()),
+            Self::Consumer if facts.has_digest => Some("without --digest".into()),
+            Self::SlowRows => Some(format!("--depth {}", facts.depth + 2)),
+            _ => None,
+        }
+    }
+}
+
+/// `decode: 82% of worker time (resize 9, write 7, read 2)`.
+fn stages(shares: &Shares, workers: usize) -> String {
+    let Some((largest, share)) = shares.stages.first() else {
+        return String::new();
+    };
+    let rest: Vec<String> = shares.stages[1..]
+        .iter()
+        .filter(|stage| stage.1 >= 0.5)
+        .map(|(name, share)| format!("{name} {share:.0}"))
+        .collect();
+    let whose = if workers == 0 { "the" } else { "worker" };
+    match rest.is_empty() {
+        true => format!("{largest}: {share:.0}% of {whose} time"),
+        false => format!(
+            "{largest}: {share:.0}% of {whose} time ({})",
+            rest.join(", ")
+        ),
+    }
+}
+
+impl Processors {
+    /// `1.9 of 2 cores used: more workers will not help`.
+    pub fn text(&self, limit: Limit, shares: &Shares, workers: usize) -> String {
+        let used = format!("{:.1} of {} cores used", self.used, self.usable);
+        let is_full = self.used > 0.85 * self.usable as f64;
+        match limit {
+            _ if workers == 0 => format!("{used}: --workers 0 decodes in this process"),
+            Limit::OtherWork => match shares.stages.first() {
+                Some((stage, share)) => format!("{used}, {share:.0}% of worker time in {stage}"),
+                None => used,
+            },
+            _ if is_full => format!("{used}: more workers will not help"),
+            Limit::Stage(_) if workers < self.usable => format!("{used}: more workers will help"),
+            _ => used,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(stages: &[Stage]) -> Shares {
+        Shares {
+            stages: stages.to_vec(),
+            queued: Some(0.0),
+            blocked: Some(0.0),
+            ..Shares::default()
+        }
+    }
+
+    fn cores(used: f64, usable: usize) -> Processors {
+        Processors {
+            used,
+            usable,
+            workers_used: used,
+        }
+    }
+
+    const DECODES: &[Stage] = &[
+        ("decode", 82.0),
+        ("resize", 9.0),
+        ("write", 7.0),
+        ("read", 2.0),
+    ];
+
+    #[test]
+    fn the_largest_stage_limits_by_its_own_share() {
+        let (s, p) = (shares(DECODES), cores(1.9, 2));
+        let limit = Limit::of(&s, &p, 2);
+        assert_eq!(
+            limit.text(&s, &p, 2),
+            "decode: 82% of worker time (resize 9, write 7, read 2)"
+        );
+        assert_eq!(
+            p.text(limit, &s, 2),
+            "1.9 of 2 cores used: more workers will not help"
+        );
+        let raw = shares(&[("resize", 60.0), ("write", 40.0), ("decode", 0.0)]);
+        assert_eq!(Limit::of(&raw, &p, 2).name(), "resize");
+        let colour = shares(&[("augment", 50.0), ("decode", 40.0), ("resize", 10.0)]);
+        assert_eq!(Limit::of(&colour, &p, 2).name(), "augment");
+    }
+
+    #[test]
+    fn who_takes_the_processors_is_told_apart_from_storage() {
+        let busy = Shares {
+            queued: Some(55.0),
+            ..shares(DECODES)
+        };
+        let limit = Limit::of(&busy, &cores(0.8, 2), 2);
+        assert_eq!(
+            limit.text(&busy, &cores(0.8, 2), 2),
+            "other work on this machine: 0.8 of 2 cores received"
+        );
+        // Four workers on two cores are in each other's way, not in others'.
+        assert_eq!(Limit::of(&busy, &cores(1.9, 2), 4).name(), "decode");
+        let blocked = Shares {
+            blocked: Some(62.0),
+            ..shares(DECODES)
+        };
+        let limit = Limit::of(&blocked, &cores(0.7, 2), 2);
+        assert_eq!(
+            limit.text(&blocked, &cores(0.7, 2), 2),
+            "storage: workers waited for data 62% of their time"
+        );
+        // Where the kernel does not count, nobody is accused.
+        let unknown = Shares {
+            queued: None,
+            blocked: None,
+            ..shares(DECODES)
+        };
+        assert_eq!(Limit::of(&unknown, &cores(0.7, 2), 2).name(), "decode");
+    }
+
+    #[test]
+    fn who_waits_says_whether_the_consumer_or_slow_rows_limit() {
+        let rests = |consumer_waited| Shares {
+            idle: 45.0,
+            consumer_waited,
+            ..shares(DECODES)
+        };
+        assert_eq!(Limit::of(&rests(10.0), &cores(1.0, 2), 2), Limit::Consumer);
+        assert_eq!(Limit::of(&rests(60.0), &cores(1.0, 2), 2), Limit::SlowRows);
+        let device = Shares {
+            device: 92.0,
+            ..rests(10.0)
+        };
+        assert_eq!(Limit::of(&device, &cores(1.0, 2), 2), Limit::Device);
+    }
+
+    #[test]
+    fn what_would_be_faster_follows_from_what_limits() {
+        let facts = Facts {
+            workers: 2,
+            depth: 3,
+            file_bytes: 90_000.0,
+            side: Some(224),
+            is_shards: false,
+            is_raw: false,
+            has_digest: false,
+            is_f32: false,
+            has_moves_left: false,
+        };
+        let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
+        let two = cores(1.9, 2);
+        assert_eq!(
+            decode.faster(&facts, &s, &two).unwrap(),
+            "cache build SRC DST --encode jpeg:90 --resize shorter:256"
+        );
+        assert_eq!(
+            decode.faster(&facts, &s, &cores(1.9, 8)).unwrap(),
+            "--workers 8"
+        );
+        // Not more workers, where others have the processors.
+        let disturbed = Limit::OtherWork.faster(&facts, &s, &cores(0.4, 8));
+        assert!(disturbed.unwrap().contains("--encode jpeg:90"));
+        let small = Facts {
+            file_bytes: 20_000.0,
+            side: None,
+            ..facts
+        };
+        assert_eq!(
+            decode.faster(&small, &s, &two).unwrap(),
+            "cache build SRC DST --encode raw"
+        );
+        let raw = Facts {
+            is_raw: true,
+            ..small
+        };
+        assert_eq!(Limit::Stage("resize").faster(&raw, &s, &two), None);
+        assert_eq!(Limit::SlowRows.faster(&raw, &s, &two).unwrap(), "--depth 5");
+    }
+}

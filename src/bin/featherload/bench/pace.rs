@@ -1,0 +1,237 @@
+//! When images came: how fast a run was, over all of it and over its parts.
+//!
+//! Plain data, bounded however long the run is.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+/// Marks that are kept: twice as many at most, before every other one goes.
+const MARKS: usize = 128;
+
+/// Parts of a run of one epoch whose rates are compared, and the batches that each has
+/// at least: fewer would show the batches, not the run.
+const PARTS: usize = 5;
+const PART_BATCHES: u64 = 8;
+
+/// How far a run was at an instant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Mark {
+    /// Since the first batch.
+    seconds: f64,
+    batches: u64,
+    /// Images with pixels.
+    images: u64,
+}
+
+/// Arrivals of batches.
+pub struct Pace {
+    /// When the first batch came; seconds count from there.
+    first: Option<Instant>,
+    last: Mark,
+    /// Every so manieth batch has a mark.
+    every: u64,
+    marks: Vec<Mark>,
+    epoch: Option<(u64, Mark)>,
+    epochs: Option<Spread>,
+}
+
+/// Rates of a run's parts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// `epoch` or `part`: parts of equal numbers of batches.
+    pub by: &'static str,
+    pub count: u64,
+    pub min_images_per_s: f64,
+    pub max_images_per_s: f64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            first: None,
+            last: Mark {
+                seconds: 0.0,
+                batches: 0,
+                images: 0,
+            },
+            every: 1,
+            marks: Vec::new(),
+            epoch: None,
+            epochs: None,
+        }
+    }
+}
+
+impl Pace {
+    /// A batch of `epoch` with so many images has come.
+    pub fn add(&mut self, epoch: u64, images: u64, at: Instant) {
+        let first = *self.first.get_or_insert(at);
+        let before = self.last;
+        self.last = Mark {
+            seconds: (at - first).as_secs_f64(),
+            batches: before.batches + 1,
+            images: before.images + images,
+        };
+        match self.epoch {
+            Some((known, _)) if known == epoch => {}
+            Some((_, began)) => {
+                self.end_epoch(began, before);
+                self.epoch = Some((epoch, before));
+            }
+            // What came with the first batch was made before.
+            None => self.epoch = Some((epoch, self.last)),
+        }
+        if self.last.batches.is_multiple_of(self.every) || self.marks.is_empty() {
+            self.marks.push(self.last);
+        }
+        if self.marks.len() >= 2 * MARKS {
+            self.every *= 2;
+            let (first, every) = (self.marks[0], self.every);
+            self.marks
+                .retain(|m| *m == first || m.batches.is_multiple_of(every));
+        }
+    }
+
+    fn end_epoch(&mut self, began: Mark, ended: Mark) {
+        let Some(rate) = rate(began, ended) else {
+            return;
+        };
+        let spread = self.epochs.get_or_insert(Spread::new("epoch"));
+        spread.add(rate);
+    }
+
+    /// When the first batch came.
+    pub fn first(&self) -> Option<Instant> {
+        self.first
+    }
+
+    /// Images a second behind the first batch; of all of a run that began and ended then
+    /// where there is only one.
+    pub fn images_per_s(&self, began: Instant, ended: Instant) -> f64 {
+        let first_images = self.marks.first().map_or(0, |m| m.images);
+        match self.first {
+            Some(first) if self.last.batches > 1 => {
+                (self.last.images - first_images) as f64 / (ended - first).as_secs_f64()
+            }
+            _ => self.last.images as f64 / (ended - began).as_secs_f64(),
+        }
+    }
+
+    /// The rates of epochs; of parts where there are not two epochs. None of a run that
+    /// is too short for parts.
+    pub fn spread(&self) -> Option<Spread> {
+        let mut epochs = self.epochs;
+        if let (Some(spread), Some((_, began))) = (&mut epochs, self.epoch)
+            && let Some(rate) = rate(began, self.last)
+        {
+            spread.add(rate);
+        }
+        epochs
+            .filter(|spread| spread.count > 1)
+            .or_else(|| self.parts())
+    }
+
+    fn parts(&self) -> Option<Spread> {
+        let first = self.marks.first()?;
+        let part = (self.last.batches - first.batches) / PARTS as u64;
+        if part < PART_BATCHES.max(self.every) {
+            return None;
+        }
+        let mut spread = Spread::new("part");
+        let mut began = *first;
+        for mark in &self.marks {
+            if mark.batches >= began.batches + part
+                && let Some(rate) = rate(began, *mark)
+            {
+                spread.add(rate);
+                began = *mark;
+            }
+        }
+        Some(spread)
+    }
+}
+
+/// Images a second between two marks, where time passed.
+fn rate(from: Mark, to: Mark) -> Option<f64> {
+    let seconds = to.seconds - from.seconds;
+    let images = to.images.saturating_sub(from.images);
+    (seconds > 0.0 && to.batches > from.batches).then(|| images as f64 / seconds)
+}
+
+impl Spread {
+    fn new(by: &'static str) -> Self {
+        Self {
+            by,
+            count: 0,
+            min_images_per_s: f64::INFINITY,
+            max_images_per_s: 0.0,
+        }
+    }
+
+    fn add(&mut self, rate: f64) {
+        self.count += 1;
+        self.min_images_per_s = self.min_images_per_s.min(rate);
+        self.max_images_per_s = self.max_images_per_s.max(rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Batches of 10 images, each so many milliseconds behind the last.
+    fn run(epochs: &[(u64, u64, u64)]) -> (Pace, Instant, Instant) {
+        let began = Instant::now();
+        let mut at = began + Duration::from_secs(1);
+        let mut pace = Pace::default();
+        for &(epoch, batches, ms) in epochs {
+            for _ in 0..batches {
+                pace.add(epoch, 10, at);
+                at += Duration::from_millis(ms);
+            }
+        }
+        let first = pace.first().unwrap();
+        let ended = first + Duration::from_secs_f64(pace.last.seconds);
+        (pace, began, ended)
+    }
+
+    #[test]
+    fn a_rate_counts_from_the_first_batch_and_of_one_batch_from_the_begin() {
+        let (pace, began, ended) = run(&[(0, 11, 100)]);
+        assert!((pace.images_per_s(began, ended) - 100.0).abs() < 1e-6);
+        let (pace, began, ended) = run(&[(0, 1, 100)]);
+        assert!((pace.images_per_s(began, ended) - 10.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn epochs_have_rates_of_their_own() {
+        let (pace, ..) = run(&[(0, 11, 100), (1, 10, 50), (2, 10, 200)]);
+        let spread = pace.spread().unwrap();
+        assert_eq!((spread.by, spread.count), ("epoch", 3));
+        // The step between two epochs belongs to the later one.
+        assert!((spread.min_images_per_s - 100.0 / 1.85).abs() < 1e-6);
+        assert!((spread.max_images_per_s - 100.0 / 0.55).abs() < 1e-6);
+    }
+
+    #[test]
+    fn one_epoch_is_compared_in_parts_when_it_has_enough_batches() {
+        assert_eq!(run(&[(0, 40, 10)]).0.spread(), None);
+        let (pace, ..) = run(&[(0, 41, 10)]);
+        let spread = pace.spread().unwrap();
+        assert_eq!((spread.by, spread.count), ("part", 5));
+        assert!((spread.min_images_per_s - 1000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn marks_are_bounded_and_keep_the_first() {
+        let (pace, ..) = run(&[(0, 100_000, 1)]);
+        assert!(pace.marks.len() < 2 * MARKS);
+        assert!(pace.marks.len() > MARKS / 2);
+        assert_eq!(pace.marks[0].batches, 1);
+        assert!(pace.marks.is_sorted_by_key(|m| m.batches));
+        assert_eq!(pace.spread().unwrap().by, "part");
+    }
+}

@@ -1,0 +1,229 @@
+//! A run for each number of workers, each with a fresh pool: a table, and which number
+//! is enough.
+
+use std::time::Instant;
+
+use featherload::{Error, Result};
+use serde::Serialize;
+
+use super::BenchArgs;
+use super::limit::Limit;
+use super::report::BenchReport;
+use super::run::one;
+use super::text::{rate, workers};
+use crate::output::fields::field;
+use crate::setup::Setup;
+use crate::{Outcome, interrupt, output};
+
+/// As fast as the fastest: what is within this of it.
+const ENOUGH: f64 = 0.95;
+
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct Several {
+    runs: Vec<BenchReport>,
+    verdict: Option<Verdict>,
+    interrupted: bool,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Verdict {
+    /// The fewest that are as fast as the fastest.
+    workers: usize,
+    text: String,
+}
+
+/// What a verdict goes by.
+#[derive(Clone, Copy)]
+struct Line {
+    workers: usize,
+    images_per_s: f64,
+    memory_mib: f64,
+    /// Other work had the processors.
+    is_disturbed: bool,
+}
+
+pub fn run(args: &BenchArgs, setup: &Setup<'_>) -> Result<Outcome> {
+    for (flag, given) in [
+        ("--save-state", args.save_state.is_some()),
+        ("--svg", args.svg.is_some()),
+    ] {
+        if given {
+            return Err(Error::config(format!(
+                "{flag} is for one run, and --workers names several: give one number"
+            )));
+        }
+    }
+    let counts = args.run.counts();
+    let mut runs = Vec::new();
+    for &count in counts {
+        let report = one(args, setup, count, Instant::now())?;
+        if !args.json {
+            if runs.is_empty() {
+                report.subject.print("")?;
+                output::line(HEAD)?;
+            }
+            output::line(&row(&report))?;
+        }
+        runs.push(report);
+        if interrupt::caught().is_some() {
+            break;
+        }
+    }
+    let interrupted = interrupt::caught();
+    let lines: Vec<Line> = runs.iter().map(Line::of).collect();
+    let several = Several {
+        verdict: interrupted.is_none().then(|| verdict(&lines)).flatten(),
+        interrupted: interrupted.is_some(),
+        runs,
+    };
+    if args.json {
+        output::json(&several)?;
+    } else {
+        several.print(counts.len(), args.verbose)?;
+    }
+    if several.digests_differ() {
+        return Ok(Outcome::CheckFailed);
+    }
+    Ok(interrupted.map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+const HEAD: &str = "\n  workers   images/s   first batch   memory   cores used   limited by";
+
+fn row(r: &BenchReport) -> String {
+    let limit = r.limited_by.limit.short(&r.limited_by.shares);
+    format!(
+        "  {:>7} {:>10} {:>13} {:>8} {:>12}   {limit}",
+        r.workers,
+        rate(r.images_per_s),
+        output::seconds(r.first_batch_ms * 1e-3),
+        format!("{:.0} MiB", r.memory_mib),
+        format!("{:.1} of {}", r.processors.used, r.processors.usable),
+    )
+}
+
+impl Line {
+    fn of(r: &BenchReport) -> Self {
+        Self {
+            workers: r.workers,
+            images_per_s: r.images_per_s,
+            memory_mib: r.memory_mib,
+            is_disturbed: r.limited_by.limit == Limit::OtherWork,
+        }
+    }
+}
+
+fn verdict(lines: &[Line]) -> Option<Verdict> {
+    let best = lines
+        .iter()
+        .max_by(|a, b| a.images_per_s.total_cmp(&b.images_per_s))?;
+    let is_enough = |l: &&Line| l.images_per_s >= ENOUGH * best.images_per_s;
+    let enough = lines.iter().filter(is_enough).min_by_key(|l| l.workers)?;
+    let most = lines.iter().max_by_key(|l| l.workers)?;
+    let (name, is) = match enough.workers {
+        1 => ("1 worker".to_owned(), "is"),
+        n => (workers(n), "are"),
+    };
+    let text = if lines.iter().any(|l| l.is_disturbed) {
+        "none: other work had the processors meanwhile. Measure again when it has ended".to_owned()
+    } else if enough.workers == most.workers {
+        format!("{name}: the fastest of these; more may be faster still")
+    } else {
+        let more = 100.0 * (most.images_per_s / enough.images_per_s - 1.0);
+        let rate = match more.round() {
+            0.0 => "no faster".to_owned(),
+            more if more < 0.0 => format!("{:.0}% slower", -more),
+            more => format!("{more:.0}% faster"),
+        };
+        let memory = (most.memory_mib - enough.memory_mib).max(0.0);
+        format!(
+            "{name} {is} enough: {} are {rate} and take {memory:.0} MiB more",
+            most.workers
+        )
+    };
+    Some(Verdict {
+        workers: enough.workers,
+        text,
+    })
+}
+
+impl Several {
+    fn digests_differ(&self) -> bool {
+        // Of an interrupted run other rows were hashed.
+        let mut all = self.runs.iter().filter(|r| !r.interrupted);
+        let first = all.next().and_then(|r| r.digest.as_ref());
+        all.any(|r| r.digest.as_ref() != first)
+    }
+
+    fn print(&self, asked: usize, verbose: bool) -> Result<()> {
+        output::line("")?;
+        if self.interrupted {
+            let ran = format!("in run {} of {asked}", self.runs.len());
+            field("interrupted", &ran)?;
+        }
+        if let Some(verdict) = &self.verdict {
+            field("verdict", &verdict.text)?;
+        }
+        let failed: u64 = self.runs.iter().map(|r| r.failed).sum();
+        if failed > 0 {
+            let of = "samples in all runs (one number of --workers lists them)";
+            field("failures", &format!("{} {of}", output::grouped(failed)))?;
+        }
+        let digest = self.runs.first().and_then(|r| r.digest.as_ref());
+        if self.digests_differ() {
+            field("digest", "DIFFERS between the numbers of workers")?;
+        } else if let Some(digest) = digest {
+            field("digest", &format!("{digest}, in all runs"))?;
+        }
+        if verbose {
+            for run in &self.runs {
+                output::line("")?;
+                run.print(true, None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(all: &[(usize, f64, f64)]) -> Vec<Line> {
+        let line = |&(workers, images_per_s, memory_mib)| Line {
+            workers,
+            images_per_s,
+            memory_mib,
+            is_disturbed: false,
+        };
+        all.iter().map(line).collect()
+    }
+
+    #[test]
+    fn the_fewest_that_are_as_fast_as_the_fastest_are_enough() {
+        let said = |all: &[_]| verdict(&lines(all)).unwrap();
+        let v = said(&[(1, 498.0, 62.0), (2, 983.0, 64.0), (4, 993.0, 68.0)]);
+        assert_eq!(v.workers, 2);
+        assert_eq!(
+            v.text,
+            "2 workers are enough: 4 are 1% faster and take 4 MiB more"
+        );
+        let v = said(&[(4, 560.0, 68.0), (1, 700.0, 62.0)]);
+        assert_eq!(
+            v.text,
+            "1 worker is enough: 4 are 20% slower and take 6 MiB more"
+        );
+        let v = said(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
+        assert_eq!(v.workers, 2);
+        assert!(v.text.contains("more may be faster"), "{}", v.text);
+        assert_eq!(verdict(&[]), None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_machine_that_others_use() {
+        let mut all = lines(&[(1, 146.0, 77.0), (2, 146.0, 82.0)]);
+        all[1].is_disturbed = true;
+        let v = verdict(&all).unwrap();
+        assert!(v.text.starts_with("none: other work"), "{}", v.text);
+    }
+}

@@ -1,0 +1,299 @@
+//! A report for people: at most eight lines, and all of it under `-v`.
+
+use std::path::Path;
+
+use featherload::Result;
+
+use super::device::print_times;
+use super::failures::{Failure, grouped as by_kind};
+use super::report::{BenchReport, Subject};
+use crate::output::fields::{Tone, below, field, head, toned};
+use crate::output::{self, grouped};
+
+impl BenchReport {
+    /// `file` has all failures.
+    pub fn print(&self, verbose: bool, file: Option<&Path>) -> Result<()> {
+        self.subject.print(&workers(self.workers))?;
+        output::line("")?;
+        self.print_short(file)?;
+        if verbose {
+            output::line("")?;
+            self.print_rest()?;
+        }
+        Ok(())
+    }
+
+    fn print_short(&self, file: Option<&Path>) -> Result<()> {
+        if self.interrupted {
+            let of = match self.batches_planned {
+                n if n > self.batches => format!(" of {}", grouped(n)),
+                _ => String::new(),
+            };
+            let ran = format!(
+                "after {}{of} batches: the figures are of these",
+                grouped(self.batches)
+            );
+            toned(Tone::Warning, "interrupted", &ran)?;
+        }
+        field(
+            &format!("{} images/s", rate(self.images_per_s)),
+            &self.speed(),
+        )?;
+        field(
+            &format!("{:.0} MiB memory", self.memory_mib),
+            &self.memory(),
+        )?;
+        field("limited by", &self.limited_by.text)?;
+        field("CPU", &self.limited_by.processors)?;
+        if let Some(faster) = &self.limited_by.faster {
+            field("faster", faster)?;
+        }
+        self.print_failures(file)?;
+        if self.worker_deaths > 0 {
+            let died = format!(
+                "{} died and were replaced (-v says why)",
+                self.worker_deaths
+            );
+            toned(Tone::Warning, "workers", &died)?;
+        }
+        if let Some(digest) = &self.digest {
+            field("digest", digest)?;
+        }
+        Ok(())
+    }
+
+    /// `960 to 1,010 by epoch; 48 batches in 3.1 s, first after 85 ms`.
+    fn speed(&self) -> String {
+        let spread = self.spread.map_or(String::new(), |s| {
+            format!(
+                "{} to {} by {}; ",
+                rate(s.min_images_per_s),
+                rate(s.max_images_per_s),
+                s.by
+            )
+        });
+        let batches = match self.batches {
+            1 => "1 batch".to_owned(),
+            n => format!("{} batches", grouped(n)),
+        };
+        format!(
+            "{spread}{batches} in {}, first after {}",
+            output::seconds(self.seconds),
+            output::seconds(self.first_batch_ms * 1e-3)
+        )
+    }
+
+    /// `55 shared batch buffer + 14 processes`.
+    fn memory(&self) -> String {
+        let host = match self.workers {
+            0 => "one process".to_owned(),
+            _ => format!(
+                "{:.0} shared batch buffer + {:.0} processes",
+                self.ring_mib, self.processes_mib
+            ),
+        };
+        match &self.device {
+            Some(device) => format!("{host}; {:.0} on the GPU", device.peak_mib()),
+            None => host,
+        }
+    }
+
+    fn print_failures(&self, file: Option<&Path>) -> Result<()> {
+        if self.failed == 0 {
+            return field("failures", "none");
+        }
+        let what = match (self.skipped, self.substituted) {
+            (_, 0) => "rows masked".to_owned(),
+            (0, _) => "rows filled by other samples".to_owned(),
+            (skipped, filled) => {
+                format!(
+                    "{} rows masked, {} filled by others",
+                    grouped(skipped),
+                    grouped(filled)
+                )
+            }
+        };
+        let counts = format!(
+            "{} of {} samples; {what}",
+            grouped(self.failed),
+            grouped(self.samples)
+        );
+        toned(Tone::Warning, "failures", &counts)?;
+        let mut named = 0;
+        for group in by_kind(&self.failures) {
+            below(
+                0,
+                &format!("{} {}", grouped(group.count as u64), group.kind),
+            )?;
+            for failure in &group.examples {
+                named += 1;
+                let below_root = failure.path.strip_prefix(&self.subject.source);
+                let path = below_root.map_or(&*failure.path, |path| path.trim_start_matches('/'));
+                below(2, &format!("{path}: {}", failure.reason))?;
+            }
+        }
+        match (self.failures.len() - named, file) {
+            (0, _) => Ok(()),
+            (more, None) => below(0, &format!("and {more} more: --failures FILE lists all")),
+            (more, Some(file)) => below(0, &format!("and {more} more in {}", file.display())),
+        }
+    }
+
+    fn print_rest(&self) -> Result<()> {
+        let l = &self.loader;
+        field(
+            "start",
+            &format!(
+                "{} to running workers",
+                output::seconds(self.startup_ms * 1e-3)
+            ),
+        )?;
+        field(
+            "CPU time",
+            &format!("{:.2} s for 1,000 images", self.cpu_s_per_1k_images),
+        )?;
+        field("worker time", &self.worker_time())?;
+        if l.mix_s > 0.0 {
+            let ms = l.mix_s * 1e3 / self.batches.max(1) as f64;
+            field(
+                "mixing",
+                &format!("{ms:.2} ms a batch, for rows and labels"),
+            )?;
+        }
+        field("PSS", &self.pss())?;
+        field(
+            "page cache",
+            &format!(
+                "{:.1} MiB of input files that the processes map, in that PSS",
+                output::mib(self.memory.memory.pss_input_bytes)
+            ),
+        )?;
+        if let Some(device) = &self.device {
+            device.print()?;
+        }
+        if let Some(times) = &l.device {
+            print_times(times, l.consumer_wait_s, l.consumer_s, self.seconds)?;
+        }
+        if l.resized_by_workers > 0 {
+            let rows = format!(
+                "{} of {} rows had no room for their crop: workers resized them",
+                grouped(l.resized_by_workers),
+                grouped(l.times.rows)
+            );
+            field("crops", &rows)?;
+        }
+        if self.workers > 0 {
+            field("sandbox", l.sandboxed.text())?;
+        }
+        field("profile", &self.profile.to_string())?;
+        for event in &l.events {
+            field("event", event)?;
+        }
+        if l.stderr_lost > 0 {
+            let lost = format!(
+                "{} lines of coordinator and workers: nobody read stderr",
+                grouped(l.stderr_lost)
+            );
+            field("dropped", &lost)?;
+        }
+        for failure in &self.failures {
+            field("failed", &failure.text())?;
+        }
+        for (i, digest) in self.digests.iter().flatten().enumerate() {
+            field(&format!("digest {}", i + 1), digest)?;
+        }
+        Ok(())
+    }
+
+    fn worker_time(&self) -> String {
+        let s = &self.limited_by.shares;
+        let stages: Vec<String> = s
+            .stages
+            .iter()
+            .map(|(name, share)| format!("{name} {share:.0}%"))
+            .collect();
+        let waits = match (s.queued, s.blocked) {
+            (Some(queued), Some(blocked)) => {
+                format!("; of it {queued:.0}% without a core, {blocked:.0}% waiting for data")
+            }
+            _ => String::new(),
+        };
+        format!(
+            "{}{waits}; idle {:.0}% of all time",
+            stages.join(", "),
+            s.idle
+        )
+    }
+
+    fn pss(&self) -> String {
+        let ring = match self.workers {
+            0 => String::new(),
+            _ => format!(
+                "; of the batch buffer's {:.1} MiB they map {:.1}",
+                self.ring_mib,
+                output::mib(self.memory.memory.pss_ring_bytes)
+            ),
+        };
+        format!("{:.1} MiB of all processes{ring}", self.pss_total_mib)
+    }
+}
+
+impl Subject {
+    /// `featherload 0.1.0 | data/imagenet | 1,000 JPEG, no labels | train224 | ...`.
+    pub fn print(&self, workers: &str) -> Result<()> {
+        head(&[
+            concat!("featherload ", env!("CARGO_PKG_VERSION")).to_owned(),
+            self.source.clone(),
+            self.samples_text(),
+            self.recipe.clone(),
+            format!("batch {}", grouped(u64::from(self.batch))),
+            workers.to_owned(),
+        ])
+    }
+
+    fn samples_text(&self) -> String {
+        let shards = match self.shards {
+            0 => String::new(),
+            1 => " in 1 shard".to_owned(),
+            n => format!(" in {} shards", grouped(n)),
+        };
+        let labels = match (self.classes, self.label_width) {
+            (_, 2..) => format!("labels of {} numbers", self.label_width),
+            (1, _) => "1 class".to_owned(),
+            (2.., _) => format!("{} classes", grouped(self.classes as u64)),
+            (0, 1) => "labels".to_owned(),
+            (0, _) => "no labels".to_owned(),
+        };
+        format!("{} {}{shards}, {labels}", grouped(self.samples), self.kind)
+    }
+}
+
+impl Failure {
+    fn text(&self) -> String {
+        let instead = match self.substitute {
+            Some(id) => format!("; sample {id} in its place"),
+            None => String::new(),
+        };
+        format!(
+            "{} (sample {}): {}{instead}",
+            self.path, self.id, self.reason
+        )
+    }
+}
+
+/// `2 workers`.
+pub fn workers(count: usize) -> String {
+    match count {
+        0 => "no workers".to_owned(),
+        1 => "1 worker".to_owned(),
+        n => format!("{n} workers"),
+    }
+}
+
+/// A rate in whole images; of slow ones a tenth.
+pub fn rate(images_per_s: f64) -> String {
+    match images_per_s {
+        slow if slow < 10.0 => format!("{slow:.1}"),
+        fast => grouped(fast.round() as u64),
+    }
+}

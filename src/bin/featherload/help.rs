@@ -1,0 +1,358 @@
+//! Help: what stands on the first page, groups of options, examples; completions and
+//! man pages, which are made of the same.
+//!
+//! An option that several commands have belongs to the same group in all of them, so
+//! groups go by name: one table here. What is in no group stands under `Options`.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Args, Command, CommandFactory};
+use clap_complete::Shell;
+use featherload::{Error, Result};
+
+use crate::{Cli, Outcome, output};
+
+/// The program's name, in pages and completions.
+const NAME: &str = "featherload";
+
+/// A command with more options shows some of them on its first page, and the rest with
+/// `--help-all`.
+const MOST: usize = 10;
+
+/// Options on the first page of a command that has many.
+const FIRST: &[&str] = &[
+    "batch",
+    "device",
+    "draws",
+    "encode",
+    "epochs",
+    "force",
+    "ids",
+    "json",
+    "limit",
+    "memory-limit",
+    "no-headers",
+    "on-error",
+    "out",
+    "picture",
+    "plan",
+    "rays",
+    "recipe",
+    "resize",
+    "rows",
+    "sample",
+    "save",
+    "scene",
+    "seconds",
+    "shard-size",
+    "shuffle",
+    "split",
+    "steps",
+    "undistort",
+    "verbose",
+    "workers",
+    "write-idx",
+];
+
+const SOURCE: &str = "Source";
+const RECIPE: &str = "Recipe";
+const ORDER: &str = "Order";
+const LIMITS: &str = "Processes and limits";
+const DEVICE: &str = "Device";
+const MEASURE: &str = "Measuring";
+const OUTPUT: &str = "Output";
+
+/// The group of an option.
+fn group(command: &str, long: &str) -> Option<&'static str> {
+    Some(match long {
+        // Of windows; those of `rays` are of pixels.
+        "pairs" if command == "bench" => MEASURE,
+        "list" | "labels" | "classes" | "root" | "delimiter" | "allow-outside" | "boxes"
+        | "label-field" | "label-json" | "index-dir" | "no-headers" | "scene" | "samples"
+        | "strict" | "downscale-folder" | "split" => SOURCE,
+        "recipe" | "mode" | "skip-unknown-ops" | "reorder" | "dtype" | "layout" | "decode"
+        | "background" | "orientation" | "patches" | "dilation" | "pairs" | "no-masks"
+        | "no-depths" | "alpha" | "downscale" | "undistort" | "float" | "encode" | "resize" => {
+            RECIPE
+        }
+        "batch" | "epochs" | "limit" | "seed" | "sampler" | "no-shuffle" | "shard"
+        | "shuffle-window" | "per-id" | "prob" | "num-samples" | "repeats" | "size-classes"
+        | "multi-scale" | "drop-last" | "pad-last" | "rank" | "world" | "start" | "resume"
+        | "steps" | "rays" | "joining" | "shuffle" | "rows" | "ids" => ORDER,
+        "workers" | "depth" | "memory-limit" | "on-error" | "sandbox" | "row-limit"
+        | "max-pixels" | "max-scratch" | "launch" | "kill-workers-every" | "store-folder"
+        | "own-store" => LIMITS,
+        "device" | "upload" | "gpu-memory-limit" => DEVICE,
+        "digest"
+        | "verify"
+        | "ceiling"
+        | "window"
+        | "replay"
+        | "rss"
+        | "seconds"
+        | "max-slope-mib"
+        | "max-growth-mib"
+        | "compare-fork-after-load"
+        | "sample"
+        | "picture"
+        | "plan" => MEASURE,
+        "json" | "verbose" | "failures" | "save-state" | "svg" | "save" | "save-classes"
+        | "draws" | "side" | "out" | "write-idx" | "shard-size" | "force" | "progress" => OUTPUT,
+        _ => return None,
+    })
+}
+
+/// Commands as they are typed, each with what it does where that is not plain.
+fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
+    match command {
+        NAME => &[
+            ("featherload demo /tmp/demo", "256 photo-like JPEGs"),
+            (
+                "featherload bench /tmp/demo",
+                "how fast, and why not faster",
+            ),
+            ("featherload plan /tmp/demo --memory-limit 1G", ""),
+        ],
+        "bench" => &[
+            ("featherload bench DIR", "train224, batch 64, all cores"),
+            (
+                "featherload bench DIR --workers 1,2,4",
+                "which number is enough",
+            ),
+            ("featherload bench DIR --recipe recipe.yaml --epochs 3", ""),
+            ("featherload bench 'DIR/train-{000..123}.tar'", "shards"),
+            (
+                "featherload bench DIR --on-error skip --failures bad.jsonl",
+                "",
+            ),
+        ],
+        "plan" => &[
+            ("featherload plan", "train224 on 1920 x 1080 pixels"),
+            ("featherload plan DIR --workers 8 --memory-limit 2G", ""),
+            (
+                "featherload plan --recipe recipe.yaml --picture 480x640",
+                "",
+            ),
+        ],
+        "preview" => &[
+            ("featherload preview DIR", "4 samples, 4 draws of train224"),
+            (
+                "featherload preview DIR --recipe recipe.yaml --out grid.png",
+                "",
+            ),
+        ],
+        "rss" => &[
+            ("featherload rss DIR", "memory of 1 to 16 workers"),
+            (
+                "featherload rss DIR --workers 4 --epochs 20",
+                "does it grow?",
+            ),
+        ],
+        "build" => &[
+            ("featherload cache build DIR CACHE", "the files as they are"),
+            (
+                "featherload cache build DIR CACHE --encode jpeg:90 --resize shorter:256",
+                "",
+            ),
+        ],
+        "index" => &[
+            ("featherload index DIR", "counts, sizes, unreadable files"),
+            (
+                "featherload index DIR --save names.index",
+                "then: bench names.index",
+            ),
+        ],
+        "rays" => &[
+            ("featherload rays SCENE --plan", "what it will take"),
+            ("featherload rays SCENE --rays 8192 --steps 100", ""),
+        ],
+        "views" => &[
+            ("featherload views SCENE --plan", "what it will take"),
+            ("featherload views SCENE --undistort --steps 100", ""),
+        ],
+        _ => &[],
+    }
+}
+
+/// The command line, with pages.
+pub fn command() -> Command {
+    paged(all(), MOST)
+}
+
+fn all() -> Command {
+    Cli::command().after_help(
+        "Sizes are printed as width x height. An option that takes HEIGHTxWIDTH says so.",
+    )
+}
+
+/// With groups where there are many options. A command with more than `most` of them hides
+/// some on its first page.
+fn paged(command: Command, most: usize) -> Command {
+    let long = |arg: &Arg| arg.get_long().map(str::to_owned);
+    let options = command.get_arguments().filter_map(long).count();
+    let (many, hides) = (options > MOST, options > most);
+    let name_of_command = command.get_name().to_owned();
+    let command = command.mut_args(|arg| {
+        let name = long(&arg);
+        let heading = match (&name, many) {
+            (Some(name), true) => group(&name_of_command, name),
+            (None, true) if arg.get_id() == "path" => Some(SOURCE),
+            _ => None,
+        };
+        let first = name.is_none_or(|name| FIRST.contains(&name.as_str()));
+        let arg = arg.hide_short_help(hides && !first);
+        match heading {
+            Some(heading) => arg.help_heading(heading),
+            None => arg,
+        }
+    });
+    let heading = many.then_some(OUTPUT);
+    let command = command
+        .disable_help_flag(true)
+        .arg(
+            Arg::new("help")
+                .short('h')
+                .long("help")
+                .action(ArgAction::HelpShort)
+                .help(if hides {
+                    "Print the options used most"
+                } else {
+                    "Print help"
+                })
+                .help_heading(heading),
+        )
+        .arg(
+            Arg::new("help-all")
+                .long("help-all")
+                .action(ArgAction::HelpLong)
+                .help("Print all options, in full")
+                .hide_short_help(!hides)
+                .help_heading(heading),
+        );
+    let text = after(&command);
+    let command = match text.is_empty() {
+        true => command,
+        false => command.after_help(text),
+    };
+    command.mut_subcommands(|sub| paged(sub, most))
+}
+
+/// Examples, and what the command says beside.
+fn after(command: &Command) -> String {
+    let examples = examples(command.get_name()).iter().map(|(typed, does)| {
+        let line = format!("  {typed:<44}  {does}");
+        line.trim_end().to_owned()
+    });
+    let examples: Vec<String> = examples.collect();
+    let said = command.get_after_help().map(ToString::to_string);
+    let examples = (!examples.is_empty()).then(|| format!("Examples:\n{}", examples.join("\n")));
+    [said, examples]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("\n\n")
+}
+
+/// Print completions for a shell: `source <(featherload completions bash)`.
+#[derive(Args)]
+pub struct CompletionsArgs {
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Write the man pages, one a command: `man DIR/featherload-bench.1`.
+#[derive(Args)]
+pub struct ManArgs {
+    /// Folder to write to; made when missing.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+pub fn completions(args: &CompletionsArgs) -> Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command(), NAME, &mut script);
+    output::line(String::from_utf8_lossy(&script).trim_end())?;
+    Ok(Outcome::Done)
+}
+
+pub fn man(args: &ManArgs) -> Result<Outcome> {
+    // What a first page hides would have no text in them.
+    let pages = paged(all(), usize::MAX);
+    let written = std::fs::create_dir_all(&args.dir)
+        .and_then(|()| clap_mangen::generate_to(pages, &args.dir));
+    written.map_err(|e| Error::io_at("write man pages to", &args.dir, e))?;
+    Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each(command: &Command, check: &mut dyn FnMut(&Command)) {
+        check(command);
+        command.get_subcommands().for_each(|sub| each(sub, check));
+    }
+
+    fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+        let ours = |arg: &&Arg| !["help", "help-all", "version"].contains(&arg.get_id().as_str());
+        command
+            .get_arguments()
+            .filter(|arg| arg.get_long().is_some())
+            .filter(ours)
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_first_page_has_ten_options_at_most() {
+        each(&command(), &mut |command| {
+            let shown = options(command).filter(|arg| !arg.is_hide_short_help_set());
+            let shown: Vec<_> = shown.filter_map(Arg::get_long).collect();
+            let name = command.get_name();
+            assert!(shown.len() <= MOST, "{name}: {shown:?}");
+            let all = options(command).count();
+            assert!(shown.len() >= all.min(4), "{name}: {shown:?}");
+        });
+    }
+
+    #[test]
+    fn names_in_the_tables_are_those_of_options() {
+        let mut known = std::collections::BTreeSet::new();
+        each(&Cli::command(), &mut |command| {
+            known.extend(
+                options(command)
+                    .filter_map(Arg::get_long)
+                    .map(str::to_owned),
+            );
+        });
+        for name in FIRST {
+            assert!(known.contains(*name), "{name}");
+            assert!(group("", name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn commands_with_many_options_have_them_in_groups() {
+        each(&command(), &mut |command| {
+            for arg in options(command).filter(|_| options(command).count() > MOST) {
+                let at = format!("{} {:?}", command.get_name(), arg.get_long());
+                assert!(arg.get_help_heading().is_some(), "{at}");
+            }
+        });
+    }
+
+    #[test]
+    fn examples_are_command_lines() {
+        each(&command(), &mut |sub| {
+            for (typed, does) in examples(sub.get_name()) {
+                let parsed = command().try_get_matches_from(typed.split_whitespace());
+                assert!(parsed.is_ok(), "{typed}: {:?}", parsed.err());
+                let line = 2 + typed.len().max(44) + if does.is_empty() { 0 } else { 2 };
+                assert!(line + does.len() <= output::fields::WIDTH, "{typed}");
+            }
+        });
+    }
+}

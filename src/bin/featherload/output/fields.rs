@@ -1,0 +1,128 @@
+//! A report for people: a label and its text a line, within 80 columns.
+//!
+//! Text alone; the label is bold where the terminal takes it (`console` looks for one,
+//! and for `NO_COLOR`).
+
+use console::Style;
+
+use featherload::Result;
+
+/// What a line may have.
+pub const WIDTH: usize = 80;
+
+/// Columns in front of a label, and those that labels take with the blank behind them.
+const INDENT: usize = 2;
+const LABEL: usize = 17;
+
+/// How a label is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    /// Something went wrong.
+    Warning,
+}
+
+/// Prints parts of one line with bars between them; parts go to the next line whole.
+pub fn head(parts: &[String]) -> Result<()> {
+    super::line(&joined(parts))
+}
+
+/// Prints a labelled text, on as many lines as it takes.
+pub fn field(label: &str, text: &str) -> Result<()> {
+    toned(Tone::Plain, label, text)
+}
+
+/// The same, in a tone.
+pub fn toned(tone: Tone, label: &str, text: &str) -> Result<()> {
+    let style = match tone {
+        Tone::Plain => Style::new().bold(),
+        Tone::Warning => Style::new().bold().red(),
+    };
+    super::line(&written(
+        &style.apply_to(label).to_string(),
+        label.chars().count(),
+        text,
+    ))
+}
+
+/// Prints a text that belongs to the field above it, so many columns further in.
+pub fn below(further: usize, text: &str) -> Result<()> {
+    let at = INDENT + LABEL + further;
+    let lines = wrapped(text, WIDTH - at);
+    lines
+        .iter()
+        .try_for_each(|line| super::line(&format!("{:at$}{line}", "")))
+}
+
+fn written(label: &str, columns: usize, text: &str) -> String {
+    let lines = wrapped(text, WIDTH - INDENT - LABEL);
+    let pad = " ".repeat(LABEL.saturating_sub(columns).max(1));
+    let first = lines.first().map_or("", String::as_str);
+    let mut written = format!("{:INDENT$}{label}{pad}{first}", "");
+    for line in lines.iter().skip(1) {
+        written.push_str(&format!("\n{:1$}{line}", "", INDENT + LABEL));
+    }
+    written
+}
+
+fn joined(parts: &[String]) -> String {
+    const BAR: &str = " | ";
+    let mut lines = vec![String::new()];
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        let Some(line) = lines.last_mut() else { break };
+        let with_bar = line.chars().count() + BAR.len() + part.chars().count();
+        if line.is_empty() {
+            line.push_str(part);
+        } else if with_bar <= WIDTH {
+            line.push_str(BAR);
+            line.push_str(part);
+        } else {
+            lines.push(format!("  {part}"));
+        }
+    }
+    lines.join("\n")
+}
+
+/// Lines of at most so many columns, broken at blanks; a longer word stays whole.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_stay_within_80_columns_below_their_label() {
+        let text =
+            "decode: 82% of worker time (resize 9, write 7, read 2), which is more than ever";
+        let written = written("limited by", 10, text);
+        let lines: Vec<&str> = written.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].starts_with("  limited by       decode: 82%"));
+        assert!(lines[1].starts_with(&format!("{:19}", "")));
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{written}");
+        // A path has no blank to break at.
+        let path = "x".repeat(200);
+        assert_eq!(wrapped(&path, 61), [path]);
+    }
+
+    #[test]
+    fn a_head_breaks_between_its_parts() {
+        let part = |n: usize| "x".repeat(n);
+        assert_eq!(joined(&[part(3), String::new(), part(2)]), "xxx | xx");
+        let two = joined(&[part(50), part(27), part(5), part(60)]);
+        let lengths: Vec<usize> = two.lines().map(str::len).collect();
+        assert_eq!(lengths, [80, 70]);
+    }
+}

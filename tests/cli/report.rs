@@ -1,0 +1,295 @@
+//! What people see of a run: a few lines of 80 columns, with numbers that differ from run
+//! to run replaced by `N`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::common::command::{code, command, featherload, object, stderr, stdout};
+use crate::common::data;
+use crate::common::processes::send;
+
+/// The lines, each number as `N`. What follows from how busy the machine is is left out.
+fn shape(text: &str) -> Vec<String> {
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    let changing = ["limited by", "CPU", "faster"];
+    let kept = text.lines().filter(|line| {
+        let label = line.trim_start();
+        !changing.iter().any(|word| label.starts_with(word))
+    });
+    kept.map(numbers_as_n).collect()
+}
+
+fn numbers_as_n(line: &str) -> String {
+    let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+    let mut shape = String::new();
+    for word in line.split_whitespace() {
+        let is_number =
+            word.starts_with(|c: char| c.is_ascii_digit()) && word.chars().all(is_of_number);
+        shape.push_str(if is_number { "N" } else { word });
+        shape.push(' ');
+    }
+    // Of a busy machine a time may be one of seconds.
+    shape.trim_end().replace("N ms", "N s")
+}
+
+fn bench(source: &Path, args: &[&str]) -> String {
+    let all = [&["bench", source.to_str().unwrap(), "--batch", "8"], args].concat();
+    let out = featherload(&all);
+    assert_eq!(code(&out), 0, "{args:?}: {}", stderr(&out));
+    stdout(&out)
+}
+
+#[test]
+fn a_run_is_told_in_a_few_lines() {
+    let dir = data(2, 12);
+    let text = bench(dir.path(), &["--workers", "1", "--epochs", "2"]);
+    let head: String = text.split("\n\n").next().unwrap().replace("\n  ", " | ");
+    let head: Vec<&str> = head.split(" | ").collect();
+    let source = dir.path().to_str().unwrap();
+    let version = concat!("featherload ", env!("CARGO_PKG_VERSION"));
+    let want = [
+        version,
+        source,
+        "24 JPEG, 2 classes",
+        "train224",
+        "batch 8",
+        "1 worker",
+    ];
+    assert_eq!(head, want);
+    let body = text.split_once("\n\n").unwrap().1;
+    assert_eq!(
+        shape(body),
+        [
+            "N images/s N to N by epoch; N batches in N s, first after N s",
+            "N MiB memory N shared batch buffer + N processes",
+            "failures none",
+        ]
+        .map(|line| line.to_owned()),
+        "{text}"
+    );
+    assert!(text.lines().count() <= 10, "{text}");
+    for label in ["  limited by       ", "  CPU              "] {
+        assert!(text.contains(label), "{text}");
+    }
+    // No escape goes into a pipe.
+    assert!(!text.contains('\u{1b}'), "{text}");
+
+    let all = bench(dir.path(), &["--workers", "1", "-v"]);
+    for label in [
+        "CPU time",
+        "worker time",
+        "PSS",
+        "page cache",
+        "sandbox",
+        "profile",
+    ] {
+        assert!(all.contains(&format!("\n  {label} ")), "{label}: {all}");
+        assert!(!text.contains(&format!("\n  {label} ")), "{label}: {text}");
+    }
+    let alone = bench(dir.path(), &["--workers", "0"]);
+    assert!(
+        alone.contains("no workers") && alone.contains("one process"),
+        "{alone}"
+    );
+}
+
+#[test]
+fn failures_are_grouped_with_five_examples_and_a_file_has_all() {
+    let dir = data(1, 8);
+    for i in 0..7 {
+        fs::write(dir.path().join(format!("class0/empty{i}.jpg")), b"").unwrap();
+    }
+    fs::write(dir.path().join("class0/text.jpg"), b"no picture at all").unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let file = files.path().join("bad.jsonl");
+    let skip = ["--on-error", "skip", "--workers", "1"];
+    let text = bench(
+        dir.path(),
+        &[&skip[..], &["--failures", file.to_str().unwrap()]].concat(),
+    );
+    let (_, failures) = text.split_once("\n  failures         ").unwrap();
+    let lines: Vec<&str> = failures.lines().map(str::trim).collect();
+    assert_eq!(lines[0], "8 of 16 samples; rows masked");
+    assert_eq!(lines[1], "7 truncated");
+    let of_kind = lines.iter().filter(|line| line.starts_with("class0/empty"));
+    assert_eq!(of_kind.count(), 4, "{text}");
+    assert!(lines.contains(&"1 unsupported"), "{text}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("class0/text.jpg: ")),
+        "{text}"
+    );
+    assert!(failures.contains("and 3 more in"), "{text}");
+    let written = fs::read_to_string(&file).unwrap();
+    let all: Vec<Value> = written
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert_eq!(all.len(), 8);
+    for key in ["id", "path", "kind", "reason", "substitute"] {
+        assert!(all[0].get(key).is_some(), "{key}");
+    }
+    let text = bench(dir.path(), &skip);
+    assert!(
+        text.contains("and 3 more: --failures FILE lists all"),
+        "{text}"
+    );
+    // Images a second are those of good samples.
+    let out = object(
+        &command(
+            &[
+                &["bench", dir.path().to_str().unwrap(), "--json"],
+                &skip[..],
+            ]
+            .concat(),
+        )
+        .output()
+        .unwrap(),
+    );
+    assert_eq!(out["samples"], 16);
+    let good = out["images_per_s"].as_f64().unwrap() * out["seconds"].as_f64().unwrap();
+    assert!(good < 8.5, "one batch, from the begin on: {good}");
+}
+
+#[test]
+fn numbers_of_workers_are_compared_in_a_table() {
+    let dir = data(2, 12);
+    let text = bench(dir.path(), &["--workers", "1,2", "--digest"]);
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .skip_while(|line| !line.contains("images/s"))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0][..2], ["workers", "images/s"], "{text}");
+    assert_eq!((rows[1][0], rows[2][0]), ("1", "2"), "{text}");
+    assert!(text.contains("\n  verdict "), "{text}");
+    assert!(text.contains(", in all runs"), "{text}");
+    assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+
+    let source = dir.path().to_str().unwrap();
+    let out = object(&featherload(&[
+        "bench",
+        source,
+        "--json",
+        "--workers",
+        "2,0,1",
+    ]));
+    let counts = out["runs"].as_array().unwrap().iter();
+    let counts: Vec<_> = counts.map(|run| run["workers"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [2, 0, 1]);
+    assert!(counts.contains(&out["verdict"]["workers"].as_u64().unwrap()));
+    for refused in [
+        &["--workers", "1,1"][..],
+        &["--workers", "1,2", "--save-state", "state"],
+        &["--workers", "1,2", "--ceiling", "full"],
+    ] {
+        let out = featherload(&[&["bench", source], refused].concat());
+        assert_eq!(code(&out), 2, "{refused:?}: {}", stderr(&out));
+        assert!(stderr(&out).contains("--workers"), "{}", stderr(&out));
+    }
+}
+
+#[test]
+fn an_interrupted_run_says_so() {
+    let dir = data(2, 12);
+    let source = dir.path().to_str().unwrap();
+    let mut child = command(&["bench", source, "--workers", "1", "--epochs", "1000000"])
+        .args(["--batch", "8", "--digest", "--save-state"])
+        .arg(dir.path().join("state"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Behind the start, in which a signal ends the process without a report.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(send(child.id() as i32, Signal::SIGINT));
+    let _ = child.stdin.take();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(code(&out), 130, "{}", stderr(&out));
+    let text = stdout(&out);
+    assert!(text.contains("\n  interrupted      after "), "{text}");
+    assert!(text.contains(" of 3,000,000 batches"), "{text}");
+}
+
+#[test]
+fn a_limit_ends_within_a_batch() {
+    let dir = data(2, 12); // 3 batches of 8
+    let source = dir.path().to_str().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let state = files.path().join("state.json");
+    let state = state.to_str().unwrap();
+    let batches_of = |rows: &str, args: &[&str]| {
+        let all = [
+            "bench",
+            source,
+            "--json",
+            "--no-shuffle",
+            "--digest",
+            "--batch",
+            rows,
+        ];
+        object(&featherload(&[&all[..], args].concat()))
+    };
+    let run = |args: &[&str]| batches_of("8", args);
+    for workers in ["0", "2"] {
+        let workers = ["--workers", workers];
+        let cut = run(&[&workers[..], &["--limit", "11", "--save-state", state]].concat());
+        assert_eq!((&cut["samples"], &cut["batches"]), (&11.into(), &2.into()));
+        // Rows do not depend on the batch that they are in.
+        let other = batches_of("11", &[&workers[..], &["--limit", "11"]].concat());
+        assert_eq!(cut["digest"], other["digest"]);
+        assert_ne!(
+            cut["digest"],
+            run(&[&workers[..], &["--limit", "12"]].concat())["digest"]
+        );
+        // The state stands before the batch that was cut.
+        let rest = run(&[&workers[..], &["--resume", state]].concat());
+        assert_eq!(rest["samples"], 16);
+    }
+    let out = featherload(&["bench", source, "--limit", "0"]);
+    assert_eq!(code(&out), 2, "{}", stderr(&out));
+}
+
+#[test]
+fn a_cache_is_verified_before_it_is_measured() {
+    let dir = data(2, 12);
+    let files = tempfile::tempdir().unwrap();
+    let cache = files.path().join("cache");
+    let (source, cache) = (dir.path().to_str().unwrap(), cache.to_str().unwrap());
+    let built = object(&featherload(&["cache", "build", source, cache, "--json"]));
+    assert_eq!(built["report"]["shards"], 8);
+    let verified = |args: &[&str]| {
+        featherload(&[&["bench", cache, "--workers", "1", "--verify"], args].concat())
+    };
+    let out = verified(&[]);
+    assert_eq!(code(&out), 0, "{}", stderr(&out));
+    let text = stdout(&out);
+    assert!(text.contains(": good; 24 samples in 8 shards"), "{text}");
+    assert!(text.contains("24 JPEG in 8 shards, 2 classes"), "{text}");
+
+    let shard = Path::new(cache).join("shard-000003.tar");
+    let mut bytes = fs::read(&shard).unwrap();
+    bytes[700] ^= 1;
+    fs::write(&shard, bytes).unwrap();
+    let out = verified(&[]);
+    assert_eq!(code(&out), 1, "{}", stderr(&out));
+    let text = stdout(&out);
+    assert!(
+        text.contains("shard-000003.tar") && !text.contains("images/s"),
+        "{text}"
+    );
+    let out = verified(&["--json"]);
+    let object: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((code(&out), &object["good"]), (1, &false.into()));
+    // A folder of images has no checksums.
+    let out = featherload(&["bench", source, "--verify"]);
+    assert_eq!(code(&out), 2, "{}", stderr(&out));
+}
