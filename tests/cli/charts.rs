@@ -8,8 +8,12 @@ use serde_json::Value;
 use crate::common::command::{featherload, object};
 use crate::common::data;
 
+/// As the command line says sizes.
 fn mib(bytes: &Value) -> String {
-    format!("{:.1} MiB", bytes.as_f64().unwrap() / f64::from(1 << 20))
+    match bytes.as_f64().unwrap() / f64::from(1 << 20) {
+        mib if mib < 10.0 => format!("{mib:.1} MiB"),
+        mib => format!("{mib:.0} MiB"),
+    }
 }
 
 /// The object and the chart that a command makes.
@@ -72,7 +76,7 @@ fn the_chart_of_a_plan_has_its_sizes() {
     let free = (60 << 20) - told["memory"]["total_bytes"].as_u64().unwrap();
     has(
         &svg,
-        &["Limit 60.0 MiB", &format!("free {}", mib(&free.into()))],
+        &["Limit 60 MiB", &format!("free {}", mib(&free.into()))],
     );
     let (_, svg) = chart(dir.path(), &["plan", "--picture", "600x800"]);
     has(&svg, &["800 x 600 pixels", "No limit is known"]);

@@ -5,8 +5,9 @@
 
 use featherload::forecast::{MemoryForecast, MemoryLimit, Order, Outline};
 
-use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted, size};
+use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted};
 use crate::flags;
+use crate::output::size;
 
 /// Where bars of stages begin, and where the longest ends.
 const FROM: f64 = 440.0;

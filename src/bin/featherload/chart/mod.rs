@@ -242,14 +242,6 @@ pub fn ticks(most: f64, wanted: u32) -> Vec<f64> {
     (0..=count).map(|i| f64::from(i) * step).collect()
 }
 
-/// A size in words: MiB, or GiB where that are many.
-pub fn size(bytes: u64) -> String {
-    match crate::output::mib(bytes) {
-        many if many >= 10_240.0 => format!("{:.1} GiB", many / 1024.0),
-        many => format!("{many:.1} MiB"),
-    }
-}
-
 /// At most so many letters.
 pub fn fitted(words: &str, most: usize) -> String {
     if words.chars().count() <= most {
@@ -302,11 +294,5 @@ mod tests {
     fn long_words_are_cut_and_long_lines_wrapped() {
         assert_eq!(fitted("abcdef", 4), "abc\u{2026}");
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-    }
-
-    #[test]
-    fn sizes_have_one_unit() {
-        assert_eq!(size(55 << 20), "55.0 MiB");
-        assert_eq!(size(23 << 30), "23.0 GiB");
     }
 }
