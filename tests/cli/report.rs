@@ -4,13 +4,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::command::{code, command, featherload, object, stderr, stdout};
 use crate::common::data;
-use crate::common::processes::send;
+use crate::common::processes::{children, coordinator_of, send, wait_for};
 
 /// The lines, each number as `N`. What follows from how busy the machine is is left out.
 fn shape(text: &str) -> Vec<String> {
@@ -27,7 +28,7 @@ fn shape(text: &str) -> Vec<String> {
 }
 
 fn numbers_as_n(line: &str) -> String {
-    let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+    let is_of_number = |c: char| c.is_ascii_digit() || ".,-".contains(c);
     let mut shape = String::new();
     for word in line.split_whitespace() {
         let is_number =
@@ -67,7 +68,7 @@ fn a_run_is_told_in_a_few_lines() {
     assert_eq!(
         shape(body),
         [
-            "N images/s N to N by epoch; N batches in N s, first after N s",
+            "N images/s N by epoch; N batches in N s, first after N s",
             "N MiB memory N shared batch buffer + N processes",
             "failures none",
         ]
@@ -98,6 +99,35 @@ fn a_run_is_told_in_a_few_lines() {
         alone.contains("no workers") && alone.contains("one process"),
         "{alone}"
     );
+}
+
+#[test]
+fn colour_is_counted_apart_from_resizing() {
+    let dir = data(1, 8);
+    let files = tempfile::tempdir().unwrap();
+    let recipe = files.path().join("jitter.yaml");
+    let ops =
+        "featherload: 1\nops:\n  - resize: {size: [64, 64]}\n  - color_jitter: {contrast: 0.4}\n";
+    fs::write(&recipe, ops).unwrap();
+    let source = dir.path().to_str().unwrap();
+    let times = |recipe: &str| {
+        let args = [
+            "bench",
+            source,
+            "--json",
+            "--workers",
+            "1",
+            "--recipe",
+            recipe,
+        ];
+        let report = object(&featherload(&args));
+        ["augment_s", "resample_s", "decode_s"].map(|key| report["loader"]["times"][key].as_f64())
+    };
+    let [augment, ..] = times("train224").map(Option::unwrap);
+    assert_eq!(augment, 0.0);
+    for seconds in times(recipe.to_str().unwrap()) {
+        assert!(seconds.unwrap() > 0.0);
+    }
 }
 
 #[test]
@@ -201,17 +231,23 @@ fn numbers_of_workers_are_compared_in_a_table() {
 fn an_interrupted_run_says_so() {
     let dir = data(2, 12);
     let source = dir.path().to_str().unwrap();
-    let mut child = command(&["bench", source, "--workers", "1", "--epochs", "1000000"])
+    let child = command(&["bench", source, "--workers", "1", "--epochs", "1000000"])
         .args(["--batch", "8", "--digest", "--save-state"])
         .arg(dir.path().join("state"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Behind the start, in which a signal ends the process without a report.
-    std::thread::sleep(std::time::Duration::from_secs(1));
-    assert!(send(child.id() as i32, Signal::SIGINT));
-    let _ = child.stdin.take();
+    let pid = child.id() as i32;
+    // A worker that has worked as long as that is well behind the start, in which a signal
+    // ends the process without a report.
+    let begun = wait_for(Duration::from_secs(8), || {
+        let worker = children(coordinator_of(pid)?).first()?.pid;
+        let usage = featherload::measure::ProcessUsage::read(worker).ok()?;
+        (usage.cpu_s > 0.1).then_some(())
+    });
+    assert!(begun.is_some());
+    assert!(send(pid, Signal::SIGINT));
     let out = child.wait_with_output().unwrap();
     assert_eq!(code(&out), 130, "{}", stderr(&out));
     let text = stdout(&out);

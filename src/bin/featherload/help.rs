@@ -43,7 +43,6 @@ const FIRST: &[&str] = &[
     "sample",
     "save",
     "scene",
-    "seconds",
     "shard-size",
     "shuffle",
     "split",
@@ -196,7 +195,7 @@ fn paged(command: Command, most: usize) -> Command {
         let name = long(&arg);
         let heading = match (&name, many) {
             (Some(name), true) => group(&name_of_command, name),
-            (None, true) if arg.get_id() == "path" => Some(SOURCE),
+            (None, true) if arg.get_id() == "path" || arg.get_id() == "scene" => Some(SOURCE),
             _ => None,
         };
         let first = name.is_none_or(|name| FIRST.contains(&name.as_str()));

@@ -122,7 +122,8 @@ impl Workers {
     pub fn of(r: &LoaderReport, tree: &TreeUsage, before: Option<&ProcessUsage>) -> Self {
         let mut all = Self {
             cpu_s: 0.0,
-            queued_s: Some(0.0),
+            // What the dead have waited is gone with them.
+            queued_s: (r.worker_deaths == 0).then_some(0.0),
         };
         let decodes = |pid: i32| match r.coordinator {
             // It has the time of workers that have died.
@@ -239,7 +240,10 @@ impl Limit {
             return Some(format!("--workers {}", processors.usable));
         }
         match this {
-            Self::Stage("decode" | "resize") if facts.file_bytes > LARGE_FILE && !facts.is_raw => {
+            // A smaller picture where the recipe shrinks it anyway.
+            Self::Stage("decode" | "resize")
+                if facts.side.is_some() && facts.file_bytes > LARGE_FILE && !facts.is_raw =>
+            {
                 Some(format!("{build} --encode jpeg:90{shorter}"))
             }
             Self::Stage("decode") if !facts.is_raw => {

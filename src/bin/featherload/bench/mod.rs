@@ -6,9 +6,9 @@
 //! - `against_ceiling`: windows of loader and bare decoder in turns;
 //! - `replay`: the device stage alone;
 //! - `device`: what a run has seen of its device;
-//! - `report`: the result, as plain data; `limit`: what limits a run, and what would be
-//!   faster; `failures`: grouped and listed; `text`: how a report is printed;
-//!   `chart`: how it is drawn.
+//! - `report`: the result, as plain data; `subject`: what ran; `limit`: what limits a run,
+//!   and what would be faster; `failures`: grouped and listed; `text`: how a report is
+//!   printed; `chart`: how it is drawn.
 
 mod against_ceiling;
 mod bar;
@@ -22,6 +22,7 @@ mod replay;
 mod report;
 mod run;
 mod several;
+mod subject;
 mod text;
 
 use std::path::PathBuf;

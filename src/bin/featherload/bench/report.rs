@@ -9,6 +9,7 @@ use super::device::DeviceUse;
 use super::failures::Failure;
 use super::limit::{Limit, Processors, Shares};
 use super::pace::Spread;
+use super::subject::Subject;
 
 /// Everything that `bench` reports; the names are the contract of `--json`.
 #[derive(Serialize)]
@@ -66,21 +67,6 @@ pub struct BenchReport {
     pub ring_mib: f64,
     pub loader: LoaderReport,
     pub memory: TreeUsage,
-}
-
-/// What ran.
-#[derive(Clone, Serialize)]
-pub struct Subject {
-    /// As it was named, or the config's data set.
-    pub source: String,
-    pub samples: u64,
-    /// What their names say that they are; `images` of several kinds.
-    pub kind: String,
-    pub classes: usize,
-    pub label_width: usize,
-    pub shards: u64,
-    pub recipe: String,
-    pub batch: u32,
 }
 
 /// What keeps the run from being faster; `bound_by` has its name.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use featherload::forecast::Outline;
 use featherload::measure::system::default_workers;
 use featherload::measure::{ProcessUsage, TreeUsage};
-use featherload::{Batch, Dtype, Error, Index, Loader, Result, State};
+use featherload::{Batch, Dtype, Error, Loader, Result, State};
 
 use super::BenchArgs;
 use super::bar::Bar;
@@ -15,7 +15,8 @@ use super::counts::Counts;
 use super::device::{DeviceUse, DeviceWatch};
 use super::failures;
 use super::limit::{Facts, Limit, Processors, Shares, Workers};
-use super::report::{BenchReport, LimitedBy, Subject};
+use super::report::{BenchReport, LimitedBy};
+use super::subject::Subject;
 use crate::digest::StreamDigest;
 use crate::setup::Setup;
 use crate::{Outcome, consumer, index, interrupt, output};
@@ -107,7 +108,7 @@ pub fn one(
         failures::write(file, &seen.counts.failures)?;
     }
     ended.map_err(consumer::suggest_policy)?;
-    let subject = subject(setup, loader.index())?;
+    let subject = Subject::of(setup, loader.index())?;
     let timeline = seen.timeline.take();
     let mut report = report(setup, &loader, seen, subject, workers, (started, end))?;
     report.batches_planned = batches_planned;
@@ -287,50 +288,11 @@ fn facts(
         file_bytes: r.times.input_bytes as f64 / r.times.rows.max(1) as f64,
         side: row.map(|(height, width)| height.min(width) as u32),
         is_shards: subject.shards > 0,
-        is_raw: subject.kind == RAW,
+        is_raw: subject.is_raw(),
         has_digest: digest.is_some(),
         is_f32: loader.state().profile.dtype == Dtype::F32.name(),
         has_moves_left: !outline.refused.is_empty(),
     })
-}
-
-/// What samples of raw pixels are called.
-const RAW: &str = "raw images";
-
-/// Names that are looked at to say what kind of images there are.
-const NAMES: u64 = 1000;
-
-fn subject(setup: &Setup<'_>, index: &Index) -> Result<Subject> {
-    Ok(Subject {
-        source: setup.source_text(),
-        samples: index.len(),
-        kind: kind(index),
-        classes: index.classes().len(),
-        label_width: index.label_width(),
-        shards: index.shards(),
-        recipe: setup.recipe()?.name,
-        batch: setup.batch(),
-    })
-}
-
-/// What the names of samples say that they are, of up to a thousand of them.
-fn kind(index: &Index) -> String {
-    let step = index.len().div_ceil(NAMES).max(1);
-    let mut ids = (0..index.len()).step_by(usize::try_from(step).unwrap_or(usize::MAX));
-    let of = |id: u64| {
-        let extension = index.relative_path(id).extension()?.to_str()?;
-        Some(match extension.to_ascii_lowercase().as_str() {
-            "jpg" | "jpeg" => "JPEG".to_owned(),
-            "npy" => RAW.to_owned(),
-            "webp" => "WebP".to_owned(),
-            other => other.to_ascii_uppercase(),
-        })
-    };
-    let first = ids.next().and_then(of);
-    match first {
-        Some(kind) if ids.all(|id| of(id).as_ref() == Some(&kind)) => kind,
-        _ => "images".to_owned(),
-    }
 }
 
 /// Whole or not at all, also if the machine stops: a state that was cut off is

@@ -41,6 +41,8 @@ struct Line {
     memory_mib: f64,
     /// Other work had the processors.
     is_disturbed: bool,
+    /// Files came from storage, and not out of memory.
+    is_from_storage: bool,
 }
 
 pub fn run(args: &BenchArgs, setup: &Setup<'_>) -> Result<Outcome> {
@@ -109,6 +111,7 @@ impl Line {
             images_per_s: r.images_per_s,
             memory_mib: r.memory_mib,
             is_disturbed: r.limited_by.limit == Limit::OtherWork,
+            is_from_storage: r.limited_by.limit == Limit::Storage,
         }
     }
 }
@@ -124,8 +127,11 @@ fn verdict(lines: &[Line]) -> Option<Verdict> {
         1 => ("1 worker".to_owned(), "is"),
         n => (workers(n), "are"),
     };
+    let from_storage = lines.iter().filter(|l| l.is_from_storage).count();
     let text = if lines.iter().any(|l| l.is_disturbed) {
         "none: other work had the processors meanwhile. Measure again when it has ended".to_owned()
+    } else if from_storage > 0 && from_storage < lines.len() {
+        "none: some runs read from storage, others from memory. Measure again".to_owned()
     } else if enough.workers == most.workers {
         format!("{name}: the fastest of these; more may be faster still")
     } else {
@@ -195,6 +201,7 @@ mod tests {
             images_per_s,
             memory_mib,
             is_disturbed: false,
+            is_from_storage: false,
         };
         all.iter().map(line).collect()
     }
@@ -220,10 +227,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_a_machine_that_others_use() {
+    fn nothing_is_said_of_runs_that_cannot_be_compared() {
         let mut all = lines(&[(1, 146.0, 77.0), (2, 146.0, 82.0)]);
         all[1].is_disturbed = true;
         let v = verdict(&all).unwrap();
         assert!(v.text.starts_with("none: other work"), "{}", v.text);
+        all[1].is_disturbed = false;
+        all[0].is_from_storage = true;
+        let v = verdict(&all).unwrap();
+        assert!(v.text.starts_with("none: some runs read"), "{}", v.text);
+        all[1].is_from_storage = true;
+        assert!(
+            verdict(&all)
+                .unwrap()
+                .text
+                .starts_with("1 worker is enough")
+        );
     }
 }

@@ -6,8 +6,8 @@ use featherload::Result;
 
 use super::device::print_times;
 use super::failures::{Failure, grouped as by_kind};
-use super::report::{BenchReport, Subject};
-use crate::output::fields::{Tone, below, field, head, toned};
+use super::report::BenchReport;
+use crate::output::fields::{Tone, below, field, toned};
 use crate::output::{self, grouped};
 
 impl BenchReport {
@@ -49,11 +49,13 @@ impl BenchReport {
             field("faster", faster)?;
         }
         self.print_failures(file)?;
-        if self.worker_deaths > 0 {
-            let died = format!(
-                "{} died and were replaced (-v says why)",
-                self.worker_deaths
-            );
+        let ordered = self.loader.ordered_deaths;
+        if ordered > 0 {
+            let killed = format!("{} killed by --kill-workers-every", grouped(ordered));
+            field("workers", &killed)?;
+        }
+        if let died @ 1.. = self.worker_deaths.saturating_sub(ordered) {
+            let died = format!("{} died and were replaced (-v says why)", grouped(died));
             toned(Tone::Warning, "workers", &died)?;
         }
         if let Some(digest) = &self.digest {
@@ -62,11 +64,11 @@ impl BenchReport {
         Ok(())
     }
 
-    /// `960 to 1,010 by epoch; 48 batches in 3.1 s, first after 85 ms`.
+    /// `960-1,010 by epoch; 48 batches in 3.1 s, first after 85 ms`.
     fn speed(&self) -> String {
         let spread = self.spread.map_or(String::new(), |s| {
             format!(
-                "{} to {} by {}; ",
+                "{}-{} by {}; ",
                 rate(s.min_images_per_s),
                 rate(s.max_images_per_s),
                 s.by
@@ -235,36 +237,6 @@ impl BenchReport {
             ),
         };
         format!("{:.1} MiB of all processes{ring}", self.pss_total_mib)
-    }
-}
-
-impl Subject {
-    /// `featherload 0.1.0 | data/imagenet | 1,000 JPEG, no labels | train224 | ...`.
-    pub fn print(&self, workers: &str) -> Result<()> {
-        head(&[
-            concat!("featherload ", env!("CARGO_PKG_VERSION")).to_owned(),
-            self.source.clone(),
-            self.samples_text(),
-            self.recipe.clone(),
-            format!("batch {}", grouped(u64::from(self.batch))),
-            workers.to_owned(),
-        ])
-    }
-
-    fn samples_text(&self) -> String {
-        let shards = match self.shards {
-            0 => String::new(),
-            1 => " in 1 shard".to_owned(),
-            n => format!(" in {} shards", grouped(n)),
-        };
-        let labels = match (self.classes, self.label_width) {
-            (_, 2..) => format!("labels of {} numbers", self.label_width),
-            (1, _) => "1 class".to_owned(),
-            (2.., _) => format!("{} classes", grouped(self.classes as u64)),
-            (0, 1) => "labels".to_owned(),
-            (0, _) => "no labels".to_owned(),
-        };
-        format!("{} {}{shards}, {labels}", grouped(self.samples), self.kind)
     }
 }
 
