@@ -58,6 +58,10 @@ impl Loader {
         }
     }
 
+    pub(super) fn run(&self) -> &Run {
+        &self.run
+    }
+
     /// The batches of the epoch at which the loader stands.
     pub fn epoch(&mut self) -> Epoch<'_> {
         let epoch = self.begin_epoch();

@@ -4,15 +4,17 @@
 
 use serde::Serialize;
 
-use crate::data::index::ScanReport;
+use crate::data::index::{Index, ScanReport};
 use crate::data::survey;
 use crate::error::{Error, Result, SampleFault};
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
 use crate::jobs::images::on_device;
 use crate::loader::builder::LoaderBuilder;
+use crate::loader::epoch::Loader;
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::upload::UploadChoice;
 use crate::picture::Limits;
+use crate::plan::{Plan, Position};
 use crate::recipe::{NumericProfile, SampleProgram};
 
 /// What a run will do to a sample, and the memory that it will take.
@@ -44,7 +46,7 @@ pub struct Forecast {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct DrawnRow {
-    /// Place in the first epoch, on this rank.
+    /// Place in the first epoch, on this rank; of [`Loader::drawn`] in its batch.
     pub row: u64,
     pub id: u64,
     pub path: std::path::PathBuf,
@@ -133,33 +135,78 @@ impl LoaderBuilder {
     }
 }
 
+impl Loader {
+    /// What is drawn for the rows of a batch, as [`LoaderBuilder::forecast`] says it of the
+    /// first epoch: the steps of each sample with their numbers. Reads headers, and starts
+    /// nothing; the run stands where it stood. Padding is left out.
+    pub fn drawn(&self, at: Position) -> Vec<DrawnRow> {
+        let run = self.run();
+        let limits = Limits {
+            max_pixels: run.state.max_pixels,
+            max_scratch: run.state.max_scratch,
+        };
+        let drawing = Drawing {
+            plan: &run.plan,
+            index: &run.index,
+            program: &run.program,
+            limits: &limits,
+        };
+        let rows = 0..run.plan.filled_rows(at.epoch, at.batch);
+        rows.map(|row| drawing.row(at, row, u64::from(row)))
+            .collect()
+    }
+}
+
 /// What is drawn for the first `rows` rows of the first epoch.
 fn draw(prepared: &Prepared, program: &SampleProgram, limits: &Limits, rows: u64) -> Vec<DrawnRow> {
-    let (plan, index) = (&prepared.plan, &prepared.index);
-    let planned = (0..plan.batches()).flat_map(|batch| {
+    let drawing = Drawing {
+        plan: &prepared.plan,
+        index: &prepared.index,
+        program,
+        limits,
+    };
+    let plan = drawing.plan;
+    let all = (0..plan.batches()).flat_map(|batch| {
         let filled = plan.filled_rows(0, batch);
-        (0..filled).map(move |row| plan.row(0, batch, row))
+        (0..filled).map(move |row| (Position::new(0, batch), row))
     });
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-    let drawn = planned.take(rows).enumerate().map(|(row, planned)| {
-        let random = plan.random(0, planned.position);
-        let header = survey::header_of(index, planned.id, limits, program.orientation);
+    let drawn = all.take(rows).enumerate();
+    drawn
+        .map(|(number, (at, row))| drawing.row(at, row, number as u64))
+        .collect()
+}
+
+/// What a draw goes by.
+struct Drawing<'a> {
+    plan: &'a Plan,
+    index: &'a Index,
+    program: &'a SampleProgram,
+    limits: &'a Limits,
+}
+
+impl Drawing<'_> {
+    /// What is drawn for a row of a batch, which is said to be row `number`.
+    fn row(&self, at: Position, row: u32, number: u64) -> DrawnRow {
+        let planned = self.plan.row(at.epoch, at.batch, row);
+        let random = self.plan.random(at.epoch, planned.position);
+        let orientation = self.program.orientation;
+        let header = survey::header_of(self.index, planned.id, self.limits, orientation);
         let steps = header.and_then(|header| {
             let (width, height) = header.upright();
-            DrawnSteps::of(program, (height, width), planned.size, &random)
+            DrawnSteps::of(self.program, (height, width), planned.size, &random)
         });
         let (steps, fault) = match steps {
             Ok(steps) => (Some(steps), None),
             Err(fault) => (None, Some(fault)),
         };
         DrawnRow {
-            row: row as u64,
+            row: number,
             id: planned.id,
-            path: index.path(planned.id),
-            label: program.label(&random),
+            path: self.index.path(planned.id),
+            label: self.program.label(&random),
             steps,
             fault,
         }
-    });
-    drawn.collect()
+    }
 }

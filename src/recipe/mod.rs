@@ -67,6 +67,7 @@ mod written;
 pub use catalogue::{OperationInfo, ParameterInfo};
 pub(crate) use extent::RowExtent;
 pub use file::RecipeFormat;
+pub use geometry::Rect;
 pub(crate) use hand_over::{CropRoom, CropRule, MAX_COLOR_STEPS};
 pub use mixing::{Choice as MixChoice, MixOp, Mixing};
 pub use op::*;

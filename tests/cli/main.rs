@@ -4,11 +4,13 @@
 mod common;
 
 mod bench;
+mod charts;
 mod doctor;
 mod help;
 mod paddle;
 mod pages;
 mod plan;
+mod preview;
 mod recipe_mistakes;
 mod report;
 mod survey;

@@ -7,5 +7,6 @@ mod common;
 mod doctor;
 mod failures;
 mod loader;
+mod preview;
 mod run;
 mod upload;

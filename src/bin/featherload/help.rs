@@ -23,19 +23,23 @@ const MOST: usize = 10;
 const FIRST: &[&str] = &[
     "batch",
     "device",
+    "draws",
     "encode",
     "epochs",
     "force",
+    "ids",
     "json",
     "limit",
     "memory-limit",
     "no-headers",
     "on-error",
+    "out",
     "picture",
     "plan",
     "rays",
     "recipe",
     "resize",
+    "rows",
     "sample",
     "save",
     "scene",
@@ -73,7 +77,7 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         "batch" | "epochs" | "limit" | "seed" | "sampler" | "no-shuffle" | "shard"
         | "shuffle-window" | "per-id" | "prob" | "num-samples" | "repeats" | "size-classes"
         | "multi-scale" | "drop-last" | "pad-last" | "rank" | "world" | "start" | "resume"
-        | "steps" | "rays" | "joining" | "shuffle" => ORDER,
+        | "steps" | "rays" | "joining" | "shuffle" | "rows" | "ids" => ORDER,
         "workers" | "depth" | "memory-limit" | "on-error" | "sandbox" | "row-limit"
         | "max-pixels" | "max-scratch" | "launch" | "kill-workers-every" | "store-folder"
         | "own-store" => LIMITS,
@@ -92,7 +96,7 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         | "picture"
         | "plan" => MEASURE,
         "json" | "verbose" | "failures" | "save-state" | "svg" | "save" | "save-classes"
-        | "write-idx" | "shard-size" | "force" | "progress" => OUTPUT,
+        | "draws" | "side" | "out" | "write-idx" | "shard-size" | "force" | "progress" => OUTPUT,
         _ => return None,
     })
 }
@@ -126,6 +130,13 @@ fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
             ("featherload plan DIR --workers 8 --memory-limit 2G", ""),
             (
                 "featherload plan --recipe recipe.yaml --picture 480x640",
+                "",
+            ),
+        ],
+        "preview" => &[
+            ("featherload preview DIR", "4 samples, 4 draws of train224"),
+            (
+                "featherload preview DIR --recipe recipe.yaml --out grid.png",
                 "",
             ),
         ],

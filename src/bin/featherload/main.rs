@@ -3,12 +3,13 @@
 //! The same executable is the helper of `Launch::Exec`: started as one it becomes a
 //! coordinator, before any argument is parsed.
 //!
-//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `rays`, `rss`, `views`: the
-//!   sub-commands;
+//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `preview`, `rays`, `rss`,
+//!   `views`: the sub-commands;
 //! - `run_args`, `source_args`, `scene_args`, `sampler_args`: arguments that several have; `setup`:
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
 //!   `ray_drawing`: rays as a picture; `scene_plan`: the memory of a run over a scene;
+//! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
 //! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
 //!   `warnings`: what the library warns of; `help`: its pages, completions, man pages;
 //!   `interrupt`: signals; `members`: the processes of a pool; `short_text`: small files that are
@@ -17,6 +18,7 @@
 mod bench;
 mod cache;
 mod ceiling;
+mod chart;
 mod consumer;
 mod demo;
 mod digest;
@@ -30,6 +32,8 @@ mod members;
 mod ops;
 mod output;
 mod plan;
+mod plan_chart;
+mod preview;
 mod ray_drawing;
 mod rays;
 mod rss;
@@ -69,6 +73,7 @@ enum Command {
     Man(help::ManArgs),
     Ops(ops::OpsArgs),
     Plan(Box<plan::PlanArgs>),
+    Preview(Box<preview::PreviewArgs>),
     Rays(Box<rays::RaysArgs>),
     Rss(Box<rss::RssArgs>),
     Views(Box<views::ViewsArgs>),
@@ -115,6 +120,7 @@ fn main() -> ExitCode {
         Command::Man(args) => help::man(&args),
         Command::Ops(args) => ops::run(args),
         Command::Plan(args) => plan::run(*args),
+        Command::Preview(args) => preview::run(*args),
         Command::Rays(args) => rays::run(*args),
         Command::Rss(args) => rss::run(*args),
         Command::Views(args) => views::run(*args),

@@ -1,6 +1,8 @@
 //! `featherload plan`: what a run will do to a sample and what memory it will
 //! take, said before it begins.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
 use featherload::recipe::Move;
@@ -11,6 +13,7 @@ use crate::Outcome;
 use crate::flags;
 use crate::index::print_skipped;
 use crate::output::{self, mib};
+use crate::plan_chart::{self, Drawn};
 use crate::run_args::LoaderArgs;
 use crate::setup::Setup;
 use crate::source_args::SourceArgs;
@@ -42,6 +45,10 @@ pub struct PlanArgs {
     #[arg(long, value_name = "HxW", value_parser = parse_size, conflicts_with_all = ["path", "list"])]
     picture: Option<(u32, u32)>,
 
+    /// Draw the memory of a sample stage by stage, and of the run against the limit, as SVG.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
     /// One JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -63,6 +70,9 @@ struct Noted<'a, T> {
 }
 
 pub fn run(args: PlanArgs) -> Result<Outcome> {
+    if let Some(file) = &args.svg {
+        output::check_writable("--svg", file)?;
+    }
     let setup = Setup::new(&args.loader, &args.source)?;
     let workers = setup.worker_count(args.workers);
     if args.picture.is_some() || !setup.has_data() {
@@ -83,6 +93,15 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
         let (memory, refusal) = MemoryForecast::with_refusal(&recipe, picture, shape)?;
         let outline = Outline::of(&recipe, picture)?;
         let assumed = Assumed { outline, memory };
+        write_chart(
+            &args,
+            &Drawn {
+                outline: &assumed.outline,
+                memory: &assumed.memory,
+                limit: None,
+                source: None,
+            },
+        )?;
         return shown(&assumed, refusal, args.json, &setup, |assumed| {
             print_outline(&assumed.outline)?;
             print_memory(&assumed.memory, None)
@@ -92,6 +111,15 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
         .builder(setup.source()?)?
         .workers(workers)
         .forecast_with_refusal(args.sample)?;
+    write_chart(
+        &args,
+        &Drawn {
+            outline: &forecast.outline,
+            memory: &forecast.memory,
+            limit: forecast.limit.as_ref(),
+            source: Some(setup.source_name()),
+        },
+    )?;
     print_skipped(forecast.scan.as_ref());
     shown(&forecast, refusal, args.json, &setup, print)
 }
@@ -116,6 +144,13 @@ fn shown<T: Serialize>(
         }
     }
     Ok(Outcome::Done)
+}
+
+fn write_chart(args: &PlanArgs, drawn: &Drawn<'_>) -> Result<()> {
+    match &args.svg {
+        Some(file) => output::write_whole(file, plan_chart::draw(drawn).as_bytes()),
+        None => Ok(()),
+    }
 }
 
 fn print_json(plan: &impl Serialize, setup: &Setup<'_>) -> Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::measure::system::default_workers;
-use featherload::options;
+use featherload::options::{self, LoaderOptions};
 use featherload::{Error, Launch, LoaderBuilder, Recipe, Result, Source};
 
 use crate::flags;
@@ -60,6 +60,16 @@ impl<'a> Setup<'a> {
 
     pub fn batch(&self) -> u32 {
         self.said.batch()
+    }
+
+    pub fn seed(&self) -> u64 {
+        let of_config = self.said.training().map(|t| t.seed);
+        self.said.loader.seed.or(of_config).unwrap_or(0)
+    }
+
+    /// What the flags say, for a sub-command that says otherwise.
+    pub fn options(&mut self) -> &mut LoaderOptions {
+        &mut self.said.loader
     }
 
     /// Workers, `given` by a flag or not; none leaves it to the library.

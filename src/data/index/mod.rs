@@ -8,8 +8,9 @@
 //! id is its position, from 0. Nothing here is random, prints, or decides
 //! which samples a batch takes: that is the plan's.
 //!
-//! - `samples`: the index itself; `label`: what a sample is labelled with; `place`:
-//!   where it lies; `classes`, `class_counts`: names of classes, samples of each;
+//! - `samples`: the index itself; `chosen`: some samples as an index of their own;
+//!   `label`: what a sample is labelled with; `place`: where it lies; `classes`,
+//!   `class_counts`: names of classes, samples of each;
 //! - `opening`: the ways to an index; `folder`, `list`, `shards`, `open_cache`: one
 //!   each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
 //!   their paths start; `foreign`: what is no data set; `boxes`: box files; `beyond`: where links lead;
@@ -37,6 +38,7 @@
 
 mod beyond;
 mod boxes;
+mod chosen;
 mod class_counts;
 mod classes;
 mod folder;

@@ -8,10 +8,11 @@
 //! - `device`: what a run has seen of its device;
 //! - `report`: the result, as plain data; `subject`: what ran; `limit`: what limits a run,
 //!   and what would be faster; `failures`: grouped and listed; `text`: how a report is
-//!   printed.
+//!   printed; `chart`: how it is drawn.
 
 mod against_ceiling;
 mod bar;
+mod chart;
 mod counts;
 mod device;
 mod failures;
@@ -110,6 +111,12 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     failures: Option<PathBuf>,
 
+    /// Draw throughput by time and the shares of stages, as SVG.
+    ///
+    /// Stalls and deaths of workers are marked. For one number of --workers.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ceiling", "replay"])]
+    svg: Option<PathBuf>,
+
     /// Print all figures.
     ///
     /// Start, CPU time, PSS, sandbox, profile, and each failure.
@@ -148,6 +155,7 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     for (option, file) in [
         ("--save-state", &args.save_state),
         ("--failures", &args.failures),
+        ("--svg", &args.svg),
     ] {
         if let Some(file) = file {
             output::check_writable(option, file)?;

@@ -10,6 +10,7 @@ use featherload::{Batch, Dtype, Error, Loader, Result, State};
 
 use super::BenchArgs;
 use super::bar::Bar;
+use super::chart::Timeline;
 use super::counts::Counts;
 use super::device::{DeviceUse, DeviceWatch};
 use super::failures;
@@ -25,6 +26,8 @@ struct Seen {
     counts: Counts,
     digest: Option<StreamDigest>,
     watch: DeviceWatch,
+    /// What a chart shows, where one is asked for.
+    timeline: Option<Timeline>,
     /// Height and width of a row; none where rows have sizes of their own.
     row: Option<(usize, usize)>,
 }
@@ -91,6 +94,7 @@ pub fn one(
         counts: Counts::new(args.limit),
         digest: args.digest.then(StreamDigest::default),
         watch: DeviceWatch::default(),
+        timeline: args.svg.is_some().then(|| Timeline::new(began)),
         row: None,
     };
     let ended = consume(args, &mut loader, &mut seen, &mut bar);
@@ -105,8 +109,13 @@ pub fn one(
     }
     ended.map_err(consumer::suggest_policy)?;
     let subject = Subject::of(setup, loader.index())?;
+    let timeline = seen.timeline.take();
     let mut report = report(setup, &loader, seen, subject, workers, (started, end))?;
     report.batches_planned = batches_planned;
+    if let (Some(file), Some(timeline)) = (&args.svg, timeline) {
+        let svg = timeline.finish(&mut report);
+        output::write_whole(file, svg.as_bytes())?;
+    }
     Ok(report)
 }
 
@@ -146,8 +155,12 @@ fn consume(
                 let shape = batch.shape();
                 seen.row = shape.ok().and(batch.rows().next().map(|row| row.size()));
             }
-            let rows = seen.counts.add(&batch, Instant::now());
+            let arrived = Instant::now();
+            let rows = seen.counts.add(&batch, arrived);
             seen.watch.look(&epoch)?;
+            if let Some(timeline) = &mut seen.timeline {
+                timeline.add(&epoch, &batch, arrived)?;
+            }
             bar.tell(batch.epoch(), seen.counts.samples);
             if seen.counts.is_full() || interrupt::caught().is_some() {
                 let mut state = epoch.state();

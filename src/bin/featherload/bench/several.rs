@@ -46,10 +46,15 @@ struct Line {
 }
 
 pub fn run(args: &BenchArgs, setup: &Setup<'_>) -> Result<Outcome> {
-    if args.save_state.is_some() {
-        return Err(Error::config(
-            "--save-state is for one run, and --workers names several: give one number",
-        ));
+    for (flag, given) in [
+        ("--save-state", args.save_state.is_some()),
+        ("--svg", args.svg.is_some()),
+    ] {
+        if given {
+            return Err(Error::config(format!(
+                "{flag} is for one run, and --workers names several: give one number"
+            )));
+        }
     }
     let counts = args.run.counts();
     let mut runs = Vec::new();

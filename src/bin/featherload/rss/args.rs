@@ -76,7 +76,7 @@ pub struct RssArgs {
     #[arg(long, conflicts_with = "kill_workers_every")]
     pub compare_fork_after_load: bool,
 
-    /// Draw PSS by kind of process against the number of workers.
+    /// Draw memory by kind of process against the number of workers, as SVG.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 

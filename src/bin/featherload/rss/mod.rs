@@ -58,7 +58,7 @@ pub fn run(args: RssArgs) -> Result<Outcome> {
     };
     report.conclude(args.max_slope_mib, args.max_growth_mib);
     if let Some(file) = &args.svg {
-        output::write_whole(file, chart::draw(&report)?.as_bytes())?;
+        output::write_whole(file, chart::draw(&report).as_bytes())?;
     }
     if args.json {
         output::json(&report)?;
@@ -173,11 +173,13 @@ fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, Watched), Stop> 
         })
         .collect();
     let pss_total_bytes = steady.memory.total.pss_bytes;
+    let ring_unmapped_bytes = ring_bytes.saturating_sub(steady.memory.total.pss_ring_bytes);
     let row = Row {
         workers,
         ring_bytes,
-        ring_unmapped_bytes: ring_bytes.saturating_sub(steady.memory.total.pss_ring_bytes),
+        ring_unmapped_bytes,
         pss_total_bytes,
+        memory_bytes: pss_total_bytes + ring_unmapped_bytes,
         pss_without_ring_bytes: without_ring(&steady.memory.total),
         pss_input_bytes: steady.memory.total.pss_input_bytes,
         pss_own_bytes: own(&steady.memory.total),

@@ -49,7 +49,9 @@ pub struct Row {
     pub ring_unmapped_bytes: u64,
     /// Steady PSS of all processes: `total.pss_bytes`.
     pub pss_total_bytes: u64,
-    /// The same without what is mapped of the ring.
+    /// All that the run takes: steady PSS, and what no process maps of the ring.
+    pub memory_bytes: u64,
+    /// Steady PSS without what is mapped of the ring.
     pub pss_without_ring_bytes: u64,
     /// Page cache of input files that is mapped: `total.pss_input_bytes`.
     pub pss_input_bytes: u64,

@@ -1,0 +1,298 @@
+//! A run of `bench` as a chart: throughput by time, with stalls and deaths of workers, and
+//! where the workers' time went.
+
+use std::time::Instant;
+
+use featherload::measure::statistics::median;
+use featherload::{Batch, Epoch, LoaderReport, Result};
+
+use super::report::BenchReport;
+use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted, ticks};
+
+const LEFT: f64 = MARGIN + 64.0;
+const RIGHT: f64 = WIDTH - MARGIN;
+const PLOT: f64 = 220.0;
+
+/// Bars at most: each has pixels enough to be seen.
+const MOST_BARS: usize = 96;
+
+/// No batch for so long, and for so many times the median, is a stall.
+const STALL_S: f64 = 0.25;
+const STALL_MEDIANS: f64 = 3.0;
+
+/// Seconds between two questions to the coordinator.
+const ASK_S: f64 = 0.05;
+
+/// What happened when, from the start of the process on.
+pub struct Timeline {
+    began: Instant,
+    /// Arrival and images with pixels of each batch.
+    batches: Vec<(f64, u64)>,
+    /// When workers were found dead, and how many.
+    deaths: Vec<(f64, u64)>,
+    asked: f64,
+    dead: u64,
+    /// What reports on the way have said, which the last one does not repeat.
+    events: Vec<String>,
+}
+
+impl Timeline {
+    pub fn new(began: Instant) -> Self {
+        Self {
+            began,
+            batches: Vec::new(),
+            deaths: Vec::new(),
+            asked: 0.0,
+            dead: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// A batch arrived.
+    pub fn add(&mut self, epoch: &Epoch<'_>, batch: &Batch, arrived: Instant) -> Result<()> {
+        let at = (arrived - self.began).as_secs_f64();
+        self.batches.push((at, batch.good_rows().count() as u64));
+        if at - self.asked >= ASK_S {
+            self.asked = at;
+            let mut report = epoch.report()?;
+            self.count(at, report.worker_deaths);
+            self.events.append(&mut report.events);
+        }
+        Ok(())
+    }
+
+    /// The chart as SVG. The report gets the events that others on the way have told.
+    pub fn finish(mut self, report: &mut BenchReport) -> String {
+        self.end(&mut report.loader);
+        self.draw(report)
+    }
+
+    fn end(&mut self, report: &mut LoaderReport) {
+        let now = self.began.elapsed().as_secs_f64();
+        self.count(now, report.worker_deaths);
+        self.events.append(&mut report.events);
+        report.events = std::mem::take(&mut self.events);
+    }
+
+    fn count(&mut self, at: f64, dead: u64) {
+        if dead > self.dead {
+            self.deaths.push((at, dead - self.dead));
+            self.dead = dead;
+        }
+    }
+
+    fn draw(&self, report: &BenchReport) -> String {
+        let subject = &report.subject;
+        let title = format!("Throughput by time: {}, {}", subject.source, subject.recipe);
+        let stalls = self.stalls();
+        let mut sheet = Sheet::new(&title, &[self.under(report, &stalls)]);
+        self.keys(&mut sheet, report, &stalls);
+        self.plot(&mut sheet, report, &stalls);
+        stages(&mut sheet, report);
+        sheet.finish()
+    }
+
+    fn under(&self, report: &BenchReport, stalls: &[(f64, f64)]) -> String {
+        let mut words = format!(
+            "{} samples in {} batches, {:.2} s, {} workers; the first batch after {:.0} ms.",
+            crate::output::grouped(report.samples),
+            crate::output::grouped(report.batches),
+            report.seconds,
+            report.workers,
+            report.first_batch_ms
+        );
+        if let Some((from, to)) = stalls
+            .iter()
+            .max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0)))
+        {
+            words.push_str(&format!(
+                " The longest stall took {:.2} s, from {from:.2} s on.",
+                to - from
+            ));
+        }
+        words
+    }
+
+    fn keys(&self, sheet: &mut Sheet, report: &BenchReport, stalls: &[(f64, f64)]) {
+        let mut keys = vec![Key {
+            class: "one",
+            words: format!(
+                "images/s; the broken line: {:.0} in the whole run",
+                report.images_per_s
+            ),
+        }];
+        if !stalls.is_empty() {
+            keys.push(Key {
+                class: "stalled",
+                words: format!("stalls, in which no batch came: {}", stalls.len()),
+            });
+        }
+        if report.worker_deaths > 0 {
+            keys.push(Key {
+                class: "bad",
+                words: format!(
+                    "workers that died and were replaced: {}",
+                    report.worker_deaths
+                ),
+            });
+        }
+        sheet.keys(&keys);
+    }
+
+    fn plot(&self, sheet: &mut Sheet, report: &BenchReport, stalls: &[(f64, f64)]) {
+        let end = self.batches.last().map_or(1e-3, |(at, _)| at.max(1e-3));
+        let rates = self.rates(end);
+        let most = rates.iter().copied().fold(report.images_per_s, f64::max) * 1.08;
+        let (top, bottom) = (sheet.y + 12.0, sheet.y + 12.0 + PLOT);
+        let y = sheet.scale((LEFT, RIGHT), (top, bottom), most);
+        let x = |at: f64| LEFT + (RIGHT - LEFT) * (at / end).min(1.0);
+        let bar = (RIGHT - LEFT) / rates.len() as f64;
+        for (i, rate) in rates.iter().enumerate() {
+            let at = (LEFT + bar * i as f64 + 0.5, y(*rate));
+            sheet.rect("one", at, (bar - 1.0, bottom - y(*rate)));
+        }
+        for (from, to) in stalls {
+            let size = (x(*to) - x(*from), bottom - top);
+            sheet.hatched("stalled", (x(*from), top), size);
+        }
+        let mean = y(report.images_per_s);
+        sheet.line("mean", (LEFT, mean), (RIGHT, mean));
+        for (at, _) in &self.deaths {
+            let at = x(*at);
+            sheet.line("mark", (at, top - 6.0), (at, bottom));
+            sheet.rect("bad", (at - 3.0, top - 9.0), (6.0, 6.0));
+        }
+        sheet.line("axis", (LEFT, bottom), (RIGHT, bottom));
+        for tick in ticks(end, 8) {
+            let words = match end {
+                ..1.0 => format!("{tick:.2}"),
+                ..10.0 => format!("{tick:.1}"),
+                _ => format!("{tick:.0}"),
+            };
+            sheet.text("soft", Anchor::Middle, (x(tick), bottom + 18.0), &words);
+        }
+        let at = (f64::midpoint(LEFT, RIGHT), bottom + 36.0);
+        sheet.text(
+            "soft",
+            Anchor::Middle,
+            at,
+            "seconds from the start of the process; upwards images/s",
+        );
+        sheet.y = bottom + 44.0;
+    }
+
+    /// Images per second in equal parts of the time up to `end`. Between two batches
+    /// images come evenly.
+    fn rates(&self, end: f64) -> Vec<f64> {
+        let bars = (self.batches.len() / 2).clamp(4, MOST_BARS);
+        let width = end / bars as f64;
+        let mut rates = vec![0.0; bars];
+        let mut before = 0.0;
+        for (at, samples) in &self.batches {
+            let gap = (at - before).max(1e-9);
+            let first = (before / width) as usize;
+            for (i, rate) in rates.iter_mut().enumerate().skip(first) {
+                let (from, to) = (i as f64 * width, (i + 1) as f64 * width);
+                if from >= *at {
+                    break;
+                }
+                let within = (to.min(*at) - from.max(before)).max(0.0);
+                *rate += *samples as f64 * within / gap / width;
+            }
+            before = *at;
+        }
+        rates
+    }
+
+    /// Times without a batch behind the first, from when to when.
+    fn stalls(&self) -> Vec<(f64, f64)> {
+        let gaps = self.batches.windows(2).map(|two| (two[0].0, two[1].0));
+        let gaps: Vec<_> = gaps.collect();
+        let usual = median(gaps.iter().map(|(from, to)| to - from).collect()).unwrap_or(0.0);
+        let least = STALL_S.max(STALL_MEDIANS * usual);
+        gaps.into_iter()
+            .filter(|(from, to)| to - from > least)
+            .collect()
+    }
+}
+
+/// Where the time of all workers went.
+fn stages(sheet: &mut Sheet, report: &BenchReport) {
+    let times = &report.loader.times;
+    let parts = [
+        ("three", "read", times.open_s),
+        ("one", "decode", times.decode_s),
+        ("two", "resize", times.resample_s),
+        ("five", "augment", times.augment_s),
+        ("four", "write", times.emit_s),
+        ("rest", "wait for the consumer", times.idle_s),
+    ];
+    let all = (times.busy_s() + times.idle_s).max(1e-9);
+    sheet.heading(
+        "Where the time of the workers went",
+        &format!("limited by {}", fitted(report.bound_by, 60)),
+    );
+    let y = sheet.y + 4.0;
+    let width = WIDTH - 2.0 * MARGIN;
+    let mut x = MARGIN;
+    let mut keys = Vec::new();
+    for (class, name, seconds) in parts {
+        let share = seconds / all;
+        if share < 5e-4 {
+            continue;
+        }
+        sheet.rect(class, (x, y), (width * share, 26.0));
+        x += width * share;
+        keys.push(Key {
+            class,
+            words: format!("{name} {:.1}%", 100.0 * share),
+        });
+    }
+    sheet.rect("edge", (MARGIN, y), (width, 26.0));
+    sheet.y = y + 32.0;
+    sheet.keys(&keys);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeline(arrivals: &[f64]) -> Timeline {
+        let mut timeline = Timeline::new(Instant::now());
+        timeline.batches = arrivals.iter().map(|at| (*at, 10)).collect();
+        timeline
+    }
+
+    #[test]
+    fn rates_add_up_to_the_samples() {
+        let arrivals: Vec<f64> = (1..=50).map(|i| f64::from(i * i) * 1e-3).collect();
+        let timeline = timeline(&arrivals);
+        let rates = timeline.rates(2.5);
+        assert_eq!(rates.len(), 25);
+        let samples: f64 = rates.iter().map(|rate| rate * 0.1).sum();
+        assert!((samples - 500.0).abs() < 1e-6, "{samples}");
+        assert!(rates[0] > rates[24]);
+    }
+
+    #[test]
+    fn a_stall_is_many_times_longer_than_other_gaps() {
+        let mut arrivals: Vec<f64> = (1..=20).map(|i| 0.05 * f64::from(i)).collect();
+        assert!(timeline(&arrivals).stalls().is_empty());
+        arrivals.extend([1.9, 1.95, 2.0]);
+        assert_eq!(timeline(&arrivals).stalls(), [(1.0, 1.9)]);
+        // Slow all the time is no stall.
+        assert!(timeline(&[1.0, 2.0, 3.0]).stalls().is_empty());
+    }
+
+    #[test]
+    fn events_that_were_told_on_the_way_are_in_the_last_report() {
+        let mut timeline = timeline(&[0.1]);
+        timeline.events = vec!["first".into()];
+        let mut report = LoaderReport::default();
+        report.events = vec!["last".into()];
+        report.worker_deaths = 2;
+        timeline.end(&mut report);
+        assert_eq!(report.events, ["first", "last"]);
+        assert_eq!(timeline.deaths.len(), 1);
+    }
+}

@@ -1,0 +1,214 @@
+//! What `plan` says as a chart: `featherload plan --svg`.
+//!
+//! One sample stage by stage, in the written order and in that in which it runs, on one
+//! scale; and the whole run as one bar, against the limit.
+
+use featherload::forecast::{MemoryForecast, MemoryLimit, Order, Outline};
+
+use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted};
+use crate::flags;
+use crate::output::size;
+
+/// Where bars of stages begin, and where the longest ends.
+const FROM: f64 = 440.0;
+const TO: f64 = WIDTH - 100.0;
+/// A bar of a stage, and from one to the next.
+const BAR: f64 = 16.0;
+const STAGE: f64 = 24.0;
+
+/// What is drawn.
+pub struct Drawn<'a> {
+    pub outline: &'a Outline,
+    pub memory: &'a MemoryForecast,
+    pub limit: Option<&'a MemoryLimit>,
+    /// What people call the data set; none without one.
+    pub source: Option<String>,
+}
+
+/// The chart as SVG.
+pub fn draw(drawn: &Drawn<'_>) -> String {
+    let (outline, memory) = (drawn.outline, drawn.memory);
+    let (height, width) = outline.picture;
+    let of = drawn.source.as_deref().unwrap_or("no data set");
+    let picture = match drawn.source {
+        Some(_) => format!("The picture that takes the most is {width} x {height} pixels."),
+        None => format!("For pictures of {width} x {height} pixels."),
+    };
+    let title = format!("Memory before the run: {of}, {}", outline.recipe);
+    let what = format!(
+        "What one sample takes in a worker, stage by stage from top to bottom. {picture} Buffers \
+         that a stage is done with are kept for the next ones. The broken line is the most that \
+         any draw takes."
+    );
+    let mut sheet = Sheet::new(&title, &[what]);
+    sheet.keys(&[
+        Key {
+            class: "one",
+            words: "the picture behind the stage".into(),
+        },
+        Key {
+            class: "rest",
+            words: "other buffers that are held by then".into(),
+        },
+    ]);
+    let orders = [&outline.written, &outline.planned];
+    let held = orders.iter().flat_map(|order| &order.stages);
+    let most = held.map(|stage| stage.held_bytes);
+    let most = most
+        .chain(orders.map(|order| order.scratch_bytes))
+        .max()
+        .unwrap_or(0);
+    waterfall(
+        &mut sheet,
+        "As written, each operation by itself",
+        &outline.written,
+        most,
+    );
+    let planned = format!("As it runs (reorder: {})", outline.reorder);
+    waterfall(&mut sheet, &planned, &outline.planned, most);
+    run(&mut sheet, memory, drawn.limit);
+    sheet.finish()
+}
+
+/// The stages of an order, a bar each, of one scale whose end is `most`.
+fn waterfall(sheet: &mut Sheet, title: &str, order: &Order, most: u64) {
+    let head = format!("{} a sample at most", size(order.scratch_bytes));
+    sheet.heading(title, &head);
+    sheet.y += 6.0;
+    let x = |bytes: u64| FROM + (TO - FROM) * bytes as f64 / most.max(1) as f64;
+    let top = sheet.y;
+    let mut before: Option<f64> = None;
+    for stage in &order.stages {
+        let y = sheet.y;
+        let held = x(stage.held_bytes);
+        let picture = x(stage.picture_bytes.min(stage.held_bytes));
+        let middle = y + BAR / 2.0 + 4.5;
+        let shape = format!("{} x {} {}", stage.width, stage.height, stage.element);
+        let name = fitted(&stage.name, 40);
+        sheet.text("", Anchor::Start, (MARGIN, middle), &name);
+        sheet.text("soft", Anchor::End, (FROM - 12.0, middle), &shape);
+        if let Some(before) = before {
+            sheet.line("step", (before, y - STAGE + BAR), (before, y + BAR));
+        }
+        sheet.rect("rest", (FROM, y), (held - FROM, BAR));
+        sheet.rect("one", (FROM, y), (picture - FROM, BAR));
+        // In a column of their own, where no line crosses them.
+        let at = (WIDTH - MARGIN, middle);
+        sheet.text("", Anchor::End, at, &size(stage.held_bytes));
+        before = Some(held);
+        sheet.y += STAGE;
+    }
+    let at = x(order.scratch_bytes);
+    sheet.line("mean", (at, top - 4.0), (at, sheet.y - STAGE + BAR + 4.0));
+}
+
+/// The bar of the whole run, and where the limit is.
+fn run(sheet: &mut Sheet, memory: &MemoryForecast, limit: Option<&MemoryLimit>) {
+    sheet.heading(
+        "The whole run, all processes",
+        &format!("{} at most", size(memory.total_bytes)),
+    );
+    let workers = u64::from(memory.workers);
+    let ring = match memory.workers {
+        0 => "batches".to_owned(),
+        _ => format!("ring, {} slots of {} rows", memory.depth, memory.batch),
+    };
+    // With zero workers the consumer decodes, which takes what a worker would.
+    let of_workers = match workers {
+        0 => memory
+            .total_bytes
+            .saturating_sub(memory.ring_bytes + memory.fixed_bytes),
+        n => n * memory.worker_bytes,
+    };
+    let each = match workers {
+        0 => "decoding in the consumer".to_owned(),
+        n => format!("{n} workers, {} each:", size(memory.worker_bytes)),
+    };
+    let parts = [
+        ("ring", memory.ring_bytes, ring),
+        ("workers", of_workers, each),
+        (
+            "consumer",
+            memory.fixed_bytes,
+            "consumer, coordinator, index".to_owned(),
+        ),
+    ];
+    // A limit far away would leave no bar to read: it has a bar of its own.
+    let near = limit.filter(|l| l.bytes < 4 * memory.total_bytes);
+    let whole = near.map_or(memory.total_bytes, |l| l.bytes.max(memory.total_bytes));
+    let width = WIDTH - 2.0 * MARGIN;
+    let y = sheet.y + 4.0;
+    let mut x = MARGIN;
+    for (class, bytes, _) in &parts {
+        let part = width * *bytes as f64 / whole.max(1) as f64;
+        sheet.rect(class, (x, y), (part, 30.0));
+        if *class == "workers" {
+            for n in 1..workers.min(64) {
+                let at = x + part * n as f64 / workers as f64;
+                sheet.line("grid", (at, y), (at, y + 30.0));
+            }
+        }
+        x += part;
+    }
+    sheet.rect("edge", (MARGIN, y), (width, 30.0));
+    sheet.y = y + 34.0;
+    let free = limit.map(|l| l.bytes.saturating_sub(memory.total_bytes));
+    let mut keys: Vec<Key> = parts
+        .into_iter()
+        .map(|(class, bytes, words)| Key {
+            class,
+            words: format!("{words} {}", size(bytes)),
+        })
+        .collect();
+    if let (Some(free), Some(_)) = (free, near) {
+        keys.push(Key {
+            class: "edge",
+            words: format!("free {}", size(free)),
+        });
+    }
+    sheet.keys(&keys);
+    match (limit, free) {
+        (Some(limit), Some(free)) => {
+            let words = format!("Limit {}: {}", size(limit.bytes), flags::in_place(limit.by));
+            match near {
+                Some(_) => sheet.note(&words),
+                None => against(sheet, memory, limit, &words, free),
+            }
+        }
+        _ => sheet.note("No limit is known: a data set and a machine have one."),
+    }
+    if memory.device_bytes > 0 {
+        sheet.note(&format!(
+            "Beside it {} of the device, its context apart.",
+            size(memory.device_bytes)
+        ));
+    }
+    if memory.page_cache_bytes > 0 {
+        sheet.note(&format!(
+            "Workers map up to {} of shards: page cache, which the system takes back when it is \
+             needed.",
+            size(memory.page_cache_bytes)
+        ));
+    }
+}
+
+/// The run as a part of a limit that is much larger.
+fn against(
+    sheet: &mut Sheet,
+    memory: &MemoryForecast,
+    limit: &MemoryLimit,
+    words: &str,
+    free: u64,
+) {
+    let width = WIDTH - 2.0 * MARGIN;
+    let y = sheet.y + 6.0;
+    let used = width * memory.total_bytes as f64 / limit.bytes.max(1) as f64;
+    sheet.rect("one", (MARGIN, y), (used.max(1.0), 12.0));
+    sheet.rect("edge", (MARGIN, y), (width, 12.0));
+    sheet.y = y + 12.0;
+    let share = 100.0 * memory.total_bytes as f64 / limit.bytes.max(1) as f64;
+    sheet.note(&format!(
+        "{words}. The run takes {share:.1}% of it; {} stay free.",
+        size(free)
+    ));
+}

@@ -1,0 +1,306 @@
+//! Originals and draws as one picture: a line of it for each sample, and text under it.
+
+use embedded_graphics::mono_font::MonoFont;
+use image::RgbImage;
+use image::imageops::{FilterType, resize};
+use serde::Serialize;
+
+use super::canvas::{Canvas, Ink, LARGE, SMALL};
+use super::samples::{Draw, Preview, Sample};
+use crate::chart::{fitted, wrapped};
+
+const GAP: u32 = 14;
+/// Around a draw, in the colour of its box.
+const FRAME: u32 = 3;
+/// Lines of small text under a picture, at most.
+const SAID: usize = 4;
+const LINE: u32 = 15;
+
+// A card that can be read on white and on black pages.
+const PAPER: Ink = Ink::new(0xf4, 0xf5, 0xf6);
+const INK: Ink = Ink::new(0x1f, 0x23, 0x28);
+const SOFT: Ink = Ink::new(0x59, 0x63, 0x6e);
+const PLATE: Ink = Ink::new(0x3a, 0x42, 0x4c);
+const ON_PLATE: Ink = Ink::new(0xff, 0xff, 0xff);
+const BAD: Ink = Ink::new(0xd5, 0x5e, 0x00);
+
+/// Okabe and Ito's, which people who see few colours can tell apart.
+const DRAWS: [Ink; 7] = [
+    Ink::new(0x00, 0x72, 0xb2),
+    Ink::new(0xe6, 0x9f, 0x00),
+    Ink::new(0x00, 0x9e, 0x73),
+    Ink::new(0xcc, 0x79, 0xa7),
+    Ink::new(0x56, 0xb4, 0xe9),
+    Ink::new(0xd5, 0x5e, 0x00),
+    Ink::new(0xf0, 0xe4, 0x42),
+];
+
+/// Where a picture is: left, top, width, height.
+type Place = (u32, u32, u32, u32);
+
+/// Where what is shown of a sample is. Names are the contract of `--json`.
+#[derive(Serialize)]
+pub struct Placed {
+    pub original_at: Place,
+    /// Pixels of the picture for one of the original.
+    pub scale: f64,
+    pub draws_at: Vec<Place>,
+}
+
+/// A picture in the size in which it is shown.
+struct Shown {
+    picture: RgbImage,
+    scale: f64,
+}
+
+impl Shown {
+    /// Made smaller where a side is longer than `side`; small ones several times as large,
+    /// pixel by pixel.
+    fn of(picture: &RgbImage, side: u32) -> Self {
+        let (width, height) = picture.dimensions();
+        let longer = width.max(height).max(1);
+        let to = |scale: f64| {
+            let [w, h] = [width, height].map(|s| (f64::from(s) * scale).round().max(1.0) as u32);
+            (w, h)
+        };
+        match side / longer {
+            0 => {
+                let scale = f64::from(side) / f64::from(longer);
+                let (w, h) = to(scale);
+                Self {
+                    picture: resize(picture, w, h, FilterType::Triangle),
+                    scale,
+                }
+            }
+            1 => Self {
+                picture: picture.clone(),
+                scale: 1.0,
+            },
+            times => {
+                let (w, h) = to(f64::from(times));
+                Self {
+                    picture: resize(picture, w, h, FilterType::Nearest),
+                    scale: f64::from(times),
+                }
+            }
+        }
+    }
+}
+
+/// The picture, and where everything is in it.
+pub fn draw(preview: &Preview, side: u32) -> (RgbImage, Vec<Placed>) {
+    let cell = side + 2 * FRAME;
+    let columns = 1 + preview
+        .samples
+        .iter()
+        .map(|s| s.draws.len())
+        .max()
+        .unwrap_or(0) as u32;
+    let width = GAP + columns * (cell + GAP);
+    let lines: Vec<Line<'_>> = preview
+        .samples
+        .iter()
+        .map(|sample| Line::new(sample, side))
+        .collect();
+    let head = GAP + 2 * LINE + 8;
+    let height = head + lines.iter().map(|line| line.height + GAP).sum::<u32>();
+    let mut canvas = Canvas::new(width, height, PAPER);
+    let fits = |font: &MonoFont<'_>, width: u32| letters(font, width);
+    let title = format!(
+        "{} | {} | seed {}",
+        preview.source, preview.recipe, preview.seed
+    );
+    let at = (GAP, GAP);
+    canvas.text(
+        &LARGE,
+        INK,
+        at,
+        &fitted(&ascii(&title), fits(&LARGE, width - 2 * GAP)),
+    );
+    let what = "the original with the box of each draw, then the draws as the model gets them";
+    let what = fitted(what, fits(&SMALL, width - 2 * GAP));
+    canvas.text(&SMALL, SOFT, (GAP, GAP + LINE + 4), &ascii(&what));
+    let mut top = head;
+    let mut placed = Vec::new();
+    for line in &lines {
+        placed.push(line.draw(&mut canvas, top, side));
+        top += line.height + GAP;
+    }
+    (canvas.0, placed)
+}
+
+/// What stands in one line.
+struct Line<'a> {
+    sample: &'a Sample,
+    original: Option<Shown>,
+    draws: Vec<Option<Shown>>,
+    /// Of the pictures.
+    tallest: u32,
+    /// With the text.
+    height: u32,
+}
+
+impl<'a> Line<'a> {
+    fn new(sample: &'a Sample, side: u32) -> Self {
+        let shown = |picture: &Option<RgbImage>| picture.as_ref().map(|p| Shown::of(p, side));
+        let original = shown(&sample.original);
+        let draws: Vec<_> = sample.draws.iter().map(|d| shown(&d.picture)).collect();
+        let heights = draws.iter().chain([&original]);
+        let heights = heights.map(|shown| shown.as_ref().map_or(side / 2, |s| s.picture.height()));
+        let tallest = heights.max().unwrap_or(0);
+        let tall = |shown: &Option<Shown>, lines: usize| {
+            let height = shown.as_ref().map_or(tallest, |s| s.picture.height());
+            height + 2 * FRAME + 4 + lines as u32 * LINE
+        };
+        let texts = sample.draws.iter().map(|draw| under(draw, side).len());
+        let height = draws
+            .iter()
+            .zip(texts)
+            .map(|(shown, lines)| tall(shown, lines))
+            .fold(tall(&original, 3), u32::max);
+        Self {
+            sample,
+            original,
+            draws,
+            tallest,
+            height,
+        }
+    }
+
+    fn draw(&self, canvas: &mut Canvas, top: u32, side: u32) -> Placed {
+        let cell = side + 2 * FRAME;
+        // Text stands right under its own picture.
+        let below = |place: Place, line: usize| place.1 + place.3 + FRAME + 4 + line as u32 * LINE;
+        let at = (GAP + FRAME, top + FRAME);
+        let scale = self.original.as_ref().map_or(1.0, |shown| shown.scale);
+        let original_at = match &self.original {
+            Some(shown) => {
+                canvas.picture(at, &shown.picture);
+                let place = (at.0, at.1, shown.picture.width(), shown.picture.height());
+                self.outlines(canvas, place, scale);
+                place
+            }
+            None => self.plate(canvas, (at.0, at.1, side, self.tallest), &self.sample.fault),
+        };
+        for (i, (words, font)) in self.about(side).into_iter().enumerate() {
+            let at = (GAP + FRAME, below(original_at, i));
+            let ink = if i == 0 { INK } else { SOFT };
+            canvas.text(font, ink, at, &words);
+        }
+        let mut draws_at = Vec::new();
+        for (i, (draw, shown)) in self.sample.draws.iter().zip(&self.draws).enumerate() {
+            let left = GAP + (i as u32 + 1) * (cell + GAP);
+            let (x, y) = (left + FRAME, top + FRAME);
+            let place = match shown {
+                Some(shown) => {
+                    let (width, height) = shown.picture.dimensions();
+                    let frame = (left, top, width + 2 * FRAME, height + 2 * FRAME);
+                    canvas.fill(color(i), frame);
+                    canvas.picture((x, y), &shown.picture);
+                    (x, y, width, height)
+                }
+                None => self.plate(canvas, (x, y, side, self.tallest), &draw.fault),
+            };
+            draws_at.push(place);
+            for (i, (words, ink)) in under(draw, side).into_iter().enumerate() {
+                canvas.text(&SMALL, ink, (x, below(place, i)), &words);
+            }
+        }
+        Placed {
+            original_at,
+            scale,
+            draws_at,
+        }
+    }
+
+    /// The parts of the original that the draws take, each in its colour.
+    fn outlines(&self, canvas: &mut Canvas, place: Place, scale: f64) {
+        let (left, top, width, height) = place;
+        // What reaches beyond the original is seen at its edge.
+        let within = (
+            left - FRAME,
+            top - FRAME,
+            width + 2 * FRAME,
+            height + 2 * FRAME,
+        );
+        for (i, draw) in self.sample.draws.iter().enumerate() {
+            let Some(corners) = &draw.corners else {
+                continue;
+            };
+            let places =
+                corners.map(|[x, y]| (f64::from(left) + x * scale, f64::from(top) + y * scale));
+            canvas.outline(color(i), &places, within);
+        }
+    }
+
+    /// In the place of a picture: why there is none.
+    fn plate(&self, canvas: &mut Canvas, place: Place, why: &Option<String>) -> Place {
+        let (x, y, width, height) = place;
+        canvas.fill(PLATE, place);
+        canvas.fill(BAD, (x, y, width, 4));
+        let why = why.as_deref().unwrap_or("no pixels");
+        let lines = wrapped(&ascii(why), letters(&SMALL, width - 16));
+        let most = (height.saturating_sub(34) / LINE) as usize;
+        canvas.text(&LARGE, ON_PLATE, (x + 8, y + 12), "failed");
+        for (i, line) in lines.iter().take(most).enumerate() {
+            let at = (x + 8, y + 30 + i as u32 * LINE);
+            let line = fitted(line, letters(&SMALL, width - 16));
+            canvas.text(&SMALL, ON_PLATE, at, &ascii(&line));
+        }
+        place
+    }
+
+    /// Id, label, size and path.
+    fn about(&self, side: u32) -> Vec<(String, &'static MonoFont<'static>)> {
+        let sample = self.sample;
+        let label = sample.label.as_deref().unwrap_or("no label");
+        let fit = |words: String, font| ascii(&fitted(&ascii(&words), letters(font, side)));
+        let path = sample.path.to_string_lossy();
+        // The end of a path says more than its beginning.
+        let most = letters(&SMALL, side);
+        let path = match path.chars().count().checked_sub(most) {
+            None | Some(0) => path.into_owned(),
+            Some(over) => format!("..{}", path.chars().skip(over + 2).collect::<String>()),
+        };
+        let mut lines = vec![(fit(format!("{}  {label}", sample.id), &LARGE), &LARGE)];
+        if let Some((width, height)) = sample.size {
+            lines.push((fit(format!("{width} x {height}"), &SMALL), &SMALL));
+        }
+        lines.push((ascii(&path), &SMALL));
+        lines
+    }
+}
+
+/// Text under a draw: its label, where that is another one, and what was drawn.
+fn under(draw: &Draw, side: u32) -> Vec<(String, Ink)> {
+    let most = letters(&SMALL, side);
+    let label = draw
+        .label
+        .iter()
+        .flat_map(|label| wrapped(&ascii(label), most));
+    let mut lines: Vec<(String, Ink)> = label.map(|words| (words, INK)).collect();
+    let said = wrapped(&draw.said.join(", "), most);
+    let more = said.len() > SAID;
+    lines.extend(said.into_iter().take(SAID).map(|words| (words, SOFT)));
+    if let Some((last, _)) = lines.last_mut().filter(|_| more) {
+        last.push_str(" ...");
+    }
+    lines
+        .into_iter()
+        .map(|(words, ink)| (ascii(&fitted(&words, most)), ink))
+        .collect()
+}
+
+fn color(draw: usize) -> Ink {
+    DRAWS[draw % DRAWS.len()]
+}
+
+/// Letters that fit so many pixels.
+fn letters(font: &MonoFont<'_>, width: u32) -> usize {
+    (width / (font.character_size.width + font.character_spacing)) as usize
+}
+
+/// The font has Latin letters; three points instead of one sign for them.
+fn ascii(words: &str) -> String {
+    words.replace('\u{2026}', "..")
+}

@@ -1,0 +1,85 @@
+//! Rows of a batch as colours for a screen: what the recipe did to their values at its end is
+//! taken back. The Python package's `preview()` goes by the same rules.
+
+use featherload::batch::{Element, Row};
+use featherload::recipe::{ColorOrder, Op};
+use featherload::{Dtype, MemoryLayout, Recipe, Result, bf16, f16};
+use image::RgbImage;
+
+/// What there is to take back.
+pub struct Levels {
+    /// Mean and deviation of each channel.
+    normalized: Option<([f32; 3], [f32; 3])>,
+    /// The values are no colours for a screen: each channel is shown from its least to its
+    /// largest value.
+    stretched: bool,
+    reversed: bool,
+}
+
+impl Levels {
+    pub fn of(recipe: &Recipe) -> Self {
+        let ops = || recipe.ops.iter();
+        Self {
+            normalized: ops().rev().find_map(|op| match op {
+                Op::Normalize(n) => Some((n.mean.0, n.std.0)),
+                _ => None,
+            }),
+            stretched: ops().any(|op| matches!(op, Op::ConvertColor(_))),
+            reversed: ops()
+                .any(|op| matches!(op, Op::Decode(decode) if decode.color == ColorOrder::Bgr)),
+        }
+    }
+
+    /// A row in memory of the host.
+    pub fn picture(&self, row: &Row<'_>, dtype: Dtype, layout: MemoryLayout) -> Result<RgbImage> {
+        let mut values = match dtype {
+            Dtype::U8 => floats::<u8>(row, |level| f32::from(level) / 255.0)?,
+            Dtype::F16 => floats::<f16>(row, f16::to_f32)?,
+            Dtype::Bf16 => floats::<bf16>(row, bf16::to_f32)?,
+            Dtype::F32 => floats::<f32>(row, |value| value)?,
+        };
+        let (height, width) = row.size();
+        let pixels = height * width;
+        let channels = values.len().checked_div(pixels).unwrap_or(0);
+        // Where each channel of a pixel is.
+        let at = |pixel: usize, channel: usize| match layout {
+            MemoryLayout::Nchw => channel * pixels + pixel,
+            MemoryLayout::Nhwc => pixel * channels + channel,
+        };
+        // A fourth channel is zero: PaddleClas' channel_num.
+        let shown = channels.min(3);
+        for channel in 0..shown {
+            let all = (0..pixels).map(|pixel| at(pixel, channel));
+            if let Some((mean, std)) = self.normalized {
+                for i in all.clone() {
+                    values[i] = values[i] * std[channel] + mean[channel];
+                }
+            }
+            if self.stretched {
+                let (least, most) = all
+                    .clone()
+                    .fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), i| {
+                        (least.min(values[i]), most.max(values[i]))
+                    });
+                for i in all {
+                    values[i] = (values[i] - least) / (most - least).max(1e-6);
+                }
+            }
+        }
+        let channel = |c: u32| match (shown, self.reversed && !self.stretched) {
+            (0..=1, _) => 0,
+            (_, true) => 2 - c as usize,
+            (_, false) => c as usize,
+        };
+        let level =
+            |pixel, c| (values[at(pixel, channel(c))].clamp(0.0, 1.0) * 255.0).round() as u8;
+        Ok(RgbImage::from_fn(width as u32, height as u32, |x, y| {
+            let pixel = y as usize * width + x as usize;
+            image::Rgb([0, 1, 2].map(|c| level(pixel, c)))
+        }))
+    }
+}
+
+fn floats<T: Element>(row: &Row<'_>, float: impl Fn(T) -> f32) -> Result<Vec<f32>> {
+    Ok(row.as_slice::<T>()?.iter().map(|v| float(*v)).collect())
+}

@@ -1,0 +1,176 @@
+//! `featherload preview`: samples as people see them, beside what a model gets of them.
+//!
+//! - `samples`: which samples, their originals, and draws of the recipe;
+//! - `levels`: rows of a batch as colours for a screen;
+//! - `corners`: which part of the original a row shows; `words`: what was drawn, in words;
+//! - `grid`: all of it as one picture; `canvas`: letters and lines on it;
+//! - `terminal`: terminals that show pictures.
+
+mod canvas;
+mod corners;
+mod grid;
+mod levels;
+mod samples;
+mod terminal;
+mod words;
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use featherload::{Error, Result};
+use image::{ImageFormat, RgbImage};
+use serde::Serialize;
+
+use self::grid::Placed;
+use self::samples::{Preview, Sample};
+use self::terminal::Screen;
+use crate::run_args::LoaderArgs;
+use crate::source_args::SourceArgs;
+use crate::{Outcome, interrupt, output};
+
+/// Shows samples beside what a model gets of them: each original with the parts that the
+/// recipe's draws take of it, then these draws in colours for a screen, with label and id.
+///
+/// The samples are the first of the first epoch. They make a batch of their own, so a recipe
+/// that mixes rows mixes these. A sample or a draw that fails is a plate with the reason. A
+/// terminal that shows pictures (kitty, iTerm2, sixel) shows the picture; otherwise it is
+/// written to featherload-preview.png.
+#[derive(Args)]
+pub struct PreviewArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+
+    #[command(flatten)]
+    loader: LoaderArgs,
+
+    /// How many samples.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    rows: u32,
+
+    /// How many draws of the recipe beside each.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16))]
+    draws: u32,
+
+    /// These samples, by their ids, in place of the first ones.
+    #[arg(
+        long,
+        value_name = "ID,...",
+        value_delimiter = ',',
+        conflicts_with = "rows"
+    )]
+    ids: Vec<u64>,
+
+    /// Longer side of each picture, pixels; smaller ones keep their size or a multiple of it.
+    #[arg(long, value_name = "PIXELS", default_value_t = 224, value_parser = clap::value_parser!(u32).range(32..=2048))]
+    side: u32,
+
+    /// Write the picture to this PNG file, whatever the terminal shows.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where the picture goes when nobody says so and the terminal shows none.
+const FILE: &str = "featherload-preview.png";
+
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    file: Option<&'a Path>,
+    width: u32,
+    height: u32,
+    recipe: &'a str,
+    seed: u64,
+    samples: Vec<Told<'a>>,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    sample: &'a Sample,
+    /// Where the original and each draw are in the picture.
+    #[serde(flatten)]
+    placed: Placed,
+}
+
+pub fn run(args: PreviewArgs) -> Result<Outcome> {
+    interrupt::end_the_process()?;
+    let screen = match args.out.is_none() && !args.json {
+        true => Screen::here(),
+        false => None,
+    };
+    let file = match (&args.out, &screen) {
+        (Some(file), _) => Some(file.as_path()),
+        (None, Some(_)) => None,
+        (None, None) => Some(Path::new(FILE)),
+    };
+    if let Some(file) = file {
+        output::check_writable("--out", file)?;
+    }
+    refuse_what_has_no_effect(&args)?;
+    let preview = samples::read(&args)?;
+    let (picture, placed) = grid::draw(&preview, args.side);
+    if let Some(file) = file {
+        output::write_whole(file, &png(&picture)?)?;
+    }
+    if args.json {
+        let told = preview.samples.iter().zip(placed);
+        output::json(&Report {
+            file,
+            width: picture.width(),
+            height: picture.height(),
+            recipe: &preview.recipe,
+            seed: preview.seed,
+            samples: told
+                .map(|(sample, placed)| Told { sample, placed })
+                .collect(),
+        })?;
+        return Ok(Outcome::Done);
+    }
+    if let Some(screen) = &screen {
+        screen.show(&picture)?;
+    }
+    print(&preview)?;
+    if let Some(file) = file {
+        let (width, height) = picture.dimensions();
+        output::line(&format!("{} ({width} x {height})", file.display()))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Flags of a run that mean nothing here.
+fn refuse_what_has_no_effect(args: &PreviewArgs) -> Result<()> {
+    let said = args.loader.options();
+    let what = match (said.batch_size, said.on_error) {
+        (Some(_), _) => "--batch has no effect here: the samples make one batch; give --rows",
+        (_, Some(_)) => "--on-error has no effect here: failed samples are shown as such",
+        _ => return Ok(()),
+    };
+    Err(Error::config(what))
+}
+
+fn print(preview: &Preview) -> Result<()> {
+    for sample in &preview.samples {
+        output::line(&format!("{}  {}", sample.title(), sample.path.display()))?;
+        if let Some(fault) = &sample.fault {
+            output::line(&format!("     {fault}"))?;
+        }
+        for (number, draw) in sample.draws.iter().enumerate() {
+            if let Some(words) = draw.words(sample) {
+                output::line(&format!("  {}  {words}", number + 1))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn png(picture: &RgbImage) -> Result<Vec<u8>> {
+    let mut bytes = Cursor::new(Vec::new());
+    let written = picture.write_to(&mut bytes, ImageFormat::Png);
+    written.map_err(|e| Error::io("write a PNG", std::io::Error::other(e)))?;
+    Ok(bytes.into_inner())
+}

@@ -1,0 +1,338 @@
+//! Which samples are shown, their originals, and draws of the recipe.
+//!
+//! Three loaders, one after the other: the user's own, without workers, for the order; one of
+//! whole pictures; and one whose epochs are the draws.
+
+use std::path::PathBuf;
+
+use featherload::index::{Classes, Index, Label};
+use featherload::plan::Plan;
+use featherload::recipe::{ColorOrder, Op};
+use featherload::{
+    Batch, DecodeMode, Device, DrawnRow, Dtype, Labels, LoaderBuilder, MemoryLayout, OnError,
+    Position, Rank, Recipe, Result, RowStatus, Sampler, Tail,
+};
+use image::RgbImage;
+use serde::Serialize;
+use tracing::subscriber::NoSubscriber;
+
+use super::corners::{self, Corners};
+use super::levels::Levels;
+use super::{PreviewArgs, words};
+use crate::index::print_skipped;
+use crate::setup::Setup;
+
+/// Processes that make so few rows.
+const WORKERS: usize = 2;
+
+/// All that is shown.
+pub struct Preview {
+    pub source: String,
+    pub recipe: String,
+    pub seed: u64,
+    pub samples: Vec<Sample>,
+}
+
+/// One sample, with its draws. Names are the contract of `--json`.
+#[derive(Serialize)]
+pub struct Sample {
+    pub id: u64,
+    pub path: PathBuf,
+    /// The class's name, or the label itself; none without labels.
+    pub label: Option<String>,
+    /// Width and height.
+    pub size: Option<(u32, u32)>,
+    /// Why there is no original.
+    pub fault: Option<String>,
+    #[serde(skip)]
+    pub original: Option<RgbImage>,
+    pub draws: Vec<Draw>,
+}
+
+/// One draw of the recipe for a sample.
+#[derive(Serialize, Default)]
+pub struct Draw {
+    /// Where the label is another one than the sample's: mixed, or drawn.
+    pub label: Option<String>,
+    /// The corners of what the row shows, on the original: clockwise, from the one that has
+    /// become the upper left.
+    pub corners: Option<Corners>,
+    /// What was drawn, in words.
+    pub said: Vec<String>,
+    pub fault: Option<String>,
+    #[serde(skip)]
+    pub picture: Option<RgbImage>,
+}
+
+impl Sample {
+    /// Id, label and size.
+    pub fn title(&self) -> String {
+        let mut title = format!("{}", self.id);
+        if let Some(label) = &self.label {
+            title.push_str(&format!("  {label}"));
+        }
+        if let Some((width, height)) = self.size {
+            title.push_str(&format!("  {width} x {height}"));
+        }
+        title
+    }
+}
+
+impl Draw {
+    /// What was drawn for `sample`, or why there is nothing; none where the sample said so.
+    pub fn words(&self, sample: &Sample) -> Option<String> {
+        if let Some(fault) = &self.fault {
+            return Some(fault.clone()).filter(|_| sample.fault.is_none());
+        }
+        let said = self.label.iter().chain(&self.said);
+        let words = said.map(String::as_str).collect::<Vec<_>>().join(", ");
+        Some(words).filter(|words| !words.is_empty())
+    }
+}
+
+/// Reads the samples that `args` ask for.
+pub fn read(args: &PreviewArgs) -> Result<Preview> {
+    let setup = Setup::new(&args.loader, &args.source)?;
+    setup.warn();
+    let recipe = setup.recipe()?;
+    let (index, ids) = choose(args)?;
+    let samples = (0..).zip(&ids).map(|(at, &id)| Sample {
+        id,
+        path: index.path(at),
+        label: label_of(index.label(at), index.classes()),
+        size: None,
+        fault: None,
+        original: None,
+        draws: Vec::new(),
+    });
+    let mut samples: Vec<Sample> = samples.collect();
+    let all: Vec<u64> = (0..index.len()).collect();
+    originals(args, &recipe, index.chosen(&all)?, &mut samples)?;
+    draws(args, &recipe, index, &mut samples)?;
+    Ok(Preview {
+        source: setup.source_name(),
+        recipe: recipe.name,
+        seed: setup.seed(),
+        samples,
+    })
+}
+
+/// The samples that are shown, as an index of their own, and their ids in the data set.
+fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
+    let setup = on_cpu(args)?;
+    if !args.ids.is_empty() {
+        let (index, scan) = setup.source()?.open()?;
+        print_skipped(scan.as_ref());
+        return Ok((index.chosen(&args.ids)?, args.ids.clone()));
+    }
+    // Of a recipe whose rows have sizes of their own all headers would be read.
+    let builder = setup.builder(setup.source()?)?.recipe(Recipe::eval224());
+    let loader = builder.workers(0).build()?;
+    print_skipped(loader.scan_report());
+    let ids = first(loader.plan(), args.rows);
+    Ok((loader.index().chosen(&ids)?, ids))
+}
+
+/// The first samples of the first epoch, each once.
+fn first(plan: &Plan, rows: u32) -> Vec<u64> {
+    let mut ids = Vec::new();
+    let batches = (0..plan.batches()).flat_map(|batch| {
+        let filled = plan.filled_rows(0, batch);
+        (0..filled).map(move |row| (batch, row))
+    });
+    for (batch, row) in batches {
+        let id = plan.row(0, batch, row).id;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+        if ids.len() == rows as usize {
+            break;
+        }
+    }
+    ids
+}
+
+/// What the arguments say, with batches on the CPU.
+fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
+    let mut setup = Setup::new(&args.loader, &args.source)?;
+    let said = setup.options();
+    (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, None, None);
+    said.memory_limit = None;
+    Ok(setup)
+}
+
+/// A loader of these samples alone, in their order: `rows` a batch.
+fn in_order(mut setup: Setup<'_>, index: Index, rows: usize) -> Result<LoaderBuilder> {
+    // Before it is built: ratios and lengths of a config go with its sampler.
+    let said = setup.options();
+    (said.sampler, said.multi_scale) = (Some(Sampler::Sequential), None);
+    let builder = setup.builder(index.into())?;
+    Ok(builder
+        .batch_size(rows as u32)
+        .tail(Tail::Short)
+        .rank(Rank::default())
+        .on_error(OnError::Skip)
+        .workers(WORKERS.min(rows)))
+}
+
+/// Fills in the originals: as the recipe decodes them, but in colour, whole, one a batch.
+fn originals(
+    args: &PreviewArgs,
+    recipe: &Recipe,
+    index: Index,
+    samples: &mut [Sample],
+) -> Result<()> {
+    let decode = recipe.ops.iter().find_map(|op| match op {
+        Op::Decode(decode) => Some(*decode),
+        _ => None,
+    });
+    let mut decode = decode.unwrap_or_default();
+    (decode.color, decode.mode) = (ColorOrder::Rgb, Some(DecodeMode::Full));
+    let whole = Recipe::new("originals")
+        .then(decode)
+        .with_dtype(Dtype::U8)
+        .with_layout(MemoryLayout::Nhwc);
+    let builder = in_order(on_cpu(args)?, index, 1)?.recipe(whole.clone());
+    let build = || builder.depth(2).epochs(1).build();
+    // What it warns of is no matter of the user's run.
+    let mut loader = tracing::subscriber::with_default(NoSubscriber::default(), build)?;
+    let levels = Levels::of(&whole);
+    for batch in loader.epoch() {
+        let batch = batch?;
+        let row = batch.row(0)?;
+        let Some(sample) = samples.get_mut(batch.ids()[0] as usize) else {
+            continue;
+        };
+        sample.fault = fault_of(&batch, 0);
+        if sample.fault.is_none() {
+            let picture = levels.picture(&row, batch.dtype(), batch.layout())?;
+            sample.size = Some(picture.dimensions());
+            sample.original = Some(picture);
+        }
+    }
+    Ok(())
+}
+
+/// Fills in the draws: an epoch each, of one batch.
+fn draws(args: &PreviewArgs, recipe: &Recipe, index: Index, samples: &mut [Sample]) -> Result<()> {
+    let levels = Levels::of(recipe);
+    let setup = Setup::new(&args.loader, &args.source)?;
+    let epochs = u64::from(args.draws);
+    let mut loader = in_order(setup, index, samples.len())?
+        .epochs(epochs)
+        .build()?;
+    for _ in 0..epochs {
+        let mut batches = Vec::new();
+        for batch in loader.epoch() {
+            // In memory of its own, so that the next one never waits for it.
+            batches.push(batch?.to_host()?.detach()?);
+        }
+        for batch in &batches {
+            let drawn = loader.drawn(Position::new(batch.epoch(), batch.number()));
+            for (row, drawn) in drawn.iter().enumerate() {
+                let Some(sample) = samples.get_mut(drawn.id as usize) else {
+                    continue;
+                };
+                let mut draw = draw(batch, (row, drawn), &levels, sample)?;
+                if draw.label.is_none() {
+                    let label = label_in(batch.labels(), row, loader.index().classes());
+                    draw.label = label.filter(|label| sample.label.as_ref() != Some(label));
+                }
+                sample.draws.push(draw);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn draw(
+    batch: &Batch,
+    (row, drawn): (usize, &DrawnRow),
+    levels: &Levels,
+    sample: &Sample,
+) -> Result<Draw> {
+    if let Some(fault) = fault_of(batch, row) {
+        return Ok(Draw {
+            fault: Some(fault),
+            ..Draw::default()
+        });
+    }
+    let steps = drawn.steps.as_ref().map(|drawn| drawn.steps.as_slice());
+    let steps = steps.unwrap_or_default();
+    Ok(Draw {
+        label: drawn.label.map(|label| format!("label {label}")),
+        corners: sample.size.map(|size| corners::of(size, steps)),
+        said: words::of(steps),
+        fault: None,
+        picture: Some(levels.picture(&batch.row(row)?, batch.dtype(), batch.layout())?),
+    })
+}
+
+/// Why a row has no pixels; none when it has.
+fn fault_of(batch: &Batch, row: usize) -> Option<String> {
+    if batch.status().get(row) != Some(&RowStatus::Failed) {
+        return None;
+    }
+    let fault = batch.faults().iter().find(|fault| fault.row == row);
+    Some(fault.map_or_else(
+        || "no pixels".to_owned(),
+        |f| format!("{}: {}", f.fault.kind.name(), f.fault.reason),
+    ))
+}
+
+fn label_of(label: Label<'_>, classes: &Classes) -> Option<String> {
+    match label {
+        Label::None | Label::Class(-1) => None,
+        Label::Class(class) => Some(class_name(class, classes)),
+        Label::Vector(vector) => Some(shares(&vector.iter().collect::<Vec<_>>(), classes)),
+    }
+}
+
+fn label_in(labels: &Labels, row: usize, classes: &Classes) -> Option<String> {
+    match labels {
+        Labels::Classes(all) => {
+            let class = all.get(row).copied().filter(|class| *class >= 0)?;
+            Some(class_name(class, classes))
+        }
+        Labels::Vectors { width, values } => {
+            let vector = values.get(row * width..(row + 1) * width)?;
+            Some(shares(vector, classes))
+        }
+        _ => None,
+    }
+}
+
+fn class_name(class: i64, classes: &Classes) -> String {
+    let name = classes.name(class).map(|name| name.to_string_lossy());
+    name.map_or_else(|| class.to_string(), |name| name.into_owned())
+}
+
+/// A vector over the classes as its two largest parts; a short one of something else as it is.
+fn shares(vector: &[f32], classes: &Classes) -> String {
+    let sum: f32 = vector.iter().sum();
+    if (sum - 1.0).abs() > 1e-3 {
+        let numbers: Vec<String> = vector.iter().take(6).map(|v| format!("{v:.2}")).collect();
+        return numbers.join(" ");
+    }
+    let mut order: Vec<usize> = (0..vector.len()).collect();
+    order.sort_by(|a, b| vector[*b].total_cmp(&vector[*a]));
+    let parts = order.iter().take(2).filter(|i| vector[**i] > 0.0);
+    let parts = parts.map(|i| match vector[*i] {
+        1.0 => class_name(*i as i64, classes),
+        part => format!("{part:.2} {}", class_name(*i as i64, classes)),
+    });
+    parts.collect::<Vec<_>>().join(" + ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mixed_labels_are_said_as_shares() {
+        let classes = Classes::new(["ant", "bee", "cat"]).unwrap();
+        assert_eq!(shares(&[0.25, 0.0, 0.75], &classes), "0.75 cat + 0.25 ant");
+        assert_eq!(shares(&[0.0, 1.0, 0.0], &classes), "bee");
+        assert_eq!(shares(&[4.0, 2.5], &classes), "4.00 2.50");
+    }
+}

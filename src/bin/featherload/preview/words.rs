@@ -1,0 +1,94 @@
+//! What was drawn for a sample, in words: steps that every row has alike are left out.
+
+use featherload::recipe::Step;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A word or two for each step that says something of this draw.
+pub fn of(steps: &[(String, Step)]) -> Vec<String> {
+    steps.iter().filter_map(|(_, step)| one(step)).collect()
+}
+
+fn one(step: &Step) -> Option<String> {
+    match step {
+        Step::Crop(r) => Some(format!(
+            "crop {} x {} at {}, {}",
+            r.width, r.height, r.left, r.top
+        )),
+        // Of the recipe, not of the draw; or the place, which the corners show.
+        Step::Resize { .. }
+        | Step::Pad { .. }
+        | Step::Luma
+        | Step::Convert(..)
+        | Step::Normalize { .. }
+        | Step::Cast(_) => None,
+        Step::Erase { rect: r, .. } => Some(format!(
+            "erase {} x {} at {}, {}",
+            r.width, r.height, r.left, r.top
+        )),
+        Step::Augment(augment) => said(augment),
+        _ => said(step),
+    }
+}
+
+/// The name of a step as it is written in JSON, and its numbers; lists, choices of the recipe
+/// and keys of random numbers say nothing to people.
+fn said(step: &impl Serialize) -> Option<String> {
+    let value = serde_json::to_value(step).ok()?;
+    let (name, value) = match &value {
+        Value::String(name) => (name, &Value::Null),
+        Value::Object(one) => one.iter().next()?,
+        _ => return None,
+    };
+    let mut words = vec![name.replace('_', " ")];
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(name, _)| *name != "key");
+            words.extend(fields.filter_map(|(_, value)| number(value)));
+        }
+        value => words.extend(number(value)),
+    }
+    Some(words.join(" "))
+}
+
+fn number(value: &Value) -> Option<String> {
+    let number = value.as_f64()?;
+    Some(match number.fract() == 0.0 {
+        true => format!("{number:.0}"),
+        false => format!("{number:.2}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use featherload::recipe::{Augment, Interpolation, Rect};
+
+    use super::*;
+
+    #[test]
+    fn steps_are_said_with_their_numbers() {
+        let said = |step: Step| one(&step).unwrap_or_default();
+        let rect = Rect {
+            left: 40,
+            top: 12,
+            width: 312,
+            height: 280,
+        };
+        assert_eq!(said(Step::Crop(rect)), "crop 312 x 280 at 40, 12");
+        assert_eq!(said(Step::Mirror), "mirror");
+        assert_eq!(said(Step::Turn(3)), "turn 3");
+        assert_eq!(said(Step::Brightness(1.2)), "brightness 1.20");
+        assert_eq!(said(Step::Augment(Augment::AutoContrast)), "auto contrast");
+        assert_eq!(said(Step::Augment(Augment::Color(0.75))), "color 0.75");
+        assert_eq!(
+            said(Step::Augment(Augment::Posterize { bits: 4 })),
+            "posterize 4"
+        );
+        let turned = Augment::Rotate {
+            degrees: -12.5,
+            interpolation: Interpolation::Nearest,
+            fill: [0; 3],
+        };
+        assert_eq!(said(Step::Augment(turned)), "rotate -12.50");
+    }
+}
