@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(looks(&mut progress(), |_| Some(at(1, 3, 0))), stood(1));
         // Rows that are given back and filled again, attempts that are set back.
         let back_and_forth = |n| Some(at(1, 3 + n % 2, 2 - n % 2));
-        assert_eq!(looks(&mut progress(), back_and_forth), stood(2));
+        assert_eq!(looks(&mut progress(), back_and_forth), stood(3));
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         // An end at 100 s, in the second time.
         let told = looks(&mut progress(), |n| Some(at(1, n / 100, 0)));
         assert_eq!(told[0], (64, Pace::Stands));
-        assert_eq!(told[1], (163, Pace::Stands));
+        assert_eq!(told[1], (164, Pace::Stands));
     }
 
     #[test]
