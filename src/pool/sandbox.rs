@@ -284,22 +284,10 @@ mod tests {
         }
     }
 
+    /// The rest is tried by a child, and so by processes of one thread alone.
     #[test]
-    fn off_is_off_and_the_rest_is_what_the_machine_can_do() {
-        let of = |choice| Walls::prepare(choice, &[]).map(|walls| walls.sandboxed());
-        let off = Sandboxed::default();
-        assert_eq!(of(Sandbox::Off).unwrap(), off);
-        let possible = Sandboxed::possible();
-        assert_eq!(of(Sandbox::Auto).unwrap(), possible);
-        match possible {
-            Sandboxed {
-                calls: true,
-                files: true,
-            } => assert_eq!(of(Sandbox::Require).unwrap(), possible),
-            _ => {
-                let e = of(Sandbox::Require).unwrap_err().to_string();
-                assert!(e.contains("sandbox") && e.contains("auto"), "{e}");
-            }
-        }
+    fn off_asks_for_nothing() {
+        let off = Walls::prepare(Sandbox::Off, &[]).unwrap();
+        assert_eq!(off.sandboxed(), Sandboxed::default());
     }
 }

@@ -251,7 +251,8 @@ fn rows_without_room_for_their_crop_are_counted() {
     let run = json(&standin, "bench", folder, &args);
     assert_eq!(run["samples"], 18);
     assert_eq!(run["loader"]["resized_by_workers"], 4);
-    let text = String::from_utf8(output(&standin, "bench", folder, &args).stdout).unwrap();
+    let all = [&args[..], &["-v"]].concat();
+    let text = String::from_utf8(output(&standin, "bench", folder, &all).stdout).unwrap();
     assert!(
         text.contains("4 of 18 rows had no room for their crop"),
         "{text}"
