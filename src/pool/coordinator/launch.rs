@@ -18,7 +18,7 @@ use crate::pool::coordinator::helper::{Helper, own_executable};
 use crate::pool::coordinator::messages::{
     COORDINATOR_COMMAND, HELLO_LIMIT, Hello, LONGEST_HELLO, refused,
 };
-use crate::pool::coordinator::own::{is_helper, refuse_to_nest};
+use crate::pool::coordinator::own::{is_helper_without_init, refuse_to_nest};
 use crate::pool::coordinator::process::live;
 use crate::pool::job::JobKind;
 use crate::sys::process;
@@ -55,7 +55,7 @@ pub(crate) fn launch(
     named_helper: Option<&Path>,
     kinds: &'static [JobKind],
 ) -> Result<CoordinatorHandle> {
-    if is_helper() {
+    if is_helper_without_init() {
         return Err(refuse_to_nest());
     }
     process::check_proc()?;

@@ -67,9 +67,9 @@ pub fn init(kinds: &[JobKind]) {
     std::process::exit(code)
 }
 
-/// Whether a loader started this process as its helper. Where `init` was never called: the
-/// helper would start a helper of its own, and so on without end.
-pub(crate) fn is_helper() -> bool {
+/// Whether a loader started this process as its helper, and `init` was never called:
+/// the helper would start a helper of its own, and so on without end.
+pub(crate) fn is_helper_without_init() -> bool {
     let first = env::args_os().nth(1);
     first.is_some_and(|first| first == COORDINATOR_COMMAND) && is_started_by_a_loader()
 }

@@ -22,7 +22,8 @@ const SLACK: Duration = Duration::from_secs(2);
 /// How long a coordinator may not look after rows that are waited for: as long as it lets a
 /// worker be at one of them, and what it takes to kill that.
 pub(crate) fn longest_between_looks(row_limit: Duration) -> Duration {
-    row_limit + REAP_LIMIT + SLACK
+    // A user may give any limit, as large as none.
+    row_limit.saturating_add(REAP_LIMIT + SLACK)
 }
 
 /// Whether rows come to an end.
@@ -148,6 +149,13 @@ mod tests {
             (after + 63, Pace::Stands),
             (after + 63 + 69, Pace::StandsStill),
         ]
+    }
+
+    #[test]
+    fn no_limit_is_too_large_to_be_counted_with() {
+        assert_eq!(longest_between_looks(Duration::MAX), Duration::MAX);
+        let mut p = Progress::new(Duration::from_millis(u64::MAX), SECOND);
+        assert_eq!(looks(&mut p, |_| Some(at(1, 0, 0))), []);
     }
 
     #[test]

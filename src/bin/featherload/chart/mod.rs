@@ -9,6 +9,8 @@ use svg::node::element::{
 };
 use svg::{Document, Node};
 
+use crate::output::fields::wrapped;
+
 /// Pixels of every chart, so that letters are as large as a page's.
 pub const WIDTH: f64 = 880.0;
 /// Room at the sides.
@@ -249,21 +251,6 @@ pub fn fitted(words: &str, most: usize) -> String {
     }
     let kept: String = words.chars().take(most.saturating_sub(1)).collect();
     format!("{}\u{2026}", kept.trim_end())
-}
-
-/// Lines of at most so many letters, but for longer words.
-pub fn wrapped(words: &str, most: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in words.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

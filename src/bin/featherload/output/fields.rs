@@ -83,8 +83,12 @@ fn joined(parts: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Lines of at most so many columns, broken at blanks; a longer word stays whole.
+/// Lines of at most so many columns, broken at blanks; a longer word stays whole, and no text
+/// is no line.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    if text.is_empty() {
+        return Vec::new();
+    }
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

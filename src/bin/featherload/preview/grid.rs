@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::canvas::{Canvas, Ink, LARGE, SMALL};
 use super::samples::{Draw, Preview, Sample};
-use crate::chart::{fitted, wrapped};
+use crate::chart::fitted;
+use crate::output::fields::wrapped;
 
 const GAP: u32 = 14;
 /// Around a draw, in the colour of its box.
