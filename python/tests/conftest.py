@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -95,6 +96,24 @@ def digest(loader: featherload.Loader) -> str:
 
 
 SCENE_SIZE = HEIGHT, WIDTH, IMAGES = 23, 37, 7
+
+
+class InterruptedLock:
+    """A lock; Ctrl-C comes as it is left for the `at`-th time without an error."""
+
+    def __init__(self, at: int = 1) -> None:
+        self._lock = threading.RLock()
+        self._left = at
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, error: object, *_: object) -> None:
+        self._lock.release()
+        if error is None:
+            self._left -= 1
+            if self._left == 0:
+                raise KeyboardInterrupt
 
 
 def scene_color(image: Any, row: Any, col: Any) -> Any:

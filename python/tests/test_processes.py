@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from conftest import InterruptedLock
 
 import featherload
 
@@ -127,7 +128,7 @@ def test_ctrl_c_ends_a_wait_and_loses_nothing(loader: Make) -> None:
     pids = [stats["coordinator"], *stats["workers"]]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     began = time.monotonic()
     try:
@@ -173,6 +174,18 @@ def test_ctrl_c_at_any_time_loses_no_batch(loader: Make) -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert place != (0, 0)
+
+
+def test_ctrl_c_behind_the_lock_loses_no_batch(loader: Make) -> None:
+    one = loader(batch_size=8)
+    epoch = iter(one)
+    epoch._lock = InterruptedLock(at=3)  # type: ignore[attr-defined]
+    got = [next(epoch).number for _ in range(2)]
+    with pytest.raises(KeyboardInterrupt):
+        next(epoch)
+    assert one.state_dict()["batch"] == 2
+    got += [batch.number for batch in epoch]
+    assert got == list(range(32))
 
 
 def test_threads_may_share_an_iterator(loader: Make) -> None:

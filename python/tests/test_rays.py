@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xxhash
-from conftest import SCENE_SIZE, Cli, kill_one, need, scene_color, write_scene
+from conftest import SCENE_SIZE, Cli, InterruptedLock, kill_one, need, scene_color, write_scene
 
 import featherload
 from featherload import samplers
@@ -79,6 +79,15 @@ def test_a_batch_is_eight_arrays(rays: Make) -> None:
     with pytest.raises(KeyError, match="image"):
         batch["image"]
     assert same(pickle.loads(pickle.dumps(batch)), batch)
+
+
+def test_ctrl_c_behind_the_lock_loses_no_step(rays: Make) -> None:
+    one = rays()
+    next(one)
+    one._lock = InterruptedLock()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        next(one)
+    assert one.step == 1 and next(one).step == 1
 
 
 def test_rays_are_those_of_the_pixels(rays: Make) -> None:
@@ -445,7 +454,7 @@ def test_ctrl_c_ends_a_wait_and_loses_no_step(rays: Make) -> None:
     pids = [stats["coordinator"], *stats["workers"]]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     began = time.monotonic()
     steps = [0]
     try:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import SCENE_SIZE, kill_one, need, scene_color, write_scene
+from conftest import SCENE_SIZE, InterruptedLock, kill_one, need, scene_color, write_scene
 
 import featherload
 from featherload._featherload import rays_option_names, views_option_names
@@ -83,6 +83,15 @@ def test_a_view_is_an_image_with_camera_and_frame(views: Make) -> None:
     assert f"step {2 * IMAGES - 1}: " in repr(view) and f"{IMAGES} images" in repr(one)
     with pytest.raises(TypeError, match="cannot go to another process"):
         pickle.dumps(view)
+
+
+def test_ctrl_c_behind_the_lock_loses_no_step(views: Make) -> None:
+    one = views()
+    next(one)
+    one._lock = InterruptedLock()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        next(one)
+    assert one.step == 1 and next(one).step == 1
 
 
 def test_a_step_without_shuffling_is_the_image_of_its_number(views: Make) -> None:

@@ -32,10 +32,11 @@ class Epoch(Iterator[Batch]):
         self._lock = threading.RLock()
 
     def __next__(self) -> Batch:
-        with self._lock:
-            raw: RawBatch | None = None
-            self._failed = True
-            try:
+        raw: RawBatch | None = None
+        # Leaving the lock is a call, and Ctrl-C may come behind each call.
+        try:
+            with self._lock:
+                self._failed = True
                 loader = self._open()
                 raw = self._stream.next(self._epoch)
                 loader._tell(())
@@ -48,13 +49,14 @@ class Epoch(Iterator[Batch]):
                 loader._counts.add(raw)
                 self._failed, self._given = False, True
                 self._stream.taken()
-                return batch
-            except BaseException:
-                # Ctrl-C, a warning that is an error, no memory: the batch comes again.
-                if raw is not None:
+            return batch
+        except BaseException:
+            # Ctrl-C, a warning that is an error, no memory: the batch comes again.
+            if raw is not None:
+                with self._lock:
                     self._failed = True
                     self._stream.not_taken(raw)
-                raise
+            raise
 
     def _open(self) -> Loader:
         """The loader, with this epoch begun."""

@@ -204,6 +204,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
     def _next(self, rays: int) -> RayBatch:
         stream = self._open()
         raw: RawRays | None = None
+        # Leaving the lock is a call, and Ctrl-C may come behind each call.
         try:
             with self._lock:
                 self._check_rank()
@@ -217,7 +218,8 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         except BaseException:
             # Ctrl-C, a warning that is an error, no memory: the batch comes again.
             if raw is not None:
-                stream.not_taken(raw)
+                with self._lock:
+                    stream.not_taken(raw)
             raise
 
     def stats(self) -> dict[str, Any]:

@@ -202,6 +202,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         """
         stream = self._open()
         raw: RawView | None = None
+        # Leaving the lock is a call, and Ctrl-C may come behind each call.
         try:
             with self._lock:
                 self._check_rank()
@@ -216,7 +217,8 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         except BaseException:
             # Ctrl-C, a warning that is an error, no memory: the view comes again.
             if raw is not None:
-                stream.not_taken(raw)
+                with self._lock:
+                    stream.not_taken(raw)
             raise
 
     @cached_property
