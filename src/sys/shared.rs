@@ -17,7 +17,7 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mprotect, m
 use nix::sys::stat::fstat;
 use nix::unistd::ftruncate;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, needed};
 
 const PAGE: usize = 4096;
 
@@ -48,7 +48,7 @@ impl SharedMemory {
         let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
             .map_err(|e| Error::io("memfd_create", e))?;
         let size = libc::off_t::try_from(len)
-            .map_err(|_| Error::config(format!("{len} bytes are too many to map")))?;
+            .map_err(|_| Error::config(format!("{} are too many to map", needed(len as u64))))?;
         ftruncate(&fd, size).map_err(|e| Error::io("ftruncate shared memory", e))?;
         fcntl(&fd, FcntlArg::F_ADD_SEALS(SEALS)).map_err(|e| Error::io("seal shared memory", e))?;
         Self::map(fd, len)
@@ -68,7 +68,10 @@ impl SharedMemory {
                 // A signal undoes the whole call: hence the steps.
                 Err(Errno::EINTR) => {}
                 Err(e) => {
-                    return Err(Error::io(format!("allocate {bytes} bytes for {what}"), e));
+                    return Err(Error::io(
+                        format!("allocate {} for {what}", needed(bytes as u64)),
+                        e,
+                    ));
                 }
             }
         }
@@ -108,7 +111,7 @@ impl SharedMemory {
                 0,
             )
         }
-        .map_err(|e| Error::io(format!("map {len} bytes of shared memory"), e))?;
+        .map_err(|e| Error::io(format!("map {} of shared memory", needed(len as u64)), e))?;
         // Whoever crashes, a core holds none of it: it is large, and the same in all. A
         // kernel that refuses only makes cores larger.
         // SAFETY: the whole of the mapping above; what cores hold is no matter of memory.

@@ -367,6 +367,9 @@ fn a_plan_is_printed_and_refused_like_the_run() {
         let words = scene.words(kind, &["--plan", "--memory-limit", "1M"]);
         let said = refusal_of_plan(&featherload(&words));
         assert!(said.contains("--memory-limit allows 1 MiB"), "{said}");
+        let device = ["--plan", "--device", "cuda", "--gpu-memory-limit", "1M"];
+        let said = refusal_of_plan(&featherload(&scene.words(kind, &device)));
+        assert!(said.contains("gpu-memory-limit allows 1 MiB"), "{said}");
     }
 }
 

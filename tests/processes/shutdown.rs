@@ -11,7 +11,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::sys::ptrace;
 use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
 
 use crate::common::processes::{
     MARK, children, fresh_mark, marked, send, wait_for, wait_gone, zombies,
@@ -82,8 +85,12 @@ impl Run {
 
     /// Waits for the consumer's end: status, how long it took, what it said.
     fn end(&mut self) -> (ExitStatus, Duration, String) {
+        self.end_within(HANG)
+    }
+
+    fn end_within(&mut self, limit: Duration) -> (ExitStatus, Duration, String) {
         let began = Instant::now();
-        let status = wait_for(HANG, || self.child.try_wait().unwrap());
+        let status = wait_for(limit, || self.child.try_wait().unwrap());
         let took = began.elapsed();
         let Some(status) = status else {
             let left = marked(&self.mark);
@@ -318,6 +325,47 @@ fn a_killed_coordinator_is_an_error_at_once() {
     });
     println!("{messages:#?}");
     assert_in_time("the coordinator was killed", &times);
+}
+
+/// No signal stopped it, so the kernel tells its parent nothing: a debugger holds it here, as
+/// storage does that does not answer.
+#[test]
+fn a_coordinator_that_stands_still_is_killed_and_named() {
+    let _turn = turn();
+    let dir = data(3, 8);
+    let mut run = Run::start_with(dir.path(), &["--row-limit", "500"]);
+    let found = wait_for(HANG, || crate::common::processes::coordinator_of(run.pid()));
+    let coordinator = found.unwrap();
+    let workers = wait_for(HANG, || {
+        Some(children(coordinator)).filter(|w| w.len() == 2)
+    })
+    .unwrap();
+    // Only the thread that holds it can wait for it.
+    let holder = std::thread::spawn(move || {
+        let held = Pid::from_raw(coordinator);
+        ptrace::seize(held, ptrace::Options::empty()).unwrap();
+        ptrace::interrupt(held).unwrap();
+        assert!(matches!(
+            waitpid(held, None).unwrap(),
+            WaitStatus::PtraceEvent(..)
+        ));
+        for worker in workers {
+            send(worker.pid, Signal::SIGKILL);
+        }
+        // Its end: whoever holds a process is told before its parent is.
+        waitpid(held, None).unwrap()
+    });
+    // A row's limit, and the time that a coordinator has to look and to kill: 7.5 s.
+    let (status, _, said) = run.end_within(HANG * 2);
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert!(said.contains("has stood still for 7 s"), "{said}");
+    assert!(said.contains("the last state"), "{said}");
+    assert!(matches!(
+        holder.join().unwrap(),
+        WaitStatus::Signaled(_, Signal::SIGKILL, _)
+    ));
+    run.gone();
+    assert_eq!(run.leftovers(), [""; 0]);
 }
 
 /// Nobody returns the dead workers' rows, and nobody says that they are dead.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::flags;
 use crate::index::print_skipped;
-use crate::output::{self, mib};
+use crate::output::{self, mib, mib_at_most};
 use crate::plan_chart::{self, Drawn};
 use crate::run_args::LoaderArgs;
 use crate::setup::Setup;
@@ -281,26 +281,26 @@ fn print_moves(word: &str, moves: &[Move]) -> Result<()> {
 fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()> {
     output::line(&format!(
         "\n{:>10.1} MiB ring: {} slots of {} rows, shared by all",
-        mib(m.ring_bytes),
+        mib_at_most(m.ring_bytes),
         m.depth,
         m.batch
     ))?;
     output::line(&format!(
         "{:>10.1} MiB for each of {} workers: {:.1} of scratch, {:.1} of input, the process",
-        mib(m.worker_bytes),
+        mib_at_most(m.worker_bytes),
         m.workers,
-        mib(m.scratch_bytes),
-        mib(m.input_bytes)
+        mib_at_most(m.scratch_bytes),
+        mib_at_most(m.input_bytes)
     ))?;
     output::line(&format!(
         "{:>10.1} MiB consumer, coordinator, index",
-        mib(m.fixed_bytes)
+        mib_at_most(m.fixed_bytes)
     ))?;
     if let Some(choice) = upload {
         let limit = choice.limit_bytes;
         output::line(&format!(
             "{:>10.1} MiB of the device, its context apart{}; upload {}: {}",
-            mib(m.device_bytes),
+            mib_at_most(m.device_bytes),
             limit.map_or(String::new(), |bytes| format!(
                 " (--gpu-memory-limit allows {})",
                 error::room(bytes)
@@ -311,7 +311,7 @@ fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()>
     }
     output::line(&format!(
         "{:>10.1} MiB in all: PSS of all processes at most{}",
-        mib(m.total_bytes),
+        mib_at_most(m.total_bytes),
         match m.page_cache_bytes {
             0 => String::new(),
             bytes => format!(

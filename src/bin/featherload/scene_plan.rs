@@ -7,7 +7,7 @@ use featherload::{Error, Result, error};
 
 use crate::Outcome;
 use crate::flags;
-use crate::output::{self, grouped, line, mib};
+use crate::output::{self, grouped, line, mib_at_most};
 
 /// Prints a forecast, and then why the run is refused, where it is. `slot` is what a slot of
 /// the ring holds, one and several of it.
@@ -50,7 +50,7 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
             "decoded images, in memory, shared by all processes",
         )?;
     }
-    let (slots, each) = (u64::from(m.depth), mib(m.slot_bytes));
+    let (slots, each) = (u64::from(m.depth), mib_at_most(m.slot_bytes));
     row(
         m.ring_bytes,
         &match (m.workers, &f.device) {
@@ -91,7 +91,7 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
             1 => format!("1 worker: {}", parts(w)),
             n => format!(
                 "{n} workers, {:.1} MiB each: {}",
-                mib(w.total_bytes),
+                mib_at_most(w.total_bytes),
                 parts(w)
             ),
         },
@@ -101,7 +101,7 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
         line(&format!(
             "{:>14}(while masks are read; {:.1} MiB after that)",
             "",
-            mib(m.running_bytes)
+            mib_at_most(m.running_bytes)
         ))?;
     }
     line("")?;
@@ -199,12 +199,12 @@ fn parts(w: &SceneWorkerMemory) -> String {
         (w.process_bytes, "the process"),
     ];
     let parts = parts.into_iter().filter(|(bytes, _)| *bytes > 0);
-    let parts = parts.map(|(bytes, what)| format!("{:.1} {what}", mib(bytes)));
+    let parts = parts.map(|(bytes, what)| format!("{:.1} {what}", mib_at_most(bytes)));
     parts.collect::<Vec<_>>().join(", ")
 }
 
 fn row(bytes: u64, what: &str) -> Result<()> {
-    line(&format!("{:>10.1} MiB {what}", mib(bytes)))
+    line(&format!("{:>10.1} MiB {what}", mib_at_most(bytes)))
 }
 
 fn told(what: &str, text: &str) -> Result<()> {

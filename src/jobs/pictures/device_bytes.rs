@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::device::shape::{GRANULE, granules, rows_bytes};
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error};
 
 /// Batches on the device, when nobody says another number.
 const DEPTH: u32 = 4;
@@ -28,21 +28,21 @@ pub(crate) struct DeviceBytes {
     pub(crate) host_bytes: u64,
     /// The most that all of it may take.
     pub(crate) limit: Option<u64>,
+    /// The options that make batches smaller.
+    lower: &'static str,
 }
 
 impl DeviceBytes {
     /// Of images that lie there in the store, `scene` bytes that are there from the beginning,
     /// batches of `batch` bytes each. `lower` are the options that make batches smaller.
-    ///
-    /// # Errors
-    /// A limit below what is there for any number of images.
+    /// Whether it fits says [`DeviceBytes::refusal`].
     pub(crate) fn new(
         images: impl Iterator<Item = Range<u64>>,
         scene: u64,
         batch: usize,
         (depth, limit): (Option<u32>, Option<u64>),
-        lower: &str,
-    ) -> Result<Self> {
+        lower: &'static str,
+    ) -> Self {
         let batches = depth.unwrap_or(DEPTH).max(1);
         let images = images.map(|range| (range.end - range.start).next_multiple_of(IMAGE_ALIGN));
         let images: Vec<u64> = images.collect();
@@ -54,22 +54,11 @@ impl DeviceBytes {
             image_bytes: granules(all),
             host_bytes: 0,
             limit,
+            lower,
         };
-        let beside = this.beside();
-        if let Some(limit) = limit {
-            let room = limit.checked_sub(beside).ok_or_else(|| {
-                Error::option(
-                    "gpu_memory_limit",
-                    format!(
-                        "{batches} batches, cameras and masks take {} of the device and \
-                         gpu_memory_limit allows {}: raise it, or lower {lower}",
-                        error::needed(beside),
-                        error::room(limit)
-                    ),
-                )
-            })?;
-            // Whole images, in their order, in whole steps of the driver.
-            let room = room - room % GRANULE;
+        if limit.is_some() {
+            // Whole images, in their order.
+            let room = this.room();
             let ends = images.iter().scan(0, |end, bytes| {
                 *end += bytes;
                 Some(*end)
@@ -78,7 +67,7 @@ impl DeviceBytes {
             this.image_bytes = granules(there);
             this.host_bytes = all - there;
         }
-        Ok(this)
+        this
     }
 
     /// All but the images.
@@ -86,10 +75,10 @@ impl DeviceBytes {
         self.batch_bytes + self.scene_bytes
     }
 
-    /// Bytes that images may take.
+    /// Bytes that images may take, in whole steps of the driver.
     pub(crate) fn room(&self) -> u64 {
         self.limit.map_or(u64::MAX, |limit| {
-            let room = limit - self.beside();
+            let room = limit.saturating_sub(self.beside());
             room - room % GRANULE
         })
     }
@@ -99,14 +88,22 @@ impl DeviceBytes {
         self.beside() + granules(pixels)
     }
 
-    /// That a store in a file has no image that the device must read.
-    ///
-    /// # Errors
-    /// It has.
-    pub(crate) fn check_file(&self) -> Result<()> {
-        match self.host_bytes {
-            0 => Ok(()),
-            _ => Err(self.no_file()),
+    /// Why the run does not begin: a limit below what is there for any number of images, or
+    /// images in a file that the device must read.
+    pub(crate) fn refusal(&self, in_file: bool) -> Option<Error> {
+        match self.limit {
+            Some(limit) if limit < self.beside() => Some(Error::option(
+                "gpu_memory_limit",
+                format!(
+                    "{} batches, cameras and masks take {} of the device and gpu_memory_limit \
+                     allows {}: raise it, or lower {}",
+                    self.batches,
+                    error::needed(self.beside()),
+                    error::room(limit),
+                    self.lower
+                ),
+            )),
+            _ => (in_file && self.host_bytes > 0).then(|| self.no_file()),
         }
     }
 

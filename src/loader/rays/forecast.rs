@@ -60,7 +60,7 @@ impl RaysBuilder {
     }
 
     /// # Errors
-    /// What does not fit a device; options that cannot work.
+    /// Options that cannot work; files that cannot be read.
     pub(super) fn prepared(&self, chosen: &Chosen, index: &Index) -> Result<Judged<Prepared>> {
         let workers = self.run.crew.count()?;
         let form = RayForm {
@@ -83,7 +83,7 @@ impl RaysBuilder {
         let tables = table_bytes(chosen)?;
         let device = match self.device {
             Device::Cpu => None,
-            Device::Cuda(ordinal) => Some((ordinal, self.on_device(chosen, layout, tables)?)),
+            Device::Cuda(ordinal) => Some((ordinal, self.on_device(chosen, layout, tables))),
         };
         let beside = Beside {
             tables,
@@ -100,7 +100,7 @@ impl RaysBuilder {
         Ok((prepared, refusal))
     }
 
-    fn on_device(&self, chosen: &Chosen, layout: RayLayout, tables: u64) -> Result<DeviceBytes> {
+    fn on_device(&self, chosen: &Chosen, layout: RayLayout, tables: u64) -> DeviceBytes {
         let frames = &chosen.frames;
         let masked = (frames.frames.iter().enumerate()).filter(|(_, frame)| frame.has_mask);
         let words = masked.filter_map(|(image, _)| {

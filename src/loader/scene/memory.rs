@@ -65,7 +65,7 @@ impl SceneRun {
     /// that of the ring.
     ///
     /// # Errors
-    /// What does not fit the device; files that cannot be read.
+    /// Files that cannot be read.
     pub(in crate::loader) fn account(
         &self,
         chosen: &Chosen,
@@ -98,11 +98,9 @@ impl SceneRun {
         let folder = self.store_folder.clone().unwrap_or_else(default_folder);
         let limit = SceneLimit::lowest(self.memory_limit);
         let (forecast, refusal) = ingredients.within(limit, folder)?;
-        let unread = match beside.device {
-            Some(bytes) if forecast.store.in_file => bytes.check_file().err(),
-            Some(_) | None => None,
-        };
-        Ok((forecast, refusal.or(unread)))
+        let in_file = forecast.store.in_file;
+        let device = (beside.device).and_then(|bytes| bytes.refusal(in_file));
+        Ok((forecast, refusal.or(device)))
     }
 
     fn mask_ingredients(&self, chosen: &Chosen, discs: bool) -> Result<MaskIngredients> {

@@ -171,13 +171,13 @@ impl ViewsBuilder {
         let masks = (8 * words.sum::<u64>()).next_multiple_of(SCENE_ALIGN as u64);
         let shown = Queue::new(order, frames.frames.len(), self.first_step).shown();
         let places = shown.iter().map(|image| frames.places.of(*image as usize));
-        DeviceBytes::new(
+        Ok(DeviceBytes::new(
             places.flatten(),
             masks,
             view as usize,
             (self.run.depth, self.gpu_memory_limit),
             "depth",
-        )
+        ))
     }
 }
 

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, needed};
 use crate::pool::ring::words::WordIndex;
 
 /// Marks a mapping as a ring.
@@ -147,7 +147,9 @@ impl Layout {
         }
         let too_large = || {
             Error::config(format!(
-                "a ring of {slots} slots x {slot_bytes} bytes, for {rows} rows each, does not fit the address space (lower batch or depth)"
+                "a batch of {rows} rows takes {}, and {slots} of them do not fit the address \
+                 space: lower batch or depth",
+                needed(slot_bytes as u64)
             ))
         };
         let tickets = HEADER + slots as usize * ticket_word::LEN;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::scene::{all_members, command, files, foreign_shard, numbers, text};
+use super::scene::{all_members, command, files, foreign_shard, sizes, text};
 use crate::common::{FEATHERLOAD, data};
 
 #[test]
@@ -26,7 +26,7 @@ fn the_command_says_that_other_fields_are_not_copied() {
         if let Some(at) = line {
             let words = "left out: seg.png in 6 samples, txt in 6 samples:";
             assert!(said.lines().nth(at).unwrap().starts_with(words), "{said}");
-            let writes = |l: &str| l.contains("bytes will be written");
+            let writes = |l: &str| l.contains(" will be written");
             assert!(said.lines().position(writes).unwrap() > at, "{said}");
         }
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -48,8 +48,8 @@ fn the_command_says_what_changed_and_exits_with_2() {
     // Before it starts, on no terminal too.
     let whole: u64 = files(dst.path()).values().map(|b| b.len() as u64).sum();
     let said = String::from_utf8(output.stderr).unwrap();
-    let line = said.lines().find(|l| l.contains("bytes will be written"));
-    let told = numbers(line.unwrap().rsplit(": ").next().unwrap())[0];
+    let line = said.lines().find(|l| l.contains(" will be written"));
+    let told = sizes(line.unwrap().rsplit(": ").next().unwrap())[0];
     assert!(told >= whole && told < whole + 20 * 4096, "{said} {whole}");
     assert!(line.unwrap().contains("for 4 of 4 samples"), "{said}");
     let output = command(src.path(), dst.path())

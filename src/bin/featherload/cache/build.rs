@@ -11,7 +11,7 @@ use featherload::cache::{
 };
 use featherload::index::ScanReport;
 use featherload::internals::Drilled;
-use featherload::{Launch, Result, Sandbox};
+use featherload::{Launch, Result, Sandbox, error};
 use serde_json::json;
 
 use super::told::{self, Form, Told};
@@ -249,10 +249,9 @@ fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
         _ => "",
     };
     output::complain(&format!(
-        "{}: {about}{} bytes will be written ({:.1} MiB), for {} of {} samples",
+        "{}: {about}{} will be written, for {} of {} samples",
         args.dst.display(),
-        progress.needed_bytes,
-        output::mib(progress.needed_bytes),
+        error::needed(progress.needed_bytes),
         progress.samples - progress.done,
         progress.samples
     ));
@@ -265,11 +264,11 @@ fn print(folder: &Path, report: &BuildReport) -> Result<()> {
         (true, _) => "complete",
     };
     output::line(&format!(
-        "{}: {} samples in {} shards, {:.1} MiB; {state}",
+        "{}: {} samples in {} shards, {}; {state}",
         folder.display(),
         report.samples,
         report.shards,
-        output::mib(report.bytes),
+        error::size(report.bytes),
     ))?;
     let made = report.samples - report.kept_samples;
     output::line(&format!(

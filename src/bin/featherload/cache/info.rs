@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::Result;
 use featherload::cache::{self, CacheInfo, SourceLosses};
+use featherload::{Result, error};
 use serde_json::json;
 
 use super::told;
 use crate::Outcome;
 use crate::interrupt;
-use crate::output::{self, grouped, line, mib};
+use crate::output::{self, grouped, line};
 
 /// Say what a cache holds and by what it was built, and read samples for a second
 /// at most to say how fast that is.
@@ -37,12 +37,12 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
         false => format!("; NOT COMPLETE: its source has {}", info.source_samples),
     };
     line(&format!(
-        "{}: {} samples in {} shards, {:.1} MiB, {:.1} with index and manifests{state}",
+        "{}: {} samples in {} shards, {}; {} with index and manifests{state}",
         args.dst.display(),
         info.samples,
         info.shards,
-        mib(info.tar_bytes),
-        mib(info.bytes)
+        error::size(info.tar_bytes),
+        error::size(info.bytes)
     ))?;
     print_options(&info)?;
     if info.skipped > 0 {
@@ -56,8 +56,14 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
     }
     if let Some(s) = &info.sample_bytes {
         line(&format!(
-            "sample     {:.0} bytes as a mean; {} to {}; quarters {}, {}, {}; 99 in 100 up to {}",
-            s.mean, s.least, s.most, s.quarter, s.median, s.three_quarters, s.p99
+            "sample     {} as a mean; {} to {}; quarters {}, {}, {}; 99 in 100 up to {}",
+            error::size(s.mean as u64),
+            error::size(s.least),
+            error::size(s.most),
+            error::size(s.quarter),
+            error::size(s.median),
+            error::size(s.three_quarters),
+            error::size(s.p99)
         ))?;
     }
     if let (Some(few), Some(many)) = (&info.smallest_class, &info.largest_class) {
@@ -68,11 +74,11 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
     }
     if let Some(r) = &info.reading {
         line(&format!(
-            "reading    {:.0} samples/s, {:.1} MiB/s: {} samples, {:.1} MiB in {:.2} s",
+            "reading    {:.0} samples/s, {}/s: {} samples, {} in {:.2} s",
             r.samples_per_s,
-            r.bytes_per_s / mib_bytes(),
+            error::size(r.bytes_per_s as u64),
             r.samples,
-            mib(r.bytes),
+            error::size(r.bytes),
             r.seconds
         ))?;
         line(&format!("           {}", r.what))?;
@@ -99,10 +105,6 @@ fn print_lost(lost: &SourceLosses) -> Result<()> {
     Ok(())
 }
 
-fn mib_bytes() -> f64 {
-    f64::from(1 << 20)
-}
-
 fn print_options(info: &CacheInfo) -> Result<()> {
     let resize = info.resize.as_deref().unwrap_or("none");
     let order = match info.shuffle {
@@ -113,10 +115,10 @@ fn print_options(info: &CacheInfo) -> Result<()> {
         .shard_samples
         .map_or(String::new(), |n| format!(" or {} samples", grouped(n)));
     line(&format!(
-        "built      encode {}, resize {resize}, shards of {:.1} MiB{samples}, order {order}, on error {}, by \
+        "built      encode {}, resize {resize}, shards of {}{samples}, order {order}, on error {}, by \
          featherload {}",
         info.encode,
-        mib(info.shard_size),
+        error::size(info.shard_size),
         info.on_error,
         info.featherload
     ))

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use featherload::Result;
 use featherload::cache::{self, Finding, VerifyOptions, VerifyReport};
+use featherload::{Result, error};
 use serde_json::json;
 
 use crate::Outcome;
@@ -82,11 +82,11 @@ pub fn print(folder: &Path, report: &VerifyReport) -> Result<()> {
         n => format!("DAMAGED: {n} findings"),
     };
     output::line(&format!(
-        "{}: {verdict}; {} samples in {} shards, {:.1} MiB read in {:.1} s",
+        "{}: {verdict}; {} samples in {} shards, {} read in {:.1} s",
         folder.display(),
         report.samples,
         report.shards,
-        output::mib(report.bytes),
+        error::size(report.bytes),
         report.seconds
     ))?;
     if !report.checksums && !report.is_good() {

@@ -82,6 +82,11 @@ pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
+/// The same to a tenth, rounded up: what a run takes at most is never less than the text says.
+pub fn mib_at_most(bytes: u64) -> f64 {
+    (mib(bytes) * 10.0).ceil() / 10.0
+}
+
 /// A count with its thousands apart: `1,200`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
