@@ -43,20 +43,25 @@ def _numbers():
 
 def tree(top):
     """The living processes that descend from `top`, and itself, parents first."""
-    numbers = _numbers()
-    # Children have higher numbers, until the numbers begin again.
-    found = _descendants(top, [n for n in numbers if n >= top])
-    return found if len(found) > 1 else _descendants(top, numbers)
+    found, due = [], [top]
+    while due:
+        process = look(due.pop(0))
+        if process and process.state not in "ZX":
+            found.append(process)
+            due += _children(process.pid)
+    return found
 
 
-def _descendants(top, numbers):
-    seen = [p for p in map(look, numbers) if p and p.state not in "ZX"]
-    family = {top}
-    before = 0
-    while len(family) > before:
-        before = len(family)
-        family |= {p.pid for p in seen if p.parent in family}
-    return sorted((p for p in seen if p.pid in family), key=lambda p: (p.pid != top, p.pid))
+def _children(pid):
+    """The numbers of a process's children. Those may be lower than its own: numbers begin
+    again."""
+    tasks = Path(f"/proc/{pid}/task")
+    try:
+        lists = [(tasks / name / "children").read_text() for name in os.listdir(tasks)]
+    except OSError:
+        # It ends just now, or the kernel has no such lists.
+        return [p.pid for p in map(look, _numbers()) if p and p.parent == pid]
+    return [int(number) for line in lists for number in line.split()]
 
 
 def marked(mark):

@@ -111,7 +111,11 @@ def soak(world, options):
     if run.runs():
         run.child.send_signal(signal.SIGINT)
         run.sleep(10)
-    return judged(run, alone["digests"][0], kills, points, seconds)
+    figures = judged(run, alone["digests"][0], kills, points, seconds)
+    due = int(seconds / options.every)
+    if (sent := sum(kills.values())) < 0.9 * due:
+        figures["problems"].append(f"{due} kills were due, and {sent} were sent")
+    return figures
 
 
 def judged(run, digest, kills, points, seconds):
