@@ -45,12 +45,41 @@ pub(crate) struct Cut {
 /// Bytes of buffers up to which workers keep them from sample to sample.
 pub(crate) const KEPT: u64 = 64 << 20;
 
+/// What a picture takes that is not the canvas's, bytes: apart, because a buffer that one
+/// sample left lies beside what the next one takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct DecoderBytes {
+    /// Pixels of a JPEG.
+    pixels: u64,
+    /// What lives while a JPEG is decoded, beside its pixels.
+    coefficients: u64,
+    /// Of a picture that is read row by row.
+    rows: u64,
+}
+
+impl DecoderBytes {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.pixels
+            .saturating_add(self.coefficients)
+            .saturating_add(self.rows)
+    }
+
+    /// Adds a copy of the file, which lives while it is decoded.
+    pub(crate) fn add_copy(&mut self, file_bytes: u64) {
+        self.coefficients = self.coefficients.saturating_add(file_bytes);
+    }
+
+    fn raise_all(&mut self, other: &Self) {
+        self.pixels = self.pixels.max(other.pixels);
+        self.coefficients = self.coefficients.max(other.coefficients);
+        self.rows = self.rows.max(other.rows);
+    }
+}
+
 /// The memory of one sample, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Scratch {
-    /// Decoded pixels that are not the canvas's, and what the decoder holds
-    /// beside them.
-    pub(crate) decoder: u64,
+    pub(crate) decoder: DecoderBytes,
     /// All that the steps and the resizes keep.
     pub(crate) buffers: Buffers,
     /// A resize that cannot be done: pixels along a side, and what they become.
@@ -59,12 +88,12 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn bytes(&self) -> u64 {
-        self.decoder.saturating_add(self.buffers.bytes())
+        self.decoder.bytes().saturating_add(self.buffers.bytes())
     }
 
     /// Each part as large as the larger of both.
     pub(crate) fn raise_all(&mut self, other: &Self) {
-        self.decoder = self.decoder.max(other.decoder);
+        self.decoder.raise_all(&other.decoder);
         self.buffers.raise_all(&other.buffers);
     }
 }
@@ -89,6 +118,7 @@ impl Stored {
             decoding: Decoding::Jpeg {
                 coefficients: 0,
                 cmyk: false,
+                whole: false,
             },
             part: None,
         }
@@ -177,7 +207,7 @@ impl Stored {
     }
 
     /// What decoding takes, and the buffers behind it.
-    pub(crate) fn begin(self, cut: &Cut) -> (u64, CanvasNeeds) {
+    pub(crate) fn begin(self, cut: &Cut) -> (DecoderBytes, CanvasNeeds) {
         let pixels = u64::from(cut.want.w) * u64::from(cut.want.h);
         let is_jpeg = matches!(self.decoding, Decoding::Jpeg { .. });
         // Pixels of a JPEG that are wanted as they are stay in its buffer.
@@ -188,19 +218,41 @@ impl Stored {
         if let Some((x, y)) = cut.axes {
             needs.resize(x, y, false);
         }
-        (self.decoder_bytes(pixels), needs)
+        (self.decoder_bytes(pixels, cut.scale), needs)
     }
 
-    /// What decoding so many pixels takes.
-    pub(crate) fn decoder_bytes(self, pixels: u64) -> u64 {
+    /// What decoding so many pixels at this scale takes, but for a copy of the file.
+    pub(crate) fn decoder_bytes(self, pixels: u64, scale: Scale) -> DecoderBytes {
         match self.decoding {
-            Decoding::Jpeg { coefficients, cmyk } => {
+            Decoding::Jpeg {
+                coefficients,
+                cmyk,
+                whole,
+            } => {
+                let (w, h) = scale.of_size(self.size);
+                let pixels = if whole {
+                    u64::from(w) * u64::from(h)
+                } else {
+                    pixels
+                };
                 let bytes = RGB8 + if cmyk { 4 } else { 0 };
-                coefficients.saturating_add(pixels.saturating_mul(bytes))
+                DecoderBytes {
+                    pixels: pixels.saturating_mul(bytes),
+                    coefficients,
+                    rows: 0,
+                }
             }
-            Decoding::Rows { scratch } => scratch,
-            Decoding::Raw => 0,
+            Decoding::Rows { scratch } => DecoderBytes {
+                rows: scratch,
+                ..DecoderBytes::default()
+            },
+            Decoding::Raw => DecoderBytes::default(),
         }
+    }
+
+    /// Whether a copy of the file lives while it is decoded.
+    pub(crate) fn is_copied(self) -> bool {
+        matches!(self.decoding, Decoding::Jpeg { whole: true, .. })
     }
 }
 

@@ -7,9 +7,10 @@
 //! a test holds the two together.
 
 use crate::cut::needs::{Buffer, Buffers, RGB8, RGB32, RGB64, beside_floats};
-use crate::cut::sample::{Scratch, Stored};
+use crate::cut::sample::{DecoderBytes, Scratch, Stored};
 use crate::forecast::shrink::{Shrink, Turned};
 use crate::picture::header::Decoding;
+use crate::picture::jpeg::Scale;
 use crate::recipe::effect::{Beside, Copied, Effect};
 use crate::recipe::reach::{Reach, Sides};
 use crate::recipe::steps::{LargestStep, OpStep, Presence};
@@ -190,12 +191,17 @@ impl Bounds {
 
     /// The decoding of the picture, up to a resize that is part of it: what the
     /// decoder takes.
-    fn decode(&mut self, stored: Stored, program: &SampleProgram, shrink: Option<&Shrink>) -> u64 {
+    fn decode(
+        &mut self,
+        stored: Stored,
+        program: &SampleProgram,
+        shrink: Option<&Shrink>,
+    ) -> DecoderBytes {
         let is_jpeg = matches!(stored.decoding, Decoding::Jpeg { .. });
         let Some(shrink) = shrink else {
             self.adopted = is_jpeg.then_some(self.at.high);
             self.hold();
-            return stored.decoder_bytes(self.at.area);
+            return stored.decoder_bytes(self.at.area, Scale::Full);
         };
         self.hold();
         let scaled = is_jpeg && program.decode == DecodeMode::Scaled && shrink.averages;
@@ -204,7 +210,8 @@ impl Bounds {
             pixels = pixels.max(shrink.pixels(&way));
             shrink.hold(&way, false, &mut self.buffers);
         }
-        stored.decoder_bytes(pixels)
+        // Of a whole picture: the smallest crop, for which it is not decoded smaller.
+        stored.decoder_bytes(pixels, Scale::Full)
     }
 
     fn resize(&mut self, shrink: &Shrink) {

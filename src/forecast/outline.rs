@@ -135,7 +135,7 @@ fn order_of(program: &SampleProgram, picture: (u32, u32)) -> Order {
             width,
             element: if needs.is_floats() { "f32" } else { "u8" },
             picture_bytes: needs.picture_bytes(),
-            held_bytes: beside.saturating_add(needs.bytes()),
+            held_bytes: beside.bytes().saturating_add(needs.bytes()),
         });
     };
     let mut names = vec!["decode".to_owned()];

@@ -8,7 +8,7 @@
 
 use std::ffi::CStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
@@ -141,7 +141,7 @@ impl Input {
                 buffer.resize((range.end - range.start) as usize, 0);
                 file.read_exact_at(buffer, range.start).map_err(|e| {
                     match (e.kind(), file.metadata()) {
-                        (std::io::ErrorKind::UnexpectedEof, Ok(now)) => cut_off(&range, now.len()),
+                        (ErrorKind::UnexpectedEof, Ok(now)) => cut_off(&range, now.len()),
                         _ => unreadable(e),
                     }
                 })?;
@@ -168,6 +168,10 @@ fn open_file<'a>(
         }
         InputMode::Read => {
             let buffer = emptied(buffer);
+            // By itself reading would double the buffer.
+            buffer
+                .try_reserve_exact(len)
+                .map_err(|_| unreadable(ErrorKind::OutOfMemory.into()))?;
             // As long as it was when it was opened: it may be growing.
             file.take(len as u64)
                 .read_to_end(buffer)

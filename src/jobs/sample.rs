@@ -42,6 +42,9 @@ const PIXEL: usize = 3;
 /// of the run, nor the next picture its own.
 pub(crate) const KEEP: usize = KEPT as usize;
 
+/// In front of a sample that takes more, all that is free is given back.
+const LARGE: u64 = 16 << 20;
+
 /// What a worker takes beside the scratch of a decode: its resampler, a row of
 /// the output, the decoders' working memory.
 pub(crate) const BESIDE_SCRATCH: u64 = 64 << 20;
@@ -292,7 +295,7 @@ impl SampleDecoder {
         let scratch = stored.scratch(&cut, program, steps);
         check_steep(scratch.steep)?;
         self.limits.check_scratch("the picture", scratch.bytes())?;
-        if scratch.bytes() > memory::KEPT_FREE {
+        if scratch.bytes() > LARGE {
             // What the allocator kept of smaller samples, and of buffers that grow,
             // was not forecast beside it.
             if scratch.bytes() > self.held_bytes() as u64 {
@@ -440,6 +443,7 @@ mod tests {
                         decoding: Decoding::Jpeg {
                             coefficients: 0,
                             cmyk: false,
+                            whole: false,
                         },
                         part: None,
                     };

@@ -80,20 +80,23 @@ fn private_bytes() -> Result<u64> {
     Ok(kib * 1024)
 }
 
-/// What the C library may keep of freed memory, bytes.
-pub(crate) const KEPT_FREE: u64 = 16 << 20;
+/// Blocks from this size on are the kernel's again once they are freed, bytes.
+const GIVEN_BACK: i32 = 1 << 20;
+
+/// What the C library may keep of smaller ones at the end of its heap, bytes.
+const KEPT_FREE: i32 = 2 << 20;
 
 /// Set where the heap is this crate's alone.
 static GIVES_BACK: AtomicBool = AtomicBool::new(false);
 
-/// Makes the C library give back what is freed: blocks of 8 MiB and more at
-/// once, and the heap's end when [`KEPT_FREE`] bytes of it are free. By itself it
-/// keeps up to 64 MiB after a large picture.
+/// Makes the C library give back what is freed: large blocks at once, and the heap's end
+/// when much of it is free. By itself it keeps up to 64 MiB after a large picture; and what
+/// it keeps lies beside what was forecast.
 pub(crate) fn give_back_what_is_freed() {
     #[cfg(target_env = "gnu")]
     for (parameter, bytes) in [
-        (libc::M_MMAP_THRESHOLD, 8 << 20),
-        (libc::M_TRIM_THRESHOLD, KEPT_FREE as i32),
+        (libc::M_MMAP_THRESHOLD, GIVEN_BACK),
+        (libc::M_TRIM_THRESHOLD, KEPT_FREE),
     ] {
         // SAFETY: takes two integers and sets a number in the allocator, which
         // no other thread uses: workers have one.

@@ -10,3 +10,4 @@ mod scene_memory;
 mod shutdown;
 mod stderr;
 mod surroundings;
+mod worker_memory;

@@ -513,6 +513,63 @@ fn mul_div_255(a: u8, b: u8) -> u8 {
 
 /// Making JPEGs for tests; here because it calls the library.
 #[cfg(test)]
+mod tests {
+    use super::super::fixtures::{Sampling, jpeg};
+    use super::super::header::read_header;
+    use super::*;
+
+    /// The header of `jpeg` with other sampling factors.
+    fn with_factors(jpeg: &[u8], factors: &[u8]) -> Vec<u8> {
+        let mut bytes = jpeg.to_vec();
+        let frame = bytes.windows(2).position(|m| m == [0xFF, 0xC0]).unwrap();
+        assert_eq!(usize::from(bytes[frame + 9]), factors.len());
+        for (at, factor) in factors.iter().enumerate() {
+            bytes[frame + 11 + 3 * at] = *factor;
+        }
+        bytes
+    }
+
+    /// The forecast must know it before a decoder sees the file.
+    #[test]
+    fn the_header_says_which_pictures_are_decoded_as_a_whole() {
+        let limits = Limits::default();
+        let sides: Vec<u8> = (1..=4)
+            .flat_map(|h| (1..=4).map(move |v| h << 4 | v))
+            .collect();
+        let mut wholes = 0;
+        for (sampling, components) in [
+            (Sampling::Grey, 1),
+            (Sampling::S444, 3),
+            (Sampling::AdobeRgb, 3),
+            (Sampling::Cmyk, 4),
+            (Sampling::Ycck420, 4),
+        ] {
+            let jpeg = jpeg(16, 16, sampling);
+            for number in 0..sides.len().pow(components) {
+                let at = |place| sides[number / sides.len().pow(place) % sides.len()];
+                let factors: Vec<u8> = (0..components).map(at).collect();
+                let bytes = with_factors(&jpeg, &factors);
+                let header = read_header(&bytes).unwrap();
+                let job = Job {
+                    bytes: &bytes,
+                    header: &header,
+                    scale: Scale::Full,
+                    size: (16, 16),
+                };
+                let mut handle = Handle::new(&limits).unwrap();
+                if handle.read_header(&job).is_err() {
+                    continue;
+                }
+                let named = header.has_named_sampling();
+                assert_eq!(named, handle.can_crop(), "{factors:x?}");
+                wholes += u32::from(!named);
+            }
+        }
+        assert!(wholes > 10_000, "{wholes}");
+    }
+}
+
+#[cfg(test)]
 pub(crate) mod encode {
     use super::*;
 

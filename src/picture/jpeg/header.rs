@@ -56,6 +56,32 @@ impl JpegHeader {
         Decoding::Jpeg {
             coefficients: self.coefficient_bytes(),
             cmyk: self.components == 4,
+            whole: !self.has_named_sampling(),
+        }
+    }
+
+    /// Whether TurboJPEG has a name for these sampling factors (`getSubsamp` of its 3.1.0).
+    /// It decodes parts of such pictures alone.
+    pub(crate) fn has_named_sampling(&self) -> bool {
+        const NAMED: [(u8, u8); 6] = [(1, 1), (2, 1), (2, 2), (1, 2), (4, 1), (1, 4)];
+        let [first, rest @ ..] = self.sampling() else {
+            return false;
+        };
+        if rest.is_empty() {
+            return true;
+        }
+        // Black has the factors of the first component.
+        let others_are = |chroma| {
+            let black = |at| self.components == 4 && at == 2;
+            let mut rest = rest.iter().enumerate();
+            rest.all(|(at, factors)| *factors == if black(at) { *first } else { chroma })
+        };
+        match *first {
+            // 4:2:2 and 4:4:0 in other numbers.
+            (2, 2) if others_are((1, 2)) || others_are((2, 1)) => true,
+            // 4:4:4 in other numbers.
+            (h, v) if h * v <= 3 && others_are(*first) => true,
+            named => NAMED.contains(&named) && others_are((1, 1)),
         }
     }
 

@@ -435,7 +435,7 @@ mod tests {
             (shape(1, 0, 1, 1), "batch size"),
             (shape(1, 1, 1, 0), "workers"),
             (shape(1, 1, 0, 1), "slot"),
-            (shape(1000, 1 << 20, 1 << 60, 1), "ring"),
+            (shape(1000, 1 << 20, 1 << 60, 1), "lower batch or depth"),
         ] {
             let e = Layout::new(s).unwrap_err().to_string();
             assert!(e.contains(name), "{e}");
