@@ -52,6 +52,7 @@ fn place(rooms: &Rooms, slot_bytes: u64, at: u64) -> Option<Place> {
     (rows > 0).then_some(Place {
         epoch: 0,
         batch: at,
+        number: at,
         filled: rows,
         rows,
     })
@@ -201,6 +202,7 @@ mod tests {
                 place: Place {
                     epoch: 0,
                     batch: 0,
+                    number: 0,
                     filled: 3,
                     rows: 3,
                 },
