@@ -1,7 +1,7 @@
 //! Stop in the middle of an epoch, keep the state as JSON, go on with a new loader.
 //! `cargo run --release --example 02_resume -- SRC`
 
-use featherload::{Loader, LoaderBuilder, Source, State};
+use featherload::{Loader, LoaderBuilder, Rank, Source, State};
 
 fn builder(src: &str) -> featherload::Result<LoaderBuilder> {
     Ok(Loader::builder(Source::detect(src)?).batch_size(8).seed(7))
@@ -31,13 +31,32 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("stopped after {} of {} batches:", seen.len(), all.len());
     println!("{saved}");
 
-    // The rest. Another data set, recipe, seed or version is an error that
-    // names the difference.
+    // The rest by two processes, with batches of three: each sample that is left comes
+    // once. A rank that has none of its own left repeats one.
     let state: State = serde_json::from_str(&saved)?;
+    let mut by_two: Vec<u64> = seen.concat();
+    for rank in 0..2 {
+        let part = builder(&src)?.batch_size(3).rank(Rank::new(rank, 2));
+        for batch in part.resume(state.clone()).build()?.epoch() {
+            let batch = batch?;
+            let rows = batch.ids().iter().zip(batch.repeated());
+            by_two.extend(rows.filter(|(_, repeated)| !**repeated).map(|(id, _)| id));
+        }
+    }
+
+    // The rest by one. Another data set, recipe, seed or version is an error that
+    // names the difference.
     for batch in builder(&src)?.resume(state).build()?.epoch() {
         seen.push(batch?.ids().to_vec());
     }
+    let mut once = all.concat();
+    once.sort_unstable();
+    by_two.sort_unstable();
+    assert_eq!(by_two, once);
     assert_eq!(seen, all);
-    println!("resumed: the same {} batches", seen.len());
+    println!(
+        "resumed: the same {} batches, and by two ranks the same samples",
+        seen.len()
+    );
     Ok(())
 }

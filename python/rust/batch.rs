@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use featherload::batch::Row;
-use featherload::{
-    Batch, Device, Dtype, Labels, MemoryLayout, Position, Result, RowFault, RowStatus,
-};
+use featherload::{Batch, Device, Dtype, Labels, MemoryLayout, Result, RowFault, RowStatus};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -35,6 +33,7 @@ impl Drop for Held {
 struct Facts {
     epoch: u64,
     number: u64,
+    samples_before: u64,
     device: Device,
     layout: MemoryLayout,
     ids: Vec<u64>,
@@ -82,6 +81,7 @@ impl RawBatch {
             facts: Arc::new(Facts {
                 epoch: batch.epoch(),
                 number: batch.number(),
+                samples_before: batch.samples_before(),
                 device: device.unwrap_or_default(),
                 layout: batch.layout(),
                 ids: batch.ids().to_vec(),
@@ -101,9 +101,10 @@ impl RawBatch {
         })
     }
 
-    /// Where the run stands before the batch is taken.
-    pub fn position(&self) -> Position {
-        Position::new(self.facts.epoch, self.facts.number)
+    /// Where the run stands before the batch is taken: the epoch, and the samples of it that
+    /// are in front of the batch.
+    pub fn place(&self) -> (u64, u64) {
+        (self.facts.epoch, self.facts.samples_before)
     }
 
     fn held(&self) -> PyResult<&Arc<Held>> {

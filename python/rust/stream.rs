@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use featherload::index::Label;
-use featherload::{Error, Loader, Position, Result, State};
+use featherload::{Error, Loader, Result, State};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -125,22 +125,12 @@ impl Stream {
 
     /// Where the run stands, as JSON.
     fn state(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |loader| {
-            let at = self.at(loader);
-            json(&State {
-                epoch: at.epoch,
-                batch: at.batch,
-                ..loader.state()
-            })
-        })
+        self.with(py, |loader| json(&self.at(loader)))
     }
 
-    /// Epoch and batch that come next.
-    fn position(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
-        self.with(py, |loader| {
-            let at = self.at(loader);
-            Ok((at.epoch, at.batch))
-        })
+    /// Epoch of the batch that comes next.
+    fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |loader| Ok(self.at(loader).epoch))
     }
 
     /// Goes on where a state of [`Stream::state`] stands.
@@ -240,10 +230,12 @@ impl Stream {
 
 impl Stream {
     /// Where the run stands: in front of a batch that was not taken.
-    fn at(&self, loader: &Loader) -> Position {
-        let untaken = lock(&self.untaken);
-        let before = untaken.as_ref().map(RawBatch::position);
-        before.unwrap_or_else(|| loader.position())
+    fn at(&self, loader: &Loader) -> State {
+        let mut state = loader.state();
+        if let Some(batch) = &*lock(&self.untaken) {
+            (state.epoch, state.samples) = batch.place();
+        }
+        state
     }
 
     /// Goes back in front of a batch that was not taken.
@@ -251,10 +243,10 @@ impl Stream {
         let Some(batch) = lock(&self.untaken).take() else {
             return Ok(());
         };
-        let at = batch.position();
+        let (epoch, samples) = batch.place();
         loader.resume(&State {
-            epoch: at.epoch,
-            batch: at.batch,
+            epoch,
+            samples,
             ..loader.state()
         })
     }

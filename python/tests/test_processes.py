@@ -169,7 +169,7 @@ def test_ctrl_c_at_any_time_loses_no_batch(loader: Make) -> None:
                 place = (last.epoch + 1, 0) if ends else (last.epoch, last.number + 1)
             # Behind the last batch that the loop had, wherever it was interrupted.
             state = one.state_dict()
-            assert (state["epoch"], state["batch"]) == place
+            assert (state["epoch"], state["samples"]) == (place[0], place[1] * one.batch_size)
             one.load_state_dict(state)
     finally:
         signal.signal(signal.SIGALRM, before)
@@ -183,7 +183,7 @@ def test_ctrl_c_behind_the_lock_loses_no_batch(loader: Make) -> None:
     got = [next(epoch).number for _ in range(2)]
     with pytest.raises(KeyboardInterrupt):
         next(epoch)
-    assert one.state_dict()["batch"] == 2
+    assert one.state_dict()["samples"] == 16
     got += [batch.number for batch in epoch]
     assert got == list(range(32))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,10 @@ from conftest import digest, need
 import featherload
 
 Make = Callable[..., featherload.Loader]
+
+
+def pixels_of(image: Any) -> bytes:
+    return hashlib.sha256(image.tobytes()).digest()
 
 
 def ids(batches: Any) -> list[list[int]]:
@@ -43,7 +48,7 @@ def test_a_state_goes_on_where_it_stands(loader: Make) -> None:
     begun = iter(one)
     got = ids(next(begun) for _ in range(3))
     state = one.state_dict()
-    assert state == one.state_dict() and state["batch"] == 3
+    assert state == one.state_dict() and state["samples"] == 96
     # Before any iter, with other workers.
     other = loader(num_workers=1)
     other.load_state_dict(state)
@@ -62,7 +67,7 @@ def test_a_state_goes_on_where_it_stands(loader: Make) -> None:
     # At an epoch's end: a whole new one.
     got += ids(begun)
     end = one.state_dict()
-    assert (end["epoch"], end["batch"]) == (1, 0)
+    assert (end["epoch"], end["samples"]) == (1, 0)
     other.load_state_dict(end)
     assert got + ids(other) == both
 
@@ -75,13 +80,69 @@ def test_a_state_of_another_run_is_refused(loader: Make) -> None:
         next(iter(other))
     # It is forgotten then.
     assert len(ids(other)) == 8
-    other.load_state_dict({"epoch": 1, "batch": 0})
+    other.load_state_dict({"epoch": 1, "samples": 0})
     with pytest.raises(featherload.ConfigError, match="not one that state_dict gave"):
         next(iter(other))
-    for batch in (8, 99):
-        other.load_state_dict({**other.state_dict(), "batch": batch})
-        with pytest.raises(featherload.ConfigError, match=f"batch {batch} .* has 8 batches"):
+    for samples in (256, 999):
+        other.load_state_dict({**other.state_dict(), "samples": samples})
+        with pytest.raises(featherload.ConfigError, match=f"{samples} samples .* has 256"):
             next(iter(other))
+
+
+def test_other_ranks_and_batch_sizes_go_on(loader: Make) -> None:
+    """Four ranks, then two, then eight: each sample of the epoch once, and its pixels."""
+    whole = {
+        (i, pixels_of(image))
+        for batch in loader()
+        for i, image in zip(batch.ids.tolist(), batch.images, strict=True)
+    }
+    seen: list[tuple[int, bytes]] = []
+    state: dict[str, Any] | None = None
+    for world, batch_size, steps in ((4, 12, 2), (2, 20, 3), (8, 5, None)):
+        states = []
+        for rank in range(world):
+            one = loader(rank=rank, world_size=world, batch_size=batch_size, num_workers=1)
+            if state is not None:
+                one.load_state_dict(json.loads(json.dumps(state)))
+            for number, batch in enumerate(one):
+                good = ~batch.repeated
+                pixels = [pixels_of(image) for image in batch.images[good]]
+                seen += zip(batch.ids[good].tolist(), pixels, strict=True)
+                if number + 1 == steps:
+                    break
+            states.append(one.state_dict())
+        state = states[-1]
+        assert all((s["epoch"], s["samples"]) == (state["epoch"], state["samples"]) for s in states)
+    assert state is not None and (state["epoch"], state["samples"]) == (1, 0)
+    assert len(seen) == 256 and set(seen) == whole
+
+
+def test_a_state_of_version_2_counts_batches(loader: Make) -> None:
+    one = loader()
+    epoch = iter(one)
+    for _ in range(3):
+        next(epoch)
+    state = one.state_dict()
+    rest = ids(epoch)
+    assert (state["version"], state.pop("samples")) == (3, 96)
+    other = loader(batch_size=96)
+    other.load_state_dict({**state, "version": 2, "batch": 3})
+    assert [i for batch in ids(other) for i in batch] == [i for batch in rest for i in batch]
+
+
+def test_identities_keep_their_batch_size(loader: Make) -> None:
+    sampler = featherload.samplers.Identity(4)
+    one = loader(sampler=sampler, rank=0, world_size=2)
+    next(iter(one))
+    state = one.state_dict()
+    other = loader(sampler=sampler, rank=2, world_size=3)
+    other.load_state_dict(state)
+    assert len(ids(other)) == 2
+    other = loader(sampler=sampler, batch_size=16)
+    other.load_state_dict(state)
+    with pytest.raises(featherload.ConfigError, match=r"batch.* was 32 and is now 16") as e:
+        next(iter(other))
+    assert e.value.option == "batch_size"
 
 
 def test_ranks_share_an_epoch(loader: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,15 +197,15 @@ def test_an_epoch_begins_with_its_first_batch(loader: Make) -> None:
     # One that was left early, and the next that was not begun.
     epoch = iter(one)
     next(epoch)
-    assert (one.epoch, one.state_dict()["batch"]) == (2, 1)
+    assert (one.epoch, one.state_dict()["samples"]) == (2, 32)
     del epoch
     # What comes is the next epoch; the state is for who goes on with this one.
     state = one.state_dict()
-    assert (one.epoch, state["epoch"], state["batch"]) == (3, 2, 1)
+    assert (one.epoch, state["epoch"], state["samples"]) == (3, 2, 32)
     waiting = iter(one)
     iter(one)
     state = one.state_dict()
-    assert (one.epoch, state["epoch"], state["batch"]) == (3, 3, 0)
+    assert (one.epoch, state["epoch"], state["samples"]) == (3, 3, 0)
     rest = ids(waiting)
     other = loader()
     other.load_state_dict(state)
@@ -197,7 +258,7 @@ def test_an_error_is_no_end_of_the_epoch(loader: Make, photos: Path, tmp_path: P
         with pytest.raises(featherload.SampleError):
             for batch in one:
                 seen.append((batch.epoch, batch.number))
-        assert one.epoch == 0 and one.state_dict()["batch"] == len(seen)
+        assert one.epoch == 0 and one.state_dict()["samples"] == 2 * len(seen)
         write(bad, bad=False)
     seen += [(batch.epoch, batch.number) for batch in one]
     assert seen == [(0, number) for number in range(4)]
@@ -210,13 +271,13 @@ def test_a_running_epoch_says_where_it_is(loader: Make) -> None:
     begin = one.state_dict()
     one.set_epoch(9)
     next(epoch)
-    assert (one.state_dict()["epoch"], one.state_dict()["batch"]) == (0, 2)
+    assert (one.state_dict()["epoch"], one.state_dict()["samples"]) == (0, 64)
     del epoch
     assert one.epoch == 9 and ids(one) and one.epoch == 10
-    for nothing in ({}, {"epoch": "x", "batch": 1}, {"epoch": -1, "batch": 0}):
+    for nothing in ({}, {"epoch": "x", "samples": 1}, {"epoch": -1, "samples": 0}):
         with pytest.raises(featherload.ConfigError):
             one.load_state_dict(nothing)
-    one.load_state_dict({**begin, "batch": np.int64(7)})
+    one.load_state_dict({**begin, "samples": np.int64(7 * 32)})
     assert len(ids(one)) == 1
 
 

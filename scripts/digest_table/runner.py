@@ -177,7 +177,7 @@ def _state(file):
         return None
     state = json.loads(file.read_text())
     hashes = [f"{n} {state[f'{n}_hash']}" for n in ("recipe", "index", "sampler")]
-    return f"v{state['version']} {state['epoch']}:{state['batch']}, " + ", ".join(
+    return f"v{state['version']} {state['epoch']}:{state['samples']}, " + ", ".join(
         [*hashes, f"plan {_hash(state['plan'])}"]
     )
 

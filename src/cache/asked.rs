@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use crate::cache::options::BuildOptions;
+use crate::cache::options::{BuildOptions, BuildPart};
 use crate::cache::report::{BuildPhase, BuildProgress};
 use crate::data::index::{Index, ScanReport};
 
@@ -16,6 +16,8 @@ pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow
 pub(super) struct Build<'a> {
     pub(super) index: &'a Index,
     pub(super) options: &'a BuildOptions,
+    /// Which part of the cache this call makes.
+    pub(super) part: BuildPart,
     pub(super) force: bool,
     pub(super) began: Instant,
     /// What reading the source's names found; none where nobody knows.

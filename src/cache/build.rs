@@ -10,7 +10,7 @@ use crate::cache::folder::{Folder, file_hash};
 use crate::cache::layout::INDEX;
 use crate::cache::members::Members;
 use crate::cache::need::{Outlook, Start};
-use crate::cache::options::BuildOptions;
+use crate::cache::options::{BuildOptions, BuildPart};
 use crate::cache::report::{BuildPhase, BuildReport, losses};
 use crate::cache::so_far::State;
 use crate::cache::storage::Left;
@@ -27,6 +27,9 @@ use crate::pool::crew::Ready;
 impl Build<'_> {
     /// Builds what is missing in `folder`.
     pub(super) fn run(&self, folder: Folder, crew: Ready, watch: Watch<'_>) -> Result<BuildReport> {
+        if let Some(each) = self.options.shard_samples {
+            return self.run_apart(&folder, crew, watch, each);
+        }
         let mut state = State::new(self.index);
         if watch(&self.progress(BuildPhase::Checking, 0)).is_break() {
             return Ok(state.into_report(self.began, false));
@@ -113,10 +116,12 @@ impl Build<'_> {
         let BuildOptions { encode, resize, .. } = *self.options;
         let limits = self.options.limits();
         let mut reading = |read| watch(&self.progress(BuildPhase::ReadingHeaders, read));
-        let Some(surveyed) = Surveyed::of(self.index, &limits, &mut reading)? else {
+        let Some(surveyed) = Surveyed::of(self.index, &limits, &|_| true, &mut reading)? else {
             return Ok(ControlFlow::Break(()));
         };
-        surveyed.check(self.index, self.options, order, first.position)?;
+        let to_the_end = first.position..order.samples();
+        let parts = vec![to_the_end];
+        surveyed.check(self.index, self.options, order, &parts)?;
         let members = Members::new(self.index, encode, &surveyed.formats);
         let (available, fragment) = folder.available()?;
         let need = Outlook {
@@ -138,8 +143,7 @@ impl Build<'_> {
             limits,
         };
         let rooms = surveyed.rooms(order, encode, resize)?;
-        let (sizes, at) = (&surveyed.sizes, first.position);
-        let run = EncodeRun::start(crew, spec, self.index, sizes, &rooms, at)?;
+        let run = EncodeRun::start(crew, spec, self.index, &surveyed.sizes, &rooms, parts)?;
         let left = |state: &State, written, encoded| Left {
             folder,
             done: state.report.samples + state.report.skipped,
@@ -167,6 +171,8 @@ impl Build<'_> {
             open: None,
             waiting: Vec::new(),
             position: first.position,
+            done: first.position,
+            places: self.index.len(),
             written: 0,
             need,
         };
@@ -182,7 +188,11 @@ impl Build<'_> {
     ///
     /// # Errors
     /// A cache of other options or another source, unless it is to be replaced.
-    fn there(&self, folder: &Folder, wanted: &CacheManifest) -> Result<Option<CacheManifest>> {
+    pub(super) fn there(
+        &self,
+        folder: &Folder,
+        wanted: &CacheManifest,
+    ) -> Result<Option<CacheManifest>> {
         let there = match folder.manifest() {
             // What begins as ours was ours; any other file of this name never is.
             Err(e) if self.force && e.is_usage() && Index::is_cache(folder.path()) => {
@@ -198,8 +208,10 @@ impl Build<'_> {
         if changed.is_empty() {
             return Ok(Some(there));
         }
-        // Where no shard is complete, nothing is lost.
-        if self.force || (!there.complete && folder.is_bare()?) {
+        // Where no shard is complete, nothing is lost; but of those that make shares, another
+        // may be about to write one.
+        let alone = self.part == BuildPart::All;
+        if self.force || (alone && !there.complete && folder.is_bare()?) {
             return Ok(None);
         }
         Err(Error::dataset(
@@ -213,7 +225,12 @@ impl Build<'_> {
     }
 
     /// Whether nothing is missing behind the last shard.
-    fn is_finished(&self, folder: &Folder, there: &CacheManifest, state: &State) -> bool {
+    pub(super) fn is_finished(
+        &self,
+        folder: &Folder,
+        there: &CacheManifest,
+        state: &State,
+    ) -> bool {
         there.complete
             && there.shards == state.shards
             // One that an older version wrote has the right hash, and cannot be read.
@@ -224,7 +241,7 @@ impl Build<'_> {
     ///
     /// # Errors
     /// A file of the source that cannot be looked at.
-    fn manifest(&self) -> Result<CacheManifest> {
+    pub(super) fn manifest(&self) -> Result<CacheManifest> {
         let names = self.index.classes().iter();
         Ok(CacheManifest {
             format: CacheManifest::FORMAT.into(),

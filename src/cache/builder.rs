@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::cache::asked::Build;
 use crate::cache::folder::Folder;
-use crate::cache::{BuildOptions, BuildProgress, BuildReport, OnBadSample};
+use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSample};
 use crate::data::index::{Index, ScanReport};
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
@@ -57,6 +57,7 @@ pub struct Builder {
     folder: PathBuf,
     options: BuildOptions,
     force: bool,
+    part: BuildPart,
     crew: Crew,
 }
 
@@ -69,6 +70,7 @@ impl Builder {
             folder: folder.as_ref().to_owned(),
             options,
             force: false,
+            part: BuildPart::All,
             crew: Crew::default(),
         }
     }
@@ -87,6 +89,12 @@ impl Builder {
     /// process may use, by affinity and cgroup quota.
     pub fn workers(mut self, workers: usize) -> Self {
         self.crew.workers = Some(workers);
+        self
+    }
+
+    /// Which part of the cache is made. Default [`BuildPart::All`].
+    pub fn part(mut self, part: BuildPart) -> Self {
+        self.part = part;
         self
     }
 
@@ -138,6 +146,7 @@ impl Builder {
     ) -> Result<BuildReport> {
         let began = Instant::now();
         self.options.check()?;
+        self.part.check(&self.options, self.force)?;
         // Asked again by the workers; here for an error that the caller sees.
         CpuLevel::detect()?;
         self.check_apart()?;
@@ -153,10 +162,14 @@ impl Builder {
             check_whole(scan.as_ref())?;
         }
         check_no_shard_of(&index, &self.folder)?;
-        let folder = Folder::claim(&self.folder)?;
+        let folder = match self.part {
+            BuildPart::Share { .. } => Folder::share(&self.folder)?,
+            BuildPart::All | BuildPart::Finish => Folder::claim(&self.folder)?,
+        };
         let build = Build {
             index: &index,
             options: &self.options,
+            part: self.part,
             force: self.force,
             began,
             scan: scan.as_ref(),

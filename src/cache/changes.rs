@@ -3,7 +3,14 @@
 //! Pure.
 
 use crate::cache::OnBadSample;
-use crate::data::shard::manifest::CacheManifest;
+use crate::data::shard::manifest::{CacheManifest, OptionsEntry};
+
+fn size_of_shards(options: &OptionsEntry) -> String {
+    match options.stand_alone() {
+        true => "none".into(),
+        false => options.shard_size.to_string(),
+    }
+}
 
 /// Each difference that makes other bytes, in words; none: the build that was
 /// begun may go on.
@@ -22,11 +29,7 @@ pub(super) fn between(there: &CacheManifest, wanted: &CacheManifest) -> Vec<Stri
         or_none(a.resize.clone()),
         or_none(b.resize.clone()),
     );
-    compare(
-        "shard_size",
-        a.shard_size.to_string(),
-        b.shard_size.to_string(),
-    );
+    compare("shard_size", size_of_shards(a), size_of_shards(b));
     let samples = |most: Option<u64>| {
         most.map_or("as many samples as fit".into(), |n| format!("{n} samples"))
     };

@@ -23,7 +23,7 @@ use crate::data::shard::manifest::{
 };
 use crate::error::{Error, Result};
 use crate::sys::regular;
-use crate::sys::replace::{is_temporary, replace_by, sync_folder};
+use crate::sys::replace::{is_temporary, put_first, replace_by, sync_folder};
 
 /// Bytes of a tar that are read at a time.
 const PIECE: usize = 1 << 20;
@@ -45,13 +45,7 @@ impl Folder {
     /// # Errors
     /// When another process builds there, or the system refuses.
     pub(super) fn claim(path: &Path) -> Result<Self> {
-        fs::create_dir_all(path).map_err(|e| match e.kind() {
-            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::dataset(
-                path,
-                "is not a folder, and a cache is one: name another place",
-            ),
-            _ => Error::io_at("create folder", path, e),
-        })?;
+        make(path)?;
         let folder = Self {
             _lock: Lock::hold(path)?,
             path: path.to_owned(),
@@ -62,6 +56,19 @@ impl Folder {
             }
         }
         Ok(folder)
+    }
+
+    /// Makes the folder, if there is none, and holds it beside others that make shards of
+    /// their own. What killed ones were writing stays: nobody knows whose it is.
+    ///
+    /// # Errors
+    /// When another process builds all of it, or the system refuses.
+    pub(super) fn share(path: &Path) -> Result<Self> {
+        make(path)?;
+        Ok(Self {
+            _lock: Lock::share(path)?,
+            path: path.to_owned(),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -124,31 +131,49 @@ impl Folder {
             let Some((manifest, hash)) = self.complete(number, next_id)? else {
                 break;
             };
-            if contents {
-                let tar = ShardFile::Tar.path(&self.path, number);
-                let hash = file_hash(&tar).map_err(|e| match e {
-                    Error::Io { source, .. } => Error::io_at("read", &tar, lasting(&source)),
-                    e => e,
-                })?;
-                if hash != manifest.hash {
-                    tracing::warn!(
-                        "{}: damaged, so it and the shards behind it are made again",
-                        tar.display()
-                    );
-                    break;
-                }
+            if contents && !self.is_undamaged(number, &manifest)? {
+                tracing::warn!(
+                    "{}: damaged, so it and the shards behind it are made again",
+                    ShardFile::Tar.path(&self.path, number).display()
+                );
+                break;
             }
             next_id += manifest.samples.len() as u64;
-            let text = idx_text(&manifest)?;
-            let idx = ShardFile::Idx.path(&self.path, number);
-            if !has(&idx, &text) {
-                replace_by(&idx, &text)?;
-            }
-            if with(entry(number, &manifest, hash, &text), &manifest).is_break() {
+            let entry = self.whole(number, &manifest, hash)?;
+            if with(entry, &manifest).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// What the cache's manifest says of a complete shard, by its manifest and the hash of
+    /// that file. Puts right its `.idx`.
+    pub(super) fn whole(
+        &self,
+        number: u64,
+        manifest: &ShardManifest,
+        hash: Hash128,
+    ) -> Result<ShardEntry> {
+        let text = idx_text(manifest)?;
+        let idx = ShardFile::Idx.path(&self.path, number);
+        if !has(&idx, &text) {
+            replace_by(&idx, &text)?;
+        }
+        Ok(entry(number, manifest, hash, &text))
+    }
+
+    /// Reads a tar, and compares it with its manifest.
+    ///
+    /// # Errors
+    /// What the system says of one that cannot be read.
+    pub(super) fn is_undamaged(&self, number: u64, manifest: &ShardManifest) -> Result<bool> {
+        let tar = ShardFile::Tar.path(&self.path, number);
+        let hash = file_hash(&tar).map_err(|e| match e {
+            Error::Io { source, .. } => Error::io_at("read", &tar, lasting(&source)),
+            e => e,
+        })?;
+        Ok(hash == manifest.hash)
     }
 
     /// Lists what gave no picture behind the last sample of shard `number`, which is
@@ -170,7 +195,11 @@ impl Folder {
 
     /// The manifest of a shard that is there as a whole, as far as lengths tell;
     /// none where a file is missing, damaged or of another length.
-    fn complete(&self, number: u64, first_id: u64) -> Result<Option<(ShardManifest, Hash128)>> {
+    pub(super) fn complete(
+        &self,
+        number: u64,
+        first_id: u64,
+    ) -> Result<Option<(ShardManifest, Hash128)>> {
         let path = ShardFile::Manifest.path(&self.path, number);
         let (manifest, hash) = match ShardManifest::read(&path) {
             Ok(read) => read,
@@ -196,6 +225,23 @@ impl Folder {
         self.remove_from(number)?;
         self.write_manifest(manifest)?;
         Ok(())
+    }
+
+    /// Says by what shards are built, where nobody said so yet. Who comes at the same time
+    /// says the same, or is refused when it looks.
+    pub(super) fn begin(&self, manifest: &CacheManifest) -> Result<()> {
+        put_first(&self.path.join(CACHE_MANIFEST), &manifest.to_bytes()?)
+    }
+
+    /// Removes these shards.
+    pub(super) fn remove_shards(&self, numbers: &[u64]) -> Result<()> {
+        // What says that a shard is complete goes first.
+        for file in [ShardFile::Manifest, ShardFile::Tar, ShardFile::Idx] {
+            for number in numbers {
+                self.remove(&file.path(&self.path, *number))?;
+            }
+        }
+        sync_folder(&self.path)
     }
 
     /// Removes the shards from `number` on, and the index, which has them. Only
@@ -276,6 +322,16 @@ impl Folder {
             _ => Ok(()),
         }
     }
+}
+
+fn make(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::dataset(
+            path,
+            "is not a folder, and a cache is one: name another place",
+        ),
+        _ => Error::io_at("create folder", path, e),
+    })
 }
 
 /// Nothing is at `path`: the shard is missing.

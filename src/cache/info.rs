@@ -30,7 +30,8 @@ pub struct CacheInfo {
     pub encode: String,
     /// `shorter:256` and the like; none = pictures are as large as they were.
     pub resize: Option<String>,
-    /// Bytes that a shard of more than one sample does not exceed.
+    /// Bytes that a shard of more than one sample does not exceed; 0 where each shard is made
+    /// of `shard_samples` samples and stands alone.
     pub shard_size: u64,
     /// Samples of the source that go into one shard at most; none = as many as fit.
     pub shard_samples: Option<u64>,
@@ -144,6 +145,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     }
     let manifest = cache_manifest(path)?;
     let options = manifest.options.clone();
+    let stand_alone = options.stand_alone();
     let mut info = CacheInfo {
         complete: manifest.complete,
         featherload: manifest.featherload.clone(),
@@ -162,11 +164,16 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     let due = manifest.complete.then_some(manifest.shards.len() as u64);
     let mut sizes = Vec::new();
     let mut reader = Reader::default();
-    for number in 0..due.unwrap_or(u64::MAX) {
+    // Of shards that stand alone any may be there; else all up to the first without a manifest.
+    let each = options.shard_samples.filter(|_| stand_alone);
+    let apart = each.map(|each| manifest.source.samples.div_ceil(each.max(1)));
+    for number in 0..due.or(apart).unwrap_or(u64::MAX) {
         let of_shard = ShardFile::Manifest.path(path, number);
-        // A build that has not ended has shards up to the first without a manifest.
         if due.is_none() && of_shard.symlink_metadata().is_err() {
-            break;
+            match stand_alone {
+                true => continue,
+                false => break,
+            }
         }
         let shard = manifest_of(path, number)?;
         info.shards += 1;

@@ -1,4 +1,5 @@
-//! The lock of a cache's folder: one process builds there.
+//! The lock of a cache's folder: one process builds there, or any number make shards that
+//! stand alone.
 //!
 //! In the consumer. A file of the folder's own, held by `flock`: of a builder that is
 //! killed the file stays, and the lock does not.
@@ -19,14 +20,19 @@ const TRIES: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
-    _file: File,
+    file: File,
+    shared: bool,
 }
 
 impl Drop for Lock {
     /// Removed while it is held: who opened it in between sees that it is gone.
     /// One that cannot be removed is in nobody's way.
+    ///
+    /// A shared one stays while others hold it: who comes next must meet them.
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if !self.shared || self.file.try_lock().is_ok() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -34,6 +40,18 @@ impl Lock {
     /// # Errors
     /// When another process holds it, or the system refuses.
     pub(super) fn hold(folder: &Path) -> Result<Self> {
+        Self::take(folder, false)
+    }
+
+    /// Beside others that share it, and nobody who holds it.
+    ///
+    /// # Errors
+    /// When another process holds it alone, or the system refuses.
+    pub(super) fn share(folder: &Path) -> Result<Self> {
+        Self::take(folder, true)
+    }
+
+    fn take(folder: &Path, shared: bool) -> Result<Self> {
         let path = folder.join(LOCK);
         for _ in 0..TRIES {
             // Not that of a link's target: two folders may have links to it.
@@ -51,7 +69,11 @@ impl Lock {
                     ),
                     _ => Error::io_at("open", &path, e),
                 })?;
-            file.try_lock().map_err(|e| match e {
+            let locked = match shared {
+                true => file.try_lock_shared(),
+                false => file.try_lock(),
+            };
+            locked.map_err(|e| match e {
                 TryLockError::WouldBlock => Error::dataset(
                     folder,
                     "another process is building this cache: wait for it, or name another folder",
@@ -64,7 +86,7 @@ impl Lock {
                 .map_err(|e| Error::io_at("look at", &path, e))?;
             let there = path.symlink_metadata();
             if there.is_ok_and(|t| (t.dev(), t.ino()) == (held.dev(), held.ino())) {
-                return Ok(Self { path, _file: file });
+                return Ok(Self { path, file, shared });
             }
         }
         Err(Error::dataset(

@@ -13,7 +13,8 @@
 //!
 //! - `builder`: what is asked for; `options`: by what a cache is built; `asked`: both,
 //!   for the build;
-//! - `build`: what is gone on with, refused and finished; `writing`: from payloads
+//! - `build`: what is gone on with, refused and finished; `apart`: the same of shards that
+//!   stand alone; `writing`: from payloads
 //!   to complete shards; `so_far`: which are; `report`: what is told of it;
 //!   `faults`: which bad samples may be left out;
 //! - `surveyed`, `need`, `storage`: what the source is, what it will take, and
@@ -24,6 +25,7 @@
 //! - `verify`: whether all bytes are what they were; `info`: what is in a cache;
 //! - `layout`: the names of all files.
 
+mod apart;
 mod asked;
 mod book;
 mod build;
@@ -48,7 +50,7 @@ mod writing;
 pub use crate::data::shard::manifest::SourceLosses;
 pub use builder::Builder;
 pub use info::{CacheInfo, Reading, SampleBytes, info};
-pub use options::{BuildOptions, CacheResize, Encoding, OnBadSample};
+pub use options::{BuildOptions, BuildPart, CacheResize, Encoding, OnBadSample};
 pub use report::{BuildPhase, BuildProgress, BuildReport, SkippedSample};
 pub use verify::{
     Finding, FindingKind, HurtSample, VerifyOptions, VerifyProgress, VerifyReport, verify,

@@ -6,6 +6,8 @@
 //! rounded up to what its file system gives. Under `jpeg` the size of a picture
 //! is an estimate.
 
+use std::ops::Range;
+
 use crate::cache::book::{Book, Entry, idx_text};
 use crate::cache::layout::ShardFile;
 use crate::cache::members::Members;
@@ -57,14 +59,48 @@ impl Outlook<'_> {
     /// # Errors
     /// When the system gives no memory.
     pub(super) fn need(mut self, start: Start) -> Result<Need> {
+        let (files, shards) = self.shards(start, start.position..self.order.samples())?;
+        self.whole(files, start.shard + shards)
+    }
+
+    /// What shards that stand alone take, at these places; with `finish` index and manifest
+    /// too.
+    ///
+    /// # Errors
+    /// When the system gives no memory.
+    pub(super) fn need_apart(mut self, parts: &[Range<u64>], finish: bool) -> Result<Need> {
+        let each = self.options.most_places(self.order.samples()).unwrap_or(1);
+        let mut files = 0u64;
+        for part in parts {
+            let start = Start {
+                position: part.start,
+                id: part.start,
+                shard: part.start / each,
+            };
+            files = files.saturating_add(self.shards(start, part.clone())?.0);
+        }
+        match finish {
+            true => {
+                let shards = self.order.samples().div_ceil(each);
+                self.whole(files, shards)
+            }
+            false => Ok(Need {
+                bytes: files,
+                exact: self.is_exact(),
+            }),
+        }
+    }
+
+    /// The files of shards, and their number.
+    fn shards(&mut self, start: Start, positions: Range<u64>) -> Result<(u64, u64)> {
         let mut bytes = 0u64;
         let mut number = start.shard;
         let mut book = Book::new(start.id);
         let (most, each) = (
             self.options.shard_bytes(),
-            self.options.shard_samples(self.order.samples()),
+            self.options.most_places(self.order.samples()),
         );
-        for position in start.position..self.order.samples() {
+        for position in positions {
             let id = start.id + (position - start.position);
             if book.samples() > 0 && each.is_some_and(|n| position.is_multiple_of(n)) {
                 let full = std::mem::replace(&mut book, Book::new(id));
@@ -105,14 +141,23 @@ impl Outlook<'_> {
             bytes = bytes.saturating_add(self.files(book, number)?);
             number += 1;
         }
+        Ok((bytes, number - start.shard))
+    }
+
+    /// With index and manifest of so many shards.
+    fn whole(self, bytes: u64, number: u64) -> Result<Need> {
         let index = self.round_up(self.samples.clone().seal()?.bytes());
         // Each shard's entry in the cache's manifest is shorter than this.
         let manifests = MANIFESTS + 2 * 320 * number;
         let rest = index.saturating_add(self.round_up(manifests));
         Ok(Need {
             bytes: bytes.saturating_add(rest),
-            exact: !matches!(self.options.encode, Encoding::Jpeg { .. }),
+            exact: self.is_exact(),
         })
+    }
+
+    fn is_exact(&self) -> bool {
+        !matches!(self.options.encode, Encoding::Jpeg { .. })
     }
 
     /// Bytes of the three files of a shard.

@@ -3,6 +3,7 @@
 //! Plain data, in the consumer.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::data::index::Index;
 use crate::data::shard::manifest::OptionsEntry;
@@ -36,6 +37,74 @@ impl fmt::Display for OnBadSample {
     }
 }
 
+/// Which part of a cache a call makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum BuildPart {
+    /// All that is missing, then index and manifest.
+    #[default]
+    All,
+    /// The shards of one share; neither index nor manifest. Needs
+    /// [`BuildOptions::shard_samples`]. Any number of processes, on any machines that see the
+    /// same folder, may make shares at a time, the same one too: each shard has the same
+    /// bytes. With as many shares as shards, share k is shard k.
+    Share {
+        /// From 0.
+        number: u64,
+        /// How many shares there are; at least 1. Those without a shard make nothing.
+        of: u64,
+    },
+    /// Index and manifest, once all shards are there. Needs
+    /// [`BuildOptions::shard_samples`]. Makes no shard.
+    Finish,
+}
+
+impl BuildPart {
+    /// # Errors
+    /// A share that there is none of, or a part of a cache whose shards depend on each other.
+    pub(crate) fn check(self, options: &BuildOptions, force: bool) -> Result<(), Error> {
+        let option = match self {
+            Self::All => return Ok(()),
+            Self::Share { number, of } if number >= of => {
+                return Err(Error::option(
+                    "shard",
+                    format!("`shard` is {number} of {of}: shares count from 0"),
+                ));
+            }
+            Self::Share { .. } => "shard",
+            Self::Finish => "finish",
+        };
+        if options.shard_samples.is_none() {
+            return Err(Error::option(
+                option,
+                format!(
+                    "`{option}` needs shard_samples: without it a shard depends on those before \
+                     it. Give the number of samples of a shard, the same to every call"
+                ),
+            ));
+        }
+        if force {
+            return Err(Error::option(
+                "force",
+                format!(
+                    "`force` replaces shards that others make meanwhile, so it cannot go with \
+                     {option}: remove one of them"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The shards of this part, of so many.
+    pub(crate) fn shards(self, shards: u64) -> Range<u64> {
+        let Self::Share { number, of } = self else {
+            return 0..shards;
+        };
+        let begin = |n: u64| (u128::from(shards) * u128::from(n) / u128::from(of.max(1))) as u64;
+        begin(number)..begin(number.saturating_add(1))
+    }
+}
+
 /// What the content of a cache follows from, beside its source. Who makes it,
 /// and how fast, is [`crate::cache::Builder`]'s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +116,12 @@ pub struct BuildOptions {
     /// [`BuildOptions::MIN_SHARD`]. None: 256 MiB, or an eighth of the source's samples
     /// where that is less, so that a build that is broken off loses little.
     pub shard_size: Option<u64>,
+    /// Samples of the source that each shard is made of; at least 1, and not with
+    /// `shard_size`. Shard k is made of those at the places from k times this number on,
+    /// and its members are named by place. So it follows from source, options and its own
+    /// number, whatever is left out of others, and [`BuildPart::Share`] may make it
+    /// elsewhere. None: by size.
+    pub shard_samples: Option<u64>,
     /// The seed of a random order of the samples; none = the source's order.
     pub shuffle: Option<u64>,
     pub on_error: OnBadSample,
@@ -63,6 +138,7 @@ impl Default for BuildOptions {
             encode: Encoding::default(),
             resize: None,
             shard_size: None,
+            shard_samples: None,
             shuffle: None,
             on_error: OnBadSample::default(),
             max_pixels: limits.max_pixels,
@@ -88,6 +164,18 @@ impl BuildOptions {
                 error::room(bytes),
                 error::size(Self::MIN_SHARD)
             )));
+        }
+        if self.shard_samples == Some(0) {
+            return Err(Error::option(
+                "shard_samples",
+                "`shard_samples` is 0: use at least 1",
+            ));
+        }
+        if self.shard_samples.is_some() && self.shard_size.is_some() {
+            return Err(Error::option(
+                "shard_samples",
+                "`shard_samples` and shard_size both say where a shard ends: use one of them",
+            ));
         }
         if let Encoding::Jpeg { quality } = self.encode
             && !(1..=100).contains(&quality)
@@ -131,16 +219,20 @@ impl BuildOptions {
 
     /// Bytes that a shard does not exceed.
     pub(crate) fn shard_bytes(&self) -> u64 {
-        self.shard_size.unwrap_or(Self::MOST_BYTES)
+        match self.shard_samples {
+            Some(_) => u64::MAX,
+            None => self.shard_size.unwrap_or(Self::MOST_BYTES),
+        }
     }
 
     /// Places of the order that go into one shard at most, of a source of so many
     /// samples; none where a size was given. Each of the places 0, n, 2n, ... begins a
     /// shard, whatever stands before it: where a build goes on makes no difference.
-    pub(crate) fn shard_samples(&self, samples: u64) -> Option<u64> {
-        match self.shard_size {
-            Some(_) => None,
-            None => Some((samples / Self::LEAST_SHARDS).max(1)),
+    pub(crate) fn most_places(&self, samples: u64) -> Option<u64> {
+        match (self.shard_samples, self.shard_size) {
+            (Some(places), _) => Some(places),
+            (None, Some(_)) => None,
+            (None, None) => Some((samples / Self::LEAST_SHARDS).max(1)),
         }
     }
 
@@ -149,8 +241,11 @@ impl BuildOptions {
         OptionsEntry {
             encode: self.encode.to_string(),
             resize: self.resize.map(|r| r.to_string()),
-            shard_size: self.shard_bytes(),
-            shard_samples: self.shard_samples(samples),
+            shard_size: match self.shard_samples {
+                Some(_) => OptionsEntry::NO_SIZE,
+                None => self.shard_bytes(),
+            },
+            shard_samples: self.most_places(samples),
             shuffle: self.shuffle,
             on_error: self.on_error.to_string(),
             max_pixels: self.max_pixels,
@@ -167,7 +262,7 @@ mod tests {
     fn a_source_of_eight_samples_has_eight_shards_unless_a_size_is_given() {
         let options = BuildOptions::default();
         for samples in [1u64, 7, 8, 9, 15, 16, 17, 1000, 1_281_167] {
-            let each = options.shard_samples(samples).unwrap();
+            let each = options.most_places(samples).unwrap();
             let shards = samples.div_ceil(each);
             assert!(
                 shards >= samples.min(8) && shards < 16,
@@ -178,10 +273,59 @@ mod tests {
             shard_size: Some(1 << 30),
             ..options
         };
-        assert_eq!(
-            (given.shard_samples(9), given.shard_bytes()),
-            (None, 1 << 30)
-        );
+        assert_eq!((given.most_places(9), given.shard_bytes()), (None, 1 << 30));
+    }
+
+    #[test]
+    fn shares_have_each_shard_once() {
+        for shards in [0u64, 1, 7, 10, 1000, u64::MAX] {
+            for of in [1u64, 2, 3, 10, 1001] {
+                let mut next = 0;
+                for number in 0..of {
+                    let share = BuildPart::Share { number, of }.shards(shards);
+                    assert_eq!(share.start, next);
+                    assert!(share.end - share.start <= shards.div_ceil(of));
+                    next = share.end;
+                }
+                assert_eq!(next, shards);
+            }
+        }
+        let third = BuildPart::Share { number: 3, of: 10 };
+        assert_eq!(third.shards(10), 3..4);
+    }
+
+    #[test]
+    fn parts_that_cannot_work_are_refused() {
+        let options = BuildOptions {
+            shard_samples: Some(5),
+            ..BuildOptions::default()
+        };
+        let share = |number, of| BuildPart::Share { number, of };
+        share(1, 2).check(&options, false).unwrap();
+        BuildPart::Finish.check(&options, false).unwrap();
+        BuildPart::All
+            .check(&BuildOptions::default(), true)
+            .unwrap();
+        for (part, options, force, named) in [
+            (share(2, 2), options, false, "`shard` is 2 of 2"),
+            (share(0, 0), options, false, "`shard` is 0 of 0"),
+            (
+                share(0, 2),
+                BuildOptions::default(),
+                false,
+                "`shard` needs shard_samples",
+            ),
+            (
+                BuildPart::Finish,
+                BuildOptions::default(),
+                false,
+                "`finish` needs shard_samples",
+            ),
+            (BuildPart::Finish, options, true, "cannot go with finish"),
+        ] {
+            let e = part.check(&options, force).unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains(named), "{e}");
+        }
     }
 
     #[test]
@@ -202,6 +346,21 @@ mod tests {
                     ..options
                 },
                 "shard_size is 3.99 KiB: use at least 4 KiB",
+            ),
+            (
+                BuildOptions {
+                    shard_samples: Some(0),
+                    ..options
+                },
+                "`shard_samples` is 0: use at least 1",
+            ),
+            (
+                BuildOptions {
+                    shard_samples: Some(9),
+                    shard_size: Some(1 << 20),
+                    ..options
+                },
+                "`shard_samples` and shard_size both say",
             ),
             (
                 BuildOptions {

@@ -27,7 +27,7 @@ pub enum BuildPhase {
 #[non_exhaustive]
 pub struct BuildProgress<'a> {
     pub phase: BuildPhase,
-    /// Samples of the source.
+    /// Samples of the source; of a share those that it is made of.
     pub samples: u64,
     /// Of these, in each phase: those whose shards were found complete; those whose
     /// headers were read; those that are written or left out, where those of earlier
@@ -51,9 +51,9 @@ pub struct BuildProgress<'a> {
 #[non_exhaustive]
 pub struct BuildReport {
     /// False when the build was ended early: complete shards stay, and the same
-    /// call goes on behind them.
+    /// call goes on behind them. Of a share: all of its shards are there.
     pub complete: bool,
-    /// Samples in complete shards.
+    /// Samples in complete shards; of a share, as all that follows, in its own.
     pub samples: u64,
     /// Samples of the source that were left out.
     pub skipped: u64,

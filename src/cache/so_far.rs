@@ -38,12 +38,27 @@ impl State {
     pub(super) fn keep(&mut self, index: &Index, entry: ShardEntry, manifest: &ShardManifest) {
         let name = ShardFile::Tar.name(self.report.shards);
         self.samples.push_shard(index, &name, manifest);
+        self.count(index, &entry, manifest);
+        self.shards.push(entry);
+    }
+
+    /// A shard that stands alone is complete: it has no place among others yet.
+    pub(super) fn count(&mut self, index: &Index, entry: &ShardEntry, manifest: &ShardManifest) {
         let report = &mut self.report;
         report.samples += entry.samples;
         report.shards += 1;
         report.bytes += entry.bytes;
-        self.shards.push(entry);
         self.skip(index, &manifest.skipped);
+    }
+
+    /// Takes what is there from `all`; what this call did stays.
+    pub(super) fn take_totals(&mut self, all: &Self) {
+        let (mine, all) = (&mut self.report, &all.report);
+        mine.samples = all.samples;
+        mine.skipped = all.skipped;
+        mine.shards = all.shards;
+        mine.bytes = all.bytes;
+        mine.skipped_examples.clone_from(&all.skipped_examples);
     }
 
     /// Lists what is left out behind the last shard in its manifest.

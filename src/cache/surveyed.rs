@@ -3,10 +3,10 @@
 //!
 //! In the consumer. Opens every file and reads its header, never a pixel.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
@@ -32,7 +32,7 @@ use crate::recipe::Upright;
 /// Between two words on how many headers are read.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The headers of all samples.
+/// The headers of all samples, or of those that a build is made of.
 #[derive(Debug)]
 pub(super) struct Surveyed {
     pub(super) sizes: Sizes,
@@ -43,14 +43,15 @@ pub(super) struct Surveyed {
 }
 
 impl Surveyed {
-    /// Reads all headers, and tells `tell` now and then how many are read; none when
-    /// that breaks it off.
+    /// Reads the headers of the samples that are `wanted`, and tells `tell` now and then how
+    /// many are read; none when that breaks it off.
     ///
     /// # Errors
     /// When the system gives no memory or no thread.
     pub(super) fn of(
         index: &Index,
         limits: &Limits,
+        wanted: &(dyn Fn(u64) -> bool + Sync),
         tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<Option<Self>> {
         let too_many = || Error::config(format!("{} samples are too many", index.len()));
@@ -86,7 +87,7 @@ impl Surveyed {
                 .spawn_scoped(scope, || {
                     // Closed with the thread, whatever ends it.
                     let _open = open;
-                    survey::each_header(index, limits, Upright::Exif, &note, &count)
+                    survey::each_header_of(index, limits, Upright::Exif, &note, &count, wanted)
                 })
                 .map_err(|e| Error::io("start a thread that reads headers", e))?;
             loop {
@@ -114,7 +115,7 @@ impl Surveyed {
     /// Asked before anything is removed to make room for the build.
     ///
     /// # Errors
-    /// The first sample from place `first` on whose header could not be read; where
+    /// The first sample at these places whose header could not be read; where
     /// those are left out, the first of which that may pass. And a source of
     /// which no header at all could be read: it is rather away than bad.
     pub(super) fn check(
@@ -122,10 +123,11 @@ impl Surveyed {
         index: &Index,
         options: &BuildOptions,
         order: &Order,
-        first: u64,
+        places: &[Range<u64>],
     ) -> Result<()> {
         let mut reason = String::new();
-        let samples = (first..order.samples()).filter_map(|place| order.sample(place));
+        let places = places.iter().cloned().flatten();
+        let samples = places.filter_map(|place| order.sample(place));
         for id in samples.filter(|id| self.sizes.get(*id).is_none()) {
             let fault = match survey::header_of(index, id, &options.limits(), Upright::Exif) {
                 Err(fault) => fault,
@@ -154,10 +156,15 @@ impl Surveyed {
                 });
             }
         }
-        let none = (0..index.len()).all(|id| self.sizes.get(id).is_none());
-        match none {
-            true => Err(no_picture(index, &reason)),
-            false => Ok(()),
+        if (0..index.len()).any(|id| self.sizes.get(id).is_some()) {
+            return Ok(());
+        }
+        // Of a build that has not looked at all of them, the others are looked at now.
+        let limits = options.limits();
+        let readable = |id| survey::header_of(index, id, &limits, Upright::Exif).is_ok();
+        match (0..index.len()).any(readable) {
+            true => Ok(()),
+            false => Err(no_picture(index, &reason)),
         }
     }
 
@@ -209,6 +216,28 @@ pub(super) fn no_picture(index: &Index, reason: &str) -> Error {
 /// What the system says of a file that may be there and cannot be looked at: that it
 /// was changed is not known.
 pub(super) fn files_hash(index: &Index) -> Result<Hash128> {
+    match index.shards() {
+        0 => hash_files((0..index.len()).map(|id| index.file(id))),
+        shards => hash_files((0..shards).map(|number| index.shard_path(number))),
+    }
+}
+
+/// As [`files_hash`], of the files of these samples alone.
+///
+/// # Errors
+/// As those of [`files_hash`].
+pub(super) fn files_hash_of(index: &Index, ids: impl Iterator<Item = u64>) -> Result<Hash128> {
+    if index.shards() == 0 {
+        return hash_files(ids.map(|id| index.file(id)));
+    }
+    let shards: BTreeSet<u64> = ids
+        .filter_map(|id| index.part(id))
+        .map(|part| part.shard)
+        .collect();
+    hash_files(shards.into_iter().map(|number| index.shard_path(number)))
+}
+
+fn hash_files(mut paths: impl Iterator<Item = PathBuf>) -> Result<Hash128> {
     let mut hasher = Hasher::new();
     let mut note = |path: &Path| {
         let (bytes, s, ns) = match path.metadata() {
@@ -222,9 +251,6 @@ pub(super) fn files_hash(index: &Index) -> Result<Hash128> {
         hasher.write(&ns.to_le_bytes());
         Ok(())
     };
-    match index.shards() {
-        0 => (0..index.len()).try_for_each(|id| note(&index.file(id)))?,
-        shards => (0..shards).try_for_each(|number| note(&index.shard_path(number)))?,
-    }
+    paths.try_for_each(|path| note(&path))?;
     Ok(Hash128(hasher.finish_128()))
 }

@@ -34,6 +34,9 @@ pub(super) struct Writing<'a> {
     pub(super) waiting: Vec<SkippedEntry>,
     /// The next place.
     pub(super) position: u64,
+    /// Places of this part of the cache that are written or left out, and all of them.
+    pub(super) done: u64,
+    pub(super) places: u64,
     /// Bytes of members so far, in this call.
     pub(super) written: u64,
     pub(super) need: Need,
@@ -44,17 +47,26 @@ impl Writing<'_> {
         if watch(&self.progress()).is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        let each = self.build.options.shard_samples(self.order.samples());
+        let each = self.build.options.most_places(self.order.samples());
         while let Some(payloads) = run.next()? {
+            self.position = payloads.first();
             for row in 0..payloads.rows() {
-                if self.open.is_some() && each.is_some_and(|n| self.position.is_multiple_of(n)) {
-                    self.end_shard()?;
+                if each.is_some_and(|n| self.position.is_multiple_of(n)) {
+                    if self.open.is_some() {
+                        self.end_shard()?;
+                    }
+                    if let Some(each) = self.build.options.shard_samples {
+                        // It is there even if it gets no sample.
+                        let (number, id) = (self.position / each, self.position);
+                        self.open = Some(ShardFileWriter::begin(self.folder, number, id)?);
+                    }
                 }
                 match payloads.row(row) {
                     Ok((_, payload)) => self.sample(payload)?,
                     Err(fault) => self.fault(fault)?,
                 }
                 self.position += 1;
+                self.done += 1;
             }
             drop(payloads);
             if watch(&self.progress()).is_break() {
@@ -75,7 +87,8 @@ impl Writing<'_> {
             shards: self.state.report.shards,
             bytes: self.state.report.bytes + open.map_or(0, ShardFileWriter::bytes),
             needed_bytes: self.need.bytes,
-            ..self.build.progress(BuildPhase::Writing, self.position)
+            samples: self.places,
+            ..self.build.progress(BuildPhase::Writing, self.done)
         }
     }
 
@@ -87,7 +100,13 @@ impl Writing<'_> {
 
     fn sample(&mut self, payload: &[u8]) -> Result<()> {
         let source = self.source()?;
-        let id = self.state.report.samples + self.open.as_ref().map_or(0, |s| s.samples());
+        // Where shards stand alone, a sample is named by its place.
+        let id = match self.build.options.shard_samples {
+            Some(_) => self.position,
+            None => {
+                self.state.report.samples + self.open.as_ref().map_or(0, ShardFileWriter::samples)
+            }
+        };
         let names = self.members.of(id, source)?;
         let picture = Member {
             name: &names.picture,
@@ -149,7 +168,10 @@ impl Writing<'_> {
         let index = self.build.index;
         if let Some(shard) = self.open.take() {
             let (entry, manifest) = shard.finish(self.folder)?;
-            self.state.keep(index, entry, &manifest);
+            match self.build.options.shard_samples {
+                Some(_) => self.state.count(index, &entry, &manifest),
+                None => self.state.keep(index, entry, &manifest),
+            }
         } else if self.state.report.shards == 0 {
             self.none_at_all();
         } else {

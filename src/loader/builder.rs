@@ -230,7 +230,8 @@ impl LoaderBuilder {
         self
     }
 
-    /// Goes on where `state` stands.
+    /// Goes on where `state` stands, with any ranks and batch size
+    /// ([`Loader::resume`](crate::Loader::resume) has the rules).
     pub fn resume(mut self, state: State) -> Self {
         self.resume = Some(state);
         self

@@ -13,7 +13,7 @@ use crate::jobs::images::engine::ImageEngine;
 use crate::jobs::images::replay::Replay;
 use crate::jobs::images::run::Run;
 use crate::loader::report::LoaderReport;
-use crate::plan::{Plan, Position, State};
+use crate::plan::{Mark, Plan, Position, State};
 
 /// Streams batches of images out of worker processes.
 ///
@@ -80,7 +80,7 @@ impl Loader {
     pub fn begin_epoch(&mut self) -> u64 {
         if std::mem::take(&mut self.broken_off) {
             self.run.state.epoch = self.run.state.epoch.saturating_add(1);
-            self.run.state.batch = 0;
+            self.run.state.samples = 0;
         }
         self.run.state.epoch
     }
@@ -88,28 +88,29 @@ impl Loader {
     /// Goes to the first batch of `epoch`. One above 2^62 gives no batch: the next call for
     /// one is an error.
     pub fn set_epoch(&mut self, epoch: u64) {
-        self.go_to(Position::new(epoch, 0));
+        self.go_to(Mark::new(epoch, 0));
     }
 
     /// Goes on where `state` stands, as a loader does that was built with it
-    /// ([`LoaderBuilder::resume`](crate::LoaderBuilder::resume)).
+    /// ([`LoaderBuilder::resume`](crate::LoaderBuilder::resume)). Ranks and batch size may be
+    /// others than the state's: the samples behind it come once each. Where they fill no batch
+    /// of this loader and short ones are dropped, it goes on with the next epoch.
     ///
     /// # Errors
     /// A state of another data set, recipe, order or numeric profile: the stream would
-    /// be another. One behind the last batch of its epoch, which no loader gives.
+    /// be another. Another batch size under a sampler that draws whole batches. One behind the
+    /// last sample of its epoch, which no loader gives.
     pub fn resume(&mut self, state: &State) -> Result<()> {
         state.check_resumable(&self.run.state)?;
-        in_an_epoch("resume", state.position(), &self.run.plan)?;
-        self.go_to(state.position());
+        self.go_to(mark_to_resume(state, &self.run.plan)?);
         Ok(())
     }
 
-    fn go_to(&mut self, at: Position) {
+    fn go_to(&mut self, at: Mark) {
         self.broken_off = false;
-        if self.run.state.position() != at {
+        if self.run.state.mark() != at {
             self.engine.cancel();
-            self.run.state.epoch = at.epoch;
-            self.run.state.batch = at.batch;
+            (self.run.state.epoch, self.run.state.samples) = (at.epoch, at.samples);
         }
     }
 
@@ -118,9 +119,18 @@ impl Loader {
         self.run.state.clone()
     }
 
-    /// Epoch and batch that come next, as [`Loader::state`] has them.
+    /// Epoch and batch that come next, where [`Loader::state`] stands. The batch's number is
+    /// that of [`Batch::number`].
     pub fn position(&self) -> Position {
-        self.run.state.position()
+        let at = self.run.state.mark();
+        Position::new(at.epoch, self.run.plan.number_at(at))
+    }
+
+    /// Batches that are left of the epoch at which the loader stands, on this rank. With
+    /// `multi_scale`, and where the epoch began with other ranks or another batch size, at most
+    /// so many.
+    pub fn batches_left(&self) -> u64 {
+        self.run.plan.batches_left(self.run.state.mark())
     }
 
     pub fn index(&self) -> &Index {
@@ -243,21 +253,42 @@ fn check_epoch(option: &'static str, epoch: u64) -> Result<()> {
     ))
 }
 
-/// Refuses a place behind the last batch, or in an epoch that no run meets.
-pub(super) fn in_an_epoch(option: &'static str, at: Position, plan: &Plan) -> Result<()> {
-    check_epoch(option, at.epoch)?;
+/// Refuses a start behind the last batch, or in an epoch that no run meets.
+pub(super) fn check_start(at: Position, plan: &Plan) -> Result<()> {
+    check_epoch("start", at.epoch)?;
     if at.batch < plan.batches() || at.batch == 0 {
         return Ok(());
     }
     Err(Error::option(
-        option,
+        "start",
         format!(
-            "`{option}` is batch {} of epoch {}, and an epoch has {} batches: use a lower number",
+            "`start` is batch {} of epoch {}, and an epoch has {} batches: use a lower number",
             at.batch,
             at.epoch,
             plan.batches()
         ),
     ))
+}
+
+/// Where a run goes on from a state whose run it may go on with.
+///
+/// # Errors
+/// A state behind the last sample, or in an epoch that no run meets.
+pub(super) fn mark_to_resume(state: &State, plan: &Plan) -> Result<Mark> {
+    check_epoch("resume", state.epoch)?;
+    if !plan.is_within(state.samples) {
+        return Err(Error::option(
+            "resume",
+            format!(
+                "`resume` stands behind {} samples of epoch {}, and an epoch has {}: use a state \
+                 that a loader gave",
+                state.samples,
+                state.epoch,
+                plan.samples_of_an_epoch()
+            ),
+        ));
+    }
+    Ok(plan.in_an_epoch(state.mark()))
 }
 
 impl Epoch<'_> {
@@ -318,10 +349,8 @@ impl Iterator for Epoch<'_> {
         if self.over {
             return (0, Some(0));
         }
-        let state = &self.loader.run.state;
-        let left = self.loader.run.plan.batches().saturating_sub(state.batch);
         // An error may end it earlier.
-        (0, usize::try_from(left).ok())
+        (0, usize::try_from(self.loader.batches_left()).ok())
     }
 }
 

@@ -20,7 +20,7 @@ use crate::jobs::images::run::{Run, place_of};
 use crate::jobs::images::spec::ImageSpec;
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
-use crate::loader::epoch::{Loader, in_an_epoch};
+use crate::loader::epoch::{Loader, check_start, mark_to_resume};
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::source::Source;
 use crate::plan::{Position, SamplerTable, State};
@@ -92,10 +92,11 @@ impl LoaderBuilder {
             tries,
             ..
         } = prepared;
+        check_start(self.start, &plan)?;
         let mut state = State {
             version: State::VERSION,
             epoch: self.start.epoch,
-            batch: self.start.batch,
+            samples: plan.samples_before(self.start.epoch, self.start.batch),
             plan: plan.options().clone(),
             sampler_hash: plan.table().map(SamplerTable::hash),
             index_hash: format!("{:032x}", index.hash()),
@@ -112,10 +113,9 @@ impl LoaderBuilder {
                     "`start` and `resume` both set where the run begins: give one of them",
                 ));
             }
-            state.epoch = from.epoch;
-            state.batch = from.batch;
+            let at = mark_to_resume(&from, &plan)?;
+            (state.epoch, state.samples) = (at.epoch, at.samples);
         }
-        in_an_epoch("start", state.position(), &plan)?;
         let spec = ImageSpec {
             program: program.clone(),
             plan: plan.options().clone(),
@@ -136,7 +136,7 @@ impl LoaderBuilder {
         let engine = crew.start(
             &spec.order(&index, sizes.as_ref(), plan.table())?,
             shape,
-            place_of(&plan, state.epoch, state.batch),
+            place_of(&plan, state.mark()),
             |needed, free| {
                 format!(
                     "the ring needs {} and {} are available: lower `batch` or `depth`, or use a \

@@ -1,10 +1,16 @@
 //! Batches of an epoch: which sample stands in which row.
+//!
+//! An epoch is one sequence of positions over all ranks. A batch is known by the samples in
+//! front of it: at p samples, row n of rank r of w has position p + n x w + r. So an epoch may
+//! go on at any place with other ranks or another batch size. A batch's number is for people,
+//! and for the first place of a run.
 
 use std::sync::Arc;
 
 use super::key::{OrderKey, Part};
 use super::length::EpochLength;
 use super::options::PlanOptions;
+use super::place::Mark;
 use super::random::PositionRandom;
 use super::sampler::{DrawnRow, Order, Scale, Scales};
 use super::status::RowStatus;
@@ -24,6 +30,18 @@ pub struct Plan {
     order: Order,
     table: Option<Arc<SamplerTable>>,
     scales: Option<Scales>,
+}
+
+/// A batch of this rank, from the samples in front of it.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    number: u64,
+    /// Rows of it when it is full.
+    rows: u32,
+    /// Height and width of its rows; none = the recipe's.
+    size: Option<(u32, u32)>,
+    /// Which draw of the epoch, over all ranks, it is.
+    draw: u64,
 }
 
 /// One row of a batch, before it is filled.
@@ -145,25 +163,134 @@ impl Plan {
         }
     }
 
-    /// Rows of this rank before a batch, and the rows and size of the batch when
-    /// it is full.
-    fn place(&self, epoch: u64, batch: u64) -> (u64, u32, Option<(u32, u32)>) {
+    /// The batch that begins behind so many samples of an epoch.
+    fn step(&self, at: Mark) -> Step {
+        let (batch, world) = (self.options.batch, u64::from(self.options.world));
         match &self.scales {
             Some(scales) => {
-                let (before, Scale { size, rows }) = scales.batch(self.key(epoch), batch);
-                (before, rows, Some(size))
+                let (number, Scale { size, rows }) =
+                    scales.at(self.key(at.epoch), at.samples / world);
+                Step {
+                    number,
+                    rows,
+                    size: Some(size),
+                    // Each number is another one, and so is the draw of each rank.
+                    draw: self.draw_of(number.wrapping_mul(world)),
+                }
             }
-            None => {
-                let rows = self.options.batch;
-                (batch.saturating_mul(u64::from(rows)), rows, None)
+            None => Step {
+                number: at.samples / (u64::from(batch) * world),
+                rows: batch,
+                size: None,
+                draw: self.draw_of(at.samples / u64::from(batch)),
+            },
+        }
+    }
+
+    /// Which draw of the epoch, over all ranks, that of this rank is; `first` is rank 0's.
+    fn draw_of(&self, first: u64) -> u64 {
+        first.wrapping_add(u64::from(self.options.rank))
+    }
+
+    /// Samples of all ranks in front of a batch, where the whole epoch has this plan's ranks
+    /// and batch size.
+    pub fn samples_before(&self, epoch: u64, batch: u64) -> u64 {
+        let rows = match &self.scales {
+            Some(scales) => scales.before(self.key(epoch), batch),
+            None => batch.saturating_mul(u64::from(self.options.batch)),
+        };
+        rows.saturating_mul(u64::from(self.options.world))
+    }
+
+    /// In front of batch `batch` of an epoch.
+    pub(crate) fn mark(&self, epoch: u64, batch: u64) -> Mark {
+        Mark::new(epoch, self.samples_before(epoch, batch))
+    }
+
+    /// The number of the batch that begins there. Counts on by at least one from each batch to
+    /// the next. With this plan's ranks and batch size from the epoch's first batch it is the
+    /// batch's number.
+    pub(crate) fn number_at(&self, at: Mark) -> u64 {
+        self.step(at).number
+    }
+
+    /// Samples of an epoch over all ranks, as [`State`](super::State) counts them.
+    pub(crate) fn samples_of_an_epoch(&self) -> u64 {
+        match self.options.length {
+            EpochLength::Batches(_) | EpochLength::IdentityGroups => {
+                (self.rows_per_rank()).saturating_mul(u64::from(self.options.world))
             }
+            EpochLength::Samples | EpochLength::MultipleOf(_) => self.positions(),
+        }
+    }
+
+    /// Whether a run may stand behind so many samples of an epoch.
+    pub(crate) fn is_within(&self, samples: u64) -> bool {
+        samples == 0 || samples < self.samples_of_an_epoch()
+    }
+
+    /// Rows that this rank has left of an epoch.
+    fn rows_left(&self, samples: u64) -> u64 {
+        let world = u64::from(self.options.world);
+        let left = self.positions().saturating_sub(samples);
+        match (self.options.length, self.options.tail) {
+            (EpochLength::Batches(_) | EpochLength::IdentityGroups, _) => {
+                self.rows_per_rank().saturating_sub(samples / world)
+            }
+            (EpochLength::MultipleOf(_), _) | (_, Tail::Drop) => left / world,
+            (_, Tail::Short | Tail::Pad) => left.div_ceil(world),
+        }
+    }
+
+    /// Whether a batch begins there: enough is left of the epoch.
+    pub(crate) fn has_batch_at(&self, at: Mark) -> bool {
+        let least = match self.options.tail {
+            Tail::Drop => u64::from(self.step(at).rows),
+            Tail::Short | Tail::Pad => 1,
+        };
+        self.rows_left(at.samples) >= least
+    }
+
+    /// Batches from there to the end of the epoch; where sizes take turns and the epoch began
+    /// with other ranks or another batch size, at most so many.
+    pub(crate) fn batches_left(&self, at: Mark) -> u64 {
+        if !self.has_batch_at(at) {
+            return 0;
+        }
+        let left = self.rows_left(at.samples);
+        let batch = u64::from(self.options.batch);
+        match (&self.scales, self.options.tail) {
+            (Some(_), _) => self.batches().saturating_sub(self.number_at(at)).max(1),
+            (None, Tail::Drop) => left / batch,
+            (None, Tail::Short | Tail::Pad) => left.div_ceil(batch),
+        }
+    }
+
+    /// Behind the batch that begins there: in the same epoch, or in front of the next one's
+    /// first batch.
+    pub(crate) fn behind(&self, at: Mark) -> Mark {
+        let world = u64::from(self.options.world);
+        let of_all = u64::from(self.step(at).rows) * world;
+        self.in_an_epoch(Mark::new(at.epoch, at.samples.saturating_add(of_all)))
+    }
+
+    /// The same place, or the begin of the next epoch where no batch is left of this one.
+    pub(crate) fn in_an_epoch(&self, at: Mark) -> Mark {
+        match at.samples == 0 || self.has_batch_at(at) {
+            true => at,
+            false => Mark::new(at.epoch.saturating_add(1), 0),
         }
     }
 
     /// Height and width of a batch's rows when batches take turns; none = the
     /// recipe's.
     pub fn size(&self, epoch: u64, batch: u64) -> Option<(u32, u32)> {
-        self.place(epoch, batch).2
+        self.size_at(self.mark(epoch, batch))
+    }
+
+    /// As [`Plan::size`], of the batch that begins there.
+    pub(crate) fn size_at(&self, at: Mark) -> Option<(u32, u32)> {
+        self.step(at).size
     }
 
     /// Height, width and most rows of every size when batches take turns.
@@ -180,20 +307,29 @@ impl Plan {
 
     /// Rows of a batch that hold samples: the rest of a padded batch does not.
     pub fn filled_rows(&self, epoch: u64, batch: u64) -> u32 {
-        let (before, rows, _) = self.place(epoch, batch);
+        self.filled_rows_at(self.mark(epoch, batch))
+    }
+
+    /// As [`Plan::filled_rows`], of the batch that begins there.
+    pub(crate) fn filled_rows_at(&self, at: Mark) -> u32 {
+        let rows = self.step(at).rows;
         if let Order::Identity(_) = self.order {
             // Identities do not run out: a last batch is as full as any.
-            return if batch < self.batches() { rows } else { 0 };
+            return if self.has_batch_at(at) { rows } else { 0 };
         }
-        let left = self.rows_per_rank().saturating_sub(before);
-        left.min(u64::from(rows)) as u32
+        self.rows_left(at.samples).min(u64::from(rows)) as u32
     }
 
     /// Rows of a batch as it is handed over: padding included.
     pub fn rows(&self, epoch: u64, batch: u64) -> u32 {
+        self.rows_at(self.mark(epoch, batch))
+    }
+
+    /// As [`Plan::rows`], of the batch that begins there.
+    pub(crate) fn rows_at(&self, at: Mark) -> u32 {
         match self.options.tail {
-            Tail::Pad | Tail::Drop => self.place(epoch, batch).1,
-            Tail::Short => self.filled_rows(epoch, batch),
+            Tail::Pad | Tail::Drop => self.step(at).rows,
+            Tail::Short => self.filled_rows_at(at),
         }
     }
 
@@ -206,22 +342,25 @@ impl Plan {
 
     /// What stands in a row.
     pub fn row(&self, epoch: u64, batch: u64, row: u32) -> RowPlan {
+        self.row_at(self.mark(epoch, batch), row)
+    }
+
+    /// As [`Plan::row`], of the batch that begins there.
+    pub(crate) fn row_at(&self, at: Mark, row: u32) -> RowPlan {
         let o = &self.options;
         let (rank, world) = (u64::from(o.rank), u64::from(o.world));
-        let (before, _, size) = self.place(epoch, batch);
+        let Step { size, draw, .. } = self.step(at);
         // A batch that does not exist holds padding, whatever its position.
         let position = match &self.order {
             // Whole batches are dealt out, not rows.
-            Order::Identity(_) => self
-                .draw(batch)
+            Order::Identity(_) => draw
                 .wrapping_mul(u64::from(o.batch))
                 .wrapping_add(u64::from(row)),
-            _ => before
-                .wrapping_add(u64::from(row))
-                .wrapping_mul(world)
+            _ => (at.samples)
+                .wrapping_add(u64::from(row).wrapping_mul(world))
                 .wrapping_add(rank),
         };
-        if row >= self.filled_rows(epoch, batch) {
+        if row >= self.filled_rows_at(at) {
             return RowPlan {
                 id: 0,
                 position,
@@ -230,8 +369,7 @@ impl Plan {
             };
         }
         if let Order::Identity(identities) = &self.order {
-            let draw = self.draw(batch);
-            let id = identities.id_at(self.key(epoch), DrawnRow { draw, row }, 0);
+            let id = identities.id_at(self.key(at.epoch), DrawnRow { draw, row }, 0);
             return RowPlan {
                 id: id.unwrap_or(u64::MAX),
                 position,
@@ -243,7 +381,7 @@ impl Plan {
         // its own left repeats one.
         let positions = self.positions();
         RowPlan {
-            id: self.order.id_at(self.key(epoch), position % positions),
+            id: self.order.id_at(self.key(at.epoch), position % positions),
             position,
             status: if position < positions {
                 RowStatus::Ok
@@ -254,14 +392,6 @@ impl Plan {
         }
     }
 
-    /// Which batch of the epoch, over all ranks, a batch of this rank is; which draw,
-    /// when whole batches are dealt out.
-    fn draw(&self, batch: u64) -> u64 {
-        batch
-            .wrapping_mul(u64::from(self.options.world))
-            .wrapping_add(u64::from(self.options.rank))
-    }
-
     /// The random numbers of the operations on a sample at this position.
     pub(crate) fn random(&self, epoch: u64, position: u64) -> PositionRandom {
         PositionRandom::new(self.options.seed, epoch, position)
@@ -269,8 +399,8 @@ impl Plan {
 
     /// The random numbers of a batch as a whole: its own among the batches of all
     /// ranks, and none of a sample's or of the order's.
-    pub(crate) fn batch_random(&self, epoch: u64, batch: u64) -> PositionRandom {
-        self.key(epoch).random(Part::Mixing, self.draw(batch))
+    pub(crate) fn batch_random(&self, at: Mark) -> PositionRandom {
+        self.key(at.epoch).random(Part::Mixing, self.step(at).draw)
     }
 
     /// Samples that may stand in for one that gives no pixels: 8, or all the
@@ -296,13 +426,18 @@ impl Plan {
     /// sample, the attempt is `Failed`, with the row's own id. Weighted draws may
     /// give the same sample again.
     pub fn attempt(&self, epoch: u64, batch: u64, row: u32, attempt: u32) -> RowPlan {
-        let own = self.row(epoch, batch, row);
+        self.attempt_at(self.mark(epoch, batch), row, attempt)
+    }
+
+    /// As [`Plan::attempt`], of the batch that begins there.
+    pub(crate) fn attempt_at(&self, at: Mark, row: u32, attempt: u32) -> RowPlan {
+        let own = self.row_at(at, row);
         if attempt == 0 || own.status == RowStatus::Padding {
             return own;
         }
         if let Order::Identity(identities) = &self.order {
-            let draw = self.draw(batch);
-            return match identities.id_at(self.key(epoch), DrawnRow { draw, row }, attempt) {
+            let draw = self.step(at).draw;
+            return match identities.id_at(self.key(at.epoch), DrawnRow { draw, row }, attempt) {
                 Some(id) => RowPlan {
                     id,
                     status: RowStatus::Substituted,
@@ -315,13 +450,13 @@ impl Plan {
             };
         }
         let (positions, run) = (self.positions(), self.order.run());
-        let at = own.position % positions;
+        let stands = own.position % positions;
         let runs = positions.div_ceil(run);
-        let next = (at / run + u64::from(attempt)) % runs;
+        let next = (stands / run + u64::from(attempt)) % runs;
         // The last run may be short.
-        let position = (next * run + at % run).min(positions - 1);
+        let position = (next * run + stands % run).min(positions - 1);
         RowPlan {
-            id: self.order.id_at(self.key(epoch), position),
+            id: self.order.id_at(self.key(at.epoch), position),
             position,
             status: RowStatus::Substituted,
             size: own.size,

@@ -15,7 +15,8 @@
 //! - `rays`: which pixel a ray looks through, and what it knows of a scene; `views`: which
 //!   image a step shows;
 //! - `permutation`, `random`, `key`: randomness by position;
-//! - `state`: where a run stands; `place`: places that a caller names.
+//! - `state`: where a run stands; `place`: places that a caller names, and those between two
+//!   batches.
 
 mod epoch;
 mod key;
@@ -36,6 +37,7 @@ pub use epoch::{Plan, RowPlan};
 pub use length::EpochLength;
 pub use options::PlanOptions;
 pub(crate) use permutation::Permutation;
+pub(crate) use place::Mark;
 pub use place::{Position, Rank};
 pub(crate) use random::PositionRandom;
 pub use rays::{Pixel, RaySampler};

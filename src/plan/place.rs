@@ -43,3 +43,17 @@ impl Position {
         Self { epoch, batch }
     }
 }
+
+/// A place of an epoch between two batches, whatever their size: the samples of all ranks
+/// that are in front of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) epoch: u64,
+    pub(crate) samples: u64,
+}
+
+impl Mark {
+    pub(crate) fn new(epoch: u64, samples: u64) -> Self {
+        Self { epoch, samples }
+    }
+}

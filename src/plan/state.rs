@@ -2,25 +2,34 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::length::EpochLength;
 use super::options::PlanOptions;
-use super::place::Position;
-use super::sampler::{IdentityRatio, MultiScale};
+use super::place::Mark;
+use super::sampler::{IdentityRatio, MultiScale, Sampler};
 use crate::error::{Error, Result};
 use crate::recipe::NumericProfile;
 
-/// Where a run stands. Counts the batches that were handed to the user, not
+/// Where a run stands. Counts the samples of batches that were handed to the user, not
 /// those that workers have prepared ahead; serialise it beside the model.
+///
+/// All ranks that have as many batches behind them have the same place. So the state of one
+/// rank is enough, and a run may go on with another rank, another number of ranks or another
+/// batch size: each further sample of the epoch comes once. Two orders are made of whole
+/// batches and cannot: [`Sampler::Identity`] keeps its batch size, and its number of ranks too
+/// where [`EpochLength`] counts batches.
+///
 /// [`OnError`](crate::OnError) is no part of it: a run that a bad sample stopped
 /// may go on under another policy, any other should keep its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written")]
 pub struct State {
     /// Version of this form.
     pub version: u32,
     /// Epoch that the next batch belongs to.
     pub epoch: u64,
-    /// Batch of that epoch that comes next, on this rank.
-    pub batch: u64,
+    /// Samples of that epoch, of all ranks, that are in front of the next batch.
+    pub samples: u64,
+    /// Of the rank that wrote it.
     pub plan: PlanOptions,
     /// Fingerprint of what the sampler knows of the data (labels, weights or
     /// sizes), as hexadecimal digits; none when that is their number alone.
@@ -35,17 +44,78 @@ pub struct State {
     pub max_scratch: u64,
 }
 
-impl State {
-    /// The version that this crate writes and reads.
-    pub const VERSION: u32 = 2;
+/// A state as it was written, by this version or an earlier one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    version: u32,
+    epoch: u64,
+    samples: Option<u64>,
+    /// Of version 2: batches of the plan's rank.
+    batch: Option<u64>,
+    plan: PlanOptions,
+    sampler_hash: Option<String>,
+    index_hash: String,
+    recipe_hash: String,
+    profile: NumericProfile,
+    max_pixels: u64,
+    max_scratch: u64,
+}
 
-    /// The batch that comes next.
-    #[must_use]
-    pub fn position(&self) -> Position {
-        Position::new(self.epoch, self.batch)
+impl TryFrom<Written> for State {
+    type Error = String;
+
+    fn try_from(from: Written) -> std::result::Result<Self, String> {
+        let (version, samples) = match (from.samples, from.batch, from.version) {
+            (Some(samples), None, version) => (version, samples),
+            (None, Some(batch), State::COUNTS_BATCHES) => {
+                let plan = &from.plan;
+                if plan.multi_scale.is_some() && batch > 0 {
+                    return Err(format!(
+                        "a state of version 2 within an epoch of multi_scale counts batches of \
+                         several sizes, which this version does not: start at epoch {} without a \
+                         state",
+                        from.epoch
+                    ));
+                }
+                let of_all = u64::from(plan.batch).saturating_mul(u64::from(plan.world));
+                (State::VERSION, batch.saturating_mul(of_all))
+            }
+            (None, None, _) => return Err("missing field `samples`".to_owned()),
+            (_, Some(_), version) => {
+                return Err(format!(
+                    "`batch` is a field of states of version 2, and this one has version {version}"
+                ));
+            }
+        };
+        Ok(Self {
+            version,
+            epoch: from.epoch,
+            samples,
+            plan: from.plan,
+            sampler_hash: from.sampler_hash,
+            index_hash: from.index_hash,
+            recipe_hash: from.recipe_hash,
+            profile: from.profile,
+            max_pixels: from.max_pixels,
+            max_scratch: from.max_scratch,
+        })
+    }
+}
+
+impl State {
+    /// The version that this crate writes. It reads version 2 too, which counted batches.
+    pub const VERSION: u32 = 3;
+
+    /// The version whose states count batches of their rank.
+    const COUNTS_BATCHES: u32 = 2;
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark::new(self.epoch, self.samples)
     }
 
-    /// Checks that going on with `now` gives the stream that `self` left.
+    /// Checks that going on with `now` gives the samples that `self` left. Ranks and batch
+    /// size may be others, where the order is not made of whole batches.
     ///
     /// # Errors
     /// Names what differs, both values, and what to do.
@@ -108,10 +178,7 @@ impl State {
             );
         }
         for (what, then, now) in [
-            ("batch", u64::from(a.batch), u64::from(b.batch)),
             ("seed", a.seed, b.seed),
-            ("rank", u64::from(a.rank), u64::from(b.rank)),
-            ("world", u64::from(a.world), u64::from(b.world)),
             ("max_pixels", self.max_pixels, now.max_pixels),
             ("max_scratch", self.max_scratch, now.max_scratch),
         ] {
@@ -121,6 +188,43 @@ impl State {
         }
         if a.tail != b.tail {
             return differs("tail", &format!("{:?}", a.tail), &format!("{:?}", b.tail));
+        }
+        self.check_whole_batches(&now.plan)
+    }
+
+    /// What an order of whole batches keeps: each batch of it is a draw of its own.
+    fn check_whole_batches(&self, now: &PlanOptions) -> Result<()> {
+        let then = &self.plan;
+        if !matches!(then.sampler, Sampler::Identity { .. }) {
+            return Ok(());
+        }
+        let differs = |option, what: &str, why: &str, then: u32, now: u32| {
+            Err(Error::option(
+                option,
+                format!(
+                    "cannot resume: {what} was {then} and is now {now}, and {why}. Use the \
+                     former, or start without a state"
+                ),
+            ))
+        };
+        if then.batch != now.batch {
+            let why = format!("the sampler {} draws whole batches", then.sampler);
+            return differs("batch_size", "`batch`", &why, then.batch, now.batch);
+        }
+        let counts_batches = matches!(
+            then.length,
+            EpochLength::Batches(_) | EpochLength::IdentityGroups
+        );
+        if counts_batches && then.world != now.world {
+            let why = format!("an epoch of {} is so long for each rank", then.length);
+            return differs("rank", "the number of ranks", &why, then.world, now.world);
+        }
+        if !self.samples.is_multiple_of(u64::from(then.batch.max(1))) {
+            return Err(Error::config(format!(
+                "cannot resume: the state stands behind {} samples, which are no whole batches of \
+                 {}. Start without a state",
+                self.samples, then.batch
+            )));
         }
         Ok(())
     }
@@ -135,7 +239,7 @@ mod tests {
         State {
             version: State::VERSION,
             epoch: 3,
-            batch: 17,
+            samples: 17 * 64,
             plan: PlanOptions::default(),
             sampler_hash: None,
             index_hash: "aa".into(),
@@ -165,7 +269,7 @@ mod tests {
         let base = state();
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
-        let changes: [(&str, Change); 15] = [
+        let changes: [(&str, Change); 13] = [
             ("identities that come more often was none and is now", |s| {
                 let ratio = IdentityRatio {
                     first: 2,
@@ -188,7 +292,6 @@ mod tests {
             ("index", |s| s.index_hash = "x".into()),
             ("recipe", |s| s.recipe_hash = "x".into()),
             ("decode", |s| s.profile.decode = "scaled".into()),
-            ("batch", |s| s.plan.batch = 1),
             ("seed", |s| s.plan.seed = 1),
             ("sampler was shuffle and is now sequential", |s| {
                 s.plan.sampler = Sampler::Sequential;
@@ -199,7 +302,6 @@ mod tests {
             ("table of the sampler shuffle", |s| {
                 s.sampler_hash = Some("x".into());
             }),
-            ("world", |s| s.plan.world = 2),
             ("max_scratch", |s| s.max_scratch = 3),
             ("tail", |s| s.plan.tail = crate::plan::Tail::Drop),
         ];
@@ -211,7 +313,91 @@ mod tests {
         }
         let mut elsewhere = state();
         elsewhere.epoch = 9;
-        elsewhere.batch = 0;
+        elsewhere.samples = 0;
+        (
+            elsewhere.plan.batch,
+            elsewhere.plan.rank,
+            elsewhere.plan.world,
+        ) = (7, 2, 3);
         assert!(base.check_resumable(&elsewhere).is_ok());
+    }
+
+    #[test]
+    fn an_order_of_whole_batches_keeps_them() {
+        let identity = |length, batch, world| {
+            let mut s = state();
+            s.plan.sampler = Sampler::Identity {
+                per_id: 4,
+                prob: crate::plan::IdentityProb::SampleAvg,
+            };
+            (s.plan.length, s.plan.batch, s.plan.world) = (length, batch, world);
+            s
+        };
+        let all = |batch, world| identity(EpochLength::Samples, batch, world);
+        all(64, 4).check_resumable(&all(64, 8)).unwrap();
+        let e = all(64, 4).check_resumable(&all(32, 8)).unwrap_err();
+        assert_eq!(e.option_name(), Some("batch_size"));
+        let said = "`batch` was 64 and is now 32, and the sampler identity (per_id 4, prob \
+                    sample-avg) draws whole batches. Use the former";
+        assert!(e.to_string().contains(said), "{e}");
+        for length in [EpochLength::Batches(30), EpochLength::IdentityGroups] {
+            let of = |world| identity(length, 64, world);
+            of(4).check_resumable(&of(4)).unwrap();
+            let e = of(4).check_resumable(&of(2)).unwrap_err();
+            assert_eq!(e.option_name(), Some("rank"));
+            let said = "number of ranks was 4 and is now 2, and an epoch of";
+            assert!(e.to_string().contains(said), "{e}");
+        }
+        let mut between = all(64, 4);
+        between.samples = 100;
+        let e = between.check_resumable(&all(64, 4)).unwrap_err();
+        assert!(e.to_string().contains("100 samples, which are no whole"));
+    }
+
+    /// The state of version 2 with 17 batches of rank 1 of 4 behind it.
+    fn version_2() -> serde_json::Value {
+        let mut s = state();
+        (s.plan.batch, s.plan.rank, s.plan.world) = (10, 1, 4);
+        let mut text = serde_json::to_value(&s).unwrap();
+        text["version"] = 2.into();
+        let fields = text.as_object_mut().unwrap();
+        fields.remove("samples");
+        fields.insert("batch".into(), 17.into());
+        text
+    }
+
+    #[test]
+    fn a_state_that_counts_batches_is_one_that_counts_samples() {
+        let old: State = serde_json::from_value(version_2()).unwrap();
+        assert_eq!((old.version, old.epoch, old.samples), (3, 3, 680));
+        old.check_resumable(&state()).unwrap();
+        let mut scaled = version_2();
+        scaled["plan"]["multi_scale"] = serde_json::json!({"sizes": [[64, 64]], "divided_by": 32});
+        let e = serde_json::from_value::<State>(scaled.clone()).unwrap_err();
+        assert!(
+            e.to_string().contains("start at epoch 3 without a state"),
+            "{e}"
+        );
+        scaled["batch"] = 0.into();
+        let old: State = serde_json::from_value(scaled).unwrap();
+        assert_eq!(old.samples, 0);
+    }
+
+    #[test]
+    fn a_state_of_no_version_is_refused() {
+        let said = |field: &str, value: serde_json::Value| {
+            let mut text = version_2();
+            text[field] = value;
+            serde_json::from_value::<State>(text)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(said("version", 3.into()).contains("`batch` is a field of states of version 2"));
+        assert!(said("samples", 5.into()).contains("`batch` is a field of states of version 2"));
+        assert!(said("more", 1.into()).contains("unknown field `more`"));
+        let mut none = version_2();
+        none.as_object_mut().unwrap().remove("batch");
+        let e = serde_json::from_value::<State>(none).unwrap_err();
+        assert!(e.to_string().contains("missing field `samples`"), "{e}");
     }
 }

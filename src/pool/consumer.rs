@@ -231,7 +231,7 @@ impl Pool {
                     self.in_flight.push_front((place, posted));
                     self.check_alive()?;
                     if let Some(damage) = damage {
-                        return Err(self.destroyed(damage, (place.batch, place.epoch)));
+                        return Err(self.destroyed(damage, &named(&place)));
                     }
                     if left.is_zero() {
                         return Ok(None);
@@ -243,18 +243,18 @@ impl Pool {
 
     fn filled(&mut self, place: Place, held: HeldSlot) -> Result<Filled> {
         Filled::of_slot(place, held, self.tries)
-            .map_err(|damage| self.destroyed(damage, (place.batch, place.epoch)))
+            .map_err(|damage| self.destroyed(damage, &named(&place)))
     }
 
-    /// Nothing in the ring can be believed any more.
-    fn destroyed(&mut self, damage: Damage, (batch, epoch): (u64, u64)) -> Error {
+    /// Nothing in the ring can be believed any more, after what was found in a batch.
+    fn destroyed(&mut self, damage: Damage, batch: &str) -> Error {
         let what = match damage {
             Damage::Ticket => "the ticket".to_owned(),
             Damage::Row(row) => format!("row {row}"),
         };
         self.end(Error::protocol(format!(
-            "{what} of batch {batch} of epoch {epoch} was destroyed in shared memory, by a decoder \
-             gone wrong; build a new loader from the last state"
+            "{what} of {batch} was destroyed in shared memory, by a decoder gone wrong; build a new \
+             loader from the last state"
         )))
     }
 
@@ -312,10 +312,13 @@ impl Pool {
             let look = DRAIN_LOOK.min(most);
             return match self.slots.wait_drained(&mut self.draining, look) {
                 Wait::Ready => Ok(()),
-                Wait::Again => match self.slots.damage_of_cancelled(&self.draining) {
-                    None => Ok(()),
-                    Some((t, damage)) => Err(self.destroyed(damage, (t.batch, t.epoch))),
-                },
+                Wait::Again => {
+                    match self.slots.damage_of_cancelled(&self.draining) {
+                        None => Ok(()),
+                        Some((t, damage)) => Err(self
+                            .destroyed(damage, &format!("a cancelled batch of epoch {}", t.epoch))),
+                    }
+                }
                 Wait::Fatal => {
                     let why = self.fatal();
                     Err(self.end(why))
@@ -397,4 +400,9 @@ impl Pool {
         report.sandboxed = told.sandboxed;
         Ok(report)
     }
+}
+
+/// A batch in an error's words.
+fn named(place: &Place) -> String {
+    format!("batch {} of epoch {}", place.number, place.epoch)
 }

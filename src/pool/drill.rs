@@ -142,6 +142,7 @@ impl RingDrill {
             let place = Place {
                 epoch: number / 5,
                 batch: number * 7,
+                number,
                 filled: rows,
                 rows,
             };

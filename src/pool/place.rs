@@ -8,7 +8,10 @@ use crate::pool::ring::ticket::Ticket;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub epoch: u64,
+    /// What the job knows the batch by.
     pub batch: u64,
+    /// What people know it by.
+    pub number: u64,
     /// Rows for workers to fill.
     pub filled: u32,
     /// Rows of the batch, padding included.

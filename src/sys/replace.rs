@@ -82,6 +82,19 @@ pub(crate) fn replace_by(path: &Path, bytes: &[u8]) -> Result<()> {
     replace(path, |file| file.write_all(bytes))
 }
 
+/// Writes a file whole where there is none at `path`. One that is there stays as it is.
+pub(crate) fn put_first(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut temporary = beside(path)?;
+    let file = temporary.as_file_mut();
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.map_err(|e| Error::io_at("write", path, e))?;
+    match temporary.persist_noclobber(path) {
+        Ok(_) => sync_folder(folder_of(path)),
+        Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(e) => Err(Error::io_at("rename a temporary file to", path, e.error)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -111,5 +124,10 @@ mod tests {
         replace_by(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        put_first(&path, b"late").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        put_first(&dir.path().join("g"), b"first").unwrap();
+        assert_eq!(fs::read(dir.path().join("g")).unwrap(), b"first");
     }
 }

@@ -540,8 +540,8 @@ fn start_limit_and_state_cut_the_stream_where_they_say() {
             with(&["--limit", limit, "--save-state", state]);
             let saved: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
             assert_eq!(
-                (&saved["epoch"], &saved["batch"]),
-                (&epoch.into(), &batch.into())
+                (&saved["epoch"], &saved["samples"]),
+                (&epoch.into(), &(8 * batch).into())
             );
             let resumed = with(&["--resume", state, "--digest"]);
             let start = format!("{epoch}:{batch}");
@@ -549,6 +549,21 @@ fn start_limit_and_state_cut_the_stream_where_they_say() {
             assert_eq!(resumed["digests"], started["digests"], "{start}");
             assert_eq!(resumed["samples"], started["samples"]);
         }
+        // Two ranks, and another batch size: what is left of the first epoch and the others.
+        let saved = |limit| {
+            with(&["--limit", limit, "--save-state", state]);
+        };
+        saved("24");
+        let of_rank = |rank: &str| {
+            let source = dir.path().to_str().unwrap();
+            let elsewhere = ["--resume", state, "--rank", rank, "--batch", "5", "--json"];
+            let out = featherload(&[&["bench", source][..], &args, &elsewhere].concat());
+            assert_eq!(code(&out), 0, "{}", stderr(&out));
+            let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+            report["samples"].as_u64().unwrap()
+        };
+        assert_eq!(of_rank("0/2") + of_rank("1/2"), 30 + 2 * 54);
+        saved("70");
         assert_eq!(
             fs::read_dir(files.path()).unwrap().count(),
             1,
@@ -593,7 +608,10 @@ fn the_state_of_a_run_that_failed_is_the_failed_batch() {
     let out = run(&["--save-state", file.to_str().unwrap()]);
     assert_eq!(code(&out), 3, "{}", stderr(&out));
     let saved: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-    assert_eq!((&saved["epoch"], &saved["batch"]), (&0.into(), &4.into()));
+    assert_eq!(
+        (&saved["epoch"], &saved["samples"]),
+        (&0.into(), &32.into())
+    );
     fs::write(&bad, Picture::rgb(100, 100, 3).encode()).unwrap();
     let out = run(&["--resume", file.to_str().unwrap()]);
     assert_eq!(code(&out), 0, "{}", stderr(&out));

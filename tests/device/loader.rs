@@ -415,7 +415,7 @@ fn a_bad_sample_ahead_is_told_in_its_turn() {
                 Some(Err(Error::Sample { path, .. })) if path.ends_with("07.jpg") => told += 1,
                 other => panic!("{other:?}"),
             }
-            assert_eq!(epoch.state().batch, 3);
+            assert_eq!(epoch.state().samples, 6);
             drop(epoch);
             fs::write(&bad, &good).unwrap();
             all.extend(loader.epoch().flat_map(|batch| of_device(batch.unwrap())));
@@ -487,7 +487,7 @@ fn a_replay_leaves_the_run_where_it_stood() {
                             assert!(read > 0 && replay.seconds > 0.0);
                         }
                     }
-                    assert_eq!((loader.state().epoch, loader.state().batch), (1, 0));
+                    assert_eq!((loader.state().epoch, loader.state().samples), (1, 0));
                     all.extend(loader.epoch().flat_map(|batch| see(batch.unwrap())));
                     all
                 },

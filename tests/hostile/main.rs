@@ -116,6 +116,7 @@ fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
     let place = |batch| Place {
         epoch: 0,
         batch,
+        number: batch,
         filled: ROWS,
         rows: ROWS,
     };

@@ -160,7 +160,7 @@ fn bad_files_are_masked_and_named_under_skip_and_the_first_stops_under_stop() {
             "{error}"
         );
         let state = loader.state();
-        assert_eq!((state.epoch, state.batch), (0, *first_batch));
+        assert_eq!((state.epoch, state.samples), (0, *first_batch * 8));
         assert_eq!(good.len() as u64, first_batch * 8);
         // Again: the same error, no hang and no batch left out.
         let again = loader.epoch().next().unwrap().unwrap_err();
@@ -552,7 +552,7 @@ fn holding_every_slot_is_an_error_that_says_so_and_passes() {
         got.extend(rows(&third));
         // Broken off now: the error is past, so the next epoch is the next.
     }
-    assert_eq!((loader.state().epoch, loader.state().batch), (0, 3));
+    assert_eq!((loader.state().epoch, loader.state().samples), (0, 24));
     assert_same(&got, &want[..24], "held");
     let next = stream(&mut loader, 2);
     assert_same(&next, &want[54..], "the epoch behind");
@@ -598,7 +598,7 @@ fn the_last_ticket_numbers_are_used_up_and_then_named() {
         }
         let again = loader.epoch().next().unwrap().unwrap_err().to_string();
         assert!(again.contains("4294967295"), "{again}");
-        assert_eq!((state.epoch, state.batch), (0, 3));
+        assert_eq!((state.epoch, state.samples), (0, 24));
         drop(loader);
         // As the message says: a new loader from the state goes on.
         let mut loader = builder(dir.path())

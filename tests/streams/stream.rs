@@ -47,22 +47,24 @@ fn a_state_behind_the_last_batch_is_refused_and_the_loader_goes_on() {
         let make = || builder(dir.path()).workers(workers);
         let mut loader = make().build().unwrap();
         let batches = loader.batches_per_epoch();
-        let beyond = |batch| State {
-            batch,
+        let behind = |samples| State {
+            samples,
             ..make().build().unwrap().state()
         };
-        for batch in [batches, batches + 7] {
-            let e = loader.resume(&beyond(batch)).unwrap_err();
+        for samples in [12, 19] {
+            let e = loader.resume(&behind(samples)).unwrap_err();
+            assert_eq!(e.option_name(), Some("resume"), "{e}");
+            let said = format!("behind {samples} samples of epoch 0, and an epoch has 12");
+            assert!(e.to_string().contains(&said), "{e}");
+            let e = make().resume(behind(samples)).build().unwrap_err();
             assert!(e.is_usage(), "{e}");
-            assert!(
-                e.to_string().contains(&format!("is batch {batch} of")),
-                "{e}"
-            );
-            let e = make().resume(beyond(batch)).build().unwrap_err();
-            assert!(e.is_usage(), "{e}");
+            let e = make().start(Position::new(0, samples)).build().unwrap_err();
+            assert!(e.to_string().contains("has 2 batches"), "{e}");
         }
         assert_same(&stream(&mut loader, 1), &want, "after refusals");
-        loader.resume(&beyond(batches - 1)).unwrap();
+        assert_eq!(batches, 2);
+        loader.resume(&behind(8)).unwrap();
+        assert_eq!(loader.batches_left(), 1);
         let last = stream(&mut loader, 1);
         assert_same(&last, &want[want.len() - last.len()..], "the last batch");
     }
@@ -292,8 +294,8 @@ fn a_run_goes_on_from_any_point() {
         drop(loader);
         // Batches that workers had prepared ahead do not count.
         assert_eq!(
-            (state.epoch, state.batch),
-            (taken / per_epoch, taken % per_epoch)
+            (state.epoch, state.samples),
+            (taken / per_epoch, taken % per_epoch * 8)
         );
         let text = serde_json::to_string(&state).unwrap();
         let state: State = serde_json::from_str(&text).unwrap();
@@ -473,7 +475,7 @@ fn an_epoch_broken_off_is_followed_by_the_whole_next() {
             assert_same(&got, &of(epoch)[..taken * 8], "the part before the break");
             // For a resume the state stands behind what was taken.
             let state = loader.state();
-            assert_eq!((state.epoch, state.batch), (epoch, taken as u64));
+            assert_eq!((state.epoch, state.samples), (epoch, 8 * taken as u64));
             // An epoch of which nothing was taken is not broken off by its drop.
             drop(loader.epoch());
             let next = stream(&mut loader, epoch + 2);
@@ -534,9 +536,9 @@ fn an_epoch_that_no_run_meets_is_an_error_and_no_panic() {
             let next = epoch.saturating_add(1);
             assert_eq!(loader.begin_epoch(), next);
             let mut state = loader.state();
-            state.batch = 0;
+            state.samples = 0;
             let e = of().resume(state.clone()).build().unwrap_err();
-            assert_eq!(e.option_name(), Some("start"), "{e}");
+            assert_eq!(e.option_name(), Some("resume"), "{e}");
             assert!(loader.resume(&state).is_err());
         }
         // The last one is as any other, and what comes behind it is none.
@@ -568,8 +570,6 @@ fn a_state_of_another_run_is_refused_by_name() {
     refused(builder(dir.path()).seed(12), &["seed", "11", "12"]);
     refused(builder(dir.path()).recipe(Recipe::eval224()), &["recipe"]);
     refused(builder(other.path()), &["index"]);
-    refused(builder(dir.path()).batch_size(4), &["batch", "8", "4"]);
-    refused(builder(dir.path()).rank(Rank::new(1, 2)), &["rank"]);
     refused(builder(dir.path()).tail(Tail::Drop), &["tail"]);
     // With workers too, and nothing is left running.
     let e = builder(other.path())

@@ -348,7 +348,7 @@ fn a_run_that_stopped_at_a_bad_sample_goes_on_under_substitute() {
             }
         }
         let state = loader.state();
-        assert_eq!(state.batch * 8, got.len() as u64);
+        assert_eq!(state.samples, got.len() as u64);
         drop(loader);
         let make = hostile.builder().workers(workers).resume(state);
         let mut loader = make.on_error(OnError::Substitute).build().unwrap();

@@ -47,6 +47,7 @@ impl Spec {
         Place {
             epoch,
             batch,
+            number: batch,
             filled: self.rows,
             rows: self.rows,
         }

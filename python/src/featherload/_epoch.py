@@ -100,7 +100,7 @@ class Epoch(Iterator[Batch]):
         self._end()
         if loader is None or goes_on or os.getpid() != loader._pid or loader.closed:
             return
-        if self._stream.position()[0] == self._epoch:
+        if self._stream.epoch() == self._epoch:
             loader._break_off()
 
     def __del__(self) -> None:

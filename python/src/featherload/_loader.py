@@ -234,7 +234,8 @@ class Loader:
             # A state that is refused is forgotten.
             state, self._resume = self._resume, None
             self._stream.resume(json.dumps(state))
-            if asked is not None and asked != self._stream.position()[0]:
+            # Not where it stands now: what is left may fill no batch, and the next epoch comes.
+            if asked is not None and asked != state["epoch"]:
                 self._stream.set_epoch(asked)
         elif asked is not None:
             self._stream.set_epoch(asked)
@@ -277,7 +278,7 @@ class Loader:
             return dict(self._resume)
         if asked is None and self._broken_off:
             asked = state["epoch"] + 1
-        return state if asked is None else {**state, "epoch": asked, "batch": 0}
+        return state if asked is None else {**state, "epoch": asked, "samples": 0}
 
     @property
     def sampler(self) -> Loader:
@@ -285,7 +286,11 @@ class Loader:
         return self
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the run stands: behind the last batch that was given. Numbers and texts."""
+        """Where the run stands: behind the last batch that was given. Numbers and texts.
+
+        ``samples`` counts those of all ranks. So the state of one rank is enough for all of
+        them, and for other ranks.
+        """
         left_early = self._broken_off and not self._waiting
         if left_early and self._resume is None and self._asked() is None:
             state: dict[str, Any] = json.loads(self._stream.state())
@@ -293,22 +298,26 @@ class Loader:
         return self._comes_next()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next ``iter()`` goes on where ``state`` stands, with any number of workers. A
-        state of an epoch's end begins the next epoch.
+        """The next ``iter()`` goes on where ``state`` stands, with any number of workers and
+        ranks and any batch size: each further sample of the epoch comes once. A state of an
+        epoch's end begins the next epoch.
 
         Raises ``ConfigError`` for what is no state; and when the epoch begins for a state of
-        other data, another recipe, order, seed, rank or batch size, and names what differs.
+        other data, another recipe, order or seed, and names what differs. ``samplers.Identity``
+        keeps its batch size.
         """
         try:
             # Numbers of NumPy and torch are numbers.
             read = json.loads(json.dumps(dict(state), default=operator.index))
-            epoch, batch = read["epoch"], read["batch"]
+            # Version 2 counted batches.
+            counted = "batch" if "batch" in read else "samples"
+            epoch, count = read["epoch"], read[counted]
         except (TypeError, ValueError, KeyError):
             raise ConfigError(
                 f"the state is not one that state_dict gave: {state!r:.200}", option="state"
             ) from None
         _options.whole("epoch", epoch, 0)
-        _options.whole("batch", batch, 0)
+        _options.whole(counted, count, 0)
         self._resume = read
         self._epoch_asked = None
 

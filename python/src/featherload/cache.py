@@ -29,6 +29,9 @@ def build(
     encode: str | None = None,
     resize: str | None = None,
     shard_size: str | int | None = None,
+    shard_samples: int | None = None,
+    shard: tuple[int, int] | None = None,
+    finish: bool = False,
     shuffle: int | None = None,
     num_workers: int | None = None,
     on_error: str | None = None,
@@ -43,6 +46,11 @@ def build(
     ``"shorter:PIXELS"``. ``shuffle``: a seed; the samples are shuffled once. Further keywords:
     those of ``Loader`` that say how a source is read.
 
+    ``shard_samples`` makes each shard of so many samples, so that it follows from source,
+    options and its number alone. Then ``shard=(k, n)`` makes share k of n of the shards, k from
+    0, in any process on any machine, and ``finish`` writes index and manifest once all are
+    there. ``featherload.ray.build_cache`` does both on a Ray cluster.
+
     With ``progress`` a bar of tqdm's shows how far it is, where tqdm is installed. Ctrl-C ends
     the build; the same call goes on.
     """
@@ -50,6 +58,9 @@ def build(
         "encode": encode,
         "resize": resize,
         "shard_size": shard_size,
+        "shard_samples": shard_samples,
+        "shard": None if shard is None else f"{shard[0]}/{shard[1]}",
+        "finish": finish,
         "shuffle": None,
         "num_workers": num_workers,
         "on_error": on_error,

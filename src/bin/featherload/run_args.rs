@@ -170,6 +170,8 @@ pub struct RunArgs {
     start: Option<Position>,
 
     /// Go on from a state that `--save-state` wrote.
+    ///
+    /// Ranks and batch size may be others: each further sample of the epoch comes once.
     #[arg(long, value_name = "FILE", conflicts_with = "start")]
     resume: Option<PathBuf>,
 }

@@ -27,6 +27,7 @@ struct Shard {
     file: File,
     len: u64,
     manifest: ShardManifest,
+    stands_alone: bool,
 }
 
 /// Some samples of a shard.
@@ -41,7 +42,7 @@ pub(super) fn begin(
     folder: &Path,
     number: u64,
     there: &[ShardFile],
-    entry: Option<&ShardEntry>,
+    (entry, stands_alone): (Option<&ShardEntry>, bool),
     found: &Found<'_>,
 ) -> Vec<Piece> {
     let manifest = match there.contains(&ShardFile::Manifest) {
@@ -80,6 +81,7 @@ pub(super) fn begin(
         file,
         len,
         manifest,
+        stands_alone,
     });
     let pieces = shard.pieces().into_iter();
     pieces
@@ -270,8 +272,10 @@ impl Piece {
             ),
         };
         let sample = of.map(|(i, member)| {
-            let id = self.shard.manifest.first_id.saturating_add(i as u64);
-            HurtSample::of_member(Some(id), member.name.as_bytes())
+            let first = self.shard.manifest.first_id;
+            // Of a shard that stands alone only the place is known, which the name has.
+            let id = (!self.shard.stands_alone).then(|| first.saturating_add(i as u64));
+            HurtSample::of_member(id, member.name.as_bytes())
         });
         found.tell(Finding {
             file: self.shard.name.as_str().into(),

@@ -11,7 +11,7 @@ use crate::cache::verify::shard::{self, Piece};
 use crate::cache::verify::subject::Subject;
 use crate::cache::verify::walked;
 use crate::data::index::Index;
-use crate::data::shard::manifest::{CACHE_MANIFEST, Hash128};
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128};
 use crate::error::Error;
 
 /// A part of the work. Each gives more of it, or none.
@@ -129,7 +129,9 @@ impl Subject {
                     let what = format!("its shard {number} is not called {name}");
                     found.file(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what);
                 }
-                let pieces = shard::begin(&self.folder, number, there, entry, found);
+                let stand_alone = |m: &CacheManifest| m.options.stand_alone();
+                let of_it = (entry, self.manifest.as_ref().is_some_and(stand_alone));
+                let pieces = shard::begin(&self.folder, number, there, of_it, found);
                 return pieces.into_iter().map(Task::Piece).collect();
             }
             Task::Piece(piece) => piece.check(found),

@@ -100,13 +100,15 @@ pub(crate) struct ShardManifest {
     /// Of the text of this manifest, with this field 0. Set by
     /// [`Manifest::to_bytes`].
     pub(crate) checksum: Hash128,
-    /// The id in the cache of the first sample.
+    /// The id in the cache of the first sample; of a shard that stands alone the place of
+    /// the order that it begins at.
     pub(crate) first_id: u64,
     /// Length of the tar, end blocks included.
     pub(crate) bytes: u64,
     /// XXH3-128 of the whole tar.
     pub(crate) hash: Hash128,
-    /// In the cache's order: the n-th has id `first_id + n`.
+    /// In the cache's order: the n-th has id `first_id + n`, where the shard does not stand
+    /// alone.
     pub(crate) samples: Vec<SampleEntry>,
     /// Samples of the source that came between these, or behind the last of
     /// them, and gave no member. In the cache's order.
@@ -186,7 +188,8 @@ pub(crate) struct OptionsEntry {
     pub(crate) encode: String,
     /// `shorter:256`, `longer:256`, `exact:224x224`; none = as it is.
     pub(crate) resize: Option<String>,
-    /// Bytes that a shard of more than one sample does not exceed.
+    /// Bytes that a shard of more than one sample does not exceed;
+    /// [`OptionsEntry::NO_SIZE`] where shards stand alone.
     pub(crate) shard_size: u64,
     /// Places of the order that a shard has at most; none = as many as fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,6 +200,17 @@ pub(crate) struct OptionsEntry {
     pub(crate) on_error: String,
     pub(crate) max_pixels: u64,
     pub(crate) max_scratch: u64,
+}
+
+impl OptionsEntry {
+    /// Of shards that stand alone: shard k is made of the places from k times
+    /// `shard_samples` on, whatever their bytes.
+    pub(crate) const NO_SIZE: u64 = 0;
+
+    /// Whether each shard follows from source, options and its number alone.
+    pub(crate) fn stand_alone(&self) -> bool {
+        self.shard_size == Self::NO_SIZE
+    }
 }
 
 /// By what a changed source is noticed.

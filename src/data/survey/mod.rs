@@ -210,6 +210,18 @@ pub(crate) fn each_header(
     with: &(dyn Fn(u64, &PictureHeader, u64) + Sync),
     progress: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Sizes> {
+    each_header_of(index, limits, upright, with, progress, &|_| true)
+}
+
+/// As [`each_header`], of the samples that are `wanted`. Others have no size.
+pub(crate) fn each_header_of(
+    index: &Index,
+    limits: &Limits,
+    upright: Upright,
+    with: &(dyn Fn(u64, &PictureHeader, u64) + Sync),
+    progress: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+    wanted: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<Sizes> {
     let seen = |seen: Seen<'_>| match seen {
         Seen::Header(id, header, bytes) => {
             with(id, header, bytes);
@@ -217,7 +229,7 @@ pub(crate) fn each_header(
         }
         Seen::Samples(n) => progress(n),
     };
-    scan::headers(index, limits, upright, 0, &seen).map(|(sizes, _)| sizes)
+    scan::headers_of(index, limits, upright, 0, &seen, wanted).map(|(sizes, _)| sizes)
 }
 
 fn name<S: serde::Serializer>(kind: &FaultKind, s: S) -> std::result::Result<S::Ok, S::Error> {

@@ -61,14 +61,27 @@ pub(crate) struct Findings {
 /// Reads the header of every sample; what is over a limit is unreadable, and so is a
 /// picture whose box lies outside of it. Of unreadable ones the first `max_faults` are
 /// kept. Sizes, and headers that are `seen`, are those of pictures read this way up;
-/// orientations are counted as files have them. `Break` behind a run of samples ends it for all threads that hear
-/// it.
+/// orientations are counted as files have them. `Break` behind a run of samples ends it for all
+/// threads that hear it.
 pub(crate) fn headers(
     index: &Index,
     limits: &Limits,
     upright: Upright,
     max_faults: usize,
     seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
+) -> Result<(Sizes, Findings)> {
+    headers_of(index, limits, upright, max_faults, seen, &|_| true)
+}
+
+/// As [`headers`], of the samples that are `wanted`. No other is opened: it has no size, and is
+/// no finding.
+pub(crate) fn headers_of(
+    index: &Index,
+    limits: &Limits,
+    upright: Upright,
+    max_faults: usize,
+    seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
+    wanted: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<(Sizes, Findings)> {
     let too_many = || Error::config(format!("{} samples are too many to survey", index.len()));
     let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
@@ -80,7 +93,7 @@ pub(crate) fn headers(
     let findings = with_pool("featherload-survey", thread_count(samples), |_| {
         let runs = sizes.par_chunks_mut(RUN).enumerate();
         runs.fold(new, |reader, (run, sizes)| {
-            reader.run(run, sizes, seen, &ended)
+            reader.run(run, sizes, seen, wanted, &ended)
         })
         .map(|reader| reader.findings)
         .reduce(Findings::default, |all, more| all.and(more, max_faults))
@@ -143,13 +156,18 @@ impl<'a> Reader<'a> {
         number: usize,
         sizes: &mut [[u32; 2]],
         seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
+        wanted: &(dyn Fn(u64) -> bool + Sync),
         ended: &AtomicBool,
     ) -> Self {
         if !ended.load(Ordering::Relaxed) {
+            let mut read = 0;
             for (id, size) in ((number * RUN) as u64..).zip(sizes.iter_mut()) {
-                *size = self.read(id, seen);
+                if wanted(id) {
+                    *size = self.read(id, seen);
+                    read += 1;
+                }
             }
-            if seen(Seen::Samples(sizes.len() as u64)).is_break() {
+            if seen(Seen::Samples(read)).is_break() {
                 ended.store(true, Ordering::Relaxed);
             }
         }

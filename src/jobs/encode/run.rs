@@ -26,11 +26,13 @@ const SLOT: u64 = 16 << 20;
 /// Most rows of a ticket.
 const ROWS: u32 = 256;
 
-/// A run over the places of a cache.
+/// A run over places of a cache.
 #[derive(Debug)]
 pub(crate) struct EncodeRun {
     engine: Engine,
     rooms: Rooms,
+    /// The places, in parts that grow and lie apart.
+    parts: Vec<Range<u64>>,
     slot_bytes: u64,
     /// The first place of the next ticket that is handed over.
     at: u64,
@@ -38,27 +40,34 @@ pub(crate) struct EncodeRun {
 
 /// Slots enough that workers have work while one is written: more where a slot
 /// has room for one or two payloads only.
-fn slots(workers: u32, slot_bytes: u64, rooms: &Rooms) -> u32 {
-    let usual = rooms.bytes_from(0) / rooms.len().max(1);
+fn slots(workers: u32, slot_bytes: u64, rooms: &Rooms, parts: &[Range<u64>]) -> u32 {
+    let bytes = |part: &Range<u64>| rooms.bytes_from(part.start) - rooms.bytes_from(part.end);
+    let places: u64 = parts.iter().map(|part| part.end - part.start).sum();
+    let usual = parts.iter().map(bytes).sum::<u64>() / places.max(1);
     match usual * 2 > slot_bytes {
         true => workers + 2,
         false => workers / 2 + 2,
     }
 }
 
-/// The ticket that begins at place `at`; none behind the last place.
-fn place(rooms: &Rooms, slot_bytes: u64, at: u64) -> Option<Place> {
-    let rows = rooms.ticket(at, slot_bytes, ROWS);
+/// The ticket that begins at place `at`, or at the first of the next part; none behind the last
+/// place. It ends with its part.
+fn place(rooms: &Rooms, slot_bytes: u64, parts: &[Range<u64>], at: u64) -> Option<Place> {
+    let part = parts.get(parts.partition_point(|part| part.end <= at))?;
+    let at = at.max(part.start);
+    let most = (part.end - at).min(u64::from(ROWS)) as u32;
+    let rows = rooms.ticket(at, slot_bytes, most);
     (rows > 0).then_some(Place {
         epoch: 0,
         batch: at,
+        number: at,
         filled: rows,
         rows,
     })
 }
 
 impl EncodeRun {
-    /// Starts at place `first`, which must be one.
+    /// Starts at the first place of `parts`, which lie apart and grow.
     ///
     /// # Errors
     /// Too little memory, a system that refuses.
@@ -68,19 +77,19 @@ impl EncodeRun {
         index: &Index,
         sizes: &Sizes,
         rooms: &Rooms,
-        first: u64,
+        parts: Vec<Range<u64>>,
     ) -> Result<Self> {
         let rooms = rooms.try_clone()?;
         let slot_bytes = rooms.largest().max(SLOT);
         let workers = crew.workers();
         let shape = Shape {
-            slots: slots(workers, slot_bytes, &rooms),
+            slots: slots(workers, slot_bytes, &rooms, &parts),
             rows: ROWS,
             slot_bytes,
             lanes: workers.max(1),
         };
-        let at = place(&rooms, slot_bytes, first)
-            .ok_or_else(|| Error::protocol(format!("there is no place {first}")))?;
+        let at = place(&rooms, slot_bytes, &parts, 0)
+            .ok_or_else(|| Error::protocol(format!("there is no place in {parts:?}")))?;
         let order = spec.order(index, sizes, &rooms)?;
         let engine = crew.start(&order, shape, at, |needed, free| {
             format!(
@@ -95,8 +104,9 @@ impl EncodeRun {
         Ok(Self {
             engine,
             rooms,
+            parts,
             slot_bytes,
-            at: first,
+            at: 0,
         })
     }
 
@@ -106,17 +116,17 @@ impl EncodeRun {
     /// # Errors
     /// What ends the pool.
     pub(crate) fn next(&mut self) -> Result<Option<Payloads>> {
-        let Some(next) = place(&self.rooms, self.slot_bytes, self.at) else {
+        let (rooms, slot_bytes, parts) = (&self.rooms, self.slot_bytes, &self.parts);
+        let Some(next) = place(rooms, slot_bytes, parts, self.at) else {
             return Ok(None);
         };
-        let (rooms, slot_bytes) = (&self.rooms, self.slot_bytes);
         let places = (0..next.filled)
             .map(|row| rooms.place(next.batch, next.batch + u64::from(row)))
             .map(Option::unwrap_or_default)
             .collect();
         let coming = |n: usize| {
             (0..n).try_fold(next, |p, _| {
-                place(rooms, slot_bytes, p.batch + u64::from(p.filled))
+                place(rooms, slot_bytes, parts, p.batch + u64::from(p.filled))
             })
         };
         let filled = self.engine.next(&coming)?;
@@ -149,6 +159,11 @@ impl Payloads {
         self.places.len()
     }
 
+    /// The place of the cache's order that the first row is of.
+    pub(crate) fn first(&self) -> u64 {
+        self.filled.place.batch
+    }
+
     /// What a row says of itself, and its payload.
     ///
     /// # Errors
@@ -179,6 +194,26 @@ mod tests {
     use crate::pool::filled::Rows;
 
     #[test]
+    fn tickets_have_each_place_of_the_parts_once() {
+        let rooms = Rooms::seal((0..1000).map(|n| n * 37 % 900)).unwrap();
+        let parts = [5..9, 9..300, 640..641, 900..1000];
+        let mut next = place(&rooms, 20_000, &parts, 0);
+        let mut had = Vec::new();
+        while let Some(ticket) = next {
+            let end = ticket.batch + u64::from(ticket.filled);
+            assert!(
+                parts
+                    .iter()
+                    .any(|p| p.start <= ticket.batch && end <= p.end)
+            );
+            had.extend(ticket.batch..end);
+            next = place(&rooms, 20_000, &parts, end);
+        }
+        assert_eq!(had, parts.iter().cloned().flatten().collect::<Vec<_>>());
+        assert_eq!(place(&rooms, 20_000, &[], 0), None);
+    }
+
+    #[test]
     fn a_row_that_was_destroyed_is_a_fault_and_nobodys_payload() {
         let head = PayloadHead {
             bytes: 4,
@@ -201,6 +236,7 @@ mod tests {
                 place: Place {
                     epoch: 0,
                     batch: 0,
+                    number: 0,
                     filled: 3,
                     rows: 3,
                 },

@@ -67,6 +67,7 @@ pub struct Batch {
     pub(crate) owner: Pid,
     pub(crate) epoch: u64,
     pub(crate) number: u64,
+    pub(crate) samples_before: u64,
     pub(crate) extent: RowsExtent,
     pub(crate) dtype: Dtype,
     pub(crate) layout: MemoryLayout,
@@ -140,10 +141,18 @@ impl Batch {
         self.epoch
     }
 
-    /// Number of the batch within its epoch, on this rank.
+    /// Number of the batch within its epoch, on this rank. Where the epoch began with other
+    /// ranks or another batch size: the number of whole batches of now in front of it.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Samples of its epoch, of all ranks, that are in front of the batches that the ranks have
+    /// now: [`State::samples`](crate::State) of a run that stands before it.
+    #[must_use]
+    pub fn samples_before(&self) -> u64 {
+        self.samples_before
     }
 
     /// Rows, masked ones included.

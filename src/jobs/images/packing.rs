@@ -12,7 +12,7 @@ use crate::cut::descriptor::RowDescriptor;
 use crate::data::sizes::Sizes;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::picture::Limits;
-use crate::plan::{Plan, RowPlan, RowStatus};
+use crate::plan::{Mark, Plan, RowPlan, RowStatus};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 
 /// Rows of own sizes begin at multiples of this: a cache line, and enough for
@@ -72,8 +72,8 @@ impl EqualRow {
 /// No heap allocation once it has held a full batch.
 #[derive(Debug, Default)]
 pub(crate) struct PackedBatch {
-    /// Epoch and batch.
-    of: Option<(u64, u64)>,
+    /// Where the batch begins.
+    of: Option<Mark>,
     rows: Vec<Range<usize>>,
 }
 
@@ -237,22 +237,17 @@ impl Packing {
 
     /// Bytes of the slot that are kept for a row: enough for each sample that may
     /// stand in it.
-    pub(crate) fn place(
-        &self,
-        packed: &mut PackedBatch,
-        (epoch, batch): (u64, u64),
-        row: u32,
-    ) -> Range<usize> {
+    pub(crate) fn place(&self, packed: &mut PackedBatch, at: Mark, row: u32) -> Range<usize> {
         match &self.rule {
             Rule::Equal { size, row: equal } => {
-                let of_batch = self.plan.size(epoch, batch);
+                let of_batch = self.plan.size_at(at);
                 let bytes = equal.bytes(of_batch.unwrap_or(*size)) as usize;
                 let start = row as usize * bytes;
                 start..start + bytes
             }
             Rule::Own { table, .. } => {
-                if packed.of != Some((epoch, batch)) {
-                    self.pack(*table, packed, (epoch, batch));
+                if packed.of != Some(at) {
+                    self.pack(*table, packed, at);
                 }
                 let end = packed.rows.last().map_or(*table, |r| r.end);
                 // Padding takes no bytes.
@@ -262,25 +257,25 @@ impl Packing {
     }
 
     /// Bytes of the slot that a batch of `rows` rows takes.
-    pub(crate) fn batch_bytes(&self, packed: &mut PackedBatch, at: (u64, u64), rows: u32) -> usize {
+    pub(crate) fn batch_bytes(&self, packed: &mut PackedBatch, at: Mark, rows: u32) -> usize {
         rows.checked_sub(1)
             .map_or(0, |last| self.place(packed, at, last).end)
     }
 
-    fn pack(&self, table: usize, packed: &mut PackedBatch, (epoch, batch): (u64, u64)) {
+    fn pack(&self, table: usize, packed: &mut PackedBatch, at: Mark) {
         packed.rows.clear();
         packed.rows.reserve(self.plan.options().batch as usize);
         let mut end = table;
-        for row in 0..self.plan.filled_rows(epoch, batch) {
+        for row in 0..self.plan.filled_rows_at(at) {
             let start = end.next_multiple_of(ROW_ALIGNMENT);
             let largest = (0..=self.tries)
-                .map(|attempt| self.plan.attempt(epoch, batch, row, attempt).id)
+                .map(|attempt| self.plan.attempt_at(at, row, attempt).id)
                 .filter_map(|id| self.own_bytes(self.scanned_size(id)))
                 .max();
             end = start + largest.unwrap_or(0);
             packed.rows.push(start..end);
         }
-        packed.of = Some((epoch, batch));
+        packed.of = Some(at);
     }
 
     /// Bytes of a row of this size; none when no picture of it is decoded.
@@ -295,7 +290,7 @@ impl Packing {
     pub(crate) fn descriptors(
         &self,
         packed: &mut PackedBatch,
-        at: (u64, u64),
+        at: Mark,
         rows: &[RowPlan],
     ) -> Option<Vec<RowDescriptor>> {
         let Rule::Own { sizes, .. } = &self.rule else {
@@ -407,15 +402,16 @@ mod tests {
             let most = p.slot_bytes() as usize;
             let mut packed = PackedBatch::default();
             for b in 0..p.plan.batches() {
+                let at = p.plan.mark(epoch, b);
                 let rows = p.plan.rows(epoch, b);
                 let mut end = batch as usize * RowDescriptor::BYTES;
                 for attempt in 0..=tries {
                     // Whatever stands in each row fits the room that is kept.
                     let stand: Vec<RowPlan> =
                         (0..rows).map(|row| p.plan.attempt(epoch, b, row, attempt)).collect();
-                    let described = p.descriptors(&mut packed, (epoch, b), &stand).unwrap();
+                    let described = p.descriptors(&mut packed, at, &stand).unwrap();
                     for (row, d) in (0..rows).zip(described) {
-                        let place = p.place(&mut packed, (epoch, b), row);
+                        let place = p.place(&mut packed, at, row);
                         prop_assert_eq!(d.offset, place.start as u64);
                         prop_assert!(d.bytes <= place.len() as u64);
                         prop_assert!(tries > 0 || d.bytes == place.len() as u64);
@@ -424,12 +420,12 @@ mod tests {
                     }
                 }
                 for row in 0..rows {
-                    let place = p.place(&mut PackedBatch::default(), (epoch, b), row);
+                    let place = p.place(&mut PackedBatch::default(), at, row);
                     prop_assert!(place.start >= end && place.end <= most);
                     prop_assert!(place.is_empty() || place.start.is_multiple_of(ROW_ALIGNMENT));
                     end = place.end;
                 }
-                prop_assert_eq!(p.batch_bytes(&mut packed, (epoch, b), rows), end.max(table_bytes(batch)));
+                prop_assert_eq!(p.batch_bytes(&mut packed, at, rows), end.max(table_bytes(batch)));
             }
         }
     }
@@ -540,12 +536,13 @@ mod tests {
                 let (height, width) = plan.size(epoch, batch).unwrap();
                 let bytes = (height * width) as usize * 6;
                 let rows = plan.rows(epoch, batch);
+                let at = plan.mark(epoch, batch);
                 for row in 0..rows {
                     let start = row as usize * bytes;
-                    let place = p.place(&mut packed, (epoch, batch), row);
+                    let place = p.place(&mut packed, at, row);
                     assert_eq!(place, start..start + bytes);
                 }
-                let all = p.batch_bytes(&mut packed, (epoch, batch), rows);
+                let all = p.batch_bytes(&mut packed, at, rows);
                 assert_eq!(all, rows as usize * bytes);
                 assert!(all as u64 <= p.slot_bytes());
             }
@@ -570,8 +567,15 @@ mod tests {
         assert_eq!(equal.slot_bytes(), 64 * row);
         let mut packed = PackedBatch::default();
         let row = row as usize;
-        assert_eq!(equal.place(&mut packed, (0, 0), 2), 2 * row..3 * row);
-        assert!(equal.descriptors(&mut packed, (0, 0), &[]).is_none());
+        assert_eq!(
+            equal.place(&mut packed, Mark::new(0, 0), 2),
+            2 * row..3 * row
+        );
+        assert!(
+            equal
+                .descriptors(&mut packed, Mark::new(0, 0), &[])
+                .is_none()
+        );
         assert!(equal.check(0, (1, 1)).is_ok());
     }
 }

@@ -13,7 +13,7 @@ use crate::jobs::images::batch::{Batch, Labels, RowFault, RowsExtent, Storage};
 use crate::jobs::images::mixed::MixedBatches;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, Packing};
-use crate::plan::{Plan, RowPlan, RowStatus, State};
+use crate::plan::{Mark, Plan, RowPlan, RowStatus, State};
 use crate::pool::filled::{BadRow, Filled};
 use crate::pool::place::Place;
 use crate::recipe::{RowExtent, SampleProgram};
@@ -39,25 +39,30 @@ pub(crate) struct Run {
     pub(crate) mixing: Duration,
 }
 
-/// Where a batch stands, in numbers for the pool.
-pub(crate) fn place_of(plan: &Plan, epoch: u64, batch: u64) -> Place {
+/// Where the batch that begins there stands, in numbers for the pool.
+pub(crate) fn place_of(plan: &Plan, at: Mark) -> Place {
     Place {
-        epoch,
-        batch,
-        filled: plan.filled_rows(epoch, batch),
-        rows: plan.rows(epoch, batch),
+        epoch: at.epoch,
+        batch: at.samples,
+        number: plan.number_at(at),
+        filled: plan.filled_rows_at(at),
+        rows: plan.rows_at(at),
     }
+}
+
+/// Where a place of the pool stands in the plan.
+pub(crate) fn mark_of(place: &Place) -> Mark {
+    Mark::new(place.epoch, place.batch)
 }
 
 impl Run {
     /// The place `n` batches behind the state, as far as the run is known: to
     /// the end of this epoch, or of the last when their number was given.
     pub(crate) fn coming(&self, n: usize) -> Option<Place> {
-        let batches = self.plan.batches();
-        let ahead = self.state.batch.checked_add(n as u64)?;
-        let epoch = self.state.epoch.checked_add(ahead / batches)?;
-        let known = epoch == self.state.epoch || self.epochs.is_some_and(|last| epoch < last);
-        known.then(|| place_of(&self.plan, epoch, ahead % batches))
+        let now = self.plan.in_an_epoch(self.state.mark());
+        let at = (0..n).fold(now, |at, _| self.plan.behind(at));
+        let known = at.epoch == now.epoch || self.epochs.is_some_and(|last| at.epoch < last);
+        known.then(|| place_of(&self.plan, at))
     }
 
     /// The batch whose rows are filled.
@@ -81,21 +86,19 @@ impl Run {
 
     /// One batch was handed over.
     pub(crate) fn advance(&mut self) {
-        self.state.batch += 1;
-        if self.state.batch >= self.plan.batches() {
-            self.state.batch = 0;
-            // No batch is given of an epoch near the last number: see `loader::epoch`.
-            self.state.epoch = self.state.epoch.saturating_add(1);
-        }
+        // No batch is given of an epoch near the last number: see `loader::epoch`.
+        let behind = self.plan.behind(self.state.mark());
+        (self.state.epoch, self.state.samples) = (behind.epoch, behind.samples);
     }
 
     /// Puts what stands in each row in its place, masks the rows that hold no
     /// sample and describes the others.
     fn batch(&mut self, filled: Filled) -> Batch {
         let Filled { place, rows, bad } = filled;
+        let at = mark_of(&place);
         let mut storage = Storage::from(rows);
         let mut rows: Vec<_> = (0..place.rows)
-            .map(|row| self.plan.row(place.epoch, place.batch, row))
+            .map(|row| self.plan.row_at(at, row))
             .collect();
         // Before bad rows are settled: that changes their status.
         let repeated = rows
@@ -111,7 +114,8 @@ impl Run {
             storage,
             owner: getpid(),
             epoch: place.epoch,
-            number: place.batch,
+            number: place.number,
+            samples_before: at.samples,
             extent,
             dtype: self.program.emission.dtype,
             layout: self.program.emission.layout,
@@ -139,7 +143,7 @@ impl Run {
     /// in front of them.
     fn lay_out(&mut self, place: &Place, rows: &[RowPlan], storage: &mut Storage) -> RowsExtent {
         let packed = &mut self.packed;
-        let at = (place.epoch, place.batch);
+        let at = mark_of(place);
         let bytes = storage.bytes_mut();
         // A device makes rows of zeros itself.
         let rows_to_clear = match self.program.crops {
@@ -154,7 +158,7 @@ impl Run {
         }
         match self.program.extent {
             RowExtent::Fixed { height, width } => {
-                let size = self.plan.size(place.epoch, place.batch);
+                let size = self.plan.size_at(at);
                 let (height, width) = size.unwrap_or((height, width));
                 RowsExtent::Equal {
                     rows: rows.len(),
@@ -184,14 +188,15 @@ impl Run {
             mut fault,
             attempt,
         } = bad;
+        let at = mark_of(place);
         let now = &mut rows[row as usize];
         let id = now.id;
         match attempt {
-            Some(attempt) => *now = self.plan.attempt(place.epoch, place.batch, row, attempt),
+            Some(attempt) => *now = self.plan.attempt_at(at, row, attempt),
             None => {
                 now.status = RowStatus::Failed;
                 let tried = (1..=self.tries)
-                    .map(|attempt| self.plan.attempt(place.epoch, place.batch, row, attempt))
+                    .map(|attempt| self.plan.attempt_at(at, row, attempt))
                     .filter(|stands| stands.status == RowStatus::Substituted)
                     .count();
                 if tried > 0 {

@@ -15,7 +15,7 @@ use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::shards::{Home, Pattern};
-use crate::plan::{Plan, RowStatus, SamplerTable};
+use crate::plan::{Mark, Plan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
@@ -93,8 +93,7 @@ impl ImageJob {
 
 impl Job for ImageJob {
     fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
-        let at = (ticket.epoch, ticket.batch);
-        self.packing.place(&mut self.packed, at, row)
+        self.packing.place(&mut self.packed, mark_of(ticket), row)
     }
 
     fn fill(
@@ -105,7 +104,7 @@ impl Job for ImageJob {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let row = self.plan.attempt(ticket.epoch, ticket.batch, row, attempt);
+        let row = self.plan.attempt_at(mark_of(ticket), row, attempt);
         if row.status == RowStatus::Padding {
             // Nobody posts padding: the ticket's words were scribbled on.
             return Err(SampleFault::new(
@@ -138,8 +137,9 @@ impl Job for ImageJob {
     fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
         self.home.prefers(&self.index, || {
             // Its words may be scribbled on.
-            let is_there = ticket.batch < self.plan.batches() && row < ticket.rows;
-            is_there.then(|| self.plan.attempt(ticket.epoch, ticket.batch, row, 0).id)
+            let at = mark_of(ticket);
+            let is_there = self.plan.has_batch_at(at) && row < ticket.rows;
+            is_there.then(|| self.plan.attempt_at(at, row, 0).id)
         })
     }
 
@@ -151,8 +151,13 @@ impl Job for ImageJob {
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String {
-        let row = self.plan.attempt(ticket.epoch, ticket.batch, row, attempt);
+        let row = self.plan.attempt_at(mark_of(ticket), row, attempt);
         let id = row.id;
         format!("sample {id} ({})", self.index.path(id).display())
     }
+}
+
+/// Where the batch of a ticket begins.
+fn mark_of(ticket: &Ticket) -> Mark {
+    Mark::new(ticket.epoch, ticket.batch)
 }

@@ -57,6 +57,7 @@ impl MasksSpec {
         (rows > 0).then_some(Place {
             epoch: 0,
             batch: first,
+            number: first,
             filled: rows,
             rows,
         })

@@ -33,6 +33,7 @@ impl PicturesSpec {
         Place {
             epoch: 0,
             batch: u64::from(image),
+            number: u64::from(image),
             filled: 1,
             rows: 1,
         }

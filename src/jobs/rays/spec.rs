@@ -61,6 +61,7 @@ impl RaysSpec {
         Place {
             epoch: rays,
             batch: step,
+            number: step,
             filled: 1,
             rows: 1,
         }

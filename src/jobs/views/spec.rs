@@ -64,6 +64,7 @@ impl ViewsSpec {
         Place {
             epoch: 0,
             batch: step,
+            number: step,
             filled: 1,
             rows: 1,
         }

@@ -6,6 +6,10 @@
 //! whole cycles and at most one broken one. Sizes follow from seed, epoch and
 //! batch number, not from the rank: all ranks have the same.
 //!
+//! Where an epoch goes on with other ranks or another batch size, a place may lie between
+//! two batches of the cycles. The batch there is the one that the place lies in, as if all of
+//! its rows came then. So one size may come more often and others be left out, once.
+//!
 //! The epoch's last cycle may be broken off. Its order follows from the seed
 //! alone, so that every epoch has as many batches as any other.
 
@@ -122,19 +126,29 @@ impl Scales {
         (0..self.scales.len()).map(move |turn| self.scales[order.at(turn as u64) as usize])
     }
 
-    /// Rows before a batch, and its scale.
-    pub(crate) fn batch(&self, key: OrderKey, batch: u64) -> (u64, Scale) {
+    /// Rows before a batch.
+    pub(crate) fn before(&self, key: OrderKey, batch: u64) -> u64 {
         let count = self.scales.len() as u64;
         let (cycle, turn) = (batch / count, batch % count);
-        let mut before = cycle.saturating_mul(self.cycle_rows);
-        let mut scale = self.scales[0];
-        for (i, of_turn) in (0..=turn).zip(self.cycle(key, cycle)) {
-            scale = of_turn;
-            if i < turn {
-                before = before.saturating_add(u64::from(of_turn.rows));
+        let of_cycle = self.cycle(key, cycle).take(turn as usize);
+        let of_cycle: u64 = of_cycle.map(|scale| u64::from(scale.rows)).sum();
+        let cycles = cycle.saturating_mul(self.cycle_rows);
+        cycles.saturating_add(of_cycle)
+    }
+
+    /// The last batch with at most so many rows in front of it, and its scale.
+    pub(crate) fn at(&self, key: OrderKey, rows: u64) -> (u64, Scale) {
+        let (cycle, mut left) = (rows / self.cycle_rows, rows % self.cycle_rows);
+        let first = cycle * self.scales.len() as u64;
+        let mut found = (first, self.scales[0]);
+        for (turn, scale) in (0..).zip(self.cycle(key, cycle)) {
+            found = (first + turn, scale);
+            match left.checked_sub(u64::from(scale.rows)) {
+                Some(behind) => left = behind,
+                None => break,
             }
         }
-        (before, scale)
+        found
     }
 
     /// Batches of an epoch.

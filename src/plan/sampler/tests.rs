@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::Result;
-use crate::plan::{EpochLength, Plan, PlanOptions, RowPlan, RowStatus, Tail};
+use crate::plan::{EpochLength, Mark, Plan, PlanOptions, RowPlan, RowStatus, Tail};
 
 /// What the tables are made from: a class and an area for each sample.
 #[derive(Debug, Clone)]
@@ -644,5 +644,121 @@ fn lengths_that_do_not_fit_are_named() {
     ] {
         let e = data.plan(&options).unwrap_err().to_string();
         assert!(e.contains(text), "{e} lacks {text}");
+    }
+}
+
+/// Ranks, batch size and batches that one part of an epoch has.
+type Layout = (u32, u32, u64);
+
+/// An epoch in parts, each with ranks and a batch size of its own; the last part ends it.
+fn layouts() -> impl Strategy<Value = Vec<Layout>> {
+    prop::collection::vec((1u32..9, 1u32..20, 0u64..9), 1..6)
+}
+
+/// What the parts of an epoch show, rank by rank, and where the epoch ends.
+fn in_parts(data: &Data, options: &PlanOptions, parts: &[Layout]) -> Option<Vec<RowPlan>> {
+    let epoch = 3;
+    let mut all = Vec::new();
+    let mut at = Mark::new(epoch, 0);
+    for (i, &(world, batch, steps)) in parts.iter().enumerate() {
+        let batch = match options.sampler {
+            Sampler::Identity { .. } => options.batch,
+            _ => batch,
+        };
+        let of_part = PlanOptions {
+            world,
+            batch,
+            ..options.clone()
+        };
+        let plans = ranks(data, &of_part)?;
+        at = plans[0].in_an_epoch(at);
+        let last = i + 1 == parts.len();
+        let mut step = 0;
+        while at.epoch == epoch && (last || step < steps) {
+            assert!(plans[0].has_batch_at(at), "a batch where the epoch goes on");
+            assert!(plans[0].batches_left(at) > 0);
+            for plan in &plans {
+                assert_eq!(plan.rows_at(at), plans[0].rows_at(at));
+                assert_eq!(plan.size_at(at), plans[0].size_at(at));
+                assert_eq!(plan.behind(at), plans[0].behind(at));
+                all.extend((0..plan.rows_at(at)).map(|row| plan.row_at(at, row)));
+            }
+            let number = plans[0].number_at(at);
+            assert!(number < plans[0].batches());
+            let behind = plans[0].behind(at);
+            assert!(behind.epoch > epoch || plans[0].number_at(behind) > number);
+            (at, step) = (behind, step + 1);
+        }
+    }
+    assert_eq!(at, Mark::new(epoch + 1, 0), "the last part ends the epoch");
+    Some(all)
+}
+
+proptest! {
+    /// Whatever ranks and batch sizes take turns: each position of the epoch comes once, with
+    /// the sample that it has in one process.
+    #[test]
+    fn an_epoch_in_parts_is_the_epoch(
+        data in data(), options in options(), parts in layouts(),
+    ) {
+        let all = in_parts(&data, &options, &parts);
+        prop_assume!(all.is_some());
+        let all = all.unwrap();
+        let identity = matches!(options.sampler, Sampler::Identity { .. });
+        let one = PlanOptions {
+            batch: if identity { options.batch } else { 1 },
+            world: 1,
+            multi_scale: None,
+            tail: Tail::Short,
+            ..options.clone()
+        };
+        let one = data.plan(&one);
+        prop_assume!(one.is_ok());
+        let one = one.unwrap();
+        let of_one: HashMap<u64, u64> = rows(std::slice::from_ref(&one), 3)
+            .into_iter()
+            .map(|row| (row.position, row.id))
+            .collect();
+        let mut seen = HashSet::new();
+        for row in all.iter().filter(|row| row.status == RowStatus::Ok) {
+            prop_assert!(seen.insert(row.position), "position {} twice", row.position);
+            // Ranks of identities go on behind what one process has.
+            if !identity || row.position < one.positions() {
+                prop_assert_eq!(of_one.get(&row.position), Some(&row.id));
+            }
+        }
+        // Whichever part ends the epoch.
+        let of_all = |&(world, batch, _): &Layout| u64::from(world) * u64::from(batch);
+        let most = parts.iter().map(of_all).max().unwrap();
+        match options.tail {
+            _ if identity => {}
+            Tail::Short | Tail::Pad => prop_assert_eq!(seen.len() as u64, one.positions()),
+            // What fills no batch of the part that ends it, whose sizes may take turns.
+            Tail::Drop if options.multi_scale.is_none() => {
+                prop_assert!(one.positions() - (seen.len() as u64) < most);
+            }
+            Tail::Drop => {}
+        }
+    }
+
+    /// Batches by number are those that lie one behind the other.
+    #[test]
+    fn batches_by_number_are_those_by_samples(
+        data in data(), options in options(), epoch: u64,
+    ) {
+        let epoch = epoch >> 1;
+        let plans = ranks(&data, &options);
+        prop_assume!(plans.is_some());
+        for plan in &plans.unwrap() {
+            let mut at = Mark::new(epoch, 0);
+            for batch in 0..plan.batches() {
+                prop_assert_eq!(at, plan.mark(epoch, batch));
+                prop_assert_eq!(plan.number_at(at), batch);
+                prop_assert_eq!(plan.batches_left(at), plan.batches() - batch);
+                prop_assert!(plan.is_within(at.samples));
+                at = plan.behind(at);
+            }
+            prop_assert_eq!(at, Mark::new(epoch + 1, 0));
+        }
     }
 }

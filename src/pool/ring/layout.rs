@@ -149,7 +149,7 @@ impl Layout {
             Error::config(format!(
                 "a batch of {rows} rows takes {}, and {slots} of them do not fit the address \
                  space: lower batch or depth",
-                needed(slot_bytes as u64)
+                needed(slot_bytes)
             ))
         };
         let tickets = HEADER + slots as usize * ticket_word::LEN;

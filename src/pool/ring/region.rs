@@ -129,9 +129,8 @@ impl Ring {
     pub(crate) unsafe fn row_mut(&self, claim: &Claim, place: Range<usize>) -> Result<&mut [u8]> {
         let (offset, len) = self.layout.part(claim.slot, &place).ok_or_else(|| {
             Error::protocol(format!(
-                "row {} of batch {} of epoch {} would lie at bytes {place:?} of a slot of {}",
+                "row {} of a batch of epoch {} would lie at bytes {place:?} of a slot of {}",
                 claim.row,
-                claim.ticket.batch,
                 claim.ticket.epoch,
                 self.layout.shape().slot_bytes
             ))

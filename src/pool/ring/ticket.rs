@@ -14,7 +14,7 @@ pub struct Ticket {
     /// Global and never reused; 0 is "no ticket".
     pub sequence: u32,
     pub epoch: u64,
-    /// Batch of this rank within the epoch.
+    /// What the job knows the batch by: for images the samples in front of it.
     pub batch: u64,
     /// Rows to fill, from row 0; at most the slot's rows.
     pub rows: u32,

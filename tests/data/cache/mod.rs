@@ -7,6 +7,7 @@
 mod scene;
 mod small;
 
+mod apart;
 mod bad_samples;
 mod command;
 mod contents;

@@ -168,13 +168,6 @@ pub fn text(output: &Output) -> String {
     String::from_utf8(both).unwrap()
 }
 
-/// The numbers in a text.
-pub fn numbers(text: &str) -> Vec<u64> {
-    text.split(|c: char| !c.is_ascii_digit())
-        .filter_map(|n| n.parse().ok())
-        .collect()
-}
-
 /// Sizes in words, in bytes.
 pub fn sizes(text: &str) -> Vec<u64> {
     let words: Vec<&str> = text.split([' ', ',']).collect();

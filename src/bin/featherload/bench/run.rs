@@ -122,8 +122,8 @@ pub fn one(
 /// Batches of the run, had nothing ended it; with a limit as many as it has come to.
 fn planned(args: &BenchArgs, loader: &Loader, first: &State) -> u64 {
     let epochs = args.run.epochs - first.epoch;
-    let all = loader.batches_per_epoch().saturating_mul(epochs);
-    let all = all.saturating_sub(first.batch);
+    let further = loader.batches_per_epoch().saturating_mul(epochs - 1);
+    let all = further.saturating_add(loader.batches_left());
     match args.limit {
         Some(limit) => all.min(limit.div_ceil(u64::from(loader.plan().options().batch))),
         None => all,
@@ -166,7 +166,7 @@ fn consume(
                 let mut state = epoch.state();
                 if rows < batch.len() {
                     // A resume has the whole batch again, and loses no sample.
-                    (state.epoch, state.batch) = (batch.epoch(), batch.number());
+                    (state.epoch, state.samples) = (batch.epoch(), batch.samples_before());
                 }
                 stopped = Some(state);
             }

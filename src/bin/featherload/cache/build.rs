@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use featherload::cache::{
-    BuildOptions, BuildPhase, BuildProgress, BuildReport, Builder, CacheResize, Encoding,
-    OnBadSample,
+    BuildOptions, BuildPart, BuildPhase, BuildProgress, BuildReport, Builder, CacheResize,
+    Encoding, OnBadSample,
 };
 use featherload::index::ScanReport;
 use featherload::internals::Drilled;
@@ -104,6 +104,25 @@ pub struct BuildArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     shard_size: Option<u64>,
 
+    /// Make each shard of so many samples of SRC, so that it can be made alone.
+    ///
+    /// Shard K is made of the samples from K x N on, in the order of the cache, and its members
+    /// are named by place. So its bytes follow from SRC, options and K. Not with --shard-size.
+    #[arg(long, value_name = "N", conflicts_with = "shard_size")]
+    shard_samples: Option<u64>,
+
+    /// Make only share K of N of the shards, K from 0; needs --shard-samples.
+    ///
+    /// Any number of processes and machines that see DST may make shares at a time, the same
+    /// one too. Shards that are there stay. With as many shares as shards, share K is shard K.
+    /// --finish ends the cache.
+    #[arg(long, value_name = "K/N", value_parser = parse_share, conflicts_with = "finish")]
+    shard: Option<BuildPart>,
+
+    /// Write index and manifest of a cache whose shards are all there; makes no shard.
+    #[arg(long)]
+    finish: bool,
+
     /// Replace a cache in DST of other options, or of a source that has changed.
     ///
     /// One of the same options and source is read, and made again from the first
@@ -145,6 +164,7 @@ impl BuildArgs {
             encode: self.encode,
             resize: self.resize,
             shard_size: self.shard_size,
+            shard_samples: self.shard_samples,
             shuffle: self.shuffle,
             on_error: match self.on_error {
                 Policy::Stop => OnBadSample::Stop,
@@ -155,10 +175,18 @@ impl BuildArgs {
         }
     }
 
+    fn part(&self) -> BuildPart {
+        match self.finish {
+            true => BuildPart::Finish,
+            false => self.shard.unwrap_or_default(),
+        }
+    }
+
     fn builder(&self) -> Result<Builder> {
         let source = self.source.options().source(None)?;
         let mut builder = Builder::new(source, &self.dst, self.options())
             .force(self.force)
+            .part(self.part())
             .launch(Launch::Exec)
             .sandbox(self.sandbox)
             .row_limit(Duration::from_millis(self.row_limit));
@@ -218,7 +246,7 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
         output::json(&json!({ "folder": folder.to_string_lossy(), "report": report }))?;
     } else {
         match report.complete || announced {
-            true => print(folder, &report)?,
+            true => print(folder, &report, args.part())?,
             // What stands there was not all looked at.
             false => output::line(&format!(
                 "{}: ended early, before any shard was written or removed",
@@ -230,6 +258,13 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
         (false, Some(signal)) => Ok(Outcome::Interrupted(signal)),
         _ => Ok(Outcome::Done),
     }
+}
+
+fn parse_share(text: &str) -> std::result::Result<BuildPart, String> {
+    let (number, of) = text.split_once('/').ok_or("use K/N, such as 0/8")?;
+    let parse = |s: &str| s.parse::<u64>().map_err(|e| format!("'{s}': {e}"));
+    let (number, of) = (parse(number)?, parse(of)?);
+    Ok(BuildPart::Share { number, of })
 }
 
 /// What samples have that a cache has not, before anything is written.
@@ -257,14 +292,18 @@ fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
     ));
 }
 
-fn print(folder: &Path, report: &BuildReport) -> Result<()> {
+fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
     let state = match (report.complete, report.kept_samples) {
         (false, _) => "ended early: the same command goes on behind these",
         (true, kept) if kept == report.samples && kept > 0 => "all of them were there",
         (true, _) => "complete",
     };
+    let share = match part {
+        BuildPart::Share { number, of } => format!("share {number}/{of}: "),
+        _ => String::new(),
+    };
     output::line(&format!(
-        "{}: {} samples in {} shards, {}; {state}",
+        "{}: {share}{} samples in {} shards, {}; {state}",
         folder.display(),
         report.samples,
         report.shards,

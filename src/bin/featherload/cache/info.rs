@@ -113,12 +113,14 @@ fn print_options(info: &CacheInfo) -> Result<()> {
     };
     let samples = info
         .shard_samples
-        .map_or(String::new(), |n| format!(" or {} samples", grouped(n)));
+        .map(|n| format!("{} samples", grouped(n)));
+    let size = (info.shard_size > 0).then(|| error::size(info.shard_size));
+    let shards: Vec<String> = size.into_iter().chain(samples).collect();
     line(&format!(
-        "built      encode {}, resize {resize}, shards of {}{samples}, order {order}, on error {}, by \
+        "built      encode {}, resize {resize}, shards of {}, order {order}, on error {}, by \
          featherload {}",
         info.encode,
-        error::size(info.shard_size),
+        shards.join(" or "),
         info.on_error,
         info.featherload
     ))

@@ -607,7 +607,7 @@ fn what_is_drawn_stays_what_it_is() {
         ..PlanOptions::default()
     };
     let plan = Plan::new(1000, options).unwrap();
-    let of_batch = || plan.batch_random(2, 3);
+    let of_batch = || plan.batch_random(plan.mark(2, 3));
     let rows: Vec<usize> = (0..7).collect();
     let drawn = |op: &MixOp| {
         let mut partners = Partners::default();

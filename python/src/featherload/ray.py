@@ -1,0 +1,193 @@
+"""Caches that a Ray cluster builds: a task for each shard, on whatever node has room.
+
+::
+
+    import featherload.ray
+
+    featherload.ray.build_cache(
+        "/shared/train", "/shared/cache", shard_samples=2000, encode="jpeg:90", resize="shorter:256"
+    )
+
+Source and cache must be at the same path on every node. Pictures go from there to there: no
+pixel goes through Ray's object store.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import _errors, _progress, _tools, cache
+from ._errors import ConfigError, DatasetError, Error, SampleError, WorkerError
+from ._reports import CacheReport
+
+__all__ = ["build_cache"]
+
+_Path = str | os.PathLike[str]
+
+# Keywords of a build that say how its source is read.
+_SOURCE = {
+    "list",
+    "labels",
+    "classes",
+    "root",
+    "delimiter",
+    "allow_outside",
+    "boxes",
+    "label_field",
+    "label_json",
+    "index_dir",
+}
+# Of these, files and folders: tasks run in other folders than the caller.
+_PATHS = {"list", "classes", "root", "boxes"}
+# How long a shard that nobody waits for any more may take, seconds.
+_STRAGGLERS = 120
+# What comes again however often it is tried.
+_LASTING = (ConfigError, DatasetError, SampleError)
+
+
+def build_cache(
+    src: _Path,
+    dst: _Path,
+    *,
+    shard_samples: int,
+    num_cpus: int = 1,
+    retries: int = 3,
+    progress: bool = True,
+    remote: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> CacheReport:
+    """Builds a cache on the Ray cluster that is connected, or on one that Ray starts here.
+
+    Each shard of ``shard_samples`` samples is a task with ``num_cpus`` CPUs and as many workers.
+    A task whose node or process dies, or that fails for a reason that may pass, is tried again
+    ``retries`` times. Shards that are there stay, so the same call goes on where one was ended.
+    The bytes are those of ``featherload.cache.build`` with the same ``shard_samples``.
+
+    ``remote``: further options of ``ray.remote``, such as ``resources``. Further keywords:
+    those of ``featherload.cache.build`` (``encode``, ``resize``, ``shuffle``, ``on_error``), and
+    those that say how a source is read.
+
+    Raises what ``featherload.cache.build`` does: ``SampleError`` for the first bad sample under
+    ``on_error="stop"``; ``WorkerError`` for a shard whose task died too often.
+    """
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError as e:
+        raise ConfigError(
+            "featherload.ray needs Ray, which is not installed: pip install ray"
+        ) from e
+    refused = {"shard", "finish", "force", "shard_size", "num_workers"} & options.keys()
+    if refused:
+        raise ConfigError(
+            f"{sorted(refused)[0]} is not for a build by tasks: leave it out, or use "
+            "featherload.cache.build",
+            option=sorted(refused)[0],
+        )
+    if shard_samples < 1:
+        raise ConfigError(
+            f"shard_samples is {shard_samples}: use at least 1", option="shard_samples"
+        )
+    if num_cpus < 1:
+        raise ConfigError(f"num_cpus is {num_cpus}: use at least 1", option="num_cpus")
+    said = {
+        name: os.path.abspath(value) if name in _PATHS and value is not None else value
+        for name, value in options.items()
+    }
+    source, folder = os.path.abspath(src), os.path.abspath(dst)
+    names = {name: value for name, value in said.items() if name in _SOURCE}
+    samples = _tools.index(source, no_headers=True, **names)["samples"]
+    shards = max(1, -(-samples // shard_samples))
+    os.makedirs(folder, exist_ok=True)
+    said["shard_samples"] = shard_samples
+    task = ray.remote(
+        **{
+            "num_cpus": num_cpus,
+            "max_retries": retries,
+            "retry_exceptions": True,
+            "scheduling_strategy": "SPREAD",
+            **(remote or {}),
+        }
+    )(_make_shard)
+    cpus = int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else os.cpu_count()
+    # More than run at a time, and few enough that asking for all of them is cheap.
+    most = max(8, 4 * (cpus or 1) // num_cpus)
+    _run(ray, task, (source, folder, num_cpus, said), shards, most, progress)
+    return _finish(source, folder, said)
+
+
+def _run(
+    ray: Any,
+    task: Any,
+    args: tuple[str, str, int, dict[str, Any]],
+    shards: int,
+    most: int,
+    progress: bool,
+) -> None:
+    """Runs a task for each shard, ``most`` at a time, until one fails for good."""
+    bar = _progress.tqdm(total=shards, desc="shards", unit=" shards") if progress else None
+    running: dict[Any, int] = {}
+    begun = 0
+    try:
+        while begun < shards or running:
+            while begun < shards and len(running) < most:
+                running[task.remote(*args, (begun, shards))] = begun
+                begun += 1
+            done, _ = ray.wait(list(running), num_returns=1, timeout=1.0)
+            for ref in done:
+                number = running.pop(ref)
+                try:
+                    made = ray.get(ref)
+                except Exception as e:
+                    # Ray's own, or a failure that may pass and came too often.
+                    cause = getattr(e, "cause", None)
+                    what = cause if isinstance(cause, Error) else e
+                    raise WorkerError(
+                        f"shard {number} of {shards} was tried as often as retries allow: {what}. "
+                        "Build again, which goes on behind what is there, or give more retries"
+                    ) from e
+                if "error" in made:
+                    name, text, about = made["error"]
+                    raise getattr(_errors, name)(text, **about)
+                if bar is not None:
+                    bar.update(1)
+    finally:
+        for ref in running:
+            ray.cancel(ref)
+        if bar is not None:
+            bar.close()
+
+
+def _finish(source: str, folder: str, options: dict[str, Any]) -> CacheReport:
+    """Manifest and index. What a lost node had begun may write to its end meanwhile."""
+    until = time.monotonic() + _STRAGGLERS
+    while True:
+        try:
+            return cache.build(
+                source, folder, finish=True, num_workers=0, progress=False, **options
+            )
+        except DatasetError as e:
+            if "another process is building" not in str(e) or time.monotonic() > until:
+                raise
+        time.sleep(0.5)
+
+
+def _make_shard(
+    source: str, folder: str, workers: int, options: dict[str, Any], shard: tuple[int, int]
+) -> dict[str, Any]:
+    """One shard, in a task. Gives numbers and texts alone."""
+    if not Path(folder).is_dir():
+        # A folder of the node's own would hold shards that nobody finds.
+        raise WorkerError(f"{folder} is no folder on this node: name one that all nodes see")
+    try:
+        made = cache.build(
+            source, folder, shard=shard, num_workers=workers, progress=False, **options
+        )
+    except _LASTING as e:
+        about = {name: getattr(e, name) for name in ("path", "option", "line", "id", "kind")}
+        return {"error": (type(e).__name__, str(e), about)}
+    return {"samples": made["samples"], "skipped": made["skipped"]}
