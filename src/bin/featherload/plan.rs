@@ -280,9 +280,10 @@ fn print_moves(word: &str, moves: &[Move]) -> Result<()> {
 
 fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()> {
     output::line(&format!(
-        "\n{:>10.1} MiB ring: {} slots of {} rows, shared by all",
+        "\n{:>10.1} MiB ring: {} {} of {} rows, shared by all",
         mib_at_most(m.ring_bytes),
         m.depth,
+        if m.depth == 1 { "slot" } else { "slots" },
         m.batch
     ))?;
     output::line(&format!(

@@ -3,6 +3,7 @@
 //! One sample stage by stage, in the written order and in that in which it runs, on one
 //! scale; and the whole run as one bar, against the limit.
 
+use featherload::error;
 use featherload::forecast::{MemoryForecast, MemoryLimit, Order, Outline};
 
 use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted};
@@ -104,14 +105,26 @@ fn waterfall(sheet: &mut Sheet, title: &str, order: &Order, most: u64) {
 
 /// The bar of the whole run, and where the limit is.
 fn run(sheet: &mut Sheet, memory: &MemoryForecast, limit: Option<&MemoryLimit>) {
+    let missing = limit.and_then(|l| memory.total_bytes.checked_sub(l.bytes));
+    let missing = missing.filter(|bytes| *bytes > 0);
     sheet.heading(
         "The whole run, all processes",
-        &format!("{} at most", size(memory.total_bytes)),
+        &match missing {
+            Some(bytes) => format!(
+                "REFUSED: needs {}, {} over the limit",
+                error::needed(memory.total_bytes),
+                error::needed(bytes)
+            ),
+            None => format!("{} at most", size(memory.total_bytes)),
+        },
     );
     let workers = u64::from(memory.workers);
     let ring = match memory.workers {
         0 => "batches".to_owned(),
-        _ => format!("ring, {} slots of {} rows", memory.depth, memory.batch),
+        _ => {
+            let slots = if memory.depth == 1 { "slot" } else { "slots" };
+            format!("ring, {} {slots} of {} rows", memory.depth, memory.batch)
+        }
     };
     // With zero workers the consumer decodes, which takes what a worker would.
     let of_workers = match workers {
@@ -160,7 +173,7 @@ fn run(sheet: &mut Sheet, memory: &MemoryForecast, limit: Option<&MemoryLimit>) 
             words: format!("{words} {}", size(bytes)),
         })
         .collect();
-    if let (Some(free), Some(_)) = (free, near) {
+    if let (Some(free), Some(_), None) = (free, near, missing) {
         keys.push(Key {
             class: "edge",
             words: format!("free {}", size(free)),

@@ -58,7 +58,7 @@ const BANDS: [Band; 6] = [
 /// The chart as SVG.
 pub fn draw(report: &RssReport) -> String {
     let title = format!(
-        "Memory of all processes: {}, {}, batch {}, depth {}",
+        "Memory of all processes: {}, {}, batch {}, depth {} at most",
         report.source, report.recipe, report.batch, report.depth
     );
     let mut sheet = Sheet::new(&title, &under(report));

@@ -12,7 +12,7 @@ const WIDTH: usize = 9;
 
 pub fn print(report: &RssReport) -> Result<()> {
     line(&format!(
-        "{}: {} samples, {}, batch {}, depth {}",
+        "{}: {} samples, {}, batch {}, depth {} at most",
         report.source, report.samples, report.recipe, report.batch, report.depth
     ))?;
     let span = match (report.seconds, report.epochs) {
