@@ -12,12 +12,18 @@
 //! - `options`, `length`, `tail`: what a plan follows from;
 //! - `epoch`: batches and rows; `status`: what a row is;
 //! - `sampler`: orders; `table`: what they know of the data;
+//! - `decoders`: which rows the engines of a device decode;
 //! - `rays`: which pixel a ray looks through, and what it knows of a scene; `views`: which
 //!   image a step shows;
 //! - `permutation`, `random`, `key`: randomness by position;
 //! - `state`: where a run stands; `place`: places that a caller names, and those between two
 //!   batches.
 
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "no run asks for engines yet")
+)]
+mod decoders;
 mod epoch;
 mod key;
 mod length;
