@@ -7,6 +7,8 @@
 //! - `module`: a kernel, loaded; `kernel`: that of crops and its launch;
 //! - `outputs`, `rows`: batches on the device, and their way back;
 //! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on;
+//! - `nvjpeg`: its library, looked for at run time; `engines`: JPEG decoders of the device;
+//!   `engine_thread`: who waits for them;
 //! - `scene_stage`: images of a scene on the device; `ray_stage`: batches of its rays;
 //!   `view_stage`: whole images; `uploads`: pictures on their way there; `mapped`: those that
 //!   are read where they are.
@@ -19,10 +21,16 @@ mod bounds;
 mod context;
 mod crop_stage;
 mod driver;
+#[allow(dead_code, reason = "no run asks for engines yet")]
+mod engine_thread;
+#[allow(dead_code, reason = "no run asks for engines yet")]
+mod engines;
 mod kernel;
 mod mapped;
 mod memory;
 mod module;
+#[allow(dead_code, reason = "no run asks for engines yet")]
+mod nvjpeg;
 mod outputs;
 mod pinned;
 mod ray_stage;
@@ -32,6 +40,8 @@ mod stage;
 mod uploads;
 mod view_stage;
 
+#[cfg(test)]
+mod engine_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_crop_tests;
 #[cfg(all(test, feature = "codecs"))]
