@@ -19,7 +19,10 @@ mod choice;
 pub(crate) mod cuda;
 mod figures;
 mod found;
-#[allow(dead_code, reason = "no run asks for engines yet")]
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "most of it is for a device alone")
+)]
 pub(crate) mod frames;
 #[cfg_attr(
     not(feature = "cuda"),

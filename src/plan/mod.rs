@@ -19,10 +19,6 @@
 //! - `state`: where a run stands; `place`: places that a caller names, and those between two
 //!   batches.
 
-#[cfg_attr(
-    not(test),
-    allow(dead_code, reason = "no run asks for engines yet")
-)]
 mod decoders;
 mod epoch;
 mod key;
@@ -39,6 +35,7 @@ mod table;
 mod tail;
 mod views;
 
+pub(crate) use decoders::EngineShare;
 pub use epoch::{Plan, RowPlan};
 pub use length::EpochLength;
 pub use options::PlanOptions;

@@ -5,6 +5,7 @@
 mod common;
 
 mod doctor;
+mod engines;
 mod failures;
 mod loader;
 mod preview;

@@ -21,15 +21,12 @@ mod bounds;
 mod context;
 mod crop_stage;
 mod driver;
-#[allow(dead_code, reason = "no run asks for engines yet")]
 mod engine_thread;
-#[allow(dead_code, reason = "no run asks for engines yet")]
 mod engines;
 mod kernel;
 mod mapped;
 mod memory;
 mod module;
-#[allow(dead_code, reason = "no run asks for engines yet")]
 mod nvjpeg;
 mod outputs;
 mod pinned;
@@ -59,6 +56,8 @@ pub(crate) use context::Context;
 pub use context::RawStream;
 pub(crate) use crop_stage::CropStage;
 pub(super) use driver::probe;
+pub(crate) use engine_thread::EngineThread;
+pub(crate) use nvjpeg::engine_library;
 pub(crate) use ray_stage::RayStage;
 pub use rows::DeviceRows;
 pub(crate) use scene_stage::{Room, SceneStage};

@@ -35,5 +35,7 @@ pub(crate) use bytes::InFile;
 pub(crate) use decoder::{JpegDecoder, Scratch};
 #[cfg(feature = "codecs")]
 pub(crate) use encoder::encode;
+#[cfg(feature = "codecs")]
+pub(crate) use header::JpegHeader;
 pub(crate) use header::{read_header, walk};
 pub(crate) use region::{Region, Scale};
