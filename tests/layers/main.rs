@@ -115,6 +115,7 @@ const UNSAFE: &[&str] = &[
     "src/device/cuda/engine_tests.rs",
     "src/device/cuda/engine_thread.rs",
     "src/device/cuda/engines.rs",
+    "src/device/cuda/gpu_engine_tests.rs",
     "src/device/cuda/gpu_failure_tests.rs",
     "src/device/cuda/gpu_tests.rs",
     "src/device/cuda/kernel.rs",

@@ -293,6 +293,15 @@ impl CropStage {
         EngineThread::start(self.copies.context(), shape, arena.clone(), limit).map(Some)
     }
 
+    /// What lies in the arena now.
+    #[cfg(all(test, feature = "codecs"))]
+    pub(super) fn download_arena(&self, stream: &Stream, to: &mut [u8]) -> Result<()> {
+        match &self.arena {
+            Some(arena) => stream.download(to, arena),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn times(&self) -> DeviceTimes {
         self.lane.times()
     }

@@ -42,6 +42,8 @@ mod engine_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_crop_tests;
 #[cfg(all(test, feature = "codecs"))]
+mod gpu_engine_tests;
+#[cfg(all(test, feature = "codecs"))]
 mod gpu_failure_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_tests;
