@@ -5,6 +5,10 @@
 //!                                                 from a multiple of 64
 //! ```
 //!
+//! Where the engines of a device decode the sample, its file stands in the pixels' place, in
+//! the plain form that they take (`picture/jpeg/plain.rs`), and the header says where in the
+//! whole picture the crop lies.
+//!
 //! Written by a worker, read by the consumer. Who decodes files of strangers may
 //! write anything, so every number of a header is checked before it is used.
 
@@ -92,7 +96,21 @@ pub(crate) struct CropHeader {
     /// How many of `step` are done.
     pub(crate) steps: u32,
     pub(crate) step: [CropStep; MAX_CROP_STEPS],
-    pub(crate) reserved: [u32; 8],
+    /// Bytes of the file that stand in the pixels' place; 0 = pixels do.
+    pub(crate) coded: u32,
+    /// Of such a file: width and height of the picture, and the crop's left and top in it.
+    pub(crate) picture: [u32; 2],
+    pub(crate) corner: [u32; 2],
+    pub(crate) reserved: [u32; 3],
+}
+
+/// What may stand in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// Pixels alone.
+    Pixels,
+    /// Files too, for engines.
+    Files,
 }
 
 /// Bytes in front of the weights.
@@ -121,14 +139,29 @@ impl CropHeader {
         across.saturating_add(down)
     }
 
-    /// Bytes of the pixels.
-    pub(crate) fn pixel_bytes(&self) -> u64 {
-        (3 * u64::from(self.width)).saturating_mul(u64::from(self.height))
+    /// Bytes of the pixels, or of the file in their place.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        match self.coded {
+            0 => (3 * u64::from(self.width)).saturating_mul(u64::from(self.height)),
+            coded => u64::from(coded),
+        }
     }
 
-    /// Whether weights and pixels have room.
+    /// Whether weights and pixels, or the file, have room.
     pub(crate) fn fits(&self, room: CropRoom) -> bool {
-        self.table_bytes() <= room.tables as u64 && self.pixel_bytes() <= room.pixels as u64
+        self.table_bytes() <= room.tables as u64 && self.held_bytes() <= room.pixels as u64
+    }
+
+    /// Whether the crop of a file lies in its picture.
+    fn lies_in_its_picture(&self) -> bool {
+        let sides = [self.width, self.height];
+        let ends = self
+            .corner
+            .iter()
+            .zip(sides)
+            .map(|(at, side)| at.checked_add(side));
+        ends.zip(self.picture)
+            .all(|(end, most)| end.is_some_and(|end| end <= most))
     }
 
     pub(crate) fn flags(placement: Placement) -> u32 {
@@ -155,6 +188,7 @@ impl CropHeader {
         row: &[u8],
         room: CropRoom,
         (height, width): (u32, u32),
+        takes: Takes,
     ) -> Result<Self, String> {
         let bytes = row.get(..CROP_HEADER).ok_or("the row has no header")?;
         let header: Self = bytemuck::pod_read_unaligned(bytes);
@@ -176,6 +210,12 @@ impl CropHeader {
                 header.height,
                 header.width,
                 header.table_bytes()
+            ));
+        }
+        if header.coded != 0 && (takes == Takes::Pixels || !header.lies_in_its_picture()) {
+            return Err(format!(
+                "a file of {} bytes, and the crop at {:?} of its {:?} pixels, are none for engines",
+                header.coded, header.corner, header.picture
             ));
         }
         let shown = header
@@ -228,7 +268,7 @@ mod tests {
         header.step[0] = CropStep::of(&Step::Hue(0.25)).unwrap();
         change(&mut header);
         let row = bytemuck::bytes_of(&header);
-        CropHeader::read(row, ROOM, (6, 4))
+        CropHeader::read(row, ROOM, (6, 4), Takes::Pixels)
     }
 
     #[test]
@@ -259,7 +299,44 @@ mod tests {
             let said = read(change).unwrap_err();
             assert!(said.contains(why), "{why}: {said}");
         }
-        assert!(CropHeader::read(&[0; 100], ROOM, (6, 4)).is_err());
+        assert!(CropHeader::read(&[0; 100], ROOM, (6, 4), Takes::Pixels).is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_where_engines_take_it_and_its_crop_lies_in_it() {
+        let read = |takes, change: &dyn Fn(&mut CropHeader)| {
+            let mut header = CropHeader {
+                coded: 240,
+                picture: [100, 60],
+                corner: [90, 52],
+                ..header()
+            };
+            header.step[0] = CropStep::of(&Step::Hue(0.25)).unwrap();
+            change(&mut header);
+            CropHeader::read(bytemuck::bytes_of(&header), ROOM, (6, 4), takes)
+        };
+        let header = read(Takes::Files, &|_| ()).unwrap();
+        assert_eq!((header.coded, header.corner), (240, [90, 52]));
+        assert!(
+            read(Takes::Pixels, &|_| ())
+                .unwrap_err()
+                .contains("none for engines")
+        );
+        // Crops may be larger than the room of pixels.
+        let large = |h: &mut CropHeader| (h.width, h.corner[0]) = (100, 0);
+        assert!(read(Takes::Files, &large).is_ok());
+        type Change = fn(&mut CropHeader);
+        let wrong: [(&str, Change); 5] = [
+            ("none for engines", |h| h.corner[0] = 91),
+            ("none for engines", |h| h.corner[1] = u32::MAX),
+            ("none for engines", |h| h.picture[1] = 59),
+            ("do not lie", |h| h.coded = 241),
+            ("do not lie", |h| h.width = 0),
+        ];
+        for (why, change) in wrong {
+            let said = read(Takes::Files, &change).unwrap_err();
+            assert!(said.contains(why), "{why}: {said}");
+        }
     }
 
     #[test]

@@ -10,10 +10,10 @@ use crate::error::SampleFault;
 use crate::picture::header::{Decoding, PictureHeader};
 use crate::picture::jpeg::{Region, Scale};
 use crate::picture::{Orientation, PixelBox};
-use crate::recipe::SampleProgram;
 use crate::recipe::geometry::Rect;
 use crate::recipe::steps::OpStep;
 use crate::recipe::weights::Axis;
+use crate::recipe::{DecodeMode, SampleProgram};
 
 /// A picture as its file holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +146,19 @@ impl Stored {
 
     /// What is decoded for these steps.
     pub(crate) fn cut(self, program: &SampleProgram, steps: &[OpStep]) -> Cut {
+        self.cut_in(program.decode, program, steps)
+    }
+
+    /// What is used for these steps of a picture that engines decode at full size.
+    #[cfg_attr(
+        not(feature = "codecs"),
+        allow(dead_code, reason = "for who makes rows")
+    )]
+    pub(crate) fn cut_at_full_size(self, program: &SampleProgram, steps: &[OpStep]) -> Cut {
+        self.cut_in(DecodeMode::Full, program, steps)
+    }
+
+    fn cut_in(self, mode: DecodeMode, program: &SampleProgram, steps: &[OpStep]) -> Cut {
         let placement = self.orientation.placement();
         let whole = Fold::nothing(self.size, placement);
         let opened = match self.part {
@@ -158,7 +171,7 @@ impl Stored {
         };
         // Only JPEG can be had at 1/2, 1/4 and 1/8.
         let scale = match self.decoding {
-            Decoding::Jpeg { .. } => Scale::of_denominator(fold.denominator(program.decode)),
+            Decoding::Jpeg { .. } => Scale::of_denominator(fold.denominator(mode)),
             Decoding::Rows { .. } | Decoding::Raw => Scale::Full,
         };
         let reads = fold.reads(scale.denominator(), scale.of_size(self.size));

@@ -6,17 +6,22 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::frames::Frame;
 use crate::cut::crop::{CROP_HEADER, CropHeader, CropStep, MAX_CROP_STEPS};
 use crate::recipe::{ColorOrder, CropRoom, Dtype, Emission, MemoryLayout};
 
 /// The row holds no sample: zeros.
 pub(crate) const MASKED: u32 = 8;
 
+/// The pixels lie in a frame that engines decoded: the kernel does not look at this.
+pub(crate) const FRAME: u32 = 16;
+
 /// One row of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelRow {
-    /// Where tight rows of RGB begin: bytes behind the launch's pixels.
+    /// Where tight rows of RGB begin: bytes behind the launch's pixels. Of a [`FRAME`], until
+    /// it is launched, behind the beginning of the arena.
     pub(crate) pixels: u64,
     /// Where the weights begin, those across and right behind them those down:
     /// bytes behind the launch's tables. Of an axis: first source pixel of each
@@ -55,6 +60,23 @@ impl KernelRow {
             flags: header.flags,
             steps: header.steps,
             step: header.step,
+        }
+    }
+
+    /// As [`KernelRow::of`], of a file whose picture is in this frame: of its lines the kernel
+    /// reads what weights name, and those are the crop's.
+    pub(crate) fn of_frame(
+        header: &CropHeader,
+        begin: usize,
+        room: CropRoom,
+        frame: Frame,
+    ) -> Self {
+        let [left, top] = header.corner;
+        Self {
+            pixels: frame.pixel(left, top) as u64,
+            width: frame.stride(),
+            flags: header.flags | FRAME,
+            ..Self::of(header, begin, room)
         }
     }
 

@@ -6,6 +6,7 @@
 //!   devices there are; `found`: what is known of them; `figures`: what a run has of one;
 //! - `launch`, `ray_launch`, `view_launch`: what a launch is told, as the kernel reads it;
 //!   `scene_launch`: what those of scenes are told alike;
+//! - `frames`: where engines put pictures;
 //! - `shape`: what a stage is made for, and takes;
 //! - `reference`: the kernel's meaning, on the CPU;
 //! - `cuda/`: the driver, the pinned ring, the kernel, buffers, stages. Without the
@@ -18,6 +19,11 @@ mod choice;
 pub(crate) mod cuda;
 mod figures;
 mod found;
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "most of it is for a device alone")
+)]
+pub(crate) mod frames;
 #[cfg_attr(
     not(feature = "cuda"),
     allow(dead_code, reason = "most of it is for a device alone")

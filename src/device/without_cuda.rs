@@ -2,10 +2,12 @@
 //! opened, so nothing else of it can ever be called.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::device::choice::Upload;
 use crate::device::figures::DeviceTimes;
 use crate::device::found::DeviceReport;
+use crate::device::frames::{Bytes, Culprits, EngineInfo, Picture};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::device::ray_launch::{KernelRays, RayScene};
 use crate::device::scene_launch::PixelPlace;
@@ -25,6 +27,12 @@ pub(super) fn probe() -> DeviceReport {
         missing: Some(MISSING.into()),
         ..DeviceReport::default()
     }
+}
+
+pub(crate) fn engine_library() -> Result<String> {
+    Err(Error::Device {
+        what: MISSING.into(),
+    })
 }
 
 #[derive(Debug)]
@@ -58,6 +66,10 @@ impl CropStage {
         match **context {}
     }
 
+    pub(crate) fn start_engines(&self, _: Duration) -> Result<Option<EngineThread>> {
+        match *self {}
+    }
+
     pub(crate) fn submit(
         &mut self,
         _: impl Into<Arc<HeldSlot>>,
@@ -66,6 +78,23 @@ impl CropStage {
         _: &KernelEmission,
         _: Upload,
     ) -> Result<DeviceRows> {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum EngineThread {}
+
+impl EngineThread {
+    pub(crate) fn opened(&mut self) -> Result<EngineInfo> {
+        match *self {}
+    }
+
+    pub(crate) fn submit(&mut self, _: Bytes, _: Vec<Picture>) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn next_done(&mut self, _: Duration) -> Result<Option<Culprits>> {
         match *self {}
     }
 }

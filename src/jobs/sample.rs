@@ -18,7 +18,7 @@ use crate::cut::sample::{Cut, KEPT, Stored};
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::stages;
 use crate::picture::jpeg;
-use crate::picture::jpeg::{JpegDecoder, Region};
+use crate::picture::jpeg::{JpegDecoder, JpegHeader, Region};
 use crate::picture::raster;
 use crate::picture::raster::Raster;
 use crate::picture::{Format, Limits, PixelBox, Transparency};
@@ -130,6 +130,56 @@ impl SampleDecoder {
         }
     }
 
+    /// Fills the row `out` with the file itself, for engines that take pictures up to `most`
+    /// wide and high. Nothing is decoded, but everything is checked that a decode checks
+    /// before. False when the file is not for them: [`SampleDecoder::fill`] is to be asked.
+    pub(crate) fn hand_over_file(
+        &mut self,
+        bytes: &[u8],
+        request: &RowRequest<'_, impl Streams>,
+        most: (u32, u32),
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<bool, SampleFault> {
+        if self.crops.is_none() || Format::of(bytes)? != Format::Jpeg {
+            return Ok(false);
+        }
+        let (header, stored) = self.open_jpeg(bytes, request)?;
+        self.plan(stored, request)?;
+        let size = (header.width, header.height);
+        let pixels = u64::from(size.0) * u64::from(size.1);
+        // Of a picture that is over a limit the decoder says so.
+        if pixels > self.limits.max_pixels || PIXEL as u64 * pixels > self.limits.max_scratch {
+            return Ok(false);
+        }
+        let cut = stored.cut_at_full_size(&self.program, &self.steps);
+        meter.lap(stages::OPEN);
+        let Some(crops) = &mut self.crops else {
+            return Ok(false);
+        };
+        let file = (bytes, size, most);
+        let is_theirs = crops.hand_over_file(&cut, &self.steps, request.size, out, file)?;
+        if is_theirs {
+            meter.lap(stages::EMIT);
+        }
+        Ok(is_theirs)
+    }
+
+    fn open_jpeg(
+        &self,
+        bytes: &[u8],
+        request: &RowRequest<'_, impl Streams>,
+    ) -> std::result::Result<(JpegHeader, Stored), SampleFault> {
+        let header = jpeg::read_header(bytes)?;
+        let stored = Stored {
+            size: (header.width, header.height),
+            orientation: header.orientation.read_as(self.program.orientation),
+            decoding: header.decoding(),
+            part: None,
+        };
+        Ok((header, stored.boxed(request.part)?))
+    }
+
     fn give_back(&mut self) {
         self.jpeg_scratch = jpeg::Scratch::default();
         self.raster_scratch = raster::Scratch::default();
@@ -166,14 +216,7 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let header = jpeg::read_header(bytes)?;
-        let stored = Stored {
-            size: (header.width, header.height),
-            orientation: header.orientation.read_as(self.program.orientation),
-            decoding: header.decoding(),
-            part: None,
-        }
-        .boxed(request.part)?;
+        let (header, stored) = self.open_jpeg(bytes, request)?;
         let cut = self.plan(stored, request)?;
         meter.lap(stages::OPEN);
         let scratch = &mut self.jpeg_scratch;

@@ -5,11 +5,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::device::cuda;
 use crate::device::{Device, Upload};
 use crate::error::{Error, Result};
 use crate::forecast::memory as forecast_memory;
 use crate::forecast::memory::Depth;
 use crate::jobs::images::on_error::OnError;
+use crate::jobs::images::spec::EngineRule;
 use crate::loader::source::Source;
 use crate::loader::upload::Uploads;
 use crate::picture::Limits;
@@ -19,7 +21,7 @@ use crate::plan::{
 use crate::pool::coordinator::launch::Launch;
 use crate::pool::crew::Crew;
 use crate::pool::sandbox::Sandbox;
-use crate::recipe::{Recipe, SampleProgram};
+use crate::recipe::{NumericProfile, Recipe, SampleProgram};
 
 /// Builds a [`Loader`](crate::Loader).
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct LoaderBuilder {
     pub(super) device: Device,
     upload: Option<Upload>,
     pub(super) gpu_memory_limit: Option<u64>,
+    /// What the engines of the device decode.
+    pub(super) engines: Option<EngineRule>,
     pub(super) limits: Limits,
 }
 
@@ -62,6 +66,7 @@ impl LoaderBuilder {
             device: Device::Cpu,
             upload: None,
             gpu_memory_limit: None,
+            engines: None,
             limits: Limits::default(),
         }
     }
@@ -282,6 +287,32 @@ impl LoaderBuilder {
         })
     }
 
+    /// The numeric profile of a program. With engines, their library's version too.
+    ///
+    /// # Errors
+    /// What engines need, and there is none of.
+    pub(super) fn profile(
+        program: &SampleProgram,
+        device: Device,
+        engines: Option<EngineRule>,
+    ) -> Result<NumericProfile> {
+        let mut profile = NumericProfile::of(program);
+        if let Some(EngineRule { share, most }) = engines {
+            if device == Device::Cpu || program.crops.is_none() {
+                return Err(Error::config(
+                    "engines decode for a device that makes the rows: use device cuda, and a \
+                     recipe of which `plan` says that the device resizes",
+                ));
+            }
+            let library = cuda::engine_library()?;
+            let (width, height) = most;
+            profile.add_decoder(&format!(
+                "{library} for {share} of plain JPEGs up to {width} x {height}"
+            ));
+        }
+        Ok(profile)
+    }
+
     /// How a device may get at what workers hand over; none without a device.
     ///
     /// # Errors
@@ -303,8 +334,26 @@ impl LoaderBuilder {
                 limits: self.limits,
                 asked: self.upload,
                 limit,
+                engines: self.engines.map(|engines| engines.most),
             })),
         }
+    }
+}
+
+#[cfg(feature = "internals")]
+impl LoaderBuilder {
+    /// The engines of the device decode this share of the positions, where they take the
+    /// file: plain JPEGs up to this width and height. For tests: no part of the API.
+    ///
+    /// # Errors
+    /// A share that is not between 0 and 1.
+    #[doc(hidden)]
+    pub fn engines(mut self, share: f64, most: (u32, u32)) -> Result<Self> {
+        self.engines = Some(EngineRule {
+            share: crate::plan::EngineShare::new(share)?,
+            most,
+        });
+        Ok(self)
     }
 }
 

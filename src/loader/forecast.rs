@@ -128,7 +128,7 @@ impl LoaderBuilder {
             samples: prepared.index.len(),
             scan: prepared.scan,
             batches: prepared.plan.batches(),
-            profile: NumericProfile::of(&program),
+            profile: Self::profile(&program, self.device, self.engines)?,
             drawn,
         };
         Ok((forecast, refusal))

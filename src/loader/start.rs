@@ -26,7 +26,6 @@ use crate::loader::source::Source;
 use crate::plan::{Position, SamplerTable, State};
 use crate::pool::engine::Engine;
 use crate::pool::ring::Shape;
-use crate::recipe::NumericProfile;
 use crate::sys::cpu::CpuLevel;
 
 impl Loader {
@@ -93,6 +92,7 @@ impl LoaderBuilder {
             ..
         } = prepared;
         check_start(self.start, &plan)?;
+        let profile = Self::profile(&program, self.device, self.engines)?;
         let mut state = State {
             version: State::VERSION,
             epoch: self.start.epoch,
@@ -101,7 +101,7 @@ impl LoaderBuilder {
             sampler_hash: plan.table().map(SamplerTable::hash),
             index_hash: format!("{:032x}", index.hash()),
             recipe_hash: format!("{:016x}", self.recipe.hash()),
-            profile: NumericProfile::of(&program),
+            profile,
             max_pixels: self.limits.max_pixels,
             max_scratch: self.limits.max_scratch,
         };
@@ -121,6 +121,7 @@ impl LoaderBuilder {
             plan: plan.options().clone(),
             limits: self.limits,
             tries,
+            engines: self.engines,
         };
         let shape = Shape {
             slots: depth,
@@ -154,6 +155,7 @@ impl LoaderBuilder {
                     plan: &plan,
                     upload: choice.upload,
                     outputs: on_device::outputs(depth) as usize,
+                    engines: self.engines.map(|engines| engines.most),
                 };
                 let on = OnDevice::open(ordinal, pool.ring(), &work)?;
                 ImageEngine::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))

@@ -37,6 +37,8 @@ pub(super) struct Uploads<'a> {
     pub(super) asked: Option<Upload>,
     /// Most bytes of the device, its context apart.
     pub(super) limit: Option<u64>,
+    /// Width and height of the largest picture that engines decode, if they do.
+    pub(super) engines: Option<(u32, u32)>,
 }
 
 /// A choice, and what it takes.
@@ -189,6 +191,7 @@ impl Uploads<'_> {
             plan,
             upload,
             outputs,
+            engines: self.engines,
         };
         let once = work(0).device_bytes(slot_bytes);
         DeviceBytes {
@@ -253,6 +256,7 @@ mod tests {
             limits: Limits::default(),
             asked: None,
             limit: None,
+            engines: None,
         }
     }
 

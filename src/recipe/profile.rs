@@ -49,6 +49,12 @@ impl NumericProfile {
         }
     }
 
+    /// Another decoder makes pixels too.
+    pub(crate) fn add_decoder(&mut self, words: &str) {
+        self.decoder.push_str(", ");
+        self.decoder.push_str(words);
+    }
+
     /// The first field in which two profiles differ: name, ours, theirs.
     pub fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'static str, &'a str, &'a str)> {
         let fields = |p: &'a Self| {

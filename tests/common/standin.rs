@@ -1,5 +1,6 @@
 //! The stand-in for the NVIDIA driver (`tests/standin_cuda/cuda.c`): compiled, in front
-//! of `featherload`, or of a test that runs once more in a child process.
+//! of `featherload`, or of a test that runs once more in a child process. Beside it, where
+//! engines are asked for, that for nvJPEG (`tests/standin_nvjpeg/nvjpeg.c`).
 
 use std::env;
 use std::fs;
@@ -30,18 +31,17 @@ impl Standin {
     pub fn compiled(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let library = dir.path().join("libcuda.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standin_cuda/cuda.c");
-        let out = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1"])
-            .args(flags)
-            .arg("-o")
-            .arg(&library)
-            .arg(source)
-            .output()
-            .expect("a C compiler, `cc`");
-        assert!(out.status.success(), "{out:?}");
+        compile("tests/standin_cuda/cuda.c", &library, flags);
         symlink(&library, dir.path().join("libcuda.so.1")).unwrap();
         Self { dir }
+    }
+
+    /// With engines.
+    pub fn with_nvjpeg() -> Self {
+        let this = Self::new();
+        let library = this.path().join("libnvjpeg.so.12");
+        compile("tests/standin_nvjpeg/nvjpeg.c", &library, &[]);
+        this
     }
 
     pub fn path(&self) -> &Path {
@@ -106,6 +106,18 @@ impl Standin {
     }
 }
 
+fn compile(source: &str, library: &Path, flags: &[&str]) {
+    let out = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1"])
+        .args(flags)
+        .arg("-o")
+        .arg(library)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source))
+        .output()
+        .expect("a C compiler, `cc`");
+    assert!(out.status.success(), "{out:?}");
+}
+
 /// In the test's own process: runs it in a child with the stand-in in front, and gives
 /// the stand-in and what the child said on stderr. In the child: runs `body`, with the
 /// stand-in's folder; a file `reset` there resets the device's context.
@@ -114,11 +126,29 @@ pub fn with_standin(
     environment: &[(&str, &str)],
     body: impl FnOnce(&Path),
 ) -> Option<(Standin, String)> {
+    in_child(test, Standin::new, environment, body)
+}
+
+/// As [`with_standin`], with engines.
+pub fn with_engines(
+    test: &str,
+    environment: &[(&str, &str)],
+    body: impl FnOnce(&Path),
+) -> Option<(Standin, String)> {
+    in_child(test, Standin::with_nvjpeg, environment, body)
+}
+
+fn in_child(
+    test: &str,
+    make: impl FnOnce() -> Standin,
+    environment: &[(&str, &str)],
+    body: impl FnOnce(&Path),
+) -> Option<(Standin, String)> {
     if env::var_os(CHILD).is_some_and(|name| name == test) {
         body(Path::new(&env::var_os("STANDIN_DIR").unwrap()));
         return None;
     }
-    let standin = Standin::new();
+    let standin = make();
     let dir = standin.path().to_str().unwrap().to_owned();
     let mut command = Command::new(env::current_exe().unwrap());
     command

@@ -5,7 +5,9 @@
 mod common;
 
 mod doctor;
+mod engines;
 mod failures;
+mod gpu_engines;
 mod loader;
 mod preview;
 mod run;

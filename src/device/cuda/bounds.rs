@@ -1,24 +1,26 @@
-//! Whether what the rows of a batch name lies inside of their slot: what the kernel
-//! relies on.
+//! Whether what the rows of a batch name lies inside of their slot, or of the arena of
+//! frames: what the kernel relies on.
 //!
 //! In the consumer, before a batch is launched. The numbers came out of headers that
 //! workers wrote, and were checked once when those were read (`cut::crop`).
 
 use crate::cut::crop::{MAX_CROP_STEPS, TRANSPOSE};
-use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::launch::{FRAME, KernelEmission, KernelRow, MASKED};
 use crate::device::shape::RowPlaces;
 use crate::error::{Error, Result};
 
 /// The kernel reads pixels in vectors of this many bytes.
 const VECTOR: u64 = 16;
 
-/// The most bytes that a row uses of its part, once all were checked.
+/// The most bytes that a row uses of its part, once all were checked. `arena`: bytes of
+/// that of frames.
 pub(super) fn used(
     rows: &[KernelRow],
     places: RowPlaces,
     emission: &KernelEmission,
     room: usize,
     most_rows: usize,
+    arena: usize,
 ) -> Result<usize> {
     if places.tables > places.capacity || !places.capacity.is_multiple_of(VECTOR as usize) {
         return Err(Error::Device {
@@ -41,7 +43,7 @@ pub(super) fn used(
     }
     let mut most = places.tables;
     for (i, row) in rows.iter().enumerate() {
-        let used = used_by(row, i, emission, places).ok_or_else(|| Error::Device {
+        let used = used_by(row, i, emission, places, arena).ok_or_else(|| Error::Device {
             what: format!("row {i} of a batch names what is not its own: {row:?}"),
         })?;
         most = most.max(used);
@@ -49,10 +51,10 @@ pub(super) fn used(
     Ok(most)
 }
 
-/// Bytes of RGB that the kernel reads of rows that were checked, once more of those
-/// that take their mean.
+/// Bytes of RGB that the kernel reads in slots, of rows that were checked, once more of
+/// those that take their mean.
 pub(super) fn pixel_bytes(rows: &[KernelRow]) -> u64 {
-    let held = rows.iter().filter(|row| row.flags & MASKED == 0);
+    let held = (rows.iter()).filter(|row| row.flags & (MASKED | FRAME) == 0);
     held.map(|row| {
         let once = 3 * u64::from(row.width) * u64::from(row.height);
         once * (1 + u64::from(row.takes_mean()))
@@ -67,6 +69,7 @@ fn used_by(
     i: usize,
     emission: &KernelEmission,
     places: RowPlaces,
+    arena: usize,
 ) -> Option<usize> {
     if row.flags & MASKED != 0 {
         return Some(0);
@@ -91,7 +94,11 @@ fn used_by(
     if !tables.is_multiple_of(4) || tables_end > places.tables as u64 {
         return None;
     }
-    let pixels = row.pixels.checked_sub(begin)?;
+    let is_frame = row.flags & FRAME != 0;
+    let (pixels, room) = match is_frame {
+        true => (row.pixels, arena),
+        false => (row.pixels.checked_sub(begin)?, places.capacity),
+    };
     let bytes = u64::from(row.width)
         .checked_mul(u64::from(row.height))?
         .checked_mul(3)?;
@@ -99,10 +106,13 @@ fn used_by(
     let end = pixels
         .checked_add(bytes)?
         .checked_next_multiple_of(VECTOR)?;
-    if pixels < VECTOR || end > places.capacity as u64 {
+    if pixels < VECTOR || end > room as u64 {
         return None;
     }
-    usize::try_from(end).ok()
+    match is_frame {
+        true => Some(places.tables),
+        false => usize::try_from(end).ok(),
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +140,7 @@ mod tests {
         capacity: 1024,
         tables: 256,
     };
+    const ARENA: usize = 4096;
 
     /// The second row of a batch: 8 x 4 out of 16 x 16, with tables of 12 x 4 x 3 bytes.
     fn row() -> KernelRow {
@@ -149,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_row_inside_of_its_part_is_measured() {
-        let used = |row: &KernelRow| used_by(row, 1, &emission(), PLACES);
+        let used = |row: &KernelRow| used_by(row, 1, &emission(), PLACES, ARENA);
         assert_eq!(used(&row()), Some(1024));
         let turned = KernelRow {
             flags: TRANSPOSE,
@@ -164,6 +175,19 @@ mod tests {
             ..row()
         };
         assert_eq!(used(&masked), Some(0));
+        // Of a row whose pixels are a frame's, tables alone.
+        let frame = |pixels, width| KernelRow {
+            flags: FRAME,
+            pixels,
+            width,
+            ..row()
+        };
+        assert_eq!(used(&frame(16, 64)), Some(256));
+        assert_eq!(used(&frame(4096 - 3 * 64 * 16, 64)), Some(256));
+        assert_eq!(used(&frame(4096 - 3 * 64 * 16 + 1, 64)), None);
+        assert_eq!(used(&frame(15, 64)), None);
+        assert_eq!(used_by(&frame(16, 64), 1, &emission(), PLACES, 0), None);
+        assert_eq!(pixel_bytes(&[row(), frame(16, 64), masked]), 3 * 16 * 16);
     }
 
     #[test]
@@ -229,7 +253,11 @@ mod tests {
             },
             KernelRow { grey: 1, ..row() },
         ] {
-            assert_eq!(used_by(&wrong, 1, &emission(), PLACES), None, "{wrong:?}");
+            assert_eq!(
+                used_by(&wrong, 1, &emission(), PLACES, ARENA),
+                None,
+                "{wrong:?}"
+            );
         }
     }
 }

@@ -90,6 +90,11 @@ impl Context {
         self.device.ordinal
     }
 
+    /// The major version of the newest CUDA that the driver serves.
+    pub(super) fn driver_major(&self) -> Result<u32> {
+        driver::start().map(|version| (version / 1000).max(0) as u32)
+    }
+
     /// Bytes of the device that nobody had right after this context was made.
     pub(crate) fn free_bytes_at_start(&self) -> u64 {
         self.at_start.get().map_or(0, |(free, _)| *free)

@@ -7,14 +7,17 @@
 //! has the second part, or the next batch, while the kernel has the first.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::device::cuda::bounds::{pixel_bytes, used};
 use crate::device::cuda::context::{Context, Event, Stream};
+use crate::device::cuda::engine_thread::EngineThread;
+use crate::device::cuda::engines::EngineShape;
 use crate::device::cuda::kernel::{Kernel, Places};
 use crate::device::cuda::memory::{DeviceBuffer, HostBuffer, Rows};
 use crate::device::cuda::rows::DeviceRows;
 use crate::device::cuda::stage::{Kept, Lane, Span, Work};
-use crate::device::launch::{KernelEmission, KernelRow, MASKED, Pass};
+use crate::device::launch::{FRAME, KernelEmission, KernelRow, MASKED, Pass};
 use crate::device::shape::{CropShape, RowPlaces, TURNS};
 use crate::device::{DeviceTimes, Upload};
 use crate::error::{Error, Result};
@@ -36,6 +39,8 @@ pub(crate) struct CropStage {
     copies: Stream,
     /// Tables alone, or whole rows.
     source: DeviceBuffer,
+    /// Of frames that engines decode; shared with who hands them over.
+    arena: Option<Arc<DeviceBuffer>>,
     /// The kernels that read the parts of `source` last; the last one is the last of all.
     readers: [Option<Arc<Event>>; PARTS],
     /// Rows of the last batch, and how far apart they lie in `source`: a batch that has
@@ -64,6 +69,13 @@ impl CropStage {
             readers: Default::default(),
             parted: (0, 0),
             source: DeviceBuffer::new(context, shape.source_bytes, "rows on their way")?,
+            arena: match shape.engines {
+                Some(room) => {
+                    let arena = DeviceBuffer::new(context, room.arena, "frames of engines")?;
+                    Some(Arc::new(arena))
+                }
+                None => None,
+            },
             descriptors: [descriptors()?, descriptors()?],
             turn: 0,
             lane: Lane::new(context, ring, shape.outputs, shape.output_bytes)?,
@@ -74,7 +86,8 @@ impl CropStage {
     /// Puts a batch on the device: its descriptors, its tables, or all that is used of it,
     /// and the launches: one for what is read in place, one for each part of what is
     /// copied, and another before each where a row takes its mean. Places in `rows`
-    /// are bytes behind the slot's beginning.
+    /// are bytes behind the slot's beginning, or behind the arena's: engines must have
+    /// decoded those frames, and leave them alone until the slot was read.
     ///
     /// # Errors
     /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
@@ -92,7 +105,9 @@ impl CropStage {
         let slot = slot.into();
         self.reap()?;
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
-        let most = used(rows, places, emission, room, self.shape.rows)?;
+        let arena = self.arena.as_deref();
+        let arena_bytes = arena.map_or(0, DeviceBuffer::len);
+        let most = used(rows, places, emission, room, self.shape.rows, arena_bytes)?;
         if read == Upload::Copied && !self.shape.copies {
             return Err(Error::Device {
                 what: "a stage without memory for copied pixels".into(),
@@ -115,6 +130,11 @@ impl CropStage {
             });
         }
         let descriptors_len = size_of_val(rows);
+        let pixels = match read {
+            Upload::InPlace => on_device,
+            Upload::Copied => self.source.address(),
+        };
+        let frames = arena.map_or(0, DeviceBuffer::address);
         let room = written.bytes_mut()[..descriptors_len].chunks_exact_mut(size_of::<KernelRow>());
         for ((i, row), to) in rows.iter().enumerate().zip(room) {
             let mut row = *row;
@@ -122,6 +142,11 @@ impl CropStage {
                 // `used` saw that it lies in the row's part.
                 let within = row.tables - (i * places.capacity) as u64;
                 row.tables = (i * pitch) as u64 + within;
+            }
+            if row.flags & FRAME != 0 {
+                // One launch reads slots and frames: what is added to the address of the one
+                // gives that of the other.
+                row.pixels = frames.wrapping_add(row.pixels).wrapping_sub(pixels);
             }
             to.copy_from_slice(bytemuck::bytes_of(&row));
         }
@@ -204,10 +229,7 @@ impl CropStage {
                 work.copied_bytes += (width * count) as u64;
                 let at = Places {
                     tables: source.address(),
-                    pixels: match read {
-                        Upload::InPlace => on_device,
-                        Upload::Copied => source.address(),
-                    },
+                    pixels,
                     rows: descriptors.address() + (first * size_of::<KernelRow>()) as u64,
                     out: out.address() + (first * row_bytes) as u64,
                 };
@@ -253,6 +275,31 @@ impl CropStage {
     /// True when a batch has memory on the device.
     pub(crate) fn has_room(&self) -> bool {
         self.lane.outputs.has_free()
+    }
+
+    /// Starts engines that decode into the stage's arena; none when it was made without.
+    /// `limit`: how long a batch may take.
+    ///
+    /// # Errors
+    /// No further thread, or stream.
+    pub(crate) fn start_engines(&self, limit: Duration) -> Result<Option<EngineThread>> {
+        let (Some(room), Some(arena)) = (self.shape.engines, &self.arena) else {
+            return Ok(None);
+        };
+        let shape = EngineShape {
+            pictures: self.shape.rows,
+            largest: room.most,
+        };
+        EngineThread::start(self.copies.context(), shape, arena.clone(), limit).map(Some)
+    }
+
+    /// What lies in the arena now.
+    #[cfg(all(test, feature = "codecs"))]
+    pub(super) fn download_arena(&self, stream: &Stream, to: &mut [u8]) -> Result<()> {
+        match &self.arena {
+            Some(arena) => stream.download(to, arena),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn times(&self) -> DeviceTimes {

@@ -7,6 +7,8 @@
 //! - `module`: a kernel, loaded; `kernel`: that of crops and its launch;
 //! - `outputs`, `rows`: batches on the device, and their way back;
 //! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on;
+//! - `nvjpeg`: its library, looked for at run time; `engines`: JPEG decoders of the device;
+//!   `engine_thread`: who waits for them;
 //! - `scene_stage`: images of a scene on the device; `ray_stage`: batches of its rays;
 //!   `view_stage`: whole images; `uploads`: pictures on their way there; `mapped`: those that
 //!   are read where they are.
@@ -19,10 +21,13 @@ mod bounds;
 mod context;
 mod crop_stage;
 mod driver;
+mod engine_thread;
+mod engines;
 mod kernel;
 mod mapped;
 mod memory;
 mod module;
+mod nvjpeg;
 mod outputs;
 mod pinned;
 mod ray_stage;
@@ -32,8 +37,12 @@ mod stage;
 mod uploads;
 mod view_stage;
 
+#[cfg(test)]
+mod engine_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_crop_tests;
+#[cfg(all(test, feature = "codecs"))]
+mod gpu_engine_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_failure_tests;
 #[cfg(all(test, feature = "codecs"))]
@@ -49,6 +58,8 @@ pub(crate) use context::Context;
 pub use context::RawStream;
 pub(crate) use crop_stage::CropStage;
 pub(super) use driver::probe;
+pub(crate) use engine_thread::EngineThread;
+pub(crate) use nvjpeg::engine_library;
 pub(crate) use ray_stage::RayStage;
 pub use rows::DeviceRows;
 pub(crate) use scene_stage::{Room, SceneStage};

@@ -1,5 +1,6 @@
 //! Tests with the stand-in for the driver (`tests/standin_cuda/cuda.c`): each runs
-//! once more in a child process that finds it in front of any driver.
+//! once more in a child process that finds it in front of any driver. Some have one for
+//! nvJPEG (`tests/standin_nvjpeg/nvjpeg.c`) beside it.
 
 use std::env;
 use std::fs;
@@ -29,12 +30,40 @@ pub(super) fn with_compiled(
     environment: &[(&str, &str)],
     body: impl FnOnce(),
 ) -> Option<Log> {
+    with_libraries(test, (flags, None), environment, body)
+}
+
+/// As [`with_standin`], with an nvJPEG that is compiled with these flags.
+pub(super) fn with_nvjpeg(
+    test: &str,
+    flags: &[&str],
+    environment: &[(&str, &str)],
+    body: impl FnOnce(),
+) -> Option<Log> {
+    with_libraries(test, (&[], Some(flags)), environment, body)
+}
+
+/// The flags of the driver, and of nvJPEG if there is one.
+type Flags<'a> = (&'a [&'a str], Option<&'a [&'a str]>);
+
+fn with_libraries(
+    test: &str,
+    (driver, nvjpeg): Flags<'_>,
+    environment: &[(&str, &str)],
+    body: impl FnOnce(),
+) -> Option<Log> {
     if env::var_os(CHILD).is_some() {
         body();
         return None;
     }
     let dir = tempfile::tempdir().unwrap();
-    compile(dir.path(), flags);
+    let library = dir.path().join("libcuda.so");
+    compile("tests/standin_cuda/cuda.c", &library, driver);
+    symlink(&library, dir.path().join("libcuda.so.1")).unwrap();
+    if let Some(flags) = nvjpeg {
+        let library = dir.path().join("libnvjpeg.so.12");
+        compile("tests/standin_nvjpeg/nvjpeg.c", &library, flags);
+    }
     let log = dir.path().join("log");
     let out = Command::new(env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -57,15 +86,13 @@ pub(super) fn with_compiled(
     Some(Log(calls.lines().map(str::to_owned).collect()))
 }
 
-fn compile(dir: &Path, flags: &[&str]) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/standin_cuda/cuda.c");
-    let library = dir.join("libcuda.so");
+fn compile(source: &str, library: &Path, flags: &[&str]) {
     let out = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1"])
         .args(flags)
         .arg("-o")
-        .arg(&library)
-        .arg(source)
+        .arg(library)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source))
         .output()
         .expect("a C compiler, `cc`");
     assert!(
@@ -73,7 +100,6 @@ fn compile(dir: &Path, flags: &[&str]) {
         "{}",
         String::from_utf8_lossy(&out.stderr)
     );
-    symlink(&library, dir.join("libcuda.so.1")).unwrap();
 }
 
 impl Log {
@@ -122,6 +148,8 @@ impl Log {
             ("cuMemHostAlloc", "cuMemFreeHost"),
             ("cuMemHostRegister_v2", "cuMemHostUnregister"),
             ("cuModuleLoadData", "cuModuleUnload"),
+            ("nvjpegCreateEx", "nvjpegDestroy"),
+            ("nvjpegJpegStateCreate", "nvjpegJpegStateDestroy"),
         ] {
             // Addresses come again.
             let mut made_ones: Vec<String> = self.lines(made).iter().map(second).collect();

@@ -2,7 +2,7 @@
 //!
 //! For tests; a worker's code, without its process.
 
-use crate::cut::crop::CropHeader;
+use crate::cut::crop::{CropHeader, Takes};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::picture::Limits;
 use crate::plan::PositionRandom;
@@ -55,6 +55,34 @@ pub(crate) fn handed(
     let extent = extent(program, size);
     let room = program.crops.unwrap().room(extent);
     let row = filled(program, file, position, size, room.row_bytes())?;
-    let header = CropHeader::read(&row, room, extent).unwrap();
+    let header = CropHeader::read(&row, room, extent, Takes::Pixels).unwrap();
     Ok((row, header, room))
+}
+
+/// The same where engines decode pictures up to `most` wide and high; none when the file is
+/// not for them.
+pub(crate) fn handed_file(
+    program: &SampleProgram,
+    file: &[u8],
+    position: u64,
+    most: (u32, u32),
+    limits: &Limits,
+) -> Result<Option<(Vec<u8>, CropHeader, CropRoom)>, String> {
+    let extent = extent(program, None);
+    let room = program.crops.unwrap().room(extent);
+    let mut decoder = SampleDecoder::new(program, limits).unwrap();
+    let mut row = vec![0xa5; room.row_bytes()];
+    let request = RowRequest {
+        random: &random(position),
+        size: None,
+        part: None,
+        admit: &|_| Ok(()),
+    };
+    let is_theirs = decoder
+        .hand_over_file(file, &request, most, &mut row, &mut Meter::default())
+        .map_err(|f| f.reason)?;
+    Ok(is_theirs.then(|| {
+        let header = CropHeader::read(&row, room, extent, Takes::Files).unwrap();
+        (row, header, room)
+    }))
 }

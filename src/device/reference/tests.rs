@@ -3,10 +3,12 @@
 //!
 //! - `cases`: recipes and files;
 //! - `contrast`: its law once more;
+//! - `files`: pictures that engines decode;
 //! - `scaled`: pictures that are decoded smaller.
 
 mod cases;
 mod contrast;
+mod files;
 mod scaled;
 
 use std::collections::BTreeMap;

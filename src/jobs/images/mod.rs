@@ -8,7 +8,7 @@
 //!
 //! The consumer side:
 //! - `engine`: who makes the batches; `device_pool`, `on_device`: with a device, and
-//!   `replay`: the device stage alone;
+//!   `in_engines`: with its engines, and `replay`: the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `mixed`: batches whose rows are mixed;
 //! - `on_error`: what becomes of a row without pixels; [`batch`], `view`: what a trainer gets.
 //!
@@ -17,6 +17,7 @@
 pub mod batch;
 pub(crate) mod device_pool;
 pub(crate) mod engine;
+pub(crate) mod in_engines;
 pub(crate) mod mix;
 pub(crate) mod mixed;
 pub(crate) mod on_device;

@@ -7,13 +7,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cut::crop::CropHeader;
+use crate::cut::crop::{CropHeader, Takes};
 use crate::device::cuda::{Context, CropStage, RowsStage};
+use crate::device::frames::Frame;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::shape::{CropShape, RowPlaces, rows_bytes};
+use crate::device::shape::{CropShape, EngineRoom, RowPlaces, rows_bytes};
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
+use crate::jobs::images::in_engines::{InEngines, destroyed};
 use crate::plan::{Plan, RowStatus};
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
@@ -22,10 +24,14 @@ use crate::sys::clock::RunningClock;
 
 /// How long to sleep while every batch on the device is held.
 const LOOK: Duration = Duration::from_millis(1);
+/// Engines take a few milliseconds for a batch. When they take longer than this they hang.
+const DECODE_LIMIT: Duration = Duration::from_secs(20);
 
 /// A device, and what makes batches on it.
 #[derive(Debug)]
 pub(crate) struct OnDevice {
+    // In this order: engines write into the stage's arena.
+    engines: Option<InEngines>,
     context: Arc<Context>,
     stage: Stage,
     /// Batches that may be on the device at a time.
@@ -96,6 +102,9 @@ pub(crate) struct DeviceWork<'a> {
     pub(crate) upload: Upload,
     /// Batches on the device at a time.
     pub(crate) outputs: usize,
+    /// Width and height of the largest picture that engines decode; none = they decode
+    /// nothing.
+    pub(crate) engines: Option<(u32, u32)>,
 }
 
 /// Batches on a device at a time, with so many slots: one is made while another is held.
@@ -147,7 +156,16 @@ impl DeviceWork<'_> {
             output_bytes: most(&|size| self.program.row_bytes(size) as usize),
             dtype: self.program.emission.dtype,
             copies: self.upload == Upload::Copied,
+            engines: self.engines.map(|most| EngineRoom {
+                most,
+                arena: self.arena_bytes(most),
+            }),
         }
+    }
+
+    /// Of the arena of frames: the kernel reads one batch while engines decode the next.
+    pub(crate) fn arena_bytes(&self, most: (u32, u32)) -> usize {
+        (2 * self.plan.most_rows() as usize).saturating_mul(Frame::bytes(most))
     }
 
     /// Most bytes of the device that a run takes, its context apart. `slot_bytes` are those
@@ -191,7 +209,16 @@ impl OnDevice {
                 rows: Vec::new(),
             },
         };
+        let engines = match (&stage, work.engines) {
+            (Stage::Crops { stage, rule, .. }, Some(most)) => {
+                let thread = stage.start_engines(DECODE_LIMIT)?;
+                let arena = work.arena_bytes(most);
+                thread.map(|thread| InEngines::new(thread, *rule, most, arena))
+            }
+            _ => None,
+        };
         let mut this = Self {
+            engines,
             stage,
             outputs: work.outputs,
             held: None,
@@ -202,6 +229,10 @@ impl OnDevice {
             at_start: 0,
             context,
         };
+        if let Some(engines) = &mut this.engines {
+            let info = engines.thread.opened()?;
+            tracing::debug!("{} JPEG engines by {}", info.engines, info.library);
+        }
         this.at_start = this.used_bytes()?;
         Ok(this)
     }
@@ -304,18 +335,35 @@ impl OnDevice {
 
     fn reap(&mut self) -> Result<()> {
         match &mut self.stage {
-            Stage::Rows(stage) => stage.reap(),
-            Stage::Crops { stage, .. } => stage.reap(),
+            Stage::Rows(stage) => stage.reap()?,
+            Stage::Crops { stage, .. } => stage.reap()?,
+        }
+        self.free_frames();
+        Ok(())
+    }
+
+    /// Gives back the frames of batches that the kernel has read.
+    fn free_frames(&mut self) {
+        let under_way = self.under_way();
+        if let Some(engines) = &mut self.engines {
+            engines.keep(under_way);
         }
     }
 
     /// Sleeps until the oldest slot under way was read, and gives it back; false when
     /// there is none.
     pub(crate) fn wait_one(&mut self) -> Result<bool> {
-        match &mut self.stage {
-            Stage::Rows(stage) => stage.wait_one(),
-            Stage::Crops { stage, .. } => stage.wait_one(),
-        }
+        let waited = match &mut self.stage {
+            Stage::Rows(stage) => stage.wait_one()?,
+            Stage::Crops { stage, .. } => stage.wait_one()?,
+        };
+        self.free_frames();
+        Ok(waited)
+    }
+
+    /// The engines, if they decode some of the rows.
+    pub(crate) fn engines(&mut self) -> Option<&mut InEngines> {
+        self.engines.as_mut()
     }
 
     fn under_way(&self) -> usize {
@@ -336,10 +384,18 @@ impl OnDevice {
     ///
     /// # Errors
     /// A device error, or a row that no worker in its senses writes.
-    pub(crate) fn put(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
+    pub(crate) fn put(
+        &mut self,
+        batch: Batch,
+        frames: &[Option<Frame>],
+        program: &SampleProgram,
+    ) -> Result<Batch> {
         let laid = Laid::of(&batch)?;
         let slot = Arc::new(slot_of(batch.storage)?);
-        let rows = self.put_slot(slot, (&laid, &batch.status), program)?;
+        let rows = self.put_slot(slot, (&laid, &batch.status, frames), program)?;
+        if let Some(engines) = &mut self.engines {
+            engines.put();
+        }
         Ok(Batch {
             storage: Storage::Device(rows),
             ..batch
@@ -350,7 +406,7 @@ impl OnDevice {
     pub(crate) fn put_slot(
         &mut self,
         slot: Arc<HeldSlot>,
-        (laid, status): (&Laid, &[RowStatus]),
+        (laid, status, frames): (&Laid, &[RowStatus], &[Option<Frame>]),
         program: &SampleProgram,
     ) -> Result<DeviceRows> {
         match &mut self.stage {
@@ -362,8 +418,11 @@ impl OnDevice {
                 rows,
             } => {
                 let at = places(*rule, laid.size);
-                let masked = |row: usize| status[row].is_masked();
-                described(&slot, *rule, laid.size, status.len(), masked, rows)?;
+                let held = |row: usize| {
+                    let frame = frames.get(row).copied().flatten();
+                    (!status[row].is_masked()).then_some(frame)
+                };
+                described(&slot, *rule, laid.size, status.len(), held, rows)?;
                 let emission = KernelEmission::new(&program.emission, laid.size);
                 stage.submit(slot, rows, at, &emission, *read)
             }
@@ -371,41 +430,41 @@ impl OnDevice {
     }
 }
 
-/// What the kernel is told of the rows of a slot, every number checked.
+/// What the kernel is told of the rows of a slot, every number checked. `held`: whether a
+/// row holds a sample, and the frame that engines have decoded of it.
 fn described(
     slot: &HeldSlot,
     rule: CropRule,
     size: (u32, u32),
     count: usize,
-    masked: impl Fn(usize) -> bool,
+    held: impl Fn(usize) -> Option<Option<Frame>>,
     rows: &mut Vec<KernelRow>,
 ) -> Result<()> {
     let room = rule.room(size);
     let bytes = slot.bytes();
     rows.clear();
     for n in 0..count {
-        if masked(n) {
+        let Some(frame) = held(n) else {
             rows.push(KernelRow {
                 flags: MASKED,
                 ..KernelRow::default()
             });
             continue;
-        }
+        };
+        let takes = frame.map_or(Takes::Pixels, |_| Takes::Files);
         let begin = n * room.row_bytes();
         let row = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
-        let read = CropHeader::read(row, room, size).and_then(|header| {
-            let row = KernelRow::of(&header, begin, room);
+        let read = CropHeader::read(row, room, size, takes).and_then(|header| {
+            let row = match frame.filter(|_| header.coded != 0) {
+                Some(frame) => KernelRow::of_frame(&header, begin, room, frame),
+                None => KernelRow::of(&header, begin, room),
+            };
             if row.takes_mean() && !rule.reads_twice() {
                 return Err("it changes its contrast, and the recipe has no such step".into());
             }
             Ok(row)
         });
-        rows.push(read.map_err(|why| {
-            Error::protocol(format!(
-                "row {n} was destroyed in shared memory, by a decoder gone wrong: {why}; build a \
-                 new loader from the last state"
-            ))
-        })?);
+        rows.push(read.map_err(|why| destroyed(n, &why))?);
     }
     Ok(())
 }

@@ -53,6 +53,11 @@ impl DevicePool {
     pub(crate) fn replay(&mut self, run: &mut Run, rounds: u32) -> Result<Replay> {
         // The run stands where it stood: its batches come again behind the replay.
         self.pool.check_owner()?;
+        if self.on.engines().is_some() {
+            return Err(Error::config(
+                "a replay is of pixels that workers decoded: decode on cpu",
+            ));
+        }
         self.cancel();
         self.on.wait_all()?;
         let replay = self
@@ -90,7 +95,7 @@ impl DevicePool {
         for _ in 0..rounds {
             for one in filled {
                 self.make_room()?;
-                let of = (&one.laid, one.status.as_slice());
+                let of = (&one.laid, one.status.as_slice(), &[][..]);
                 self.on.put_slot(one.slot.clone(), of, &run.program)?;
                 batches += 1;
                 rows += one.status.len() as u64;

@@ -84,6 +84,15 @@ impl Run {
         Ok(batch)
     }
 
+    /// Height and width of the rows of a place, where they follow from the recipe or the plan.
+    pub(crate) fn row_size(&self, place: &Place) -> (u32, u32) {
+        let usual = match self.program.extent {
+            RowExtent::Fixed { height, width } => (height, width),
+            RowExtent::Own => (0, 0),
+        };
+        self.plan.size(place.epoch, place.batch).unwrap_or(usual)
+    }
+
     /// One batch was handed over.
     pub(crate) fn advance(&mut self) {
         // No batch is given of an epoch near the last number: see `loader::epoch`.

@@ -10,7 +10,7 @@ use crate::data::index::Index;
 use crate::data::sizes::Sizes;
 use crate::error::Result;
 use crate::picture::Limits;
-use crate::plan::{PlanOptions, SamplerTable};
+use crate::plan::{EngineShare, PlanOptions, SamplerTable};
 use crate::pool::job::JobOrder;
 use crate::recipe::SampleProgram;
 
@@ -26,6 +26,16 @@ pub(crate) struct ImageSpec {
     pub(crate) limits: Limits,
     /// Samples that may stand in for the one of a row.
     pub(crate) tries: u32,
+    /// What the engines of a device decode; none = nothing.
+    pub(crate) engines: Option<EngineRule>,
+}
+
+/// Which samples are handed over as files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EngineRule {
+    pub(crate) share: EngineShare,
+    /// Width and height of the largest picture that they take.
+    pub(crate) most: (u32, u32),
 }
 
 impl ImageSpec {

@@ -10,7 +10,7 @@ use crate::data::index::Index;
 use crate::data::sizes::Sizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::images::packing::{PackedBatch, Packing};
-use crate::jobs::images::spec::{ImageSpec, NAME};
+use crate::jobs::images::spec::{EngineRule, ImageSpec, NAME};
 use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
@@ -32,6 +32,7 @@ pub(crate) struct ImageJob {
     packing: Packing,
     packed: PackedBatch,
     max_scratch: u64,
+    engines: Option<EngineRule>,
     home: Home,
 }
 
@@ -87,6 +88,7 @@ impl ImageJob {
             packing,
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
+            engines: spec.engines,
         })
     }
 }
@@ -127,6 +129,14 @@ impl Job for ImageJob {
             part: self.index.pixel_box(row.id),
             admit: &|size| self.packing.check(row.id, size),
         };
+        if let Some(EngineRule { share, most }) = self.engines
+            && self.plan.is_for_engines(ticket.epoch, row.position, share)
+            && self
+                .decoder
+                .hand_over_file(&bytes, &request, most, out, meter)?
+        {
+            return Ok(());
+        }
         self.decoder.fill(&bytes, &request, out, meter)
     }
 

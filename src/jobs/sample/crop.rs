@@ -2,11 +2,13 @@
 //! which a device makes a row of the batch of them.
 //!
 //! Runs in workers. A crop that has no room is resized here, and handed over with
-//! weights that copy: which crops, follows from the sample alone.
+//! weights that copy: which crops, follows from the sample alone. Where engines decode a
+//! sample, its file is handed over.
 
 use crate::cut::crop::{CROP_HEADER, CropHeader, CropStep};
 use crate::cut::sample::Cut;
 use crate::error::{FaultKind, SampleFault};
+use crate::picture::jpeg::plain;
 use crate::recipe::steps::OpStep;
 use crate::recipe::weights::WeightTable;
 use crate::recipe::{CropRoom, CropRule, Placement, Step};
@@ -45,8 +47,45 @@ impl CropWriter {
     ) -> Written<Option<&'a mut [u8]>> {
         let header = self.header(cut, steps)?;
         let room = self.room(cut, &header, size);
+        let begun = self.weights(cut, header, room, row);
+        Ok(begun.then(|| {
+            let pixels = 3 * cut.want.w as usize * cut.want.h as usize;
+            &mut row[room.pixels_at()..][..pixels]
+        }))
+    }
+
+    /// A row of the file itself, for engines that take pictures up to `most` wide and high.
+    /// `cut` is of the whole picture, which is so large as it is stored. False when the file
+    /// is not for them, or it or the weights have no room; the row holds anything then.
+    pub(crate) fn hand_over_file(
+        &mut self,
+        cut: &Cut,
+        steps: &[OpStep],
+        size: Option<(u32, u32)>,
+        row: &mut [u8],
+        (file, picture, most): (&[u8], (u32, u32), (u32, u32)),
+    ) -> Written<bool> {
+        let header = self.header(cut, steps)?;
+        let room = self.room(cut, &header, size);
+        let to = &mut row[room.pixels_at()..][..room.pixels];
+        let Ok(coded) = plain::write(file, most, to) else {
+            return Ok(false);
+        };
+        let header = CropHeader {
+            coded: coded as u32,
+            picture: picture.into(),
+            corner: [cut.want.x, cut.want.y],
+            ..header
+        };
+        Ok(self.weights(cut, header, room, row))
+    }
+
+    /// Writes the header and the weights of a row. False when they, or what it holds, have no
+    /// room.
+    fn weights(&mut self, cut: &Cut, header: CropHeader, room: CropRoom, row: &mut [u8]) -> bool {
         let Some((x, y)) = cut.axes else {
-            return Ok(Some(copying(&header, room, row)));
+            copying(&header, room, row);
+            return true;
         };
         // Windows are asked for before tables are made: those of a picture as thin
         // as a thread are long.
@@ -59,7 +98,7 @@ impl CropWriter {
             ..header
         };
         if !most.fits(room) {
-            return Ok(None);
+            return false;
         }
         self.across.prepare(x);
         self.down.prepare(y);
@@ -68,14 +107,14 @@ impl CropWriter {
             down_taps: longest(&self.down, header.out_height),
             ..most
         };
-        let (front, pixels) = parts(&header, room, row);
+        let (front, _) = parts(&header, room, row);
         let (of_header, tables) = front.split_at_mut(CROP_HEADER);
         of_header.copy_from_slice(bytemuck::bytes_of(&header));
         let end = 4 * header.out_width as usize * (1 + header.across_taps as usize);
         let (across, down) = tables.split_at_mut(end);
         write(&self.across, header.out_width, across);
         write(&self.down, header.out_height, down);
-        Ok(Some(pixels))
+        true
     }
 
     /// Begins a row of pixels that are as large as the row, and gives their place.
@@ -165,7 +204,7 @@ fn parts<'a>(
     row: &'a mut [u8],
 ) -> (&'a mut [u8], &'a mut [u8]) {
     let (front, pixels) = row.split_at_mut(room.pixels_at());
-    (front, &mut pixels[..header.pixel_bytes() as usize])
+    (front, &mut pixels[..header.held_bytes() as usize])
 }
 
 /// The most weights of an output pixel.

@@ -284,7 +284,7 @@ fn next_scan<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
 }
 
 /// Where the first 0xff byte is, by blocks that the compiler can compare at once.
-fn find_ff(bytes: &[u8]) -> Option<usize> {
+pub(super) fn find_ff(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 64;
     let clean = bytes
         .chunks_exact(BLOCK)

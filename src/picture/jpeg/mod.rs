@@ -8,6 +8,7 @@
 //!
 //! - `header`: the marker scan; pure.
 //! - `bytes`: what it scans, in memory or in a file.
+//! - `plain`: the form of a file that a device's engines take; pure.
 //! - `region`: which part of a picture to decode for a wanted part; pure.
 //! - `decoder`, `encoder`: libjpeg-turbo; the only `unsafe` of this folder.
 
@@ -17,6 +18,11 @@ mod decoder;
 #[cfg(feature = "codecs")]
 mod encoder;
 mod header;
+#[cfg_attr(
+    not(feature = "codecs"),
+    allow(dead_code, reason = "most of it is for who makes rows")
+)]
+pub(crate) mod plain;
 mod region;
 
 #[cfg(all(test, feature = "codecs"))]
@@ -29,5 +35,7 @@ pub(crate) use bytes::InFile;
 pub(crate) use decoder::{JpegDecoder, Scratch};
 #[cfg(feature = "codecs")]
 pub(crate) use encoder::encode;
+#[cfg(feature = "codecs")]
+pub(crate) use header::JpegHeader;
 pub(crate) use header::{read_header, walk};
 pub(crate) use region::{Region, Scale};

@@ -225,6 +225,12 @@ impl HeldSlot {
     }
 }
 
+impl AsRef<[u8]> for HeldSlot {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
 impl Drop for HeldSlot {
     fn drop(&mut self) {
         if getpid() == self.returned.owner {

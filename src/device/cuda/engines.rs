@@ -1,0 +1,382 @@
+//! The JPEG engines of a device: nvJPEG's hardware backend, which decodes batches of whole
+//! pictures into frames.
+//!
+//! In the consumer, in one thread at a time: calls wait for the engines. All memory that the
+//! backend takes is taken by [`Engines::open`]: it ignores allocators of callers, and would
+//! grow with what it meets.
+//!
+//! Engines report no damage: of coded data that are scrambled, or end early, the status is
+//! 0. Bytes that are no JPEG fail the whole batch. So what goes in has been checked, and
+//! [`decode_all`] finds the pictures that made a batch fail.
+
+use std::ffi::{c_int, c_uint};
+use std::ptr;
+use std::sync::Arc;
+
+use super::context::{Context, Stream};
+use super::memory::DeviceBuffer;
+use super::nvjpeg::{
+    BACKEND_HARDWARE, CSS_444, Found, Library, OUTPUT_RGBI, RawHandle, RawImage, RawState, done,
+};
+use crate::device::frames::Frame;
+use crate::error::{Error, Result};
+
+/// What engines are opened for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EngineShape {
+    /// Pictures of a submission at most.
+    pub(crate) pictures: usize,
+    /// Width and height of the largest one.
+    pub(crate) largest: (u32, u32),
+}
+
+/// A picture to decode.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Coded<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Width and height, as its header has them.
+    pub(super) size: (u32, u32),
+    pub(super) frame: Frame,
+}
+
+/// Why a submission failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// One of its pictures may be at fault.
+    Pictures(Error),
+    /// No submission will do better.
+    Engines(Error),
+}
+
+/// Statuses that no picture causes: not initialized, no memory, no engines.
+const OF_ENGINES: [c_int; 3] = [1, 5, 7];
+
+/// Pictures that alone fail too. With more of them in a batch it is the engines that fail.
+const MOST_CULPRITS: usize = 4;
+
+/// The engines of a device.
+#[derive(Debug)]
+pub(super) struct Engines {
+    context: Arc<Context>,
+    library: Library,
+    handle: RawHandle,
+    state: RawState,
+    shape: EngineShape,
+    /// Pictures of the submissions that the state is set for.
+    set_for: usize,
+    engines: u32,
+    // What a submission lists; kept from one to the next.
+    data: Vec<*const u8>,
+    lengths: Vec<usize>,
+    images: Vec<RawImage>,
+}
+
+// SAFETY: nvJPEG's handle and state belong to the process and may be used by any thread,
+// one at a time, which `&mut` sees to; the lists are empty between calls.
+unsafe impl Send for Engines {}
+
+impl Engines {
+    /// Looks for the library and takes all the memory that it needs: for 0.6 s.
+    ///
+    /// # Errors
+    /// No library, no engines, not enough memory.
+    pub(super) fn open(context: &Arc<Context>, shape: EngineShape) -> Result<Self> {
+        let library = Library::open(context.driver_major()?)?;
+        let mut engines = Self {
+            context: context.clone(),
+            library,
+            handle: ptr::null_mut(),
+            state: ptr::null_mut(),
+            shape,
+            set_for: 0,
+            engines: 0,
+            data: Vec::with_capacity(shape.pictures),
+            lengths: Vec::with_capacity(shape.pictures),
+            images: Vec::with_capacity(shape.pictures),
+        };
+        let made = engines.make();
+        made.map_err(|e| Error::Device {
+            what: format!("cuda:{}: {}: {e}", context.ordinal(), engines.library.found),
+        })?;
+        Ok(engines)
+    }
+
+    fn make(&mut self) -> Result<()> {
+        let context = self.context.clone();
+        context.check()?;
+        let _current = context.enter()?;
+        let (library, shape) = (&self.library, self.shape);
+        // SAFETY: no allocators: null is allowed for both; the last pointer is to a live
+        // handle, which `drop` gives back once.
+        let status = unsafe {
+            (library.create)(
+                BACKEND_HARDWARE,
+                ptr::null(),
+                ptr::null(),
+                0,
+                &mut self.handle,
+            )
+        };
+        done("nvjpegCreateEx", status)?;
+        let (mut engines, mut cores): (c_uint, c_uint) = (0, 0);
+        // SAFETY: the handle was made above; both pointers are to live integers.
+        let status = unsafe { (library.decoder_info)(self.handle, &mut engines, &mut cores) };
+        done("nvjpegGetHardwareDecoderInfo", status)?;
+        if engines == 0 {
+            return Err(Error::Device {
+                what: "nvjpegGetHardwareDecoderInfo: this device has no JPEG engines: decode on \
+                       cpu"
+                .into(),
+            });
+        }
+        self.engines = engines;
+        // SAFETY: as above; the state is given back once, in `drop`, before its handle.
+        let status = unsafe { (library.state_create)(self.handle, &mut self.state) };
+        done("nvjpegJpegStateCreate", status)?;
+        let (width, height) = shape.largest;
+        let pictures = number(shape.pictures)?;
+        self.set_for(shape.pictures)?;
+        // SAFETY: both were made above, and are ours.
+        let status = unsafe {
+            (self.library.pre_allocate)(
+                self.handle,
+                self.state,
+                pictures,
+                number(width as usize)?,
+                number(height as usize)?,
+                CSS_444,
+                OUTPUT_RGBI,
+            )
+        };
+        done("nvjpegDecodeBatchedPreAllocate", status)
+    }
+
+    /// Which library it is.
+    pub(super) fn found(&self) -> &Found {
+        &self.library.found
+    }
+
+    /// How many engines the device has.
+    pub(super) fn count(&self) -> u32 {
+        self.engines
+    }
+
+    /// Makes the state one for submissions of so many pictures. The context is current.
+    fn set_for(&mut self, pictures: usize) -> Result<()> {
+        if self.set_for == pictures {
+            return Ok(());
+        }
+        let count = number(pictures)?;
+        // Unknown behind a failure.
+        self.set_for = 0;
+        // SAFETY: handle and state were made in `make`, and are ours; nothing that the state
+        // was given before is under way (`decode` waits).
+        let status =
+            unsafe { (self.library.initialize)(self.handle, self.state, count, 1, OUTPUT_RGBI) };
+        done("nvjpegDecodeBatchedInitialize", status)?;
+        self.set_for = pictures;
+        Ok(())
+    }
+
+    /// Decodes pictures into their frames, in one submission, and waits for it.
+    ///
+    /// # Errors
+    /// What is over the shape, or does not lie in the arena, before anything is done; else
+    /// frames of the batch hold anything.
+    ///
+    /// # Safety
+    /// Nothing else may use these frames of `arena`, nor write the pictures' bytes, until
+    /// this returns. (A worker that was taken over may write them: then the library may do
+    /// anything.)
+    pub(super) unsafe fn decode(
+        &mut self,
+        pictures: &[Coded<'_>],
+        arena: &DeviceBuffer,
+        stream: &Stream,
+    ) -> std::result::Result<(), Failure> {
+        if pictures.is_empty() {
+            return Ok(());
+        }
+        let began = self.check(pictures, arena);
+        let began = began.and_then(|()| self.context.check());
+        began.map_err(Failure::Engines)?;
+        let context = self.context.clone();
+        let current = context.enter().map_err(Failure::Engines)?;
+        self.set_for(pictures.len()).map_err(Failure::Engines)?;
+        self.data.extend(pictures.iter().map(|p| p.bytes.as_ptr()));
+        self.lengths.extend(pictures.iter().map(|p| p.bytes.len()));
+        self.images.extend(pictures.iter().map(|p| {
+            let address = arena.address() + p.frame.at as u64;
+            RawImage::rgb(address, p.frame.pitch)
+        }));
+        // SAFETY: the lists have as many entries as the state is set for; each picture's bytes
+        // are borrowed until this returns, and its frame lies in the arena (`check`), which
+        // nothing else uses there by this function's contract; the stream is ours and alive.
+        let status = unsafe {
+            (self.library.decode)(
+                self.handle,
+                self.state,
+                self.data.as_ptr(),
+                self.lengths.as_ptr(),
+                self.images.as_mut_ptr(),
+                stream.raw(),
+            )
+        };
+        drop(current);
+        self.data.clear();
+        self.lengths.clear();
+        self.images.clear();
+        // Also of a batch that failed something may be under way.
+        let over = stream.record().and_then(|event| event.wait());
+        over.map_err(Failure::Engines)?;
+        done("nvjpegDecodeBatched", status).map_err(|why| match OF_ENGINES.contains(&status) {
+            true => Failure::Engines(why),
+            false => Failure::Pictures(why),
+        })
+    }
+
+    fn check(&self, pictures: &[Coded<'_>], arena: &DeviceBuffer) -> Result<()> {
+        let refuse = |what| Err(Error::Device { what });
+        if pictures.len() > self.shape.pictures {
+            return refuse(format!(
+                "{} pictures for engines that were opened for {}",
+                pictures.len(),
+                self.shape.pictures
+            ));
+        }
+        let (most_width, most_height) = self.shape.largest;
+        for (i, picture) in pictures.iter().enumerate() {
+            let ((width, height), frame) = (picture.size, picture.frame);
+            let end = (height as usize)
+                .checked_mul(frame.pitch)
+                .and_then(|bytes| bytes.checked_add(frame.at));
+            let fits = frame.stride() >= width && end.is_some_and(|end| end <= arena.len());
+            if width > most_width || height > most_height || picture.bytes.is_empty() || !fits {
+                return refuse(format!(
+                    "picture {i}, of {width} x {height} in {} bytes, is none for engines of \
+                     {most_width} x {most_height}, or does not lie in its frame: {frame:?}",
+                    picture.bytes.len()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn number(n: usize) -> Result<c_int> {
+    c_int::try_from(n).map_err(|_| Error::config(format!("{n} is no number for engines")))
+}
+
+impl Drop for Engines {
+    fn drop(&mut self) {
+        if !self.context.is_ours() || self.context.check().is_err() {
+            return;
+        }
+        let Ok(_current) = self.context.enter() else {
+            return;
+        };
+        let give_back = |name, made: bool, call: &dyn Fn() -> c_int| {
+            if made && let Err(e) = done(name, call()) {
+                tracing::warn!("{e}");
+            }
+        };
+        let (library, handle, state) = (&self.library, self.handle, self.state);
+        // SAFETY: made in `make`, given back here only; nothing is under way (`decode` waits).
+        give_back("nvjpegJpegStateDestroy", !state.is_null(), &|| unsafe {
+            (library.state_destroy)(state)
+        });
+        // SAFETY: as above, behind its state.
+        give_back("nvjpegDestroy", !handle.is_null(), &|| unsafe {
+            (library.destroy)(handle)
+        });
+    }
+}
+
+/// Decodes a batch by submissions, and finds those of it that fail alone too: which, and
+/// why. `decode` is given a part of the batch.
+///
+/// # Errors
+/// When it is the engines that fail: they say so, or so many pictures fail, or all of
+/// several.
+pub(super) fn decode_all<T>(
+    batch: &[T],
+    decode: &mut dyn FnMut(&[T]) -> std::result::Result<(), Failure>,
+) -> Result<Vec<(usize, Error)>> {
+    let mut culprits = Vec::new();
+    // The next part is last.
+    let mut parts: Vec<_> = std::iter::once(0..batch.len()).collect();
+    while let Some(part) = parts.pop() {
+        let why = match decode(&batch[part.clone()]) {
+            Ok(()) => continue,
+            Err(Failure::Engines(why)) => return Err(why),
+            Err(Failure::Pictures(why)) => why,
+        };
+        if part.len() > 1 {
+            let middle = part.start + part.len() / 2;
+            parts.push(middle..part.end);
+            parts.push(part.start..middle);
+            continue;
+        }
+        let are_all = batch.len() > 1 && culprits.len() + 1 == batch.len();
+        if culprits.len() == MOST_CULPRITS || are_all {
+            return Err(why);
+        }
+        culprits.push((part.start, why));
+    }
+    Ok(culprits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which are found, none when it is the engines, and how many submissions that took.
+    fn failing(bad: &[usize], batch: usize) -> (Option<Vec<usize>>, usize) {
+        let numbers: Vec<usize> = (0..batch).collect();
+        let mut calls = 0;
+        let found = decode_all(&numbers, &mut |part| {
+            calls += 1;
+            match part.iter().find(|n| bad.contains(n)) {
+                Some(n) => Err(Failure::Pictures(Error::config(n.to_string()))),
+                None => Ok(()),
+            }
+        });
+        let found = found.ok().map(|all| {
+            let one = |(at, why): (usize, Error)| {
+                assert_eq!(why.to_string(), Error::config(at.to_string()).to_string());
+                at
+            };
+            all.into_iter().map(one).collect()
+        });
+        (found, calls)
+    }
+
+    #[test]
+    fn who_makes_a_batch_fail_is_found() {
+        assert_eq!(failing(&[], 64), (Some(vec![]), 1));
+        assert_eq!(failing(&[], 0).0, Some(vec![]));
+        for bad in [vec![0], vec![63], vec![10, 11], vec![5, 20, 21, 40]] {
+            let (found, calls) = failing(&bad, 64);
+            assert_eq!(found.as_ref(), Some(&bad));
+            assert!(calls <= 1 + 12 * bad.len(), "{calls} calls for {bad:?}");
+        }
+        assert_eq!(failing(&[0], 1), (Some(vec![0]), 1));
+        assert_eq!(failing(&[1], 2).0, Some(vec![1]));
+    }
+
+    #[test]
+    fn engines_that_fail_are_not_the_pictures_fault() {
+        for batch in [2, 3, 64] {
+            let all: Vec<usize> = (0..batch).collect();
+            let (found, calls) = failing(&all, batch);
+            assert_eq!(found, None, "{batch}");
+            assert!(calls < 24, "{calls}");
+        }
+        let mut calls = 0;
+        let of_engines = decode_all(&[1, 2, 3], &mut |_| {
+            calls += 1;
+            Err(Failure::Engines(Error::config("gone")))
+        });
+        assert!(of_engines.is_err() && calls == 1);
+    }
+}

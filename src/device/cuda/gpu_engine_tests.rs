@@ -1,0 +1,431 @@
+//! The engines of a real device against the CPU's decoder. Without a device as `gpu_tests`;
+//! a device that has no engines, or no nvJPEG, counts as none.
+//!
+//! What was measured stands on stdout (`--no-capture`).
+
+use std::collections::BTreeMap;
+use std::env;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::context::{Context, Stream};
+use super::engines::{Coded, EngineShape, Engines, Failure, decode_all};
+use super::gpu_tests::context;
+use super::memory::DeviceBuffer;
+use super::scene::Scene;
+use super::{CropStage, EngineThread};
+use crate::device::Upload;
+use crate::device::frames::{Arena, Frame, Picture, backend_bytes};
+use crate::device::launch::{KernelEmission, KernelRow};
+use crate::device::reference::CpuStage;
+use crate::device::reference::apart::apart;
+use crate::device::reference::handed::handed_file;
+use crate::device::shape::{CropShape, EngineRoom, RowPlaces};
+use crate::picture::Limits;
+use crate::picture::jpeg::fixtures::{self, Sampling};
+use crate::picture::jpeg::{JpegDecoder, Region, Scale, Scratch, plain, read_header};
+use crate::pixels::resample::Resampler;
+use crate::recipe::{
+    Cast, Decode, Dtype, RandomHorizontalFlip, RandomResizedCrop, Recipe, SampleProgram,
+};
+use crate::sys::cpu::CpuLevel;
+
+const SHAPE: EngineShape = EngineShape {
+    pictures: 64,
+    largest: (1024, 1024),
+};
+/// Of the kernel, in levels.
+const TOLERANCE: f64 = 2e-3;
+
+/// A device with engines, and a stream.
+fn device() -> Option<(Arc<Context>, Stream, Engines)> {
+    let context = context()?;
+    let began = Instant::now();
+    match Engines::open(&context, SHAPE) {
+        Ok(engines) => {
+            println!(
+                "{}, {} engines, opened in {:.3} s",
+                engines.found(),
+                engines.count(),
+                began.elapsed().as_secs_f64()
+            );
+            let stream = Stream::new(&context).unwrap();
+            Some((context, stream, engines))
+        }
+        Err(why) => {
+            assert!(
+                env::var_os("FEATHERLOAD_REQUIRE_GPU").is_none_or(|v| v != "1"),
+                "FEATHERLOAD_REQUIRE_GPU=1, and: {why}"
+            );
+            println!("SKIP: no engines: {why}");
+            None
+        }
+    }
+}
+
+/// A plain file, and its whole picture by the CPU's decoder.
+struct File {
+    bytes: Vec<u8>,
+    size: (u32, u32),
+    sampling: String,
+    pixels: Vec<u8>,
+}
+
+impl File {
+    /// None when it is not plain.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let mut to = vec![0; bytes.len()];
+        let len = plain::write(bytes, SHAPE.largest, &mut to).ok()?;
+        to.truncate(len);
+        let header = read_header(&to).unwrap();
+        let size = (header.width, header.height);
+        let mut scratch = Scratch::default();
+        let decoded = JpegDecoder::new(&Limits::default())
+            .decode_region(&to, &header, Scale::Full, Region::whole(size), &mut scratch)
+            .unwrap();
+        scratch.rgb.truncate(decoded.stride * size.1 as usize);
+        Some(Self {
+            bytes: to,
+            size,
+            sampling: format!("{:?}", header.sampling()[0]),
+            pixels: scratch.rgb,
+        })
+    }
+
+    fn coded(&self, frame: Frame) -> Coded<'_> {
+        Coded {
+            bytes: &self.bytes,
+            size: self.size,
+            frame,
+        }
+    }
+
+    /// How far each level of the frame is from the CPU's.
+    fn apart<'a>(&'a self, frame: Frame, memory: &'a [u8]) -> impl Iterator<Item = u8> + 'a {
+        let width = 3 * self.size.0 as usize;
+        let lines = self.pixels.chunks_exact(width).zip(0u32..);
+        lines.flat_map(move |(line, y)| {
+            let there = &memory[frame.pixel(0, y)..][..width];
+            line.iter().zip(there).map(|(a, b)| a.abs_diff(*b))
+        })
+    }
+}
+
+/// Pictures of all plain samplings and of many sizes, and the photos that are there.
+fn files() -> Vec<File> {
+    let kinds = [
+        Sampling::S444,
+        Sampling::S422,
+        Sampling::S420,
+        Sampling::S440,
+    ];
+    let made = (0u32..48).map(|i| {
+        let (w, h) = (64 + 19 * i, 64 + (137 * i) % 900);
+        fixtures::encode(w, h, kinds[i as usize % 4], 85, false, (i % 3) as i32 * 4)
+    });
+    let photos = fixtures::photos().into_iter().map(|(_, bytes)| bytes);
+    made.chain(photos).filter_map(|b| File::of(&b)).collect()
+}
+
+/// Decodes files in batches of `most`, and shows each batch with its frames and the arena
+/// before and behind.
+fn decode(
+    (context, stream, engines): &mut (Arc<Context>, Stream, Engines),
+    files: &[File],
+    most: usize,
+    mut see: impl FnMut(&[File], &[Frame], &[u8], &[u8]),
+) {
+    let largest = files.iter().map(|f| Frame::bytes(f.size)).max().unwrap();
+    let memory = DeviceBuffer::new(context, most * largest, "frames").unwrap();
+    let (mut before, mut behind) = (vec![0; memory.len()], vec![0; memory.len()]);
+    for batch in files.chunks(most) {
+        let sizes: Vec<_> = batch.iter().map(|f| f.size).collect();
+        let frames = Arena::new(memory.len()).take(&sizes).unwrap();
+        let coded: Vec<_> = batch
+            .iter()
+            .zip(&frames)
+            .map(|(f, at)| f.coded(*at))
+            .collect();
+        stream.download(&mut before, &memory).unwrap();
+        // SAFETY: nothing else uses the memory.
+        let done = unsafe { engines.decode(&coded, &memory, stream) };
+        done.unwrap();
+        stream.download(&mut behind, &memory).unwrap();
+        see(batch, &frames, &before, &behind);
+    }
+}
+
+#[test]
+fn pictures_are_nearly_the_cpus_and_nothing_else_is_written() {
+    let Some(mut device) = device() else { return };
+    let files = files();
+    // Levels apart, by sampling: how often.
+    let mut counts: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    decode(&mut device, &files, 32, |batch, frames, before, behind| {
+        let mut outside = vec![true; behind.len()];
+        for (file, frame) in batch.iter().zip(frames) {
+            for y in 0..file.size.1 {
+                outside[frame.pixel(0, y)..][..3 * file.size.0 as usize].fill(false);
+            }
+            let of = counts
+                .entry(file.sampling.clone())
+                .or_insert_with(|| vec![0; 256]);
+            file.apart(*frame, behind)
+                .for_each(|d| of[usize::from(d)] += 1);
+        }
+        let written = (outside.iter().zip(before.iter().zip(behind)))
+            .filter(|(outside, (a, b))| **outside && a != b)
+            .count();
+        assert_eq!(written, 0, "bytes outside of pictures");
+    });
+    for (sampling, counts) in counts {
+        let all: u64 = counts.iter().sum();
+        let sum: u64 = (0..).zip(&counts).map(|(d, n)| d * n).sum();
+        let mean = sum as f64 / all as f64;
+        let below = |part: f64| {
+            let mut seen = 0;
+            let at = counts.iter().position(|n| {
+                seen += n;
+                seen as f64 >= part * all as f64
+            });
+            at.unwrap_or(255)
+        };
+        let largest = counts.iter().rposition(|n| *n > 0).unwrap_or(0);
+        println!(
+            "sampling {sampling}: mean {mean:.3}, 99.9% {}, largest {largest} of {all} levels",
+            below(0.999)
+        );
+        // Another picture is 60 levels off in the mean, one that is shifted by a pixel 10.
+        assert!(mean < 4.0, "{sampling}: {mean}");
+    }
+}
+
+#[test]
+fn memory_is_what_was_planned_and_stays_to_the_byte() {
+    let Some(mut device) = device() else { return };
+    let context = device.0.clone();
+    let mut files = files();
+    files.sort_by_key(|f| u64::from(f.size.0) * u64::from(f.size.1));
+    let start = context.used_bytes_at_start();
+    println!("free before: {}", context.free_bytes_at_start());
+    let mut all = Vec::new();
+    for most in [1, 7, 64, 16] {
+        decode(&mut device, &files, most, |_, _, _, _| {
+            all.push((most, context.free_bytes().unwrap()));
+        });
+    }
+    for most in [1, 7, 64, 16] {
+        let of: Vec<u64> = all
+            .iter()
+            .filter(|(m, _)| *m == most)
+            .map(|(_, f)| *f)
+            .collect();
+        assert!(
+            of.iter().all(|free| *free == of[0]),
+            "batches of {most}: {of:?}"
+        );
+    }
+    let open = context.free_bytes_at_start() - context.free_bytes().unwrap();
+    let planned = backend_bytes(SHAPE.largest);
+    println!("{start} bytes used at start, {open} by the library, {planned} planned");
+    assert!(open <= planned + (8 << 20), "{open} of {planned}");
+}
+
+#[test]
+fn what_is_no_jpeg_is_found_and_the_others_are_decoded() {
+    let Some((context, stream, mut engines)) = device() else {
+        return;
+    };
+    let files = files();
+    let files = &files[..16];
+    let sizes: Vec<_> = files.iter().map(|f| f.size).collect();
+    let memory = DeviceBuffer::new(&context, 64 << 20, "frames").unwrap();
+    let frames = Arena::new(memory.len()).take(&sizes).unwrap();
+    let text = b"no JPEG at all, only text".repeat(9);
+    for bad in [vec![5], vec![0, 15]] {
+        let coded: Vec<_> = (files.iter().zip(&frames).enumerate())
+            .map(|(i, (file, frame))| match bad.contains(&i) {
+                true => Coded {
+                    bytes: &text,
+                    ..file.coded(*frame)
+                },
+                false => file.coded(*frame),
+            })
+            .collect();
+        let began = Instant::now();
+        let found = decode_all(&coded, &mut |part| {
+            // SAFETY: nothing else uses the memory.
+            let done = unsafe { engines.decode(part, &memory, &stream) };
+            if let Err(Failure::Pictures(why) | Failure::Engines(why)) = &done {
+                println!("{} pictures: {why}", part.len());
+            }
+            done
+        });
+        println!("found in {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
+        let found: Vec<usize> = found.unwrap().into_iter().map(|(at, _)| at).collect();
+        assert_eq!(found, bad);
+        let mut there = vec![0; memory.len()];
+        stream.download(&mut there, &memory).unwrap();
+        for (i, (file, frame)) in files.iter().zip(&frames).enumerate() {
+            let far = file.apart(*frame, &there).map(u64::from).sum::<u64>();
+            let mean = far as f64 / file.pixels.len() as f64;
+            assert!(bad.contains(&i) || mean < 4.0, "picture {i}: {mean}");
+        }
+    }
+}
+
+/// What a submission costs, and what it costs that batches have other sizes each time.
+#[test]
+fn submissions_of_changing_sizes_are_timed() {
+    let Some((context, stream, mut engines)) = device() else {
+        return;
+    };
+    let bytes = fixtures::jpeg(500, 375, Sampling::S420);
+    let file = File::of(&bytes).unwrap();
+    let memory = DeviceBuffer::new(&context, 64 * Frame::bytes(file.size), "frames").unwrap();
+    let frames = Arena::new(memory.len()).take(&[file.size; 64]).unwrap();
+    let coded: Vec<_> = frames.iter().map(|at| file.coded(*at)).collect();
+    let mut run = |sizes: &[usize]| {
+        let mut pictures = 0;
+        let began = Instant::now();
+        for round in 0..50 {
+            let count = sizes[round % sizes.len()];
+            // SAFETY: nothing else uses the memory.
+            unsafe { engines.decode(&coded[..count], &memory, &stream) }.unwrap();
+            pictures += count;
+        }
+        pictures as f64 / began.elapsed().as_secs_f64()
+    };
+    for sizes in [&[64][..], &[64, 63], &[32], &[16], &[8], &[1]] {
+        run(sizes);
+        let rate = run(sizes);
+        println!("batches of {sizes:?}: {rate:.0} images/s by one lane");
+        assert!(rate > 10.0);
+    }
+}
+
+#[test]
+fn sides_below_the_least_are_tried() {
+    let Some((context, stream, mut engines)) = device() else {
+        return;
+    };
+    let memory = DeviceBuffer::new(&context, 4 << 20, "frames").unwrap();
+    for side in [8, 16, 17, 32, 48, 63, 64] {
+        let bytes = fixtures::jpeg(side, side + 1, Sampling::S420);
+        let size = (side, side + 1);
+        let frame = Arena::new(memory.len()).take(&[size]).unwrap()[0];
+        let coded = Coded {
+            bytes: &bytes,
+            size,
+            frame,
+        };
+        // SAFETY: nothing else uses the memory.
+        let done = unsafe { engines.decode(&[coded], &memory, &stream) };
+        println!("{side} x {}: {done:?}", side + 1);
+        assert!(done.is_ok() || side < plain::LEAST_SIDE);
+    }
+}
+
+/// The same kernel, of frames: what it makes of the engines' own pixels is what the CPU stage
+/// makes of them.
+#[test]
+fn rows_of_frames_are_those_of_the_cpu_stage() {
+    let Some((context, stream, engines)) = device() else {
+        return;
+    };
+    drop(engines);
+    const ROWS: usize = 12;
+    const SIDE: u32 = 96;
+    let recipe = Recipe::new("frames")
+        .then(Decode::default())
+        .then(RandomResizedCrop::new(SIDE))
+        .then(RandomHorizontalFlip::default())
+        .then(Cast { dtype: Dtype::F32 });
+    let program = SampleProgram::compile(&recipe).unwrap();
+    let program = program.with_crops().unwrap();
+    let room = program.crops.unwrap().room((SIDE, SIDE));
+    let mut rows = Vec::new();
+    for position in 0u64.. {
+        let (w, h) = (
+            120 + 7 * position as u32 % 90,
+            200 - 11 * position as u32 % 80,
+        );
+        let file = fixtures::turned(fixtures::jpeg(w, h, Sampling::S420), position as u8 % 8 + 1);
+        let limits = Limits::default();
+        let handed = handed_file(&program, &file, position, SHAPE.largest, &limits);
+        rows.extend(handed.unwrap());
+        if rows.len() == ROWS {
+            break;
+        }
+    }
+    let emission = KernelEmission::new(&program.emission, (SIDE, SIDE));
+    let sizes: Vec<(u32, u32)> = rows.iter().map(|(_, h, _)| h.picture.into()).collect();
+    let arena = sizes.iter().map(|size| Frame::bytes(*size)).sum();
+    let places = RowPlaces {
+        capacity: room.row_bytes(),
+        tables: room.pixels_at(),
+    };
+    let shape = CropShape {
+        rows: ROWS,
+        source_bytes: ROWS * room.row_bytes(),
+        outputs: 2,
+        output_bytes: ROWS * emission.elements() * 4,
+        dtype: Dtype::F32,
+        copies: true,
+        engines: Some(EngineRoom {
+            most: SHAPE.largest,
+            arena,
+        }),
+    };
+    let bytes: Vec<u8> = rows.iter().flat_map(|(row, ..)| row.clone()).collect();
+    let mut scene = Scene::new(2, ROWS as u32, bytes.len());
+    let mut stage = CropStage::new(&context, scene.ring(), shape).unwrap();
+    let limit = std::time::Duration::from_secs(20);
+    let mut thread: EngineThread = stage.start_engines(limit).unwrap().unwrap();
+    println!("{:?}", thread.opened().unwrap());
+    let frames = Arena::new(arena).take(&sizes).unwrap();
+    let pictures = (0..ROWS).map(|n| Picture {
+        at: n * room.row_bytes() + room.pixels_at(),
+        len: rows[n].1.coded as usize,
+        size: sizes[n],
+        frame: frames[n],
+    });
+    thread
+        .submit(Arc::new(bytes.clone()), pictures.collect())
+        .unwrap();
+    let culprits = thread.next_done(limit).unwrap();
+    assert_eq!(culprits.map(|c| c.len()), Some(0));
+    let mut memory = vec![0; arena];
+    stage.download_arena(&stream, &mut memory).unwrap();
+    let described: Vec<KernelRow> = (0..ROWS)
+        .map(|n| KernelRow::of_frame(&rows[n].1, n * room.row_bytes(), room, frames[n]))
+        .collect();
+    for upload in [Upload::InPlace, Upload::Copied] {
+        let held = scene.held(&bytes);
+        let made = stage
+            .submit(held, &described, places, &emission, upload)
+            .unwrap();
+        let made = made.to_host().unwrap();
+        for (n, made) in made.chunks_exact(emission.elements() * 4).enumerate() {
+            let (row, header, _) = &rows[n];
+            let lines = crate::cut::crop::CropHeader {
+                width: frames[n].stride(),
+                ..*header
+            };
+            let first = frames[n].pixel(header.corner[0], header.corner[1]);
+            let mut whole = row[..room.pixels_at()].to_vec();
+            let count = 3 * lines.width as usize * lines.height as usize;
+            whole.extend(memory[first..].iter().take(count));
+            whole.resize(room.pixels_at() + count, 0);
+            let resampler = Resampler::new(CpuLevel::detect().unwrap());
+            let wanted = CpuStage::new(program.emission, resampler).row(&whole, &lines, room);
+            let floats = |bytes: &[u8]| -> Vec<f32> {
+                let all = bytes.as_chunks().0.iter();
+                all.map(|b| f32::from_ne_bytes(*b)).collect()
+            };
+            let worst = apart(&floats(made), &floats(&wanted), &program.emission, None);
+            assert!(worst <= TOLERANCE, "row {n}, {upload}: {worst} levels off");
+        }
+        assert!(stage.wait_one().unwrap());
+    }
+}
