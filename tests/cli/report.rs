@@ -68,7 +68,7 @@ fn a_run_is_told_in_a_few_lines() {
     assert_eq!(
         shape(body),
         [
-            "N images/s N by epoch; N batches in N s, first after N s",
+            "N images/s N batches in N s, first after N s",
             "N MiB memory N shared batch buffer + N processes",
             "failures none",
         ]

@@ -47,21 +47,29 @@ impl Bench {
         found.expect("a coordinator")
     }
 
-    /// Ends workers, which the coordinator reports one by one.
+    /// Ends workers, which the coordinator reports one by one: always the older of both, so
+    /// that none ends before it has done something. A pool in which several do is given up.
     fn end_workers(&self, times: usize) {
         let coordinator = self.coordinator();
-        let mut ended = Vec::new();
+        let (mut ended, mut alive) = (Vec::new(), Vec::new());
         while ended.len() < times {
             let worker = wait_for(HANG, || {
-                let named = |p: &Process| p.name == "featherload-wk" && !ended.contains(&p.pid);
-                children(coordinator).into_iter().find(named)
+                let now = children(coordinator).into_iter();
+                let now = now.filter(|p| p.name == "featherload-wk" && !ended.contains(&p.pid));
+                let now: Vec<i32> = now.map(|p| p.pid).collect();
+                alive.retain(|pid| now.contains(pid));
+                let new: Vec<i32> = (now.into_iter())
+                    .filter(|pid| !alive.contains(pid))
+                    .collect();
+                alive.extend(new);
+                (alive.len() == 2).then(|| alive.remove(0))
             });
             let Some(worker) = worker else {
                 let state = Process::read(coordinator);
                 panic!("no new worker after {} ends: {state:?}", ended.len());
             };
-            send(worker.pid, Signal::SIGTERM);
-            ended.push(worker.pid);
+            send(worker, Signal::SIGTERM);
+            ended.push(worker);
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -96,7 +96,8 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         | "picture"
         | "plan" => MEASURE,
         "json" | "verbose" | "failures" | "save-state" | "svg" | "save" | "save-classes"
-        | "draws" | "side" | "out" | "write-idx" | "shard-size" | "force" | "progress" => OUTPUT,
+        | "draws" | "side" | "out" | "write-idx" | "shard-size" | "shard-samples" | "finish"
+        | "force" | "progress" => OUTPUT,
         _ => return None,
     })
 }

@@ -18,8 +18,9 @@ const QUEUED: f64 = 0.2;
 /// Of the processors that a run could use: with less, somebody else has them.
 const RECEIVED: f64 = 0.8;
 
-/// Bytes a file above which a smaller picture is the faster one.
-const LARGE_FILE: f64 = 40_000.0;
+/// Bytes of a JPEG of quality 90 for each pixel of a square with its shorter side: more than
+/// a picture of 16 to 9 takes. A larger file holds a picture that can be made smaller.
+const SMALL_FILE: f64 = 1.0;
 
 /// What people call a stage, and its share of the workers' time.
 pub type Stage = (&'static str, f64);
@@ -228,22 +229,23 @@ impl Limit {
         let is_disturbed = self == Self::OtherWork;
         let this = stage.filter(|_| is_disturbed).unwrap_or(self);
         let build = "cache build SRC DST";
-        let shorter = facts.side.map_or(String::new(), |side| {
-            // Room for a crop, as 256 is for 224.
-            format!(" --resize shorter:{}", (side * 8).div_ceil(7))
-        });
+        // Room for a crop, as 256 is for 224.
+        let side = facts.side.map(|side| (side * 8).div_ceil(7));
+        let shorter = side.map_or(String::new(), |side| format!(" --resize shorter:{side}"));
+        let small = side.map_or(f64::INFINITY, |side| SMALL_FILE * f64::from(side).powi(2));
         if !is_disturbed
             && matches!(this, Self::Stage(_))
             && facts.workers > 0
             && facts.workers < processors.usable
         {
-            return Some(format!("--workers {}", processors.usable));
+            return Some(format!(
+                "--workers {}, if the other cores are idle",
+                processors.usable
+            ));
         }
         match this {
             // A smaller picture where the recipe shrinks it anyway.
-            Self::Stage("decode" | "resize")
-                if facts.side.is_some() && facts.file_bytes > LARGE_FILE && !facts.is_raw =>
-            {
+            Self::Stage("decode" | "resize") if facts.file_bytes > small && !facts.is_raw => {
                 Some(format!("{build} --encode jpeg:90{shorter}"))
             }
             Self::Stage("decode") if !facts.is_raw => {
@@ -299,7 +301,9 @@ impl Processors {
                 None => used,
             },
             _ if is_full => format!("{used}: more workers will not help"),
-            Limit::Stage(_) if workers < self.usable => format!("{used}: more workers will help"),
+            Limit::Stage(_) if workers < self.usable => {
+                format!("{used}: more workers help if the others are idle")
+            }
             _ => used,
         }
     }
@@ -419,7 +423,16 @@ mod tests {
         );
         assert_eq!(
             decode.faster(&facts, &s, &cores(1.9, 8)).unwrap(),
-            "--workers 8"
+            "--workers 8, if the other cores are idle"
+        );
+        // Made smaller already, and wide.
+        let wide = Facts {
+            file_bytes: 45_000.0,
+            ..facts
+        };
+        assert_eq!(
+            decode.faster(&wide, &s, &two).unwrap(),
+            "cache build SRC DST --encode raw --resize shorter:256"
         );
         // Not more workers, where others have the processors.
         let disturbed = Limit::OtherWork.faster(&facts, &s, &cores(0.4, 8));
@@ -427,7 +440,7 @@ mod tests {
         let small = Facts {
             file_bytes: 20_000.0,
             side: None,
-            ..facts
+            ..wide
         };
         assert_eq!(
             decode.faster(&small, &s, &two).unwrap(),

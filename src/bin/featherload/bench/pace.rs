@@ -94,7 +94,7 @@ impl Pace {
     }
 
     fn end_epoch(&mut self, began: Mark, ended: Mark) {
-        let Some(rate) = rate(began, ended) else {
+        let Some(rate) = rate_of_epoch(began, ended) else {
             return;
         };
         let spread = self.epochs.get_or_insert(Spread::new("epoch"));
@@ -123,7 +123,7 @@ impl Pace {
     pub fn spread(&self) -> Option<Spread> {
         let mut epochs = self.epochs;
         if let (Some(spread), Some((_, began))) = (&mut epochs, self.epoch)
-            && let Some(rate) = rate(began, self.last)
+            && let Some(rate) = rate_of_epoch(began, self.last)
         {
             spread.add(rate);
         }
@@ -150,6 +150,12 @@ impl Pace {
         }
         Some(spread)
     }
+}
+
+/// The same of an epoch, where it has enough batches: those of a short one were all made
+/// before they were asked for.
+fn rate_of_epoch(from: Mark, to: Mark) -> Option<f64> {
+    rate(from, to).filter(|_| to.batches - from.batches >= PART_BATCHES)
 }
 
 /// Images a second between two marks, where time passed.
@@ -214,6 +220,8 @@ mod tests {
         // The step between two epochs belongs to the later one.
         assert!((spread.min_images_per_s - 100.0 / 1.85).abs() < 1e-6);
         assert!((spread.max_images_per_s - 100.0 / 0.55).abs() < 1e-6);
+        // What was made ahead says nothing of the run.
+        assert_eq!(run(&[(0, 3, 100), (1, 3, 1), (2, 3, 100)]).0.spread(), None);
     }
 
     #[test]
