@@ -20,6 +20,9 @@ import featherload.ray as by_ray
 from featherload import cache
 from featherload._helper import helper
 
+# Ray forks, of which JAX warns where a test before used it.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 
 def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
