@@ -414,8 +414,10 @@ def test_a_worker_that_dies_changes_nothing(rays: Make) -> None:
         got.append(copies(next(one)))
     assert all(map(same, got, wanted))
     os.kill(one.stats()["coordinator"], signal.SIGKILL)
+    # Steps that were ready may come first, more of them on a busy machine.
+    until = time.monotonic() + 10
     with pytest.raises(featherload.WorkerError):
-        for _ in range(10):
+        while time.monotonic() < until:
             next(one)
 
 
